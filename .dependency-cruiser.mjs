@@ -3,8 +3,8 @@ import { readdirSync, readFileSync } from "node:fs"
 // The allowed imports between files, including type imports. ARCHITECTURE.md draws the same arrows.
 
 const CORE = "^packages/core/src/"
-const DOORS = `${CORE}(index|kit|dynamodb|replay)(\\.test)?\\.ts$`
-const DYNAMODB = `${CORE}rules/dynamodb/`
+const DOORS = `${CORE}(index|kit|replay)(\\.test)?\\.ts$`
+const DYNAMODB = "^packages/dynamodb/src/"
 const OTEL = "^packages/otel/src/"
 const REDIS = "^packages/redis/src/"
 /** Tests and the files that they share. */
@@ -69,7 +69,6 @@ const PARTS = {
       documents: ["parsing", "matching"],
       sources: ["documents", "parsing", "matching"],
       book: ["rule-book", "parsing", "matching"],
-      dynamodb: ["documents", "parsing", "matching", "book/call-start"],
     },
   },
 }
@@ -158,7 +157,7 @@ const ADAPTERS = readdirSync("packages")
 const DOORS_FOR = {
   logs: "(index|replay)",
   ...Object.fromEntries(
-    ["express", "fastify", "fetch", "koa", "otel", "recording", "redis", "scale"].map((name) => [
+    ["dynamodb", "express", "fastify", "fetch", "koa", "otel", "recording", "redis", "scale"].map((name) => [
       name,
       "(index|kit)",
     ]),
@@ -310,9 +309,9 @@ export default {
     {
       name: "core-loads-no-client",
       comment:
-        "The app creates the clients. The core only imports DynamoDB's client, because its commands are classes. @sluice/redis gets the app's client.",
+        "The app creates the clients. Only @sluice/dynamodb imports one, because its commands are classes. @sluice/redis gets the app's client.",
       severity: "error",
-      from: { path: [CORE, REDIS], pathNot: [DYNAMODB, TEST_FILES] },
+      from: { path: [CORE, REDIS], pathNot: TEST_FILES },
       to: { path: "(^|node_modules/)(ioredis|redis|@redis|@aws-sdk|@smithy)(/|$)" },
     },
     {
@@ -340,13 +339,6 @@ export default {
         path: "(^|node_modules/)(ioredis|redis|@redis|@aws-sdk|@smithy)(/|$)",
         pathNot: "(^|node_modules/)@aws-sdk/client-dynamodb(/|$)",
       },
-    },
-    {
-      name: "dynamodb-by-its-own-door",
-      comment: "Only @sluice/core/dynamodb may load the AWS SDK.",
-      severity: "error",
-      from: { path: CORE, pathNot: [DYNAMODB, `${CORE}dynamodb\\.ts$`, TEST_FILES] },
-      to: { path: DYNAMODB },
     },
     {
       name: "core-imports-no-adapter",
@@ -390,8 +382,8 @@ export default {
       to: {
         pathNot: [
           "^packages/cli/(src/|package\\.json$)",
-          `${CORE}(index|dynamodb)\\.ts$`,
-          "^packages/(logs|redis)/src/index\\.ts$",
+          `${CORE}index\\.ts$`,
+          "^packages/(dynamodb|logs|redis)/src/index\\.ts$",
           `(^|node_modules/)(${CLI_PACKAGES.join("|")})(/|$)`,
         ],
         dependencyTypesNot: ["core"],
@@ -406,8 +398,8 @@ export default {
         pathNot: [
           SERVICE,
           "^packages/service/package\\.json$",
-          `${CORE}(index|dynamodb)\\.ts$`,
-          "^packages/(otel|redis|scale)/src/index\\.ts$",
+          `${CORE}index\\.ts$`,
+          "^packages/(dynamodb|otel|redis|scale)/src/index\\.ts$",
           `(^|node_modules/)(${SERVICE_PACKAGES.join("|")})(/|$)`,
         ],
         dependencyTypesNot: ["core"],

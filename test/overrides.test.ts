@@ -9,7 +9,7 @@ import {
   type RuleSource,
   type Store,
 } from "@sluice/core"
-import { dynamoDBRegistry, dynamoDBRules } from "@sluice/core/dynamodb"
+import { dynamoDBRegistry, dynamoDBRules } from "@sluice/dynamodb"
 import { redisStore } from "@sluice/redis"
 import { Redis } from "ioredis"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"

@@ -11,7 +11,7 @@ import {
   type RuleBook,
   type RuleSource,
 } from "@sluice/core"
-import { dynamoDBRules } from "@sluice/core/dynamodb"
+import { dynamoDBRules } from "@sluice/dynamodb"
 import { instrument } from "@sluice/otel"
 import { describe, expect, it, onTestFinished } from "vitest"
 import { readRuleDocument } from "../packages/core/src/rules/documents/rule-document.ts"

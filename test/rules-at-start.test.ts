@@ -17,7 +17,7 @@ import {
   RuleSourceError,
   staticRules,
 } from "@sluice/core"
-import { dynamoDBRules } from "@sluice/core/dynamodb"
+import { dynamoDBRules } from "@sluice/dynamodb"
 import { rateLimit as onExpress } from "@sluice/express"
 import { rateLimit as onFastify } from "@sluice/fastify"
 import { rateLimit as onKoa } from "@sluice/koa"

@@ -9,7 +9,7 @@ import {
   parseRuleDocument,
   type RequestFacts,
 } from "@sluice/core"
-import { dynamoDBRegistry, dynamoDBRules } from "@sluice/core/dynamodb"
+import { dynamoDBRegistry, dynamoDBRules } from "@sluice/dynamodb"
 import { describe, expect, it, onTestFinished } from "vitest"
 import { startDynamoDB } from "./servers/dynamodb.ts"
 

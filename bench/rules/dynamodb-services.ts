@@ -1,4 +1,4 @@
-import { dynamoDBRules } from "@sluice/core/dynamodb"
+import { dynamoDBRules } from "@sluice/dynamodb"
 import { itemOf, makeTable, putServices } from "../../test/dynamodb/tables.ts"
 import { ENGINES, startDynamoDB } from "../../test/servers/dynamodb.ts"
 import type { Changeable } from "./book-costs.ts"

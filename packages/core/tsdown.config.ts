@@ -7,7 +7,7 @@ const BUILT_IN = ["content-type", "negotiator", "structured-headers", "valibot"]
 /** The core has a separate entry point for each back end that uses a client of the app. */
 const config: UserConfig = {
   ...base,
-  entry: ["src/index.ts", "src/dynamodb.ts", "src/kit.ts", "src/replay.ts"],
+  entry: ["src/index.ts", "src/kit.ts", "src/replay.ts"],
   // The packed core must stay small. Functions and classes keep their names, and statements are not joined, so that stack
   // traces can be read. Variables and private fields get short names.
   minify: {

@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promis
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest"
-import { dynamoDBRegistry } from "../../packages/core/src/dynamodb.ts"
+import { dynamoDBRegistry } from "../../packages/dynamodb/src/index.ts"
 import { type DynamoDBServer, startDynamoDB } from "../servers/dynamodb.ts"
 import { type FaultProxy, startFaultProxy } from "../servers/fault-proxy.ts"
 import { type Ran, sluice } from "./in-process.ts"

@@ -1,7 +1,7 @@
 import { mkdtemp, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { dynamoDBRegistry } from "@sluice/core/dynamodb"
+import { dynamoDBRegistry } from "@sluice/dynamodb"
 import { onTestFinished, vi } from "vitest"
 import { type DynamoDBServer, startDynamoDB } from "../servers/dynamodb.ts"
 import { startLimitedApi } from "../servers/limited-api.ts"

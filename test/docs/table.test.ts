@@ -1,6 +1,6 @@
 import { PutItemCommand, type PutItemCommandInput } from "@aws-sdk/client-dynamodb"
 import { createLimiter } from "@sluice/core"
-import { dynamoDBRegistry, dynamoDBRules } from "@sluice/core/dynamodb"
+import { dynamoDBRegistry, dynamoDBRules } from "@sluice/dynamodb"
 import { expect, it, onTestFinished } from "vitest"
 import { startDynamoDB } from "../servers/dynamodb.ts"
 import { blocksTestedBy, expectShown } from "./shown.ts"

@@ -1,7 +1,7 @@
 import { DeleteTableCommand, DescribeTableCommand } from "@aws-sdk/client-dynamodb"
 import { afterEach, beforeEach, describe, expect, it } from "vitest"
 import { RuleSourceError } from "../../packages/core/src/ground/errors.ts"
-import { dynamoDBRegistry, openRegistry } from "../../packages/core/src/rules/dynamodb/dynamodb-registry.ts"
+import { dynamoDBRegistry, openRegistry } from "../../packages/dynamodb/src/dynamodb-registry.ts"
 import { type DynamoDBServer, ENGINES, startDynamoDB } from "../servers/dynamodb.ts"
 import { startFaultProxy } from "../servers/fault-proxy.ts"
 import { dropTable, makeTable } from "./tables.ts"

@@ -1,11 +1,8 @@
 import { DynamoDBClient as Client, CreateTableCommand, type DynamoDBClient } from "@aws-sdk/client-dynamodb"
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest"
 import { RuleSourceError } from "../../packages/core/src/ground/errors.ts"
-import { dynamoDBRegistry } from "../../packages/core/src/rules/dynamodb/dynamodb-registry.ts"
-import {
-  type DynamoDBRulesOptions,
-  dynamoDBRules,
-} from "../../packages/core/src/rules/dynamodb/dynamodb-rules.ts"
+import { dynamoDBRegistry } from "../../packages/dynamodb/src/dynamodb-registry.ts"
+import { type DynamoDBRulesOptions, dynamoDBRules } from "../../packages/dynamodb/src/dynamodb-rules.ts"
 import { type DynamoDBServer, startDynamoDB } from "../servers/dynamodb.ts"
 import { endsWithin } from "../servers/ends-within.ts"
 import { type Fault, type FaultProxy, startFaultProxy } from "../servers/fault-proxy.ts"

@@ -1,8 +1,8 @@
 import { DynamoDBClient } from "@aws-sdk/client-dynamodb"
 import { afterAll, describe, expect, it } from "vitest"
 import { InvalidOptionError } from "../../packages/core/src/ground/errors.ts"
-import { dynamoDBRegistry } from "../../packages/core/src/rules/dynamodb/dynamodb-registry.ts"
-import { dynamoDBRules } from "../../packages/core/src/rules/dynamodb/dynamodb-rules.ts"
+import { dynamoDBRegistry } from "../../packages/dynamodb/src/dynamodb-registry.ts"
+import { dynamoDBRules } from "../../packages/dynamodb/src/dynamodb-rules.ts"
 
 const client = new DynamoDBClient({ region: "eu-central-1" })
 afterAll(() => client.destroy())
@@ -59,7 +59,7 @@ describe.each([
     [{ keyName: "pk" }, ['keyType: is missing, but keyName is "pk"; both keyName and keyType, or neither']],
     [
       { tablName: "x" },
-      ['tablName: "tablName" is not a member of the options of ; did you mean "tableName"?; undefined'],
+      [expect.stringContaining('tablName: is not an option of a table; did you mean "tableName"?; client, ')],
     ],
     [
       { timeoutMs: "2s", pageSize: 1.5 },
@@ -67,7 +67,7 @@ describe.each([
     ],
   ])("refuses %j", (wrong, expected) => {
     const found = problems(() => make({ client, tableName, ...wrong } as never))
-    expect(found.map((each) => each.replace(/options of \w+/, "options of "))).toEqual(expected)
+    expect(found.map((each) => each.replace(/option of \w+/, "option of a table"))).toEqual(expected)
   })
 
   it.each([undefined, null, 5])("refuses %s as options", (wrong) => {

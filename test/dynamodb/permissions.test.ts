@@ -1,6 +1,6 @@
 import { readFile } from "node:fs/promises"
 import { createLimiter, createRuleBook, type RuleBook } from "@sluice/core"
-import { dynamoDBRegistry, dynamoDBRules } from "@sluice/core/dynamodb"
+import { dynamoDBRegistry, dynamoDBRules } from "@sluice/dynamodb"
 import { afterAll, beforeAll, beforeEach, expect, it } from "vitest"
 import { type DynamoDBServer, startDynamoDB } from "../servers/dynamodb.ts"
 import { type FaultProxy, startFaultProxy } from "../servers/fault-proxy.ts"

@@ -1,7 +1,7 @@
 import { performance } from "node:perf_hooks"
 import { setImmediate as turn } from "node:timers/promises"
 import { createLimiter, createRuleBook, type Limiter } from "@sluice/core"
-import { dynamoDBRegistry, dynamoDBRules } from "@sluice/core/dynamodb"
+import { dynamoDBRegistry, dynamoDBRules } from "@sluice/dynamodb"
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest"
 import { type DynamoDBServer, ENGINES, startDynamoDB } from "../servers/dynamodb.ts"
 import { type Fault, type FaultProxy, startFaultProxy } from "../servers/fault-proxy.ts"

@@ -1,12 +1,9 @@
 import { type DynamoDBClient, GetItemCommand } from "@aws-sdk/client-dynamodb"
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest"
 import { InvalidRuleError, RuleSourceError } from "../../packages/core/src/ground/errors.ts"
-import {
-  type DynamoDBRegistry,
-  dynamoDBRegistry,
-} from "../../packages/core/src/rules/dynamodb/dynamodb-registry.ts"
 import { RuleConflictError } from "../../packages/core/src/rules/registry.ts"
 import type { StorableRule } from "../../packages/core/src/rules/rule.ts"
+import { type DynamoDBRegistry, dynamoDBRegistry } from "../../packages/dynamodb/src/dynamodb-registry.ts"
 import { type DynamoDBServer, startDynamoDB } from "../servers/dynamodb.ts"
 import { type Fault, type FaultProxy, startFaultProxy } from "../servers/fault-proxy.ts"
 import { attribute, emptyTable, makeTable, putItem } from "./tables.ts"

@@ -71,8 +71,8 @@ export const ROOMS: Readonly<Record<string, Room>> = {
     needsRedis: false,
   },
   rules: {
-    mutate: sourcesIn("rules", "rules/dynamodb"),
-    tests: [`${CORE}/rules/!(dynamodb)/**/*.test.ts`, `${CORE}/rules/*.test.ts`, "test/rule-*.test.ts"],
+    mutate: sourcesIn("rules"),
+    tests: [`${CORE}/rules/**/*.test.ts`, "test/rule-*.test.ts"],
     needsRedis: false,
   },
   adapters: {

@@ -21,12 +21,9 @@ const WITHOUT_CLIENT: Imports = {
 }
 /** Entry points that import a package of the app: the entry point, that package, and an export. */
 const WITH_CLIENT = [
-  ["@sluice/core/dynamodb", "@aws-sdk/client-dynamodb", "dynamoDBRules"],
+  ["@sluice/dynamodb", "@aws-sdk/client-dynamodb", "dynamoDBRules"],
   ["@sluice/otel", "@opentelemetry/api", "instrument"],
 ] as const
-/** The entry points whose package is optional, so that npm does not install it. */
-const OPTIONAL = WITH_CLIENT.filter(([entry]) => entry.startsWith("@sluice/core"))
-
 /** Registers the tests of the installed packages on this version of Node, in ES modules and in CommonJS. */
 export function describeAsInstalled(node: string): Project {
   const project = new Project(node)
@@ -46,17 +43,6 @@ export function describeAsInstalled(node: string): Project {
         folder.write("program.js", programOf(type, WITHOUT_CLIENT, "console.log(typeof redisStore)"))
         expect(await folder.run("node", "program.js")).toEqual({ code: 0, stdout: "function\n", stderr: "" })
       })
-
-      it.each(OPTIONAL)(
-        "fails to import %s, and the error names the missing package %s",
-        async (entry, peer, name) => {
-          folder.write("program.js", programOf(type, { [entry]: [name] }, ""))
-          const { code, stderr } = await folder.start("node", ["program.js"]).ended
-          expect(code).toBe(1)
-          const importer = project.installed("@sluice/core", "dist/")
-          expect(stderr).toContain(`Cannot find package '${peer}' imported from ${importer}`)
-        },
-      )
     })
   })
 

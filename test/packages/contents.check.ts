@@ -19,7 +19,7 @@ const BESIDE: Readonly<Record<string, readonly string[]>> = {
   cli: ["bin/sluice.js"],
   core: [
     ...besideBundled("core"),
-    ...["dynamodb/package.json", "errors.md", "kit/package.json", "replay/package.json", "rules.schema.json"],
+    ...["errors.md", "kit/package.json", "replay/package.json", "rules.schema.json"],
   ],
   logs: besideBundled("logs"),
   service: ["bin/sluice-service.js"],

@@ -1,6 +1,6 @@
 import type { DynamoDBClient } from "@aws-sdk/client-dynamodb"
 import { createLimiter, manualClock } from "@sluice/core"
-import { dynamoDBRules } from "@sluice/core/dynamodb"
+import { dynamoDBRules } from "@sluice/dynamodb"
 import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest"
 import { type Item, itemOf, makeTable, putItem } from "../dynamodb/tables.ts"
 import { type DynamoDBServer, startDynamoDB } from "../servers/dynamodb.ts"

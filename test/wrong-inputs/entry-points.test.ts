@@ -3,9 +3,9 @@ import { DynamoDBClient } from "@aws-sdk/client-dynamodb"
 import * as paced from "@sluice/client"
 import * as contracts from "@sluice/contracts"
 import * as core from "@sluice/core"
-import * as dynamodb from "@sluice/core/dynamodb"
 import * as kit from "@sluice/core/kit"
 import * as replay from "@sluice/core/replay"
+import * as dynamodb from "@sluice/dynamodb"
 import * as express from "@sluice/express"
 import { SluiceStore } from "@sluice/express-rate-limit-store"
 import * as fastifyAdapter from "@sluice/fastify"
@@ -201,7 +201,7 @@ const EXPORTS: Readonly<Record<string, readonly [module: object, Readonly<Record
         ],
       },
     ],
-    "@sluice/core/dynamodb": [
+    "@sluice/dynamodb": [
       dynamodb,
       {
         dynamoDBRules: [oddFor([...TABLE_OPTIONS, "pollMs"], TABLE)],

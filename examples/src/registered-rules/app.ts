@@ -1,6 +1,6 @@
 import type { DynamoDBClient } from "@aws-sdk/client-dynamodb"
 import { createLimiter, type Limiter, type Rule } from "@sluice/core"
-import { dynamoDBRules } from "@sluice/core/dynamodb"
+import { dynamoDBRules } from "@sluice/dynamodb"
 import { rateLimit } from "@sluice/express"
 import { redisStore } from "@sluice/redis"
 import express, { type Express, type Request } from "express"

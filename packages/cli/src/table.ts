@@ -32,7 +32,7 @@ export async function withTable<T>(
   const hasRegion = ["AWS_REGION", "AWS_PROFILE"].some((name) => (env[name] ?? "") !== "")
   // Loaded on demand, because `check` and `--help` do not need the SDK.
   const { DynamoDBClient } = await import("@aws-sdk/client-dynamodb")
-  const { dynamoDBRegistry } = await import("@sluice/core/dynamodb")
+  const { dynamoDBRegistry } = await import("@sluice/dynamodb")
   const client = new DynamoDBClient({
     ...(endpoint !== undefined && { endpoint }),
     ...(region !== undefined ? { region } : isLocal && !hasRegion && { region: "local" }),

@@ -1,7 +1,8 @@
 /**
  * What packages that extend Sluice share with it. Stores use the guard of stores, listeners, refunds, checks that are
  * decided together, the numbers of a policy, and time outside of requests. Adapters use the facts of Node servers, the guard
- * that throws, and the watch of the order of mounts. All use messages.
+ * that throws, and the watch of the order of mounts. Sources of rules use documents and the start of a call. All use
+ * messages and checks of options.
  * @module @sluice/core/kit
  */
 
@@ -12,15 +13,22 @@ export { soundTime, steadyClock, waitOf, waitUnheld } from "./ground/clock.ts"
 export { sentenceOf, textOf } from "./ground/errors.ts"
 export { hashText } from "./ground/hash.ts"
 export { type LossKind, LossLog } from "./ground/loss-log.ts"
-export { type OptionCheck, problemAt, requireOptions, wholeNumber } from "./ground/option-checks.ts"
+export {
+  interval,
+  mustBe,
+  type OptionCheck,
+  problemAt,
+  requireOptions,
+  wholeNumber,
+} from "./ground/option-checks.ts"
 
 export { capacityOf, ceilingOf } from "./ground/policy.ts"
 export { makeStringsQuick } from "./ground/quick-strings.ts"
 export { show, suggestion } from "./ground/show.ts"
 export {
+  abortedAfter,
   atDeadline,
   beforeDeadline,
-  ignore,
   LONGEST_TIMER_MS,
   outsideRequests,
   setTimer,
@@ -31,6 +39,9 @@ export { createThrowingGuard } from "./http/guard/create-guard.ts"
 export type { MountedLayer } from "./http/guard/late-place.ts"
 export { MountOrder } from "./http/guard/mount-order.ts"
 export { type NodeRequest, ServerFacts, type ServerRequest } from "./request/server-facts.ts"
+export { requireService, startCall } from "./rules/book/call-start.ts"
+export { exactNumber, parseJsonText } from "./rules/documents/json-text.ts"
+export { plainMetadata } from "./rules/service-metadata.ts"
 export { BoundedTable, type TableEntry } from "./stores/bounded-table.ts"
 export { chargeable } from "./stores/counters.ts"
 export { foreignStore, guardedStore } from "./stores/foreign-store.ts"

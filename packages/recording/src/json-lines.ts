@@ -2,7 +2,7 @@ import { closeSync, openSync } from "node:fs"
 import { appendFile } from "node:fs/promises"
 import type { Writable } from "node:stream"
 import { InvalidOptionError } from "@sluice/core"
-import { ignore, show, textOf } from "@sluice/core/kit"
+import { show, textOf } from "@sluice/core/kit"
 import type { DecisionSink } from "./recorded-decision.ts"
 
 /** Streams with a listener for errors. Several sinks may write to one stream. */
@@ -51,7 +51,7 @@ function appenderOf(destination: unknown): (text: string) => Promise<void> {
     ])
   }
   // Without a listener, an error of the stream would end the process. Each write that fails reports it, too.
-  if (!LISTENED.has(stream)) stream.on("error", ignore)
+  if (!LISTENED.has(stream)) stream.on("error", () => undefined)
   LISTENED.add(stream)
   return (text) =>
     new Promise((resolve, reject) => {

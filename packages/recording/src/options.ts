@@ -1,10 +1,10 @@
 import type { Clock, Limiter, Logger } from "@sluice/core"
 import {
-  LONGEST_TIMER_MS,
+  interval,
+  mustBe,
   type OptionCheck,
   problemAt,
   requireOptions,
-  show,
   steadyClock,
   wholeNumber,
 } from "@sluice/core/kit"
@@ -32,11 +32,6 @@ export interface ParsedRecordOptions {
   readonly clock: Clock
 }
 
-/** Returns a check that shows a wrong value as "5 is not a clock". */
-function mustBe(noun: string, accepted: string, isGood: (value: unknown) => boolean): OptionCheck {
-  return (value) => (isGood(value) ? undefined : { message: `${show(value)} is not ${noun}`, accepted })
-}
-
 const SINK = 'a function that writes records, such as jsonLinesSink("decisions.jsonl")'
 const checkSink = mustBe("a sink", SINK, (value) => typeof value === "function")
 const checkLimiter = mustBe(
@@ -48,16 +43,10 @@ const checkLimiter = mustBe(
   },
 )
 const checkRecords = wholeNumber("number of records", "records")
-const checkInterval = mustBe(
-  "an interval",
-  `a whole number of milliseconds from 1 to ${LONGEST_TIMER_MS}`,
-  (value) => Number.isInteger(value) && (value as number) >= 1 && (value as number) <= LONGEST_TIMER_MS,
-)
-
 const CHECKS: Readonly<Record<string, OptionCheck>> = {
   maxWaiting: checkRecords,
   batchSize: checkRecords,
-  intervalMs: checkInterval,
+  intervalMs: interval,
   logger: mustBe("a logger", "an object with warn() and error(), such as pino's", (value) => {
     const { warn, error } = (value ?? {}) as Partial<Logger>
     return typeof warn === "function" && typeof error === "function"
@@ -99,6 +88,6 @@ export interface RecorderCloseOptions {
 
 /** Returns the time for `close` in milliseconds. Throws {@link InvalidOptionError}. */
 export function parseCloseOptions(options: RecorderCloseOptions): number {
-  requireOptions("close()", options, { withinMs: checkInterval })
+  requireOptions("close()", options, { withinMs: interval })
   return options.withinMs ?? 5_000
 }

@@ -349,9 +349,9 @@ describe("wrong arguments", () => {
   const sink = () => undefined
 
   it.each<[string, readonly unknown[], RegExp]>([
-    ["no limiter", [undefined, sink], /limiter: undefined is not a limiter; accepted: a limiter that/],
+    ["no limiter", [undefined, sink], /limiter: is missing; accepted: a limiter that/],
     ["a middleware", [() => undefined, sink], /limiter: a function is not a limiter/],
-    ["no sink", [limiter], /sink: undefined is not a sink; accepted: a function .* jsonLinesSink/],
+    ["no sink", [limiter], /sink: is missing; accepted: a function .* jsonLinesSink/],
     ["a path for a sink", [limiter, "a.jsonl"], /sink: "a.jsonl" is not a sink/],
     [
       "no options object",

@@ -1,5 +1,5 @@
 import { readdirSync, readFileSync } from "node:fs"
-import { dynamoDBRules } from "@sluice/core/dynamodb"
+import { dynamoDBRules } from "@sluice/dynamodb"
 import { describe, expect, it } from "vitest"
 import { drawDiagrams, RULES_POLL_MS } from "../../../docs/pictures/diagrams.ts"
 import { findDocuments, ROOT } from "../documents.ts"

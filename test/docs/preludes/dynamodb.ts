@@ -1,5 +1,5 @@
 import type { DynamoDBClient } from "@aws-sdk/client-dynamodb"
-import { dynamoDBRegistry } from "@sluice/core/dynamodb"
+import { dynamoDBRegistry } from "@sluice/dynamodb"
 import { onTestFinished } from "vitest"
 import { startDynamoDB } from "../../servers/dynamodb.ts"
 import * as express from "./express.ts"

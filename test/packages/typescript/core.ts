@@ -1,7 +1,7 @@
-import { DynamoDBClient } from "@aws-sdk/client-dynamodb"
 import {
   createLimiter,
   type Decision,
+  fileRules,
   InvalidOptionError,
   type Limiter,
   manualClock,
@@ -10,16 +10,13 @@ import {
   type Rule,
   type RuleSource,
 } from "@sluice/core"
-import { dynamoDBRegistry, dynamoDBRules } from "@sluice/core/dynamodb"
 
 interface Job {
   readonly tenant: string
   readonly pages: number
 }
 
-const table = { client: new DynamoDBClient({}), tableName: "rules" }
-const source: RuleSource = dynamoDBRules(table)
-export const registry: ReturnType<typeof dynamoDBRegistry> = dynamoDBRegistry(table)
+const source: RuleSource = fileRules("rules.yaml")
 export const rules: readonly Rule[] = parseRuleDocument({ service_id: "printer", rules: [] })
 
 export const limiter: Limiter<Job> = createLimiter<Job>({
@@ -43,7 +40,5 @@ export async function print(job: Job, signal: AbortSignal): Promise<Decision | u
 
 // @ts-expect-error a misspelled option is not valid
 createLimiter({ limt: 100, window: "1 minute" })
-// @ts-expect-error this is not a client for DynamoDB
-dynamoDBRules({ client: {}, tableName: "rules" })
 // @ts-expect-error a limiter of jobs does not accept text
 void limiter.decide("printer")

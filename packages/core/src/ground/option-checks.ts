@@ -1,15 +1,32 @@
 import { InvalidOptionError, type Problem } from "./errors.ts"
 import { show, suggestion } from "./show.ts"
+import { LONGEST_TIMER_MS } from "./time.ts"
 
 /** Returns what is wrong with the value of an option; undefined if nothing is. The value is not undefined. */
 export type OptionCheck = (value: unknown) => Omit<Problem, "path"> | undefined
 
+/** Returns a check whose message says what the value is not: `5 is not a clock`. */
+export function mustBe(noun: string, accepted: string, isGood: (value: unknown) => boolean): OptionCheck {
+  return (value) => {
+    if (isGood(value)) return undefined
+    return { message: value === undefined ? "is missing" : `${show(value)} is not ${noun}`, accepted }
+  }
+}
+
+/** Accepts an interval that a timer can wait. */
+export const interval: OptionCheck = mustBe(
+  "an interval",
+  `a whole number of milliseconds from 1 to ${LONGEST_TIMER_MS}`,
+  (value) => Number.isInteger(value) && (value as number) >= 1 && (value as number) <= LONGEST_TIMER_MS,
+)
+
 /** Accepts a whole number from 1 up: `wholeNumber("limit", "units")`. */
 export function wholeNumber(name: string, units: string): OptionCheck {
-  return (value) =>
-    Number.isSafeInteger(value) && (value as number) >= 1
-      ? undefined
-      : { message: `${show(value)} is not a valid ${name}`, accepted: `a whole number of ${units} from 1` }
+  return mustBe(
+    `a valid ${name}`,
+    `a whole number of ${units} from 1`,
+    (value) => Number.isSafeInteger(value) && (value as number) >= 1,
+  )
 }
 
 /** Returns the problem of a value at a place; an empty list if there is none. */

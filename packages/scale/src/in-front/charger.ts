@@ -8,7 +8,7 @@ import {
   type Store,
   StoreUnavailableError,
 } from "@sluice/core"
-import { ignore, sentenceOf, storeErrorOf } from "@sluice/core/kit"
+import { sentenceOf, storeErrorOf } from "@sluice/core/kit"
 
 /**
  * How long a charge may take, in milliseconds. It is longer than the time for a decision, because a data center may be
@@ -65,7 +65,7 @@ export class Charger {
   async charge(
     charges: readonly Refund[],
     keep: (charge: Refund) => boolean = () => false,
-    failed: (error: unknown) => void = ignore,
+    failed: (error: unknown) => void = () => undefined,
   ): Promise<readonly Refund[]> {
     const sentMs = this.#clock.now()
     const lost: Refund[] = []

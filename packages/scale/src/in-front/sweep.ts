@@ -1,5 +1,5 @@
 import type { Clock } from "@sluice/core"
-import { ignore, outsideRequests, waitUnheld } from "@sluice/core/kit"
+import { outsideRequests, waitUnheld } from "@sluice/core/kit"
 
 /** Calls back when the earliest of the planned times has come. Its timer does not keep the process alive. */
 export class Sweep {
@@ -43,7 +43,7 @@ export class Sweep {
       // An earlier time was planned, the store was closed, or the clock cannot wait.
     }
     // A clock that cannot wait, or wakes up early, would otherwise make this an endless loop without a pause.
-    if (!signal.aborted && this.#clock.now() < dueMs) await waitUnheld(ms, signal).catch(ignore)
+    if (!signal.aborted && this.#clock.now() < dueMs) await waitUnheld(ms, signal).catch(() => undefined)
     if (signal.aborted) return
     this.#waiting = undefined
     this.#dueMs = Number.POSITIVE_INFINITY

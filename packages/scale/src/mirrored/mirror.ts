@@ -7,7 +7,7 @@ import {
   type StoreEvent,
   StoreUnavailableError,
 } from "@sluice/core"
-import { beforeDeadline, foreignStore, ignore, sentenceOf, storeErrorOf } from "@sluice/core/kit"
+import { beforeDeadline, foreignStore, sentenceOf, storeErrorOf } from "@sluice/core/kit"
 import { CHARGE_MS, Charger } from "../in-front/charger.ts"
 import { Charges } from "../in-front/charges.ts"
 import { Sweep } from "../in-front/sweep.ts"
@@ -59,7 +59,7 @@ export class Mirror {
     this.#resets++
     try {
       await this.#operate(async () => {
-        await near.catch(ignore)
+        await near.catch(() => undefined)
         for (const key of keys) this.#charges.take(key)
         // Charges that arrive after the reset would count again.
         await this.#sending
@@ -82,7 +82,7 @@ export class Mirror {
     this.#sweep.stop()
     const charged = Promise.resolve(this.#sending).then(() => this.#charge())
     // Keeps the process alive until then.
-    await beforeDeadline(charged, 2 * CHARGE_MS, ignore)
+    await beforeDeadline(charged, 2 * CHARGE_MS, () => undefined)
     await this.store.close()
   }
 

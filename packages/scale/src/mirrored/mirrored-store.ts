@@ -11,7 +11,7 @@ import type {
   StoreResult,
   StoreStatus,
 } from "@sluice/core"
-import { beforeDeadline, ignore } from "@sluice/core/kit"
+import { beforeDeadline } from "@sluice/core/kit"
 import { CallsInFlight } from "../in-front/calls-in-flight.ts"
 import { CHARGE_MS } from "../in-front/charger.ts"
 import { StoreWrapper } from "../in-front/store-wrapper.ts"
@@ -122,7 +122,7 @@ class MirroredStore extends StoreWrapper {
   }
 
   protected async end(): Promise<void> {
-    await beforeDeadline(this.#refunds.settled(), CHARGE_MS, ignore)
+    await beforeDeadline(this.#refunds.settled(), CHARGE_MS, () => undefined)
     try {
       await this.wrapped.close()
     } finally {

@@ -3,7 +3,7 @@ import {
   type DynamoDBRulesOptions,
   dynamoDBRegistry,
   dynamoDBRules,
-} from "@sluice/core/dynamodb"
+} from "@sluice/dynamodb"
 import type { RulesHome } from "./rules-home.ts"
 
 /** Rules in a DynamoDB table, which the registry can create. */

@@ -1,8 +1,9 @@
 import { InvalidRuleError, problemWithoutCredentials, RuleSourceError } from "../../ground/errors.ts"
 import { locate, show } from "../../ground/show.ts"
 import { parseRules } from "../parsing/parse-rule.ts"
-import { metadataProblems, plainMetadata } from "../parsing/service-metadata-members.ts"
+import { metadataProblems } from "../parsing/service-metadata-members.ts"
 import type { Edition, RulesEvent } from "../rule-book.ts"
+import { plainMetadata } from "../service-metadata.ts"
 import type { LoadedRules } from "../source.ts"
 
 /** The result of a source that has nothing for a service. */

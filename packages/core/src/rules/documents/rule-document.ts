@@ -14,9 +14,9 @@ import {
 import { lacksUnit } from "../parsing/parsed-rule.ts"
 import { rejectionInCode } from "../parsing/rejection-members.ts"
 import { POSITIVE } from "../parsing/rule-members.ts"
-import { plainMetadata } from "../parsing/service-metadata-members.ts"
 import type { Rule, RuleMatch, StorableRule } from "../rule.ts"
 import type { ServiceMetadata } from "../service-metadata.ts"
+import { plainMetadata } from "../service-metadata.ts"
 import {
   LIMIT_SPELLINGS,
   MESSAGE_SPELLINGS,

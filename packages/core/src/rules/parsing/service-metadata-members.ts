@@ -1,5 +1,5 @@
 import * as v from "valibot"
-import { readShape, says, strict } from "../../ground/shape.ts"
+import { readShape, type Schema, says, strict } from "../../ground/shape.ts"
 import type { MemberProblem } from "../../ground/show.ts"
 import type { ServiceMetadata } from "../service-metadata.ts"
 
@@ -32,23 +32,11 @@ export const serviceMetadata = strict("the metadata of a service", {
       v.check((link) => URL.canParse(link), LINK),
     ),
   ),
-})
+} satisfies Record<keyof ServiceMetadata, Schema>)
 
 /** Returns the problems of metadata that anybody may have written. Absent metadata has none. */
 export function metadataProblems(value: unknown): readonly MemberProblem[] {
   if (value === undefined) return []
   const { problems } = readShape(serviceMetadata, value)
   return problems.map((problem) => ({ ...problem, path: ["metadata", ...problem.path] }))
-}
-
-/**
- * Returns a frozen copy of valid metadata, with its members in a fixed order. Returns undefined if it is absent or has
- * no members.
- */
-export function plainMetadata(metadata: ServiceMetadata | undefined): ServiceMetadata | undefined {
-  const members = Object.keys(serviceMetadata.entries).flatMap((name) => {
-    const value = metadata?.[name as keyof ServiceMetadata]
-    return value === undefined ? [] : [[name, value]]
-  })
-  return members.length === 0 ? undefined : Object.freeze(Object.fromEntries(members) as ServiceMetadata)
 }

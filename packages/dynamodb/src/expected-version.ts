@@ -1,7 +1,6 @@
 import type { AttributeValue } from "@aws-sdk/client-dynamodb"
-import { InvalidOptionError } from "../../ground/errors.ts"
-import { show } from "../../ground/show.ts"
-import type { RegisteredRules } from "../registry.ts"
+import { InvalidOptionError, type RegisteredRules } from "@sluice/core"
+import { show } from "@sluice/core/kit"
 import type { TableItem } from "./table.ts"
 
 /** The state that a write expects, as a condition that DynamoDB checks when it writes. */

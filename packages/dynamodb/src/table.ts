@@ -4,7 +4,7 @@ import {
   ScanCommand,
   type ScanCommandOutput,
 } from "@aws-sdk/client-dynamodb"
-import { abortedAfter } from "../../ground/time.ts"
+import { abortedAfter } from "@sluice/core/kit"
 import type { Attributes } from "./attribute-values.ts"
 import { type CallDescription, DeadlineError, details, failure } from "./failure.ts"
 import { keyFor, keyOf, type TableKey } from "./table-key.ts"

@@ -1,7 +1,5 @@
-import * as v from "valibot"
-import { type Clock, steadyClock } from "../../ground/clock.ts"
-import { interval, says } from "../../ground/shape.ts"
-import type { LoadedRules, LoadOptions, RuleSource } from "../source.ts"
+import type { Clock, LoadedRules, LoadOptions, RuleSource } from "@sluice/core"
+import { interval, mustBe, type OptionCheck, steadyClock } from "@sluice/core/kit"
 import { scanItems } from "./scan-items.ts"
 import { storedItem } from "./stored-item.ts"
 import { type ItemReadOptions, openTable } from "./table.ts"
@@ -18,9 +16,9 @@ export interface DynamoDBRulesOptions extends DynamoDBTableOptions {
   readonly consistentRead?: boolean | undefined
 }
 
-const optionsShape = {
+const CHECKS: Readonly<Record<string, OptionCheck>> = {
   pollMs: interval,
-  consistentRead: v.optional(v.boolean(says("a boolean", "true or false"))),
+  consistentRead: mustBe("a boolean", "true or false", (value) => typeof value === "boolean"),
 }
 
 /**
@@ -34,7 +32,7 @@ const optionsShape = {
  * @example
  * ```ts
  * import { DynamoDBClient } from "@aws-sdk/client-dynamodb"
- * import { dynamoDBRules } from "@sluice/core/dynamodb"
+ * import { dynamoDBRules } from "@sluice/dynamodb"
  *
  * const client = new DynamoDBClient({ region: "eu-central-1", maxAttempts: 2 })
  * const rules = dynamoDBRules({ client, tableName: "rules" }) // for createLimiter({ rules }) or rateLimit({ rules })
@@ -47,7 +45,7 @@ export function dynamoDBRules(options: DynamoDBRulesOptions): RuleSource {
 
 /** Creates a source as `dynamoDBRules` does, with the clock that measures the time since the last fresh load. */
 export function openRules(options: DynamoDBRulesOptions, clock: Clock): RuleSource {
-  const tableOptions = parseTableOptions("dynamoDBRules", options, optionsShape)
+  const tableOptions = parseTableOptions("dynamoDBRules", options, CHECKS)
   const { pollMs = 30_000, consistentRead = false } = options
   const table = openTable(tableOptions)
   let settledAtMs = Number.NEGATIVE_INFINITY

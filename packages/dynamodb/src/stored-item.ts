@@ -1,11 +1,6 @@
-import type { Problem } from "../../ground/errors.ts"
-import { hash } from "../../ground/hash.ts"
-import { locate, show } from "../../ground/show.ts"
-import { parseJsonText } from "../documents/json-text.ts"
-import { readRuleDocumentInSlices } from "../documents/rule-document.ts"
-import { plainMetadata } from "../parsing/service-metadata-members.ts"
-import type { RegisteredRules } from "../registry.ts"
-import type { LoadedRules } from "../source.ts"
+import { createHash } from "node:crypto"
+import { type LoadedRules, type Problem, type RegisteredRules, readRuleDocumentInSlices } from "@sluice/core"
+import { parseJsonText, plainMetadata, show } from "@sluice/core/kit"
 import { type Attributes, canonicalText, plainMembers } from "./attribute-values.ts"
 import type { TableItem } from "./table.ts"
 import type { TableKey } from "./table-key.ts"
@@ -26,7 +21,7 @@ export interface StoredItem {
 export function storedItem(tableName: string, key: TableKey, service: string, item: Attributes): StoredItem {
   const document = documentOf(key, item)
   const text = canonicalText(document)
-  const stamp = hash("sha256", text, "base64url")
+  const stamp = createHash("sha256").update(text).digest("base64url")
   return {
     stamp,
     size: text.length,
@@ -89,11 +84,7 @@ function readRulesText(document: ItemMembers): {
     return { value: { ...document, [name]: parseJsonText(document[name] as string) }, problems: [] }
   } catch (error) {
     const message = `is a string that is not valid JSON: ${(error as Error).message}`
-    const problem = locate("", {
-      path: [name],
-      message,
-      accepted: "a list of rules, or a JSON string of such a list",
-    })
+    const problem = { path: name, message, accepted: "a list of rules, or a JSON string of such a list" }
     return { value: { ...document, [name]: [] }, problems: [problem] }
   }
 }

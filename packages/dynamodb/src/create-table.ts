@@ -1,5 +1,5 @@
+import { setTimeout as delay } from "node:timers/promises"
 import { CreateTableCommand, DescribeTableCommand, type TableDescription } from "@aws-sdk/client-dynamodb"
-import { waitHeld } from "../../ground/clock.ts"
 import { causeName, failure, TableError } from "./failure.ts"
 import type { Table } from "./table.ts"
 import { DEFAULT_KEY, keyOf, type TableKey } from "./table-key.ts"
@@ -22,7 +22,7 @@ export async function createTable(
   given: TableKey | undefined,
   signal: AbortSignal | undefined,
   // Keeps the process alive between two polls, because nothing else does.
-  wait: Wait = waitHeld,
+  wait: Wait = (ms, signal) => delay(ms, undefined, { signal }),
 ): Promise<void> {
   const what = `DynamoDB table ${JSON.stringify(table.name)} cannot be created`
   const { name, type } = given ?? DEFAULT_KEY

@@ -1,4 +1,5 @@
-import { RuleSourceError, textOf } from "../../ground/errors.ts"
+import { RuleSourceError } from "@sluice/core"
+import { textOf } from "@sluice/core/kit"
 
 /** A call, as its error message describes it. */
 export interface CallDescription {

@@ -1,6 +1,10 @@
-import { requireService, startCall } from "../book/call-start.ts"
-import { formatRuleDocumentInSlices } from "../documents/format-document.ts"
-import { type RegistryCallOptions, RuleConflictError, type RuleRegistry } from "../registry.ts"
+import {
+  formatRuleDocumentInSlices,
+  type RegistryCallOptions,
+  RuleConflictError,
+  type RuleRegistry,
+} from "@sluice/core"
+import { requireService, startCall } from "@sluice/core/kit"
 import { createTable, type Wait } from "./create-table.ts"
 import { conditionFor, conditionOf, removalOf } from "./expected-version.ts"
 import { scanItems } from "./scan-items.ts"
@@ -36,7 +40,7 @@ const MOST_TRIES = 50
  * @example
  * ```ts
  * import { DynamoDBClient } from "@aws-sdk/client-dynamodb"
- * import { dynamoDBRegistry } from "@sluice/core/dynamodb"
+ * import { dynamoDBRegistry } from "@sluice/dynamodb"
  *
  * const client = new DynamoDBClient({ region: "eu-central-1", maxAttempts: 2 })
  * const registry = dynamoDBRegistry({ client, tableName: "rules" })

@@ -1,9 +1,13 @@
 import { DeleteItemCommand, UpdateItemCommand } from "@aws-sdk/client-dynamodb"
-import { InvalidRuleError, RuleSourceError } from "../../ground/errors.ts"
-import { show } from "../../ground/show.ts"
-import type { StoredRule } from "../documents/format-document.ts"
-import { type RegisteredRules, RuleConflictError } from "../registry.ts"
-import type { ServiceMetadata } from "../service-metadata.ts"
+import {
+  InvalidRuleError,
+  type RegisteredRules,
+  RuleConflictError,
+  RuleSourceError,
+  type ServiceMetadata,
+  type StoredRule,
+} from "@sluice/core"
+import { show } from "@sluice/core/kit"
 import { WATCH_PLACE, watchAttempts } from "./attempts.ts"
 import { type Attributes, attributeOf, bytesOf } from "./attribute-values.ts"
 import { type Condition, conflictMessage } from "./expected-version.ts"

@@ -1,0 +1,14 @@
+/**
+ * Rules in a DynamoDB table. Limiters read them through a rule source, and service owners write them through a
+ * registry. docs/guides/dynamodb.md describes the table, the permissions and the costs.
+ * @module @sluice/dynamodb
+ */
+
+export {
+  type DynamoDBRegistry,
+  type DynamoDBRegistryOptions,
+  dynamoDBRegistry,
+} from "./dynamodb-registry.ts"
+export { type DynamoDBRulesOptions, dynamoDBRules } from "./dynamodb-rules.ts"
+export type { KeyType } from "./table-key.ts"
+export type { DynamoDBSender, DynamoDBTableOptions } from "./table-options.ts"

@@ -1,0 +1,14 @@
+import { DynamoDBClient } from "@aws-sdk/client-dynamodb"
+import { createLimiter, type Limiter, type RuleRegistry, type RuleSource } from "@sluice/core"
+import { type DynamoDBRulesOptions, dynamoDBRegistry, dynamoDBRules } from "@sluice/dynamodb"
+
+const table: DynamoDBRulesOptions = { client: new DynamoDBClient({}), tableName: "rules", pollMs: 10_000 }
+const source: RuleSource = dynamoDBRules(table)
+
+export const limiter: Limiter = createLimiter({ rules: source, onRulesMissing: "allow" })
+export const registry: RuleRegistry = dynamoDBRegistry({ client: table.client, tableName: "rules" })
+
+// @ts-expect-error this is not a client for DynamoDB
+dynamoDBRules({ client: {}, tableName: "rules" })
+// @ts-expect-error the name of the table is missing
+dynamoDBRegistry({ client: table.client })
