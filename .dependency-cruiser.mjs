@@ -155,7 +155,7 @@ const ADAPTERS = readdirSync("packages")
 
 /** Entry points of the core that an adapter may import. Default: the main one. */
 const DOORS_FOR = {
-  logs: "(index|replay)",
+  logs: "(index|kit|replay)",
   ...Object.fromEntries(
     ["dynamodb", "express", "fastify", "fetch", "koa", "otel", "recording", "redis", "scale"].map((name) => [
       name,

@@ -12,7 +12,19 @@ const root = fileURLToPath(new URL("../..", import.meta.url))
 const HOLDERS: ReadonlySet<string> = new Set(["message", "accepted", "msg", "detail", "title"])
 /** Names of functions whose string arguments are messages. */
 const WRITERS: ReadonlySet<string> = new Set([
-  ...["once", "warnOncePerLogger", "says", "wrong", "warn", "error", "info", "raise", "settle", "choice"],
+  ...[
+    "once",
+    "warnOncePerLogger",
+    "says",
+    "wrong",
+    "warn",
+    "error",
+    "info",
+    "raise",
+    "settle",
+    "choice",
+    "only",
+  ],
   ...["reject", "fail", "refuse", "UsageError", "LogError"],
 ])
 /** Matches a message. A code, a path or a single word does not match. */

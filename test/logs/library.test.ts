@@ -1,8 +1,12 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { InvalidOptionError, InvalidRuleError } from "@sluice/core"
 import {
   LogError,
+  type Logs,
+  type ReadLogOptions,
+  type ReplayLogsOptions,
   readLogs,
   replayLogs,
   type SuggestOptions,
@@ -25,6 +29,54 @@ beforeAll(() => {
   writeFileSync(log, line(ANN, 0) + line(ANN, 1) + line(BEN, 1) + line(ANN, 2) + line(ANN, 3))
 })
 afterAll(() => rmSync(folder, { recursive: true }))
+
+/** Resolves with the problems of the InvalidOptionError with which a call fails. */
+async function problemsOf(call: () => unknown): Promise<readonly string[]> {
+  try {
+    await call()
+  } catch (error) {
+    if (!(error instanceof InvalidOptionError)) throw error
+    return error.problems.map(({ path, message, accepted }) => `${path}: ${message} (${accepted})`)
+  }
+  return []
+}
+
+describe("readLogs", () => {
+  it.each<[object, string]>([
+    [{ format: 5 }, "format: 5 is not valid (a string)"],
+    [{ map: new Map() }, "map: an instance of Map is not valid (an object whose values are strings)"],
+    [{ map: { ip: null } }, 'map: {"ip":null} is not valid (an object whose values are strings)'],
+    [{ reorderMs: -1 }, "reorderMs: -1 is not valid (a number of milliseconds from 0)"],
+    [{ withoutStatus: 429 }, "withoutStatus: 429 is not valid (an array of numbers from 100 to 599)"],
+    [{ withoutStatus: [99] }, "withoutStatus: [99] is not valid (an array of numbers from 100 to 599)"],
+    [
+      { formt: "combined" },
+      'formt: is not an option of readLogs; did you mean "format"? (format, map, reorderMs, withoutStatus)',
+    ],
+  ])("rejects the options %j", async (options, problem) => {
+    expect(await problemsOf(() => readLogs([log], options as ReadLogOptions))).toEqual([problem])
+  })
+
+  it("reports the paths and every option in one error", async () => {
+    const call = () => readLogs("access.log" as never, { format: 5, map: null } as never)
+    expect(await problemsOf(call)).toEqual([
+      'paths: "access.log" is not valid (an array of strings)',
+      "format: 5 is not valid (a string)",
+      "map: null is not valid (an object whose values are strings)",
+    ])
+  })
+
+  it("still throws LogError for a text that is not a format", () => {
+    expect(() => readLogs([log], { format: "odd" })).toThrow(LogError)
+  })
+
+  it("rejects with LogError if standard input is missing", async () => {
+    const reading = (async () => {
+      for await (const _ of readLogs(["-"], {}, null as never));
+    })()
+    await expect(reading).rejects.toThrow(LogError)
+  })
+})
 
 describe("replayLogs", () => {
   it("counts what rules would have refused, with defaults for everything else", async () => {
@@ -57,6 +109,55 @@ describe("replayLogs", () => {
       [{ bound: "--never partners", value: `refused: ${ANN}`, holds: false }],
     ])
   })
+
+  it.each<[object, string]>([
+    [{ rules: undefined }, "rules: undefined is not valid (an array of rules)"],
+    [
+      { algorithms: ["sliding-log", null] },
+      'algorithms: ["sliding-log",null] is not valid (an array of strings)',
+    ],
+    [{ maxRefused: null }, "maxRefused: null is not valid (a number or a string)"],
+    [
+      { against: RULES },
+      `against: ${JSON.stringify(RULES).slice(0, 59)}… is not valid (an object with name and rules)`,
+    ],
+    [
+      { never: { name: "partners" } },
+      'never: {"name":"partners"} is not valid (an object with the strings name and text)',
+    ],
+    [{ slightly: 0.9 }, "slightly: 0.9 is not valid (a number from 1)"],
+    [{ far: "5" }, 'far: "5" is not valid (a number from 1)'],
+    [{ hashKeys: 1 }, "hashKeys: 1 is not valid (true or false)"],
+  ])("rejects the options %j", async (options, problem) => {
+    const given = { rules: RULES, ...options } as ReplayLogsOptions
+    expect(await problemsOf(() => replayLogs(readLogs([log]), given))).toEqual([problem])
+  })
+
+  it.each([undefined, [], readLogs, { summary: { files: [] } }])(
+    "rejects %j instead of logs",
+    async (logs) => {
+      expect(await problemsOf(() => replayLogs(logs as never, { rules: RULES }))).toEqual([
+        expect.stringMatching(/^logs: .+ is not valid \(the logs that readLogs\(\) returns\)$/),
+      ])
+    },
+  )
+
+  it("suggests the option for a misspelled one", async () => {
+    const options = { rules: RULES, maxRefusd: 5 } as ReplayLogsOptions
+    expect(await problemsOf(() => replayLogs(readLogs([log]), options))).toEqual([
+      expect.stringMatching(/^maxRefusd: is not an option of replayLogs; did you mean "maxRefused"\?/),
+    ])
+  })
+
+  it.each(["trustedProxies", "clientIpHeader", "ipv6Prefix", "maxKeys"])(
+    "rejects a wrong %s with InvalidOptionError",
+    async (name) => {
+      const options = { rules: RULES, [name]: -1 }
+      expect(await problemsOf(() => replayLogs(readLogs([log]), options))).toEqual([
+        expect.stringMatching(new RegExp(`^${name}: -1 `)),
+      ])
+    },
+  )
 
   it("rejects with LogError before it reads a log", async () => {
     const options = { rules: RULES, maxRefused: "few" }
@@ -93,5 +194,54 @@ describe("suggestLimits", () => {
     await expect(suggesting).rejects.toThrow(LogError)
     await expect(suggesting).rejects.toThrow(message)
     expect(open).not.toHaveBeenCalled()
+  })
+
+  it.each<[object, string]>([
+    [{ by: null }, "by: null is not valid (an array of one or more strings)"],
+    [{ windows: [] }, "windows: [] is not valid (an array of one or more strings)"],
+    [{ algorithm: Symbol("odd") }, "algorithm: odd is not valid (a string)"],
+    [{ refuseAtMost: 2 }, "refuseAtMost: 2 is not valid (a number from 0 to 1)"],
+    [{ maxClients: 5 }, "maxClients: 5 is not valid (a number from 1000 to 10000000)"],
+    [{ matchFrom: null }, "matchFrom: null is not valid (an array of rules)"],
+    [{ capacity: 500 }, "capacity: 500 is not valid (a string)"],
+  ])("rejects the options %o", async (options, problem) => {
+    const suggesting = () => suggestLimits(() => readLogs([log]), options as SuggestOptions)
+    expect(await problemsOf(suggesting)).toEqual([problem])
+  })
+
+  it("rejects with LogError if an option about addresses is invalid", async () => {
+    const options = { trustedProxies: 1, clientIpHeader: 5 } as unknown as SuggestOptions
+    await expect(suggestLimits(() => readLogs([log]), options)).rejects.toThrow(LogError)
+  })
+
+  it("rejects with InvalidRuleError if a rule of matchFrom is invalid", async () => {
+    const circular: { path?: unknown } = {}
+    circular.path = circular
+    const matchFrom = [{ limit: 5, window: "1 minute", match: circular }] as SuggestOptions["matchFrom"]
+    const suggesting = suggestLimits(() => readLogs([log]), { matchFrom })
+    await expect(suggesting).rejects.toThrow(InvalidRuleError)
+    await expect(suggesting).rejects.toThrow("rules[0].match.path: ")
+  })
+
+  it("accepts rules of several services with the same name, and rules without a field", async () => {
+    const rule = { name: "login", limit: 5, window: "1 minute" }
+    const matchFrom = ["/", "/login"].map((path) => ({ ...rule, match: { path } }))
+    const { groups } = await suggestLimits(() => readLogs([log]), { matchFrom })
+    expect(groups.map(({ name, requests }) => [name, requests])).toEqual([
+      ["all", 5],
+      ["login", 5],
+    ])
+  })
+
+  it.each<[string, unknown, string]>([
+    ["a list", [], "open: [] is not valid (a function that returns logs)"],
+    ["a class", class {}, "open: a function is not valid (a function that returns logs)"],
+    [
+      "an async function",
+      async () => readLogs([log]),
+      "open(): an instance of Promise is not valid (the logs that readLogs() returns)",
+    ],
+  ])("rejects %s instead of a function that opens logs", async (_name, open, problem) => {
+    expect(await problemsOf(() => suggestLimits(open as () => Logs))).toEqual([problem])
   })
 })

@@ -1,4 +1,7 @@
-import { readdirSync, readFileSync } from "node:fs"
+import { randomUUID } from "node:crypto"
+import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
 import { DynamoDBClient } from "@aws-sdk/client-dynamodb"
 import * as paced from "@sluice/client"
 import * as contracts from "@sluice/contracts"
@@ -34,12 +37,14 @@ let registry: dynamodb.DynamoDBRegistry
 
 beforeAll(async () => {
   vi.spyOn(console, "warn").mockReturnValue()
+  writeFileSync(LOG, LOG_LINE.repeat(3))
   server = await startDynamoDB("dynalite")
   registry = dynamodb.dynamoDBRegistry({ client: server.client(), tableName: "rules" })
   await registry.createTable()
 })
 afterAll(async () => {
   vi.restoreAllMocks()
+  rmSync(LOG)
   client.destroy()
   await server.stop()
 })
@@ -100,10 +105,24 @@ const fileText = fc
   )
   .map((text) => ({ name: JSON.stringify(text), make: () => text }))
 
+const LOG = join(tmpdir(), `sluice-entry-points-${randomUUID()}.log`)
+const LOG_LINE = '192.0.2.1 - - [03/Jun/2025:08:00:00 +0000] "POST /login HTTP/1.1" 401 5\n'
+const ADDRESS_OPTIONS = ["trustedProxies", "clientIpHeader", "ipv6Prefix"]
+const openedLog = exactly("a log", () => logs.readLogs([LOG]))
+
+const storableRule = oddFor(RULE_MEMBERS, RULE)
+
+/** Generates options of `replayLogs` in which one option has the wrong value. */
+function membersOf(option: string, odd: fc.Arbitrary<Odd>): fc.Arbitrary<Odd> {
+  return odd.map(({ name, make }) => ({
+    name: `{ rules, ${option}: ${name} }`,
+    make: () => ({ rules: [RULE], [option]: make() }),
+  }))
+}
+
 const BY_TYPES = "takes only what Sluice has made, so types suffice"
 const OF_PACKAGES = "is for packages that extend Sluice, which have checked what they pass"
 const OF_THE_SERVICE = "is a part of the service's program"
-const OF_AN_ANALYSIS = "analyzes logs after the requests, so that a TypeError affects no request"
 const OF_TESTS = "declares tests and runs in a test file"
 
 /** The arguments of each exported function, or the reason why it has none here. Error classes are left out. */
@@ -222,13 +241,58 @@ const EXPORTS: Readonly<Record<string, readonly [module: object, Readonly<Record
       },
     ],
     "@sluice/logs": [
-      logs,
+      { ...logs, readLogs: iterated },
       {
-        readLogs: OF_AN_ANALYSIS,
-        replayLogs: OF_AN_ANALYSIS,
+        readLogs: [
+          argument(
+            anyOdd,
+            exactly("a log", () => [LOG]),
+          ),
+          oddFor(["format", "map", "reorderMs", "withoutStatus"]),
+        ],
+        replayLogs: [
+          argument(oddFor(["summary"], logs.readLogs([LOG])), openedLog),
+          fc.oneof(
+            oddFor(
+              [
+                ...["rules", "service", "against", "algorithms", "maxRefused", "maxRefusedClients", "never"],
+                ...["maxNewlyRefused", "slightly", "far", "maxKeys", "hashKeys", "skipUnjudged"],
+                ...ADDRESS_OPTIONS,
+              ],
+              { rules: [RULE], against: { name: "before", rules: [RULE] } },
+            ),
+            membersOf("against", oddFor(["name", "rules"], { name: "before", rules: [RULE] })),
+            membersOf("never", oddFor(["name", "text"], { name: "partners", text: "192.0.2.1" })),
+            storableRule.map(({ name, make }) => ({
+              name: `{ rules: ${name} }`,
+              make: () => ({ rules: make() }),
+            })),
+          ),
+        ],
         replayLines: BY_TYPES,
         replayReport: BY_TYPES,
-        suggestLimits: OF_AN_ANALYSIS,
+        suggestLimits: [
+          argument(
+            fc.oneof(
+              anyOdd,
+              anyOdd.map(({ name, make }) => ({ name: `() => ${name}`, make: () => make })),
+            ),
+            exactly("a function that opens a log", () => () => logs.readLogs([LOG])),
+          ),
+          fc.oneof(
+            oddFor(
+              [
+                ...["by", "windows", "algorithm", "refuseAtMost", "maxClients", "matchFrom", "capacity"],
+                ...["hashKeys", ...ADDRESS_OPTIONS],
+              ],
+              { by: ["ip"], matchFrom: [{ ...RULE, match: { path: "/login" } }] },
+            ),
+            storableRule.map(({ name, make }) => ({
+              name: `{ matchFrom: ${name} }`,
+              make: () => ({ matchFrom: make() }),
+            })),
+          ),
+        ],
         suggestedRules: BY_TYPES,
         suggestedRulesFile: BY_TYPES,
         suggestLines: BY_TYPES,
@@ -369,6 +433,11 @@ async function registered(options: object, ofRoute: unknown): Promise<void> {
   } finally {
     await app.close()
   }
+}
+
+/** Reads all requests of the logs. */
+async function iterated(...args: unknown[]): Promise<void> {
+  for await (const _ of logs.readLogs(...(args as Parameters<typeof logs.readLogs>)));
 }
 
 /** Creates a store, tells it the options of express-rate-limit, and counts a hit. */

@@ -59,9 +59,11 @@ export async function replay(
   const { service, rules } = document as OwnedDocument
   const list = never === undefined ? undefined : { name: never, text: readNever(never) }
   const logs = readLogs(logNames, readLogOptionsOf(options), io)
+  const { trustedProxies, clientIpHeader, ipv6Prefix, algorithm: algorithms, maxKeys } = options
+  const { maxRefused, maxRefusedClients, maxNewlyRefused, slightly, far, hashKeys, skipUnjudged } = options
   const result = await replayLogs(withProgress(logs, io), {
-    ...options,
-    ...{ service, rules, algorithms: options.algorithm, never: list },
+    ...{ service, rules, algorithms, never: list, maxKeys, slightly, far, hashKeys, skipUnjudged },
+    ...{ maxRefused, maxRefusedClients, maxNewlyRefused, trustedProxies, clientIpHeader, ipv6Prefix },
     against: before && { name: (files[1] as ReadFile).name, rules: before.rules },
   })
   if (options.report !== undefined) await replaceFile(options.report, replayReport(result))

@@ -51,7 +51,12 @@ export async function suggest(
     return withProgress(pass, io)
   }
   const matchFrom = file?.documents.flatMap(({ rules }) => rules)
-  const result = await suggestLimits(open, { ...options, matchFrom })
+  const { by, windows, algorithm, refuseAtMost, maxClients, capacity, hashKeys } = options
+  const { trustedProxies, clientIpHeader, ipv6Prefix } = options
+  const result = await suggestLimits(open, {
+    ...{ by, windows, algorithm, refuseAtMost, maxClients, matchFrom, capacity, hashKeys },
+    ...{ trustedProxies, clientIpHeader, ipv6Prefix },
+  })
   const rules = suggestedRules(result)
   const isJson = output !== undefined && isJsonName(output)
   const text = isJson ? `${formatJson({ rules }, 2)}\n` : suggestedRulesFile(result)

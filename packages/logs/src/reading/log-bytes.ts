@@ -24,7 +24,7 @@ export interface LogSource {
 export async function findSource(given: string, io: LogInput): Promise<LogSource> {
   if (given === "-") {
     const name = "standard input"
-    return { name, size: undefined, read: (onBytes) => decompressed(name, io.stdin, onBytes) }
+    return { name, size: undefined, read: (onBytes) => decompressed(name, io?.stdin, onBytes) }
   }
   const stats = await stat(given).catch((error: unknown) => fail(given, error))
   if (stats.isDirectory()) throw new LogError(`${given} is a folder: give its files, such as ${given}/*.log`)

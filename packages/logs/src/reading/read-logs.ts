@@ -1,4 +1,6 @@
+import { problemAt, requireOptions } from "@sluice/core/kit"
 import { LogError } from "../log-error.ts"
+import { READ_CHECKS, texts } from "../option-checks.ts"
 import { checkFieldMap } from "./field-map.ts"
 import { openFile } from "./file-reader.ts"
 import type { LogFormat } from "./formats/format.ts"
@@ -17,8 +19,8 @@ const REORDER_MS = 10_000
  * of one or more seconds, so no second is split between two lists. There are two exceptions: a second with more than a
  * million requests, and late lines.
  *
- * Throws LogError if an option is invalid. The iteration rejects with LogError if a file cannot be read, or if its
- * format is not known.
+ * Throws InvalidOptionError if an option is misspelled or has a value of the wrong type, and LogError if another option is
+ * invalid. The iteration rejects with LogError if a file cannot be read, or if its format is not known.
  * @example
  * ```ts
  * import { readLogs } from "@sluice/logs"
@@ -36,6 +38,7 @@ export function readLogs(
   options: ReadLogOptions = {},
   io: Readonly<Record<"stdin", AsyncIterable<Uint8Array>>> = process,
 ): Logs {
+  requireOptions("readLogs", options, READ_CHECKS, problemAt("paths", paths, texts))
   const { format, map = {}, reorderMs = REORDER_MS, withoutStatus = [] } = options
   const repeated = paths.find((path, at) => paths.indexOf(path) !== at)
   if (repeated !== undefined) {

@@ -37,8 +37,9 @@ export class LogsReplay {
   constructor(options: LogsReplayOptions) {
     const { rules, against, algorithms = [] } = options
     this.#options = options
-    this.forwarded = new ProxyHeader(options.address)
+    // Checks the options of the address, which `ProxyHeader` trusts.
     this.main = new ReplayRun(rules, options)
+    this.forwarded = new ProxyHeader(options.address)
     this.compared = against && new ComparedRun(against, options)
     this.#byAlgorithm = algorithms.length === 0 ? undefined : new AlgorithmRuns(algorithms, rules, options)
   }

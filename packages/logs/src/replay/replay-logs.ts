@@ -4,8 +4,10 @@ import {
   InvalidOptionError,
   type StorableRule,
 } from "@sluice/core"
+import { problemAt, requireOptions } from "@sluice/core/kit"
 import { createReplay } from "@sluice/core/replay"
 import { LogError } from "../log-error.ts"
+import { openLogs, REPLAY_CHECKS, ruleList } from "../option-checks.ts"
 import type { Logs } from "../reading/log.ts"
 import { boundOf, type ReplayBounds } from "./bounds.ts"
 import { ClientTable } from "./client-table.ts"
@@ -59,8 +61,8 @@ const DEFAULT_MAX_KEYS = 20_000_000
 
 /**
  * Replays logs under rules, and resolves with what the rules would have refused. Every verdict is the one that a limiter
- * would have given. Rejects with LogError if an option is not valid or a log cannot be read, and with InvalidOptionError
- * if a rule or an address option is not valid.
+ * would have given. Rejects with InvalidOptionError if an option is misspelled or has a value of the wrong type, or if a
+ * rule or an address option is not valid. Rejects with LogError if another option is not valid, or a log cannot be read.
  * @example
  * ```ts
  * import { readLogs, replayLogs } from "@sluice/logs"
@@ -73,6 +75,10 @@ const DEFAULT_MAX_KEYS = 20_000_000
  * ```
  */
 export async function replayLogs(logs: Logs, options: ReplayLogsOptions): Promise<ReplayResult> {
+  requireOptions("replayLogs", options, REPLAY_CHECKS, [
+    ...problemAt("logs", logs, openLogs),
+    ...problemAt("rules", options?.rules, ruleList),
+  ])
   const { rules, service = "default", against, algorithms = [], maxKeys = DEFAULT_MAX_KEYS } = options
   const { trustedProxies, clientIpHeader, ipv6Prefix, slightly = 1.5, far = 5 } = options
   if (slightly > far)

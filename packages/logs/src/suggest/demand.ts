@@ -40,9 +40,10 @@ export class ClientDemand {
   constructor(options: DemandOptions) {
     const { groups, maxClients, capacity, algorithm } = options
     this.#options = options
+    // Checks the options of the address, which `ProxyHeader` trusts.
+    this.#reader = new ClientReader(options)
     this.proxies = new ProxyHeader(options.address)
     this.#groups = [{ name: "all" }, ...groups].map((group) => this.#newGroup(group))
-    this.#reader = new ClientReader(options)
     this.#groupReader = groups.length === 0 ? undefined : new GroupReader(groups, 1, options)
     this.#loginPaths = new LoginPaths(groups.flatMap(({ match }) => plainPath(match?.path ?? "") ?? []))
     this.clients = new SampledClients(maxClients, (client) => {

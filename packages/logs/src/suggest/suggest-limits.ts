@@ -1,5 +1,7 @@
-import { type ClientAddressOptions, InvalidOptionError, type StorableRule } from "@sluice/core"
+import { type ClientAddressOptions, InvalidOptionError, type StorableRule, staticRules } from "@sluice/core"
+import { problemAt, requireOptions } from "@sluice/core/kit"
 import { LogError } from "../log-error.ts"
+import { opener, openLogs, SUGGEST_CHECKS } from "../option-checks.ts"
 import { counted } from "../quantities.ts"
 import type { LogRecord, LogSummary, Logs } from "../reading/log.ts"
 import { hiddenNames } from "../replay/hidden-names.ts"
@@ -21,7 +23,7 @@ export interface SuggestOptions extends ClientAddressOptions {
   readonly algorithm?: WindowAlgorithm | undefined
   /** The share of clients that the tight candidate may refuse, from 0 to 1. Default: 0.001. */
   readonly refuseAtMost?: number | undefined
-  /** Count at most this many clients, and a sample of them if there are more. Default: 2 million. */
+  /** Count at most this many clients, and a sample of them if there are more: 1,000 to 10 million. Default: 2 million. */
   readonly maxClients?: number | undefined
   /** Requests that a `match` of these rules selects get limits of their own. */
   readonly matchFrom?: readonly StorableRule[] | undefined
@@ -36,8 +38,9 @@ export interface SuggestOptions extends ClientAddressOptions {
 
 /**
  * Suggests limits from logs. Calls `open` twice, because a second pass counts the refused requests. Standard input is read
- * once, so the refused requests are then not known. Rejects with LogError if an option is not valid, a log cannot be read,
- * or the logs have no requests.
+ * once, so the refused requests are then not known. Rejects with InvalidOptionError if an option is misspelled or has a value
+ * of the wrong type, and with InvalidRuleError if a rule of `matchFrom` is not valid. Rejects with LogError if another
+ * option is not valid, a log cannot be read, or the logs have no requests.
  * @example
  * ```ts
  * import { readLogs, suggestedRulesFile, suggestLimits } from "@sluice/logs"
@@ -48,6 +51,7 @@ export interface SuggestOptions extends ClientAddressOptions {
  * ```
  */
 export async function suggestLimits(open: () => Logs, options: SuggestOptions = {}): Promise<SuggestResult> {
+  requireOptions("suggestLimits", options, SUGGEST_CHECKS, problemAt("open", open, opener))
   const { by = ["ip"], algorithm = "sliding-window", refuseAtMost = 0.001, maxClients = 2_000_000 } = options
   const { trustedProxies, clientIpHeader, ipv6Prefix, matchFrom = [], hashKeys } = options
   requireWindowAlgorithm(algorithm)
@@ -83,6 +87,7 @@ async function readAll(
   most: number,
   onRequest: (record: LogRecord) => void,
 ): Promise<LogSummary> {
+  requireOptions("open", {}, {}, problemAt("open()", logs, openLogs))
   let requests = 0
   for await (const records of logs) {
     for (let i = 0; i < records.length && requests < most; i++, requests++) onRequest(records[i] as LogRecord)
@@ -91,8 +96,13 @@ async function readAll(
   return logs.summary
 }
 
-/** Returns a group for each `match` of the rules. */
+/** Returns a group for each `match` of the rules. Throws InvalidRuleError if a rule is invalid. */
 function groupsOf(rules: readonly StorableRule[]): RequestGroup[] {
+  // Rules of several services may have the same name, so number them. A rule without a field counts all requests.
+  const numbered = Array.from(rules, (rule, at) => {
+    return { field: "service", ...rule, ...(typeof rule?.name === "string" && { name: `${at}` }) }
+  })
+  staticRules(numbered)
   const groups = new Map<string, RequestGroup>()
   for (const { name, match } of rules) {
     const key = JSON.stringify(match)
