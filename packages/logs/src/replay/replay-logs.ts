@@ -61,8 +61,10 @@ const DEFAULT_MAX_KEYS = 20_000_000
 
 /**
  * Replays logs under rules, and resolves with what the rules would have refused. Every verdict is the one that a limiter
- * would have given. Rejects with InvalidOptionError if an option is misspelled or has a value of the wrong type, or if a
- * rule or an address option is not valid. Rejects with LogError if another option is not valid, or a log cannot be read.
+ * would have given.
+ *
+ * Rejects with InvalidOptionError if an option is misspelled or has a value of the wrong type. A rule or an address option
+ * that is not valid causes the same error. Rejects with LogError if another option is not valid, or a log cannot be read.
  * @example
  * ```ts
  * import { readLogs, replayLogs } from "@sluice/logs"

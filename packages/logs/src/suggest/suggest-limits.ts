@@ -38,9 +38,11 @@ export interface SuggestOptions extends ClientAddressOptions {
 
 /**
  * Suggests limits from logs. Calls `open` twice, because a second pass counts the refused requests. Standard input is read
- * once, so the refused requests are then not known. Rejects with InvalidOptionError if an option is misspelled or has a value
- * of the wrong type, and with InvalidRuleError if a rule of `matchFrom` is not valid. Rejects with LogError if another
- * option is not valid, a log cannot be read, or the logs have no requests.
+ * once, so the refused requests are then not known.
+ *
+ * Rejects with InvalidOptionError if an option is misspelled or has a value of the wrong type. Rejects with
+ * InvalidRuleError if a rule of `matchFrom` is not valid. Rejects with LogError if another option is not valid, a log
+ * cannot be read, or the logs have no requests.
  * @example
  * ```ts
  * import { readLogs, suggestedRulesFile, suggestLimits } from "@sluice/logs"
