@@ -41,8 +41,8 @@ it("every package is packed", () => {
   expect(Object.keys(inject("tarballs")).sort()).toEqual(PACKAGES)
 })
 
-it("the core is packed into at most 195 kB", () => {
-  expect(inject("tarballs").core?.bytes).toBeLessThanOrEqual(195_000)
+it("the core is packed into at most 180 kB", () => {
+  expect(inject("tarballs").core?.bytes).toBeLessThanOrEqual(180_000)
 })
 
 it("the core keeps the names of functions, classes and methods, for stack traces", () => {
