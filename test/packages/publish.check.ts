@@ -1,13 +1,11 @@
-import { afterAll, beforeAll, describe, expect, inject, it } from "vitest"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { ADAPTERS, frameworksOf, LIBRARIES, manifestOf, PACKAGES } from "./manifests.ts"
 import { NODE_24 } from "./nodes.ts"
 import { programOf } from "./program.ts"
 import { MODULE_SYSTEMS, Project } from "./project.ts"
 import { blocksOf } from "./quick-start.ts"
-import { type Registry, startRegistry } from "./registry.ts"
+import { publish, publishAll, type Registry, startRegistry } from "./registry.ts"
 import { versionOf } from "./versions.ts"
-
-const tarballOf = (name: string): string => inject("tarballs")[name]?.file ?? ""
 
 let registry: Registry
 const project = new Project(NODE_24)
@@ -19,15 +17,18 @@ afterAll(async () => {
   project.remove()
 })
 
-/** Publishes a tarball to the registry on this machine. */
-const publish = (name: string, ...options: string[]) =>
-  project.run("npm", "publish", tarballOf(name), `--registry=${registry.url}`, "--access=public", ...options)
-
 describe("npm publish --dry-run", () => {
   it.each(PACKAGES)(
     "accepts the tarball of @sluice/%s without correcting it, and needs no account",
     async (name) => {
-      const { stdout, stderr } = await publish(name, "--dry-run", "--json", "--loglevel=warn")
+      const { stdout, stderr } = await publish(
+        project,
+        registry.url,
+        name,
+        "--dry-run",
+        "--json",
+        "--loglevel=warn",
+      )
       const { version } = manifestOf(name)
       expect(stdout).toContain(`"id": "@sluice/${name}@${version}"`)
       const warnings = stderr.split("\n").filter((line) => line !== "" && !line.includes("logged in"))
@@ -42,11 +43,7 @@ describe("npm publish --dry-run", () => {
 
 describe("an empty project, which installs every package by its name from a registry", () => {
   beforeAll(async () => {
-    const { host } = new URL(registry.url)
-    // npm publishes only with a token. This registry accepts any.
-    const settings = `@sluice:registry=${registry.url}\n//${host}/:_authToken=any\n`
-    project.write(".npmrc", project.read(".npmrc") + settings)
-    for (const name of PACKAGES) await publish(name)
+    await publishAll(project, registry)
     // The core comes along with the others.
     const named = PACKAGES.filter((name) => name !== "core").map((name) => `@sluice/${name}`)
     await project.run("npm", "install", ...named, ...ADAPTERS.flatMap(frameworksOf).map(versionOf))

@@ -2,6 +2,9 @@ import { once } from "node:events"
 import { createServer, type IncomingMessage } from "node:http"
 import type { AddressInfo } from "node:net"
 import { buffer } from "node:stream/consumers"
+import { inject } from "vitest"
+import { PACKAGES } from "./manifests.ts"
+import type { Project } from "./project.ts"
 
 /** The body of npm's request to publish a version. */
 interface Publication {
@@ -48,6 +51,25 @@ export async function startRegistry(): Promise<Registry> {
       await once(server, "close")
     },
   }
+}
+
+/** Publishes all packages from a project, whose settings then name the registry. */
+export async function publishAll(project: Project, { url }: Registry): Promise<void> {
+  // npm publishes only with a token. This registry accepts any.
+  const settings = `@sluice:registry=${url}\n//${new URL(url).host}/:_authToken=any\n`
+  project.write(".npmrc", project.read(".npmrc") + settings)
+  for (const name of PACKAGES) await publish(project, url, name)
+}
+
+/** Publishes the tarball of a package from a project. */
+export async function publish(
+  project: Project,
+  url: string,
+  name: string,
+  ...options: string[]
+): ReturnType<Project["run"]> {
+  const file = inject("tarballs")[name]?.file ?? ""
+  return project.run("npm", "publish", file, `--registry=${url}`, "--access=public", ...options)
 }
 
 async function publicationIn(request: IncomingMessage): Promise<Publication> {

@@ -41,7 +41,7 @@ interface Packed {
 }
 
 /** Returns the command line of pnpm: the one that runs this, or the version that the repository requires. */
-function pnpm(): [string, ...string[]] {
+export function pnpm(): [string, ...string[]] {
   const running = process.env.npm_execpath ?? ""
   if (/pnpm(\.[cm]?js)?$/.test(running)) return [process.execPath, realpathSync(running)]
   const { packageManager } = JSON.parse(readFileSync(`${ROOT}package.json`, "utf8"))
