@@ -140,8 +140,8 @@ const portRules = Object.entries(PORTS).map(([port, others]) => ({
   to: { pathNot: [`${CORE}ground/`, ...others.map((other) => `${CORE}${other}\\.ts$`)] },
 }))
 
-/** Adapters, each with the packages that it declares, and may import in addition to the core and Node's modules. */
-const ADAPTERS = readdirSync("packages")
+/** Libraries on top of the core, each with the packages that it may import in addition to the core and Node's modules. */
+const LIBRARIES = readdirSync("packages")
   .filter((name) => !["cli", "client", "contracts", "core", "service"].includes(name))
   .map((name) => {
     const { dependencies, peerDependencies } = JSON.parse(
@@ -153,26 +153,18 @@ const ADAPTERS = readdirSync("packages")
     ]
   })
 
-/** Entry points of the core that an adapter may import. Default: the main one. */
-const DOORS_FOR = {
-  logs: "(index|kit|replay)",
-  ...Object.fromEntries(
-    ["dynamodb", "express", "fastify", "fetch", "koa", "otel", "recording", "redis", "scale"].map((name) => [
-      name,
-      "(index|kit)",
-    ]),
-  ),
-}
+/** Entry points of the core that a library may import. Default: the main one and the kit. */
+const DOORS_FOR = { logs: "(index|kit|replay)" }
 
-const adapterRules = ADAPTERS.map(([adapter, packages]) => ({
-  name: `${adapter}-imports-core-and-its-own-packages`,
-  comment: `@sluice/${adapter} may only import ${["@sluice/core", ...packages].join(", ")}.`,
+const libraryRules = LIBRARIES.map(([name, packages]) => ({
+  name: `${name}-imports-core-and-its-own-packages`,
+  comment: `@sluice/${name} may only import ${["@sluice/core", ...packages].join(", ")}.`,
   severity: "error",
-  from: { path: `^packages/${adapter}/src/`, pathNot: TEST_FILES },
+  from: { path: `^packages/${name}/src/`, pathNot: TEST_FILES },
   to: {
     pathNot: [
-      `^packages/${adapter}/(src/|package\\.json$)`,
-      `${CORE}${DOORS_FOR[adapter] ?? "index"}\\.ts$`,
+      `^packages/${name}/(src/|package\\.json$)`,
+      `${CORE}${DOORS_FOR[name] ?? "(index|kit)"}\\.ts$`,
       `(^|node_modules/)(${packages.join("|")})(/|$)`,
       ...packages
         .filter((other) => other.startsWith("@sluice/"))
@@ -341,18 +333,18 @@ export default {
       },
     },
     {
-      name: "core-imports-no-adapter",
+      name: "core-imports-no-package",
       comment: "The core must not import a framework or another package.",
       severity: "error",
       from: { path: "^packages/core/" },
       to: {
         path: [
           "^packages/(?!core/)",
-          `(^|node_modules/)(${ADAPTERS.flatMap(([, packages]) => packages).join("|")})(/|$)`,
+          `(^|node_modules/)(${LIBRARIES.flatMap(([, packages]) => packages).join("|")})(/|$)`,
         ],
       },
     },
-    ...adapterRules,
+    ...libraryRules,
     {
       name: "client-imports-nothing",
       comment: "@sluice/client imports nothing: it runs in browsers, without the core.",

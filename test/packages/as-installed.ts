@@ -15,6 +15,7 @@ const FILES_OF_CLIENTS = /\/node_modules\/(ioredis|redis|@redis|@aws-sdk|@smithy
 const WITHOUT_CLIENT: Imports = {
   "@sluice/core": ["createLimiter"],
   "@sluice/redis": ["redisStore"],
+  "@sluice/recording": ["recordDecisions"],
   "@sluice/scale": ["leasedStore"],
   "@sluice/core/replay": ["createReplay"],
   ...Object.fromEntries(ADAPTERS.map((name) => [`@sluice/${name}`, []])),
@@ -27,7 +28,15 @@ const WITH_CLIENT = [
 /** Registers the tests of the installed packages on this version of Node, in ES modules and in CommonJS. */
 export function describeAsInstalled(node: string): Project {
   const project = new Project(node)
-  const frameworks = ["core", "redis", "scale", ...ADAPTERS, ...ADAPTERS.flatMap(frameworksOf).map(versionOf)]
+  const frameworks = [
+    "core",
+    "logs",
+    "recording",
+    "redis",
+    "scale",
+    ...ADAPTERS,
+    ...ADAPTERS.flatMap(frameworksOf).map(versionOf),
+  ]
   afterAll(() => project.remove())
 
   describe(`Node ${node}, with a framework and no client`, () => {
@@ -59,7 +68,7 @@ export function describeAsInstalled(node: string): Project {
       const folder = project.programs(type)
       itCountsInRedis({ project, type }, url)
 
-      it("loads no client with @sluice/core, @sluice/redis and the adapters", async () => {
+      it("loads no client with the libraries that need none", async () => {
         const loaded = await filesLoadedBy(folder, programOf(type, WITHOUT_CLIENT, ""))
         for (const name of ["core", "redis"]) {
           expect(loaded).toContainEqual(

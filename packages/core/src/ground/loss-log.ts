@@ -61,7 +61,7 @@ export class LossLog {
     this.#kind = kind
   }
 
-  /** Notes that so many more were lost, and why. */
+  /** Reports losses and their cause. */
   report(error: Error, losses = 1): void {
     this.#unlogged += losses
     this.#lastError = error

@@ -1,28 +1,24 @@
 import type { Clock, Store } from "@sluice/core"
-import { LONGEST_TIMER_MS, type OptionCheck, show } from "@sluice/core/kit"
+import { LONGEST_TIMER_MS, mustBe, type OptionCheck, show } from "@sluice/core/kit"
 
 /** Accepts a time: a whole number of milliseconds from 1 to `mostMs`. */
 export function timeUpTo(mostMs: number): OptionCheck {
-  return (value) =>
-    Number.isSafeInteger(value) && (value as number) >= 1 && (value as number) <= mostMs
-      ? undefined
-      : {
-          message: `${show(value)} is not a valid time`,
-          accepted: `a whole number of milliseconds from 1 to ${mostMs}`,
-        }
+  return mustBe(
+    "a valid time",
+    `a whole number of milliseconds from 1 to ${mostMs}`,
+    (value) => Number.isSafeInteger(value) && (value as number) >= 1 && (value as number) <= mostMs,
+  )
 }
 
 /** Accepts any time that a timer can wait. */
 export const timeMs = timeUpTo(LONGEST_TIMER_MS)
 
 /** Accepts a function that selects rules by their names. */
-export const ruleSelector: OptionCheck = (value) =>
-  typeof value === "function"
-    ? undefined
-    : {
-        message: `${show(value)} is not a function`,
-        accepted: "a function that returns true for the names of the selected rules",
-      }
+export const ruleSelector: OptionCheck = mustBe(
+  "a function",
+  "a function that returns true for the names of the selected rules",
+  (value) => typeof value === "function",
+)
 
 /** Accepts a clock. */
 export const clock: OptionCheck = (value) =>
