@@ -4,7 +4,7 @@ import type { AddressInfo } from "node:net"
 import { setImmediate as nextTurn } from "node:timers/promises"
 import { afterEach, describe, expect, it } from "vitest"
 import { createLimiter } from "../limiter/create-limiter.ts"
-import { createGuard } from "./guard/create-guard.ts"
+import { createGuard, createThrowingGuard } from "./guard/create-guard.ts"
 import { NodeExchange, respond } from "./respond.ts"
 
 const closing: (() => unknown)[] = []
@@ -116,5 +116,26 @@ describe("a response that two mounts of a limiter watch for refunds", () => {
       response.end("done")
     })
     expect([listeners, statuses]).toEqual([1, [200]])
+  })
+})
+
+describe("a guard that throws refusals", () => {
+  const options = { limit: 1, window: "1 minute", onMissing: "deny", throwOnRefusal: true } as const
+  const throwing = createThrowingGuard({ ...options, logger: { warn: log, error: log } }, () => undefined)
+
+  it("passes a refusal to the error handler, with the status and headers of the answer", async () => {
+    const { body } = await received((response) => {
+      const next = (error?: Error) => response.end(`${response.statusCode} ${error?.name}`)
+      respond(throwing, {}, new NodeExchange(response.req, response, next))
+    })
+    expect(body).toBe("400 RefusalError")
+  })
+
+  it("answers if the exchange cannot fail a request", async () => {
+    const { body } = await received((response) => {
+      const exchange = new NodeExchange(response.req, response, () => expect.unreachable())
+      respond(throwing, {}, Object.assign(exchange, { fail: undefined }))
+    })
+    expect(JSON.parse(body)).toMatchObject({ status: 400 })
   })
 })

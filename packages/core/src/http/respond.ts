@@ -43,7 +43,10 @@ export class NodeExchange<Request extends object> implements Exchange<Request> {
   declare readonly next: (error?: Error) => unknown
   declare readonly response: unknown
 
-  /** `next` runs the next handler, or with an error the app's error handler. `response` is what `onRejected` receives; default: Node's own response. */
+  /**
+   * `next` runs the next handler, or with an error the app's error handler. `response` is what `onRejected` receives;
+   * default: Node's own response.
+   */
   constructor(
     request: Request,
     nodeResponse: ServerResponse,
@@ -167,7 +170,8 @@ function refuse<Request extends object>(
   guard: Guard<Request>,
   exchange: Exchange<Request>,
 ): void {
-  if (guard.throws) exchange.fail?.(new RefusalError(decision, answer))
+  // An exchange that cannot fail a request still answers it.
+  if (guard.throws && exchange.fail !== undefined) exchange.fail(new RefusalError(decision, answer))
   else exchange.send(answer)
 }
 
