@@ -1,12 +1,10 @@
-import { type OptionCheck, show } from "@sluice/core/kit"
+import { mustBe, type OptionCheck } from "@sluice/core/kit"
 
 type Test = (value: unknown) => boolean
 type Checks = Readonly<Record<string, OptionCheck>>
 
 /** Returns a check that accepts the values that pass a test. `accepted` describes them: "a string". */
-function only(accepted: string, isValid: Test): OptionCheck {
-  return (value) => (isValid(value) ? undefined : { message: `${show(value)} is not valid`, accepted })
-}
+const only = (accepted: string, isValid: Test): OptionCheck => mustBe("valid", accepted, isValid)
 
 const isText: Test = (value) => typeof value === "string"
 const isFrom = (least: number, most: number) => (value: unknown) =>
