@@ -137,7 +137,9 @@ describe("replayLogs", () => {
     "rejects %j instead of logs",
     async (logs) => {
       expect(await problemsOf(() => replayLogs(logs as never, { rules: RULES }))).toEqual([
-        expect.stringMatching(/^logs: (?:.+ is not valid|is missing) \(the logs that readLogs\(\) returns\)$/),
+        expect.stringMatching(
+          /^logs: (?:.+ is not valid|is missing) \(the logs that readLogs\(\) returns\)$/,
+        ),
       ])
     },
   )
