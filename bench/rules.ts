@@ -1,7 +1,7 @@
 import { writeFileSync } from "node:fs"
 import { setFlagsFromString } from "node:v8"
 import { runInNewContext } from "node:vm"
-import { parseRuleDocument } from "@sluice/core"
+import { parseRuleDocument } from "@sluice/rules"
 import { readCommandLine } from "./command-line.ts"
 import { describeMachine, printMachine } from "./report/machine.ts"
 import { median } from "./report/statistics.ts"

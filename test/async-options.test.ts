@@ -11,9 +11,9 @@ import {
   manualClock,
   type RequestFacts,
   type Rule,
-  type RuleSource,
 } from "@sluice/core"
 import { createReplay } from "@sluice/core/replay"
+import { liveRules, type RuleSource } from "@sluice/rules"
 import { describe, expect, it, onTestFinished } from "vitest"
 
 type Asker = RequestFacts & { readonly user?: string | undefined; readonly plan?: number }
@@ -477,7 +477,7 @@ describe("while a function is pending", () => {
   it("new rules do not apply to a decision that has begun", async () => {
     const users = deferred<string>()
     const { source, publish } = published({ ...MINUTE, field: "user", limit: 3 })
-    const { limiter } = limited({ rules: source, fields: { user: () => users.promise } })
+    const { limiter } = limited({ rules: liveRules(source), fields: { user: () => users.promise } })
     const deciding = limiter.decide({})
     await publish({ ...MINUTE, field: "user", limit: 9 })
     users.settle.resolve("ann")
@@ -498,7 +498,7 @@ describe("while a function is pending", () => {
       },
     }
     const { source, publish } = published({ ...MINUTE, name: "a", field: "user", limit: 1 })
-    const { limiter } = limited({ rules: source, fields })
+    const { limiter } = limited({ rules: liveRules(source), fields })
     await limiter.decide({})
     read.length = 0
     const [first, second] = [limiter.acquire({}), limiter.acquire({})]

@@ -9,12 +9,14 @@ import {
   SluiceError,
   StoreUnavailableError,
 } from "@sluice/core"
+import type * as Rules from "@sluice/rules"
 import { expect, it, vi } from "vitest"
 import manifest from "../packages/core/package.json" with { type: "json" }
 
 vi.resetModules()
 /** Another copy of this version, as when two packages of an app each install their own. */
 const other: typeof Core = await import("@sluice/core")
+const otherRules: typeof Rules = await import("@sluice/rules")
 vi.doMock("../packages/core/package.json", () => ({ default: { version: "9.9.9" } }))
 vi.resetModules()
 const later: typeof Core = await import("@sluice/core")
@@ -43,7 +45,7 @@ it("a guard decides with a limiter of another copy, which finds its decisions", 
 })
 
 it("a limiter follows a rule book and counts in a store of another copy", async () => {
-  const book = other.createRuleBook({ source: other.staticRules([RULE]) })
+  const book = otherRules.createRuleBook({ source: otherRules.staticRules([RULE]) })
   const store = other.memoryStore()
   const limiter = createLimiter({ service: "checkout", rules: book, store, onRulesMissing: "deny" })
   await book.ready()

@@ -1,16 +1,11 @@
 import { mkdtemp, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import {
-  createLimiter,
-  fileRules,
-  formatRuleDocument,
-  type Rule,
-  type RuleSource,
-  type Store,
-} from "@sluice/core"
+import { createLimiter, type Rule, type Store } from "@sluice/core"
+import type { LiveRules } from "@sluice/core/rules"
 import { dynamoDBRegistry, dynamoDBRules } from "@sluice/dynamodb"
 import { redisStore } from "@sluice/redis"
+import { fileRules, formatRuleDocument } from "@sluice/rules"
 import { Redis } from "ioredis"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { stringify } from "yaml"
@@ -48,7 +43,7 @@ describe("a rule with 10,000 overrides", () => {
   })
 
   /** Checks that each client gets its limit under the rules of a source, counted in Redis. */
-  async function expectLimits(rules: RuleSource, service: string, more = {}): Promise<void> {
+  async function expectLimits(rules: LiveRules, service: string, more = {}): Promise<void> {
     const store: Store = redisStore({ client, prefix: `${service}:`, timeoutMs: 5_000 })
     const limiter = createLimiter({ rules, service, store, storeTimeoutMs: 5_000, ...more })
     await limiter.ready()

@@ -5,9 +5,9 @@ import { describe, expect, it, onTestFinished } from "vitest"
 import { manualClock } from "../packages/core/src/ground/clock.ts"
 import { InvalidRuleError, RuleSourceError } from "../packages/core/src/ground/errors.ts"
 import { createLimiter } from "../packages/core/src/limiter/create-limiter.ts"
-import { createRuleBook } from "../packages/core/src/rules/book/open-book.ts"
-import type { RulesEvent } from "../packages/core/src/rules/rule-book.ts"
-import { fileRules } from "../packages/core/src/rules/sources/file.ts"
+import type { RulesEvent } from "../packages/core/src/rules/live-rules.ts"
+import { createRuleBook } from "../packages/rules/src/book/open-book.ts"
+import { fileRules } from "../packages/rules/src/sources/file.ts"
 import { rule, type Stored, settled, TableSource } from "./rule-book/hand-made-source.ts"
 
 const POLL_MS = 30_000

@@ -2,9 +2,9 @@ import { describe, expect, it, onTestFinished } from "vitest"
 import { manualClock } from "../packages/core/src/ground/clock.ts"
 import { ClosedError, InvalidOptionError, RuleSourceError } from "../packages/core/src/ground/errors.ts"
 import { createLimiter } from "../packages/core/src/limiter/create-limiter.ts"
-import { createRuleBook } from "../packages/core/src/rules/book/open-book.ts"
-import type { RulesEvent, StaleEvent } from "../packages/core/src/rules/rule-book.ts"
+import type { RulesEvent, StaleEvent } from "../packages/core/src/rules/live-rules.ts"
 import { memoryStore } from "../packages/core/src/stores/memory/memory-store.ts"
+import { createRuleBook } from "../packages/rules/src/book/open-book.ts"
 import { rule, type Stored, settled, TableSource } from "./rule-book/hand-made-source.ts"
 
 const POLL_MS = 30_000

@@ -2,8 +2,8 @@ import { describe, expect, it, onTestFinished } from "vitest"
 import { manualClock } from "../packages/core/src/ground/clock.ts"
 import { ClosedError, InvalidRuleError, RuleSourceError } from "../packages/core/src/ground/errors.ts"
 import { createLimiter } from "../packages/core/src/limiter/create-limiter.ts"
-import { createRuleBook } from "../packages/core/src/rules/book/open-book.ts"
-import type { RuleBook } from "../packages/core/src/rules/rule-book.ts"
+import { createRuleBook } from "../packages/rules/src/book/open-book.ts"
+import type { RuleBook } from "../packages/rules/src/rule-book.ts"
 import { handSettledSource, rule, type Stored, settled, TableSource } from "./rule-book/hand-made-source.ts"
 
 const POLL_MS = 30_000

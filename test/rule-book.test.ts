@@ -5,12 +5,12 @@ import { createRequire } from "node:module"
 import { pathToFileURL } from "node:url"
 import { afterEach, describe, expect, test } from "vitest"
 import { ClosedError, InvalidRuleError, RuleSourceError } from "../packages/core/src/ground/errors.ts"
-import { OpenBook } from "../packages/core/src/rules/book/open-book.ts"
-import { parseBookOptions, type RuleBookOptions } from "../packages/core/src/rules/book/options.ts"
-import { LOAD_TIMEOUT_MS } from "../packages/core/src/rules/book/timing.ts"
+import type { Edition } from "../packages/core/src/rules/live-rules.ts"
 import type { Rule } from "../packages/core/src/rules/rule.ts"
-import type { Edition } from "../packages/core/src/rules/rule-book.ts"
-import type { LoadedRules } from "../packages/core/src/rules/source.ts"
+import { OpenBook } from "../packages/rules/src/book/open-book.ts"
+import { parseBookOptions, type RuleBookOptions } from "../packages/rules/src/book/options.ts"
+import { LOAD_TIMEOUT_MS } from "../packages/rules/src/book/timing.ts"
+import type { LoadedRules } from "../packages/rules/src/source.ts"
 import { handSettledSource, settled } from "./rule-book/hand-made-source.ts"
 
 /** The default for sources that are not polled. */
@@ -63,7 +63,7 @@ function open(options: Partial<RuleBookOptions> & { readonly wait?: () => Promis
     }),
   )
   books.push(book)
-  const page = book.open("checkout", {
+  const page = book.follow("checkout", {
     onEdition: (edition) => editions.push(edition),
     onError: (error) => errors.push(error),
     onStale() {},
@@ -469,7 +469,8 @@ function runAlone(script: string) {
     timeout: 100_000,
   })
 }
-const BOOK = JSON.stringify(new URL("../packages/core/src/rules/book/open-book.ts", import.meta.url).href)
+const BOOK = JSON.stringify(new URL("../packages/rules/src/book/open-book.ts", import.meta.url).href)
+const LIVE = JSON.stringify(new URL("../packages/rules/src/book/live-source.ts", import.meta.url).href)
 const LIMITER = JSON.stringify(
   new URL("../packages/core/src/limiter/create-limiter.ts", import.meta.url).href,
 )
@@ -478,6 +479,7 @@ test("a caller that waits for rules keeps the process alive until they are loade
   const child = runAlone(`
     import { setTimeout as delay } from "node:timers/promises"
     import { createRuleBook } from ${BOOK}
+    import { liveRules } from ${LIVE}
     import { createLimiter } from ${LIMITER}
     const logger = { warn() {}, error() {} }
     const sourceOf = () => {
@@ -489,7 +491,7 @@ test("a caller that waits for rules keeps the process alive until they are loade
       }
       return { load, pollMs: 100_000 }
     }
-    const limiter = createLimiter({ rules: sourceOf(), onRulesMissing: "allow", logger })
+    const limiter = createLimiter({ rules: liveRules(sourceOf()), onRulesMissing: "allow", logger })
     await limiter.ready({ retry: true })
     console.log("limiter ready")
     await limiter.refresh()

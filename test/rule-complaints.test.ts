@@ -1,12 +1,6 @@
 import { setImmediate as nextTurn } from "node:timers/promises"
-import {
-  createLimiter,
-  type LimiterOptions,
-  type LoadedRules,
-  manualClock,
-  memoryStore,
-  type RequestFacts,
-} from "@sluice/core"
+import { createLimiter, type LimiterOptions, manualClock, memoryStore, type RequestFacts } from "@sluice/core"
+import { type LoadedRules, liveRules } from "@sluice/rules"
 import { describe, expect, it, onTestFinished } from "vitest"
 
 const HOUR = 3_600_000
@@ -36,7 +30,7 @@ function setUp(stored: LoadedRules | Error, more: LimiterOptions<RequestFacts> =
     createLimiter({ service: "shop", name, limit: 1, window: "1 hour", store, clock, logger })
   const make = () => {
     const limiter = createLimiter({
-      ...{ service: "shop", rules: source, onRulesMissing: "allow", store, clock, logger },
+      ...{ service: "shop", rules: liveRules(source), onRulesMissing: "allow", store, clock, logger },
       ...more,
     })
     onTestFinished(() => limiter.close())

@@ -2,17 +2,11 @@ import { mkdtemp, rename, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { setImmediate as nextTurn } from "node:timers/promises"
-import {
-  createLimiter,
-  createRuleBook,
-  fileRules,
-  InvalidRuleError,
-  manualClock,
-  type RuleBook,
-  type RuleSource,
-} from "@sluice/core"
+import { createLimiter, InvalidRuleError, manualClock } from "@sluice/core"
+import type { LiveRules } from "@sluice/core/rules"
 import { dynamoDBRules } from "@sluice/dynamodb"
 import { instrument } from "@sluice/otel"
+import { createRuleBook, fileRules, type LiveSource, liveRules, type RuleSource } from "@sluice/rules"
 import { describe, expect, it, onTestFinished } from "vitest"
 import { readRuleDocument } from "../packages/core/src/rules/documents/rule-document.ts"
 import { itemOf, makeTable, putItem } from "./dynamodb/tables.ts"
@@ -29,7 +23,7 @@ interface Document {
 
 /** A location of rules: the source that reads it, and a function that replaces the rules. */
 interface Place {
-  readonly source: RuleSource
+  readonly source: LiveSource
   write(...documents: readonly Document[]): Promise<void>
   /** Returns the place that a problem of the rule at `index` is reported with. */
   readonly placeOf: (index: number) => string
@@ -82,7 +76,7 @@ async function inOwnSource(...documents: readonly Document[]): Promise<Place> {
   const write = async (...all: readonly Document[]): Promise<void> => {
     stored = all
   }
-  return { source, write, placeOf: (index) => `rules[${index}].window` }
+  return { source: { ...source, ...liveRules(source) }, write, placeOf: (index) => `rules[${index}].window` }
 }
 
 const PLACES = { "a file": inFile, DynamoDB: inTable, "a source of your own": inOwnSource }
@@ -96,7 +90,7 @@ const shop = (version: number, ...rules: readonly object[]): Document => ({
 })
 
 /** Creates a limiter of the service "shop", and records its log and metrics. */
-function limit(source: RuleSource | RuleBook) {
+function limit(source: LiveRules) {
   const clock = manualClock()
   const said: string[] = []
   const log = ({ code }: { readonly code: string }, message: string): void =>
@@ -238,7 +232,7 @@ describe("a rejected edition of a source that is polled", () => {
       },
     }
     const limiter = createLimiter({
-      ...{ rules: source, onRulesMissing: "deny", clock, logger: { warn: log, error: log } },
+      ...{ rules: liveRules(source), onRulesMissing: "deny", clock, logger: { warn: log, error: log } },
     })
     onTestFinished(() => limiter.close())
     const metering = startMetering()

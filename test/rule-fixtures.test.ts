@@ -4,7 +4,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { expect, test } from "vitest"
 import { SluiceError } from "../packages/core/src/ground/errors.ts"
-import { type FileRulesOptions, fileRules } from "../packages/core/src/rules/sources/file.ts"
+import { type FileRulesOptions, fileRules } from "../packages/rules/src/sources/file.ts"
 
 const SHELF = new URL("fixtures/rules/", import.meta.url)
 const files = readdirSync(SHELF)

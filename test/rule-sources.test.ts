@@ -3,8 +3,8 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { type RuleSourceUnderTest, ruleSourceContract, type StoredRules } from "@sluice/contracts"
 import { parseRuleDocument } from "../packages/core/src/rules/documents/rule-document.ts"
-import { fileRules } from "../packages/core/src/rules/sources/file.ts"
-import { staticRules } from "../packages/core/src/rules/sources/static.ts"
+import { fileRules } from "../packages/rules/src/sources/file.ts"
+import { staticRules } from "../packages/rules/src/sources/static.ts"
 import { runContract } from "./contracts/run-contract.ts"
 
 function fileSource(extension: string): RuleSourceUnderTest {

@@ -5,22 +5,19 @@ import { join } from "node:path"
 import { setImmediate as nextTurn } from "node:timers/promises"
 import {
   createLimiter,
-  createRuleBook,
-  fileRules,
   InvalidOptionError,
   InvalidRuleError,
   type LimiterOptions,
   manualClock,
   memoryStore,
   type RequestFacts,
-  type RuleSource,
   RuleSourceError,
-  staticRules,
 } from "@sluice/core"
 import { dynamoDBRules } from "@sluice/dynamodb"
 import { rateLimit as onExpress } from "@sluice/express"
 import { rateLimit as onFastify } from "@sluice/fastify"
 import { rateLimit as onKoa } from "@sluice/koa"
+import { createRuleBook, fileRules, liveRules, type RuleSource, staticRules } from "@sluice/rules"
 import fastify from "fastify"
 import { describe, expect, it, onTestFinished } from "vitest"
 import { itemOf, makeTable, putItem } from "./dynamodb/tables.ts"
@@ -44,7 +41,16 @@ async function rulesFile(text?: string): Promise<string> {
   return path
 }
 
-function create(rules: LimiterOptions<RequestFacts>["rules"], more: LimiterOptions<RequestFacts> = {}) {
+/** Whether it is a source of the test, which a limiter cannot open. */
+function isSource(rules: LimiterOptions<RequestFacts>["rules"] | RuleSource): rules is RuleSource {
+  return rules !== undefined && "load" in rules && !("open" in rules)
+}
+
+function create(
+  given: LimiterOptions<RequestFacts>["rules"] | RuleSource,
+  more: LimiterOptions<RequestFacts> = {},
+) {
+  const rules = isSource(given) ? liveRules(given) : given
   const said: string[] = []
   const log = ({ code }: { readonly code: string }, message: string): void =>
     void said.push(`${code} ${message}`)
@@ -366,7 +372,7 @@ describe.each(Object.entries(NETWORKS))(
       const explained = new RegExp(
         `onRulesMissing: is missing: the rules of ${source.name} are loaded after the limiter is created.*"allow".*"deny".*defaultRules`,
       )
-      const options = { rules: source, service: "shop", logger: QUIET }
+      const options = { rules: liveRules(source), service: "shop", logger: QUIET }
       for (const make of [createLimiter, onExpress, onKoa]) {
         expect(() => make(options)).toThrow(InvalidOptionError)
         expect(() => make(options)).toThrow(explained)

@@ -3,10 +3,10 @@ import { fileURLToPath } from "node:url"
 import { Ajv } from "ajv"
 import { describe, expect, it } from "vitest"
 import { rulesSchemaText } from "../packages/core/rules.schema.ts"
-import { valuesIn } from "../packages/core/src/rules/documents/document-text.ts"
-import { readRuleFile } from "../packages/core/src/rules/sources/rule-file.ts"
+import { readRuleFile } from "../packages/rules/src/sources/rule-file.ts"
+import { valuesIn } from "../packages/rules/src/text/document-text.ts"
 
-const SCHEMA = new URL("../packages/core/rules.schema.json", import.meta.url)
+const SCHEMA = new URL("../packages/rules/rules.schema.json", import.meta.url)
 const SHELF = new URL("fixtures/rules/", import.meta.url)
 
 const schema = JSON.parse(readFileSync(SCHEMA, "utf8"))
@@ -118,6 +118,6 @@ describe("the JSON Schema of rules", () => {
   })
 
   it("is exported by the package", () => {
-    expect(fileURLToPath(import.meta.resolve("@sluice/core/rules.schema.json"))).toBe(fileURLToPath(SCHEMA))
+    expect(fileURLToPath(import.meta.resolve("@sluice/rules/rules.schema.json"))).toBe(fileURLToPath(SCHEMA))
   })
 })

@@ -1,15 +1,9 @@
 import { mkdtempSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import {
-  createLimiter,
-  createRuleBook,
-  fileRules,
-  type LimiterOptions,
-  parseRuleDocument,
-  type RequestFacts,
-} from "@sluice/core"
+import { createLimiter, type LimiterOptions, type RequestFacts } from "@sluice/core"
 import { dynamoDBRegistry, dynamoDBRules } from "@sluice/dynamodb"
+import { createRuleBook, fileRules, parseRuleDocument } from "@sluice/rules"
 import { describe, expect, it, onTestFinished } from "vitest"
 import { startDynamoDB } from "./servers/dynamodb.ts"
 

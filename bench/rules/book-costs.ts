@@ -1,4 +1,5 @@
-import { createLimiter, createRuleBook, type RuleBook, type RuleSource } from "@sluice/core"
+import { createLimiter } from "@sluice/core"
+import { createRuleBook, type RuleBook, type RuleSource } from "@sluice/rules"
 import { longestStretches, type Stretches } from "./stretches.ts"
 
 /** Number of limiters, which compile the changed rules. */

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises"
 import { createLimiter, type Limiter } from "@sluice/core"
+import { liveRules } from "@sluice/rules"
 import { StoredServices } from "./stored-services.ts"
 
 /** How an instance notices a change: by polling, or by a call of `refresh`. */
@@ -18,7 +19,7 @@ export async function changeToEnforcement(
   const source = new StoredServices(1, pollMs)
   const limiters = Array.from({ length: instances }, () =>
     createLimiter({
-      rules: source,
+      rules: liveRules(source),
       onRulesMissing: "allow",
       service: "service-0",
       fields: { user_id: () => "ann" },

@@ -1,4 +1,4 @@
-import { type FoundRules, type LoadedRules, parseRuleDocument, type RuleSource } from "@sluice/core"
+import { type FoundRules, type LoadedRules, parseRuleDocument, type RuleSource } from "@sluice/rules"
 
 /**
  * Services per page: ten times as many as in a page of the DynamoDB source, so that a page is more work without a

@@ -41,16 +41,9 @@ const CORE: readonly Chapter[] = [
   },
   {
     title: "Rules",
-    files: ["rules/rule.ts", "rules/parsing/parsed-rule.ts", "ground/policy.ts"],
+    files: ["rules/", "ground/policy.ts"],
     first: ["Rule"],
   },
-  { title: "Rule sources", files: ["rules/source.ts", "rules/sources/file.ts", "rules/sources/static.ts"] },
-  {
-    title: "Rule books",
-    files: ["rules/rule-book.ts", "rules/book/"],
-    first: ["createRuleBook", "RuleBookOptions", "RuleBook"],
-  },
-  { title: "Rule documents and registries", files: ["rules/"] },
   {
     title: "Stores",
     files: ["stores/", "algorithms/", "ground/maybe-promise.ts"],

@@ -1,4 +1,5 @@
-import { manualClock, memoryStore, type RuleSource, type Store } from "@sluice/core"
+import { manualClock, memoryStore, type Store } from "@sluice/core"
+import { liveRules, type RuleSource } from "@sluice/rules"
 import { expect, it, onTestFinished } from "vitest"
 import { serve } from "./demo/serve.ts"
 import { createApp } from "./metrics.ts"
@@ -18,7 +19,7 @@ async function setUp(store: Store) {
   const clock = manualClock()
   const server = await serve(
     createApp({
-      rules: SOURCE,
+      rules: liveRules(SOURCE),
       onRulesMissing: "allow",
       service: "shop",
       store,

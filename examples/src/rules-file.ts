@@ -1,5 +1,6 @@
-import { createLimiter, fileRules, type Limiter, type LimiterOptions } from "@sluice/core"
+import { createLimiter, type Limiter, type LimiterOptions } from "@sluice/core"
 import { rateLimit } from "@sluice/express"
+import { fileRules } from "@sluice/rules"
 import express, { type Express, type Request } from "express"
 
 const RULES = new URL("./rules.yaml", import.meta.url)

@@ -348,7 +348,7 @@ export function rulesSchema(): object {
   }
 }
 
-/** Returns the text of the file: a line for each member of a definition. The file is part of the packed core. */
+/** Returns the text of the file: a line for each member of a definition. The file is part of @sluice/rules. */
 export function rulesSchemaText(): string {
   return `${lines(rulesSchema(), 4)}\n`
 }
@@ -363,5 +363,5 @@ function lines(value: unknown, depth: number): string {
 }
 
 if (process.argv[1] === import.meta.filename) {
-  writeFileSync(new URL("rules.schema.json", import.meta.url), rulesSchemaText())
+  writeFileSync(new URL("../rules/rules.schema.json", import.meta.url), rulesSchemaText())
 }

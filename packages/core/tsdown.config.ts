@@ -4,10 +4,10 @@ import base, { billOfMaterials, bundledIn } from "../../tsdown.config.ts"
 /** Packages of which the core needs only a small part. Loading their many files would take longer than running that part. */
 const BUILT_IN = ["content-type", "negotiator", "structured-headers", "valibot"]
 
-/** The core has a separate entry point for each back end that uses a client of the app. */
+/** The core has an entry point for each audience. */
 const config: UserConfig = {
   ...base,
-  entry: ["src/index.ts", "src/kit.ts", "src/replay.ts"],
+  entry: ["src/index.ts", "src/kit.ts", "src/replay.ts", "src/rules.ts"],
   // The packed core must stay small. Functions and classes keep their names, and statements are not joined, so that stack
   // traces can be read. Variables and private fields get short names.
   minify: {
@@ -28,11 +28,6 @@ const config: UserConfig = {
   plugins: [
     base.plugins,
     billOfMaterials(),
-    {
-      // Bundled into an ES module, the `require` of this file would become `createRequire(import.meta.url)`.
-      name: "yaml-by-require",
-      resolveId: (id) => (id === "./yaml.cjs" ? { id, external: "relative" } : undefined),
-    },
     {
       // Otherwise, private methods would get short names, too.
       name: "names-of-private-methods",
@@ -94,7 +89,6 @@ const config: UserConfig = {
   deps: { alwaysBundle: BUILT_IN, onlyBundle: BUILT_IN },
   // Do not name the file "license". pnpm would mistake it for the package's own license, and leave that out.
   copy: [
-    { from: "src/rules/documents/yaml.cjs", to: "dist" },
     ...BUILT_IN.map((name) => ({
       from: `node_modules/${name}/LICENSE${name === "valibot" ? ".md" : ""}`,
       to: "dist",

@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
-import { fileRules } from "@sluice/core"
+import { fileRules } from "@sluice/rules"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { sluice } from "./in-process.ts"
 

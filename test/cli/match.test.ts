@@ -1,5 +1,6 @@
-import { createLimiter, parseRuleDocument, type RequestFacts } from "@sluice/core"
+import { createLimiter, type RequestFacts } from "@sluice/core"
 import { redisStore } from "@sluice/redis"
+import { parseRuleDocument } from "@sluice/rules"
 import { Redis } from "ioredis"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { parse } from "yaml"

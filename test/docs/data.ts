@@ -1,4 +1,4 @@
-import { readRuleFile } from "@sluice/core"
+import { readRuleFile } from "@sluice/rules"
 import { parseAllDocuments } from "yaml"
 import { type Block, placeOf } from "./blocks.ts"
 

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, expect, it } from "vitest"
 import { type ManualClock, manualClock } from "../../packages/core/src/ground/clock.ts"
-import type { LoadOptions, RuleSource } from "../../packages/core/src/rules/source.ts"
 import { type DynamoDBRulesOptions, openRules } from "../../packages/dynamodb/src/dynamodb-rules.ts"
+import type { LoadOptions, RuleSource } from "../../packages/rules/src/source.ts"
 import { type DynamoDBServer, startDynamoDB } from "../servers/dynamodb.ts"
 import { type FaultProxy, startFaultProxy } from "../servers/fault-proxy.ts"
 import { makeTable } from "./tables.ts"

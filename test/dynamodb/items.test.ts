@@ -1,8 +1,8 @@
 import type { DynamoDBClient } from "@aws-sdk/client-dynamodb"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { parseRuleDocument } from "../../packages/core/src/rules/documents/rule-document.ts"
-import type { LoadedRules, RuleSource } from "../../packages/core/src/rules/source.ts"
 import { dynamoDBRules } from "../../packages/dynamodb/src/dynamodb-rules.ts"
+import type { LoadedRules, RuleSource } from "../../packages/rules/src/source.ts"
 import { type DynamoDBServer, ENGINES, startDynamoDB } from "../servers/dynamodb.ts"
 import { attribute, emptyTable, type Item, itemOf, makeTable, putItem } from "./tables.ts"
 

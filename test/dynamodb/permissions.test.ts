@@ -1,6 +1,7 @@
 import { readFile } from "node:fs/promises"
-import { createLimiter, createRuleBook, type RuleBook } from "@sluice/core"
+import { createLimiter } from "@sluice/core"
 import { dynamoDBRegistry, dynamoDBRules } from "@sluice/dynamodb"
+import { createRuleBook, type RuleBook } from "@sluice/rules"
 import { afterAll, beforeAll, beforeEach, expect, it } from "vitest"
 import { type DynamoDBServer, startDynamoDB } from "../servers/dynamodb.ts"
 import { type FaultProxy, startFaultProxy } from "../servers/fault-proxy.ts"

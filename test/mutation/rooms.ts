@@ -71,8 +71,8 @@ export const ROOMS: Readonly<Record<string, Room>> = {
     needsRedis: false,
   },
   rules: {
-    mutate: sourcesIn("rules"),
-    tests: [`${CORE}/rules/**/*.test.ts`, "test/rule-*.test.ts"],
+    mutate: [...sourcesIn("rules"), "packages/rules/src/**/*.ts", "!**/*.{test,d}.ts"],
+    tests: [`${CORE}/rules/**/*.test.ts`, "packages/rules/src/**/*.test.ts", "test/rule-*.test.ts"],
     needsRedis: false,
   },
   adapters: {

@@ -13,6 +13,7 @@ import {
 } from "@sluice/core"
 import { instrument } from "@sluice/otel"
 import { redisStore } from "@sluice/redis"
+import { liveRules } from "@sluice/rules"
 import { mirroredStore, writeBackStore } from "@sluice/scale"
 import { Redis } from "ioredis"
 import type { AskedRequest } from "../../packages/service/src/deciding/asked-request.ts"
@@ -85,7 +86,7 @@ async function decideByRules(measured: Measured): Promise<void> {
   ]
   const limiter = measured({
     service: "rules",
-    rules: { load: async () => ({ rules, problems: [], version: 7 }) },
+    rules: liveRules({ load: async () => ({ rules, problems: [], version: 7 }) }),
     onRulesMissing: "deny",
     fields,
   })

@@ -2,16 +2,15 @@ import { setImmediate as nextTurn } from "node:timers/promises"
 import {
   createGuard,
   createLimiter,
-  type LoadedRules,
   manualClock,
   memoryStore,
   type RequestFacts,
-  type RuleSource,
   RuleSourceError,
   type Store,
   StoreUnavailableError,
 } from "@sluice/core"
 import { instrument } from "@sluice/otel"
+import { type LoadedRules, liveRules, type RuleSource } from "@sluice/rules"
 import { leasedStore, writeBackStore } from "@sluice/scale"
 import { describe, expect, it, onTestFinished } from "vitest"
 import { until } from "../servers/until.ts"
@@ -33,7 +32,13 @@ function followSource(first: LoadedRules | Error) {
       return source.stored
     },
   }
-  const limiter = createLimiter({ rules, onRulesMissing: "allow", clock, service: "shop", logger: QUIET })
+  const limiter = createLimiter({
+    rules: liveRules(rules),
+    onRulesMissing: "allow",
+    clock,
+    service: "shop",
+    logger: QUIET,
+  })
   onTestFinished(() => limiter.close())
   instrument(limiter, { meterProvider: metering.meterProvider })
   const value = async (name: string) => Object.values(await metering.values(name))[0]

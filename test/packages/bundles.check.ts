@@ -4,7 +4,8 @@ import { Project } from "./project.ts"
 
 /** Reads the file of rules that the command line names, and prints three decisions or the problem. */
 const APP = `
-  import { createLimiter, fileRules } from "@sluice/core"
+  import { createLimiter } from "@sluice/core"
+  import { fileRules } from "@sluice/rules"
   async function main() {
     const limiter = createLimiter({ service: "checkout", rules: fileRules(process.argv[2]) })
     const allowed = []
@@ -37,7 +38,7 @@ const external = ["yaml"]
 describe("a bundled app", () => {
   const project = new Project(NODE_20)
   beforeAll(async () => {
-    await project.install("core", "esbuild@0.28.2", "webpack@5.99.9", "@vercel/nft@0.29.4")
+    await project.install("core", "rules", "esbuild@0.28.2", "webpack@5.99.9", "@vercel/nft@0.29.4")
     project.write("app.mjs", APP)
     project.write("rules.yaml", YAML)
     project.write("wrong.json", WRONG_JSON)
@@ -76,7 +77,7 @@ describe("a bundled app", () => {
       console.log([...fileList].join("\\n"))`,
     )
     const { stdout } = await project.run("node", "trace.mjs")
-    expect(stdout.split("\n")).toContain("node_modules/@sluice/core/dist/yaml.cjs")
+    expect(stdout.split("\n")).toContain("node_modules/@sluice/rules/dist/yaml.cjs")
     expect(stdout.split("\n")).toContain("node_modules/yaml/dist/index.js")
   })
 })

@@ -19,9 +19,10 @@ const BESIDE: Readonly<Record<string, readonly string[]>> = {
   cli: ["bin/sluice.js"],
   core: [
     ...besideBundled("core"),
-    ...["errors.md", "kit/package.json", "replay/package.json", "rules.schema.json"],
+    ...["errors.md", "kit/package.json", "replay/package.json", "rules/package.json"],
   ],
   logs: besideBundled("logs"),
+  rules: ["rules.schema.json"],
   service: ["bin/sluice-service.js"],
 }
 

@@ -45,12 +45,14 @@ const BODY = `
   })
 `
 const REQUIRED = `
-  const { createLimiter, fileRules, manualClock } = require("@sluice/core")
+  const { createLimiter, manualClock } = require("@sluice/core")
+  const { fileRules } = require("@sluice/rules")
   const { rateLimit } = require("@sluice/express")
   const express = require("express")
   ${BODY}`
 const IMPORTED = `
-  import { createLimiter, fileRules, manualClock } from "@sluice/core"
+  import { createLimiter, manualClock } from "@sluice/core"
+  import { fileRules } from "@sluice/rules"
   import { rateLimit } from "@sluice/express"
   import express from "express"
   ${BODY}`
@@ -60,7 +62,7 @@ describe.each(["29.7.0", "30.5.2"])("Jest %s", (version) => {
   const named = ["jest", "babel-jest"].map((name) => `${name}@${version}`)
   beforeAll(async () => {
     const others = [`ts-jest@29`, versionOf("express"), "typescript@5.9.3", ...TRANSFORMERS]
-    await project.install("core", "express", ...named, ...others)
+    await project.install("core", "rules", "express", ...named, ...others)
     project.write("rules.yaml", "rules: [{ field: ip, limit: 1, window: 1 minute }]\n")
   })
   afterAll(() => project.remove())

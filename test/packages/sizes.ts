@@ -6,7 +6,7 @@ import { broughtBy, sizeOf } from "./size.ts"
 /**
  * The packages that the core brings along, for the reasons in docs/decisions. Each is small and none contains a client.
  */
-const BROUGHT_BY_CORE = ["cookie", "fastest-levenshtein", "parseurl", "path-to-regexp", "yaml"]
+const BROUGHT_BY_CORE = ["cookie", "fastest-levenshtein", "parseurl", "path-to-regexp"]
 /** The packages that an adapter brings in addition to the core and its dependencies. */
 const BROUGHT_BY_ADAPTER: Readonly<Record<string, readonly string[]>> = {
   "express-rate-limit-store": ["@sluice/redis"],

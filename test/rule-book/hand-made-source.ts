@@ -1,10 +1,7 @@
+import type { OpenedRules, RulesReader } from "../../packages/core/src/rules/live-rules.ts"
 import type { Rule } from "../../packages/core/src/rules/rule.ts"
-import type {
-  FoundRules,
-  LoadedRules,
-  LoadOptions,
-  RuleSource,
-} from "../../packages/core/src/rules/source.ts"
+import { type LiveSource, liveRules } from "../../packages/rules/src/book/live-source.ts"
+import type { FoundRules, LoadedRules, LoadOptions, RuleSource } from "../../packages/rules/src/source.ts"
 
 /** A load that waits to be settled by the test. */
 export interface AskedLoad {
@@ -47,7 +44,7 @@ export interface Stored {
  * A table in memory that a test can change. It counts its calls, and how often a document is parsed. `stored` has the
  * documents, and `pageSize` is the number of services per page of the list.
  */
-export class TableSource implements RuleSource {
+export class TableSource implements LiveSource {
   readonly name = "the table"
   readonly stored: Map<string, Stored> = new Map()
   readonly pollMs?: number
@@ -65,6 +62,10 @@ export class TableSource implements RuleSource {
   constructor(stored: Readonly<Record<string, Stored>> = {}, pollMs?: number) {
     for (const [service, each] of Object.entries(stored)) this.stored.set(service, each)
     if (pollMs !== undefined) this.pollMs = pollMs
+  }
+
+  open(service: string, reader: RulesReader): OpenedRules {
+    return liveRules(this).open(service, reader)
   }
 
   async load(service: string, { fresh = false }: LoadOptions = {}): Promise<LoadedRules> {

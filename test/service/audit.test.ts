@@ -1,4 +1,5 @@
-import { type RegisteredRules, RuleSourceError } from "@sluice/core"
+import { RuleSourceError } from "@sluice/core"
+import type { RegisteredRules } from "@sluice/rules"
 import { auditTo, rulesInMemory, tokens } from "@sluice/service"
 import { expect, it } from "vitest"
 import { DOORS, type Door } from "./door-clients.ts"

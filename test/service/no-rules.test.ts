@@ -1,4 +1,5 @@
-import { createRuleBook, type RuleSource, RuleSourceError } from "@sluice/core"
+import { RuleSourceError } from "@sluice/core"
+import { createRuleBook, type RuleSource } from "@sluice/rules"
 import { expect, it } from "vitest"
 import { ServiceGuards } from "../../packages/service/src/deciding/service-guards.ts"
 

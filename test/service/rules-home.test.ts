@@ -10,10 +10,10 @@ import {
 import { fileFirst, type RulesHome, rulesInMemory } from "@sluice/service"
 import { afterEach, beforeEach, describe, expect, it } from "vitest"
 import { RuleSourceError } from "../../packages/core/src/ground/errors.ts"
-import { createRuleBook } from "../../packages/core/src/rules/book/open-book.ts"
 import { formatRuleDocument } from "../../packages/core/src/rules/documents/format-document.ts"
 import { readRuleDocument } from "../../packages/core/src/rules/documents/rule-document.ts"
-import type { RuleSource } from "../../packages/core/src/rules/source.ts"
+import { createRuleBook } from "../../packages/rules/src/book/open-book.ts"
+import type { RuleSource } from "../../packages/rules/src/source.ts"
 import { runContract } from "../contracts/run-contract.ts"
 import { until } from "../servers/until.ts"
 

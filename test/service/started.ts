@@ -1,7 +1,8 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { createRuleBook, fileRules, manualClock, memoryStore, type RuleSource } from "@sluice/core"
+import { manualClock, memoryStore } from "@sluice/core"
+import { createRuleBook, fileRules, type RuleSource } from "@sluice/rules"
 import { createDecisionService, type DecisionServiceParts, type RulesHome, tokens } from "@sluice/service"
 
 /** The two items of the contract: in service 1, user_id 5 a minute, and in service 2, at most 10 a day. */

@@ -1,4 +1,5 @@
-import { createLimiter, createRuleBook, staticRules } from "@sluice/core"
+import { createLimiter } from "@sluice/core"
+import { createRuleBook, staticRules } from "@sluice/rules"
 import { expect, it } from "vitest"
 
 const limiter = createLimiter({ limit: 1, window: "1 minute" })

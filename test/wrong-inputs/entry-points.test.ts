@@ -8,6 +8,7 @@ import * as contracts from "@sluice/contracts"
 import * as core from "@sluice/core"
 import * as kit from "@sluice/core/kit"
 import * as replay from "@sluice/core/replay"
+import * as coreRules from "@sluice/core/rules"
 import * as dynamodb from "@sluice/dynamodb"
 import * as express from "@sluice/express"
 import { SluiceStore } from "@sluice/express-rate-limit-store"
@@ -18,6 +19,7 @@ import * as logs from "@sluice/logs"
 import * as otel from "@sluice/otel"
 import * as recording from "@sluice/recording"
 import * as redis from "@sluice/redis"
+import * as rules from "@sluice/rules"
 import * as scale from "@sluice/scale"
 import * as service from "@sluice/service"
 import fc from "fast-check"
@@ -139,6 +141,52 @@ const EXPORTS: Readonly<Record<string, readonly [module: object, Readonly<Record
         decideAll: [oddFor(["limiter", "request", "cost"], GROUP_REQUEST)],
         NodeExchange: BY_TYPES,
         respond: BY_TYPES,
+        memoryStore: [oddFor(["maxKeys", "clock"])],
+        transactionalStore: [oddFor(["transact", "isShared", "close"], { transact() {} })],
+        manualClock: [anyOdd],
+        exposedHeaders: [anyOdd],
+        decisionOn: [anyOdd],
+        explainDecision: [oddFor(["allowed", "checks", "shadowed", "refusal"]), oddFor(["atMs"])],
+        logFields: [oddFor(["allowed", "checks", "shadowed", "refusal"])],
+        algorithmOf: BY_TYPES,
+        FetchFacts: BY_TYPES,
+        addressGroup: [anyOdd],
+        clientAddressReader: [oddFor(["trustedProxies", "clientIpHeader", "ipv6Prefix"])],
+        isStricter: BY_TYPES,
+        hasRuleOption: BY_TYPES,
+        withExactNumbers: BY_TYPES,
+        withoutCredentials: BY_TYPES,
+      },
+    ],
+    "@sluice/client": [
+      paced,
+      {
+        paced: [
+          argument(
+            anyOdd,
+            exactly("a fetch", () => globalThis.fetch),
+          ),
+          oddFor([
+            ...["key", "maxWaitMs", "maxWaiting", "retries", "retryBudget", "idempotent", "limit", "share"],
+          ]),
+        ],
+      },
+    ],
+    "@sluice/dynamodb": [
+      dynamodb,
+      {
+        dynamoDBRules: [oddFor([...TABLE_OPTIONS, "pollMs"], TABLE)],
+        dynamoDBRegistry: [oddFor(TABLE_OPTIONS, TABLE)],
+      },
+    ],
+    "@sluice/core/kit": [kit, Object.fromEntries(functionsOf(kit).map((name) => [name, OF_PACKAGES]))],
+    "@sluice/core/rules": [
+      coreRules,
+      Object.fromEntries(functionsOf(coreRules).map((name) => [name, OF_PACKAGES])),
+    ],
+    "@sluice/rules": [
+      rules,
+      {
         createRuleBook: [
           oddFor(
             [
@@ -152,11 +200,9 @@ const EXPORTS: Readonly<Record<string, readonly [module: object, Readonly<Record
               "clock",
               "logger",
             ],
-            { source: core.staticRules([]) },
+            { source: rules.staticRules([]) },
           ),
         ],
-        memoryStore: [oddFor(["maxKeys", "clock"])],
-        transactionalStore: [oddFor(["transact", "isShared", "close"], { transact() {} })],
         fileRules: [
           argument(
             anyOdd,
@@ -190,44 +236,11 @@ const EXPORTS: Readonly<Record<string, readonly [module: object, Readonly<Record
           anyOdd,
           oddFor(["owner", "description", "contact", "link"]),
         ],
-        manualClock: [anyOdd],
-        exposedHeaders: [anyOdd],
-        decisionOn: [anyOdd],
-        explainDecision: [oddFor(["allowed", "checks", "shadowed", "refusal"]), oddFor(["atMs"])],
-        logFields: [oddFor(["allowed", "checks", "shadowed", "refusal"])],
-        algorithmOf: BY_TYPES,
-        FetchFacts: BY_TYPES,
-        addressGroup: [anyOdd],
-        clientAddressReader: [oddFor(["trustedProxies", "clientIpHeader", "ipv6Prefix"])],
-        isStricter: BY_TYPES,
-        hasRuleOption: BY_TYPES,
-        ruleName: BY_TYPES,
-        withExactNumbers: BY_TYPES,
-        withoutCredentials: BY_TYPES,
+        liveRules: [oddFor(["load", "loadSync", "watch", "pollMs", "name"])],
+        exactNumber: BY_TYPES,
+        parseJsonText: OF_PACKAGES,
       },
     ],
-    "@sluice/client": [
-      paced,
-      {
-        paced: [
-          argument(
-            anyOdd,
-            exactly("a fetch", () => globalThis.fetch),
-          ),
-          oddFor([
-            ...["key", "maxWaitMs", "maxWaiting", "retries", "retryBudget", "idempotent", "limit", "share"],
-          ]),
-        ],
-      },
-    ],
-    "@sluice/dynamodb": [
-      dynamodb,
-      {
-        dynamoDBRules: [oddFor([...TABLE_OPTIONS, "pollMs"], TABLE)],
-        dynamoDBRegistry: [oddFor(TABLE_OPTIONS, TABLE)],
-      },
-    ],
-    "@sluice/core/kit": [kit, Object.fromEntries(functionsOf(kit).map((name) => [name, OF_PACKAGES]))],
     "@sluice/otel": [
       otel,
       {
@@ -453,7 +466,7 @@ async function initialized(options: object, ofLimiter: unknown): Promise<void> {
 
 type Function = (...args: unknown[]) => unknown
 type MethodsOf<Type> = {
-  [Name in keyof Type]: Type[Name] extends Function | ((...args: never) => unknown) ? Name : never
+  [Name in keyof Type]-?: Type[Name] extends Function | ((...args: never) => unknown) ? Name : never
 }[keyof Type]
 
 /** Reads every fact that a rule can read of a request. */
@@ -524,6 +537,7 @@ const LIMITER = {
   close: [anyOdd],
 } satisfies Record<MethodsOf<core.Limiter>, Args>
 
+/** Only limiters call `open`, with what they have checked. */
 const BOOK = {
   rulesOf: [name],
   find: [name, callOptions],
@@ -533,7 +547,7 @@ const BOOK = {
   on: [event, anyOdd],
   off: [event, anyOdd],
   close: [anyOdd],
-} satisfies Record<MethodsOf<core.RuleBook>, Args>
+} satisfies Record<Exclude<MethodsOf<rules.RuleBook>, "open">, Args>
 
 const REGISTRY = {
   register: [name, oddFor(RULE_MEMBERS, RULE), callOptions],
@@ -624,7 +638,7 @@ describe("a wrong input of a function gets an error with a code", () => {
 
 describe.each([
   ["a limiter", limiter, LIMITER],
-  ["a rule book", () => core.createRuleBook({ source: core.staticRules([]), logger: QUIET }), BOOK],
+  ["a rule book", () => rules.createRuleBook({ source: rules.staticRules([]), logger: QUIET }), BOOK],
   ["a registry", () => registry, REGISTRY],
   ["a manual clock", () => core.manualClock(), CLOCK],
   ["a paced fetch", () => paced.paced(async () => new Response("ok")), PACED],

@@ -1,4 +1,5 @@
-import { createGuard, createLimiter, fileRules, memoryStore, readRuleFile } from "@sluice/core"
+import { createGuard, createLimiter, memoryStore } from "@sluice/core"
+import { fileRules, readRuleFile } from "@sluice/rules"
 import { describe, expect, it } from "vitest"
 
 /** Each row is a mistake of somebody who is sure that it is right, and the part of the message with the remedy. */

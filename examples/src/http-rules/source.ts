@@ -1,4 +1,5 @@
-import { type RuleSource, RuleSourceError, readRuleDocument } from "@sluice/core"
+import { RuleSourceError } from "@sluice/core"
+import { type RuleSource, readRuleDocument } from "@sluice/rules"
 
 /** Creates a rule source that gets one document for each service from your own HTTP server. */
 export function httpRules(origin: string): RuleSource {

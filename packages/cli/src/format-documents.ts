@@ -1,4 +1,4 @@
-import type { StoredDocument } from "@sluice/core"
+import type { StoredDocument } from "@sluice/rules"
 import { Document, isMap, isScalar, type Scalar, visit } from "yaml"
 import { formatJson } from "./line.ts"
 

@@ -1,4 +1,5 @@
-import { formatRuleDocument, ruleName, type ServiceMetadata, type StorableRule } from "@sluice/core"
+import type { ServiceMetadata, StorableRule } from "@sluice/core"
+import { formatRuleDocument, ruleName } from "@sluice/rules"
 
 /** A member of a stored rule with both values; undefined if it is not given. */
 export interface MemberChange {

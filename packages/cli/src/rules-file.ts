@@ -1,5 +1,5 @@
 import { createReadStream } from "node:fs"
-import { type FileDocument, type RuleFile, readRuleFile } from "@sluice/core"
+import { type FileDocument, type RuleFile, readRuleFile } from "@sluice/rules"
 import type { Io } from "./io.ts"
 import { UsageError } from "./usage-error.ts"
 

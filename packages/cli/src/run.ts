@@ -1,11 +1,11 @@
 import {
   InvalidOptionError,
   InvalidRuleError,
-  RuleConflictError,
   RuleSourceError,
   SluiceError,
   withoutCredentials,
 } from "@sluice/core"
+import { RuleConflictError } from "@sluice/rules"
 import { CommanderError } from "commander"
 import type { Io } from "./io.ts"
 import { errorLines, formatJson, formatLine, type OutputLine, tinted } from "./line.ts"

@@ -1,4 +1,4 @@
-import type { RuleRegistry } from "@sluice/core"
+import type { RuleRegistry } from "@sluice/rules"
 import type { Io } from "./io.ts"
 import { UsageError } from "./usage-error.ts"
 

@@ -1,4 +1,4 @@
-import { readRuleFile } from "@sluice/core"
+import { readRuleFile } from "@sluice/rules"
 import { expect, test } from "vitest"
 import { withVersions } from "./version-writer.ts"
 

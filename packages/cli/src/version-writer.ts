@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from "node:util"
-import { type FileDocument, type RuleFile, readRuleFile } from "@sluice/core"
+import { type FileDocument, type RuleFile, readRuleFile } from "@sluice/rules"
 import {
   type Document,
   isMap,

@@ -1,15 +1,14 @@
 import { setTimeout as delay } from "node:timers/promises"
+import { createLimiter, manualClock, RuleSourceError } from "@sluice/core"
 import {
-  createLimiter,
   type FoundRules,
   formatRuleDocument,
   type LoadedNow,
   type LoadOptions,
-  manualClock,
+  liveRules,
   parseRuleDocument,
   type RuleSource,
-  RuleSourceError,
-} from "@sluice/core"
+} from "@sluice/rules"
 import { expect } from "expect"
 import { type Behaviour, Contract, type Deviation } from "./behaviour.ts"
 
@@ -215,7 +214,7 @@ export function ruleSourceContract({ create, deviations }: RuleSourceUnderTest):
     stored(5),
     async ({ source, write }) => {
       const limiter = createLimiter({
-        rules: source,
+        rules: liveRules(source),
         onRulesMissing: "deny",
         service: "checkout",
         logger: QUIET,
@@ -351,7 +350,7 @@ export function ruleSourceContract({ create, deviations }: RuleSourceUnderTest):
     async ({ source, write }) => {
       const clock = manualClock()
       const limiter = createLimiter({
-        rules: source,
+        rules: liveRules(source),
         onRulesMissing: "allow",
         service: "checkout",
         clock,

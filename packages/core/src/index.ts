@@ -101,32 +101,7 @@ export { addressGroup, clientAddressReader } from "./request/client-group.ts"
 export type { FactsReader } from "./request/facts-readers.ts"
 export { FetchFacts, type FetchHeaders, type FetchRequest } from "./request/fetch-facts.ts"
 export type { HeaderFields, RequestFacts } from "./request/request.ts"
-export { createRuleBook } from "./rules/book/open-book.ts"
-export type { RuleBookOptions } from "./rules/book/options.ts"
-export type { OnRulesMissing } from "./rules/book/until-loaded.ts"
-export {
-  formatRuleDocument,
-  formatRuleDocumentInSlices,
-  type StoredDocument,
-  type StoredRule,
-} from "./rules/documents/format-document.ts"
-export {
-  parseRuleDocument,
-  type RuleDocument,
-  readRuleDocument,
-  readRuleDocumentInSlices,
-} from "./rules/documents/rule-document.ts"
-export type { ParsedRule } from "./rules/parsing/parsed-rule.ts"
-export { ruleName } from "./rules/parsing/parsed-rule.ts"
-export {
-  type MetadataOption,
-  type RegisteredRules,
-  type RegistryCallOptions,
-  type RemoveOptions,
-  RuleConflictError,
-  type RuleRegistry,
-  type VersionOption,
-} from "./rules/registry.ts"
+export type { OnRulesMissing, ReadyOptions, RulesEvent, RulesStatus, StaleEvent } from "./rules/live-rules.ts"
 export type {
   ParsedRejection,
   RejectionBody,
@@ -139,27 +114,7 @@ export type {
   Throttle,
   ThrottleQueue,
 } from "./rules/rule.ts"
-export type {
-  Edition,
-  ReadyOptions,
-  RefreshOptions,
-  RuleBook,
-  RuleBookEvents,
-  RulesEvent,
-  RulesStatus,
-  SignalOption,
-  StaleEvent,
-} from "./rules/rule-book.ts"
 export type { ServiceMetadata } from "./rules/service-metadata.ts"
-export type { FoundRules, LoadedNow, LoadedRules, LoadOptions, RuleSource } from "./rules/source.ts"
-export { type FileRulesOptions, fileRules } from "./rules/sources/file.ts"
-export {
-  type FileDocument,
-  type FileProblem,
-  type RuleFile,
-  readRuleFile,
-} from "./rules/sources/rule-file.ts"
-export { staticRules } from "./rules/sources/static.ts"
 export { type CounterStates, Counters, type NameKey } from "./stores/counters.ts"
 export { type MemoryStore, type MemoryStoreOptions, memoryStore } from "./stores/memory/memory-store.ts"
 export { peekStore } from "./stores/peek-store.ts"

@@ -10,7 +10,8 @@ export { timeUnitMs } from "./algorithms/exact-counts.ts"
 export { countsByPart } from "./algorithms/kinds.ts"
 export { bucketMsOf, bucketsOf } from "./algorithms/sub-windows.ts"
 export { soundTime, steadyClock, waitOf, waitUnheld } from "./ground/clock.ts"
-export { sentenceOf, textOf } from "./ground/errors.ts"
+export { problemWithoutCredentials, sentenceOf, textOf } from "./ground/errors.ts"
+export { SafeEvents } from "./ground/events.ts"
 export { hashText } from "./ground/hash.ts"
 export { type LossKind, LossLog } from "./ground/loss-log.ts"
 export {
@@ -24,24 +25,28 @@ export {
 
 export { capacityOf, ceilingOf } from "./ground/policy.ts"
 export { makeStringsQuick } from "./ground/quick-strings.ts"
-export { show, suggestion } from "./ground/show.ts"
+export { locate, type MemberProblem, show, suggestion } from "./ground/show.ts"
 export {
   abortedAfter,
   atDeadline,
+  atOnce,
   beforeDeadline,
+  held,
+  ignore,
+  inSlices,
   LONGEST_TIMER_MS,
   outsideRequests,
+  Slices,
+  type Steps,
   setTimer,
   soon,
+  unlessAborted,
 } from "./ground/time.ts"
 export { createWarner, type Warner, warnOncePerLogger } from "./ground/warnings.ts"
 export { createThrowingGuard } from "./http/guard/create-guard.ts"
 export type { MountedLayer } from "./http/guard/late-place.ts"
 export { MountOrder } from "./http/guard/mount-order.ts"
 export { type NodeRequest, ServerFacts, type ServerRequest } from "./request/server-facts.ts"
-export { requireService, startCall } from "./rules/book/call-start.ts"
-export { exactNumber, parseJsonText } from "./rules/documents/json-text.ts"
-export { plainMetadata } from "./rules/service-metadata.ts"
 export { BoundedTable, type TableEntry } from "./stores/bounded-table.ts"
 export { chargeable } from "./stores/counters.ts"
 export { foreignStore, guardedStore } from "./stores/foreign-store.ts"

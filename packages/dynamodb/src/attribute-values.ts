@@ -1,5 +1,5 @@
 import type { AttributeValue } from "@aws-sdk/client-dynamodb"
-import { exactNumber } from "@sluice/core/kit"
+import { exactNumber } from "@sluice/rules"
 
 /** The attributes of an item, or the members of a map, as the SDK represents them. */
 export type Attributes = Readonly<Record<string, AttributeValue>>

@@ -1,10 +1,10 @@
+import { requireService, startCall } from "@sluice/core/rules"
 import {
   formatRuleDocumentInSlices,
   type RegistryCallOptions,
   RuleConflictError,
   type RuleRegistry,
-} from "@sluice/core"
-import { requireService, startCall } from "@sluice/core/kit"
+} from "@sluice/rules"
 import { createTable, type Wait } from "./create-table.ts"
 import { conditionFor, conditionOf, removalOf } from "./expected-version.ts"
 import { scanItems } from "./scan-items.ts"

@@ -1,5 +1,12 @@
-import type { Clock, LoadedRules, LoadOptions, RuleSource } from "@sluice/core"
+import type { Clock } from "@sluice/core"
 import { interval, mustBe, type OptionCheck, steadyClock } from "@sluice/core/kit"
+import {
+  type LiveSource,
+  type LoadedRules,
+  type LoadOptions,
+  liveRules,
+  type RuleSource,
+} from "@sluice/rules"
 import { scanItems } from "./scan-items.ts"
 import { storedItem } from "./stored-item.ts"
 import { type ItemReadOptions, openTable } from "./table.ts"
@@ -39,12 +46,12 @@ const CHECKS: Readonly<Record<string, OptionCheck>> = {
  * ```
  * @throws {@link InvalidOptionError} for invalid options.
  */
-export function dynamoDBRules(options: DynamoDBRulesOptions): RuleSource {
+export function dynamoDBRules(options: DynamoDBRulesOptions): LiveSource {
   return openRules(options, steadyClock)
 }
 
 /** Creates a source as `dynamoDBRules` does, with the clock that measures the time since the last fresh load. */
-export function openRules(options: DynamoDBRulesOptions, clock: Clock): RuleSource {
+export function openRules(options: DynamoDBRulesOptions, clock: Clock): LiveSource {
   const tableOptions = parseTableOptions("dynamoDBRules", options, CHECKS)
   const { pollMs = 30_000, consistentRead = false } = options
   const table = openTable(tableOptions)
@@ -54,7 +61,7 @@ export function openRules(options: DynamoDBRulesOptions, clock: Clock): RuleSour
     if (fresh) settledAtMs = nowMs + SETTLING_MS
     return { consistent: consistentRead || nowMs < settledAtMs, signal }
   }
-  return {
+  const source: RuleSource = {
     name: `DynamoDB table ${JSON.stringify(table.name)}`,
     pollMs,
     async load(service, options = {}) {
@@ -63,6 +70,7 @@ export function openRules(options: DynamoDBRulesOptions, clock: Clock): RuleSour
     },
     loadAll: (options = {}) => scanItems(table, tableOptions.pageSize, reading(options)),
   }
+  return { ...source, ...liveRules(source) }
 }
 
 /**

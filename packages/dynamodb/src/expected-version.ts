@@ -1,6 +1,7 @@
 import type { AttributeValue } from "@aws-sdk/client-dynamodb"
-import { InvalidOptionError, type RegisteredRules } from "@sluice/core"
+import { InvalidOptionError } from "@sluice/core"
 import { show } from "@sluice/core/kit"
+import type { RegisteredRules } from "@sluice/rules"
 import type { TableItem } from "./table.ts"
 
 /** The state that a write expects, as a condition that DynamoDB checks when it writes. */

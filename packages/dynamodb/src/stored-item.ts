@@ -1,6 +1,13 @@
 import { createHash } from "node:crypto"
-import { type LoadedRules, type Problem, type RegisteredRules, readRuleDocumentInSlices } from "@sluice/core"
-import { parseJsonText, plainMetadata, show } from "@sluice/core/kit"
+import type { Problem } from "@sluice/core"
+import { show } from "@sluice/core/kit"
+import { plainMetadata } from "@sluice/core/rules"
+import {
+  type LoadedRules,
+  parseJsonText,
+  type RegisteredRules,
+  readRuleDocumentInSlices,
+} from "@sluice/rules"
 import { type Attributes, canonicalText, plainMembers } from "./attribute-values.ts"
 import type { TableItem } from "./table.ts"
 import type { TableKey } from "./table-key.ts"

@@ -1,5 +1,6 @@
 import { type AddressInfo, connect } from "node:net"
-import { createLimiter, manualClock, type RuleSource } from "@sluice/core"
+import { createLimiter, manualClock } from "@sluice/core"
+import { liveRules, type RuleSource } from "@sluice/rules"
 import fastify, { type FastifyInstance, type FastifyRequest, type InjectOptions } from "fastify"
 import { describe, expect, it } from "vitest"
 import { type RateLimitOptions, type RouteRateLimit, rateLimit } from "./index.ts"
@@ -49,7 +50,11 @@ describe.each(["newer", "older"] as const)("a request of a route %s than the plu
     ["preHandler", "a field of the app", { ...rule, field: "user", fields: { user: () => "u" } }],
     ["preHandler", "a limit of the app", { ...rule, limit: () => 1 }],
     ["preHandler", "a cost of the app", { ...rule, cost: () => 1 }],
-    ["onRequest", "a rule of a source by address", { ...base, rules: source, onRulesMissing: "allow" }],
+    [
+      "onRequest",
+      "a rule of a source by address",
+      { ...base, rules: liveRules(source), onRulesMissing: "allow" },
+    ],
     [
       "preValidation",
       "a rule by body, if the app sets that hook",

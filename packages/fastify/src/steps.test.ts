@@ -1,4 +1,5 @@
-import { createLimiter, manualClock, memoryStore, type Rule, type RuleSource, type Store } from "@sluice/core"
+import { createLimiter, manualClock, memoryStore, type Rule, type Store } from "@sluice/core"
+import { liveRules, type RuleSource } from "@sluice/rules"
 import fastify, { type FastifyInstance, type FastifyRequest } from "fastify"
 import { afterEach, describe, expect, it } from "vitest"
 import { type RateLimitOptions, type RouteRateLimit, rateLimit } from "./index.ts"
@@ -224,7 +225,7 @@ describe("rules of a source", () => {
     const limiter = createLimiter<FastifyRequest>({
       clock,
       fields,
-      rules: source,
+      rules: liveRules(source),
       onRulesMissing: "allow",
     })
     const app = await make({ limiter })
@@ -241,7 +242,7 @@ describe("a source whose rules are missing", () => {
   it("refuses requests on arrival, before the app's hooks", async () => {
     const source: RuleSource = { load: () => Promise.reject(new Error("no rules")) }
     const logger = { warn() {}, error() {} }
-    const app = await make({ rules: source, onRulesMissing: "deny", logger })
+    const app = await make({ rules: liveRules(source), onRulesMissing: "deny", logger })
     let asked = 0
     app.get("/counted", { preHandler: async () => void asked++ }, async () => "ok")
     expect((await app.inject("/counted")).statusCode).toBe(503)

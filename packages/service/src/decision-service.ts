@@ -1,5 +1,6 @@
 import type { Server } from "@grpc/grpc-js"
-import type { CounterKey, Limiter, RuleBook, RuleRegistry } from "@sluice/core"
+import type { CounterKey, Limiter } from "@sluice/core"
+import type { RuleBook, RuleRegistry } from "@sluice/rules"
 import { type Call, callsOf, type Handlers } from "./calls.ts"
 import { cannotListen } from "./cannot-listen.ts"
 import { clients } from "./contract/clients.ts"
@@ -149,7 +150,7 @@ export interface DecisionService {
  * and keep each of them until a full garbage collection.
  * @example
  * ```ts
- * import { createRuleBook } from "@sluice/core"
+ * import { createRuleBook } from "@sluice/rules"
  * import { auditTo, createDecisionService, rulesInMemory, tokens } from "@sluice/service"
  *
  * const { source, registry } = rulesInMemory()

@@ -1,4 +1,5 @@
 import type { Rejection } from "@sluice/core"
+import { liveRules } from "@sluice/rules"
 import { describe, expect } from "vitest"
 import type { Behaves } from "./stage.ts"
 
@@ -16,7 +17,7 @@ export function answering(behaves: Behaves): void {
       metadata: { owner: "shop", link: "https://example.com/limits" },
       problems: [],
     }
-    const rules = { load: async () => loaded, loadSync: () => loaded }
+    const rules = liveRules({ load: async () => loaded, loadSync: () => loaded })
     const client = await start({ mounts: [{ ...base, rules }] })
     expect((await client("/")).headers.link).toBeUndefined()
     const { status, headers } = await client("/")

@@ -1,4 +1,5 @@
-import { type RuleSource, RuleSourceError } from "@sluice/core"
+import { RuleSourceError } from "@sluice/core"
+import { liveRules, type RuleSource } from "@sluice/rules"
 import { describe, expect } from "vitest"
 import { type Behaves, expectOk, statuses } from "./stage.ts"
 
@@ -33,7 +34,7 @@ export function starting(behaves: Behaves): void {
       const { source, publish } = failingSource()
       let handled = 0
       const client = await start({
-        mounts: [{ ...base, rules: source, onRulesMissing: "deny" }],
+        mounts: [{ ...base, rules: liveRules(source), onRulesMissing: "deny" }],
         routes: [{ path: "/", handle: () => ({ body: String(++handled) }) }],
       })
       const { status, headers, body } = await client("/")
@@ -53,7 +54,7 @@ export function starting(behaves: Behaves): void {
 
     behaves('admits every request with "allow"', async ({ start, base }) => {
       const { source } = failingSource()
-      const client = await start({ mounts: [{ ...base, rules: source, onRulesMissing: "allow" }] })
+      const client = await start({ mounts: [{ ...base, rules: liveRules(source), onRulesMissing: "allow" }] })
       expectOk(await client("/"))
       expect(await statuses(client, 3)).toEqual([200, 200, 200])
     })
@@ -61,7 +62,7 @@ export function starting(behaves: Behaves): void {
     behaves("decides by the default rules", async ({ start, base }) => {
       const { source } = failingSource()
       const defaultRules = [{ ...RULE, limit: 1 }]
-      const client = await start({ mounts: [{ ...base, rules: source, defaultRules }] })
+      const client = await start({ mounts: [{ ...base, rules: liveRules(source), defaultRules }] })
       expect(await statuses(client, 2)).toEqual([200, 429])
     })
   })

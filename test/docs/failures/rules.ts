@@ -1,9 +1,10 @@
 import { mkdtemp, rename, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { createLimiter, fileRules, type RuleSource } from "@sluice/core"
+import { createLimiter } from "@sluice/core"
 import { dynamoDBRegistry, dynamoDBRules } from "@sluice/dynamodb"
 import { instrument } from "@sluice/otel"
+import { fileRules, liveRules, type RuleSource } from "@sluice/rules"
 import { onTestFinished } from "vitest"
 import { startMetering } from "../../otel/metering.ts"
 import { startDynamoDB } from "../../servers/dynamodb.ts"
@@ -90,7 +91,7 @@ export async function breakRules(what: string): Promise<Seen> {
   const codes: string[] = []
   const log = ({ code }: { readonly code: string }): void => void codes.push(code)
   const limiter = createLimiter({
-    rules: source,
+    rules: liveRules(source),
     onRulesMissing: "allow",
     service: "shop",
     logger: { warn: log, error: log },

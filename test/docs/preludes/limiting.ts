@@ -1,5 +1,6 @@
 import * as core from "@sluice/core"
 import * as coreRedis from "@sluice/redis"
+import { fileRules } from "@sluice/rules"
 import { onTestFinished } from "vitest"
 import { onStandingClock } from "../standing-clock.ts"
 
@@ -9,7 +10,7 @@ const { redisStore } = onStandingClock("@sluice/redis", coreRedis) as unknown as
 /** The values for fragments about any framework. */
 export const limiting = {
   createLimiter: () => createLimiter,
-  fileRules: () => core.fileRules,
+  fileRules: () => fileRules,
   redisStore: () => redisStore,
   /** Returns a database connection pool without waiting callers. */
   pool: (): { readonly waitingCount: number } => ({ waitingCount: 0 }),

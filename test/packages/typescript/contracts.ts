@@ -7,13 +7,8 @@ import {
   type StoreUnderTest,
   storeContract,
 } from "@sluice/contracts"
-import {
-  type CounterBackend,
-  type KeptCounter,
-  memoryStore,
-  staticRules,
-  transactionalStore,
-} from "@sluice/core"
+import { type CounterBackend, type KeptCounter, memoryStore, transactionalStore } from "@sluice/core"
+import { staticRules } from "@sluice/rules"
 
 const kept = new Map<string, KeptCounter>()
 const backend: CounterBackend = {

@@ -1,22 +1,20 @@
 import {
   createLimiter,
   type Decision,
-  fileRules,
   InvalidOptionError,
   type Limiter,
   manualClock,
-  parseRuleDocument,
   RateLimitExceededError,
   type Rule,
-  type RuleSource,
 } from "@sluice/core"
+import { fileRules, type LiveSource, parseRuleDocument } from "@sluice/rules"
 
 interface Job {
   readonly tenant: string
   readonly pages: number
 }
 
-const source: RuleSource = fileRules("rules.yaml")
+const source: LiveSource = fileRules("rules.yaml")
 export const rules: readonly Rule[] = parseRuleDocument({ service_id: "printer", rules: [] })
 
 export const limiter: Limiter<Job> = createLimiter<Job>({

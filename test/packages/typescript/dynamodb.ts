@@ -1,9 +1,10 @@
 import { DynamoDBClient } from "@aws-sdk/client-dynamodb"
-import { createLimiter, type Limiter, type RuleRegistry, type RuleSource } from "@sluice/core"
+import { createLimiter, type Limiter } from "@sluice/core"
 import { type DynamoDBRulesOptions, dynamoDBRegistry, dynamoDBRules } from "@sluice/dynamodb"
+import type { LiveSource, RuleRegistry } from "@sluice/rules"
 
 const table: DynamoDBRulesOptions = { client: new DynamoDBClient({}), tableName: "rules", pollMs: 10_000 }
-const source: RuleSource = dynamoDBRules(table)
+const source: LiveSource = dynamoDBRules(table)
 
 export const limiter: Limiter = createLimiter({ rules: source, onRulesMissing: "allow" })
 export const registry: RuleRegistry = dynamoDBRegistry({ client: table.client, tableName: "rules" })

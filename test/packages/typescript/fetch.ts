@@ -1,5 +1,6 @@
-import { type Decision, staticRules } from "@sluice/core"
+import type { Decision } from "@sluice/core"
 import { contextOf, fromProxies, type Limited, rateLimit } from "@sluice/fetch"
+import { staticRules } from "@sluice/rules"
 
 /** What an app's own server passes beside a request. */
 interface Call {

@@ -1,5 +1,6 @@
-import { type Decision, staticRules } from "@sluice/core"
+import type { Decision } from "@sluice/core"
 import { type RateLimitState, rateLimit } from "@sluice/koa"
+import { staticRules } from "@sluice/rules"
 import Koa, { type Context } from "koa"
 
 declare module "koa" {

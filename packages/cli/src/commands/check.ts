@@ -1,4 +1,4 @@
-import type { FileProblem } from "@sluice/core"
+import type { FileProblem } from "@sluice/rules"
 import { counted } from "../counted.ts"
 import type { Io } from "../io.ts"
 import { type OutputLine, tinted } from "../line.ts"

@@ -1,4 +1,4 @@
-import type { RegisteredRules } from "@sluice/core"
+import type { RegisteredRules } from "@sluice/rules"
 import type { Io } from "../io.ts"
 import { type OutputLine, tinted } from "../line.ts"
 import { type CommandOutcome, EXIT } from "../outcome.ts"

@@ -1,5 +1,5 @@
 import { existsSync } from "node:fs"
-import { formatRuleDocument } from "@sluice/core"
+import { formatRuleDocument } from "@sluice/rules"
 import { counted } from "../counted.ts"
 import { convert, type Imported } from "../envoy/convert.ts"
 import { type ImportProblem, readEnvoyFile } from "../envoy/read-descriptors.ts"

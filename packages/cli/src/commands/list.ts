@@ -1,4 +1,4 @@
-import type { RegisteredRules } from "@sluice/core"
+import type { RegisteredRules } from "@sluice/rules"
 import { counted } from "../counted.ts"
 import type { Io } from "../io.ts"
 import { columns, type OutputLine, tinted } from "../line.ts"

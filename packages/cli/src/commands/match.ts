@@ -3,10 +3,10 @@ import {
   createLimiter,
   type Mismatch,
   type RuleExplanation,
-  ruleName,
   type StorableRule,
 } from "@sluice/core"
 import { redisKey } from "@sluice/redis"
+import { ruleName } from "@sluice/rules"
 import { counted } from "../counted.ts"
 import type { Io } from "../io.ts"
 import { type OutputLine, tinted } from "../line.ts"

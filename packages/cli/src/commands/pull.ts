@@ -1,4 +1,4 @@
-import { formatRuleDocument, type RegisteredRules } from "@sluice/core"
+import { formatRuleDocument, type RegisteredRules } from "@sluice/rules"
 import { counted } from "../counted.ts"
 import { formatDocuments } from "../format-documents.ts"
 import type { Io } from "../io.ts"

@@ -1,4 +1,5 @@
-import { InvalidRuleError, RuleConflictError, RuleSourceError } from "@sluice/core"
+import { InvalidRuleError, RuleSourceError } from "@sluice/core"
+import { RuleConflictError } from "@sluice/rules"
 import { type VersionedDocument, writeVersions } from "../file-versions.ts"
 import type { Io } from "../io.ts"
 import { errorLines, type OutputLine, tinted } from "../line.ts"

@@ -1,4 +1,4 @@
-import { RuleConflictError } from "@sluice/core"
+import { RuleConflictError } from "@sluice/rules"
 import type { Io } from "../io.ts"
 import { tinted } from "../line.ts"
 import { type CommandOutcome, EXIT } from "../outcome.ts"

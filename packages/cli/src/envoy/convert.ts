@@ -1,4 +1,5 @@
-import { readRuleDocument, type StorableRule } from "@sluice/core"
+import type { StorableRule } from "@sluice/core"
+import { readRuleDocument } from "@sluice/rules"
 import type {
   EnvoyDescriptor,
   EnvoyFile,

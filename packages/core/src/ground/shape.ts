@@ -2,7 +2,6 @@ import { types } from "node:util"
 import * as v from "valibot"
 import { hintFor } from "./hints.ts"
 import { classOf, type MemberProblem, nearest, show, suggestion } from "./show.ts"
-import { LONGEST_TIMER_MS } from "./time.ts"
 
 /** A schema. It does not change the values that it accepts. Its message for a refused value comes from `says`. */
 export type Schema = v.GenericSchema
@@ -33,10 +32,6 @@ export function choice(noun: string, names: readonly string[]): Schema {
 export function integer(said: string, least: number, most: number = Number.MAX_SAFE_INTEGER): Schema {
   return v.pipe(v.number(said), v.safeInteger(said), v.minValue(least, said), v.maxValue(most, said))
 }
-
-const INTERVAL = says("an interval", `a whole number of milliseconds from 1 to ${LONGEST_TIMER_MS}`)
-/** The schema of an option that is an interval in milliseconds. */
-export const interval: Schema = v.optional(integer(INTERVAL, 1, LONGEST_TIMER_MS))
 
 /** Whether the value has these methods. Functions may have methods, too: Date is a valid clock. */
 export function hasMethods(value: unknown, ...methods: string[]): boolean {

@@ -1,10 +1,10 @@
 import { setImmediate as nextTurn } from "node:timers/promises"
+import { liveRules, type RuleSource } from "@sluice/rules"
 import { describe, expect, it } from "vitest"
 import { type Decision, RateLimitExceededError } from "../decision/decision.ts"
 import { type ManualClock, manualClock } from "../ground/clock.ts"
 import type { MaybePromise } from "../ground/maybe-promise.ts"
 import type { Rule } from "../rules/rule.ts"
-import type { RuleSource } from "../rules/source.ts"
 import { memoryStore } from "../stores/memory/memory-store.ts"
 import type { Refund, Store } from "../stores/store.ts"
 import { createLimiter } from "./create-limiter.ts"
@@ -125,7 +125,7 @@ describe.each(ANSWERS)("with a store that answers %s", (how, answering) => {
         const { store, given, calls } = tellingStore(clock, answering(roll))
         const { source, publish } = publishing(RULES)
         const limiter = createLimiter<Caller>({
-          rules: source,
+          rules: liveRules(source),
           onRulesMissing: "allow",
           fields: FIELDS,
           clock,

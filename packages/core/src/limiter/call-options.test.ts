@@ -1,3 +1,4 @@
+import { liveRules } from "@sluice/rules"
 import { describe, expect, it } from "vitest"
 import { InvalidOptionError, type Problem } from "../ground/errors.ts"
 import { parseAcquireOptions, requireUnits } from "./call-options.ts"
@@ -172,7 +173,7 @@ describe("an invalid request", () => {
         ],
       },
       {
-        rules: { name: "none", load: async () => ({ rules: [], problems: [] }) },
+        rules: liveRules({ name: "none", load: async () => ({ rules: [], problems: [] }) }),
         onRulesMissing: "allow" as const,
       },
     ]) {

@@ -7,7 +7,7 @@ import { InvalidOptionError, type Problem } from "../ground/errors.ts"
 import { hintFor } from "../ground/hints.ts"
 import { isUnits } from "../ground/policy.ts"
 import { show, suggestion } from "../ground/show.ts"
-import { isSignal } from "../rules/book/call-start.ts"
+import { isSignal } from "../ground/signal.ts"
 import type { AcquireOptions, CostOption, ResetOptions } from "./limiter.ts"
 
 const MAX_WAITING = 1_000

@@ -1,4 +1,5 @@
 import { inspect } from "node:util"
+import { liveRules } from "@sluice/rules"
 import { describe, expect, it } from "vitest"
 import { manualClock } from "../ground/clock.ts"
 import type { RequestFacts } from "../request/request.ts"
@@ -110,12 +111,12 @@ describe("the status of rules", () => {
   it("redacts passwords in the problems of a custom source", async () => {
     const message = "redis://user:S3cret@host cannot be read"
     const limiter = createLimiter({
-      rules: {
+      rules: liveRules({
         load: async () => ({
           rules: [{ limit: 5, window: "1m", field: "ip" }],
           problems: [{ path: "", message }],
         }),
-      },
+      }),
       onRulesMissing: "allow",
       logger: { warn: () => undefined, error: () => undefined },
     })

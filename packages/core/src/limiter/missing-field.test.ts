@@ -1,8 +1,8 @@
+import { liveRules, type RuleSource } from "@sluice/rules"
 import { describe, expect, it, onTestFinished } from "vitest"
 import { manualClock } from "../ground/clock.ts"
 import type { RequestFacts } from "../request/request.ts"
 import type { StorableRule } from "../rules/rule.ts"
-import type { RuleSource } from "../rules/source.ts"
 import { createLimiter } from "./create-limiter.ts"
 import type { Limiter } from "./limiter.ts"
 import type { LimiterOptions, LimiterSettings } from "./options/options.ts"
@@ -150,7 +150,7 @@ describe("a rule whose field is missing in each of its first 20 requests", () =>
         return () => undefined
       },
     } as RuleSource
-    const { limiter, said } = open({ rules: source, onRulesMissing: "deny", fields: USER.fields })
+    const { limiter, said } = open({ rules: liveRules(source), onRulesMissing: "deny", fields: USER.fields })
     await limiter.ready()
     await decide(limiter, 10)
     rules = [{ ...rule, limit: 5 }]

@@ -1,3 +1,4 @@
+import { liveRules, type RuleSource } from "@sluice/rules"
 import fc from "fast-check"
 import { afterEach, describe, expect, it, vi } from "vitest"
 import { ALGORITHM_NAMES } from "../algorithms/kinds.ts"
@@ -5,7 +6,6 @@ import { manualClock } from "../ground/clock.ts"
 import { StoreUnavailableError } from "../ground/errors.ts"
 import type { RequestFacts } from "../request/request.ts"
 import type { Rule } from "../rules/rule.ts"
-import type { RuleSource } from "../rules/source.ts"
 import { memoryStore } from "../stores/memory/memory-store.ts"
 import { methodsOf } from "../stores/testing/methods-of.ts"
 import { createLimiter } from "./create-limiter.ts"
@@ -324,7 +324,7 @@ describe("rules that change", () => {
     const rules: RuleSource = {
       load: async () => ({ rules: [{ ...RULE, notify: source.notify }], problems: [] }),
     }
-    const limiter = createLimiter({ rules, onRulesMissing: "deny", clock, logger: QUIET })
+    const limiter = createLimiter({ rules: liveRules(rules), onRulesMissing: "deny", clock, logger: QUIET })
     const reports = reportsOf(limiter)
     await limiter.ready()
     await limiter.decide(ALICE)

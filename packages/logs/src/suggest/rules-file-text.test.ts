@@ -1,4 +1,5 @@
-import { readRuleFile, type StorableRule } from "@sluice/core"
+import type { StorableRule } from "@sluice/core"
+import { readRuleFile } from "@sluice/rules"
 import { describe, expect, it } from "vitest"
 import type { LogRecord, LogSummary } from "../reading/log.ts"
 import { ClientTable } from "../replay/client-table.ts"

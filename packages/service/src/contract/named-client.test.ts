@@ -1,4 +1,4 @@
-import type { ParsedRule } from "@sluice/core"
+import type { ParsedRule } from "@sluice/rules"
 import { expect, it } from "vitest"
 import { requestOf } from "./named-client.ts"
 

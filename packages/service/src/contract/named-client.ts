@@ -1,5 +1,5 @@
 import { isIP } from "node:net"
-import type { ParsedRule } from "@sluice/core"
+import type { ParsedRule } from "@sluice/rules"
 import { type AskedRequest, factsOf } from "../deciding/asked-request.ts"
 import { invalidArgument } from "../status-error.ts"
 

@@ -3,14 +3,11 @@ import {
   InvalidOptionError,
   InvalidRuleError,
   type Problem,
-  type RegisteredRules,
-  type RuleBook,
-  RuleConflictError,
-  type RuleRegistry,
   RuleSourceError,
   type StorableRule,
   StoreUnavailableError,
 } from "@sluice/core"
+import { type RegisteredRules, type RuleBook, RuleConflictError, type RuleRegistry } from "@sluice/rules"
 import type { CallContext, Handlers } from "../calls.ts"
 import {
   GetServiceResponseSchema,

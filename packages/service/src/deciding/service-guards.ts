@@ -1,13 +1,12 @@
 import {
   createGuard,
-  type Edition,
   type Guard,
   InvalidRuleError,
   type Limiter,
   type LimiterOptions,
-  type RuleBook,
   RuleSourceError,
 } from "@sluice/core"
+import type { Edition, RuleBook } from "@sluice/rules"
 import { Code, StatusError } from "../status-error.ts"
 import { type AskedRequest, readerOf } from "./asked-request.ts"
 import { serviceLog } from "./service-log.ts"

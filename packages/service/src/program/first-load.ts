@@ -1,4 +1,5 @@
-import { InvalidRuleError, type RuleBook, type RuleBookEvents } from "@sluice/core"
+import { InvalidRuleError } from "@sluice/core"
+import type { RuleBook, RuleBookEvents } from "@sluice/rules"
 import type { Log } from "./log.ts"
 
 /**

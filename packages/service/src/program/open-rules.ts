@@ -1,4 +1,5 @@
-import { InvalidRuleError, type LoadedRules, type Problem, type RuleSource } from "@sluice/core"
+import { InvalidRuleError, type Problem } from "@sluice/core"
+import type { LoadedRules, RuleSource } from "@sluice/rules"
 import { fileFirst } from "../registering/file-first.ts"
 import { rulesInMemory } from "../registering/rules-home.ts"
 import type { Log } from "./log.ts"

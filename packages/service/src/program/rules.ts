@@ -1,4 +1,4 @@
-import type { RuleRegistry, RuleSource } from "@sluice/core"
+import type { RuleRegistry, RuleSource } from "@sluice/rules"
 
 /** The source of rules, and the registry for them. */
 export interface OpenRules {

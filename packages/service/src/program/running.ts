@@ -1,4 +1,4 @@
-import { createRuleBook } from "@sluice/core"
+import { createRuleBook } from "@sluice/rules"
 import { cannotListen } from "../cannot-listen.ts"
 import { createDecisionService, shownAddress } from "../decision-service.ts"
 import type { Overload } from "../door.ts"

@@ -1,5 +1,5 @@
 import crypto from "node:crypto"
-import { formatRuleDocumentInSlices, type RegisteredRules, type StoredRule } from "@sluice/core"
+import { formatRuleDocumentInSlices, type RegisteredRules, type StoredRule } from "@sluice/rules"
 
 /** A change of the rules of a service. */
 export interface Change {

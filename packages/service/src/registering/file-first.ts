@@ -1,15 +1,14 @@
 import { basename } from "node:path"
+import { InvalidRuleError, RuleSourceError } from "@sluice/core"
 import {
   type FileRulesOptions,
   type FoundRules,
   fileRules,
-  InvalidRuleError,
   type LoadedRules,
   type LoadOptions,
   type RuleRegistry,
   type RuleSource,
-  RuleSourceError,
-} from "@sluice/core"
+} from "@sluice/rules"
 import { Code, StatusError } from "../status-error.ts"
 import type { RulesHome } from "./rules-home.ts"
 

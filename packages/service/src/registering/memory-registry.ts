@@ -1,7 +1,7 @@
+import { InvalidOptionError } from "@sluice/core"
 import {
   type FoundRules,
   formatRuleDocumentInSlices,
-  InvalidOptionError,
   type LoadedRules,
   type LoadOptions,
   type RegisteredRules,
@@ -10,7 +10,7 @@ import {
   type RuleRegistry,
   type RuleSource,
   readRuleDocumentInSlices,
-} from "@sluice/core"
+} from "@sluice/rules"
 
 /** A registry in the memory of this process, which is also the source for a rule book. */
 export interface MemoryRegistry extends RuleRegistry, RuleSource {

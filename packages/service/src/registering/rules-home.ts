@@ -1,4 +1,4 @@
-import type { RuleRegistry, RuleSource } from "@sluice/core"
+import type { RuleRegistry, RuleSource } from "@sluice/rules"
 import { memoryRegistry } from "./memory-registry.ts"
 
 /** A place for rules: the source that a rule book reads, and the registry that writes them. */

@@ -1,5 +1,6 @@
 import { EventEmitter } from "node:events"
 import { setImmediate as nextTurn } from "node:timers/promises"
+import { liveRules, type RuleSource } from "@sluice/rules"
 import { describe, expect, it, onTestFinished } from "vitest"
 import { manualClock } from "../../ground/clock.ts"
 import { createLimiter } from "../../limiter/create-limiter.ts"
@@ -9,7 +10,6 @@ import type { LimiterOptions, LimiterSettings } from "../../limiter/options/opti
 import type { DecisionStep } from "../../limiter/rule-set/steps.ts"
 import type { RequestFacts } from "../../request/request.ts"
 import type { Rule } from "../../rules/rule.ts"
-import type { RuleSource } from "../../rules/source.ts"
 import { createGuard } from "./create-guard.ts"
 import type { Guard } from "./guard.ts"
 import type { Outcome } from "./mount-outcome.ts"
@@ -139,7 +139,7 @@ describe("a guard that decides in steps, with functions that return promises", (
       skips++
       return user === "probe"
     }
-    const { guard } = await mount({ rules: source, onRulesMissing: "deny", skip })
+    const { guard } = await mount({ rules: liveRules(source), onRulesMissing: "deny", skip })
     expect(await guard.check(FACTS, { user: "probe" }, new FakeResponse(), "app")).toMatchObject({
       decision: { allowed: true, policy: "" },
     })

@@ -1,3 +1,4 @@
+import { liveRules, type RuleSource } from "@sluice/rules"
 import { afterEach, describe, expect, it, vi } from "vitest"
 import { timeUnitMs } from "../../algorithms/exact-counts.ts"
 import type { Decision } from "../../decision/decision.ts"
@@ -8,7 +9,6 @@ import type { LimiterOptions } from "../../limiter/options/options.ts"
 import { spareCapacityMonitor } from "../../limiter/spare-capacity/monitor.ts"
 import type { RequestFacts } from "../../request/request.ts"
 import type { Rule, Throttle } from "../../rules/rule.ts"
-import type { RuleSource } from "../../rules/source.ts"
 import { memoryStore } from "../../stores/memory/memory-store.ts"
 import type { Store } from "../../stores/store.ts"
 import { createGuard } from "./create-guard.ts"
@@ -388,7 +388,7 @@ describe("the monitor of this process", () => {
       load: async () => ({ rules, problems: [] }),
       watch: () => () => undefined,
     }
-    const limiter = createLimiter({ rules: source, onRulesMissing: "allow", logger: QUIET })
+    const limiter = createLimiter({ rules: liveRules(source), onRulesMissing: "allow", logger: QUIET })
     const counts: number[] = []
     for (const next of [rules, [elastic], rules, [elastic]]) {
       rules = next

@@ -1,5 +1,6 @@
 import { EventEmitter } from "node:events"
 import { setImmediate as nextTurn } from "node:timers/promises"
+import { liveRules } from "@sluice/rules"
 import { describe, expect, it, vi } from "vitest"
 import type { Rejection } from "../../ground/answer.ts"
 import { manualClock } from "../../ground/clock.ts"
@@ -125,7 +126,7 @@ describe("a guard", () => {
   it("writes the headers for the rules of a source after waiting for them to load", async () => {
     const rules = [{ name: "loaded", field: "service", limit: 5, window: "1m" }]
     const guard = await mount({
-      rules: { load: async () => ({ rules, problems: [] }) },
+      rules: liveRules({ load: async () => ({ rules, problems: [] }) }),
       onRulesMissing: "allow",
     })
     const { headers } = await guard.check(FACTS, {})
@@ -308,13 +309,13 @@ describe("a guard", () => {
     ],
     [
       "a source, whose rules are not known yet",
-      { rules: { load: async () => ({ rules: [], problems: [] }) }, onRulesMissing: "allow" },
+      { rules: liveRules({ load: async () => ({ rules: [], problems: [] }) }), onRulesMissing: "allow" },
       ["arrival", "body", "app"],
     ],
     [
       "a source, with a skip function",
       {
-        rules: { load: async () => ({ rules: [], problems: [] }) },
+        rules: liveRules({ load: async () => ({ rules: [], problems: [] }) }),
         onRulesMissing: "allow",
         skip: () => false,
       },

@@ -1,9 +1,9 @@
 import { setImmediate as nextTurn } from "node:timers/promises"
+import { type LoadedRules, liveRules, type RuleSource } from "@sluice/rules"
 import { expect, it } from "vitest"
 import { manualClock } from "../../ground/clock.ts"
 import type { LimiterOptions } from "../../limiter/options/options.ts"
 import type { RequestFacts } from "../../request/request.ts"
-import type { LoadedRules, RuleSource } from "../../rules/source.ts"
 import { createGuard } from "./create-guard.ts"
 
 const CLIENT: RequestFacts = { remoteAddress: "192.0.2.1" }
@@ -33,7 +33,7 @@ function documentOf(first: Partial<LoadedRules>) {
 
 function guardOf(source: RuleSource, options: Partial<LimiterOptions<RequestFacts>> = {}) {
   const guard = createGuard<RequestFacts>({
-    ...{ rules: source, clock: manualClock(), logger: { warn() {}, error() {} } },
+    ...{ rules: liveRules(source), clock: manualClock(), logger: { warn() {}, error() {} } },
     ...options,
   } as LimiterOptions<RequestFacts>)
   const linkOf = async (facts: RequestFacts = CLIENT) => {

@@ -1,5 +1,6 @@
 import { EventEmitter } from "node:events"
 import { setImmediate as nextTurn } from "node:timers/promises"
+import { liveRules, type RuleSource } from "@sluice/rules"
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
 import { type ManualClock, manualClock } from "../../ground/clock.ts"
@@ -10,7 +11,6 @@ import { HEADER_DIALECTS } from "../../limiter/options/header-formats.ts"
 import type { LimiterOptions, LimiterSettings } from "../../limiter/options/options.ts"
 import type { RequestFacts } from "../../request/request.ts"
 import type { Rule } from "../../rules/rule.ts"
-import type { RuleSource } from "../../rules/source.ts"
 import { memoryStore } from "../../stores/memory/memory-store.ts"
 import type { Store } from "../../stores/store.ts"
 import { methodsOf } from "../../stores/testing/methods-of.ts"
@@ -309,7 +309,7 @@ describe("a guard that decides in steps", () => {
         return () => undefined
       },
     }
-    const guard = await mount({ rules: source, onRulesMissing: "allow" })
+    const guard = await mount({ rules: liveRules(source), onRulesMissing: "allow" })
     await guard.limiter.ready()
     const first: Req = {}
     await guard.check(FACTS, first, RESPONSE, "arrival")
@@ -368,7 +368,7 @@ describe("a guard that decides in steps", () => {
   it("admits a request that `skip` skips while the first rules load, and calls `skip` only once", async () => {
     let calls = 0
     const guard = await mount({
-      rules: { load: () => new Promise(() => {}) },
+      rules: liveRules({ load: () => new Promise(() => {}) }),
       onRulesMissing: "deny",
       skip: () => ++calls === 1,
     })
@@ -380,7 +380,7 @@ describe("a guard that decides in steps", () => {
 
   it("keeps one outcome for all steps of a request that `skip` skips while the first rules load", async () => {
     const guard = await mount({
-      rules: { load: () => new Promise(() => {}) },
+      rules: liveRules({ load: () => new Promise(() => {}) }),
       onRulesMissing: "deny",
       skip: () => true,
     })
@@ -395,7 +395,7 @@ describe("a guard that decides in steps", () => {
     "refuses a request without rules that an earlier mount has skipped, %s",
     async (how) => {
       const limiter = createLimiter<Req>({
-        rules: { load: () => Promise.reject(new Error("no rules")) },
+        rules: liveRules({ load: () => Promise.reject(new Error("no rules")) }),
         onRulesMissing: "deny",
         skip: ({ user }) => user === undefined,
         logger: QUIET,

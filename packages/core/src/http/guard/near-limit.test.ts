@@ -1,3 +1,4 @@
+import { liveRules } from "@sluice/rules"
 import { afterEach, describe, expect, it, vi } from "vitest"
 import { manualClock } from "../../ground/clock.ts"
 import { createLimiter } from "../../limiter/create-limiter.ts"
@@ -43,7 +44,7 @@ describe("the thresholds of routes", () => {
       problems: [],
     })
     const limiter = createLimiter<RequestFacts>({
-      ...{ rules: { load }, onRulesMissing: "deny", clock: manualClock(), logger: QUIET },
+      ...{ rules: liveRules({ load }), onRulesMissing: "deny", clock: manualClock(), logger: QUIET },
     })
     await limiter.ready()
     const reports = reportsOf(limiter)

@@ -2,6 +2,7 @@ import { mkdtemp, rename, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { setImmediate as nextTurn } from "node:timers/promises"
+import { createRuleBook, fileRules, type LoadedRules, liveRules, type RuleSource } from "@sluice/rules"
 import { describe, expect, it, onTestFinished } from "vitest"
 import { manualClock } from "../../ground/clock.ts"
 import { InvalidRuleError, RuleSourceError } from "../../ground/errors.ts"
@@ -12,11 +13,8 @@ import type { LimiterOptions } from "../../limiter/options/options.ts"
 import { RequestLimiter } from "../../limiter/request-limiter.ts"
 import { limiterOfRoute } from "../../limiter/testing/limiter-of-route.ts"
 import type { RequestFacts } from "../../request/request.ts"
-import { createRuleBook } from "../../rules/book/open-book.ts"
+import type { LiveRules } from "../../rules/live-rules.ts"
 import type { Rule } from "../../rules/rule.ts"
-import type { RuleBook } from "../../rules/rule-book.ts"
-import type { LoadedRules, RuleSource } from "../../rules/source.ts"
-import { fileRules } from "../../rules/sources/file.ts"
 import { memoryStore } from "../../stores/memory/memory-store.ts"
 import { methodsOf } from "../../stores/testing/methods-of.ts"
 import { createGuard } from "./create-guard.ts"
@@ -65,10 +63,16 @@ function answering(rules: readonly unknown[] | Error | "never", version?: number
   }
 }
 
-function setUp(source: RuleSource | RuleBook, options: LimiterOptions<RequestFacts> = {}) {
+function setUp(source: Publisher | LiveRules, options: LimiterOptions<RequestFacts> = {}) {
   const clock = manualClock()
   const choice = options.defaultRules === undefined ? ({ onRulesMissing: "allow" } as const) : {}
-  const limiter = createLimiter({ rules: source, ...choice, clock, logger: QUIET, ...options })
+  const limiter = createLimiter({
+    rules: source instanceof Publisher ? liveRules(source) : source,
+    ...choice,
+    clock,
+    logger: QUIET,
+    ...options,
+  })
   const loaded: Loaded[] = []
   const errors: Error[] = []
   limiter.on("rules", (edition) => loaded.push(edition))
@@ -481,7 +485,7 @@ describe("a rule book that several limiters share", () => {
 })
 
 it("stale rules are reported with their service and the time since they were loaded", async () => {
-  const source: RuleSource = Object.assign(new Publisher(new Error("no table")), { pollMs: 200 })
+  const source = Object.assign(new Publisher(new Error("no table")), { pollMs: 200 })
   const { limiter, clock } = setUp(source, { service: "shop" })
   const stale: unknown[] = []
   limiter.on("rules-stale", (event) => stale.push(event))
@@ -535,7 +539,7 @@ describe("a limiter that cannot be created", () => {
   it("with an invalid polling interval releases its rule names", () => {
     const store = memoryStore({ clock: manualClock() })
     const source = Object.assign(new Publisher([]), { pollMs: 0 })
-    expect(() => createLimiter({ rules: source, defaultRules: [rule(1)], store })).toThrow(
+    expect(() => createLimiter({ rules: liveRules(source), defaultRules: [rule(1)], store })).toThrow(
       "source.pollMs: 0 is not an interval",
     )
     expect(() => createLimiter({ ...rule(1), store })).not.toThrow()
@@ -769,7 +773,7 @@ describe("a rule set with many rules", () => {
   it("is in force when a limiter is created, if its source needs no network", async () => {
     const rules = many(2_000, 5)
     const source = Object.assign(new Publisher(rules), { loadSync: () => ({ rules, problems: [] }) })
-    const guard = createGuard<RequestFacts>({ rules: source, logger: QUIET }, (facts) => facts)
+    const guard = createGuard<RequestFacts>({ rules: liveRules(source), logger: QUIET }, (facts) => facts)
     onTestFinished(() => guard.close())
     const outcome = guard.check(REQUEST, REQUEST)
     expect(outcome).not.toBeInstanceOf(Promise)
@@ -801,7 +805,7 @@ describe("a rule set with many rules", () => {
     const source = new Publisher(many(2_000, 5))
     const clock = manualClock()
     const guard = createGuard<RequestFacts>(
-      { rules: source, onRulesMissing: "allow", clock, logger: QUIET },
+      { rules: liveRules(source), onRulesMissing: "allow", clock, logger: QUIET },
       (facts) => facts,
     )
     onTestFinished(() => guard.close())

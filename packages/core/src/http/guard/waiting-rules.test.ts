@@ -1,4 +1,5 @@
 import { setImmediate as nextTurn } from "node:timers/promises"
+import { liveRules, type RuleSource } from "@sluice/rules"
 import { describe, expect, it, onTestFinished } from "vitest"
 import { RateLimitExceededError } from "../../decision/decision.ts"
 import { manualClock } from "../../ground/clock.ts"
@@ -9,7 +10,6 @@ import type { LimiterOptions } from "../../limiter/options/options.ts"
 import { limiterOfRoute } from "../../limiter/testing/limiter-of-route.ts"
 import type { RequestFacts } from "../../request/request.ts"
 import type { Rule } from "../../rules/rule.ts"
-import type { RuleSource } from "../../rules/source.ts"
 import { memoryStore } from "../../stores/memory/memory-store.ts"
 import type { Store } from "../../stores/store.ts"
 import { methodsOf } from "../../stores/testing/methods-of.ts"
@@ -71,7 +71,7 @@ function setting(first: readonly Rule[]) {
     }
   }
   const options = {
-    rules: source,
+    rules: liveRules(source),
     onRulesMissing: "allow" as const,
     clock,
     store: port,

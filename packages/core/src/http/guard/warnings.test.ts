@@ -1,9 +1,9 @@
+import { liveRules, type RuleSource } from "@sluice/rules"
 import { describe, expect, it, onTestFinished } from "vitest"
 import { manualClock } from "../../ground/clock.ts"
 import { createWarner, type Logger, type WarningCode } from "../../ground/warnings.ts"
 import type { LimiterOptions } from "../../limiter/options/options.ts"
 import type { RequestFacts } from "../../request/request.ts"
-import type { RuleSource } from "../../rules/source.ts"
 import { memoryStore } from "../../stores/memory/memory-store.ts"
 import type { Store } from "../../stores/store.ts"
 import { methodsOf } from "../../stores/testing/methods-of.ts"
@@ -127,7 +127,7 @@ const TRIGGERS: Trigger[] = [
   [
     "SLUICE_RULES_REJECTED",
     "None of its rules are in force",
-    { rules: brokenSource, onRulesMissing: "allow" },
+    { rules: liveRules(brokenSource), onRulesMissing: "allow" },
   ],
   [
     "SLUICE_STORE_TOO_SMALL",
@@ -157,10 +157,10 @@ describe("a warning", () => {
 
   it("about stale rules is logged once, after the warning with the reason", async () => {
     const request = { remoteAddress: "192.0.2.1" }
-    const said = await saidOf({ rules: { ...brokenSource, pollMs: 200 }, onRulesMissing: "allow" }, [
-      request,
-      { ...request },
-    ])
+    const said = await saidOf(
+      { rules: liveRules({ ...brokenSource, pollMs: 200 }), onRulesMissing: "allow" },
+      [request, { ...request }],
+    )
     expect(said.map(([code]) => code)).toEqual(["SLUICE_RULES_REJECTED", "SLUICE_RULES_STALE"])
     expect(said[1]?.[1]).toContain("loading has failed for")
     expect(said[1]?.[1]).toContain("@sluice/core/errors.md#sluice_rules_stale")

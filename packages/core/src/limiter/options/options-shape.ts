@@ -13,10 +13,9 @@ import {
 } from "../../ground/shape.ts"
 import { show } from "../../ground/show.ts"
 import { isBuiltInField } from "../../request/field.ts"
-import { OpenBook } from "../../rules/book/open-book.ts"
-import { onRulesMissing } from "../../rules/book/until-loaded.ts"
 import { RULE_MEMBERS } from "../../rules/parsing/parse-rule.ts"
 import { member } from "../../rules/parsing/rule-members.ts"
+import { onRulesMissing } from "../../rules/until-loaded.ts"
 import { headersShape } from "./header-formats.ts"
 
 const isFunction = (value: unknown): boolean => typeof value === "function"
@@ -72,19 +71,20 @@ export const RULE_OPTIONS: readonly string[] = RULE_MEMBERS.filter(
   (name) => name !== "cost" && name !== "onStoreFailure" && name !== "rejection",
 )
 
+/** Returns the rules that were probably meant. */
+function rulesInsteadOf(value: unknown): string {
+  if (typeof value === "string" && value !== "") return `fileRules(${show(value)}), or a list of rules`
+  if (hasMethods(value, "load")) return "liveRules(source) from @sluice/rules, for a source of your own"
+  return "a list of rules, fileRules(…), dynamoDBRules(…) or a rule book"
+}
+
 /** The options as the app passes them. Rules and addresses are validated where they are parsed. */
 export const optionsShape: ObjectSchema = strict("the options", {
   ...Object.fromEntries(RULE_OPTIONS.map((name) => [name, ANYTHING])),
   rules: v.optional(
     v.custom(
-      (value) => Array.isArray(value) || hasMethods(value, "load") || value instanceof OpenBook,
-      ({ input }) =>
-        says(
-          "a valid value for rules",
-          typeof input === "string" && input !== ""
-            ? `fileRules(${show(input)}), or a list of rules`
-            : "a list of rules, a rule source or a rule book",
-        ),
+      (value) => Array.isArray(value) || hasMethods(value, "open"),
+      ({ input }) => says("a valid value for rules", rulesInsteadOf(input)),
     ),
   ),
   defaultRules: ANYTHING,

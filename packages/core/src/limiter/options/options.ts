@@ -3,10 +3,8 @@ import type { Awaitable } from "../../ground/maybe-promise.ts"
 import type { OnStoreFailure } from "../../ground/policy.ts"
 import type { Logger } from "../../ground/warnings.ts"
 import type { ClientAddressOptions } from "../../request/client-address-options.ts"
-import type { OnRulesMissing } from "../../rules/book/until-loaded.ts"
+import type { LiveRules, OnRulesMissing } from "../../rules/live-rules.ts"
 import type { Rule, RuleRejection } from "../../rules/rule.ts"
-import type { RuleBook } from "../../rules/rule-book.ts"
-import type { RuleSource } from "../../rules/source.ts"
 import type { Store } from "../../stores/store.ts"
 import type { OnRejected } from "./answer-options.ts"
 import type { HeadersOption } from "./header-formats.ts"
@@ -46,8 +44,11 @@ export type LimitWithWindow<Request> =
 export interface LimiterSettings<Request, Response = unknown>
   extends InlineRule<Request>,
     ClientAddressOptions {
-  /** A list of rules, or their origin: a source, or a book of a source that several limiters share. */
-  readonly rules?: readonly Rule<Request>[] | RuleSource | RuleBook | undefined
+  /**
+   * A list of rules, or rules that may change: `fileRules(…)`, `dynamoDBRules(…)`, or a rule book that several limiters
+   * share.
+   */
+  readonly rules?: readonly Rule<Request>[] | LiveRules | undefined
   /**
    * Rules that apply until the first load of a network source. A source that is not read when the limiter is created,
    * such as DynamoDB, needs these or `onRulesMissing`.

@@ -1,5 +1,6 @@
 import { IncomingMessage } from "node:http"
 import { Socket } from "node:net"
+import { liveRules } from "@sluice/rules"
 import { describe, expect, it, vi } from "vitest"
 import { manualClock } from "../../ground/clock.ts"
 import { InvalidOptionError, type Problem } from "../../ground/errors.ts"
@@ -253,7 +254,7 @@ describe("an invalid option", () => {
       { path: "rules[11].max", message: '"max" is not a member of a rule; use "limit" instead' },
       expect.objectContaining({ path: "rules[12]" }),
     ])
-    const source = { load: () => Promise.resolve({ rules: [], problems: [] }) }
+    const source = liveRules({ load: () => Promise.resolve({ rules: [], problems: [] }) })
     expect(problemsOf({ rules: source, defaultRules: [{ ...LISTED, max: 5 }] })).toEqual([
       { path: "defaultRules[0].max", message: '"max" is not a member of a rule; use "limit" instead' },
     ])
@@ -359,7 +360,7 @@ describe("an invalid option", () => {
     ])
   })
 
-  const source = { load: async () => ({ rules: [], problems: [] }) }
+  const source = liveRules({ load: async () => ({ rules: [], problems: [] }) })
   it.each<[place: string, options: object]>([
     ["rules[1]", { rules: [LISTED, RULE] }],
     ["rules[1]", { rules: [LISTED, { ...RULE, field: undefined }] }],
@@ -404,7 +405,11 @@ describe("an invalid option", () => {
     ],
     [
       "of the defaults",
-      { rules: { load: async () => [] }, defaultRules: [LISTED], cost: 6 },
+      {
+        rules: liveRules({ load: async () => ({ rules: [], problems: [] }) }),
+        defaultRules: [LISTED],
+        cost: 6,
+      },
       6,
       "service-1m",
       5,
@@ -461,8 +466,19 @@ describe("an invalid option", () => {
 
   it.each([5, "", {}, null, { load: 5 }])("is reported for %j for rules", (rules) => {
     expect(problemsOf({ rules })).toMatchObject([
-      { path: "rules", accepted: "a list of rules, a rule source or a rule book" },
+      { path: "rules", accepted: "a list of rules, fileRules(…), dynamoDBRules(…) or a rule book" },
     ])
+  })
+
+  it("is reported once for a source that limiters cannot open, with a hint on how to pass it", () => {
+    const rules = { load: async () => ({ rules: [], problems: [] }) }
+    const problem = {
+      path: "rules",
+      message: "{} is not a valid value for rules",
+      accepted: "liveRules(source) from @sluice/rules, for a source of your own",
+    }
+    expect(problemsOf({ rules })).toEqual([problem])
+    expect(problemsOf({ rules, onRulesMissing: "deny" })).toEqual([problem])
   })
 
   it.each<[unknown, string]>([

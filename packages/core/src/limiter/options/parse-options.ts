@@ -6,13 +6,12 @@ import { hasMethods, readShape } from "../../ground/shape.ts"
 import { classOf, locate } from "../../ground/show.ts"
 import type { Logger } from "../../ground/warnings.ts"
 import { type ClientAddressOptions, clientAddressProblems } from "../../request/client-address-options.ts"
-import { OpenBook } from "../../rules/book/open-book.ts"
-import { parseUntilLoaded, type UntilLoaded, undecided } from "../../rules/book/until-loaded.ts"
+import type { LiveRules, UntilLoaded } from "../../rules/live-rules.ts"
 import { parseCodeRules, parseRule } from "../../rules/parsing/parse-rule.ts"
 import { mostAdmitted, type ParsedRule } from "../../rules/parsing/parsed-rule.ts"
 import { fillRejection, rejectionProblems } from "../../rules/parsing/rejection-members.ts"
 import type { ParsedRejection } from "../../rules/rule.ts"
-import type { RuleSource } from "../../rules/source.ts"
+import { parseUntilLoaded, undecided } from "../../rules/until-loaded.ts"
 import { foreignStore } from "../../stores/foreign-store.ts"
 import { memoryStore } from "../../stores/memory/memory-store.ts"
 import type { Store } from "../../stores/store.ts"
@@ -26,7 +25,7 @@ import { optionsShape, RULE_OPTIONS } from "./options-shape.ts"
 export interface ParsedOptions {
   /** Undefined with `rules`. */
   readonly inline: ParsedRule | undefined
-  readonly rules: readonly ParsedRule[] | RuleSource | OpenBook
+  readonly rules: readonly ParsedRule[] | LiveRules
   /** The behavior until rules of the source are loaded. */
   readonly untilLoaded: UntilLoaded
   readonly service: string
@@ -161,7 +160,7 @@ function parseOptionRules(
   }
   // It is undefined if a problem was already reported for it.
   if (!Array.isArray(options.rules)) {
-    return { inline: undefined, rules: options.rules as RuleSource | OpenBook, untilLoaded }
+    return { inline: undefined, rules: options.rules as LiveRules, untilLoaded }
   }
   const parsed = parseCodeRules(options.rules, "rules")
   problems.push(...parsed.problems, ...costProblems(options.cost, parsed.rules))
@@ -175,6 +174,8 @@ function parseMissing(options: LimiterOptions<unknown>, problems: Problem[]): Un
   const { rules, cost } = options
   const own = parseUntilLoaded(options, problems)
   if (own !== undefined) problems.push(...costProblems(cost, own.defaultRules))
+  // Rules of the wrong kind were reported already.
+  if (problems.some(({ path }) => path === "rules")) return ADMIT
   if (rules === undefined || Array.isArray(rules)) {
     for (const path of ["defaultRules", "onRulesMissing"] as const) {
       if (options[path] === undefined) continue
@@ -183,11 +184,9 @@ function parseMissing(options: LimiterOptions<unknown>, problems: Problem[]): Un
     }
     return ADMIT
   }
-  const source = rules as RuleSource | OpenBook
-  const book = source instanceof OpenBook ? source.options : undefined
-  const chosen = own ?? book?.untilLoaded
-  const isLocal = typeof (book ?? (source as RuleSource)).loadSync === "function"
-  if (chosen === undefined && !isLocal) problems.push(undecided(source))
+  const live = rules as LiveRules
+  const chosen = own ?? live.untilLoaded
+  if (chosen === undefined && live.readsAtOnce !== true) problems.push(undecided(live))
   return chosen ?? ADMIT
 }
 

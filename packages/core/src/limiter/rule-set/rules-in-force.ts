@@ -1,14 +1,14 @@
 import { InvalidOptionError } from "../../ground/errors.ts"
 import type { MaybePromise } from "../../ground/maybe-promise.ts"
 import { atOnce, held, inSlices, type Steps } from "../../ground/time.ts"
+import type { Edition, ReadyOptions, RulesStatus } from "../../rules/live-rules.ts"
 import type { ParsedRule } from "../../rules/parsing/parsed-rule.ts"
-import type { Edition, ReadyOptions, RulesStatus } from "../../rules/rule-book.ts"
 import type { ParsedOptions } from "../options/parse-options.ts"
 import type { LimiterParts } from "../parts.ts"
 import { spareCapacityMonitor } from "../spare-capacity/monitor.ts"
+import { LimiterReader, type RulesOwner } from "./limiter-reader.ts"
 import { claimNames, releaseNames, takenProblem } from "./name-claims.ts"
 import { compileRuleSet, denyingRuleSet, type RuleSet } from "./rule-set.ts"
-import { RulesOfBook, type RulesOwner } from "./rules-of-book.ts"
 
 /**
  * Number of rules compiled in one turn of the event loop, which takes one or two milliseconds. More are compiled in
@@ -20,7 +20,7 @@ const MOST_AT_ONCE = 100
 const UNCHANGING: RulesStatus = { ageMs: 0, isStale: false, isRejected: false, problems: [] }
 
 /**
- * The rules of a limiter that are in force now: its inline rule, the rules of its list, or the latest of its rule book.
+ * The rules of a limiter that are in force now: its inline rule, the rules of its list, or the latest edition of its live rules.
  * Routes have instances of their own, each with its own inline rule. They share the other rules with the limiter.
  */
 export class RulesInForce<Request> implements RulesOwner {
@@ -29,8 +29,8 @@ export class RulesInForce<Request> implements RulesOwner {
   readonly #inline: ParsedRule | undefined
   /** Returns the rules of all routes. */
   readonly #routes: () => readonly RulesInForce<Request>[]
-  /** Present only if rules come from a source or a book. Routes have the limiter's. */
-  readonly #ofBook: RulesOfBook<Request> | undefined
+  /** Present only with live rules. Routes have the limiter's. */
+  readonly #live: LimiterReader<Request> | undefined
   #current: RuleSet
   /** Releases the monitor's lease. Present only while a rule depends on the spare capacity of this process. */
   #unwatch: (() => void) | undefined
@@ -52,18 +52,18 @@ export class RulesInForce<Request> implements RulesOwner {
     this.#inline = inline
     this.#routes = routes
     const { rules, untilLoaded, enabled } = options
-    const ofBook = limiter === undefined ? undefined : limiter.#ofBook
-    const edition = ofBook?.edition
+    const live = limiter === undefined ? undefined : limiter.#live
+    const edition = live?.edition
     const isDenying = edition === undefined && untilLoaded.onRulesMissing === "deny"
     const shared = edition?.rules ?? (isList(rules) ? rules : untilLoaded.defaultRules)
     this.#current = isDenying
       ? denyingRuleSet(parts.context)
       : atOnce(this.#compile(shared, edition?.metadata?.link))
     this.#claimOrThrow(limiter === undefined ? shared : [])
-    this.#ofBook = ofBook
+    this.#live = live
     if (limiter === undefined && !isList(rules) && enabled) {
       try {
-        this.#ofBook = new RulesOfBook(options, parts, rules, this)
+        this.#live = new LimiterReader(options, parts, rules, this)
       } catch (error) {
         this.giveUp()
         throw error
@@ -78,11 +78,11 @@ export class RulesInForce<Request> implements RulesOwner {
 
   /** A promise that settles when decisions can start; undefined if they can start now. */
   get first(): Promise<void> | undefined {
-    return this.#ofBook?.first
+    return this.#live?.first
   }
 
   get status(): RulesStatus {
-    return this.#ofBook?.status ?? UNCHANGING
+    return this.#live?.status ?? UNCHANGING
   }
 
   /** Returns the rules for a route, with the route's inline rule instead of the limiter's. */
@@ -92,15 +92,15 @@ export class RulesInForce<Request> implements RulesOwner {
 
   /** Keeps the process alive until it is settled. */
   async ready(options: ReadyOptions): Promise<void> {
-    if (this.#ofBook !== undefined) await held(this.#ofBook.ready(options))
+    if (this.#live !== undefined) await held(this.#live.ready(options))
   }
 
   async refresh(options: Pick<ReadyOptions, "signal">): Promise<void> {
-    await this.#ofBook?.refresh(options)
+    await this.#live?.refresh(options)
   }
 
   close(): void {
-    this.#ofBook?.close()
+    this.#live?.close()
     for (const each of [this, ...this.#routes()]) each.giveUp()
   }
 

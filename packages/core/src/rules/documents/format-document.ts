@@ -35,7 +35,7 @@ export type StoredRule = Readonly<Record<string, unknown>>
  * fixed order, so that equal rules give equal documents.
  * @example
  * ```ts
- * import { formatRuleDocument } from "@sluice/core"
+ * import { formatRuleDocument } from "@sluice/rules"
  *
  * const document = formatRuleDocument("checkout", [{ field: "user_id", limit: 5, window: 60_000 }])
  * // { service_id: "checkout", rules: [{ field: "user_id", rate: { requests_per_unit: 5, unit: "minute" } }] }

@@ -50,7 +50,7 @@ export interface RuleDocument {
  * "service"`, so that the result can be passed to `rules`.
  * @example
  * ```ts
- * import { parseRuleDocument } from "@sluice/core"
+ * import { parseRuleDocument } from "@sluice/rules"
  *
  * const rules = parseRuleDocument({
  *   service_id: "checkout",

@@ -1,5 +1,5 @@
 import * as v from "valibot"
-import { readShape, type Schema, says, strict } from "../../ground/shape.ts"
+import { type ObjectSchema, readShape, type Schema, says, strict } from "../../ground/shape.ts"
 import type { MemberProblem } from "../../ground/show.ts"
 import type { ServiceMetadata } from "../service-metadata.ts"
 
@@ -20,19 +20,22 @@ const LINK = says(
 )
 
 /** The schema of a service's metadata. */
-export const serviceMetadata = strict("the metadata of a service", {
-  owner: text("an owner", 256),
-  description: text("a description", 1_024),
-  contact: text("a contact", 256),
-  link: v.optional(
-    v.pipe(
-      v.string(LINK),
-      v.maxLength(LONGEST_LINK, LINK),
-      v.regex(URI, LINK),
-      v.check((link) => URL.canParse(link), LINK),
+export const serviceMetadata: ObjectSchema<Readonly<Record<keyof ServiceMetadata, Schema>>> = strict(
+  "the metadata of a service",
+  {
+    owner: text("an owner", 256),
+    description: text("a description", 1_024),
+    contact: text("a contact", 256),
+    link: v.optional(
+      v.pipe(
+        v.string(LINK),
+        v.maxLength(LONGEST_LINK, LINK),
+        v.regex(URI, LINK),
+        v.check((link) => URL.canParse(link), LINK),
+      ),
     ),
-  ),
-} satisfies Record<keyof ServiceMetadata, Schema>)
+  },
+)
 
 /** Returns the problems of metadata that anybody may have written. Absent metadata has none. */
 export function metadataProblems(value: unknown): readonly MemberProblem[] {

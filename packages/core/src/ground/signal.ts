@@ -1,0 +1,40 @@
+import { InvalidOptionError } from "./errors.ts"
+import { show } from "./show.ts"
+
+/** The signal of a call. */
+export interface SignalOption {
+  /** Stops waiting: the call rejects with the signal's reason. */
+  readonly signal?: AbortSignal | undefined
+}
+
+/**
+ * Returns the options of a call that can be aborted; null counts as absent. Throws {@link InvalidOptionError} if they
+ * are not an object or the signal is not a signal. Throws the signal's reason if it is aborted.
+ */
+export function startCall<Options extends SignalOption>(
+  options: Options | null | undefined,
+): Partial<Options> {
+  if (typeof (options ?? {}) !== "object") {
+    const accepted = "an object such as { signal: AbortSignal.timeout(5_000) }"
+    throw new InvalidOptionError([
+      { path: "", message: `${show(options)} is not an options object`, accepted },
+    ])
+  }
+  const signal: unknown = options?.signal
+  if (signal !== undefined && !isSignal(signal)) {
+    const message = `${show(signal)} is not a signal`
+    throw new InvalidOptionError([{ path: "signal", message, accepted: "an AbortSignal" }])
+  }
+  signal?.throwIfAborted()
+  return options ?? {}
+}
+
+/** True for an AbortSignal, also from another realm or a polyfill. */
+export function isSignal(value: unknown): value is AbortSignal {
+  const { aborted, throwIfAborted, addEventListener } = (value ?? {}) as Partial<AbortSignal>
+  return (
+    typeof aborted === "boolean" &&
+    typeof throwIfAborted === "function" &&
+    typeof addEventListener === "function"
+  )
+}

@@ -1,0 +1,105 @@
+import { type Clock, waitOf } from "../../ground/clock.ts"
+import { ClosedError, InvalidRuleError } from "../../ground/errors.ts"
+import type { MaybePromise } from "../../ground/maybe-promise.ts"
+import type { SignalOption } from "../../ground/signal.ts"
+import type { Logger, Warner } from "../../ground/warnings.ts"
+import type {
+  Edition,
+  LiveRules,
+  OpenedRules,
+  ReadyOptions,
+  RulesReader,
+  RulesStatus,
+  UntilLoaded,
+} from "../../rules/live-rules.ts"
+import type { ParsedOptions } from "../options/parse-options.ts"
+import type { LimiterParts } from "../parts.ts"
+import { claimNames, takenProblem } from "./name-claims.ts"
+
+/** How long a request waits for the first rules, in milliseconds. Otherwise a source that hangs would stop the app. */
+const MOST_WAIT_FOR_RULES_MS = 1_000
+
+/** The limiter that has the rules. It owns their names. */
+export interface RulesOwner {
+  /** Compiles an edition, at once if `isNeededNow`. Returns the function that brings it into force. */
+  compileAll(edition: Edition, isNeededNow: boolean): MaybePromise<() => void>
+}
+
+/** The reader of a limiter's live rules. It refuses an edition while another limiter counts under one of its names. */
+export class LimiterReader<Request> implements RulesReader {
+  readonly clock: Clock
+  readonly logger: Logger | undefined
+  readonly warner: Warner
+  readonly untilLoaded: UntilLoaded
+  readonly events: RulesReader["events"]
+  readonly #options: ParsedOptions
+  readonly #parts: LimiterParts<Request>
+  readonly #owner: RulesOwner
+  /** Undefined while the limiter is being created. */
+  readonly #opened: OpenedRules | undefined
+  /** The latest edition that came into force. */
+  edition: Edition | undefined
+  /** Settles when the first rules are loaded, or cannot be loaded in time. Undefined from then on. */
+  first: Promise<void> | undefined
+
+  /** Throws as `open` of live rules does. */
+  constructor(options: ParsedOptions, parts: LimiterParts<Request>, rules: LiveRules, owner: RulesOwner) {
+    this.clock = options.clock
+    this.logger = options.logger
+    this.warner = parts.warner
+    this.untilLoaded = options.untilLoaded
+    this.events = parts.events
+    this.#options = options
+    this.#parts = parts
+    this.#owner = owner
+    const opened = rules.open(options.service, this)
+    this.#opened = opened
+    this.first = this.#loaded(opened)
+  }
+
+  get status(): RulesStatus {
+    return (this.#opened as OpenedRules).status
+  }
+
+  async ready(options: ReadyOptions): Promise<void> {
+    await this.#opened?.ready(options)
+  }
+
+  async refresh(options: SignalOption): Promise<void> {
+    await this.#opened?.refresh(options)
+  }
+
+  close(): void {
+    this.#opened?.close(new ClosedError("The limiter has been closed."))
+  }
+
+  /** Includes the rules of routes. Decisions in flight finish on the previous edition. */
+  prepare(edition: Edition, again: () => void): MaybePromise<() => void> {
+    const { store, service } = this.#options
+    const names = edition.rules.map(({ name }) => name)
+    const taken = claimNames(store, service, names, this.#owner, again)
+    if (taken.length > 0) throw new InvalidRuleError(taken.map((name) => takenProblem(service, name)))
+    const isDenying = this.edition === undefined && this.untilLoaded.onRulesMissing === "deny"
+    // A limiter that is being created may be used at once, and would admit requests without its rules.
+    const compiled = this.#owner.compileAll(edition, this.#opened === undefined && !isDenying)
+    const enforceWith = (bringIntoForce: () => void) => () => {
+      this.edition = edition
+      bringIntoForce()
+      this.#parts.waitingRoom.turnToNewRules()
+    }
+    return compiled instanceof Promise ? compiled.then(enforceWith) : enforceWith(compiled)
+  }
+
+  /** Returns a promise that settles when decisions can start; undefined if they can start now. */
+  #loaded(opened: OpenedRules): Promise<void> | undefined {
+    // A shared book may have rules already, or may have failed to load them.
+    if (this.edition !== undefined || opened.status.error !== undefined) return undefined
+    const stopWaiting = new AbortController()
+    const done = () => {
+      this.first = undefined
+      stopWaiting.abort()
+    }
+    const tooLong = waitOf(this.clock)(MOST_WAIT_FOR_RULES_MS, stopWaiting.signal)
+    return Promise.race([opened.ready({}), tooLong]).then(done, done)
+  }
+}

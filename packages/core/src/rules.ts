@@ -1,0 +1,35 @@
+/**
+ * What packages that load rules share with the core: the port of rules that change, parsed rules, and documents in the
+ * stored shape. Apps use `@sluice/rules`.
+ * @module @sluice/core/rules
+ */
+
+export { type SignalOption, startCall } from "./ground/signal.ts"
+export {
+  formatRuleDocument,
+  formatRuleDocumentInSlices,
+  type StoredDocument,
+  type StoredRule,
+} from "./rules/documents/format-document.ts"
+export {
+  documentSteps,
+  parseRuleDocument,
+  type RuleDocument,
+  readRuleDocument,
+  readRuleDocumentInSlices,
+  type UnlocatedDocument,
+} from "./rules/documents/rule-document.ts"
+export type {
+  Edition,
+  LiveRules,
+  OpenedRules,
+  ReaderEvents,
+  RulesReader,
+  UntilLoaded,
+} from "./rules/live-rules.ts"
+export { parseRules, requireRules } from "./rules/parsing/parse-rule.ts"
+export { type ParsedRule, ruleName } from "./rules/parsing/parsed-rule.ts"
+export { metadataProblems } from "./rules/parsing/service-metadata-members.ts"
+export { requireService } from "./rules/required-service.ts"
+export { plainMetadata } from "./rules/service-metadata.ts"
+export { parseUntilLoaded, type UntilLoadedOptions } from "./rules/until-loaded.ts"

@@ -1,0 +1,150 @@
+import type { Clock } from "../ground/clock.ts"
+import type { InvalidRuleError, Problem, RuleSourceError } from "../ground/errors.ts"
+import type { MaybePromise } from "../ground/maybe-promise.ts"
+import type { SignalOption } from "../ground/signal.ts"
+import type { Logger, Warner, Warning } from "../ground/warnings.ts"
+import type { ParsedRule } from "./parsing/parsed-rule.ts"
+import type { ServiceMetadata } from "./service-metadata.ts"
+
+/** The rules of a service as one load has read them. An edition is replaced as a whole and never changed. */
+export interface Edition {
+  /** The service that the rules belong to. */
+  readonly service: string
+  /** The rules in the order written; empty for a service without rules. */
+  readonly rules: readonly ParsedRule[]
+  /** Problems of the rules that were left out. Only a first edition can have any. */
+  readonly problems: readonly Problem[]
+  /** Version of the stored document, if it has one. */
+  readonly version?: number
+  /** Who answers for the service. Absent if that is not known. */
+  readonly metadata?: ServiceMetadata
+}
+
+/** A change in the rules of a service. */
+export interface RulesEvent {
+  /** The service that the rules belong to. */
+  readonly service: string
+  /** "loaded": there were no rules before. "gone": the source no longer has any. */
+  readonly change: "loaded" | "changed" | "gone"
+  /** Names of the rules that are in force now. */
+  readonly names: readonly string[]
+  /** Version of the stored document, if it has one. */
+  readonly version?: number
+  /** Problems of the rules that were left out. Only a first edition can have any. */
+  readonly problems: readonly Problem[]
+}
+
+/** The service whose rules could not be kept up to date, and their age. */
+export interface StaleEvent {
+  /** The service that the rules belong to. Absent if the rules of all services are stale. */
+  readonly service?: string
+  /**
+   * Milliseconds since the rules were last known to match the source. If they never were, milliseconds since the start.
+   */
+  readonly ageMs: number
+}
+
+/** The age and validity of the rules of a service. */
+export interface RulesStatus {
+  /** Version of the stored document, if it has one. */
+  readonly version?: number
+  /** When the rules were last known to match the source, in epoch milliseconds. Absent before the first load. */
+  readonly loadedAtMs?: number
+  /** Milliseconds since `loadedAtMs`; Infinity before the first load. Normally it grows up to the poll interval. */
+  readonly ageMs: number
+  /** True if loading keeps failing and the rules are older than `staleAfterMs`. */
+  readonly isStale: boolean
+  /**
+   * True while the source has an edition that was rejected. `error` is the reason; the previous edition stays in force.
+   */
+  readonly isRejected: boolean
+  /** Problems of the rules that were left out of the edition in force. Only a first edition can have any. */
+  readonly problems: readonly Problem[]
+  /** Why the rules in force are not the rules that the source has now. Absent if they are. */
+  readonly error?: RuleSourceError | InvalidRuleError
+}
+
+/** How to wait for rules. */
+export interface ReadyOptions extends SignalOption {
+  /** True to keep waiting when a load fails, until one succeeds or the signal is aborted. Default: false. */
+  readonly retry?: boolean | undefined
+}
+
+/** How requests are decided before any rules are loaded: every request is admitted, or answered with 503. */
+export type OnRulesMissing = "allow" | "deny"
+
+/** The behavior until the first load of a network source has succeeded. */
+export interface UntilLoaded {
+  /** Rules that apply until then; none by default. */
+  readonly defaultRules: readonly ParsedRule[]
+  /** Whether requests are admitted if there are no default rules. */
+  readonly onRulesMissing: OnRulesMissing
+}
+
+/** What a reader learns about the rules that it has opened. */
+export interface ReaderEvents {
+  /** Other rules are in force at the reader. */
+  rules: [event: RulesEvent]
+  /** Rules could not be read, or an edition was rejected; the previous edition stays in force. */
+  "rule-error": [error: RuleSourceError | InvalidRuleError]
+  /** Loading fails, and the rules are old. */
+  "rules-stale": [event: StaleEvent]
+  /** A problem that the app should fix. */
+  warning: [warning: Warning]
+}
+
+/** A limiter that has opened the rules of its service. */
+export interface RulesReader {
+  /** The clock of the limiter, for intervals and ages. */
+  readonly clock: Clock
+  /** The logger of the limiter. */
+  readonly logger: Logger | undefined
+  /** Logs that an edition cannot come into force. */
+  readonly warner: Warner
+  /** What applies until the first edition is in force, for messages. */
+  readonly untilLoaded: UntilLoaded
+  /** Receives the events. */
+  readonly events: { emit<Name extends keyof ReaderEvents>(name: Name, ...args: ReaderEvents[Name]): void }
+  /**
+   * Compiles an edition. Returns the function that brings it into force as a whole, or a promise of it if the edition is
+   * compiled in slices. Throws {@link InvalidRuleError} if the rules, although valid, cannot be used now. The reader calls
+   * `again` when they may be usable.
+   */
+  prepare(edition: Edition, again: () => void): MaybePromise<() => void>
+}
+
+/** The rules of one service, opened for one reader. */
+export interface OpenedRules {
+  /** The edition in force at the reader. Undefined until the first one is. */
+  readonly edition: Edition | undefined
+  /** Age and validity of the rules. Reading it loads nothing. */
+  readonly status: RulesStatus
+  /** Resolves when an edition is in force. Rejects with the error of the load under way, or with the signal's reason. */
+  ready(options: ReadyOptions): Promise<void>
+  /**
+   * Loads the rules again. Resolves when the result of a load that began after the call is in force. Rejects with the
+   * error of that load, or with the signal's reason.
+   */
+  refresh(options: SignalOption): Promise<void>
+  /** Stops reading. Pending calls reject with the reason; the rules in force stay. */
+  close(reason: Error): void
+}
+
+/**
+ * Rules that may change while limiters use them. Rule books and the sources of `@sluice/rules` and `@sluice/dynamodb`
+ * are live rules. A limiter knows no more about them.
+ */
+export interface LiveRules {
+  /** The name in messages. */
+  readonly name?: string
+  /** True if `open` reads the rules before it returns, and fails if it cannot. A limiter then needs no default rules. */
+  readonly readsAtOnce?: boolean | undefined
+  /** What limiters do until the first load, unless their own options say so. */
+  readonly untilLoaded?: UntilLoaded | undefined
+  /**
+   * Opens the rules of a service for a reader. If there already is an edition, `prepare` is called before this returns.
+   * @throws {@link ClosedError} if the rules are closed.
+   * @throws {@link RuleSourceError} or {@link InvalidRuleError} with the problems of rules that are read at once.
+   */
+  open(service: string, reader: RulesReader): OpenedRules
+}

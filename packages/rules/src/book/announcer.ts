@@ -1,0 +1,188 @@
+import { InvalidRuleError, type Problem } from "@sluice/core"
+import { createWarner, SafeEvents, show, textOf, type Warner } from "@sluice/core/kit"
+import type { RuleBookEvents } from "../rule-book.ts"
+import { Complaint } from "./complaint.ts"
+import type { ParsedBookOptions } from "./options.ts"
+import { contentOf, type LoadFailure, listed, recovered, rulesEvent } from "./rule-snapshot.ts"
+import type { RuleChange, ServiceFollower, ServiceRules } from "./service-rules.ts"
+
+const RULE_BOOK_EVENTS: Readonly<Record<keyof RuleBookEvents, true>> = {
+  rules: true,
+  "rule-error": true,
+  "rules-stale": true,
+  warning: true,
+}
+
+/** Reports changes and failures of rules to readers, listeners and the log. */
+export class Announcer {
+  readonly events: SafeEvents<RuleBookEvents>
+  readonly #warner: Warner
+  readonly #options: ParsedBookOptions
+  /** The complaint about the list of all services. */
+  readonly #listComplaint: Complaint
+  /**
+   * Rejections that were already emitted. A rejection lasts as long as its edition, even if the source fails in
+   * between.
+   */
+  readonly #emitted = new WeakSet<LoadFailure>()
+  /** True if the latest load of an unfollowed name could not read the source. */
+  #isFailing = false
+  /**
+   * First problem of the latest rejected document of an unfollowed name. A document that serves many names has the same
+   * first problem for each of them.
+   */
+  #problem: Problem | undefined
+
+  constructor(options: ParsedBookOptions) {
+    this.#options = options
+    this.events = new SafeEvents<RuleBookEvents>(RULE_BOOK_EVENTS, (error, event) =>
+      this.#warner.once(
+        "SLUICE_CALLBACK_FAILED",
+        `A listener of "${event}" failed: ${textOf(error)}. Handle the error in the listener.`,
+        `on ${event}`,
+        error,
+      ),
+    )
+    this.#warner = createWarner(options.logger, (warning) => this.events.emit("warning", warning))
+    this.#listComplaint = new Complaint(this.#warner, options.timing)
+  }
+
+  /** Reports that other rules are in force. Readers come first, so that listeners already find the new rules in use. */
+  changed({ readers, service }: ServiceRules, { change, edition, before }: RuleChange): void {
+    for (const reader of [...readers]) reader.onEdition(edition, change)
+    if (before !== undefined && before.rules.length > 0 && edition.rules.length === 0) {
+      const message = `${this.#placeOf(service)}: all rules were removed, so none limits requests now. Before: ${contentOf(before)}. If this is a mistake, store rules again.`
+      this.#warner.say("warn", "SLUICE_RULES_REMOVED", message)
+    }
+    this.events.emit("rules", rulesEvent(edition, change))
+  }
+
+  /**
+   * Reports that the rules of one service were not loaded. Every rejected edition emits an event. Any other failure
+   * emits one unless the log already reports it. For unfollowed names, a document or an outage is reported once for all
+   * of them.
+   */
+  failed(error: LoadFailure, rules: ServiceRules): void {
+    if (!rules.isFollowed && !this.#isNewsOfNames(error)) return
+    this.#report(error, this.#complaintOf(rules), rules.isFollowed, [rules], rules.service)
+  }
+
+  /** Reports that the list of all services was not loaded. `all` are the rules that it should have loaded. */
+  listFailed(error: LoadFailure, all: readonly ServiceRules[]): void {
+    this.#report(error, this.#listComplaint, true, all)
+  }
+
+  /** Reports once the problems that do not concern the loaded rules. */
+  othersRejected(problems: readonly Problem[]): void {
+    if (problems.length === 0) return
+    const error = new InvalidRuleError(problems)
+    const message = `${this.#options.name}: the source has problems outside the rules in force. Correct them.\n${error.message}`
+    this.#warner.once("SLUICE_RULES_REJECTED", message, message, error)
+  }
+
+  /**
+   * Reports what is in force after a successful load: only the valid rules, or all rules if the log still reports a
+   * problem.
+   */
+  loaded(rules: ServiceRules): void {
+    const { edition, known, service, rejection, isFollowed, complaint } = rules
+    if (!isFollowed) {
+      this.#isFailing = false
+      if (complaint?.isRaised) this.#problem = undefined
+    }
+    // A later load has rejected the rules that are stored now.
+    if (rejection !== undefined) return
+    if (edition !== undefined && edition.problems.length > 0) {
+      const error = new InvalidRuleError(edition.problems)
+      const what = because("some rules are left out", edition.problems)
+      const message = `${this.#placeOf(service)}: ${what}\n${error.message}\nIts valid rules are in force: ${contentOf(edition)}.`
+      this.#complaintOf(rules).raise(message, error, isFollowed)
+    } else if (complaint !== undefined) {
+      const inForce = known === undefined ? "no rules, because none are stored" : contentOf(known)
+      complaint.settle(`${this.#placeOf(service)}: ${recovered(inForce)}`)
+    }
+  }
+
+  /** Reports that the list of all services can be loaded again, if the log says that it cannot. */
+  listLoaded(): void {
+    this.#listComplaint.settle(`${this.#placeOf(undefined)}: the list of services can be loaded again.`)
+  }
+
+  stale(ageMs: number, service: string | undefined, all: readonly ServiceRules[]): void {
+    const meaning = all.some(({ edition }) => edition !== undefined)
+      ? "so the rules may be out of date. The last valid rules stay in force."
+      : "and no rules have been loaded yet. None are in force."
+    const message = `${this.#placeOf(service)}: loading has failed for ${Math.round(ageMs / 1000)} s, ${meaning}`
+    this.#warner.say("error", "SLUICE_RULES_STALE", message)
+    for (const reader of readersOf(all)) reader.onStale(ageMs)
+    this.events.emit("rules-stale", { ...(service !== undefined && { service }), ageMs })
+  }
+
+  /** Stops reporting. */
+  close(): void {
+    this.#listComplaint.end()
+    this.events.clear()
+  }
+
+  #report(
+    error: LoadFailure,
+    complaint: Complaint,
+    isRepeated: boolean,
+    all: readonly ServiceRules[],
+    service?: string,
+  ): void {
+    const isNews = complaint.raise(this.#failureOf(error, service, all), error, isRepeated)
+    if (!isNews && !all.some(({ rejection }) => rejection === error)) return
+    if (this.#emitted.has(error)) return
+    this.#emitted.add(error)
+    for (const reader of readersOf(all)) reader.onError(error)
+    if (service === undefined) this.events.emit("rule-error", error)
+    else this.events.emit("rule-error", error, service)
+  }
+
+  /** False if the latest reported failure of unfollowed names was the same kind of failure. */
+  #isNewsOfNames(error: LoadFailure): boolean {
+    if (!(error instanceof InvalidRuleError)) {
+      const wasFailing = this.#isFailing
+      this.#isFailing = true
+      return !wasFailing
+    }
+    const [first] = error.problems
+    const isNews = first === undefined || first !== this.#problem
+    this.#problem = first
+    return isNews
+  }
+
+  #complaintOf(rules: ServiceRules): Complaint {
+    rules.complaint ??= new Complaint(this.#warner, this.#options.timing)
+    return rules.complaint
+  }
+
+  #failureOf(error: LoadFailure, service: string | undefined, all: readonly ServiceRules[]): string {
+    const editions = all.flatMap(({ known }) => known ?? [])
+    const inForce =
+      editions.length === 0
+        ? "None of its rules are in force yet."
+        : service === undefined
+          ? "The previous rules stay in force."
+          : `The previous rules stay in force: ${editions.map(contentOf).join()}.`
+    const what =
+      error instanceof InvalidRuleError ? `${because("the stored rules are rejected", error.problems)}\n` : ""
+    return `${this.#placeOf(service)}: ${what}${error.message}\n${inForce}`
+  }
+
+  #placeOf(service: string | undefined): string {
+    return `${this.#options.name}, ${service === undefined ? "all services" : `service ${show(service)}`}`
+  }
+}
+
+/** Returns `the stored rules are rejected, because rule "login" is invalid.` */
+function because(what: string, problems: readonly Problem[]): string {
+  const rules = new Set(problems.flatMap(({ rule }) => rule ?? []))
+  if (rules.size === 0) return `${what}.`
+  return `${what}, because ${listed(rules)} ${rules.size === 1 ? "is" : "are"} invalid.`
+}
+
+function readersOf(all: readonly ServiceRules[]): readonly ServiceFollower[] {
+  return all.flatMap(({ readers }) => [...readers])
+}

@@ -1,0 +1,50 @@
+import { InvalidOptionError } from "@sluice/core"
+import { show } from "@sluice/core/kit"
+import type { LiveRules, OpenedRules, RulesReader } from "@sluice/core/rules"
+import type { RuleSource } from "../source.ts"
+import { OpenBook } from "./open-book.ts"
+import { parseBookOptions } from "./options.ts"
+import { Reading } from "./reading.ts"
+import { isSource } from "./rule-source.ts"
+
+/** A source that limiters can have as their `rules`. */
+export interface LiveSource extends RuleSource, LiveRules {}
+
+/**
+ * Makes a source of your own usable as the `rules` of limiters. Each limiter opens a rule book of its own on it, with
+ * the limiter's clock and logger, and closes it. `fileRules`, `staticRules` and `dynamoDBRules` need no such call.
+ * @example
+ * ```ts
+ * import { createLimiter } from "@sluice/core"
+ * import { liveRules, type RuleSource } from "@sluice/rules"
+ *
+ * const source: RuleSource = {
+ *   pollMs: 5_000,
+ *   load: async (service) => ({ rules: await (await fetch(`https://rules.example/${service}`)).json(), problems: [] }),
+ * }
+ * const limiter = createLimiter({ service: "checkout", rules: liveRules(source), onRulesMissing: "allow" })
+ * ```
+ * @throws {@link InvalidOptionError} if the source has no `load`.
+ */
+export function liveRules(source: RuleSource): LiveRules {
+  if (!isSource(source)) {
+    const accepted = "a RuleSource, which has load(service)"
+    throw new InvalidOptionError([{ path: "", message: `${show(source)} is not a rule source`, accepted }])
+  }
+  return {
+    ...(source.name !== undefined && { name: source.name }),
+    readsAtOnce: source.loadSync !== undefined,
+    open(service, reader) {
+      // A copy with other members, as `{ ...fileRules(path), watch }` makes, is a source of its own.
+      return openOwnBook(isSource(this) ? this : source, service, reader)
+    },
+  }
+}
+
+/** Opens a book for this reader alone. Its warnings are emitted by the reader. */
+function openOwnBook(source: RuleSource, service: string, reader: RulesReader): OpenedRules {
+  const { clock, logger, events } = reader
+  const book = new OpenBook(parseBookOptions({ source, clock, logger }))
+  book.on("warning", (warning) => events.emit("warning", warning))
+  return new Reading(book, service, reader, () => book.close())
+}

@@ -1,0 +1,179 @@
+import { InvalidRuleError } from "@sluice/core"
+import type { Edition } from "@sluice/core/rules"
+import type { Load } from "./loader.ts"
+import type { Loads } from "./loads.ts"
+import type { ParsedBookOptions } from "./options.ts"
+import type { ServiceRules } from "./service-rules.ts"
+import { closed } from "./waiting-list.ts"
+
+/**
+ * Maximum number of concurrent loads, counted separately for names with rules and for other names, so that neither group delays the
+ * other.
+ */
+const MOST_AT_ONCE = 16
+/**
+ * Most loads per interval for names without known rules. This bounds the load that made-up names can put on the source.
+ */
+const MOST_IN_AN_INTERVAL = 1_000
+/** Longest key in DynamoDB. A service cannot have a longer name. */
+const LONGEST_NAME = 2_048
+
+/** Services that are not followed and are loaded by name when they are looked up. */
+export class Lookups {
+  readonly #options: ParsedBookOptions
+  readonly #loads: Loads
+  readonly #create: (service: string) => ServiceRules
+  /** The rules of the names that the book remembers. The least recently used name comes first. */
+  readonly #remembered = new Map<string, ServiceRules>()
+  /** Loads of names that have rules. `#ofOthers` holds all other loads. */
+  readonly #ofFound = new Set<Load>()
+  readonly #ofOthers = new Set<Load>()
+  #intervalEndsMs = 0
+  #begunInInterval = 0
+  #isClosed = false
+
+  /** Creates the lookups. `create` returns the rules of a service of which nothing is known yet. */
+  constructor(options: ParsedBookOptions, loads: Loads, create: (service: string) => ServiceRules) {
+    this.#options = options
+    this.#loads = loads
+    this.#create = create
+  }
+
+  /** Returns what is known of the name. Loads it in the background when that is due. */
+  read(service: string): Edition | undefined {
+    const rules = this.get(service)
+    if (rules !== undefined) this.#keep(rules)
+    const isDue = rules === undefined || rules.loader.isDue
+    if (isDue && this.#mayBegin(service, rules)) (rules ?? this.#remember(service)).loader.reload()
+    return rules?.known
+  }
+
+  /**
+   * Returns the rules of a name after it has been loaded. Rejects with the load error if there has never been an
+   * answer.
+   */
+  async find(service: string): Promise<Edition | undefined> {
+    this.read(service)
+    const rules = this.get(service)
+    if (rules === undefined) return undefined
+    const { loader } = rules
+    await loader.answered()
+    if (loader.loadedAtMs === undefined && rules.known === undefined) {
+      if (this.#isClosed) throw closed()
+      // A limiter has opened and left the service in the meantime, which has closed this loader.
+      if (loader.isClosed) return this.find(service)
+      const error = loader.error ?? rules.rejection
+      if (error !== undefined) throw error
+    }
+    return rules.known
+  }
+
+  /** Loads the name now, whatever is known. */
+  async refresh(service: string): Promise<void> {
+    await (this.get(service) ?? this.#remember(service)).loader.refresh()
+  }
+
+  /** The rules of remembered names that have rules now. */
+  get found(): readonly ServiceRules[] {
+    return [...this.#remembered.values()].filter(({ known }) => known !== undefined)
+  }
+
+  /**
+   * Loads those rules again that are still remembered and not followed, a limited number at a time. Rejects with the
+   * first error. An error of the source itself stops the loading, because every name would meet it.
+   */
+  async refreshAll(found: readonly ServiceRules[]): Promise<void> {
+    const errors: unknown[] = []
+    let isEnding = false
+    const all = found.values()
+    const refreshSome = async (): Promise<void> => {
+      for (const rules of all) {
+        if (isEnding) return
+        if (this.get(rules.service) !== rules) continue
+        try {
+          await rules.loader.refresh()
+        } catch (error) {
+          errors.push(error)
+          isEnding ||= !(error instanceof InvalidRuleError)
+        }
+      }
+    }
+    await Promise.all(Array.from({ length: MOST_AT_ONCE }, refreshSome))
+    if (errors.length > 0) throw errors[0]
+  }
+
+  /** Returns what is remembered of the name, without loading it. */
+  get(service: string): ServiceRules | undefined {
+    return this.#remembered.get(service)
+  }
+
+  /** Forgets the name and returns what was remembered, for the code that follows it from now on. */
+  remove(service: string): ServiceRules | undefined {
+    const rules = this.get(service)
+    this.#remembered.delete(service)
+    return rules
+  }
+
+  /**
+   * Marks everything as outdated, because the source may have changed. Every name may be loaded again at once. Names
+   * without rules count as unknown again.
+   */
+  expire(): void {
+    for (const { loader, known } of this.#remembered.values()) loader.expire(known !== undefined)
+  }
+
+  /** Loads the rules of a name. */
+  async load(rules: ServiceRules, load: Load): Promise<void> {
+    const underWay = rules.known === undefined ? this.#ofOthers : this.#ofFound
+    underWay.add(load)
+    try {
+      await this.#loads.byName(rules, load)
+    } finally {
+      underWay.delete(load)
+      // A name that was evicted during the load comes back only if it has rules.
+      const isForgotten = this.get(rules.service) === undefined && !rules.isFollowed
+      if (isForgotten && rules.known !== undefined) this.#keep(rules)
+    }
+  }
+
+  close(): void {
+    this.#isClosed = true
+    for (const { loading } of [...this.#ofFound, ...this.#ofOthers]) loading.abort(closed())
+  }
+
+  #mayBegin(service: string, rules: ServiceRules | undefined): boolean {
+    if (this.#isClosed || service.length > LONGEST_NAME) return false
+    // Each of these names is loaded once per interval, and their number is bounded by what is remembered. No other
+    // bound is needed.
+    if (rules?.known !== undefined) return this.#ofFound.size < MOST_AT_ONCE
+    if (this.#ofOthers.size >= MOST_AT_ONCE) return false
+    const { timing, rememberMs } = this.#options
+    const nowMs = timing.now()
+    if (nowMs >= this.#intervalEndsMs) {
+      this.#intervalEndsMs = nowMs + rememberMs
+      this.#begunInInterval = 0
+    }
+    if (this.#begunInInterval >= MOST_IN_AN_INTERVAL) return false
+    this.#begunInInterval += 1
+    return true
+  }
+
+  #remember(service: string): ServiceRules {
+    // Copy the name: a name that was cut out of a request would keep the request's text alive.
+    const rules = this.#create(JSON.parse(JSON.stringify(service)) as string)
+    this.#keep(rules)
+    return rules
+  }
+
+  /** Remembers the name as the most recently used. Evicts another name if there are too many. */
+  #keep(rules: ServiceRules): void {
+    this.#remembered.delete(rules.service)
+    this.#remembered.set(rules.service, rules)
+    if (this.#remembered.size <= this.#options.maxUnknown) return
+    // Names without rules go first, so that made-up names cannot evict real ones. Keep the new name, because it is being
+    // asked for.
+    const others = [...this.#remembered.values()].slice(0, -1)
+    const evicted = others.find(({ known }) => known === undefined) ?? others[0]
+    if (evicted !== undefined) this.#remembered.delete(evicted.service)
+  }
+}

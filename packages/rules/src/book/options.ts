@@ -1,0 +1,158 @@
+import type { Clock, Logger, OnRulesMissing, Problem, Rule } from "@sluice/core"
+import {
+  interval,
+  LONGEST_TIMER_MS,
+  mustBe,
+  type OptionCheck,
+  problemAt,
+  requireOptions,
+  soundTime,
+  steadyClock,
+  waitOf,
+} from "@sluice/core/kit"
+import { parseUntilLoaded, type UntilLoaded } from "@sluice/core/rules"
+import type { RuleSource } from "../source.ts"
+import { isSource } from "./rule-source.ts"
+import type { Timing } from "./timing.ts"
+
+/** Options of `createRuleBook`. */
+export interface RuleBookOptions {
+  /**
+   * Where the rules come from: `fileRules(…)`, `dynamoDBRules(…)` or another source. The code that created the source
+   * closes it.
+   */
+  readonly source: RuleSource
+  /**
+   * The services to load. "asked", the default, loads each service by name when a limiter is created for it. "all"
+   * loads every service that the source can list, which suits a process that decides for many services.
+   */
+  readonly services?: "asked" | "all" | undefined
+  /**
+   * Rules that apply in the limiters of this book until their own rules are loaded for the first time. A limiter's own
+   * option wins. With a network source, the book or the limiter must set this or `onRulesMissing`.
+   */
+  readonly defaultRules?: readonly Rule[] | undefined
+  /**
+   * How requests are decided until the rules of a limiter of this book are loaded for the first time: "allow" or
+   * "deny". Works like the limiter option of the same name.
+   */
+  readonly onRulesMissing?: OnRulesMissing | undefined
+  /**
+   * Milliseconds between loads. Default: the source's own interval. A source without one reports its changes and is not
+   * polled.
+   */
+  readonly pollMs?: number | undefined
+  /**
+   * Milliseconds after which rules that cannot be reloaded are reported as stale. Default: three poll intervals, or
+   * 90,000.
+   */
+  readonly staleAfterMs?: number | undefined
+  /** Number of names to remember that were looked up but are not followed. Default: 10,000. */
+  readonly maxUnknown?: number | undefined
+  /** Receives warnings; pino or a similar logger. Default: `process.emitWarning`. */
+  readonly logger?: Logger | undefined
+  /** Clock for intervals and ages, for tests. Default: the steady time of the process. */
+  readonly clock?: Clock | undefined
+  /** Returns a number from 0 to below 1, for tests. Default: Math.random. */
+  readonly random?: (() => number) | undefined
+}
+
+/** Lists the rules of every service, like `loadAll` of a source. */
+export type ListAll = NonNullable<RuleSource["loadAll"]>
+
+/** Loads the rules of one service synchronously, like `loadSync` of a source. */
+export type LoadSync = NonNullable<RuleSource["loadSync"]>
+
+/** Checked options with every default filled in. */
+export interface ParsedBookOptions {
+  readonly source: RuleSource
+  readonly name: string
+  /** Absent: services are loaded by name. */
+  readonly listAll: ListAll | undefined
+  /** Absent: the source is a network source. */
+  readonly loadSync: LoadSync | undefined
+  /** Rules or decision of limiters until the first load; undefined if the options do not define them. */
+  readonly untilLoaded: UntilLoaded | undefined
+  /** Undefined: the source reports every change. */
+  readonly pollMs: number | undefined
+  /** Milliseconds for which the rules of an unfollowed name are not loaded again. */
+  readonly rememberMs: number
+  readonly staleAfterMs: number
+  readonly maxUnknown: number
+  readonly logger: Logger | undefined
+  readonly timing: Timing
+}
+
+/** The interval of a source without polling, for unfollowed names and for staleness. */
+const DEFAULT_POLL_MS = 30_000
+
+const isFunction = (value: unknown): boolean => typeof value === "function"
+const SOURCE = mustBe("a rule source", "fileRules(…), staticRules(…) or another RuleSource", isSource)
+
+const CHECKS: Readonly<Record<string, OptionCheck>> = {
+  source: SOURCE,
+  services: mustBe("a valid value", '"asked" or "all"', (value) => value === "asked" || value === "all"),
+  // Checked with their rules.
+  defaultRules: () => undefined,
+  onRulesMissing: mustBe(
+    "a valid value",
+    '"allow" or "deny"',
+    (value) => value === "allow" || value === "deny",
+  ),
+  pollMs: interval,
+  staleAfterMs: interval,
+  maxUnknown: mustBe(
+    "a valid number of names",
+    "a whole number from 1 up",
+    (value) => Number.isSafeInteger(value) && (value as number) >= 1,
+  ),
+  logger: mustBe("a logger", "an object with warn() and error(), such as pino's", (value) => {
+    const { warn, error } = (value ?? {}) as Partial<Logger>
+    return isFunction(warn) && isFunction(error)
+  }),
+  clock: mustBe("a clock", "{ now(): epoch milliseconds, wait?(ms, signal) }", (value) =>
+    isFunction((value as Partial<Clock> | null)?.now),
+  ),
+  random: mustBe(
+    "a function",
+    "a function that returns a number from 0 to below 1, such as Math.random",
+    isFunction,
+  ),
+}
+
+/** Returns the options with their defaults. Throws {@link InvalidOptionError} with every problem. */
+export function parseBookOptions(options: RuleBookOptions): ParsedBookOptions {
+  const { source, services = "asked", clock = steadyClock } = (options ?? {}) as RuleBookOptions
+  const others: Problem[] = source === undefined ? problemAt("source", source, SOURCE) : []
+  if (isSource(source)) others.push(...sourceProblems(source, services))
+  const untilLoaded = parseUntilLoaded((options ?? {}) as RuleBookOptions, others)
+  requireOptions("createRuleBook()", options, CHECKS, others)
+  const pollMs = options.pollMs ?? source.pollMs
+  const rememberMs = pollMs ?? DEFAULT_POLL_MS
+  return {
+    source,
+    name: source.name ?? "the rule source",
+    loadSync: source.loadSync?.bind(source),
+    listAll: services === "all" ? (each) => (source as Required<RuleSource>).loadAll(each) : undefined,
+    untilLoaded,
+    pollMs,
+    rememberMs,
+    staleAfterMs: options.staleAfterMs ?? Math.min(3 * rememberMs, LONGEST_TIMER_MS),
+    maxUnknown: options.maxUnknown ?? 10_000,
+    logger: options.logger,
+    timing: {
+      now: () => soundTime(clock),
+      wait: waitOf(clock),
+      random: options.random ?? Math.random,
+    },
+  }
+}
+
+function sourceProblems(source: RuleSource, services: string): Problem[] {
+  const problems = source.pollMs === undefined ? [] : problemAt("source.pollMs", source.pollMs, interval)
+  if (services === "all" && typeof source.loadAll !== "function") {
+    const message = `"all" cannot be used, because ${source.name ?? "the rule source"} cannot list its services`
+    problems.push({ path: "services", message, accepted: '"asked", or a source with loadAll()' })
+  }
+  return problems
+}

@@ -1,0 +1,169 @@
+import {
+  ClosedError,
+  InvalidOptionError,
+  InvalidRuleError,
+  type ReadyOptions,
+  type RulesEvent,
+  type RulesStatus,
+} from "@sluice/core"
+import { ignore, show, unlessAborted, waitOf } from "@sluice/core/kit"
+import type { Edition, OpenedRules, RulesReader, SignalOption } from "@sluice/core/rules"
+import { Complaint } from "./complaint.ts"
+import { contentOf, type LoadFailure, recovered, rulesEvent } from "./rule-snapshot.ts"
+import type { ServiceFollower, ServiceRules } from "./service-rules.ts"
+import { WaitingList } from "./waiting-list.ts"
+
+/** What a reading needs of its book. */
+export interface ReadBook {
+  readonly name: string
+  /** Whether the book loads a service while it is opened. */
+  readonly readsAtOnce: boolean
+  follow(service: string, follower: ServiceFollower): ServiceRules
+  leave(service: string, follower: ServiceFollower): void
+  statusOf(service: string): RulesStatus
+  refresh(options: { readonly service: string; readonly signal: AbortSignal | undefined }): Promise<void>
+}
+
+/**
+ * The rules of one service of a book, opened for one reader. Each edition comes into force at the reader as a whole, or
+ * not at all while the reader refuses it.
+ */
+export class Reading implements OpenedRules, ServiceFollower {
+  readonly #book: ReadBook
+  readonly #service: string
+  readonly #reader: RulesReader
+  readonly #onClose: () => void
+  /** Undefined while the reader is being created. */
+  readonly #rules: ServiceRules | undefined
+  #edition: Edition | undefined
+  /** The reason why the latest edition is not in force, although its rules are valid. */
+  #refused: InvalidRuleError | undefined
+  /** The log messages about the refused edition. */
+  readonly #complaint: Complaint
+  /** Settles when the latest edition is in force; undefined if it is not being compiled. */
+  #compiling: Promise<void> | undefined
+  readonly #waiting = new WaitingList()
+  readonly #closing = new AbortController()
+
+  /** Throws as `open` of live rules does. `onClose` is called when the reader closes the reading or cannot open it. */
+  constructor(book: ReadBook, service: string, reader: RulesReader, onClose: () => void = ignore) {
+    this.#book = book
+    this.#service = service
+    this.#reader = reader
+    this.#onClose = onClose
+    this.#complaint = new Complaint(reader.warner, { wait: waitOf(reader.clock) })
+    try {
+      this.#rules = book.follow(service, this)
+    } catch (error) {
+      this.close(new ClosedError("The rules were never opened."))
+      throw error
+    }
+  }
+
+  get edition(): Edition | undefined {
+    return this.#edition
+  }
+
+  get status(): RulesStatus {
+    const status = this.#book.statusOf(this.#service)
+    return this.#refused === undefined ? status : { ...status, isRejected: true, error: this.#refused }
+  }
+
+  async ready(options: ReadyOptions): Promise<void> {
+    await unlessAborted((this.#rules as ServiceRules).ready(options), this.#closing.signal)
+    await this.#inForceNow()
+    if (this.#refused === undefined) return
+    if (options.retry !== true) throw this.#refused
+    await this.#waiting.add(1, options)
+  }
+
+  async refresh({ signal }: SignalOption): Promise<void> {
+    await unlessAborted(this.#book.refresh({ service: this.#service, signal }), this.#closing.signal)
+    await this.#inForceNow()
+    if (this.#refused !== undefined) throw this.#refused
+  }
+
+  close(reason: Error): void {
+    this.#compiling = undefined
+    this.#closing.abort(reason)
+    this.#waiting.close(reason)
+    this.#complaint.end()
+    this.#book.leave(this.#service, this)
+    this.#onClose()
+  }
+
+  /**
+   * Brings another edition into force as soon as the reader has compiled it. While the reader refuses it, nothing
+   * changes.
+   */
+  onEdition(edition: Edition, change: RulesEvent["change"]): void {
+    let prepared: ReturnType<RulesReader["prepare"]>
+    try {
+      prepared = this.#reader.prepare(edition, () => this.onEdition(edition, change))
+    } catch (error) {
+      if (!(error instanceof InvalidRuleError)) throw error
+      // The reader is still being created, so its creation can fail.
+      if (this.#rules === undefined && this.#book.readsAtOnce) throw new InvalidOptionError(error.problems)
+      this.#refuse(error)
+      return
+    }
+    this.#refused = undefined
+    if (!(prepared instanceof Promise)) {
+      this.#enforce(edition, change, prepared)
+      return
+    }
+    const compiling = prepared.then((bringIntoForce) => {
+      // A newer edition was accepted in the meantime, or the reading was closed.
+      if (this.#compiling === compiling) this.#enforce(edition, change, bringIntoForce)
+    })
+    this.#compiling = compiling
+    compiling.catch(ignore)
+  }
+
+  onError(error: LoadFailure): void {
+    this.#reader.events.emit("rule-error", error)
+  }
+
+  onStale(ageMs: number): void {
+    this.#reader.events.emit("rules-stale", { service: this.#service, ageMs })
+  }
+
+  /** Resolves when the latest accepted edition is in force. */
+  async #inForceNow(): Promise<void> {
+    while (this.#compiling !== undefined) await unlessAborted(this.#compiling, this.#closing.signal)
+  }
+
+  #enforce(edition: Edition, change: RulesEvent["change"], bringIntoForce: () => void): void {
+    this.#compiling = undefined
+    this.#edition = edition
+    bringIntoForce()
+    // A newer edition may have been refused while this one was compiled.
+    if (this.#refused === undefined) {
+      this.#complaint.settle(`${this.#place}: ${recovered(contentOf(edition))}`)
+      this.#waiting.succeeded(1)
+    }
+    this.#reader.events.emit("rules", rulesEvent(edition, change))
+  }
+
+  #refuse(error: InvalidRuleError): void {
+    this.#refused = error
+    const isNews = this.#complaint.raise(`${this.#place}: ${error.message}\n${this.#inForce}`, error)
+    if (isNews) this.#reader.events.emit("rule-error", error)
+  }
+
+  /** The name of the book and the service in messages. */
+  get #place(): string {
+    return `${this.#book.name}, service ${show(this.#service)}`
+  }
+
+  /** Returns a sentence about the rules that apply while an edition is refused. */
+  get #inForce(): string {
+    if (this.#edition !== undefined) {
+      return `The previous rules stay in force: ${contentOf(this.#edition)}.`
+    }
+    const { defaultRules, onRulesMissing } = this.#reader.untilLoaded
+    if (onRulesMissing === "deny") return "No rules are in force yet, so every request is refused."
+    if (defaultRules.length === 0) return "No rules are in force yet, so every request is admitted."
+    return `None of the stored rules are in force yet. The default rules stay in force: ${contentOf({ rules: defaultRules })}.`
+  }
+}

@@ -1,0 +1,154 @@
+import { isDeepStrictEqual } from "node:util"
+import { InvalidRuleError, type ReadyOptions, type RulesEvent } from "@sluice/core"
+import type { Edition } from "@sluice/core/rules"
+import type { LoadedRules } from "../source.ts"
+import type { Complaint } from "./complaint.ts"
+import type { Loader } from "./loader.ts"
+import { editionOf, isNothing, type LoadFailure } from "./rule-snapshot.ts"
+import { WaitingList } from "./waiting-list.ts"
+
+/**
+ * What learns about the rules of a service. Only `onEdition` may throw, and only while the rules are opened.
+ */
+export interface ServiceFollower {
+  /** Called when another edition is in force. */
+  onEdition(edition: Edition, change: RulesEvent["change"]): void
+  onError(error: LoadFailure): void
+  onStale(ageMs: number): void
+}
+
+/** Identifies stored rules: the stamp of the source or, without a stamp, everything that the source returned. */
+type Fingerprint = string | LoadedRules
+
+/** The effect of a load on the rules of a service. */
+export interface RuleChange {
+  readonly change: RulesEvent["change"]
+  readonly edition: Edition
+  readonly before: Edition | undefined
+}
+
+/** The rules of one service: the last valid edition, and the loader that loads it by the name of the service. */
+export class ServiceRules {
+  readonly service: string
+  readonly loader: Loader
+  readonly readers: Set<ServiceFollower> = new Set()
+  /** True while the rules are kept up to date, either by the list of all services or by the loader. */
+  isFollowed = false
+  /** True if the latest list of all services contains this service. */
+  isListed = false
+  /** The edition in force. Undefined until the first load; without rules if the source does not have any. */
+  edition: Edition | undefined
+  /** The number of the latest load that had an answer. */
+  takenFrom = 0
+  /** The complaint in the log about these rules; undefined if there never was one. */
+  complaint: Complaint | undefined
+  #isNothing = true
+  /** Fingerprint of the edition in force. */
+  #fingerprint: Fingerprint | undefined
+  /** The edition that was rejected after the one in force was taken. */
+  #rejected: { readonly fingerprint: Fingerprint; readonly error: InvalidRuleError } | undefined
+  readonly #waiting = new WaitingList()
+
+  constructor(service: string, loaderOf: (rules: ServiceRules) => Loader) {
+    this.service = service
+    this.loader = loaderOf(this)
+  }
+
+  /** The edition in force; undefined also if the source has nothing for the service. */
+  get known(): Edition | undefined {
+    return this.#isNothing ? undefined : this.edition
+  }
+
+  /** Why the stored rules are not in force; undefined if they are. */
+  get rejection(): InvalidRuleError | undefined {
+    return this.#rejected?.error
+  }
+
+  /**
+   * Resolves when there is an edition, even one without rules. Rejects with the error of the next failed load. Rejects
+   * at once if the listed rules were rejected or the book is closed.
+   */
+  async ready(options: ReadyOptions): Promise<void> {
+    this.#waiting.requireOpen()
+    options.signal?.throwIfAborted()
+    if (this.edition !== undefined) return
+    if (this.isListed && this.rejection !== undefined && options.retry !== true) throw this.rejection
+    await this.#waiting.add(1, options)
+  }
+
+  /** Rejects the waiting calls after a failed load. */
+  fail(error: LoadFailure): void {
+    this.#waiting.failed(1, error)
+  }
+
+  /** Resolves the waiting calls, because the last reader has left. */
+  end(): void {
+    this.#waiting.succeeded(1)
+  }
+
+  /** Stops loading and rejects the waiting calls. */
+  close(error: Error): void {
+    this.loader.close()
+    this.complaint?.end()
+    this.#waiting.close(error)
+  }
+
+  /**
+   * Marks the service as followed. Forgets that the source had nothing, or nothing valid, because that may be outdated.
+   */
+  follow(): void {
+    this.isFollowed = true
+    // A problem that was logged once is repeated from now on.
+    this.complaint?.end()
+    if (this.known !== undefined) return
+    this.edition = undefined
+    this.#fingerprint = undefined
+    this.#rejected = undefined
+  }
+
+  /** Marks the service as not followed. Problems of its rules are no longer repeated in the log. */
+  unfollow(): void {
+    this.isFollowed = false
+    this.complaint?.end()
+  }
+
+  /** True if the rules with this stamp were already taken or rejected, so that they need not be read again. */
+  hasRead(stamp: string): boolean {
+    return this.#fingerprint === stamp || this.#rejected?.fingerprint === stamp
+  }
+
+  /**
+   * Takes what a load has found as a whole, or rejects it as a whole if anything in it is invalid. If the service does
+   * not have an edition yet, its valid rules are taken, unless `isStrict`. Returns undefined if nothing changes,
+   * because these rules or newer ones are in force. Throws InvalidRuleError for a rejected edition, and `found` itself
+   * if reading has failed.
+   */
+  take(load: number, found: LoadedRules | LoadFailure, isStrict: boolean): RuleChange | undefined {
+    if (load < this.takenFrom) return undefined
+    this.takenFrom = load
+    if (found instanceof Error) throw found
+    const fingerprint = found.stamp ?? found
+    const rejected = this.#rejected
+    if (rejected !== undefined && isDeepStrictEqual(rejected.fingerprint, fingerprint)) throw rejected.error
+    if (isDeepStrictEqual(this.#fingerprint, fingerprint)) {
+      this.#rejected = undefined
+      return undefined
+    }
+    const edition = editionOf(this.service, found)
+    const isFirst = this.known === undefined && edition.rules.length > 0
+    if (edition.problems.length > 0 && (isStrict || !isFirst)) {
+      const error = new InvalidRuleError(edition.problems)
+      this.#rejected = { fingerprint, error }
+      throw error
+    }
+    const [before, wasNothing] = [this.edition, this.#isNothing]
+    this.#rejected = undefined
+    this.#fingerprint = fingerprint
+    this.edition = edition
+    this.#isNothing = isNothing(edition, found.stamp)
+    this.#waiting.succeeded(1)
+    const change =
+      before === undefined ? "loaded" : this.#isNothing ? "gone" : wasNothing ? "loaded" : "changed"
+    return { change, edition, before }
+  }
+}

@@ -1,0 +1,75 @@
+import { ignore, unlessAborted } from "@sluice/core/kit"
+/** The time source of a rule book. */
+export interface Timing {
+  /** Returns epoch milliseconds. */
+  now(): number
+  /** Waits for `ms` milliseconds. Rejects when the signal is aborted. */
+  wait(ms: number, signal: AbortSignal): Promise<void>
+  /** Returns a number from 0 to below 1. */
+  random(): number
+}
+
+/** Timeout of a load. Without it, a source that hangs would never be asked again. */
+export const LOAD_TIMEOUT_MS = 10_000
+
+/**
+ * Returns the result of `work`. Rejects when `loading` is aborted. After ten seconds without an answer, aborts
+ * `loading` with `tooLate` and rejects with the same error.
+ */
+export async function inTime<T>(
+  work: Promise<T>,
+  loading: AbortController,
+  timing: Timing,
+  tooLate: (reason: Error) => Error,
+): Promise<T> {
+  const error = new Error(`no answer within ${LOAD_TIMEOUT_MS / 1000} seconds`)
+  const cancel = after(LOAD_TIMEOUT_MS, timing, () => loading.abort(tooLate(error)))
+  try {
+    return await unlessAborted(work, loading.signal)
+  } finally {
+    cancel()
+  }
+}
+
+const FIRST_RETRY_MS = 500
+const LAST_RETRY_MS = 30_000
+
+/**
+ * Returns the backoff after this number of failures in a row: from 0.5 to 30 seconds, with random jitter of up to 50 %.
+ */
+export function retryMs(failures: number, timing: Timing): number {
+  const longest = Math.min(LAST_RETRY_MS, FIRST_RETRY_MS * 2 ** Math.min(failures - 1, 16))
+  return longest * (1 - timing.random() / 2)
+}
+
+/**
+ * Largest part of the interval by which a poll may come earlier, so that many processes do not poll together. A poll
+ * never comes later.
+ */
+const JITTER = 0.2
+
+/** Returns the delay before the next poll after a load that began at `begunAtMs`. */
+export function nextPollMs(
+  intervalMs: number,
+  begunAtMs: number,
+  timing: Timing,
+  jitter: number = JITTER,
+): number {
+  const dueMs = intervalMs * (1 - jitter * timing.random()) - (timing.now() - begunAtMs)
+  // Leave the source a pause even if loads take longer than the interval.
+  return Math.max(dueMs, intervalMs / 10)
+}
+
+/**
+ * Calls back after `ms` milliseconds; never if the clock cannot wait. Returns the function that cancels the callback.
+ */
+export function after(ms: number, timing: Pick<Timing, "wait">, callback: () => void): () => void {
+  const waiting = new AbortController()
+  const wait = async (): Promise<void> => {
+    await timing.wait(ms, waiting.signal)
+    // A custom `wait` may ignore its signal.
+    waiting.signal.throwIfAborted()
+  }
+  wait().then(callback, ignore)
+  return () => waiting.abort()
+}

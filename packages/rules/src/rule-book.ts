@@ -1,0 +1,74 @@
+import type {
+  Events,
+  InvalidRuleError,
+  ReadyOptions,
+  RuleSourceError,
+  RulesEvent,
+  RulesStatus,
+  StaleEvent,
+  Warning,
+} from "@sluice/core"
+import type { Edition, LiveRules, SignalOption } from "@sluice/core/rules"
+/** Events of a rule book, for metrics and logs. A listener that throws does not disturb the book. */
+export interface RuleBookEvents {
+  /** Emitted when the rules of a service have changed. Rules that are loaded again without a change emit nothing. */
+  rules: [event: RulesEvent]
+  /**
+   * Emitted when rules could not be read or an edition was rejected; the previous edition stays in force. Emitted once
+   * for each rejected edition, and once for an error that repeats itself. `service` is absent if the rules of all
+   * services cannot be read.
+   */
+  "rule-error": [error: RuleSourceError | InvalidRuleError, service?: string]
+  /**
+   * Emitted when loading fails and the rules of followed services are older than `staleAfterMs`. Emitted once, until a
+   * load has succeeded.
+   */
+  "rules-stale": [event: StaleEvent]
+  /** Emitted for a problem that the app should fix. The logger gets the same warning. */
+  warning: [warning: Warning]
+}
+
+/** Options of `refresh`. The signal stops the waiting, not the load. */
+export interface RefreshOptions extends SignalOption {
+  /** The only service to load again. Default: all services. */
+  readonly service?: string | undefined
+}
+
+/**
+ * The rules of many services from one source, kept up to date. Any number of limiters can share it as their `rules`.
+ * The code that creates a book must close it.
+ */
+export interface RuleBook extends Events<RuleBookEvents>, LiveRules {
+  /** Name of the book in messages: the name of its source. */
+  readonly name: string
+  /**
+   * Returns the current rules of a service, or undefined if the book knows of none. It returns at once and never waits
+   * for a load. An unknown name is loaded in the background, at most once per poll interval. A known name is loaded
+   * again after the interval, while its rules stay in force. After a failed load, the next one starts sooner. Safe with
+   * untrusted names: the book remembers at most `maxUnknown` of them and runs a limited number of loads at a time.
+   * Names without rules are forgotten first.
+   */
+  rulesOf(service: string): Edition | undefined
+  /**
+   * Returns the rules of a service as `rulesOf` does, but first waits until an unknown name has been loaded. Returns
+   * undefined as well if too many unknown names are waiting to be loaded. Rejects with the load error if the rules have
+   * never been loaded, with the signal's reason, or with {@link ClosedError}. Keeps the process alive until then.
+   */
+  find(service: string, options?: SignalOption): Promise<Edition | undefined>
+  /** Returns the version, age and problems of the rules of a service. Reads nothing. */
+  statusOf(service: string): RulesStatus
+  /**
+   * Resolves when the rules of every opened service are loaded; with "all", the rules of all services. Rejects with the
+   * error of the load under way or, between two loads, of the next one. Rejects with {@link ClosedError} if the book is
+   * closed. Keeps the process alive until then.
+   */
+  ready(options?: ReadyOptions): Promise<void>
+  /**
+   * Loads the rules again, also for names that `rulesOf` and `find` have found. Asks the source for what is stored now
+   * (`fresh`). Resolves when the result of a load that began after the call is in force. Rejects with the error of that
+   * load. Rejects with {@link ClosedError} if the book is closed. Keeps the process alive until then.
+   */
+  refresh(options?: RefreshOptions): Promise<void>
+  /** Stops loading; the loaded rules stay in force. The source stays open: the code that created it closes it. */
+  close(): void
+}
