@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from "node:fs"
 // The allowed imports between files, including type imports. ARCHITECTURE.md draws the same arrows.
 
 const CORE = "^packages/core/src/"
-const DOORS = `${CORE}(index|kit|replay|rules)(\\.test)?\\.ts$`
+const DOORS = `${CORE}(index|stores|adapters|kit|rules|replay)(\\.test)?\\.ts$`
 const DYNAMODB = "^packages/dynamodb/src/"
 const OTEL = "^packages/otel/src/"
 const REDIS = "^packages/redis/src/"
@@ -154,12 +154,25 @@ const LIBRARIES = readdirSync("packages")
     ]
   })
 
-/** Entry points of the core that a library may import. Default: the main one and the kit. */
+/** The entry points of the core that a package may import in addition to the main one and the kit, which are for all. */
 const DOORS_FOR = {
-  dynamodb: "(index|kit|rules)",
-  logs: "(index|kit|replay)",
-  rules: "(index|kit|rules)",
+  redis: ["stores"],
+  scale: ["stores"],
+  contracts: ["rules", "stores"],
+  rules: ["rules"],
+  dynamodb: ["rules"],
+  express: ["adapters"],
+  fastify: ["adapters"],
+  koa: ["adapters"],
+  fetch: ["adapters"],
+  otel: ["adapters"],
+  recording: ["adapters"],
+  cli: ["adapters", "rules"],
+  "express-rate-limit-store": ["adapters", "stores"],
+  service: ["adapters", "rules", "stores"],
+  logs: ["replay", "rules", "stores"],
 }
+const doorsFor = (name) => `${CORE}(${["index", "kit", ...(DOORS_FOR[name] ?? [])].join("|")})\\.ts$`
 
 const libraryRules = LIBRARIES.map(([name, packages]) => ({
   name: `${name}-imports-core-and-its-own-packages`,
@@ -169,7 +182,7 @@ const libraryRules = LIBRARIES.map(([name, packages]) => ({
   to: {
     pathNot: [
       `^packages/${name}/(src/|package\\.json$)`,
-      `${CORE}${DOORS_FOR[name] ?? "(index|kit)"}\\.ts$`,
+      doorsFor(name),
       `(^|node_modules/)(${packages.join("|")})(/|$)`,
       ...packages
         .filter((other) => other.startsWith("@sluice/"))
@@ -181,7 +194,7 @@ const libraryRules = LIBRARIES.map(([name, packages]) => ({
   },
 }))
 
-/** Packages that the contract suites may import in addition to the core's main entry point and Node's modules. */
+/** Packages that the contract suites may import in addition to the core's entry points and Node's modules. */
 const CONTRACTS_PACKAGES = ["expect", "fast-check"]
 
 /** Packages that the command line may import in addition to the core's entry points and Node's modules. */
@@ -375,7 +388,7 @@ export default {
       to: {
         pathNot: [
           "^packages/contracts/src/",
-          `${CORE}index\\.ts$`,
+          doorsFor("contracts"),
           "^packages/rules/src/index\\.ts$",
           `(^|node_modules/)(${CONTRACTS_PACKAGES.join("|")})(/|$)`,
         ],
@@ -390,7 +403,7 @@ export default {
       to: {
         pathNot: [
           "^packages/cli/(src/|package\\.json$)",
-          `${CORE}index\\.ts$`,
+          doorsFor("cli"),
           "^packages/(dynamodb|logs|redis|rules)/src/index\\.ts$",
           `(^|node_modules/)(${CLI_PACKAGES.join("|")})(/|$)`,
         ],
@@ -406,7 +419,7 @@ export default {
         pathNot: [
           SERVICE,
           "^packages/service/package\\.json$",
-          `${CORE}index\\.ts$`,
+          doorsFor("service"),
           "^packages/(dynamodb|otel|redis|rules|scale)/src/index\\.ts$",
           `(^|node_modules/)(${SERVICE_PACKAGES.join("|")})(/|$)`,
         ],

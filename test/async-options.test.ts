@@ -2,7 +2,6 @@ import { AsyncLocalStorage, createHook } from "node:async_hooks"
 import { setImmediate as nextTurn } from "node:timers/promises"
 import {
   type Clock,
-  createGuard,
   createLimiter,
   decideAll,
   type Limiter,
@@ -12,6 +11,7 @@ import {
   type RequestFacts,
   type Rule,
 } from "@sluice/core"
+import { createGuard } from "@sluice/core/adapters"
 import { createReplay } from "@sluice/core/replay"
 import { liveRules, type RuleSource } from "@sluice/rules"
 import { describe, expect, it, onTestFinished } from "vitest"

@@ -1,6 +1,7 @@
 import cluster from "node:cluster"
 import { once } from "node:events"
-import { createLimiter, memoryStore, transactionalStore } from "@sluice/core"
+import { createLimiter, memoryStore } from "@sluice/core"
+import { transactionalStore } from "@sluice/core/stores"
 
 /** The store that the limiter counts in: one word for each case of cluster-workers.test.ts. */
 const mode = process.argv[2]

@@ -1,6 +1,5 @@
 import type * as Core from "@sluice/core"
 import {
-  createGuard,
   createLimiter,
   decideAll,
   decisionOn,
@@ -9,6 +8,7 @@ import {
   SluiceError,
   StoreUnavailableError,
 } from "@sluice/core"
+import { createGuard } from "@sluice/core/adapters"
 import type * as Rules from "@sluice/rules"
 import { expect, it, vi } from "vitest"
 import manifest from "../packages/core/package.json" with { type: "json" }

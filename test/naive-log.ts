@@ -1,4 +1,4 @@
-import { peekStore } from "@sluice/core"
+import { peekStore } from "@sluice/core/stores"
 import { expect } from "vitest"
 import type { CounterState } from "../packages/core/src/algorithms/algorithm.ts"
 import { slidingLog } from "../packages/core/src/algorithms/sliding-log.ts"

@@ -1,12 +1,5 @@
-import {
-  createGuard,
-  createLimiter,
-  type Decision,
-  manualClock,
-  memoryStore,
-  type Rule,
-  type Store,
-} from "@sluice/core"
+import { createLimiter, type Decision, manualClock, memoryStore, type Rule, type Store } from "@sluice/core"
+import { createGuard } from "@sluice/core/adapters"
 import { redisStore } from "@sluice/redis"
 import { Redis } from "ioredis"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"

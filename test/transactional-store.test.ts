@@ -1,4 +1,5 @@
-import { createLimiter, transactionalStore } from "@sluice/core"
+import { createLimiter } from "@sluice/core"
+import { transactionalStore } from "@sluice/core/stores"
 import { describe, expect, it } from "vitest"
 
 describe("a transactional store", () => {

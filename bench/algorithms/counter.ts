@@ -1,4 +1,5 @@
-import { type CounterState, type MemoryStore, memoryStore, type Policy } from "@sluice/core"
+import { type MemoryStore, memoryStore } from "@sluice/core"
+import type { CounterState, Policy } from "@sluice/core/stores"
 
 /**
  * A multiple, since the epoch, of every window length up to 16 ms and of every usual one, so such a window starts here.

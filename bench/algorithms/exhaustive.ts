@@ -1,4 +1,4 @@
-import type { CounterState } from "@sluice/core"
+import type { CounterState } from "@sluice/core/stores"
 import { type Worst, watch, worseOf } from "./adversary.ts"
 import { Counter, START_MS } from "./counter.ts"
 import { type Kind, policyOf, type Size, wholeSize } from "./kinds.ts"

@@ -1,4 +1,4 @@
-import type { Policy } from "@sluice/core"
+import type { Policy } from "@sluice/core/stores"
 import { type Kind, policyOf } from "./kinds.ts"
 
 /** How many units a client has taken when the size of its counter is measured. */

@@ -1,4 +1,4 @@
-import type { Policy } from "@sluice/core"
+import type { Policy } from "@sluice/core/stores"
 import { Counter, START_MS } from "./counter.ts"
 import { ExactLog } from "./exact-log.ts"
 import { MostIn } from "./most-in.ts"

@@ -1,4 +1,4 @@
-import type { Policy } from "@sluice/core"
+import type { Policy } from "@sluice/core/stores"
 
 /** The limit and window of a rule, and the other options of its algorithm. */
 export interface Size {

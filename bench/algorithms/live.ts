@@ -1,5 +1,6 @@
 import { setTimeout } from "node:timers/promises"
-import type { Policy, Store } from "@sluice/core"
+import type { Store } from "@sluice/core"
+import type { Policy } from "@sluice/core/stores"
 import { redisStore } from "@sluice/redis"
 import type { Redis } from "ioredis"
 import { connect } from "../redis/connect.ts"

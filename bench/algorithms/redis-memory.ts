@@ -1,5 +1,5 @@
 import { setTimeout } from "node:timers/promises"
-import type { StoreResult } from "@sluice/core"
+import type { StoreResult } from "@sluice/core/stores"
 import { redisStore } from "@sluice/redis"
 import type { Redis } from "ioredis"
 import type { Contender } from "../load/contender.ts"

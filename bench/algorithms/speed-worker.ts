@@ -1,4 +1,5 @@
-import { memoryStore, type Policy, type StoreResult } from "@sluice/core"
+import { memoryStore } from "@sluice/core"
+import type { Policy, StoreResult } from "@sluice/core/stores"
 import { redisStore } from "@sluice/redis"
 import { freshAddress } from "../clients/addresses.ts"
 import { uniformSequence } from "../clients/sequence.ts"

@@ -5,8 +5,10 @@ import type { ResolveHook } from "node:module"
 
 let parentURL = ""
 
-/** The entry points that had the contents of these packages in earlier commits. */
+/** The entry points that had the contents of these packages and entry points in earlier commits. */
 const EARLIER: Readonly<Record<string, string>> = {
+  "@sluice/core/adapters": "@sluice/core",
+  "@sluice/core/stores": "@sluice/core",
   "@sluice/otel": "@sluice/core/otel",
   "@sluice/redis": "@sluice/core/redis",
   "@sluice/scale": "@sluice/core",

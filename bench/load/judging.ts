@@ -1,4 +1,5 @@
-import type { Decision, Policy } from "@sluice/core"
+import type { Decision } from "@sluice/core"
+import type { Policy } from "@sluice/core/stores"
 import { RateLimiterRes } from "rate-limiter-flexible"
 import type { Outcome, Setup } from "./contender.ts"
 

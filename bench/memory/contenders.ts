@@ -1,4 +1,5 @@
-import { memoryStore, type Policy } from "@sluice/core"
+import { memoryStore } from "@sluice/core"
+import type { Policy } from "@sluice/core/stores"
 import { MemoryStore } from "express-rate-limit"
 import { RateLimiterMemory } from "rate-limiter-flexible"
 

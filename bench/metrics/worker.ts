@@ -1,5 +1,5 @@
 import { setImmediate } from "node:timers/promises"
-import { createGuard } from "@sluice/core"
+import { createGuard } from "@sluice/core/adapters"
 import { answerTasks } from "../contender-process.ts"
 import { CONTENDERS, makeLimiter } from "./contenders.ts"
 

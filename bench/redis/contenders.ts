@@ -1,4 +1,5 @@
-import { createLimiter, type Decision, type Logger, type Store, type StoreResult } from "@sluice/core"
+import { createLimiter, type Decision, type Logger, type Store } from "@sluice/core"
+import type { StoreResult } from "@sluice/core/stores"
 import { redisStore } from "@sluice/redis"
 import type { Store as ExpressRateLimitStore, Options } from "express-rate-limit"
 import { type RedisReply, RedisStore } from "rate-limit-redis"

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises"
-import type { Policy, Store } from "@sluice/core"
+import type { Store } from "@sluice/core"
+import type { Policy } from "@sluice/core/stores"
 import { redisStore } from "@sluice/redis"
 import { leasedStore, writeBackStore } from "@sluice/scale"
 import { RateLimiterRedis } from "rate-limiter-flexible"

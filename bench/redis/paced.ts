@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises"
-import type { Policy } from "@sluice/core"
+import type { Policy } from "@sluice/core/stores"
 import { redisStore } from "@sluice/redis"
 import { leasedStore } from "@sluice/scale"
 import { printWanted } from "../report/table.ts"

@@ -1,4 +1,5 @@
-import type { Check, Policy, Refund, Store, StoreResult } from "@sluice/core"
+import type { Store } from "@sluice/core"
+import type { Check, Policy, Refund, StoreResult } from "@sluice/core/stores"
 import { redisStore } from "@sluice/redis"
 import { startProxy } from "../../test/servers/tcp-proxy.ts"
 import { median, pairedRatios } from "../report/statistics.ts"

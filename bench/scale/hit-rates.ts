@@ -1,4 +1,5 @@
-import type { Clock, Policy, Store, StoreResult } from "@sluice/core"
+import type { Clock, Store } from "@sluice/core"
+import type { Policy, StoreResult } from "@sluice/core/stores"
 import { redisStore } from "@sluice/redis"
 import { leasedStore, writeBackStore } from "@sluice/scale"
 import type { Redis } from "ioredis"

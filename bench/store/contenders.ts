@@ -1,4 +1,6 @@
-import { createGuard, createLimiter, type HeaderFields, memoryStore, type Policy } from "@sluice/core"
+import { createLimiter, memoryStore } from "@sluice/core"
+import { createGuard, type HeaderFields } from "@sluice/core/adapters"
+import type { Policy } from "@sluice/core/stores"
 import { MemoryStore } from "express-rate-limit"
 import { RateLimiterMemory } from "rate-limiter-flexible"
 

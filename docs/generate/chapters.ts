@@ -22,8 +22,6 @@ const CORE: readonly Chapter[] = [
       "limiter/create-limiter.ts",
       "limiter/limiter.ts",
       "limiter/decide-all.ts",
-      "limiter/explain-rules.ts",
-      "limiter/rule-set/mismatch.ts",
       "limiter/options/",
       "ground/answer.ts",
       "limiter/mount-decision.ts",
@@ -40,30 +38,19 @@ const CORE: readonly Chapter[] = [
     first: ["Decision", "PolicyCheck", "Refusal", "explainDecision"],
   },
   {
-    title: "Rules",
-    files: ["rules/", "ground/policy.ts"],
+    title: "Rule members",
+    files: ["rules/", "algorithms/kinds.ts", "ground/policy.ts"],
     first: ["Rule"],
   },
   {
-    title: "Stores",
-    files: ["stores/", "algorithms/", "ground/maybe-promise.ts"],
-    first: [
-      ...["memoryStore", "MemoryStoreOptions", "MemoryStore", "transactionalStore", "CounterBackend"],
-      "Store",
-    ],
+    title: "Memory store",
+    files: ["stores/"],
+    first: ["memoryStore", "MemoryStoreOptions", "MemoryStore"],
   },
-  {
-    title: "Adapters",
-    files: ["http/", "limiter/rule-set/steps.ts"],
-    first: ["createGuard", "GuardOptions", "Guard", "Outcome"],
-  },
-  {
-    title: "Clocks, events and warnings",
-    files: ["ground/clock.ts", "ground/events.ts", "ground/warnings.ts"],
-  },
+  { title: "Clocks, logs and warnings", files: ["ground/clock.ts", "ground/warnings.ts"] },
   {
     title: "Errors",
-    files: ["ground/errors.ts", "ground/credentials.ts"],
+    files: ["ground/errors.ts"],
     first: ["SluiceError", "Problem"],
   },
 ]

@@ -7,7 +7,9 @@ const BUILT_IN = ["content-type", "negotiator", "structured-headers", "valibot"]
 /** The core has an entry point for each audience. */
 const config: UserConfig = {
   ...base,
-  entry: ["src/index.ts", "src/kit.ts", "src/replay.ts", "src/rules.ts"],
+  entry: [
+    ...["src/index.ts", "src/stores.ts", "src/adapters.ts", "src/kit.ts", "src/rules.ts", "src/replay.ts"],
+  ],
   // The packed core must stay small. Functions and classes keep their names, and statements are not joined, so that stack
   // traces can be read. Variables and private fields get short names.
   minify: {

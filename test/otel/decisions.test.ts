@@ -4,14 +4,8 @@ import {
   type DataPoint,
   type Histogram,
 } from "@opentelemetry/sdk-metrics"
-import {
-  createGuard,
-  createLimiter,
-  type LimiterOptions,
-  manualClock,
-  memoryStore,
-  type RequestFacts,
-} from "@sluice/core"
+import { createLimiter, type LimiterOptions, manualClock, memoryStore, type RequestFacts } from "@sluice/core"
+import { createGuard } from "@sluice/core/adapters"
 import { instrument } from "@sluice/otel"
 import { afterEach, describe, expect, it, vi } from "vitest"
 import { methodsOf } from "../../packages/core/src/stores/testing/methods-of.ts"

@@ -1,6 +1,5 @@
 import { setImmediate as nextTurn } from "node:timers/promises"
 import {
-  createGuard,
   createLimiter,
   manualClock,
   memoryStore,
@@ -9,6 +8,7 @@ import {
   type Store,
   StoreUnavailableError,
 } from "@sluice/core"
+import { createGuard } from "@sluice/core/adapters"
 import { instrument } from "@sluice/otel"
 import { type LoadedRules, liveRules, type RuleSource } from "@sluice/rules"
 import { leasedStore, writeBackStore } from "@sluice/scale"

@@ -18,7 +18,10 @@ const WITHOUT_CLIENT: Imports = {
   "@sluice/recording": ["recordDecisions"],
   "@sluice/rules": ["fileRules"],
   "@sluice/scale": ["leasedStore"],
+  "@sluice/core/adapters": ["createGuard"],
+  "@sluice/core/kit": ["requireOptions"],
   "@sluice/core/replay": ["createReplay"],
+  "@sluice/core/stores": ["transactionalStore"],
   ...Object.fromEntries(ADAPTERS.map((name) => [`@sluice/${name}`, []])),
 }
 /** Entry points that import a package of the app: the entry point, that package, and an export. */

@@ -18,8 +18,9 @@ const besideBundled = (name: string): string[] => [
 const BESIDE: Readonly<Record<string, readonly string[]>> = {
   cli: ["bin/sluice.js"],
   core: [
+    "adapters/package.json",
     ...besideBundled("core"),
-    ...["errors.md", "kit/package.json", "replay/package.json", "rules/package.json"],
+    ...["errors.md", "kit/package.json", "replay/package.json", "rules/package.json", "stores/package.json"],
   ],
   logs: besideBundled("logs"),
   rules: ["rules.schema.json"],

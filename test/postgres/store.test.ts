@@ -1,6 +1,7 @@
 import { readFile } from "node:fs/promises"
 import { type ExpiringStore, storeContract, storeExpiryContract } from "@sluice/contracts"
-import { type Clock, createLimiter, manualClock, type Store, transactionalStore } from "@sluice/core"
+import { type Clock, createLimiter, manualClock, type Store } from "@sluice/core"
+import { transactionalStore } from "@sluice/core/stores"
 import { Pool } from "pg"
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
 import { postgresCounters } from "../../examples/src/postgres/store.ts"

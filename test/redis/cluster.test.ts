@@ -1,4 +1,4 @@
-import { peekStore } from "@sluice/core"
+import { peekStore } from "@sluice/core/stores"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import type { Policy } from "../../packages/core/src/ground/policy.ts"
 import { createLimiter } from "../../packages/core/src/limiter/create-limiter.ts"

@@ -1,11 +1,11 @@
 import {
   createLimiter,
   type Limiter,
-  type LimiterSettings,
   type RequestFacts,
   StoreUnavailableError,
   type Warning,
 } from "@sluice/core"
+import type { LimiterSettings } from "@sluice/core/adapters"
 import { rateLimit } from "@sluice/express"
 import { redisStore } from "@sluice/redis"
 import express from "express"

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises"
-import { peekStore } from "@sluice/core"
+import { peekStore } from "@sluice/core/stores"
 import { redisStore } from "@sluice/redis"
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest"
 import { endsWithin } from "../servers/ends-within.ts"

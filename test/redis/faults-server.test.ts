@@ -1,4 +1,4 @@
-import { peekStore } from "@sluice/core"
+import { peekStore } from "@sluice/core/stores"
 import { redisStore } from "@sluice/redis"
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest"
 import { type RedisServer, startRedis } from "../servers/redis-server.ts"

@@ -1,4 +1,4 @@
-import { peekStore } from "@sluice/core"
+import { peekStore } from "@sluice/core/stores"
 import { Redis } from "ioredis"
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest"
 import { check, FIRST_HIT, FIXED, LOG, MINUTE, SLIDING } from "../../packages/contracts/src/store/asking.ts"

@@ -1,10 +1,5 @@
-import {
-  createLimiter,
-  type Decision,
-  type LimiterSettings,
-  type RequestFacts,
-  type Store,
-} from "@sluice/core"
+import { createLimiter, type Decision, type RequestFacts, type Store } from "@sluice/core"
+import type { LimiterSettings } from "@sluice/core/adapters"
 import { afterEach, expect } from "vitest"
 import { endsWithin } from "../servers/ends-within.ts"
 import { until } from "../servers/until.ts"

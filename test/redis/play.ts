@@ -1,4 +1,4 @@
-import { peekStore } from "@sluice/core"
+import { peekStore } from "@sluice/core/stores"
 import type { Redis } from "ioredis"
 import { expect } from "vitest"
 import type { CounterState } from "../../packages/core/src/algorithms/algorithm.ts"

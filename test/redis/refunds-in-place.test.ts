@@ -1,4 +1,4 @@
-import { peekStore } from "@sluice/core"
+import { peekStore } from "@sluice/core/stores"
 import { Redis } from "ioredis"
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest"
 import { algorithmOf } from "../../packages/core/src/algorithms/kinds.ts"

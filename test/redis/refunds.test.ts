@@ -1,4 +1,4 @@
-import { peekStore } from "@sluice/core"
+import { peekStore } from "@sluice/core/stores"
 import { Redis } from "ioredis"
 import { afterAll, beforeAll, expect, it } from "vitest"
 import type { Policy } from "../../packages/core/src/ground/policy.ts"

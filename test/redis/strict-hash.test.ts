@@ -1,4 +1,5 @@
-import { memoryStore, peekStore } from "@sluice/core"
+import { memoryStore } from "@sluice/core"
+import { peekStore } from "@sluice/core/stores"
 import { Redis } from "ioredis"
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest"
 import type { CounterState } from "../../packages/core/src/algorithms/algorithm.ts"

@@ -1,7 +1,7 @@
 import { once } from "node:events"
 import { type AddressInfo, createServer } from "node:net"
 import { setTimeout as sleep } from "node:timers/promises"
-import { peekStore } from "@sluice/core"
+import { peekStore } from "@sluice/core/stores"
 import { afterAll, beforeAll, expect, it } from "vitest"
 import { openCounters } from "../../packages/service/src/program/counters.ts"
 import { createLog } from "../../packages/service/src/program/log.ts"

@@ -6,9 +6,11 @@ import { DynamoDBClient } from "@aws-sdk/client-dynamodb"
 import * as paced from "@sluice/client"
 import * as contracts from "@sluice/contracts"
 import * as core from "@sluice/core"
+import * as adapters from "@sluice/core/adapters"
 import * as kit from "@sluice/core/kit"
 import * as replay from "@sluice/core/replay"
 import * as coreRules from "@sluice/core/rules"
+import * as stores from "@sluice/core/stores"
 import * as dynamodb from "@sluice/dynamodb"
 import * as express from "@sluice/express"
 import { SluiceStore } from "@sluice/express-rate-limit-store"
@@ -127,6 +129,11 @@ const OF_PACKAGES = "is for packages that extend Sluice, which have checked what
 const OF_THE_SERVICE = "is a part of the service's program"
 const OF_TESTS = "declares tests and runs in a test file"
 
+/** Gives every function of an entry point for packages the reason why it has no arguments here. */
+function ofPackages(entry: object): Record<string, string> {
+  return Object.fromEntries(functionsOf(entry).map((name) => [name, OF_PACKAGES]))
+}
+
 /** The arguments of each exported function, or the reason why it has none here. Error classes are left out. */
 const EXPORTS: Readonly<Record<string, readonly [module: object, Readonly<Record<string, Args | string>>]>> =
   {
@@ -134,28 +141,30 @@ const EXPORTS: Readonly<Record<string, readonly [module: object, Readonly<Record
       core,
       {
         createLimiter: [limiterOptions],
-        createGuard: [limiterOptions],
-        checkAll: BY_TYPES,
-        peekStore: BY_TYPES,
-        Counters: BY_TYPES,
         decideAll: [oddFor(["limiter", "request", "cost"], GROUP_REQUEST)],
-        NodeExchange: BY_TYPES,
-        respond: BY_TYPES,
         memoryStore: [oddFor(["maxKeys", "clock"])],
-        transactionalStore: [oddFor(["transact", "isShared", "close"], { transact() {} })],
         manualClock: [anyOdd],
         exposedHeaders: [anyOdd],
         decisionOn: [anyOdd],
         explainDecision: [oddFor(["allowed", "checks", "shadowed", "refusal"]), oddFor(["atMs"])],
         logFields: [oddFor(["allowed", "checks", "shadowed", "refusal"])],
-        algorithmOf: BY_TYPES,
-        FetchFacts: BY_TYPES,
-        addressGroup: [anyOdd],
-        clientAddressReader: [oddFor(["trustedProxies", "clientIpHeader", "ipv6Prefix"])],
-        isStricter: BY_TYPES,
-        hasRuleOption: BY_TYPES,
         withExactNumbers: BY_TYPES,
-        withoutCredentials: BY_TYPES,
+      },
+    ],
+    "@sluice/core/stores": [
+      stores,
+      {
+        ...ofPackages(stores),
+        transactionalStore: [oddFor(["transact", "isShared", "close"], { transact() {} })],
+      },
+    ],
+    "@sluice/core/adapters": [
+      adapters,
+      {
+        ...ofPackages(adapters),
+        createGuard: [limiterOptions],
+        addressGroup: [anyOdd],
+        clientAddressReader: [oddFor(ADDRESS_OPTIONS)],
       },
     ],
     "@sluice/client": [
@@ -179,11 +188,8 @@ const EXPORTS: Readonly<Record<string, readonly [module: object, Readonly<Record
         dynamoDBRegistry: [oddFor(TABLE_OPTIONS, TABLE)],
       },
     ],
-    "@sluice/core/kit": [kit, Object.fromEntries(functionsOf(kit).map((name) => [name, OF_PACKAGES]))],
-    "@sluice/core/rules": [
-      coreRules,
-      Object.fromEntries(functionsOf(coreRules).map((name) => [name, OF_PACKAGES])),
-    ],
+    "@sluice/core/kit": [kit, ofPackages(kit)],
+    "@sluice/core/rules": [coreRules, ofPackages(coreRules)],
     "@sluice/rules": [
       rules,
       {
@@ -237,6 +243,7 @@ const EXPORTS: Readonly<Record<string, readonly [module: object, Readonly<Record
           oddFor(["owner", "description", "contact", "link"]),
         ],
         liveRules: [oddFor(["load", "loadSync", "watch", "pollMs", "name"])],
+        ruleName: BY_TYPES,
         exactNumber: BY_TYPES,
         parseJsonText: OF_PACKAGES,
       },

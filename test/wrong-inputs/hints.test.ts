@@ -1,4 +1,5 @@
-import { createGuard, createLimiter, memoryStore } from "@sluice/core"
+import { createLimiter, memoryStore } from "@sluice/core"
+import { createGuard } from "@sluice/core/adapters"
 import { fileRules, readRuleFile } from "@sluice/rules"
 import { describe, expect, it } from "vitest"
 

@@ -1,13 +1,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http"
 import { parse } from "node:querystring"
-import {
-  createGuard,
-  type GuardOptions,
-  type Limiter,
-  NodeExchange,
-  type RequestFacts,
-  respond,
-} from "@sluice/core"
+import type { Limiter, RequestFacts } from "@sluice/core"
+import { createGuard, type GuardOptions, NodeExchange, respond } from "@sluice/core/adapters"
 
 /** A request of Node's HTTP server, with the properties that the framework's router and body parsers add. */
 export interface Request extends IncomingMessage {

@@ -1,4 +1,5 @@
-import { ClosedError, type CounterState, type CounterStates, Counters, type Store } from "@sluice/core"
+import { ClosedError, type Store } from "@sluice/core"
+import { type CounterState, type CounterStates, Counters } from "@sluice/core/stores"
 
 /** A counter, and when it may be deleted. */
 interface Kept {

@@ -1,4 +1,4 @@
-import type { CounterBackend, CounterChange, KeptCounter } from "@sluice/core"
+import type { CounterBackend, CounterChange, KeptCounter } from "@sluice/core/stores"
 import type { Pool, PoolClient } from "pg"
 
 /** Creates a back end for `transactionalStore` that keeps counters in a PostgreSQL table. */

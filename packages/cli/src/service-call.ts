@@ -1,4 +1,5 @@
-import { SluiceError, withoutCredentials } from "@sluice/core"
+import { SluiceError } from "@sluice/core"
+import { withoutCredentials } from "@sluice/core/kit"
 import type { Io } from "./io.ts"
 import { UsageError } from "./usage-error.ts"
 

@@ -1,4 +1,5 @@
-import type { CounterKey, ManualClock, Policy, Store } from "@sluice/core"
+import type { ManualClock, Store } from "@sluice/core"
+import type { CounterKey, Policy } from "@sluice/core/stores"
 import { expect } from "expect"
 import { type Behaviour, Contract, type Deviation } from "./behaviour.ts"
 import { check, countOf, MINUTE, peekOne, SLIDING, stateOf, takeOne, UNTAKEN } from "./store/asking.ts"

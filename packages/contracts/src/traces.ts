@@ -1,4 +1,4 @@
-import type { Policy } from "@sluice/core"
+import type { Policy } from "@sluice/core/stores"
 import fc from "fast-check"
 
 /** One step of a trace: time passes, or steps back if it is negative, and then a client asks for `cost` units. */

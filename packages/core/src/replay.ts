@@ -14,4 +14,3 @@
 export { createReplay } from "./replay/create-replay.ts"
 export type { ReplayOptions } from "./replay/options.ts"
 export type { Replay, ReplayRequest, ReplayVerdict, UnjudgedRule } from "./replay/replay.ts"
-export type { ParsedRule } from "./rules/parsing/parsed-rule.ts"

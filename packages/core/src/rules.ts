@@ -24,12 +24,15 @@ export type {
   LiveRules,
   OpenedRules,
   ReaderEvents,
+  ReaderListener,
+  ReadyOptions,
   RulesReader,
   UntilLoaded,
 } from "./rules/live-rules.ts"
-export { parseRules, requireRules } from "./rules/parsing/parse-rule.ts"
+export { type ParsedRules, parseRules, requireRules } from "./rules/parsing/parse-rule.ts"
 export { type ParsedRule, ruleName } from "./rules/parsing/parsed-rule.ts"
 export { metadataProblems } from "./rules/parsing/service-metadata-members.ts"
 export { requireService } from "./rules/required-service.ts"
-export { plainMetadata } from "./rules/service-metadata.ts"
+export type { StorableRule } from "./rules/rule.ts"
+export { plainMetadata, type ServiceMetadata } from "./rules/service-metadata.ts"
 export { parseUntilLoaded, type UntilLoadedOptions } from "./rules/until-loaded.ts"

@@ -1,6 +1,7 @@
 import { DeleteItemCommand, UpdateItemCommand } from "@aws-sdk/client-dynamodb"
-import { InvalidRuleError, RuleSourceError, type ServiceMetadata } from "@sluice/core"
+import { InvalidRuleError, RuleSourceError } from "@sluice/core"
 import { show } from "@sluice/core/kit"
+import type { ServiceMetadata } from "@sluice/core/rules"
 import { type RegisteredRules, RuleConflictError, type StoredRule } from "@sluice/rules"
 import { WATCH_PLACE, watchAttempts } from "./attempts.ts"
 import { type Attributes, attributeOf, bytesOf } from "./attribute-values.ts"

@@ -1,5 +1,6 @@
 import { inspect } from "node:util"
-import { InvalidOptionError, type LimiterSettings, type Problem, type Store } from "@sluice/core"
+import { InvalidOptionError, type Problem, type Store } from "@sluice/core"
+import type { LimiterSettings } from "@sluice/core/adapters"
 import type { RedisClient } from "@sluice/redis"
 
 /** Where and how a {@link SluiceStore} counts. All options are optional. */

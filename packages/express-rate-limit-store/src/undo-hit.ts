@@ -1,4 +1,6 @@
-import type { CounterKey, CounterReading, Limiter, RuleExplanation, Store } from "@sluice/core"
+import type { Limiter, Store } from "@sluice/core"
+import type { RuleExplanation } from "@sluice/core/adapters"
+import type { CounterKey, CounterReading } from "@sluice/core/stores"
 
 /**
  * Removes one hit from the current count of a client, if the count is above 0. Used for a call of `decrement` outside of

@@ -1,4 +1,4 @@
-import { NodeExchange, type Outcome } from "@sluice/core"
+import { NodeExchange, type Outcome } from "@sluice/core/adapters"
 import type { Request } from "express"
 
 /** A request of Express with its response. The decision is put on the request. */

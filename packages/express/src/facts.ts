@@ -1,5 +1,5 @@
 import type { RequestFacts } from "@sluice/core"
-import { ServerFacts } from "@sluice/core/kit"
+import { ServerFacts } from "@sluice/core/adapters"
 import type { Request } from "express"
 import { routeOf } from "./route.ts"
 

@@ -5,21 +5,20 @@
  */
 
 import type { IncomingMessage, ServerResponse } from "node:http"
+import { type Decision, InvalidOptionError, type Limiter } from "@sluice/core"
 import {
-  type Decision,
+  createThrowingGuard,
   type GuardOptions,
-  InvalidOptionError,
-  type Limiter,
+  MountOrder,
   type RefusalOptions,
   respond,
-} from "@sluice/core"
-import { createThrowingGuard, MountOrder } from "@sluice/core/kit"
+} from "@sluice/core/adapters"
 import type { NextFunction, Request, RequestHandler, Response } from "express"
 import { ExpressExchange } from "./exchange.ts"
 import { ExpressFacts, factsOf } from "./facts.ts"
 import { type App, layersOf } from "./layers.ts"
 
-export { RefusalError } from "@sluice/core"
+export { RefusalError } from "@sluice/core/adapters"
 
 declare global {
   namespace Express {

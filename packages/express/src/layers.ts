@@ -1,4 +1,4 @@
-import type { MountedLayer } from "@sluice/core/kit"
+import type { MountedLayer } from "@sluice/core/adapters"
 
 /** An entry in the stack of a router: a route, or something mounted. */
 export interface Layer {

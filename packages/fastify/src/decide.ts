@@ -1,4 +1,4 @@
-import { type DecisionStep, type Guard, respond } from "@sluice/core"
+import { type DecisionStep, type Guard, respond } from "@sluice/core/adapters"
 import type { FastifyReply, FastifyRequest } from "fastify"
 import { type Done, FastifyExchange } from "./exchange.ts"
 import { FastifyFacts } from "./facts.ts"

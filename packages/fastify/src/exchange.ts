@@ -1,11 +1,5 @@
-import {
-  exposedHeaders,
-  HEADER_DIALECTS,
-  type HeaderLine,
-  NodeExchange,
-  type Outcome,
-  type RejectionAnswer,
-} from "@sluice/core"
+import { exposedHeaders, type RejectionAnswer } from "@sluice/core"
+import { HEADER_DIALECTS, type HeaderLine, NodeExchange, type Outcome } from "@sluice/core/adapters"
 import type { FastifyReply, FastifyRequest } from "fastify"
 
 /** The callback that a hook calls to continue the request or to fail it. */

@@ -1,5 +1,5 @@
 import type { RequestFacts } from "@sluice/core"
-import { ServerFacts } from "@sluice/core/kit"
+import { ServerFacts } from "@sluice/core/adapters"
 import type { FastifyRequest } from "fastify"
 
 /** The facts of a Fastify request. Each is read only when a rule needs it. */

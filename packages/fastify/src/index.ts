@@ -11,7 +11,7 @@ import type { RateLimitOptions, RouteRateLimit } from "./options.ts"
 import { registerLimiter } from "./registration.ts"
 import type { FastifySluice } from "./sluice.ts"
 
-export { RefusalError } from "@sluice/core"
+export { RefusalError } from "@sluice/core/adapters"
 export type { HookRateLimit, RateLimitOptions, RouteRateLimit } from "./options.ts"
 export type { HookName } from "./routes.ts"
 export type { FastifySluice, RateLimitHook } from "./sluice.ts"

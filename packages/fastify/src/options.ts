@@ -1,4 +1,5 @@
-import type { GuardOptions, OnRejected, RefusalOptions, Rule } from "@sluice/core"
+import type { OnRejected, Rule } from "@sluice/core"
+import type { GuardOptions, RefusalOptions } from "@sluice/core/adapters"
 import type { FastifyReply, FastifyRequest } from "fastify"
 import type { HookName } from "./routes.ts"
 

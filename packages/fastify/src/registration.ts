@@ -1,5 +1,5 @@
-import { type Decision, decisionOn, hasRuleOption, InvalidOptionError } from "@sluice/core"
-import { createThrowingGuard } from "@sluice/core/kit"
+import { type Decision, decisionOn, InvalidOptionError } from "@sluice/core"
+import { createThrowingGuard, hasRuleOption } from "@sluice/core/adapters"
 import type {
   FastifyContextConfig,
   FastifyInstance,

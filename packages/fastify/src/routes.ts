@@ -1,5 +1,6 @@
 import { inspect } from "node:util"
-import { type DecisionStep, type Guard, type GuardedRoute, InvalidOptionError } from "@sluice/core"
+import { InvalidOptionError } from "@sluice/core"
+import type { DecisionStep, Guard, GuardedRoute } from "@sluice/core/adapters"
 import type { FastifyRequest, RouteOptions } from "fastify"
 
 /**

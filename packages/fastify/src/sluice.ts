@@ -1,4 +1,5 @@
-import { type Guard, InvalidOptionError, type Limiter } from "@sluice/core"
+import { InvalidOptionError, type Limiter } from "@sluice/core"
+import type { Guard } from "@sluice/core/adapters"
 import type { FastifyRequest } from "fastify"
 import type { Hook } from "./before-handler.ts"
 import { decide } from "./decide.ts"

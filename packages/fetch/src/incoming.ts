@@ -1,4 +1,4 @@
-import { type ClosingResponse, FetchFacts } from "@sluice/core"
+import { type ClosingResponse, FetchFacts } from "@sluice/core/adapters"
 import type { AppFunctions, FrameworkFacts } from "./app-functions.ts"
 
 /** A request as the guard sees it: its facts, and whether its client has hung up. Each is read only when it is needed. */

@@ -4,7 +4,9 @@
  * @module @sluice/fetch
  */
 
-import { createGuard, InvalidOptionError, type Limiter, type MaybePromise, type Problem } from "@sluice/core"
+import { InvalidOptionError, type Limiter, type Problem } from "@sluice/core"
+import { createGuard } from "@sluice/core/adapters"
+import type { MaybePromise } from "@sluice/core/kit"
 import { ADDRESS, FACTS, withoutErrors } from "./app-functions.ts"
 import { type RequestWith, setContext } from "./context.ts"
 import { Incoming } from "./incoming.ts"

@@ -2,13 +2,12 @@ import {
   type Decision,
   InvalidOptionError,
   type Limiter,
-  type LimiterSettings,
-  type LimitWithWindow,
-  type MaybePromise,
   type Problem,
   type Rejection,
   type RejectionAnswer,
 } from "@sluice/core"
+import type { LimiterSettings, LimitWithWindow } from "@sluice/core/adapters"
+import type { MaybePromise } from "@sluice/core/kit"
 import type { FrameworkFacts } from "./app-functions.ts"
 import { type ClientAddress, fromProxies } from "./client-address.ts"
 import type { RequestWith } from "./context.ts"

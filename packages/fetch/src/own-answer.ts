@@ -1,4 +1,5 @@
-import type { GuardOptions, OnRejected, RejectionAnswer } from "@sluice/core"
+import type { OnRejected, RejectionAnswer } from "@sluice/core"
+import type { GuardOptions } from "@sluice/core/adapters"
 import type { RequestWith } from "./context.ts"
 import type { FetchLimiterOptions, GuardedOptions } from "./options.ts"
 

@@ -1,4 +1,4 @@
-import type { Outcome } from "@sluice/core"
+import type { Outcome } from "@sluice/core/adapters"
 
 /** The headers that the limiters of a request have set so far, as Node's own response would have them. */
 const headersOf = new WeakMap<Request, Headers>()

@@ -1,4 +1,4 @@
-import type { HeaderLine } from "@sluice/core"
+import type { HeaderLine } from "@sluice/core/adapters"
 import type { Context } from "koa"
 
 /** The key under which a context keeps the headers that an error response must have. */

@@ -1,4 +1,5 @@
-import { NodeExchange, type Outcome, type RefusalError, type RejectionAnswer } from "@sluice/core"
+import type { RejectionAnswer } from "@sluice/core"
+import { NodeExchange, type Outcome, type RefusalError } from "@sluice/core/adapters"
 import type { Context } from "koa"
 import { keepOnError } from "./error-headers.ts"
 

@@ -1,5 +1,5 @@
 import type { RequestFacts } from "@sluice/core"
-import { ServerFacts } from "@sluice/core/kit"
+import { ServerFacts } from "@sluice/core/adapters"
 import type { Context } from "koa"
 
 /** The members that @koa/router sets on a context: the pattern that runs, and all layers that matched the path. */

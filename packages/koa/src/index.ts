@@ -4,21 +4,20 @@
  * @module @sluice/koa
  */
 
+import { type Decision, InvalidOptionError, type Limiter } from "@sluice/core"
 import {
-  type Decision,
+  createThrowingGuard,
   type GuardOptions,
-  InvalidOptionError,
-  type Limiter,
+  MountOrder,
   type RefusalOptions,
   respond,
-} from "@sluice/core"
-import { createThrowingGuard, MountOrder } from "@sluice/core/kit"
+} from "@sluice/core/adapters"
 import type { Context, Middleware, Next } from "koa"
 import { KoaExchange } from "./exchange.ts"
 import { factsOf, KoaFacts } from "./facts.ts"
 import { layersOf } from "./layers.ts"
 
-export { RefusalError } from "@sluice/core"
+export { RefusalError } from "@sluice/core/adapters"
 
 /**
  * The state that the middleware adds to a context. For apps with their own state type:

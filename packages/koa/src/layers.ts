@@ -1,4 +1,4 @@
-import type { MountedLayer } from "@sluice/core/kit"
+import type { MountedLayer } from "@sluice/core/adapters"
 import type { Context } from "koa"
 
 /** Middleware. That of @koa/router refers to its router, and a limiter to its limiter. */

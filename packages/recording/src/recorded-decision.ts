@@ -1,4 +1,6 @@
-import type { Decision, DecisionCall, MaybePromise, PolicyCheck, Refusal } from "@sluice/core"
+import type { Decision, PolicyCheck, Refusal } from "@sluice/core"
+import type { DecisionCall } from "@sluice/core/adapters"
+import type { MaybePromise } from "@sluice/core/kit"
 
 /** The record of one decision: plain JSON values. It does not contain the request. */
 export interface RecordedDecision {

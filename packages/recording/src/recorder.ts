@@ -1,5 +1,6 @@
 import { setImmediate as nextTurn } from "node:timers/promises"
-import type { Decision, DecisionCall, Limiter } from "@sluice/core"
+import type { Decision, Limiter } from "@sluice/core"
+import type { DecisionCall } from "@sluice/core/adapters"
 import {
   beforeDeadline,
   createWarner,

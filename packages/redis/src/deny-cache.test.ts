@@ -1,4 +1,4 @@
-import { algorithmOf, type Check, type CounterState, type Policy } from "@sluice/core"
+import { algorithmOf, type Check, type CounterState, type Policy } from "@sluice/core/stores"
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
 import { DenyCache } from "./deny-cache.ts"

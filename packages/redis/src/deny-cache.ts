@@ -5,10 +5,13 @@ import {
   type Counted,
   type CounterKey,
   type CounterState,
+  ceilingOf,
+  countsRefusals,
   type Policy,
   type StoreResult,
-} from "@sluice/core"
-import { ceilingOf, countsRefusals, statesAfterRefusal, timeUnitMs } from "@sluice/core/kit"
+  statesAfterRefusal,
+  timeUnitMs,
+} from "@sluice/core/stores"
 import { RecentCounters } from "./recent-counters.ts"
 import { isStrict } from "./scripts/script-input.ts"
 

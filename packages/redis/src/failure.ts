@@ -1,5 +1,6 @@
-import { type StoreOutcome, StoreUnavailableError } from "@sluice/core"
+import { StoreUnavailableError } from "@sluice/core"
 import { textOf } from "@sluice/core/kit"
+import type { StoreOutcome } from "@sluice/core/stores"
 
 /**
  * Returns a server's name for messages, because an app may use several servers. If the client's library has read a URL

@@ -1,4 +1,4 @@
-import type { Policy } from "@sluice/core"
+import type { Policy } from "@sluice/core/stores"
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
 import { keyNamer } from "./key.ts"

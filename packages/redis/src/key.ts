@@ -1,5 +1,5 @@
-import type { CounterKey } from "@sluice/core"
 import { hashText } from "@sluice/core/kit"
+import type { CounterKey } from "@sluice/core/stores"
 
 /**
  * A partition that is part of the key unchanged: printable ASCII, which operators can read and which has one encoding.

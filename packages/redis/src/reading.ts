@@ -1,4 +1,4 @@
-import { algorithmOf, type CounterKey, type CounterReading, type StoreReading } from "@sluice/core"
+import { algorithmOf, type CounterKey, type CounterReading, type StoreReading } from "@sluice/core/stores"
 
 /** Most counters that one call reads, so that no call occupies the server for long. */
 export const MOST_READ = 64

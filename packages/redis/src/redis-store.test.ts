@@ -1,16 +1,14 @@
 import { setImmediate as nextTurn } from "node:timers/promises"
+import { ClosedError, manualClock, StoreUnavailableError } from "@sluice/core"
 import {
   type Check,
-  ClosedError,
-  manualClock,
+  foreignStore,
   type Policy,
   peekStore,
   type Refund,
   type StoreEvent,
   type StoreResult,
-  StoreUnavailableError,
-} from "@sluice/core"
-import { foreignStore } from "@sluice/core/kit"
+} from "@sluice/core/stores"
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
 import { takeEach } from "../../core/src/stores/testing/take-each.ts"
 import type { RedisCommands } from "./commands.ts"

@@ -1,16 +1,18 @@
+import { ClosedError, type Store } from "@sluice/core"
+import type { MaybePromise } from "@sluice/core/kit"
 import {
+  BACKGROUND_REFUND_MS,
   type Check,
-  ClosedError,
   type CounterKey,
-  type MaybePromise,
+  guardedStore,
   type Refund,
-  type Store,
+  refundsOf,
   type StoreEvent,
+  StoreListeners,
   type StoreReading,
   type StoreResult,
   type StoreStatus,
-} from "@sluice/core"
-import { BACKGROUND_REFUND_MS, guardedStore, refundsOf, StoreListeners } from "@sluice/core/kit"
+} from "@sluice/core/stores"
 import type { BatchListener } from "./batching/batch-sender.ts"
 import { DenyCache } from "./deny-cache.ts"
 import { allApplied, failureOf, noCounter, shownKey } from "./failure.ts"

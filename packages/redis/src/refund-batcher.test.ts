@@ -1,5 +1,6 @@
 import { setImmediate as nextTurn } from "node:timers/promises"
-import type { Policy, Refund, StoreUnavailableError } from "@sluice/core"
+import type { StoreUnavailableError } from "@sluice/core"
+import type { Policy, Refund } from "@sluice/core/stores"
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
 import { Node } from "./node/node.ts"
 import { RefundBatcher } from "./refund-batcher.ts"

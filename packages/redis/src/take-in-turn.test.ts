@@ -1,14 +1,11 @@
 import {
-  type Check,
   type ManualClock,
   type MemoryStore,
   manualClock,
   memoryStore,
-  type Policy,
-  type Refund,
-  type StoreResult,
   StoreUnavailableError,
 } from "@sluice/core"
+import type { Check, Policy, Refund, StoreResult } from "@sluice/core/stores"
 import { describe, expect, it } from "vitest"
 import type { RedisRequest } from "./scripts/script-input.ts"
 import { takeInTurn } from "./take-in-turn.ts"

@@ -1,12 +1,12 @@
+import type { MaybePromise } from "@sluice/core/kit"
 import {
   algorithmOf,
   type Check,
   type Counted,
-  type MaybePromise,
   type Refund,
+  refundsOf,
   type StoreResult,
-} from "@sluice/core"
-import { refundsOf } from "@sluice/core/kit"
+} from "@sluice/core/stores"
 import type { RedisRequest } from "./scripts/script-input.ts"
 import { bySlot } from "./topology.ts"
 

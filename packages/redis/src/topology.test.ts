@@ -1,5 +1,5 @@
 import { setImmediate as nextTurn } from "node:timers/promises"
-import type { Policy } from "@sluice/core"
+import type { Policy } from "@sluice/core/stores"
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
 import type { RedisRequest } from "./scripts/script-input.ts"
 import { AskedServer } from "./testing/asked-server.ts"

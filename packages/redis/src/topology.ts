@@ -1,4 +1,4 @@
-import type { StoreWarningEvent } from "@sluice/core"
+import type { StoreWarningEvent } from "@sluice/core/stores"
 import { type BatchListener, BatchSender } from "./batching/batch-sender.ts"
 import type { RedisCommands } from "./commands.ts"
 import { Node, type Timekeeping } from "./node/node.ts"

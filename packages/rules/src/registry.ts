@@ -1,4 +1,5 @@
-import { type Problem, type ServiceMetadata, SluiceError, type StorableRule } from "@sluice/core"
+import { type Problem, SluiceError } from "@sluice/core"
+import type { ServiceMetadata, StorableRule } from "@sluice/core/rules"
 /** The rules of one service, as a registry holds them. */
 export interface RegisteredRules {
   /** The service that the rules belong to. */

@@ -1,4 +1,5 @@
-import type { Problem, ServiceMetadata, StorableRule } from "@sluice/core"
+import type { Problem } from "@sluice/core"
+import type { ServiceMetadata, StorableRule } from "@sluice/core/rules"
 /** The rules of one service, as a source has them now. */
 export interface LoadedRules {
   /** The valid rules, in the order written. Empty if the source does not know the service. */

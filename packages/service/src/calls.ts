@@ -12,7 +12,7 @@ import {
   toBinary,
   toJson,
 } from "@bufbuild/protobuf"
-import type { ClosingResponse } from "@sluice/core"
+import type { ClosingResponse } from "@sluice/core/adapters"
 import { BadRequestSchema } from "./gen/google/rpc/error_details_pb.ts"
 import type { CallPlaces } from "./in-flight.ts"
 import { Code, CostlyMessageError, invalidArgument, OverloadError, StatusError } from "./status-error.ts"

@@ -1,5 +1,6 @@
 import type { Server } from "@grpc/grpc-js"
-import type { CounterKey, Limiter } from "@sluice/core"
+import type { Limiter } from "@sluice/core"
+import type { CounterKey } from "@sluice/core/stores"
 import type { RuleBook, RuleRegistry } from "@sluice/rules"
 import { type Call, callsOf, type Handlers } from "./calls.ts"
 import { cannotListen } from "./cannot-listen.ts"

@@ -1,5 +1,5 @@
 import type { Socket } from "node:net"
-import { addressGroup } from "@sluice/core"
+import { addressGroup } from "@sluice/core/adapters"
 import type { PeerPace } from "./pacing.ts"
 
 /** The usage of one peer or one service at a server. */

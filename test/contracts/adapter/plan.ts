@@ -1,4 +1,5 @@
-import type { Decision, GuardOptions } from "@sluice/core"
+import type { Decision } from "@sluice/core"
+import type { GuardOptions } from "@sluice/core/adapters"
 
 /** The framework's own request object: Express `req`, Koa `ctx`, Fastify `request`. */
 export type FrameworkRequest = object

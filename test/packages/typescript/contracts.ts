@@ -7,7 +7,8 @@ import {
   type StoreUnderTest,
   storeContract,
 } from "@sluice/contracts"
-import { type CounterBackend, type KeptCounter, memoryStore, transactionalStore } from "@sluice/core"
+import { memoryStore } from "@sluice/core"
+import { type CounterBackend, type KeptCounter, transactionalStore } from "@sluice/core/stores"
 import { staticRules } from "@sluice/rules"
 
 const kept = new Map<string, KeptCounter>()

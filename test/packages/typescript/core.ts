@@ -7,6 +7,7 @@ import {
   RateLimitExceededError,
   type Rule,
 } from "@sluice/core"
+import { createGuard, type Guard } from "@sluice/core/adapters"
 import { fileRules, type LiveSource, parseRuleDocument } from "@sluice/rules"
 
 interface Job {
@@ -24,6 +25,8 @@ export const limiter: Limiter<Job> = createLimiter<Job>({
   cost: (job) => job.pages,
   clock: manualClock(),
 })
+
+export const guard: Guard<Job> = createGuard<Job>({ limiter })
 
 export async function print(job: Job, signal: AbortSignal): Promise<Decision | undefined> {
   try {

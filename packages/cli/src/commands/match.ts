@@ -1,10 +1,6 @@
-import {
-  type ClientAddressOptions,
-  createLimiter,
-  type Mismatch,
-  type RuleExplanation,
-  type StorableRule,
-} from "@sluice/core"
+import { type ClientAddressOptions, createLimiter } from "@sluice/core"
+import type { Mismatch, RuleExplanation } from "@sluice/core/adapters"
+import type { StorableRule } from "@sluice/core/rules"
 import { redisKey } from "@sluice/redis"
 import { ruleName } from "@sluice/rules"
 import { counted } from "../counted.ts"

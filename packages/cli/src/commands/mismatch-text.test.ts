@@ -1,4 +1,5 @@
-import type { Mismatch, StorableRule } from "@sluice/core"
+import type { Mismatch } from "@sluice/core/adapters"
+import type { StorableRule } from "@sluice/core/rules"
 import { expect, it } from "vitest"
 import { mismatchText } from "./mismatch-text.ts"
 

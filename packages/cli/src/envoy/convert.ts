@@ -1,4 +1,4 @@
-import type { StorableRule } from "@sluice/core"
+import type { StorableRule } from "@sluice/core/rules"
 import { readRuleDocument } from "@sluice/rules"
 import type {
   EnvoyDescriptor,

@@ -1,12 +1,5 @@
-import {
-  type Check,
-  type CounterState,
-  type ManualClock,
-  manualClock,
-  type Policy,
-  type Store,
-  type StoreResult,
-} from "@sluice/core"
+import { type ManualClock, manualClock, type Store } from "@sluice/core"
+import type { Check, CounterState, Policy, StoreResult } from "@sluice/core/stores"
 import { expect } from "expect"
 import fc from "fast-check"
 import { type Trace, traces } from "../traces.ts"

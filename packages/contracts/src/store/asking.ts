@@ -1,14 +1,13 @@
+import type { ManualClock, Store } from "@sluice/core"
 import {
   algorithmOf,
   type Check,
   type Counted,
   type CounterState,
-  type ManualClock,
   type Policy,
   peekStore,
-  type Store,
   type StoreResult,
-} from "@sluice/core"
+} from "@sluice/core/stores"
 import { expect } from "expect"
 
 /** Collects the behaviors of a store. */

@@ -1,4 +1,4 @@
-import type { Policy } from "@sluice/core"
+import type { Policy } from "@sluice/core/stores"
 import { expect } from "expect"
 import {
   check,

@@ -1,4 +1,12 @@
-import type { Check, Counted, CounterKey, Policy, Refund, StoreReading, StoreResult } from "@sluice/core"
+import type {
+  Check,
+  Counted,
+  CounterKey,
+  Policy,
+  Refund,
+  StoreReading,
+  StoreResult,
+} from "@sluice/core/stores"
 
 /** Units taken in each window, keyed by the start of the window. */
 type Windows = Map<number, number>

@@ -1,4 +1,5 @@
-import type { Check, Policy, Store } from "@sluice/core"
+import type { Store } from "@sluice/core"
+import type { Check, Policy } from "@sluice/core/stores"
 import { expect } from "expect"
 import {
   check,

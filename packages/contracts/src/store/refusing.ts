@@ -1,4 +1,5 @@
-import { algorithmOf, type Check, type Policy, type Store } from "@sluice/core"
+import type { Store } from "@sluice/core"
+import { algorithmOf, type Check, type Policy } from "@sluice/core/stores"
 import { expect } from "expect"
 import {
   check,

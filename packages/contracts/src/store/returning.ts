@@ -1,4 +1,5 @@
-import type { CounterState, Policy, Store } from "@sluice/core"
+import type { Store } from "@sluice/core"
+import type { CounterState, Policy } from "@sluice/core/stores"
 import { expect } from "expect"
 import {
   check,

@@ -1,4 +1,4 @@
-import type { Check } from "@sluice/core"
+import type { Check } from "@sluice/core/stores"
 import { expect } from "expect"
 import {
   check,

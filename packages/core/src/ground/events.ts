@@ -1,7 +1,5 @@
 import { InvalidOptionError, textOf } from "./errors.ts"
 
-type Listener<Args extends unknown[]> = (...args: Args) => void
-
 /** Subscriptions to events. `Table` maps the name of each event to the arguments of its listeners. */
 export interface Events<Table extends Record<keyof Table, unknown[]>> {
   /**
@@ -21,7 +19,7 @@ export interface Events<Table extends Record<keyof Table, unknown[]>> {
 export class SafeEvents<Table extends Record<keyof Table, unknown[]>> implements Events<Table> {
   readonly #names: readonly (keyof Table & string)[]
   readonly #onListenerError: (error: unknown, name: keyof Table) => void
-  #listeners: { [Name in keyof Table]?: readonly Listener<Table[Name]>[] } = {}
+  #listeners: { [Name in keyof Table]?: readonly ((...args: Table[Name]) => void)[] } = {}
 
   /** `names` has the name of every event. */
   constructor(
@@ -32,7 +30,7 @@ export class SafeEvents<Table extends Record<keyof Table, unknown[]>> implements
     this.#onListenerError = onListenerError
   }
 
-  on<Name extends keyof Table>(name: Name, listener: Listener<Table[Name]>): void {
+  on<Name extends keyof Table>(name: Name, listener: (...args: Table[Name]) => void): void {
     // Throw, because the listener of an unknown event would silently never be called.
     if (!this.#isEvent(name)) {
       throw new InvalidOptionError([
@@ -46,15 +44,17 @@ export class SafeEvents<Table extends Record<keyof Table, unknown[]>> implements
     this.#listeners[name] = [...(this.#listeners[name] ?? []), listener]
   }
 
-  off<Name extends keyof Table>(name: Name, listener: Listener<Table[Name]>): void {
+  off<Name extends keyof Table>(name: Name, listener: (...args: Table[Name]) => void): void {
     if (!this.#isEvent(name)) return
     this.#listeners[name] = this.#listeners[name]?.filter((one) => one !== listener)
   }
 
+  /** True if the event has a listener. */
   has(name: keyof Table): boolean {
     return (this.#listeners[name]?.length ?? 0) > 0
   }
 
+  /** Calls the listeners of the event. Neither throws nor rejects. */
   emit<Name extends keyof Table>(name: Name, ...args: Table[Name]): void {
     for (const listener of this.#listeners[name] ?? []) {
       try {
@@ -67,6 +67,7 @@ export class SafeEvents<Table extends Record<keyof Table, unknown[]>> implements
     }
   }
 
+  /** Removes all listeners. */
   clear(): void {
     this.#listeners = {}
   }

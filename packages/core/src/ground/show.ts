@@ -4,8 +4,11 @@ import type { Problem } from "./errors.ts"
 
 /** A problem whose `path` starts at the object itself, because the place of that object is not known yet. */
 export interface MemberProblem {
+  /** The keys that lead to the value, from the object. */
   readonly path: readonly PropertyKey[]
+  /** What is wrong. */
   readonly message: string
+  /** What would be right. */
   readonly accepted?: string
   /** The rule that has the problem. */
   readonly rule?: string

@@ -11,7 +11,7 @@ const groupByDefault = compileAddressGroup(...ipv6Prefixes())
  * IPv6. An IPv6 address belongs to the group of its /64. Returns undefined for anything but an IP address.
  * @example
  * ```ts
- * import { addressGroup } from "@sluice/core"
+ * import { addressGroup } from "@sluice/core/adapters"
  *
  * addressGroup("2001:db8:1:2::7") // => "2001:db8:1:2::/64"
  * addressGroup("::ffff:192.0.2.7") // => "192.0.2.7"

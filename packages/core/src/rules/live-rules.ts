@@ -93,6 +93,12 @@ export interface ReaderEvents {
   warning: [warning: Warning]
 }
 
+/** Receives the events of a reader. */
+export interface ReaderListener {
+  /** Passes on an event. Neither throws nor rejects. */
+  emit<Name extends keyof ReaderEvents>(name: Name, ...args: ReaderEvents[Name]): void
+}
+
 /** A limiter that has opened the rules of its service. */
 export interface RulesReader {
   /** The clock of the limiter, for intervals and ages. */
@@ -104,7 +110,7 @@ export interface RulesReader {
   /** What applies until the first edition is in force, for messages. */
   readonly untilLoaded: UntilLoaded
   /** Receives the events. */
-  readonly events: { emit<Name extends keyof ReaderEvents>(name: Name, ...args: ReaderEvents[Name]): void }
+  readonly events: ReaderListener
   /**
    * Compiles an edition. Returns the function that brings it into force as a whole, or a promise of it if the edition is
    * compiled in slices. Throws {@link InvalidRuleError} if the rules, although valid, cannot be used now. The reader calls

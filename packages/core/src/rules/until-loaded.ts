@@ -7,7 +7,9 @@ import type { Rule } from "./rule.ts"
 
 /** The options that define this behavior, as given. */
 export interface UntilLoadedOptions {
+  /** Rules that apply until then. */
   readonly defaultRules?: readonly Rule[] | undefined
+  /** Whether requests are admitted until then. */
   readonly onRulesMissing?: OnRulesMissing | undefined
 }
 

@@ -1,4 +1,5 @@
-import { InvalidOptionError, type StorableRule } from "@sluice/core"
+import { InvalidOptionError } from "@sluice/core"
+import type { StorableRule } from "@sluice/core/rules"
 import type { LogRecord } from "../reading/log.ts"
 import { ReplayRun, type RunContext } from "./replay-run.ts"
 import type { AlgorithmResult } from "./result.ts"

@@ -1,11 +1,7 @@
-import {
-  type AlgorithmName,
-  type ClientAddressOptions,
-  InvalidOptionError,
-  type StorableRule,
-} from "@sluice/core"
+import { type AlgorithmName, type ClientAddressOptions, InvalidOptionError } from "@sluice/core"
 import { problemAt, requireOptions } from "@sluice/core/kit"
 import { createReplay } from "@sluice/core/replay"
+import type { StorableRule } from "@sluice/core/rules"
 import { LogError } from "../log-error.ts"
 import { openLogs, REPLAY_CHECKS, ruleList } from "../option-checks.ts"
 import type { Logs } from "../reading/log.ts"

@@ -1,4 +1,4 @@
-import type { ClientAddressOptions, Refusal, StorableRule } from "@sluice/core"
+import type { ClientAddressOptions, Refusal } from "@sluice/core"
 import {
   createReplay,
   type Replay,
@@ -6,6 +6,7 @@ import {
   type ReplayVerdict,
   type UnjudgedRule,
 } from "@sluice/core/replay"
+import type { StorableRule } from "@sluice/core/rules"
 import type { LogRecord } from "../reading/log.ts"
 import type { ClientTable } from "./client-table.ts"
 import { RuleStatistics, type Thresholds } from "./rule-statistics.ts"

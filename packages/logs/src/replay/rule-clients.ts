@@ -1,4 +1,4 @@
-import type { Policy } from "@sluice/core"
+import type { Policy } from "@sluice/core/stores"
 import { roomFor } from "./typed-arrays.ts"
 
 /** What one client did under one rule. */

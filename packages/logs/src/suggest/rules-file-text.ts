@@ -1,4 +1,4 @@
-import type { StorableRule } from "@sluice/core"
+import type { StorableRule } from "@sluice/core/rules"
 import { Document, type Scalar, visit } from "yaml"
 import { count, percent } from "../quantities.ts"
 import { clientsText, effectText, logText } from "./phrases.ts"

@@ -1,4 +1,4 @@
-import type { StoreResult } from "@sluice/core"
+import type { StoreResult } from "@sluice/core/stores"
 import type { Node } from "../node/node.ts"
 import type { RedisRequest } from "../scripts/script-input.ts"
 

@@ -1,5 +1,6 @@
 import { InvalidOptionError } from "@sluice/core"
-import { makeStringsQuick, textOf } from "@sluice/core/kit"
+import { textOf } from "@sluice/core/kit"
+import { makeStringsQuick } from "@sluice/core/stores"
 import type { RedisCommands } from "../commands.ts"
 import { type IoredisClusterLike, type IoredisLike, ioredisCommands } from "./ioredis.ts"
 import { ioredisClusterCommands } from "./ioredis-cluster.ts"

@@ -1,5 +1,5 @@
 import { setImmediate as nextTurn } from "node:timers/promises"
-import type { StoreWarningEvent } from "@sluice/core"
+import type { StoreWarningEvent } from "@sluice/core/stores"
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
 import { EvictionWatch } from "./eviction-watch.ts"
 

@@ -1,5 +1,5 @@
-import type { StoreWarningEvent } from "@sluice/core"
 import { outsideRequests } from "@sluice/core/kit"
+import type { StoreWarningEvent } from "@sluice/core/stores"
 import { readReply } from "../scripts/script-reply.ts"
 
 /** Least time between two looks at a server, in milliseconds. A look takes about 0.1 ms of the server's time. */

@@ -1,6 +1,7 @@
 import { AsyncLocalStorage } from "node:async_hooks"
 import { setImmediate as nextTurn } from "node:timers/promises"
-import { type Policy, StoreUnavailableError, type StoreWarningEvent } from "@sluice/core"
+import { StoreUnavailableError } from "@sluice/core"
+import type { Policy, StoreWarningEvent } from "@sluice/core/stores"
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
 import { PolicyTable } from "../scripts/script-input.ts"
 import { TakeCall } from "../scripts/take-call.ts"

@@ -1,12 +1,6 @@
-import { type Clock, type StoreOutcome, StoreUnavailableError, type StoreWarningEvent } from "@sluice/core"
-import {
-  atDeadline,
-  beforeDeadline,
-  outsideRequests,
-  RoundTrips,
-  sentenceOf,
-  setTimer,
-} from "@sluice/core/kit"
+import { type Clock, StoreUnavailableError } from "@sluice/core"
+import { atDeadline, beforeDeadline, outsideRequests, sentenceOf, setTimer } from "@sluice/core/kit"
+import { RoundTrips, type StoreOutcome, type StoreWarningEvent } from "@sluice/core/stores"
 import type { RedisCommands } from "../commands.ts"
 import { failureOf, isCode, type Reach, silent, titleOf } from "../failure.ts"
 import type { CallTime, PolicyTable } from "../scripts/script-input.ts"

@@ -1,5 +1,4 @@
-import type { Policy } from "@sluice/core"
-import { ceilingOf } from "@sluice/core/kit"
+import { ceilingOf, type Policy } from "@sluice/core/stores"
 import { type CallTime, detailOf, kindOf } from "./script-input.ts"
 import { nonsense, type Reply, readReply } from "./script-reply.ts"
 

@@ -1,5 +1,6 @@
-import { type Check, type CounterKey, type Policy, StoreUnavailableError } from "@sluice/core"
-import { bucketsOf, ceilingOf, textOf } from "@sluice/core/kit"
+import { StoreUnavailableError } from "@sluice/core"
+import { textOf } from "@sluice/core/kit"
+import { bucketsOf, type Check, type CounterKey, ceilingOf, type Policy } from "@sluice/core/stores"
 
 /** The number that scripts/layout.lua gives each kind of counter. */
 const SLIDING = 1

@@ -1,4 +1,5 @@
-import { type Policy, StoreUnavailableError } from "@sluice/core"
+import { StoreUnavailableError } from "@sluice/core"
+import type { Policy } from "@sluice/core/stores"
 import { describe, expect, it } from "vitest"
 import { integerAt, nonsense, readReply, stateAt } from "./script-reply.ts"
 

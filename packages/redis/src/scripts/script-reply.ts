@@ -1,5 +1,5 @@
-import { algorithmOf, type CounterState, type Policy, StoreUnavailableError } from "@sluice/core"
-import { bucketMsOf, bucketsOf } from "@sluice/core/kit"
+import { StoreUnavailableError } from "@sluice/core"
+import { algorithmOf, bucketMsOf, bucketsOf, type CounterState, type Policy } from "@sluice/core/stores"
 import { isStrict } from "./script-input.ts"
 
 // The layout of scripts/layout.lua.

@@ -1,4 +1,5 @@
-import { algorithmOf, type Check, type CounterState, type Policy, StoreUnavailableError } from "@sluice/core"
+import { StoreUnavailableError } from "@sluice/core"
+import { algorithmOf, type Check, type CounterState, type Policy } from "@sluice/core/stores"
 import { describe, expect, it } from "vitest"
 import type { RedisRequest } from "./script-input.ts"
 import { TakeCall } from "./take-call.ts"

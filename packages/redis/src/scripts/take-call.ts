@@ -5,7 +5,7 @@ import {
   type CounterState,
   type Policy,
   type StoreResult,
-} from "@sluice/core"
+} from "@sluice/core/stores"
 import { packedArgs, packedReply } from "./packed-call.ts"
 import {
   type CallTime,

@@ -1,5 +1,6 @@
-import { ClosedError, InvalidRuleError, type ReadyOptions } from "@sluice/core"
+import { ClosedError, InvalidRuleError } from "@sluice/core"
 import { ignore, Slices } from "@sluice/core/kit"
+import type { ReadyOptions } from "@sluice/core/rules"
 import type { FoundRules, LoadedRules } from "../source.ts"
 import type { Announcer } from "./announcer.ts"
 import { type Load, Loader } from "./loader.ts"

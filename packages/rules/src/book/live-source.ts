@@ -4,8 +4,8 @@ import type { LiveRules, OpenedRules, RulesReader } from "@sluice/core/rules"
 import type { RuleSource } from "../source.ts"
 import { OpenBook } from "./open-book.ts"
 import { parseBookOptions } from "./options.ts"
-import { Reading } from "./reading.ts"
 import { isSource } from "./rule-source.ts"
+import { ServiceReading } from "./service-reading.ts"
 
 /** A source that limiters can have as their `rules`. */
 export interface LiveSource extends RuleSource, LiveRules {}
@@ -16,11 +16,11 @@ export interface LiveSource extends RuleSource, LiveRules {}
  * @example
  * ```ts
  * import { createLimiter } from "@sluice/core"
- * import { liveRules, type RuleSource } from "@sluice/rules"
+ * import { liveRules, type RuleSource, readRuleDocument } from "@sluice/rules"
  *
  * const source: RuleSource = {
  *   pollMs: 5_000,
- *   load: async (service) => ({ rules: await (await fetch(`https://rules.example/${service}`)).json(), problems: [] }),
+ *   load: async (service) => readRuleDocument(await (await fetch(`https://rules.example/${service}`)).json()),
  * }
  * const limiter = createLimiter({ service: "checkout", rules: liveRules(source), onRulesMissing: "allow" })
  * ```
@@ -46,5 +46,5 @@ function openOwnBook(source: RuleSource, service: string, reader: RulesReader): 
   const { clock, logger, events } = reader
   const book = new OpenBook(parseBookOptions({ source, clock, logger }))
   book.on("warning", (warning) => events.emit("warning", warning))
-  return new Reading(book, service, reader, () => book.close())
+  return new ServiceReading(book, service, reader, () => book.close())
 }

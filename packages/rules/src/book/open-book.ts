@@ -1,8 +1,9 @@
-import type { ReadyOptions, RulesStatus } from "@sluice/core"
+import type { RulesStatus } from "@sluice/core"
 import { held, unlessAborted } from "@sluice/core/kit"
 import {
   type Edition,
   type OpenedRules,
+  type ReadyOptions,
   type RulesReader,
   requireService,
   type SignalOption,
@@ -16,8 +17,8 @@ import { Loader } from "./loader.ts"
 import { Loads } from "./loads.ts"
 import { Lookups } from "./lookups.ts"
 import { type ParsedBookOptions, parseBookOptions, type RuleBookOptions } from "./options.ts"
-import { Reading } from "./reading.ts"
 import { isRejection } from "./rule-snapshot.ts"
+import { ServiceReading } from "./service-reading.ts"
 import { type ServiceFollower, ServiceRules } from "./service-rules.ts"
 import { closed } from "./waiting-list.ts"
 
@@ -158,7 +159,7 @@ export class OpenBook implements RuleBook {
   }
 
   open(service: string, reader: RulesReader): OpenedRules {
-    return new Reading(this, service, reader)
+    return new ServiceReading(this, service, reader)
   }
 
   /**

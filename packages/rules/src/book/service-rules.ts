@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from "node:util"
-import { InvalidRuleError, type ReadyOptions, type RulesEvent } from "@sluice/core"
-import type { Edition } from "@sluice/core/rules"
+import { InvalidRuleError, type RulesEvent } from "@sluice/core"
+import type { Edition, ReadyOptions } from "@sluice/core/rules"
 import type { LoadedRules } from "../source.ts"
 import type { Complaint } from "./complaint.ts"
 import type { Loader } from "./loader.ts"

@@ -1,5 +1,6 @@
-import { ClosedError, type ReadyOptions } from "@sluice/core"
+import { ClosedError } from "@sluice/core"
 import { ignore, unlessAborted } from "@sluice/core/kit"
+import type { ReadyOptions } from "@sluice/core/rules"
 
 interface Waiting {
   /** Number of the first load that settles this wait. */

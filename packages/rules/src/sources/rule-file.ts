@@ -1,6 +1,6 @@
-import { InvalidOptionError, type Problem, type ServiceMetadata, type StorableRule } from "@sluice/core"
+import { InvalidOptionError, type Problem } from "@sluice/core"
 import { atOnce, locate, type MemberProblem, show } from "@sluice/core/kit"
-import { documentSteps } from "@sluice/core/rules"
+import { documentSteps, type ServiceMetadata, type StorableRule } from "@sluice/core/rules"
 import { type TextFormat, valuesIn } from "../text/document-text.ts"
 import type { FileTextError } from "../text/json-text.ts"
 import { type PlacedValue, START } from "../text/text-places.ts"

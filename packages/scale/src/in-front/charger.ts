@@ -1,14 +1,13 @@
 import { setImmediate as nextTurn } from "node:timers/promises"
+import { type Clock, type Store, StoreUnavailableError } from "@sluice/core"
+import { sentenceOf } from "@sluice/core/kit"
 import {
   type ChargeCounts,
   type ChargesLostEvent,
-  type Clock,
   type Refund,
   type RefundLostEvent,
-  type Store,
-  StoreUnavailableError,
-} from "@sluice/core"
-import { sentenceOf, storeErrorOf } from "@sluice/core/kit"
+  storeErrorOf,
+} from "@sluice/core/stores"
 
 /**
  * How long a charge may take, in milliseconds. It is longer than the time for a decision, because a data center may be

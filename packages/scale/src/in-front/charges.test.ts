@@ -1,4 +1,4 @@
-import { algorithmOf, type CounterState, type Policy } from "@sluice/core"
+import { algorithmOf, type CounterState, type Policy } from "@sluice/core/stores"
 import { describe, expect, it } from "vitest"
 import { Charges } from "./charges.ts"
 

@@ -1,4 +1,4 @@
-import { algorithmOf, type CounterKey, type CounterState, type Refund } from "@sluice/core"
+import { algorithmOf, type CounterKey, type CounterState, type Refund } from "@sluice/core/stores"
 
 /** Units of one counter that were taken in one part: they count alike, and expire together. */
 interface ChargedPart {

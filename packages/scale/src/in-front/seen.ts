@@ -1,4 +1,4 @@
-import type { CounterState } from "@sluice/core"
+import type { CounterState } from "@sluice/core/stores"
 
 /** An answer of the shared store about one counter. The times of this process are of its monotonic clock. */
 export interface Seen {

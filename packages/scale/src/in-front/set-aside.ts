@@ -1,4 +1,4 @@
-import { algorithmOf, type Check, type Counted, type StoreResult } from "@sluice/core"
+import { algorithmOf, type Check, type Counted, type StoreResult } from "@sluice/core/stores"
 
 /** Units that this process has set aside for a check, until the shared store has decided the other checks. */
 export interface SetAside {

@@ -1,24 +1,19 @@
+import { ClosedError, type Store, StoreUnavailableError } from "@sluice/core"
+import { beforeDeadline, type MaybePromise } from "@sluice/core/kit"
 import {
+  BACKGROUND_REFUND_MS,
   type Check,
-  ClosedError,
   type CounterKey,
-  type MaybePromise,
+  foreignStore,
+  guardedStore,
   type Refund,
-  type Store,
   type StoreEvent,
+  StoreListeners,
   type StoreReading,
   type StoreResult,
   type StoreStatus,
-  StoreUnavailableError,
-} from "@sluice/core"
-import {
-  BACKGROUND_REFUND_MS,
-  beforeDeadline,
-  foreignStore,
-  guardedStore,
-  StoreListeners,
   storeErrorOf,
-} from "@sluice/core/kit"
+} from "@sluice/core/stores"
 import type { CallsInFlight } from "./calls-in-flight.ts"
 
 /** A store in front of another store that processes share. It reports the condition and the events of that store. */

@@ -1,5 +1,6 @@
 import type { Clock } from "@sluice/core"
-import { outsideRequests, waitUnheld } from "@sluice/core/kit"
+import { outsideRequests } from "@sluice/core/kit"
+import { waitUnheld } from "@sluice/core/stores"
 
 /** Calls back when the earliest of the planned times has come. Its timer does not keep the process alive. */
 export class Sweep {

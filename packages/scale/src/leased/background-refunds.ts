@@ -1,5 +1,5 @@
-import type { Refund, Store } from "@sluice/core"
-import { BACKGROUND_REFUND_MS } from "@sluice/core/kit"
+import type { Store } from "@sluice/core"
+import { BACKGROUND_REFUND_MS, type Refund } from "@sluice/core/stores"
 
 /** Refunds units to the shared store in the background, and counts what was returned or lost. */
 export class BackgroundRefunds {

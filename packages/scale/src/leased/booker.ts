@@ -1,4 +1,6 @@
-import type { MaybePromise, Store, StoreResult } from "@sluice/core"
+import type { Store } from "@sluice/core"
+import type { MaybePromise } from "@sluice/core/kit"
+import type { StoreResult } from "@sluice/core/stores"
 import type { Seen } from "../in-front/seen.ts"
 import type { BackgroundRefunds } from "./background-refunds.ts"
 import type { Lease } from "./lease.ts"

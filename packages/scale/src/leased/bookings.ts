@@ -1,4 +1,10 @@
-import { type Algorithm, algorithmOf, type CounterKey, type CounterState, type Refund } from "@sluice/core"
+import {
+  type Algorithm,
+  algorithmOf,
+  type CounterKey,
+  type CounterState,
+  type Refund,
+} from "@sluice/core/stores"
 import { endOfThisProcessMs, type Seen } from "../in-front/seen.ts"
 import { partMsOf } from "./sizing.ts"
 

@@ -1,4 +1,5 @@
-import { type Check, memoryStore, type Policy, peekStore, type StoreResult } from "@sluice/core"
+import { memoryStore } from "@sluice/core"
+import { type Check, type Policy, peekStore, type StoreResult } from "@sluice/core/stores"
 import { describe, expect, it } from "vitest"
 import { check, SERVICE } from "../testing/shared-memory.ts"
 import { leased } from "./testing/shared-memory.ts"

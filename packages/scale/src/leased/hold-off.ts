@@ -1,5 +1,4 @@
-import type { Check, Counted } from "@sluice/core"
-import { ceilingOf } from "@sluice/core/kit"
+import { type Check, type Counted, ceilingOf } from "@sluice/core/stores"
 import { ageMsOf, type Seen } from "../in-front/seen.ts"
 import { nextHoldOffMs } from "./sizing.ts"
 

@@ -1,4 +1,4 @@
-import type { Policy } from "@sluice/core"
+import type { Policy } from "@sluice/core/stores"
 import { describe, expect, it } from "vitest"
 import type { Seen } from "../in-front/seen.ts"
 import { Lease } from "./lease.ts"

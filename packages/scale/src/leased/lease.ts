@@ -1,5 +1,11 @@
-import { algorithmOf, type Counted, type CounterKey, type Policy, type Refund } from "@sluice/core"
-import { capacityOf } from "@sluice/core/kit"
+import {
+  algorithmOf,
+  type Counted,
+  type CounterKey,
+  capacityOf,
+  type Policy,
+  type Refund,
+} from "@sluice/core/stores"
 import { ageMsOf, latestServerMs, reachedServerMs, type Seen } from "../in-front/seen.ts"
 import type { SetAside } from "../in-front/set-aside.ts"
 import { Bookings, type Spent } from "./bookings.ts"

@@ -1,16 +1,12 @@
+import { ClosedError, manualClock, memoryStore, type Store, StoreUnavailableError } from "@sluice/core"
 import {
   type Check,
-  ClosedError,
-  manualClock,
-  memoryStore,
   type Policy,
   peekStore,
   type Refund,
-  type Store,
   type StoreEvent,
   type StoreResult,
-  StoreUnavailableError,
-} from "@sluice/core"
+} from "@sluice/core/stores"
 import { describe, expect, it, onTestFinished, vi } from "vitest"
 import { takeEach } from "../../../core/src/stores/testing/take-each.ts"
 import { check, SERVICE } from "../testing/shared-memory.ts"

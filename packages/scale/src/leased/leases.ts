@@ -1,16 +1,14 @@
+import { type Clock, type Store, StoreUnavailableError } from "@sluice/core"
+import type { MaybePromise } from "@sluice/core/kit"
 import {
+  BoundedTable,
   type Check,
-  type Clock,
   type CounterKey,
   type LeaseCounts,
-  type MaybePromise,
   type Policy,
   type Refund,
-  type Store,
   type StoreResult,
-  StoreUnavailableError,
-} from "@sluice/core"
-import { BoundedTable } from "@sluice/core/kit"
+} from "@sluice/core/stores"
 import { CallsInFlight } from "../in-front/calls-in-flight.ts"
 import { Sweep } from "../in-front/sweep.ts"
 import { BackgroundRefunds } from "./background-refunds.ts"

@@ -1,5 +1,4 @@
-import { algorithmOf, type Check, type StoreResult } from "@sluice/core"
-import { countsRefusals } from "@sluice/core/kit"
+import { algorithmOf, type Check, countsRefusals, type StoreResult } from "@sluice/core/stores"
 import type { Seen } from "../in-front/seen.ts"
 import { wholeResult } from "../in-front/set-aside.ts"
 import type { Lease, LeasedUnits } from "./lease.ts"

@@ -1,4 +1,4 @@
-import type { Policy } from "@sluice/core"
+import type { Policy } from "@sluice/core/stores"
 import { describe, expect, it } from "vitest"
 import { isLeasable, leaseMsOf, nextHoldOffMs, partMsOf, sizeOf, withoutExtras } from "./sizing.ts"
 

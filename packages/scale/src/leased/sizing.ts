@@ -1,5 +1,4 @@
-import type { Policy } from "@sluice/core"
-import { bucketMsOf, countsByPart } from "@sluice/core/kit"
+import { bucketMsOf, countsByPart, type Policy } from "@sluice/core/stores"
 
 // Words: to book is to take units ahead of time. To hold is to keep booked units that no request has used yet. A part is
 // the stretch of store time in which an algorithm counts all units alike: a window, a sub-window or a refill period.

@@ -1,4 +1,4 @@
-import type { Check, StoreReading } from "@sluice/core"
+import type { Check, StoreReading } from "@sluice/core/stores"
 import type { Leases } from "./leases.ts"
 
 /**

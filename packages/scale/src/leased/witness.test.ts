@@ -1,4 +1,4 @@
-import { algorithmOf, type Policy, peekStore, type StoreResult } from "@sluice/core"
+import { algorithmOf, type Policy, peekStore, type StoreResult } from "@sluice/core/stores"
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
 import { COUNTINGS, EVEN, run, type Story, stories } from "../testing/traffic.ts"

@@ -1,14 +1,12 @@
+import { memoryStore, type Store, StoreUnavailableError } from "@sluice/core"
 import {
   algorithmOf,
   type CounterState,
-  memoryStore,
   type Policy,
   peekStore,
   type Refund,
-  type Store,
   type StoreResult,
-  StoreUnavailableError,
-} from "@sluice/core"
+} from "@sluice/core/stores"
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
 import { methodsOf } from "../../../core/src/stores/testing/methods-of.ts"

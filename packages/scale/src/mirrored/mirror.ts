@@ -1,13 +1,13 @@
+import { type Store, StoreUnavailableError } from "@sluice/core"
+import { beforeDeadline, type MaybePromise, sentenceOf } from "@sluice/core/kit"
 import {
   type ChargeCounts,
   type CounterKey,
-  type MaybePromise,
+  foreignStore,
   type Refund,
-  type Store,
   type StoreEvent,
-  StoreUnavailableError,
-} from "@sluice/core"
-import { beforeDeadline, foreignStore, sentenceOf, storeErrorOf } from "@sluice/core/kit"
+  storeErrorOf,
+} from "@sluice/core/stores"
 import { CHARGE_MS, Charger } from "../in-front/charger.ts"
 import { Charges } from "../in-front/charges.ts"
 import { Sweep } from "../in-front/sweep.ts"

@@ -1,4 +1,5 @@
-import { ClosedError, memoryStore, type Policy, type Store, StoreUnavailableError } from "@sluice/core"
+import { ClosedError, memoryStore, type Store, StoreUnavailableError } from "@sluice/core"
+import type { Policy } from "@sluice/core/stores"
 import { describe, expect, it, onTestFinished, vi } from "vitest"
 import { leasedStore } from "../leased/leased-store.ts"
 import { mirroredStore } from "./mirrored-store.ts"

@@ -1,17 +1,16 @@
+import type { Store } from "@sluice/core"
+import { beforeDeadline, type MaybePromise } from "@sluice/core/kit"
 import type {
   Check,
   CounterKey,
   CounterState,
-  MaybePromise,
   Policy,
   Refund,
-  Store,
   StoreEvent,
   StoreReading,
   StoreResult,
   StoreStatus,
-} from "@sluice/core"
-import { beforeDeadline } from "@sluice/core/kit"
+} from "@sluice/core/stores"
 import { CallsInFlight } from "../in-front/calls-in-flight.ts"
 import { CHARGE_MS } from "../in-front/charger.ts"
 import { StoreWrapper } from "../in-front/store-wrapper.ts"

@@ -1,12 +1,5 @@
-import {
-  type Check,
-  type Clock,
-  type Refund,
-  type Store,
-  type StoreReading,
-  type StoreResult,
-  StoreUnavailableError,
-} from "@sluice/core"
+import { type Clock, type Store, StoreUnavailableError } from "@sluice/core"
+import type { Check, Refund, StoreReading, StoreResult } from "@sluice/core/stores"
 import { methodsOf } from "../../../core/src/stores/testing/methods-of.ts"
 import type { Simulation } from "./simulation.ts"
 

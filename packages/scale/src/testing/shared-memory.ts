@@ -1,12 +1,5 @@
-import {
-  type Check,
-  type ManualClock,
-  manualClock,
-  memoryStore,
-  type Policy,
-  type Refund,
-  type Store,
-} from "@sluice/core"
+import { type ManualClock, manualClock, memoryStore, type Store } from "@sluice/core"
+import type { Check, Policy, Refund } from "@sluice/core/stores"
 
 /** A rule of the whole service, with a limit of 16,000 a minute. */
 export const SERVICE: Policy = {

@@ -1,4 +1,5 @@
-import { type Check, memoryStore, type Policy, type Store, type StoreResult } from "@sluice/core"
+import { memoryStore, type Store } from "@sluice/core"
+import type { Check, Policy, StoreResult } from "@sluice/core/stores"
 import fc from "fast-check"
 import { leasedStore } from "../leased/leased-store.ts"
 import { type Decided, type Network, Process, type Wrap } from "./processes.ts"

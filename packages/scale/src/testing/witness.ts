@@ -1,4 +1,4 @@
-import { algorithmOf, type CounterState, type Policy } from "@sluice/core"
+import { algorithmOf, type CounterState, type Policy } from "@sluice/core/stores"
 
 /** A grant or a refund, at a time of the server. */
 interface Entry {

@@ -1,5 +1,5 @@
-import type { CounterReading, Store } from "@sluice/core"
-import { storeErrorOf } from "@sluice/core/kit"
+import type { Store } from "@sluice/core"
+import { type CounterReading, storeErrorOf } from "@sluice/core/stores"
 import { CHARGE_MS } from "../in-front/charger.ts"
 import type { Seen } from "../in-front/seen.ts"
 import type { WrittenCounter } from "./written-counter.ts"

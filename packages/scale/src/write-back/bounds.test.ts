@@ -1,5 +1,4 @@
-import { type Policy, peekStore, type StoreResult } from "@sluice/core"
-import { capacityOf } from "@sluice/core/kit"
+import { capacityOf, type Policy, peekStore, type StoreResult } from "@sluice/core/stores"
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
 import type { Wrap } from "../testing/processes.ts"

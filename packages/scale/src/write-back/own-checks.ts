@@ -2,12 +2,13 @@ import {
   algorithmOf,
   type Check,
   type CounterReading,
+  type PendingCheck,
   type Refund,
   type StoreCondition,
   type StoreReading,
   type StoreResult,
-} from "@sluice/core"
-import { type PendingCheck, takeTogether } from "@sluice/core/kit"
+  takeTogether,
+} from "@sluice/core/stores"
 import type { Charges } from "../in-front/charges.ts"
 import { type SetAside, wholeResult } from "../in-front/set-aside.ts"
 import type { WrittenCounter } from "./written-counter.ts"

@@ -1,17 +1,14 @@
+import { ClosedError, memoryStore, type Store, StoreUnavailableError } from "@sluice/core"
 import {
   type ChargesLostEvent,
   type Check,
-  ClosedError,
   type Counted,
-  memoryStore,
   type Policy,
   peekStore,
   type Refund,
-  type Store,
   type StoreEvent,
   type StoreResult,
-  StoreUnavailableError,
-} from "@sluice/core"
+} from "@sluice/core/stores"
 import { describe, expect, it } from "vitest"
 import { takeEach } from "../../../core/src/stores/testing/take-each.ts"
 import { leasedStore } from "../leased/leased-store.ts"

@@ -1,14 +1,14 @@
-import type {
-  Check,
-  CounterKey,
-  MaybePromise,
-  Refund,
-  Store,
-  StoreReading,
-  StoreResult,
-  StoreStatus,
-} from "@sluice/core"
-import { BACKGROUND_REFUND_MS, beforeDeadline } from "@sluice/core/kit"
+import type { Store } from "@sluice/core"
+import { beforeDeadline, type MaybePromise } from "@sluice/core/kit"
+import {
+  BACKGROUND_REFUND_MS,
+  type Check,
+  type CounterKey,
+  type Refund,
+  type StoreReading,
+  type StoreResult,
+  type StoreStatus,
+} from "@sluice/core/stores"
 import { StoreWrapper } from "../in-front/store-wrapper.ts"
 import { type ParsedWriteBackOptions, parseOptions, type WriteBackStoreOptions } from "./options.ts"
 import { OwnChecks } from "./own-checks.ts"

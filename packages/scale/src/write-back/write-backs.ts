@@ -1,14 +1,16 @@
+import { type Store, StoreUnavailableError } from "@sluice/core"
 import {
+  BACKGROUND_REFUND_MS,
+  BoundedTable,
   type ChargeCounts,
   type Check,
   type CounterKey,
+  countsByPart,
   type Refund,
-  type Store,
   type StoreCondition,
   type StoreEvent,
-  StoreUnavailableError,
-} from "@sluice/core"
-import { BACKGROUND_REFUND_MS, BoundedTable, countsByPart, storeErrorOf } from "@sluice/core/kit"
+  storeErrorOf,
+} from "@sluice/core/stores"
 import { CallsInFlight } from "../in-front/calls-in-flight.ts"
 import { CHARGE_MS, Charger } from "../in-front/charger.ts"
 import { Charges, isStillCounted } from "../in-front/charges.ts"

@@ -3,11 +3,12 @@ import {
   type Check,
   type CounterKey,
   type CounterState,
+  capacityOf,
+  chargeable,
   type Policy,
   type Refund,
-} from "@sluice/core"
-import type { TableEntry } from "@sluice/core/kit"
-import { capacityOf, chargeable } from "@sluice/core/kit"
+  type TableEntry,
+} from "@sluice/core/stores"
 import { ageMsOf, type Seen } from "../in-front/seen.ts"
 
 /**

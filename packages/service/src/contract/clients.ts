@@ -1,5 +1,6 @@
 import { create } from "@bufbuild/protobuf"
-import { type CounterKey, type Limiter, StoreUnavailableError } from "@sluice/core"
+import { type Limiter, StoreUnavailableError } from "@sluice/core"
+import type { CounterKey } from "@sluice/core/stores"
 import type { RuleBook } from "@sluice/rules"
 import type { CallContext, Handlers } from "../calls.ts"
 import type { AskedRequest } from "../deciding/asked-request.ts"

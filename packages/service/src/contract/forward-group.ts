@@ -1,4 +1,4 @@
-import { checkAll, type Outcome } from "@sluice/core"
+import { checkAll, type Outcome } from "@sluice/core/adapters"
 import type { CallContext } from "../calls.ts"
 import type { ShouldForwardRequestRequest } from "../gen/sluice/v1/rate_limiter_pb.ts"
 import { Code, invalidArgument, StatusError, TokenError } from "../status-error.ts"

@@ -1,4 +1,5 @@
-import type { Decision, Outcome } from "@sluice/core"
+import type { Decision } from "@sluice/core"
+import type { Outcome } from "@sluice/core/adapters"
 import type { Asking, CallContext } from "../calls.ts"
 import { type AskedRequest, factsOf, type KnownFacts, NOTHING } from "../deciding/asked-request.ts"
 import { hasLeft, refund } from "../deciding/checking.ts"

@@ -4,9 +4,9 @@ import {
   InvalidRuleError,
   type Problem,
   RuleSourceError,
-  type StorableRule,
   StoreUnavailableError,
 } from "@sluice/core"
+import type { StorableRule } from "@sluice/core/rules"
 import { type RegisteredRules, type RuleBook, RuleConflictError, type RuleRegistry } from "@sluice/rules"
 import type { CallContext, Handlers } from "../calls.ts"
 import {

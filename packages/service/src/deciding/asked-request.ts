@@ -1,4 +1,5 @@
-import type { HeaderFields, RequestFacts } from "@sluice/core"
+import type { RequestFacts } from "@sluice/core"
+import type { HeaderFields } from "@sluice/core/adapters"
 
 /** The object in which a caller describes a request. */
 export type KnownFacts = Readonly<Record<string, unknown>>

@@ -1,11 +1,5 @@
-import {
-  createGuard,
-  type Guard,
-  InvalidRuleError,
-  type Limiter,
-  type LimiterOptions,
-  RuleSourceError,
-} from "@sluice/core"
+import { InvalidRuleError, type Limiter, type LimiterOptions, RuleSourceError } from "@sluice/core"
+import { createGuard, type Guard } from "@sluice/core/adapters"
 import type { Edition, RuleBook } from "@sluice/rules"
 import { Code, StatusError } from "../status-error.ts"
 import { type AskedRequest, readerOf } from "./asked-request.ts"

@@ -1,5 +1,6 @@
 import { create, type JsonObject, type MessageInitShape } from "@bufbuild/protobuf"
-import { type Decision, type HeaderLine, isStricter, type Outcome } from "@sluice/core"
+import type { Decision } from "@sluice/core"
+import { type HeaderLine, isStricter, type Outcome } from "@sluice/core/adapters"
 import type { UnregisteredRefusal } from "../deciding/unregistered.ts"
 import {
   RateLimitResponse_Code as Code,

@@ -1,5 +1,6 @@
 import { toBinary } from "@bufbuild/protobuf"
-import type { MaybePromise, Outcome } from "@sluice/core"
+import type { Outcome } from "@sluice/core/adapters"
+import type { MaybePromise } from "@sluice/core/kit"
 import { type Asking, type Call, callsOf, type Handlers } from "../calls.ts"
 import type { AskedRequest } from "../deciding/asked-request.ts"
 import { hasLeft, refund } from "../deciding/checking.ts"

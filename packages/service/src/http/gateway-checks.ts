@@ -1,5 +1,5 @@
 import type { IncomingMessage } from "node:http"
-import { clientAddressReader } from "@sluice/core"
+import { clientAddressReader } from "@sluice/core/adapters"
 import type { CallContext } from "../calls.ts"
 import type { ForwardAnswer, Forwarding } from "../contract/forward.ts"
 import { peerAddress } from "../peers.ts"

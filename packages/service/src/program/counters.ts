@@ -1,4 +1,5 @@
-import { type CounterKey, memoryStore, type Store } from "@sluice/core"
+import { memoryStore, type Store } from "@sluice/core"
+import type { CounterKey } from "@sluice/core/stores"
 import { leasedStore, mirroredStore, writeBackStore } from "@sluice/scale"
 import { falseAfter } from "../deadlines.ts"
 import type { Log } from "./log.ts"

@@ -1,4 +1,5 @@
-import type { HeaderDialect, OnStoreFailure } from "@sluice/core"
+import type { OnStoreFailure } from "@sluice/core"
+import type { HeaderDialect } from "@sluice/core/adapters"
 import type { UnknownServices } from "../deciding/unregistered.ts"
 import type { Bounds, ListenAddress } from "../decision-service.ts"
 import type { LogLevel } from "./log.ts"

@@ -1,4 +1,5 @@
-import { clientAddressReader, InvalidOptionError } from "@sluice/core"
+import { InvalidOptionError } from "@sluice/core"
+import { clientAddressReader } from "@sluice/core/adapters"
 import type { ListenAddress } from "../decision-service.ts"
 import { NotAccepted } from "./not-accepted.ts"
 

@@ -1,4 +1,4 @@
-import type { GuardOptions } from "@sluice/core"
+import type { GuardOptions } from "@sluice/core/adapters"
 import { rateLimit as sluice } from "@sluice/express"
 import type { Request, RequestHandler, Response } from "express"
 import { rateLimit as peer } from "express-rate-limit"

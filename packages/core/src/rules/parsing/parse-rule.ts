@@ -33,7 +33,9 @@ export const RULE_MEMBERS: readonly (keyof Rule)[] = Object.keys(ruleShape.entri
 
 /** The valid rules, in the order written, and the problems of the others. */
 export interface ParsedRules {
+  /** The valid rules, in the order written. */
   readonly rules: readonly ParsedRule[]
+  /** The problems of the others. */
   readonly problems: readonly Problem[]
 }
 

@@ -13,7 +13,8 @@ import { Transaction, textKey, wholeMs } from "./transaction.ts"
  * The store does not apply a timeout of its own. The limiter gives back the units of a decision that ends too late.
  * @example
  * ```ts
- * import { createLimiter, type KeptCounter, transactionalStore } from "@sluice/core"
+ * import { createLimiter } from "@sluice/core"
+ * import { type KeptCounter, transactionalStore } from "@sluice/core/stores"
  *
  * const kept = new Map<string, KeptCounter>() // a table of yours
  * const store = transactionalStore({

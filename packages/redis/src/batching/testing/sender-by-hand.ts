@@ -1,5 +1,6 @@
 import { setImmediate as nextTurn } from "node:timers/promises"
-import { type Policy, StoreUnavailableError } from "@sluice/core"
+import { StoreUnavailableError } from "@sluice/core"
+import type { Policy } from "@sluice/core/stores"
 import { vi } from "vitest"
 import type { RedisCommands } from "../../commands.ts"
 import { Node } from "../../node/node.ts"

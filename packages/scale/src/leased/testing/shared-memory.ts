@@ -1,4 +1,5 @@
-import type { Check, Store, StoreResult } from "@sluice/core"
+import type { Store } from "@sluice/core"
+import type { Check, StoreResult } from "@sluice/core/stores"
 import { type SharedMemory, sharedMemory } from "../../testing/shared-memory.ts"
 import { leasedStore } from "../leased-store.ts"
 import type { LeasedStoreOptions } from "../options.ts"

@@ -1,16 +1,13 @@
-import {
-  type Check,
-  type CounterKey,
-  type ManualClock,
-  manualClock,
-  memoryStore,
-  type Policy,
-  type Refund,
-  type Store,
-  type StoreEvent,
-  type StoreReading,
-  type StoreResult,
-} from "@sluice/core"
+import { type ManualClock, manualClock, memoryStore, type Store } from "@sluice/core"
+import type {
+  Check,
+  CounterKey,
+  Policy,
+  Refund,
+  StoreEvent,
+  StoreReading,
+  StoreResult,
+} from "@sluice/core/stores"
 import { methodsOf } from "../../../../core/src/stores/testing/methods-of.ts"
 import { mirroredStore } from "../mirrored-store.ts"
 import type { MirroredStoreOptions } from "../options.ts"

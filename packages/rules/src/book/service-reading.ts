@@ -2,12 +2,11 @@ import {
   ClosedError,
   InvalidOptionError,
   InvalidRuleError,
-  type ReadyOptions,
   type RulesEvent,
   type RulesStatus,
 } from "@sluice/core"
 import { ignore, show, unlessAborted, waitOf } from "@sluice/core/kit"
-import type { Edition, OpenedRules, RulesReader, SignalOption } from "@sluice/core/rules"
+import type { Edition, OpenedRules, ReadyOptions, RulesReader, SignalOption } from "@sluice/core/rules"
 import { Complaint } from "./complaint.ts"
 import { contentOf, type LoadFailure, recovered, rulesEvent } from "./rule-snapshot.ts"
 import type { ServiceFollower, ServiceRules } from "./service-rules.ts"
@@ -28,7 +27,7 @@ export interface ReadBook {
  * The rules of one service of a book, opened for one reader. Each edition comes into force at the reader as a whole, or
  * not at all while the reader refuses it.
  */
-export class Reading implements OpenedRules, ServiceFollower {
+export class ServiceReading implements OpenedRules, ServiceFollower {
   readonly #book: ReadBook
   readonly #service: string
   readonly #reader: RulesReader

@@ -1,0 +1,48 @@
+/**
+ * For authors of adapters, and of code around a limiter: the guard, the facts of a request, the response, the order of
+ * mounts, and the options of a limiter's methods. docs/guides/own-adapters.md has an adapter.
+ * @module @sluice/core/adapters
+ */
+
+export { type Bindable, isStricter } from "./decision/decision-record.ts"
+export type { DecisionLogFields, ExplainOptions } from "./decision/describe-decision.ts"
+export type { HeaderLine, RejectionText } from "./ground/answer.ts"
+export type { ClosingResponse } from "./http/client-gone.ts"
+export { checkAll, type GroupCheck } from "./http/guard/check-all.ts"
+export { createGuard, createThrowingGuard } from "./http/guard/create-guard.ts"
+export type { Guard, GuardOptions } from "./http/guard/guard.ts"
+export type { MountedLayer } from "./http/guard/late-place.ts"
+export { MountOrder } from "./http/guard/mount-order.ts"
+export type { Outcome } from "./http/guard/mount-outcome.ts"
+export type { GuardedRoute } from "./http/guard/route-rule.ts"
+export { RefusalError, type RefusalOptions } from "./http/refusal-error.ts"
+export type { RetryAdvice } from "./http/rejection/retry.ts"
+export { type Exchange, NodeExchange, respond } from "./http/respond.ts"
+export type { GroupDecision, GroupRequest } from "./limiter/decide-all.ts"
+export type { RuleExplanation } from "./limiter/explain-rules.ts"
+export type {
+  AcquireOptions,
+  BlockOptions,
+  CostOption,
+  DecisionCall,
+  PeekOptions,
+  ResetOptions,
+  UnblockOptions,
+} from "./limiter/limiter.ts"
+export type { NodeResponse } from "./limiter/options/answer-options.ts"
+export {
+  HEADER_DIALECTS,
+  type HeaderDialect,
+  type HeaderKey,
+  type NamedHeaders,
+} from "./limiter/options/header-formats.ts"
+export type { LimiterSettings, LimitWithWindow } from "./limiter/options/options.ts"
+export { hasRuleOption } from "./limiter/options/options-shape.ts"
+export type { Mismatch } from "./limiter/rule-set/mismatch.ts"
+export type { DecisionStep } from "./limiter/rule-set/steps.ts"
+export { addressGroup, clientAddressReader } from "./request/client-group.ts"
+export type { FactsReader } from "./request/facts-readers.ts"
+export { FetchFacts, type FetchHeaders, type FetchRequest } from "./request/fetch-facts.ts"
+export type { HeaderFields } from "./request/request.ts"
+export { type NodeRequest, ServerFacts, type ServerRequest } from "./request/server-facts.ts"
+export type { ParsedRejection } from "./rules/rule.ts"
