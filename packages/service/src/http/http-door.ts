@@ -305,6 +305,8 @@ export function createHttpDoor(
         })
         return send(reply.type(isBinary ? BINARY : JSON_TYPE), sent)
       } catch (error) {
+        // Its answer may wait for hours until the client reads it.
+        request.body = undefined
         code = error instanceof StatusError ? error.code : Code.INTERNAL
         if (error instanceof TokenError) listeners.onWrongToken(path, peerAddress(socket))
         return fail(reply, error, path)
