@@ -54,7 +54,7 @@ it("the core keeps the names of functions, classes and methods, for stack traces
       ([, one, other]) => one ?? other,
     ),
   )
-  expect(names.length).toBeGreaterThan(1_000)
+  expect(names.length).toBeGreaterThan(800)
   expect(names.filter((name) => name?.length === 1)).toEqual([])
 })
 

@@ -23,7 +23,7 @@ const TYPES = ["@types/express@4.17.13", "@types/koa@2.14.0", "@types/node@20.19
 /** Returns the package specifiers of our peers for npm: `express@4.18.0` for the range ">=4.18 <6". */
 function lowestPeers(): string[] {
   const lowest = new Set<string>()
-  for (const name of ["core", "redis", ...ADAPTERS]) {
+  for (const name of ["core", "redis", "rules", ...ADAPTERS]) {
     for (const [peer, range] of Object.entries(manifestOf(name).peerDependencies ?? {})) {
       const [version] = /\d+(\.\d+)*/.exec(range) ?? []
       // A range of types begins at the same version as the package that they describe.
@@ -44,7 +44,7 @@ describe("the lowest versions of all peers", () => {
   beforeAll(async () => {
     redis = await startRedis()
     expect(
-      await project.install("core", "redis", ...ADAPTERS, ...lowestPeers(), ...OF_FETCH, ...TYPES),
+      await project.install("core", "redis", "rules", ...ADAPTERS, ...lowestPeers(), ...OF_FETCH, ...TYPES),
     ).toEqual([])
   })
   afterAll(async () => {

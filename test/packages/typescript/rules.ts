@@ -11,7 +11,7 @@ import {
   staticRules,
 } from "@sluice/rules"
 
-const file: LiveSource = fileRules(new URL("rules.yaml", import.meta.url), { pollMs: 1_000 })
+const file: LiveSource = fileRules(new URL("file:///etc/sluice/rules.yaml"), { pollMs: 1_000 })
 const own: RuleSource = {
   name: "our own source",
   pollMs: 5_000,
