@@ -130,7 +130,7 @@ describe("the quick start", () => {
   it("uses the file names that packing gives the tarballs", () => {
     const guide = readFileSync(new URL(`../../${DOCUMENT}`, import.meta.url), "utf8")
     const named = new Set(guide.match(/sluice-[\w.-]+\.tgz/g))
-    const packed = ["core", "express", "fastify", "koa", "redis"].map((name) => {
+    const packed = ["core", "express", "fastify", "koa", "redis", "rules"].map((name) => {
       const manifest = readFileSync(new URL(`../../packages/${name}/package.json`, import.meta.url), "utf8")
       return `sluice-${name}-${(JSON.parse(manifest) as { version: string }).version}.tgz`
     })
