@@ -20,8 +20,10 @@ const otherRules: typeof Rules = await import("@sluice/rules")
 vi.doMock("../packages/core/package.json", () => ({ default: { version: "9.9.9" } }))
 vi.resetModules()
 const later: typeof Core = await import("@sluice/core")
+const laterRules: typeof Rules = await import("@sluice/rules")
 vi.doUnmock("../packages/core/package.json")
 
+const QUIET = { warn() {}, error() {} }
 const REQUEST = { remoteAddress: "192.0.2.1" }
 const RULE = { field: "ip", limit: 1, window: "1 minute" } as const
 
@@ -52,6 +54,34 @@ it("a limiter follows a rule book and counts in a store of another copy", async 
   const decisions = [await limiter.decide(REQUEST), await limiter.decide(REQUEST)]
   expect(decisions.map(({ allowed }) => allowed)).toEqual([true, false])
   await Promise.all([limiter.close(), book.close(), store.close()])
+})
+
+it("a limiter refuses rules of another version, and says how to find it", () => {
+  const rules = laterRules.staticRules([RULE])
+  const book = laterRules.createRuleBook({ source: rules })
+  for (const given of [rules, book]) {
+    expect(() => createLimiter({ service: "search", rules: given })).toThrow(
+      `is not a set of rules of this version of @sluice/core; accepted: rules of version ${manifest.version}`,
+    )
+  }
+  book.close()
+})
+
+it("a book of another copy tells its limiters that a name is taken", async () => {
+  const store = memoryStore()
+  const first = createLimiter({ ...RULE, name: "taken", service: "twice", store })
+  const book = otherRules.createRuleBook({
+    source: { load: async () => ({ rules: [{ ...RULE, name: "taken" }], problems: [] }) },
+    onRulesMissing: "allow",
+    logger: QUIET,
+  })
+  const second = createLimiter({ service: "twice", store, rules: book, logger: QUIET })
+  await expect(second.ready()).rejects.toThrow('another limiter already counts rule "taken"')
+  expect(second.rules.isRejected).toBe(true)
+  await first.close()
+  await second.ready()
+  expect((await second.decide(REQUEST)).policy).toBe("taken")
+  await Promise.all([second.close(), book.close(), store.close()])
 })
 
 it("decideAll decides with limiters of several copies", async () => {

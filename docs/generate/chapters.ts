@@ -50,7 +50,7 @@ const CORE: readonly Chapter[] = [
   { title: "Clocks, logs and warnings", files: ["ground/clock.ts", "ground/warnings.ts"] },
   {
     title: "Errors",
-    files: ["ground/errors.ts"],
+    files: ["ground/errors.ts", "ground/credentials.ts"],
     first: ["SluiceError", "Problem"],
   },
 ]

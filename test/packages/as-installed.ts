@@ -21,6 +21,7 @@ const WITHOUT_CLIENT: Imports = {
   "@sluice/core/adapters": ["createGuard"],
   "@sluice/core/kit": ["requireOptions"],
   "@sluice/core/replay": ["createReplay"],
+  "@sluice/core/rules": ["parseRules"],
   "@sluice/core/stores": ["transactionalStore"],
   ...Object.fromEntries(ADAPTERS.map((name) => [`@sluice/${name}`, []])),
 }

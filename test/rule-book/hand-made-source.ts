@@ -1,3 +1,4 @@
+import { VERSION } from "../../packages/core/src/ground/copies.ts"
 import type { OpenedRules, RulesReader } from "../../packages/core/src/rules/live-rules.ts"
 import type { Rule } from "../../packages/core/src/rules/rule.ts"
 import { type LiveSource, liveRules } from "../../packages/rules/src/book/live-source.ts"
@@ -46,6 +47,8 @@ export interface Stored {
  */
 export class TableSource implements LiveSource {
   readonly name = "the table"
+  readonly coreVersion = VERSION
+  readonly readsSynchronously = false
   readonly stored: Map<string, Stored> = new Map()
   readonly pollMs?: number
   readonly asked: string[] = []

@@ -143,6 +143,7 @@ const EXPORTS: Readonly<Record<string, readonly [module: object, Readonly<Record
         createLimiter: [limiterOptions],
         decideAll: [oddFor(["limiter", "request", "cost"], GROUP_REQUEST)],
         memoryStore: [oddFor(["maxKeys", "clock"])],
+        withoutCredentials: BY_TYPES,
         manualClock: [anyOdd],
         exposedHeaders: [anyOdd],
         decisionOn: [anyOdd],

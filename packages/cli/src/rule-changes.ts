@@ -1,4 +1,4 @@
-import type { ServiceMetadata, StorableRule } from "@sluice/core/rules"
+import type { ServiceMetadata, StorableRule } from "@sluice/rules"
 import { formatRuleDocument, ruleName } from "@sluice/rules"
 
 /** A member of a stored rule with both values; undefined if it is not given. */

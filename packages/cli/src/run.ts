@@ -1,5 +1,10 @@
-import { InvalidOptionError, InvalidRuleError, RuleSourceError, SluiceError } from "@sluice/core"
-import { withoutCredentials } from "@sluice/core/kit"
+import {
+  InvalidOptionError,
+  InvalidRuleError,
+  RuleSourceError,
+  SluiceError,
+  withoutCredentials,
+} from "@sluice/core"
 import { RuleConflictError } from "@sluice/rules"
 import { CommanderError } from "commander"
 import type { Io } from "./io.ts"

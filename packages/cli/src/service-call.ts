@@ -1,5 +1,4 @@
-import { SluiceError } from "@sluice/core"
-import { withoutCredentials } from "@sluice/core/kit"
+import { SluiceError, withoutCredentials } from "@sluice/core"
 import type { Io } from "./io.ts"
 import { UsageError } from "./usage-error.ts"
 

@@ -5,8 +5,9 @@
  */
 
 export { type Bindable, isStricter } from "./decision/decision-record.ts"
-export type { DecisionLogFields, ExplainOptions } from "./decision/describe-decision.ts"
+export type { DecisionLogFields } from "./decision/describe-decision.ts"
 export type { HeaderLine, RejectionText } from "./ground/answer.ts"
+export type { Alignment, Refill } from "./ground/policy.ts"
 export type { ClosingResponse } from "./http/client-gone.ts"
 export { checkAll, type GroupCheck } from "./http/guard/check-all.ts"
 export { createGuard, createThrowingGuard } from "./http/guard/create-guard.ts"
@@ -18,13 +19,11 @@ export type { GuardedRoute } from "./http/guard/route-rule.ts"
 export { RefusalError, type RefusalOptions } from "./http/refusal-error.ts"
 export type { RetryAdvice } from "./http/rejection/retry.ts"
 export { type Exchange, NodeExchange, respond } from "./http/respond.ts"
-export type { GroupDecision, GroupRequest } from "./limiter/decide-all.ts"
 export type { RuleExplanation } from "./limiter/explain-rules.ts"
 export type {
   AcquireOptions,
   BlockOptions,
   CostOption,
-  DecisionCall,
   PeekOptions,
   ResetOptions,
   UnblockOptions,
@@ -36,7 +35,7 @@ export {
   type HeaderKey,
   type NamedHeaders,
 } from "./limiter/options/header-formats.ts"
-export type { LimiterSettings, LimitWithWindow } from "./limiter/options/options.ts"
+export type { InlineRule, LimiterSettings, LimitWithWindow } from "./limiter/options/options.ts"
 export { hasRuleOption } from "./limiter/options/options-shape.ts"
 export type { Mismatch } from "./limiter/rule-set/mismatch.ts"
 export type { DecisionStep } from "./limiter/rule-set/steps.ts"
@@ -45,4 +44,4 @@ export type { FactsReader } from "./request/facts-readers.ts"
 export { FetchFacts, type FetchHeaders, type FetchRequest } from "./request/fetch-facts.ts"
 export type { HeaderFields } from "./request/request.ts"
 export { type NodeRequest, ServerFacts, type ServerRequest } from "./request/server-facts.ts"
-export type { ParsedRejection } from "./rules/rule.ts"
+export type { ParsedRejection, RejectionBody, ThrottleQueue } from "./rules/rule.ts"

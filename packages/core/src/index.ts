@@ -1,6 +1,6 @@
 /**
  * Limits how often a client may do something, with or without a framework. This entry point is for apps: limiters,
- * rules and their sources, decisions, the memory store, and errors. It loads neither a Redis client nor an SDK.
+ * rules, decisions, the memory store, and errors. It loads neither a Redis client nor an SDK.
  * @example
  * ```ts
  * import { createLimiter } from "@sluice/core"
@@ -13,9 +13,15 @@
 
 export type { AlgorithmName } from "./algorithms/kinds.ts"
 export { type Decision, type PolicyCheck, RateLimitExceededError, type Refusal } from "./decision/decision.ts"
-export { type Explanation, explainDecision, logFields } from "./decision/describe-decision.ts"
+export {
+  type ExplainOptions,
+  type Explanation,
+  explainDecision,
+  logFields,
+} from "./decision/describe-decision.ts"
 export type { Rejection, RejectionAnswer } from "./ground/answer.ts"
 export { type Clock, type ManualClock, manualClock } from "./ground/clock.ts"
+export { withoutCredentials } from "./ground/credentials.ts"
 export {
   ClosedError,
   InvalidOptionError,
@@ -26,29 +32,20 @@ export {
   StoreUnavailableError,
 } from "./ground/errors.ts"
 export { withExactNumbers } from "./ground/exact-numbers.ts"
-export type { Alignment, OnMissing, OnStoreFailure, Refill } from "./ground/policy.ts"
+export type { OnMissing, OnStoreFailure } from "./ground/policy.ts"
 export type { LogFields, Logger, Warning, WarningCode } from "./ground/warnings.ts"
 export { exposedHeaders } from "./http/headers.ts"
 export { createLimiter } from "./limiter/create-limiter.ts"
-export { decideAll } from "./limiter/decide-all.ts"
-export type { Limiter, LimiterEvents, LimiterStatus } from "./limiter/limiter.ts"
+export { decideAll, type GroupDecision, type GroupRequest } from "./limiter/decide-all.ts"
+export type { DecisionCall, Limiter, LimiterEvents, LimiterStatus } from "./limiter/limiter.ts"
 export { decisionOn } from "./limiter/mount-decision.ts"
 export type { NearLimitEvent } from "./limiter/near-limit-event.ts"
 export type { OnRejected } from "./limiter/options/answer-options.ts"
 export type { HeadersOption } from "./limiter/options/header-formats.ts"
-export type { Extractor, InlineRule, LimiterOptions } from "./limiter/options/options.ts"
+export type { Extractor, LimiterOptions } from "./limiter/options/options.ts"
 export type { ClientAddressOptions } from "./request/client-address-options.ts"
 export type { RequestFacts } from "./request/request.ts"
 export type { OnRulesMissing, RulesEvent, RulesStatus, StaleEvent } from "./rules/live-rules.ts"
-export type {
-  RejectionBody,
-  Rule,
-  RuleMatch,
-  RuleOverride,
-  RulePenalty,
-  RuleRejection,
-  Throttle,
-  ThrottleQueue,
-} from "./rules/rule.ts"
+export type { Rule, RuleMatch, RuleOverride, RulePenalty, RuleRejection, Throttle } from "./rules/rule.ts"
 export { type MemoryStore, type MemoryStoreOptions, memoryStore } from "./stores/memory/memory-store.ts"
 export type { Store } from "./stores/store.ts"

@@ -1,10 +1,15 @@
 /**
- * What packages that load rules share with the core: the port of rules that change, parsed rules, and documents in the
- * stored shape. Apps use `@sluice/rules`.
+ * For packages that load rules: the port of rules that change, parsed rules, documents in the stored shape, and work in
+ * slices. Apps use `@sluice/rules`.
  * @module @sluice/core/rules
  */
 
+export { VERSION } from "./ground/copies.ts"
+export { problemWithoutCredentials } from "./ground/errors.ts"
+export { SafeEvents } from "./ground/events.ts"
+export { locate, type MemberProblem } from "./ground/show.ts"
 export { type SignalOption, startCall } from "./ground/signal.ts"
+export { atOnce, held, ignore, inSlices, Slices, type Steps, unlessAborted } from "./ground/time.ts"
 export {
   formatRuleDocument,
   formatRuleDocumentInSlices,

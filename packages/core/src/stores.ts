@@ -19,6 +19,7 @@ export {
   type Policy,
 } from "./ground/policy.ts"
 export { makeStringsQuick } from "./ground/quick-strings.ts"
+export { atDeadline, setTimer, soon } from "./ground/time.ts"
 export { BoundedTable, type TableEntry } from "./stores/bounded-table.ts"
 export { type CounterStates, Counters, chargeable, type NameKey } from "./stores/counters.ts"
 export { foreignStore, guardedStore } from "./stores/foreign-store.ts"

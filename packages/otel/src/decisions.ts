@@ -1,6 +1,5 @@
 import type { Attributes, Meter } from "@opentelemetry/api"
-import type { Decision, Limiter, PolicyCheck } from "@sluice/core"
-import type { DecisionCall } from "@sluice/core/adapters"
+import type { Decision, DecisionCall, Limiter, PolicyCheck } from "@sluice/core"
 import { LIMITER, type Measuring, MODE, OPERATION, POLICY, REFUSAL, RESULT, Tally } from "./measuring.ts"
 import { createCounter, type Fit } from "./series.ts"
 

@@ -1,5 +1,4 @@
-import type { Decision, PolicyCheck, Refusal } from "@sluice/core"
-import type { DecisionCall } from "@sluice/core/adapters"
+import type { Decision, DecisionCall, PolicyCheck, Refusal } from "@sluice/core"
 import type { MaybePromise } from "@sluice/core/kit"
 
 /** The record of one decision: plain JSON values. It does not contain the request. */

@@ -1,6 +1,5 @@
 import { setImmediate as nextTurn } from "node:timers/promises"
-import type { Decision, Limiter } from "@sluice/core"
-import type { DecisionCall } from "@sluice/core/adapters"
+import type { Decision, DecisionCall, Limiter } from "@sluice/core"
 import {
   beforeDeadline,
   createWarner,

@@ -1,6 +1,6 @@
 import { StoreUnavailableError } from "@sluice/core"
-import { outsideRequests, soon } from "@sluice/core/kit"
-import type { Refund } from "@sluice/core/stores"
+import { outsideRequests } from "@sluice/core/kit"
+import { type Refund, soon } from "@sluice/core/stores"
 import { allApplied, failureOf, silent } from "./failure.ts"
 import type { CallTimeout, Node } from "./node/node.ts"
 import { PolicyTable } from "./scripts/script-input.ts"

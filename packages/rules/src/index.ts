@@ -15,18 +15,27 @@ export {
   type Edition,
   formatRuleDocument,
   formatRuleDocumentInSlices,
+  type LiveRules,
   type ParsedRule,
   parseRuleDocument,
+  type ReadyOptions,
   type RuleDocument,
   readRuleDocument,
   readRuleDocumentInSlices,
   ruleName,
+  type ServiceMetadata,
+  type SignalOption,
+  type StorableRule,
   type StoredDocument,
   type StoredRule,
 } from "@sluice/core/rules"
+
 export { type LiveSource, liveRules } from "./book/live-source.ts"
+
 export { createRuleBook } from "./book/open-book.ts"
+
 export type { RuleBookOptions } from "./book/options.ts"
+
 export {
   type MetadataOption,
   type RegisteredRules,
@@ -36,9 +45,15 @@ export {
   type RuleRegistry,
   type VersionOption,
 } from "./registry.ts"
+
 export type { RefreshOptions, RuleBook, RuleBookEvents } from "./rule-book.ts"
+
 export type { FoundRules, LoadedNow, LoadedRules, LoadOptions, RuleSource } from "./source.ts"
+
 export { type FileRulesOptions, fileRules } from "./sources/file.ts"
+
 export { type FileDocument, type FileProblem, type RuleFile, readRuleFile } from "./sources/rule-file.ts"
+
 export { staticRules } from "./sources/static.ts"
+
 export { exactNumber, parseJsonText } from "./text/json-text.ts"

@@ -1,5 +1,6 @@
 import { type Problem, SluiceError } from "@sluice/core"
 import type { ServiceMetadata, StorableRule } from "@sluice/core/rules"
+
 /** The rules of one service, as a registry holds them. */
 export interface RegisteredRules {
   /** The service that the rules belong to. */
@@ -8,7 +9,7 @@ export interface RegisteredRules {
   readonly version: number
   /** The valid rules, in the order written. */
   readonly rules: readonly StorableRule[]
-  /** Who answers for the service. Absent if nothing was stored. */
+  /** The owner and contact of the service. Absent if nothing was stored. */
   readonly metadata?: ServiceMetadata
   /** Problems of the invalid rules. Empty for rules that the registry has written. */
   readonly problems: readonly Problem[]
@@ -26,7 +27,7 @@ export interface VersionOption {
 
 /** What is stored beside the rules. */
 export interface MetadataOption {
-  /** Who answers for the service. Absent keeps what is stored; an empty object removes it. */
+  /** The owner and contact of the service. Absent keeps what is stored; an empty object removes it. */
   readonly metadata?: ServiceMetadata | undefined
 }
 

@@ -8,6 +8,7 @@ import type {
 } from "@sluice/core"
 import type { Events } from "@sluice/core/kit"
 import type { Edition, LiveRules, ReadyOptions, SignalOption } from "@sluice/core/rules"
+
 /** Events of a rule book, for metrics and logs. A listener that throws does not disturb the book. */
 export interface RuleBookEvents {
   /** Emitted when the rules of a service have changed. Rules that are loaded again without a change emit nothing. */

@@ -1,5 +1,6 @@
 import type { Problem } from "@sluice/core"
 import type { ServiceMetadata, StorableRule } from "@sluice/core/rules"
+
 /** The rules of one service, as a source has them now. */
 export interface LoadedRules {
   /** The valid rules, in the order written. Empty if the source does not know the service. */
@@ -8,7 +9,7 @@ export interface LoadedRules {
   readonly problems: readonly Problem[]
   /** Version of the stored document, if it has one. */
   readonly version?: number
-  /** Who answers for the service. Default: not known. */
+  /** The owner and contact of the service. Default: not known. */
   readonly metadata?: ServiceMetadata
   /**
    * A text that stays the same while the stored rules of the service stay the same. Set it if it is cheap to compute.

@@ -1,7 +1,7 @@
 import { type ClientAddressOptions, createLimiter } from "@sluice/core"
 import type { Mismatch, RuleExplanation } from "@sluice/core/adapters"
-import type { StorableRule } from "@sluice/core/rules"
 import { redisKey } from "@sluice/redis"
+import type { StorableRule } from "@sluice/rules"
 import { ruleName } from "@sluice/rules"
 import { counted } from "../counted.ts"
 import type { Io } from "../io.ts"

@@ -1,5 +1,5 @@
 import type { Mismatch } from "@sluice/core/adapters"
-import type { StorableRule } from "@sluice/core/rules"
+import type { StorableRule } from "@sluice/rules"
 import { expect, it } from "vitest"
 import { mismatchText } from "./mismatch-text.ts"
 

@@ -1,6 +1,6 @@
 import type { RuleMatch } from "@sluice/core"
 import type { Mismatch } from "@sluice/core/adapters"
-import type { StorableRule } from "@sluice/core/rules"
+import type { StorableRule } from "@sluice/rules"
 
 /** Returns a sentence that says why a rule does not apply to the request. */
 export function mismatchText({ member, field = "", value }: Mismatch, rule: StorableRule): string {

@@ -1,4 +1,4 @@
-import type { StorableRule } from "@sluice/core/rules"
+import type { StorableRule } from "@sluice/rules"
 import { readRuleDocument } from "@sluice/rules"
 import type {
   EnvoyDescriptor,

@@ -8,7 +8,7 @@ import { types } from "node:util"
  * error. If in doubt, the function removes too much, because a password may contain spaces, slashes and "@".
  * @example
  * ```ts
- * import { withoutCredentials } from "@sluice/core/kit"
+ * import { withoutCredentials } from "@sluice/core"
  *
  * withoutCredentials("connect ENOENT //user:pw@host:6379") // => "connect ENOENT //…@host:6379"
  * ```

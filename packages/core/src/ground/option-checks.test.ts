@@ -52,7 +52,20 @@ describe("requireOptions", () => {
     expect(problemsOf({ keyPrefix: "a" })).toEqual([{ path: "keyPrefix", message }])
   })
 
-  it.each([null, undefined, 5, "text"])("rejects %j instead of options", (options) => {
+  it("checks members that are inherited, and getters of a class", () => {
+    class Options {
+      get prefix() {
+        return 5
+      }
+    }
+    const problem = { path: "prefix", message: "is not a string", accepted: "a string" }
+    for (const options of [Object.create({ prefix: 5 }), new Options()]) {
+      expect(problemsOf(options)).toEqual([problem])
+    }
+    expect(problemsOf(Object.create({ keyPrefix: "a" }))).toHaveLength(1)
+  })
+
+  it.each([null, undefined, 5, "text", []])("rejects %j instead of options", (options) => {
     const message = `${JSON.stringify(options)} is not an options object`
     expect(problemsOf(options)).toEqual([{ path: "", message, accepted: `an object with ${NAMES}` }])
   })

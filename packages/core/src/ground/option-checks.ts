@@ -59,11 +59,16 @@ function problemsOf(
 ): Problem[] {
   const names = Object.keys(checks)
   const accepted = names.join(", ")
-  if (typeof options !== "object" || options === null) {
+  if (typeof options !== "object" || options === null || Array.isArray(options)) {
     const message = `${show(options)} is not an options object`
     return [{ path: "", message, accepted: `an object with ${accepted}` }]
   }
-  return Object.entries(options).flatMap(([path, value]): Problem[] => {
+  const given = options as Readonly<Record<string, unknown>>
+  // Members may be inherited, or be getters of a class, which the loop does not find.
+  const paths: string[] = []
+  for (const path in given) paths.push(path)
+  return [...new Set([...paths, ...names])].flatMap((path): Problem[] => {
+    const value = given[path]
     if (value === undefined) return []
     // An option may be called "toString".
     const check = Object.hasOwn(checks, path) ? checks[path] : undefined

@@ -326,6 +326,6 @@ export interface Limiter<Request = RequestFacts> extends Events<LimiterEvents<Re
   readonly rules: RulesStatus
   /** The current state of the limiter. Reading it does not ask the store. */
   readonly status: LimiterStatus
-  /** Closes what the limiter created: its own rule book, and its store unless the app gave one. Later calls reject. */
+  /** Closes what the limiter created: its rules, and its store unless the app gave one. Later calls reject. */
   close(): Promise<void>
 }

@@ -16,7 +16,7 @@ export interface Edition {
   readonly problems: readonly Problem[]
   /** Version of the stored document, if it has one. */
   readonly version?: number
-  /** Who answers for the service. Absent if that is not known. */
+  /** The owner and contact of the service. Absent if the service's document has no `metadata`. */
   readonly metadata?: ServiceMetadata
 }
 
@@ -81,7 +81,7 @@ export interface UntilLoaded {
   readonly onRulesMissing: OnRulesMissing
 }
 
-/** What a reader learns about the rules that it has opened. */
+/** The events of the rules that a reader has opened. */
 export interface ReaderEvents {
   /** Other rules are in force at the reader. */
   rules: [event: RulesEvent]
@@ -121,8 +121,6 @@ export interface RulesReader {
 
 /** The rules of one service, opened for one reader. */
 export interface OpenedRules {
-  /** The edition in force at the reader. Undefined until the first one is. */
-  readonly edition: Edition | undefined
   /** Age and validity of the rules. Reading it loads nothing. */
   readonly status: RulesStatus
   /** Resolves when an edition is in force. Rejects with the error of the load under way, or with the signal's reason. */
@@ -138,19 +136,21 @@ export interface OpenedRules {
 
 /**
  * Rules that may change while limiters use them. Rule books and the sources of `@sluice/rules` and `@sluice/dynamodb`
- * are live rules. A limiter knows no more about them.
+ * are live rules. For a `RuleSource` of your own, pass `liveRules(source)` of `@sluice/rules`.
  */
 export interface LiveRules {
   /** The name in messages. */
   readonly name?: string
-  /** True if `open` reads the rules before it returns, and fails if it cannot. A limiter then needs no default rules. */
-  readonly readsAtOnce?: boolean | undefined
+  /** The version of `@sluice/core` that has parsed the rules. Limiters of another version refuse them. */
+  readonly coreVersion: string
+  /** True if `open` reads the rules before it returns, and throws if it cannot. A limiter then needs no default rules. */
+  readonly readsSynchronously: boolean
   /** What limiters do until the first load, unless their own options say so. */
   readonly untilLoaded?: UntilLoaded | undefined
   /**
-   * Opens the rules of a service for a reader. If there already is an edition, `prepare` is called before this returns.
+   * Opens the rules of a service for a reader; only limiters call it. If there already is an edition, `prepare` is called before this returns.
    * @throws {@link ClosedError} if the rules are closed.
-   * @throws {@link RuleSourceError} or {@link InvalidRuleError} with the problems of rules that are read at once.
+   * @throws {@link RuleSourceError} or {@link InvalidRuleError} with the problems of rules that are read synchronously.
    */
   open(service: string, reader: RulesReader): OpenedRules
 }

@@ -1,4 +1,4 @@
-/** Who answers for a service, and where its clients find help. Stored with the rules of the service. */
+/** The owner and contact of a service, and where its clients find help. Stored with the rules of the service. */
 export interface ServiceMetadata {
   /** The team or person that the service belongs to, at most 256 characters. */
   readonly owner?: string | undefined

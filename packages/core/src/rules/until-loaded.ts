@@ -41,7 +41,7 @@ export function parseUntilLoaded(
 /**
  * Returns the problem of a limiter on a network source whose options do not define what applies until rules are loaded.
  */
-export function undecided({ name = "this rule source" }: Pick<LiveRules, "name">): Problem {
+export function undecided({ name = "this source" }: Pick<LiveRules, "name">): Problem {
   return {
     path: "onRulesMissing",
     message: `is missing: the rules of ${name} are loaded after the limiter is created, so choose what applies until the first load succeeds`,

@@ -1,5 +1,5 @@
 import { InvalidOptionError } from "@sluice/core"
-import type { StorableRule } from "@sluice/core/rules"
+import type { StorableRule } from "@sluice/rules"
 import type { LogRecord } from "../reading/log.ts"
 import { ReplayRun, type RunContext } from "./replay-run.ts"
 import type { AlgorithmResult } from "./result.ts"

@@ -1,5 +1,5 @@
 import type { ReplayVerdict } from "@sluice/core/replay"
-import type { StorableRule } from "@sluice/core/rules"
+import type { StorableRule } from "@sluice/rules"
 import type { LogRecord } from "../reading/log.ts"
 import { ReplayRun, type RunContext } from "./replay-run.ts"
 import type { Comparison } from "./result.ts"

@@ -1,4 +1,4 @@
-import type { StorableRule } from "@sluice/core/rules"
+import type { StorableRule } from "@sluice/rules"
 import type { LogRecord } from "../reading/log.ts"
 import { AlgorithmRuns } from "./algorithm-runs.ts"
 import { ComparedRun, type NamedRules, type NumberedComparison } from "./compared-run.ts"

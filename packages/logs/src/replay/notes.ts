@@ -1,4 +1,4 @@
-import type { ParsedRule } from "@sluice/core/rules"
+import type { ParsedRule } from "@sluice/rules"
 import { count, counted } from "../quantities.ts"
 import type { LogSummary } from "../reading/log.ts"
 import { lineNotes, MAIN_NOTE, proxyNote } from "./log-notes.ts"

@@ -1,7 +1,7 @@
 import { type AlgorithmName, type ClientAddressOptions, InvalidOptionError } from "@sluice/core"
 import { problemAt, requireOptions } from "@sluice/core/kit"
 import { createReplay } from "@sluice/core/replay"
-import type { StorableRule } from "@sluice/core/rules"
+import type { StorableRule } from "@sluice/rules"
 import { LogError } from "../log-error.ts"
 import { openLogs, REPLAY_CHECKS, ruleList } from "../option-checks.ts"
 import type { Logs } from "../reading/log.ts"

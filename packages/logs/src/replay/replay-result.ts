@@ -1,4 +1,4 @@
-import type { StorableRule } from "@sluice/core/rules"
+import type { StorableRule } from "@sluice/rules"
 import type { LogSummary } from "../reading/log.ts"
 import { checkBounds, type ReplayBounds } from "./bounds.ts"
 import type { ClientTable } from "./client-table.ts"

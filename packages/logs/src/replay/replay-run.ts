@@ -6,7 +6,7 @@ import {
   type ReplayVerdict,
   type UnjudgedRule,
 } from "@sluice/core/replay"
-import type { StorableRule } from "@sluice/core/rules"
+import type { StorableRule } from "@sluice/rules"
 import type { LogRecord } from "../reading/log.ts"
 import type { ClientTable } from "./client-table.ts"
 import { RuleStatistics, type Thresholds } from "./rule-statistics.ts"

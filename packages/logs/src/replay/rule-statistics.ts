@@ -1,5 +1,5 @@
 import type { Refusal } from "@sluice/core"
-import type { ParsedRule } from "@sluice/core/rules"
+import type { ParsedRule } from "@sluice/rules"
 import type { PeakHistogram, RuleResult } from "./result.ts"
 import { type RequestedUnits, RuleClients } from "./rule-clients.ts"
 

@@ -1,4 +1,4 @@
-import type { StorableRule } from "@sluice/core/rules"
+import type { StorableRule } from "@sluice/rules"
 import { readRuleFile } from "@sluice/rules"
 import { describe, expect, it } from "vitest"
 import type { LogRecord, LogSummary } from "../reading/log.ts"

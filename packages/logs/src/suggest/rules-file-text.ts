@@ -1,4 +1,4 @@
-import type { StorableRule } from "@sluice/core/rules"
+import type { StorableRule } from "@sluice/rules"
 import { Document, type Scalar, visit } from "yaml"
 import { count, percent } from "../quantities.ts"
 import { clientsText, effectText, logText } from "./phrases.ts"

@@ -1,6 +1,6 @@
 import { StoreUnavailableError } from "@sluice/core"
-import { outsideRequests, setTimer, soon } from "@sluice/core/kit"
-import type { StoreResult } from "@sluice/core/stores"
+import { outsideRequests } from "@sluice/core/kit"
+import { type StoreResult, setTimer, soon } from "@sluice/core/stores"
 import { noCounter, shownKey } from "../failure.ts"
 import type { ReplyArrival } from "../node/arrivals.ts"
 import { LOOK_AGAIN_MS, type Node } from "../node/node.ts"

@@ -1,4 +1,4 @@
-import { setTimer } from "@sluice/core/kit"
+import { setTimer } from "@sluice/core/stores"
 
 /**
  * A single timer for all waiting requests, set for the earliest deadline. Deadlines are instants of the monotonic

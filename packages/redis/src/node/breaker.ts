@@ -1,4 +1,4 @@
-import { setTimer } from "@sluice/core/kit"
+import { setTimer } from "@sluice/core/stores"
 
 /** Consecutive failures after which the breaker opens. */
 const FAILURES_TO_OPEN = 5

@@ -1,6 +1,12 @@
 import { type Clock, StoreUnavailableError } from "@sluice/core"
-import { atDeadline, beforeDeadline, outsideRequests, sentenceOf, setTimer } from "@sluice/core/kit"
-import { RoundTrips, type StoreOutcome, type StoreWarningEvent } from "@sluice/core/stores"
+import { beforeDeadline, outsideRequests, sentenceOf } from "@sluice/core/kit"
+import {
+  atDeadline,
+  RoundTrips,
+  type StoreOutcome,
+  type StoreWarningEvent,
+  setTimer,
+} from "@sluice/core/stores"
 import type { RedisCommands } from "../commands.ts"
 import { failureOf, isCode, type Reach, silent, titleOf } from "../failure.ts"
 import type { CallTime, PolicyTable } from "../scripts/script-input.ts"

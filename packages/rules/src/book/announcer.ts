@@ -1,5 +1,6 @@
 import { InvalidRuleError, type Problem } from "@sluice/core"
-import { createWarner, SafeEvents, show, textOf, type Warner } from "@sluice/core/kit"
+import { createWarner, show, textOf, type Warner } from "@sluice/core/kit"
+import { SafeEvents } from "@sluice/core/rules"
 import type { RuleBookEvents } from "../rule-book.ts"
 import { Complaint } from "./complaint.ts"
 import type { ParsedBookOptions } from "./options.ts"

@@ -1,5 +1,6 @@
 import type { InvalidRuleError, RuleSourceError } from "@sluice/core"
-import { ignore, type Warner } from "@sluice/core/kit"
+import type { Warner } from "@sluice/core/kit"
+import { ignore } from "@sluice/core/rules"
 import { after, type Timing } from "./timing.ts"
 
 /** A lasting problem is logged again every hour, so that the engineers on duty at that time see it. */

@@ -1,6 +1,5 @@
 import { ClosedError, InvalidRuleError } from "@sluice/core"
-import { ignore, Slices } from "@sluice/core/kit"
-import type { ReadyOptions } from "@sluice/core/rules"
+import { ignore, type ReadyOptions, Slices } from "@sluice/core/rules"
 import type { FoundRules, LoadedRules } from "../source.ts"
 import type { Announcer } from "./announcer.ts"
 import { type Load, Loader } from "./loader.ts"
@@ -76,7 +75,7 @@ export class Followed {
   }
 
   /**
-   * Follows a service for a reader and passes it the edition at once, if there is one. If the source can load
+   * Follows a service for a reader and passes it the edition immediately, if there is one. If the source can load
    * synchronously, there always is one. Throws RuleSourceError if that load fails, and InvalidRuleError if any rule of
    * the service is invalid.
    */

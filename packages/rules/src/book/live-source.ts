@@ -1,6 +1,6 @@
-import { InvalidOptionError } from "@sluice/core"
+import { InvalidOptionError, type Problem } from "@sluice/core"
 import { show } from "@sluice/core/kit"
-import type { LiveRules, OpenedRules, RulesReader } from "@sluice/core/rules"
+import { type LiveRules, type OpenedRules, type RulesReader, VERSION } from "@sluice/core/rules"
 import type { RuleSource } from "../source.ts"
 import { OpenBook } from "./open-book.ts"
 import { parseBookOptions } from "./options.ts"
@@ -33,12 +33,22 @@ export function liveRules(source: RuleSource): LiveRules {
   }
   return {
     ...(source.name !== undefined && { name: source.name }),
-    readsAtOnce: source.loadSync !== undefined,
+    coreVersion: VERSION,
+    readsSynchronously: source.loadSync !== undefined,
     open(service, reader) {
       // A copy with other members, as `{ ...fileRules(path), watch }` makes, is a source of its own.
-      return openOwnBook(isSource(this) ? this : source, service, reader)
+      const opened: RuleSource = isSource(this) ? this : source
+      if ((opened.loadSync !== undefined) !== this.readsSynchronously) throw new InvalidOptionError([COPIED])
+      return openOwnBook(opened, service, reader)
     },
   }
+}
+
+/** A limiter has already decided whether it needs default rules. */
+const COPIED: Problem = {
+  path: "rules",
+  message: "is a copy of live rules, with or without loadSync() unlike the original",
+  accepted: "liveRules(copy)",
 }
 
 /** Opens a book for this reader alone. Its warnings are emitted by the reader. */

@@ -1,6 +1,6 @@
 import { ClosedError } from "@sluice/core"
-import { ignore, outsideRequests } from "@sluice/core/kit"
-import type { ReadyOptions } from "@sluice/core/rules"
+import { outsideRequests } from "@sluice/core/kit"
+import { ignore, type ReadyOptions } from "@sluice/core/rules"
 import type { ParsedBookOptions } from "./options.ts"
 import { isOutage, type LoadFailure } from "./rule-snapshot.ts"
 import { Staleness } from "./staleness.ts"

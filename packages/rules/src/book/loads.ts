@@ -1,5 +1,6 @@
 import { ClosedError, type Problem, RuleSourceError } from "@sluice/core"
-import { ignore, Slices, show } from "@sluice/core/kit"
+import { show } from "@sluice/core/kit"
+import { ignore, Slices } from "@sluice/core/rules"
 import type { FoundRules, LoadedRules } from "../source.ts"
 import type { Announcer } from "./announcer.ts"
 import type { Load } from "./loader.ts"

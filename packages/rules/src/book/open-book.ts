@@ -1,7 +1,7 @@
 import type { RulesStatus } from "@sluice/core"
-import { held, unlessAborted } from "@sluice/core/kit"
 import {
   type Edition,
+  held,
   type OpenedRules,
   type ReadyOptions,
   type RulesReader,
@@ -9,6 +9,8 @@ import {
   type SignalOption,
   startCall,
   type UntilLoaded,
+  unlessAborted,
+  VERSION,
 } from "@sluice/core/rules"
 import type { RefreshOptions, RuleBook, RuleBookEvents } from "../rule-book.ts"
 import { Announcer } from "./announcer.ts"
@@ -23,10 +25,10 @@ import { type ServiceFollower, ServiceRules } from "./service-rules.ts"
 import { closed } from "./waiting-list.ts"
 
 /**
- * Opens a rule book on a source, for several limiters or for a process that decides for many services. A limiter that
- * is given a source opens its own book.
+ * Opens a rule book on a source, for several limiters or for a process that decides for many services. With
+ * `fileRules(…)` or `liveRules(source)`, each limiter opens a book of its own.
  *
- * The book loads at once, then at intervals, and when the source reports a change. After a failed load it retries with
+ * The book loads immediately, then at intervals, and when the source reports a change. After a failed load it retries with
  * a backoff from half a second to half a minute. All delays have a random part, so that many processes do not load
  * together. A load without an answer fails after ten seconds.
  *
@@ -114,7 +116,11 @@ export class OpenBook implements RuleBook {
     return this.#followed.isListLoaded ? this.#lookups.read(service) : undefined
   }
 
-  get readsAtOnce(): boolean {
+  get coreVersion(): string {
+    return VERSION
+  }
+
+  get readsSynchronously(): boolean {
     return this.options.loadSync !== undefined
   }
 
@@ -163,7 +169,7 @@ export class OpenBook implements RuleBook {
   }
 
   /**
-   * Follows a service and passes on the edition at once, if there is one. Throws {@link ClosedError} and, for a local
+   * Follows a service and passes on the edition immediately, if there is one. Throws {@link ClosedError} and, for a local
    * source, the problems of the service's rules.
    */
   follow(service: string, follower: ServiceFollower): ServiceRules {

@@ -9,6 +9,7 @@ import {
   soundTime,
   steadyClock,
   waitOf,
+  wholeNumber,
 } from "@sluice/core/kit"
 import { parseUntilLoaded, type UntilLoaded } from "@sluice/core/rules"
 import type { RuleSource } from "../source.ts"
@@ -101,11 +102,7 @@ const CHECKS: Readonly<Record<string, OptionCheck>> = {
   ),
   pollMs: interval,
   staleAfterMs: interval,
-  maxUnknown: mustBe(
-    "a valid number of names",
-    "a whole number from 1 up",
-    (value) => Number.isSafeInteger(value) && (value as number) >= 1,
-  ),
+  maxUnknown: wholeNumber("number of names", "names"),
   logger: mustBe("a logger", "an object with warn() and error(), such as pino's", (value) => {
     const { warn, error } = (value ?? {}) as Partial<Logger>
     return isFunction(warn) && isFunction(error)

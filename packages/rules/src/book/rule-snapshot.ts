@@ -1,6 +1,13 @@
 import { InvalidRuleError, RuleSourceError, type RulesEvent } from "@sluice/core"
-import { locate, problemWithoutCredentials, show } from "@sluice/core/kit"
-import { type Edition, metadataProblems, parseRules, plainMetadata } from "@sluice/core/rules"
+import { show } from "@sluice/core/kit"
+import {
+  type Edition,
+  locate,
+  metadataProblems,
+  parseRules,
+  plainMetadata,
+  problemWithoutCredentials,
+} from "@sluice/core/rules"
 import type { LoadedRules } from "../source.ts"
 
 /** The result of a source that has nothing for a service. */

@@ -1,22 +1,35 @@
 import {
   ClosedError,
   InvalidOptionError,
-  InvalidRuleError,
+  type InvalidRuleError,
   type RulesEvent,
   type RulesStatus,
 } from "@sluice/core"
-import { ignore, show, unlessAborted, waitOf } from "@sluice/core/kit"
-import type { Edition, OpenedRules, ReadyOptions, RulesReader, SignalOption } from "@sluice/core/rules"
+import { show, waitOf } from "@sluice/core/kit"
+import {
+  type Edition,
+  ignore,
+  type OpenedRules,
+  type ReadyOptions,
+  type RulesReader,
+  type SignalOption,
+  unlessAborted,
+} from "@sluice/core/rules"
 import { Complaint } from "./complaint.ts"
 import { contentOf, type LoadFailure, recovered, rulesEvent } from "./rule-snapshot.ts"
 import type { ServiceFollower, ServiceRules } from "./service-rules.ts"
 import { WaitingList } from "./waiting-list.ts"
 
+/** Whether a reader refuses an edition with this error. */
+function isRefusal(error: unknown): error is InvalidRuleError {
+  return (error as Partial<InvalidRuleError> | null | undefined)?.code === "SLUICE_INVALID_RULE"
+}
+
 /** What a reading needs of its book. */
 export interface ReadBook {
   readonly name: string
   /** Whether the book loads a service while it is opened. */
-  readonly readsAtOnce: boolean
+  readonly readsSynchronously: boolean
   follow(service: string, follower: ServiceFollower): ServiceRules
   leave(service: string, follower: ServiceFollower): void
   statusOf(service: string): RulesStatus
@@ -59,10 +72,6 @@ export class ServiceReading implements OpenedRules, ServiceFollower {
     }
   }
 
-  get edition(): Edition | undefined {
-    return this.#edition
-  }
-
   get status(): RulesStatus {
     const status = this.#book.statusOf(this.#service)
     return this.#refused === undefined ? status : { ...status, isRejected: true, error: this.#refused }
@@ -100,9 +109,11 @@ export class ServiceReading implements OpenedRules, ServiceFollower {
     try {
       prepared = this.#reader.prepare(edition, () => this.onEdition(edition, change))
     } catch (error) {
-      if (!(error instanceof InvalidRuleError)) throw error
+      // The reader may use another copy of the core, so its classes may be others.
+      if (!isRefusal(error)) throw error
       // The reader is still being created, so its creation can fail.
-      if (this.#rules === undefined && this.#book.readsAtOnce) throw new InvalidOptionError(error.problems)
+      if (this.#rules === undefined && this.#book.readsSynchronously)
+        throw new InvalidOptionError(error.problems)
       this.#refuse(error)
       return
     }

@@ -8,7 +8,7 @@ import { editionOf, isNothing, type LoadFailure } from "./rule-snapshot.ts"
 import { WaitingList } from "./waiting-list.ts"
 
 /**
- * What learns about the rules of a service. Only `onEdition` may throw, and only while the rules are opened.
+ * Receives the changes and failures of the rules of a service. Only `onEdition` may throw, and only while the rules are opened.
  */
 export interface ServiceFollower {
   /** Called when another edition is in force. */

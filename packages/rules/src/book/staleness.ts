@@ -1,4 +1,4 @@
-import { ignore } from "@sluice/core/kit"
+import { ignore } from "@sluice/core/rules"
 import type { ParsedBookOptions } from "./options.ts"
 import { after } from "./timing.ts"
 

@@ -1,4 +1,5 @@
-import { ignore, unlessAborted } from "@sluice/core/kit"
+import { ignore, unlessAborted } from "@sluice/core/rules"
+
 /** The time source of a rule book. */
 export interface Timing {
   /** Returns epoch milliseconds. */

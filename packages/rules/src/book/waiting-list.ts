@@ -1,6 +1,5 @@
 import { ClosedError } from "@sluice/core"
-import { ignore, unlessAborted } from "@sluice/core/kit"
-import type { ReadyOptions } from "@sluice/core/rules"
+import { ignore, type ReadyOptions, unlessAborted } from "@sluice/core/rules"
 
 interface Waiting {
   /** Number of the first load that settles this wait. */

@@ -362,8 +362,8 @@ describe("watching", () => {
 
 describe("options", () => {
   test.each([
-    ["maxBytes", { maxBytes: 0 }, "0 is not a size"],
-    ["maxBytes", { maxBytes: "1 MiB" }, '"1 MiB" is not a size'],
+    ["maxBytes", { maxBytes: 0 }, "0 is not a valid size"],
+    ["maxBytes", { maxBytes: "1 MiB" }, '"1 MiB" is not a valid size'],
     ["pollMs", { pollMs: 0.5 }, "0.5 is not an interval"],
     ["pollMs", { pollMs: 2 ** 31 }, "2147483648 is not an interval"],
     ["poll", { poll: 5 }, 'is not an option of fileRules(); did you mean "pollMs"?'],

@@ -1,7 +1,16 @@
 import { resolve } from "node:path"
 import { fileURLToPath } from "node:url"
 import { InvalidOptionError, InvalidRuleError } from "@sluice/core"
-import { hashText, ignore, interval, mustBe, type OptionCheck, requireOptions, show } from "@sluice/core/kit"
+import {
+  hashText,
+  interval,
+  mustBe,
+  type OptionCheck,
+  requireOptions,
+  show,
+  wholeNumber,
+} from "@sluice/core/kit"
+import { ignore } from "@sluice/core/rules"
 import { type LiveSource, liveRules } from "../book/live-source.ts"
 import type { FoundRules, LoadedNow, RuleSource } from "../source.ts"
 import { type FileContent, readContent, readContentSync } from "./file-content.ts"
@@ -27,11 +36,7 @@ export interface FileRulesOptions {
 /** Services in a page of `loadAll`. */
 const PAGE = 100
 const CHECKS: Readonly<Record<string, OptionCheck>> = {
-  maxBytes: mustBe(
-    "a size",
-    "a positive whole number of bytes",
-    (value) => Number.isSafeInteger(value) && (value as number) >= 1,
-  ),
+  maxBytes: wholeNumber("size", "bytes"),
   pollMs: interval,
   required: mustBe("a boolean", "true or false", (value) => typeof value === "boolean"),
 }

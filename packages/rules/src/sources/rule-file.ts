@@ -1,6 +1,13 @@
 import { InvalidOptionError, type Problem } from "@sluice/core"
-import { atOnce, locate, type MemberProblem, show } from "@sluice/core/kit"
-import { documentSteps, type ServiceMetadata, type StorableRule } from "@sluice/core/rules"
+import { show } from "@sluice/core/kit"
+import {
+  atOnce,
+  documentSteps,
+  locate,
+  type MemberProblem,
+  type ServiceMetadata,
+  type StorableRule,
+} from "@sluice/core/rules"
 import { type TextFormat, valuesIn } from "../text/document-text.ts"
 import type { FileTextError } from "../text/json-text.ts"
 import { type PlacedValue, START } from "../text/text-places.ts"
@@ -20,7 +27,7 @@ export interface FileDocument {
   readonly service?: string
   /** The version that the document is based on; absent if the document does not give one. */
   readonly version?: number
-  /** Who answers for the service; absent if the document does not give it. */
+  /** The owner and contact of the service. Absent if the document has no `metadata`. */
   readonly metadata?: ServiceMetadata
   /** The valid rules, in the order written. */
   readonly rules: readonly StorableRule[]

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from "node:util"
 import { create } from "@bufbuild/protobuf"
-import type { ServiceMetadata } from "@sluice/core/rules"
+import type { ServiceMetadata } from "@sluice/rules"
 import {
   type ServiceMetadata as MetadataMessage,
   ServiceMetadataSchema,

@@ -1,5 +1,5 @@
 import { logVerbosity, setLogVerbosity } from "@grpc/grpc-js"
-import { withoutCredentials } from "@sluice/core/kit"
+import { withoutCredentials } from "@sluice/core"
 import { CommanderError } from "commander"
 import { createLog, type Log } from "./log.ts"
 import { createMetrics } from "./metrics.ts"

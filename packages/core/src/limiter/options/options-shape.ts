@@ -1,5 +1,6 @@
 import * as v from "valibot"
 import type { Clock } from "../../ground/clock.ts"
+import { VERSION } from "../../ground/copies.ts"
 import { isUnits } from "../../ground/policy.ts"
 import {
   answersAtOnce,
@@ -13,6 +14,7 @@ import {
 } from "../../ground/shape.ts"
 import { show } from "../../ground/show.ts"
 import { isBuiltInField } from "../../request/field.ts"
+import type { LiveRules } from "../../rules/live-rules.ts"
 import { RULE_MEMBERS } from "../../rules/parsing/parse-rule.ts"
 import { member } from "../../rules/parsing/rule-members.ts"
 import { onRulesMissing } from "../../rules/until-loaded.ts"
@@ -71,11 +73,20 @@ export const RULE_OPTIONS: readonly string[] = RULE_MEMBERS.filter(
   (name) => name !== "cost" && name !== "onStoreFailure" && name !== "rejection",
 )
 
+const SAME_VERSION = `rules of version ${VERSION}; "npm ls @sluice/core" lists all versions`
+
+/** Whether a value is live rules, also those of another version. A source of the app may have an `open`, too. */
+function isLive(value: unknown): value is LiveRules {
+  const { readsSynchronously } = (value ?? {}) as Partial<LiveRules>
+  return hasMethods(value, "open") && typeof readsSynchronously === "boolean"
+}
+
 /** Returns the rules that were probably meant. */
 function rulesInsteadOf(value: unknown): string {
-  if (typeof value === "string" && value !== "") return `fileRules(${show(value)}), or a list of rules`
+  if (typeof value === "string" && value !== "")
+    return `fileRules(${show(value)}) from @sluice/rules, or a list of rules`
   if (hasMethods(value, "load")) return "liveRules(source) from @sluice/rules, for a source of your own"
-  return "a list of rules, fileRules(…), dynamoDBRules(…) or a rule book"
+  return "a list of rules, fileRules(…) from @sluice/rules, dynamoDBRules(…) from @sluice/dynamodb, or a rule book"
 }
 
 /** The options as the app passes them. Rules and addresses are validated where they are parsed. */
@@ -83,8 +94,11 @@ export const optionsShape: ObjectSchema = strict("the options", {
   ...Object.fromEntries(RULE_OPTIONS.map((name) => [name, ANYTHING])),
   rules: v.optional(
     v.custom(
-      (value) => Array.isArray(value) || hasMethods(value, "open"),
-      ({ input }) => says("a valid value for rules", rulesInsteadOf(input)),
+      (value) => Array.isArray(value) || (isLive(value) && value.coreVersion === VERSION),
+      ({ input }) =>
+        isLive(input)
+          ? says("a set of rules of this version of @sluice/core", SAME_VERSION)
+          : says("a valid value for rules", rulesInsteadOf(input)),
     ),
   ),
   defaultRules: ANYTHING,

@@ -46,7 +46,7 @@ export interface LimiterSettings<Request, Response = unknown>
     ClientAddressOptions {
   /**
    * A list of rules, or rules that may change: `fileRules(…)`, `dynamoDBRules(…)`, or a rule book that several limiters
-   * share.
+   * share. For a `RuleSource` of your own, pass `liveRules(source)` of `@sluice/rules`.
    */
   readonly rules?: readonly Rule<Request>[] | LiveRules | undefined
   /**

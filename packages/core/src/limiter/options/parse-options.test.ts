@@ -445,28 +445,32 @@ describe("an invalid option", () => {
     )
   })
 
-  it("is reported for defaultRules or onRulesMissing without a rule source", () => {
+  it("is reported for defaultRules or onRulesMissing with rules that never change", () => {
     const problem = {
       path: "defaultRules",
-      message: "has no effect without a rule source",
-      accepted: 'a rule source in "rules", or no defaultRules',
+      message: "has no effect with rules that never change",
+      accepted: 'fileRules(…), dynamoDBRules(…) or a rule book in "rules", or no defaultRules',
     }
     expect(problemsOf({ ...RULE, defaultRules: [LISTED] })).toEqual([problem])
     expect(problemsOf({ rules: [LISTED], defaultRules: [LISTED] })).toEqual([problem])
     const path = "onRulesMissing"
-    const accepted = 'a rule source in "rules", or no onRulesMissing'
+    const accepted = 'fileRules(…), dynamoDBRules(…) or a rule book in "rules", or no onRulesMissing'
     expect(problemsOf({ ...RULE, onRulesMissing: "deny" })).toEqual([{ ...problem, path, accepted }])
   })
 
   it("is reported if `rules` is the name of a file, with a hint on how to read it", () => {
-    const accepted = 'fileRules("rules.yaml"), or a list of rules'
+    const accepted = 'fileRules("rules.yaml") from @sluice/rules, or a list of rules'
     const message = '"rules.yaml" is not a valid value for rules'
     expect(problemsOf({ rules: "rules.yaml" })).toEqual([{ path: "rules", message, accepted }])
   })
 
   it.each([5, "", {}, null, { load: 5 }])("is reported for %j for rules", (rules) => {
     expect(problemsOf({ rules })).toMatchObject([
-      { path: "rules", accepted: "a list of rules, fileRules(…), dynamoDBRules(…) or a rule book" },
+      {
+        path: "rules",
+        accepted:
+          "a list of rules, fileRules(…) from @sluice/rules, dynamoDBRules(…) from @sluice/dynamodb, or a rule book",
+      },
     ])
   })
 
@@ -479,6 +483,7 @@ describe("an invalid option", () => {
     }
     expect(problemsOf({ rules })).toEqual([problem])
     expect(problemsOf({ rules, onRulesMissing: "deny" })).toEqual([problem])
+    expect(problemsOf({ rules: { ...rules, open: async () => undefined } })).toEqual([problem])
   })
 
   it.each<[unknown, string]>([

@@ -26,7 +26,7 @@ export interface ParsedOptions {
   /** Undefined with `rules`. */
   readonly inline: ParsedRule | undefined
   readonly rules: readonly ParsedRule[] | LiveRules
-  /** The behavior until rules of the source are loaded. */
+  /** The behavior until live rules are loaded. */
   readonly untilLoaded: UntilLoaded
   readonly service: string
   readonly store: Store
@@ -169,7 +169,7 @@ function parseOptionRules(
 
 const ADMIT: UntilLoaded = { defaultRules: [], onRulesMissing: "allow" }
 
-/** Returns the behavior until the first load: the limiter's own options, otherwise the options of its book. */
+/** Returns the behavior until the first load: the limiter's own options, otherwise those of its live rules. */
 function parseMissing(options: LimiterOptions<unknown>, problems: Problem[]): UntilLoaded {
   const { rules, cost } = options
   const own = parseUntilLoaded(options, problems)
@@ -179,14 +179,15 @@ function parseMissing(options: LimiterOptions<unknown>, problems: Problem[]): Un
   if (rules === undefined || Array.isArray(rules)) {
     for (const path of ["defaultRules", "onRulesMissing"] as const) {
       if (options[path] === undefined) continue
-      const message = "has no effect without a rule source"
-      problems.push({ path, message, accepted: `a rule source in "rules", or no ${path}` })
+      const message = "has no effect with rules that never change"
+      const accepted = `fileRules(…), dynamoDBRules(…) or a rule book in "rules", or no ${path}`
+      problems.push({ path, message, accepted })
     }
     return ADMIT
   }
   const live = rules as LiveRules
   const chosen = own ?? live.untilLoaded
-  if (chosen === undefined && live.readsAtOnce !== true) problems.push(undecided(live))
+  if (chosen === undefined && !live.readsSynchronously) problems.push(undecided(live))
   return chosen ?? ADMIT
 }
 

@@ -21,7 +21,7 @@ const MOST_WAIT_FOR_RULES_MS = 1_000
 
 /** The limiter that has the rules. It owns their names. */
 export interface RulesOwner {
-  /** Compiles an edition, at once if `isNeededNow`. Returns the function that brings it into force. */
+  /** Compiles an edition, synchronously if `isNeededNow`. Returns the function that brings it into force. */
   compileAll(edition: Edition, isNeededNow: boolean): MaybePromise<() => void>
 }
 
@@ -52,25 +52,24 @@ export class LimiterReader<Request> implements RulesReader {
     this.#options = options
     this.#parts = parts
     this.#owner = owner
-    const opened = rules.open(options.service, this)
-    this.#opened = opened
-    this.first = this.#loaded(opened)
+    this.#opened = rules.open(options.service, this)
+    this.first = this.#loaded()
   }
 
   get status(): RulesStatus {
-    return (this.#opened as OpenedRules).status
+    return this.#rules.status
   }
 
   async ready(options: ReadyOptions): Promise<void> {
-    await this.#opened?.ready(options)
+    await this.#rules.ready(options)
   }
 
   async refresh(options: SignalOption): Promise<void> {
-    await this.#opened?.refresh(options)
+    await this.#rules.refresh(options)
   }
 
   close(): void {
-    this.#opened?.close(new ClosedError("The limiter has been closed."))
+    this.#rules.close(new ClosedError("The limiter has been closed."))
   }
 
   /** Includes the rules of routes. Decisions in flight finish on the previous edition. */
@@ -80,7 +79,7 @@ export class LimiterReader<Request> implements RulesReader {
     const taken = claimNames(store, service, names, this.#owner, again)
     if (taken.length > 0) throw new InvalidRuleError(taken.map((name) => takenProblem(service, name)))
     const isDenying = this.edition === undefined && this.untilLoaded.onRulesMissing === "deny"
-    // A limiter that is being created may be used at once, and would admit requests without its rules.
+    // A limiter that is being created may be used in the same turn, and would admit requests without its rules.
     const compiled = this.#owner.compileAll(edition, this.#opened === undefined && !isDenying)
     const enforceWith = (bringIntoForce: () => void) => () => {
       this.edition = edition
@@ -90,16 +89,20 @@ export class LimiterReader<Request> implements RulesReader {
     return compiled instanceof Promise ? compiled.then(enforceWith) : enforceWith(compiled)
   }
 
+  get #rules(): OpenedRules {
+    return this.#opened as OpenedRules
+  }
+
   /** Returns a promise that settles when decisions can start; undefined if they can start now. */
-  #loaded(opened: OpenedRules): Promise<void> | undefined {
+  #loaded(): Promise<void> | undefined {
     // A shared book may have rules already, or may have failed to load them.
-    if (this.edition !== undefined || opened.status.error !== undefined) return undefined
+    if (this.edition !== undefined || this.status.error !== undefined) return undefined
     const stopWaiting = new AbortController()
     const done = () => {
       this.first = undefined
       stopWaiting.abort()
     }
     const tooLong = waitOf(this.clock)(MOST_WAIT_FOR_RULES_MS, stopWaiting.signal)
-    return Promise.race([opened.ready({}), tooLong]).then(done, done)
+    return Promise.race([this.ready({}), tooLong]).then(done, done)
   }
 }

@@ -20,7 +20,7 @@ export interface StoredDocument {
   readonly service_id: string
   /** Grows by one with every change. Absent if changes are not counted. */
   readonly version?: number
-  /** Who answers for the service. Absent if that is not known. */
+  /** The owner and contact of the service. Absent if the service's document has no `metadata`. */
   readonly metadata?: ServiceMetadata
   /** The rules in the order in which they are decided and reported. */
   readonly rules: readonly StoredRule[]

@@ -31,7 +31,7 @@ export interface RuleDocument {
   readonly service?: string
   /** Version of the document, if given. */
   readonly version?: number
-  /** Who answers for the service. An empty object if the document gives no member, to remove what was stored. */
+  /** The owner and contact of the service. An empty object if the document gives no member, to remove what was stored. */
   readonly metadata?: ServiceMetadata
   /** The valid rules, in the order written. */
   readonly rules: readonly StorableRule[]
