@@ -411,16 +411,16 @@ describe("default rules", () => {
     expect((await decided).checks.map(({ policy }) => policy)).toEqual(["login", "rule"])
   })
 
-  it("are validated at the start, and require a source", () => {
+  it("are validated at the start, and require live rules", () => {
     const make = (options: object) => () => createLimiter({ logger: QUIET, ...options })
     const wrong = [rule(0), rule(5, { window: "soon" })]
-    expect(make({ rules: new Publisher([]), defaultRules: wrong })).toThrow(
+    expect(make({ rules: liveRules(new Publisher([])), defaultRules: wrong })).toThrow(
       / defaultRules\[0\]\.limit.*\n.* defaultRules\[1\]\.window/,
     )
     for (const options of [{ limit: 5, window: "1m" }, { rules: [rule(5)] }]) {
-      expect(make({ ...options, ...defaults })).toThrow("defaultRules: has no effect without a rule source")
+      expect(make({ ...options, ...defaults })).toThrow("defaultRules: has no effect with rules that never change")
     }
-    expect(make({ rules: new Publisher([]), defaultRules: 5 })).toThrow("5 is not a list of rules")
+    expect(make({ rules: liveRules(new Publisher([])), defaultRules: 5 })).toThrow("5 is not a list of rules")
   })
 
   it("must have free names, and release them at the first load", async () => {
