@@ -418,7 +418,9 @@ describe("default rules", () => {
       / defaultRules\[0\]\.limit.*\n.* defaultRules\[1\]\.window/,
     )
     for (const options of [{ limit: 5, window: "1m" }, { rules: [rule(5)] }]) {
-      expect(make({ ...options, ...defaults })).toThrow("defaultRules: has no effect with rules that never change")
+      expect(make({ ...options, ...defaults })).toThrow(
+        "defaultRules: has no effect with rules that never change",
+      )
     }
     expect(make({ rules: liveRules(new Publisher([])), defaultRules: 5 })).toThrow("5 is not a list of rules")
   })
