@@ -16,7 +16,7 @@ const MOST = [
   ["index", 60],
   ["stores", 59],
   ["adapters", 55],
-  ["kit", 26],
+  ["kit", 28],
   ["rules", 44],
   ["replay", 6],
 ] as const

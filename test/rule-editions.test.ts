@@ -5,8 +5,14 @@ import { setImmediate as nextTurn } from "node:timers/promises"
 import { createLimiter, InvalidRuleError, manualClock } from "@sluice/core"
 import { dynamoDBRules } from "@sluice/dynamodb"
 import { instrument } from "@sluice/otel"
-import type { LiveRules } from "@sluice/rules"
-import { createRuleBook, fileRules, type LiveSource, liveRules, type RuleSource } from "@sluice/rules"
+import {
+  createRuleBook,
+  fileRules,
+  type LiveRules,
+  type LiveSource,
+  liveRules,
+  type RuleSource,
+} from "@sluice/rules"
 import { describe, expect, it, onTestFinished } from "vitest"
 import { readRuleDocument } from "../packages/core/src/rules/documents/rule-document.ts"
 import { itemOf, makeTable, putItem } from "./dynamodb/tables.ts"

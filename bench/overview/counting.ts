@@ -1,5 +1,4 @@
-import type { Case, Sample } from "../load/measure.ts"
-import { measureCase } from "../load/measure.ts"
+import { type Case, measureCase, type Sample } from "../load/measure.ts"
 import type { Workload } from "../load/workloads.ts"
 import { spreadOf } from "../report/statistics.ts"
 import type { Measurement, Quantity } from "./measurement.ts"

@@ -14,7 +14,7 @@ const CLI = fileURLToPath(new URL("../../packages/cli/bin/sluice.js", import.met
 
 /** Writes the usage of the process to standard error when it ends. */
 const METER = `data:text/javascript,${encodeURIComponent(`
-import { writeSync } from "node:fs"
+import { writeSync, openSync, readSync } from "node:fs"
 process.once("exit", () => {
   const { userCPUTime, systemCPUTime, maxRSS } = process.resourceUsage()
   writeSync(2, "\\nusage " + JSON.stringify({ cpuUs: userCPUTime + systemCPUTime, mostBytes: maxRSS * 1024 }))
@@ -22,7 +22,6 @@ process.once("exit", () => {
 
 /** Reads a file in chunks and splits it into lines, as the fastest possible reader of a log would. */
 const SPLIT = `
-import { openSync, readSync } from "node:fs"
 const file = openSync(process.argv[1])
 const chunk = Buffer.alloc(256 * 1024)
 let lines = 0

@@ -1,5 +1,4 @@
-import type { Logger, MemoryStoreOptions, Rule, Store } from "@sluice/core"
-import { memoryStore } from "@sluice/core"
+import { type Logger, type MemoryStoreOptions, memoryStore, type Rule, type Store } from "@sluice/core"
 import { redisStore } from "@sluice/redis"
 import type { AppSetup } from "../app.ts"
 import type { connectRedis } from "./redis-client.ts"

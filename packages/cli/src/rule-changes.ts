@@ -1,5 +1,4 @@
-import type { ServiceMetadata, StorableRule } from "@sluice/rules"
-import { formatRuleDocument, ruleName } from "@sluice/rules"
+import { formatRuleDocument, ruleName, type ServiceMetadata, type StorableRule } from "@sluice/rules"
 
 /** A member of a stored rule with both values; undefined if it is not given. */
 export interface MemberChange {

@@ -1,7 +1,6 @@
 import { inspect } from "node:util"
 import { InvalidOptionError, InvalidRuleError } from "@sluice/core"
-import type { StorableRule } from "@sluice/rules"
-import { RuleConflictError, type RuleRegistry, type RuleSource } from "@sluice/rules"
+import { RuleConflictError, type RuleRegistry, type RuleSource, type StorableRule } from "@sluice/rules"
 import { expect } from "expect"
 import { type Behaviour, Contract, type Deviation } from "./behaviour.ts"
 

@@ -11,7 +11,9 @@ export { hashText } from "./ground/hash.ts"
 export { type LossKind, LossLog } from "./ground/loss-log.ts"
 export type { Awaitable, MaybePromise } from "./ground/maybe-promise.ts"
 export {
+  clockOption,
   interval,
+  loggerOption,
   mustBe,
   type OptionCheck,
   problemAt,

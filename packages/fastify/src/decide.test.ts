@@ -1,5 +1,4 @@
-import type { AddressInfo } from "node:net"
-import { connect } from "node:net"
+import { type AddressInfo, connect } from "node:net"
 import { manualClock, memoryStore, type Store } from "@sluice/core"
 import fastify, { type FastifyReply } from "fastify"
 import { describe, expect, it } from "vitest"

@@ -1,6 +1,8 @@
 import type { Clock, Limiter, Logger } from "@sluice/core"
 import {
+  clockOption,
   interval,
+  loggerOption,
   mustBe,
   type OptionCheck,
   problemAt,
@@ -47,13 +49,8 @@ const CHECKS: Readonly<Record<string, OptionCheck>> = {
   maxWaiting: checkRecords,
   batchSize: checkRecords,
   intervalMs: interval,
-  logger: mustBe("a logger", "an object with warn() and error(), such as pino's", (value) => {
-    const { warn, error } = (value ?? {}) as Partial<Logger>
-    return typeof warn === "function" && typeof error === "function"
-  }),
-  clock: mustBe("a clock", "{ now(): epoch milliseconds, wait?(ms, signal) }", (value) => {
-    return typeof (value as Partial<Clock> | null)?.now === "function"
-  }),
+  logger: loggerOption,
+  clock: clockOption,
 }
 
 /**

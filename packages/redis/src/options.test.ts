@@ -65,8 +65,11 @@ describe("parseOptions", () => {
     [{ timeoutMs: 0 }, `timeoutMs: 0 is not a valid time (${MS} 1 to 2147483647)`],
     [{ timeoutMs: 1.5 }, `timeoutMs: 1.5 is not a valid time (${MS} 1 to 2147483647)`],
     [{ timeoutMs: "50" }, `timeoutMs: '50' is not a valid time (${MS} 1 to 2147483647)`],
-    [{ clock: null }, "clock: has no method now() (an object whose now() returns epoch milliseconds)"],
-    [{ clock: { now: 5 } }, "clock: has no method now() (an object whose now() returns epoch milliseconds)"],
+    [{ clock: null }, "clock: null is not a clock ({ now(): epoch milliseconds, wait?(ms, signal) })"],
+    [
+      { clock: { now: 5 } },
+      'clock: {"now":5} is not a clock ({ now(): epoch milliseconds, wait?(ms, signal) })',
+    ],
     [
       { timeout: 5 },
       'timeout: is not an option of redisStore; did you mean "timeoutMs"? (client, prefix, denyCacheMs, timeoutMs, clock)',

@@ -1,6 +1,6 @@
 import { inspect } from "node:util"
 import { type Clock, InvalidOptionError, type Problem } from "@sluice/core"
-import { LONGEST_TIMER_MS, type OptionCheck, requireOptions } from "@sluice/core/kit"
+import { clockOption, LONGEST_TIMER_MS, type OptionCheck, requireOptions } from "@sluice/core/kit"
 import { commandsOf, type RedisClient } from "./clients/commands-of.ts"
 import type { RedisCommands } from "./commands.ts"
 
@@ -57,10 +57,7 @@ const CHECKS: Readonly<Record<string, OptionCheck>> = {
   },
   denyCacheMs: timeFrom(0),
   timeoutMs: timeFrom(1),
-  clock: (value) =>
-    typeof (value as Partial<Clock> | null)?.now === "function"
-      ? undefined
-      : { message: "has no method now()", accepted: "an object whose now() returns epoch milliseconds" },
+  clock: clockOption,
 }
 
 /**

@@ -1,5 +1,4 @@
-import type { Decision } from "@sluice/core"
-import { createLimiter } from "@sluice/core"
+import { createLimiter, type Decision } from "@sluice/core"
 import { type RateLimitOptions, type RouteRateLimit, rateLimit } from "@sluice/fastify"
 import fastify, { type FastifyRequest } from "fastify"
 

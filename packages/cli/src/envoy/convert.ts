@@ -1,5 +1,4 @@
-import type { StorableRule } from "@sluice/rules"
-import { readRuleDocument } from "@sluice/rules"
+import { readRuleDocument, type StorableRule } from "@sluice/rules"
 import type {
   EnvoyDescriptor,
   EnvoyFile,

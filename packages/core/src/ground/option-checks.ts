@@ -1,6 +1,8 @@
+import type { Clock } from "./clock.ts"
 import { InvalidOptionError, type Problem } from "./errors.ts"
 import { show, suggestion } from "./show.ts"
 import { LONGEST_TIMER_MS } from "./time.ts"
+import type { Logger } from "./warnings.ts"
 
 /** Returns what is wrong with the value of an option; undefined if nothing is. The value is not undefined. */
 export type OptionCheck = (value: unknown) => Omit<Problem, "path"> | undefined
@@ -18,6 +20,23 @@ export const interval: OptionCheck = mustBe(
   "an interval",
   `a whole number of milliseconds from 1 to ${LONGEST_TIMER_MS}`,
   (value) => Number.isInteger(value) && (value as number) >= 1 && (value as number) <= LONGEST_TIMER_MS,
+)
+
+/** Accepts a clock. A function with a method `now` is one, too, such as `Date`. */
+export const clockOption: OptionCheck = mustBe(
+  "a clock",
+  "{ now(): epoch milliseconds, wait?(ms, signal) }",
+  (value) => typeof (value as Partial<Clock> | null)?.now === "function",
+)
+
+/** Accepts a logger. */
+export const loggerOption: OptionCheck = mustBe(
+  "a logger",
+  "an object with warn() and error(), such as pino's",
+  (value) => {
+    const { warn, error } = (value ?? {}) as Partial<Logger>
+    return typeof warn === "function" && typeof error === "function"
+  },
 )
 
 /** Accepts a whole number from 1 up: `wholeNumber("limit", "units")`. */

@@ -148,7 +148,8 @@ export interface LiveRules {
   /** What limiters do until the first load, unless their own options say so. */
   readonly untilLoaded?: UntilLoaded | undefined
   /**
-   * Opens the rules of a service for a reader; only limiters call it. If there already is an edition, `prepare` is called before this returns.
+   * Opens the rules of a service for a reader; only limiters call it. If there already is an edition, `prepare` is called
+   * before this returns.
    * @throws {@link ClosedError} if the rules are closed.
    * @throws {@link RuleSourceError} or {@link InvalidRuleError} with the problems of rules that are read synchronously.
    */

@@ -1,5 +1,4 @@
-import type { StorableRule } from "@sluice/rules"
-import { readRuleFile } from "@sluice/rules"
+import { readRuleFile, type StorableRule } from "@sluice/rules"
 import { describe, expect, it } from "vitest"
 import type { LogRecord, LogSummary } from "../reading/log.ts"
 import { ClientTable } from "../replay/client-table.ts"

@@ -1,7 +1,6 @@
 import { type ClientAddressOptions, InvalidOptionError } from "@sluice/core"
 import { problemAt, requireOptions } from "@sluice/core/kit"
-import type { StorableRule } from "@sluice/rules"
-import { staticRules } from "@sluice/rules"
+import { type StorableRule, staticRules } from "@sluice/rules"
 import { LogError } from "../log-error.ts"
 import { opener, openLogs, SUGGEST_CHECKS } from "../option-checks.ts"
 import { counted } from "../quantities.ts"

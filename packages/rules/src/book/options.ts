@@ -1,7 +1,9 @@
 import type { Clock, Logger, OnRulesMissing, Problem, Rule } from "@sluice/core"
 import {
+  clockOption,
   interval,
   LONGEST_TIMER_MS,
+  loggerOption,
   mustBe,
   type OptionCheck,
   problemAt,
@@ -103,13 +105,8 @@ const CHECKS: Readonly<Record<string, OptionCheck>> = {
   pollMs: interval,
   staleAfterMs: interval,
   maxUnknown: wholeNumber("number of names", "names"),
-  logger: mustBe("a logger", "an object with warn() and error(), such as pino's", (value) => {
-    const { warn, error } = (value ?? {}) as Partial<Logger>
-    return isFunction(warn) && isFunction(error)
-  }),
-  clock: mustBe("a clock", "{ now(): epoch milliseconds, wait?(ms, signal) }", (value) =>
-    isFunction((value as Partial<Clock> | null)?.now),
-  ),
+  logger: loggerOption,
+  clock: clockOption,
   random: mustBe(
     "a function",
     "a function that returns a number from 0 to below 1, such as Math.random",

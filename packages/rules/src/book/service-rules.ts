@@ -8,7 +8,8 @@ import { editionOf, isNothing, type LoadFailure } from "./rule-snapshot.ts"
 import { WaitingList } from "./waiting-list.ts"
 
 /**
- * Receives the changes and failures of the rules of a service. Only `onEdition` may throw, and only while the rules are opened.
+ * Receives the changes and failures of the rules of a service. Only `onEdition` may throw, and only while the rules are
+ * opened.
  */
 export interface ServiceFollower {
   /** Called when another edition is in force. */

@@ -1,4 +1,4 @@
-import type { Clock, Store } from "@sluice/core"
+import type { Store } from "@sluice/core"
 import { LONGEST_TIMER_MS, mustBe, type OptionCheck, show } from "@sluice/core/kit"
 
 /** Accepts a time: a whole number of milliseconds from 1 to `mostMs`. */
@@ -19,12 +19,6 @@ export const ruleSelector: OptionCheck = mustBe(
   "a function that returns true for the names of the selected rules",
   (value) => typeof value === "function",
 )
-
-/** Accepts a clock. */
-export const clock: OptionCheck = (value) =>
-  typeof (value as Partial<Clock> | null)?.now === "function"
-    ? undefined
-    : { message: "has no method now()", accepted: "an object whose now() returns milliseconds" }
 
 /** Accepts a store that processes share. `example` is a correct call. `problemOf` looks for more problems. */
 export function sharedStore(

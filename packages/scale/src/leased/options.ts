@@ -1,6 +1,13 @@
 import type { Clock, Store } from "@sluice/core"
-import { type OptionCheck, problemAt, requireOptions, steadyClock, wholeNumber } from "@sluice/core/kit"
-import { clock, ruleSelector, sharedStore, timeMs } from "../in-front/wrapper-options.ts"
+import {
+  clockOption,
+  type OptionCheck,
+  problemAt,
+  requireOptions,
+  steadyClock,
+  wholeNumber,
+} from "@sluice/core/kit"
+import { ruleSelector, sharedStore, timeMs } from "../in-front/wrapper-options.ts"
 
 /** The options of a leased store. All of them have defaults. */
 export interface LeasedStoreOptions {
@@ -34,7 +41,7 @@ const CHECKS: Readonly<Record<string, OptionCheck>> = {
   leaseMs: timeMs,
   leastLimit: wholeNumber("limit", "units"),
   rules: ruleSelector,
-  clock,
+  clock: clockOption,
 }
 
 const checkStore = sharedStore("leasedStore(redisStore({ client }))", problemOfWrapper)

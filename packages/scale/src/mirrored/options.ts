@@ -1,6 +1,6 @@
 import type { Clock, Problem, Store } from "@sluice/core"
-import { type OptionCheck, problemAt, requireOptions, show, steadyClock } from "@sluice/core/kit"
-import { clock, ruleSelector, sharedStore, timeUpTo } from "../in-front/wrapper-options.ts"
+import { clockOption, type OptionCheck, problemAt, requireOptions, show, steadyClock } from "@sluice/core/kit"
+import { ruleSelector, sharedStore, timeUpTo } from "../in-front/wrapper-options.ts"
 
 /** The options of a mirrored store. */
 export interface MirroredStoreOptions {
@@ -35,7 +35,7 @@ const CHECKS: Readonly<Record<string, OptionCheck>> = {
   far: () => undefined,
   everyMs: timeUpTo(1_000),
   rules: ruleSelector,
-  clock,
+  clock: clockOption,
 }
 
 /**

@@ -1,6 +1,13 @@
 import type { Clock, Store } from "@sluice/core"
-import { type OptionCheck, problemAt, requireOptions, steadyClock, wholeNumber } from "@sluice/core/kit"
-import { clock, ruleSelector, sharedStore, timeMs } from "../in-front/wrapper-options.ts"
+import {
+  clockOption,
+  type OptionCheck,
+  problemAt,
+  requireOptions,
+  steadyClock,
+  wholeNumber,
+} from "@sluice/core/kit"
+import { ruleSelector, sharedStore, timeMs } from "../in-front/wrapper-options.ts"
 
 /** The options of a store that writes back. All of them have defaults. */
 export interface WriteBackStoreOptions {
@@ -42,7 +49,7 @@ const CHECKS: Readonly<Record<string, OptionCheck>> = {
   instances: wholeNumber("number of instances", "processes"),
   maxKeys: wholeNumber("number of counters", "counters"),
   rules: ruleSelector,
-  clock,
+  clock: clockOption,
 }
 
 const checkStore = sharedStore("writeBackStore(redisStore({ client }))", problemOfWriteBack)

@@ -1180,7 +1180,7 @@ describe("a store that writes back", () => {
     ["instances", () => writeBackStore(shared(), { instances: 0 }), "instances: 0 is not a valid number"],
     ["maxKeys", () => writeBackStore(shared(), { maxKeys: -1 }), "maxKeys: -1 is not a valid number"],
     ["rules", () => writeBackStore(shared(), { rules: ["a"] as never }), 'rules: ["a"] is not a function'],
-    ["a clock", () => writeBackStore(shared(), { clock: {} as never }), "clock: has no method now()"],
+    ["a clock", () => writeBackStore(shared(), { clock: {} as never }), "clock: {} is not a clock"],
     ["a name", () => writeBackStore(shared(), { setleMs: 5 } as never), 'did you mean "settleMs"?'],
     [
       "a name of every object",

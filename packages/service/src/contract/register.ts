@@ -6,8 +6,13 @@ import {
   RuleSourceError,
   StoreUnavailableError,
 } from "@sluice/core"
-import type { StorableRule } from "@sluice/rules"
-import { type RegisteredRules, type RuleBook, RuleConflictError, type RuleRegistry } from "@sluice/rules"
+import {
+  type RegisteredRules,
+  type RuleBook,
+  RuleConflictError,
+  type RuleRegistry,
+  type StorableRule,
+} from "@sluice/rules"
 import type { CallContext, Handlers } from "../calls.ts"
 import {
   GetServiceResponseSchema,

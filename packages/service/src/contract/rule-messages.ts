@@ -1,8 +1,12 @@
 import { isDeepStrictEqual } from "node:util"
 import { fromJson, type JsonObject, type JsonValue, toJson } from "@bufbuild/protobuf"
 import { InvalidRuleError, type Problem } from "@sluice/core"
-import type { StorableRule } from "@sluice/rules"
-import { formatRuleDocument, type RegisteredRules, readRuleDocumentInSlices } from "@sluice/rules"
+import {
+  formatRuleDocument,
+  type RegisteredRules,
+  readRuleDocumentInSlices,
+  type StorableRule,
+} from "@sluice/rules"
 import { type Rule as RuleMessage, RuleSchema } from "../gen/sluice/v1/rate_limiter_pb.ts"
 import { mapInTurns } from "../turns.ts"
 

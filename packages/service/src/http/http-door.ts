@@ -305,7 +305,8 @@ export function createHttpDoor(
         })
         return send(reply.type(isBinary ? BINARY : JSON_TYPE), sent)
       } catch (error) {
-        // Free the body: the response may wait for hours, until the client has read the earlier responses of its connection.
+        // Free the body: the response may wait for hours, until the client has read the earlier responses of its
+        // connection.
         request.body = undefined
         code = error instanceof StatusError ? error.code : Code.INTERNAL
         if (error instanceof TokenError) listeners.onWrongToken(path, peerAddress(socket))

@@ -10,8 +10,7 @@ import { POSITIVE } from "../parsing/rule-members.ts"
 import { metadataProblems } from "../parsing/service-metadata-members.ts"
 import { storeThrottle } from "../parsing/throttle-members.ts"
 import type { RuleMatch, RulePenalty, StorableRule } from "../rule.ts"
-import type { ServiceMetadata } from "../service-metadata.ts"
-import { plainMetadata } from "../service-metadata.ts"
+import { plainMetadata, type ServiceMetadata } from "../service-metadata.ts"
 import { SERVICE_ACCEPTED, serviceId } from "./document-schema.ts"
 
 /** The stored rules of one service: plain JSON values, each in its current spelling. */

@@ -15,8 +15,7 @@ import { lacksUnit } from "../parsing/parsed-rule.ts"
 import { rejectionInCode } from "../parsing/rejection-members.ts"
 import { POSITIVE } from "../parsing/rule-members.ts"
 import type { Rule, RuleMatch, StorableRule } from "../rule.ts"
-import type { ServiceMetadata } from "../service-metadata.ts"
-import { plainMetadata } from "../service-metadata.ts"
+import { plainMetadata, type ServiceMetadata } from "../service-metadata.ts"
 import {
   LIMIT_SPELLINGS,
   MESSAGE_SPELLINGS,

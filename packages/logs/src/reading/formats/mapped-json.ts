@@ -1,6 +1,5 @@
 import { LogError } from "../../log-error.ts"
-import type { FieldMap, LogFormat } from "./format.ts"
-import { SKIPPED } from "./format.ts"
+import { type FieldMap, type LogFormat, SKIPPED } from "./format.ts"
 import { jsonRecords, objectReader } from "./json-lines.ts"
 import { valueAt } from "./json-value.ts"
 
