@@ -1,10 +1,11 @@
 import { algorithmOf, type Policy, peekStore, type StoreResult } from "@sluice/core/stores"
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
+import { examples } from "../../../../test/test-length.ts"
 import { COUNTINGS, EVEN, run, type Story, stories } from "../testing/traffic.ts"
 import { leaseMsOf } from "./sizing.ts"
 
-const RUNS = 50
+const RUNS = examples(10, 50)
 
 /** Returns what the shared store counts now and what was granted, as counts that still have an effect. */
 async function counts({ simulation, shared, witness, policy }: Awaited<ReturnType<typeof run>>) {
