@@ -85,6 +85,23 @@ const PARTS_OF_PACKAGES = {
     shared: [],
     below: { "in-front": [], leased: ["in-front"], mirrored: ["in-front"], "write-back": ["in-front"] },
   },
+  // program, index.ts, main.ts and decision-service.ts are on top.
+  service: {
+    shared: ["status-error"],
+    below: {
+      gen: [],
+      wire: ["gen"],
+      bounds: [],
+      sockets: ["bounds"],
+      calls: ["bounds", "wire", "gen"],
+      registering: [],
+      deciding: ["calls", "bounds", "wire"],
+      contract: ["deciding", "registering", "calls", "bounds", "wire", "gen"],
+      envoy: ["contract/service-name", "deciding", "registering", "calls", "gen"],
+      grpc: ["calls", "sockets", "bounds", "wire"],
+      http: ["contract", "deciding", "calls", "sockets", "bounds", "wire", "gen"],
+    },
+  },
 }
 
 const partRules = [

@@ -9,7 +9,7 @@ import {
   status,
 } from "@grpc/grpc-js"
 import { afterEach, describe, expect, it } from "vitest"
-import { Arrivals } from "../../packages/service/src/arrivals.ts"
+import { Arrivals } from "../../packages/service/src/bounds/arrivals.ts"
 import { LibraryArrivals } from "../../packages/service/src/grpc/library-arrivals.ts"
 import { beginCall, openRaw } from "./raw-call.ts"
 

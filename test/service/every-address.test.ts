@@ -5,7 +5,7 @@ import { connect, createServer } from "node:net"
 import { EmptySchema } from "@bufbuild/protobuf/wkt"
 import { afterAll, beforeAll, expect, it } from "vitest"
 import { createHttpDoor } from "../../packages/service/src/http/http-door.ts"
-import { listenOnEach } from "../../packages/service/src/listening.ts"
+import { listenOnEach } from "../../packages/service/src/sockets/listening.ts"
 import { freePort } from "../servers/free-port.ts"
 import { until } from "../servers/until.ts"
 

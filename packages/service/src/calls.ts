@@ -13,8 +13,8 @@ import {
   toJson,
 } from "@bufbuild/protobuf"
 import type { ClosingResponse } from "@sluice/core/adapters"
+import type { CallPlaces } from "./bounds/in-flight.ts"
 import { BadRequestSchema } from "./gen/google/rpc/error_details_pb.ts"
-import type { CallPlaces } from "./in-flight.ts"
 import { Code, CostlyMessageError, invalidArgument, OverloadError, StatusError } from "./status-error.ts"
 import { expensivePart } from "./wire/cheap-message.ts"
 import { type JsonList, type ListBound, tooManyItems } from "./wire/json-list.ts"

@@ -2,19 +2,18 @@ import type { Server } from "@grpc/grpc-js"
 import type { Limiter } from "@sluice/core"
 import type { CounterKey } from "@sluice/core/stores"
 import type { RuleBook, RuleRegistry } from "@sluice/rules"
+import { falseAfter } from "./bounds/deadlines.ts"
+import type { Overload } from "./bounds/in-flight.ts"
 import { type Call, callsOf, type Handlers } from "./calls.ts"
-import { cannotListen } from "./cannot-listen.ts"
 import { clients } from "./contract/clients.ts"
 import { Forwarding } from "./contract/forward.ts"
 import { forwardMany } from "./contract/forward-many.ts"
 import { MOST_RULES, registering, requireAccess } from "./contract/register.ts"
 import { withRequestText } from "./contract/request-object.ts"
 import { withContractNames } from "./contract/rule-spellings.ts"
-import { falseAfter } from "./deadlines.ts"
 import type { AskedRequest } from "./deciding/asked-request.ts"
 import { ServiceGuards, type SharedOptions } from "./deciding/service-guards.ts"
 import { type UnknownServices, Unregistered } from "./deciding/unregistered.ts"
-import type { ConnectionBound, Door, DoorListeners, GrpcReader, Overload } from "./door.ts"
 import { envoyCalls } from "./envoy/should-rate-limit.ts"
 import { RateLimiter } from "./gen/sluice/v1/rate_limiter_pb.ts"
 import { createGrpcDoor, type GrpcBounds } from "./grpc/grpc-door.ts"
@@ -22,7 +21,9 @@ import { GatewayChecks } from "./http/gateway-checks.ts"
 import { createHttpDoor } from "./http/http-door.ts"
 import type { Audit } from "./registering/audit.ts"
 import { requireKnownToken, type Tokens, tokens } from "./registering/tokens.ts"
-import type { Tls } from "./tls.ts"
+import type { ConnectionBound, Door, DoorListeners, GrpcReader } from "./sockets/door.ts"
+import { cannotListen, type ListenAddress, shownAddress } from "./sockets/listening.ts"
+import type { Tls } from "./sockets/tls.ts"
 import { answerBytes } from "./wire/answer-bytes.ts"
 
 /** Bounds for the messages of callers. */
@@ -103,19 +104,6 @@ export interface DecisionServiceParts {
    * peers that only connect and disconnect.
    */
   onFailedHandshake?(reason: string, peer: string | undefined): void
-}
-
-/** An address to listen on. Port 0 means any free port. */
-export interface ListenAddress {
-  /** A host name or an address. "0.0.0.0" means every IPv4 address of this machine. */
-  readonly host: string
-  /** Port number from 0 to 65535. */
-  readonly port: number
-}
-
-/** Returns the address as text: "127.0.0.1:8080", "[::1]:8080". */
-export function shownAddress({ host, port }: ListenAddress): string {
-  return host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`
 }
 
 /** The ports that a decision service listens on. */

@@ -4,7 +4,7 @@
  * @module @sluice/service
  */
 
-export type { ConnectionBounds } from "./connections.ts"
+export type { Overload } from "./bounds/in-flight.ts"
 export type { AskedRequest, KnownFacts } from "./deciding/asked-request.ts"
 export type { SharedOptions } from "./deciding/service-guards.ts"
 export type { UnknownServices } from "./deciding/unregistered.ts"
@@ -13,14 +13,15 @@ export {
   createDecisionService,
   type DecisionService,
   type DecisionServiceParts,
-  type ListenAddress,
   type Ports,
 } from "./decision-service.ts"
-export type { ConnectionBound, Door, GrpcReader, Overload } from "./door.ts"
 export type { GrpcBounds } from "./grpc/grpc-door.ts"
 export { type Audit, type AuditLog, auditTo, type Change, type ClientChange } from "./registering/audit.ts"
 export { fileFirst } from "./registering/file-first.ts"
 export { type RulesHome, rulesInMemory } from "./registering/rules-home.ts"
 export { type RulesInTable, rulesInTable } from "./registering/rules-in-table.ts"
 export { type Tokens, tokens } from "./registering/tokens.ts"
-export type { Tls } from "./tls.ts"
+export type { ConnectionBounds } from "./sockets/connections.ts"
+export type { ConnectionBound, Door, GrpcReader } from "./sockets/door.ts"
+export type { ListenAddress } from "./sockets/listening.ts"
+export type { Tls } from "./sockets/tls.ts"

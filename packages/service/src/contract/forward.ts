@@ -1,5 +1,6 @@
 import type { Decision } from "@sluice/core"
 import type { Outcome } from "@sluice/core/adapters"
+import type { CallPlaces } from "../bounds/in-flight.ts"
 import type { Asking, CallContext } from "../calls.ts"
 import { type AskedRequest, factsOf, type KnownFacts, NOTHING } from "../deciding/asked-request.ts"
 import { hasLeft, refund } from "../deciding/checking.ts"
@@ -11,7 +12,6 @@ import type {
   ShouldForwardRequestRequest,
   ShouldForwardRequestResponse,
 } from "../gen/sluice/v1/rate_limiter_pb.ts"
-import type { CallPlaces } from "../in-flight.ts"
 import { requireTokenOf, type Tokens } from "../registering/tokens.ts"
 import { invalidArgument } from "../status-error.ts"
 import { emptyAnswer } from "./empty-answer.ts"

@@ -7,8 +7,8 @@ import {
   readRuleDocumentInSlices,
   type StorableRule,
 } from "@sluice/rules"
+import { mapInTurns } from "../bounds/turns.ts"
 import { type Rule as RuleMessage, RuleSchema } from "../gen/sluice/v1/rate_limiter_pb.ts"
-import { mapInTurns } from "../turns.ts"
 
 // Rule messages use the names of the stored shape. The two are converted through JSON, so that the core's parser
 // reports all problems. The differences: lists of fields and of lengths of blocks have their own message fields, and so

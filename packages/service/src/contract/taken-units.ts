@@ -1,7 +1,7 @@
 import type { Decision } from "@sluice/core"
+import type { LongWork } from "../bounds/turns.ts"
 import { refund } from "../deciding/checking.ts"
 import type { ServiceGuard } from "../deciding/service-guards.ts"
-import type { LongWork } from "../turns.ts"
 
 /** The units that the requests of a batch have taken. Its steps refund them. */
 export class TakenUnits implements LongWork {

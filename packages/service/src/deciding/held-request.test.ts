@@ -1,9 +1,9 @@
 import { EventEmitter } from "node:events"
 import { setImmediate as nextTurn } from "node:timers/promises"
 import { expect, it } from "vitest"
+import { CallPlaces, InFlight } from "../bounds/in-flight.ts"
+import { Peers } from "../bounds/peers.ts"
 import type { Asking } from "../calls.ts"
-import { CallPlaces, InFlight } from "../in-flight.ts"
-import { Peers } from "../peers.ts"
 import { heldBy } from "./held-request.ts"
 import type { ServiceGuard } from "./service-guards.ts"
 

@@ -1,7 +1,7 @@
+import type { CallPlaces } from "../bounds/in-flight.ts"
+import { turns } from "../bounds/turns.ts"
 import type { Asking } from "../calls.ts"
-import type { CallPlaces } from "../in-flight.ts"
 import type { StatusError } from "../status-error.ts"
-import { turns } from "../turns.ts"
 import { callerGone } from "./checking.ts"
 import type { ServiceGuard } from "./service-guards.ts"
 

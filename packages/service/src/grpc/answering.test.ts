@@ -1,8 +1,8 @@
 import { EmptySchema } from "@bufbuild/protobuf/wkt"
 import { describe, expect, it } from "vitest"
+import { CallPlaces, InFlight } from "../bounds/in-flight.ts"
+import { newPeer, Peers } from "../bounds/peers.ts"
 import type { Call } from "../calls.ts"
-import { CallPlaces, InFlight } from "../in-flight.ts"
-import { newPeer, Peers } from "../peers.ts"
 import { Code, StatusError } from "../status-error.ts"
 import { Answering, type AskedCall } from "./answering.ts"
 

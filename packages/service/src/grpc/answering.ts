@@ -1,6 +1,6 @@
+import { addressOf } from "../bounds/peers.ts"
 import { answerInstead, type Call, type CallContext, tooLong } from "../calls.ts"
-import type { DoorListeners, GrpcReader } from "../door.ts"
-import { addressOf } from "../peers.ts"
+import type { DoorListeners, GrpcReader } from "../sockets/door.ts"
 import { Code, StatusError, shortened, TokenError } from "../status-error.ts"
 
 /** A call whose request has arrived, from either reader. */

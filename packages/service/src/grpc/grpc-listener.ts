@@ -1,6 +1,6 @@
 import { createServer, type Server, type Socket } from "node:net"
 import { createServer as createTlsServer } from "node:tls"
-import { type Tls, tlsOptions } from "../tls.ts"
+import { type Tls, tlsOptions } from "../sockets/tls.ts"
 
 /**
  * Creates a server whose connections use HTTP/2, and passes them to `onSocket`. The server of grpc-js gives no access

@@ -1,5 +1,5 @@
 import type { ServerHttp2Session } from "node:http2"
-import { CallbackDeadline, DeadlineQueue } from "../deadlines.ts"
+import { CallbackDeadline, DeadlineQueue } from "../bounds/deadlines.ts"
 
 /** The timing of keepalive pings. */
 export interface KeepaliveTimes {

@@ -7,9 +7,9 @@ import {
   type ServerInterceptor,
   ServerListenerBuilder,
 } from "@grpc/grpc-js"
-import { Arrival, type Arrivals, type Sender } from "../arrivals.ts"
+import { Arrival, type Arrivals, type Sender } from "../bounds/arrivals.ts"
+import { newPeer } from "../bounds/peers.ts"
 import { answerInstead, type Call, mostBytesOf, tooLong } from "../calls.ts"
-import { newPeer } from "../peers.ts"
 import { Code, OverloadError, type StatusError } from "../status-error.ts"
 import type { OpenStream } from "./open-streams.ts"
 

@@ -1,9 +1,9 @@
 import { Metadata, type ServerUnaryCall, type sendUnaryData } from "@grpc/grpc-js"
+import { CallPlaces, type InFlight } from "../bounds/in-flight.ts"
+import { addressOf } from "../bounds/peers.ts"
 import { type Asking, bearerToken } from "../calls.ts"
-import { CallPlaces, type InFlight } from "../in-flight.ts"
-import { addressOf } from "../peers.ts"
 import { Code, OverloadError, type StatusError } from "../status-error.ts"
-import { statusBytes } from "../status-message.ts"
+import { statusBytes } from "../wire/status-message.ts"
 import type { AskedCall } from "./answering.ts"
 
 /** A call that @grpc/grpc-js reads and answers. */

@@ -1,8 +1,8 @@
 import { constants, type IncomingHttpHeaders, type ServerHttp2Stream } from "node:http2"
-import type { UnreadAnswers } from "../arrivals.ts"
-import type { Connection } from "../connection.ts"
-import { Deadline, DeadlineQueue } from "../deadlines.ts"
-import type { InFlight } from "../in-flight.ts"
+import type { UnreadAnswers } from "../bounds/arrivals.ts"
+import { Deadline, DeadlineQueue } from "../bounds/deadlines.ts"
+import type { InFlight } from "../bounds/in-flight.ts"
+import type { Connection } from "../sockets/connection.ts"
 import { Code, StatusError } from "../status-error.ts"
 import { retryHeaders } from "./retry-headers.ts"
 

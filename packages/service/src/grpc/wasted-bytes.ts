@@ -1,4 +1,4 @@
-import type { Connection } from "../connection.ts"
+import type { Connection } from "../sockets/connection.ts"
 
 const CHECK_MS = 1_000
 /** Bytes between two checks that may be part of no call. Reading them takes up to 8 % of the time. */

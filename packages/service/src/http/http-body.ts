@@ -1,7 +1,7 @@
 import type { IncomingMessage } from "node:http"
 import type { FastifyRequest } from "fastify"
-import type { Arrival, Arrivals } from "../arrivals.ts"
-import { PartialMessage } from "../partial-message.ts"
+import type { Arrival, Arrivals } from "../bounds/arrivals.ts"
+import { PartialMessage } from "../bounds/partial-message.ts"
 import type { StatusError } from "../status-error.ts"
 
 /** A callback that receives a body, or the error that occurred. Fastify answers an error with its `statusCode`. */

@@ -1,8 +1,8 @@
 import { EventEmitter } from "node:events"
 import type { IncomingMessage } from "node:http"
 import type { FastifyReply, FastifyRequest } from "fastify"
+import type { CallPlaces } from "../bounds/in-flight.ts"
 import { type Asking, bearerToken, type CallContext } from "../calls.ts"
-import type { CallPlaces } from "../in-flight.ts"
 import { Code, StatusError } from "../status-error.ts"
 
 /** The context of a call over HTTP. Values are read when a handler needs them. */

@@ -6,8 +6,8 @@ import {
   type MetricProducer,
   type ResourceMetrics,
 } from "@opentelemetry/sdk-metrics"
-import type { Door } from "../door.ts"
 import { CHECK_PATH } from "../http/gateway-checks.ts"
+import type { Door } from "../sockets/door.ts"
 import { Code } from "../status-error.ts"
 
 /**

@@ -1,7 +1,7 @@
 import { memoryStore, type Store } from "@sluice/core"
 import type { CounterKey } from "@sluice/core/stores"
 import { leasedStore, mirroredStore, writeBackStore } from "@sluice/scale"
-import { falseAfter } from "../deadlines.ts"
+import { falseAfter } from "../bounds/deadlines.ts"
 import type { Log } from "./log.ts"
 import { answers, createRedisClient, type ServiceRedis } from "./redis-client.ts"
 import type { RedisSettings, Settings } from "./settings.ts"

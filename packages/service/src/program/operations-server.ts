@@ -1,6 +1,6 @@
 import { createServer, type ServerResponse } from "node:http"
 import type { AddressInfo } from "node:net"
-import type { ListenAddress } from "../decision-service.ts"
+import type { ListenAddress } from "../sockets/listening.ts"
 import type { Metrics } from "./metrics.ts"
 
 /** The body of a /readyz response. */

@@ -1,5 +1,5 @@
 import type { Command } from "commander"
-import type { ListenAddress } from "../decision-service.ts"
+import type { ListenAddress } from "../sockets/listening.ts"
 import { LOG_LEVELS } from "./log.ts"
 import { readRedis } from "./read-redis.ts"
 import { type Env, Reader } from "./reader.ts"

@@ -1,7 +1,8 @@
 import type { OnStoreFailure } from "@sluice/core"
 import type { HeaderDialect } from "@sluice/core/adapters"
 import type { UnknownServices } from "../deciding/unregistered.ts"
-import type { Bounds, ListenAddress } from "../decision-service.ts"
+import type { Bounds } from "../decision-service.ts"
+import type { ListenAddress } from "../sockets/listening.ts"
 import type { LogLevel } from "./log.ts"
 
 /** The validated settings of the program, with every default filled in. */

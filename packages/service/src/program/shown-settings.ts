@@ -1,4 +1,4 @@
-import { shownAddress } from "../decision-service.ts"
+import { shownAddress } from "../sockets/listening.ts"
 import type { RedisSettings, Settings, TableSettings } from "./settings.ts"
 
 /** Returns the settings in a form that is safe to log, without tokens and credentials. */

@@ -1,7 +1,7 @@
 import { X509Certificate } from "node:crypto"
 import { readFileSync } from "node:fs"
 import { createSecureContext } from "node:tls"
-import type { Tls } from "../tls.ts"
+import type { Tls } from "../sockets/tls.ts"
 import type { Log } from "./log.ts"
 import type { TlsFiles } from "./settings.ts"
 

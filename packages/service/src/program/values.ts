@@ -1,6 +1,6 @@
 import { InvalidOptionError } from "@sluice/core"
 import { clientAddressReader } from "@sluice/core/adapters"
-import type { ListenAddress } from "../decision-service.ts"
+import type { ListenAddress } from "../sockets/listening.ts"
 import { NotAccepted } from "./not-accepted.ts"
 
 /** A function that parses the text of a setting. It throws NotAccepted for an invalid text. */

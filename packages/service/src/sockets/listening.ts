@@ -45,3 +45,28 @@ export async function listenOnEach<Each extends Server>(
 export function portOf(server: Server): number {
   return (server.address() as AddressInfo).port
 }
+
+/** An address to listen on. Port 0 means any free port. */
+export interface ListenAddress {
+  /** A host name or an address. "0.0.0.0" means every IPv4 address of this machine. */
+  readonly host: string
+  /** Port number from 0 to 65535. */
+  readonly port: number
+}
+
+/** Returns the address as text: "127.0.0.1:8080", "[::1]:8080". */
+export function shownAddress({ host, port }: ListenAddress): string {
+  return host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`
+}
+
+/**
+ * Returns a function that throws an Error for a server that cannot listen. The message is one line with the server, the
+ * address and the reason.
+ */
+export function cannotListen(who: string, address: string): (error: unknown) => never {
+  return (error) => {
+    const { message } = error as Error
+    const why = message.includes("EADDRINUSE") ? "the port is in use" : message
+    throw new Error(`${who} cannot listen on ${address}: ${why}`, { cause: error })
+  }
+}

@@ -1,8 +1,8 @@
 import type { Socket } from "node:net"
-import type { Sender, UnreadAnswers } from "./arrivals.ts"
-import { CallbackDeadline, type Deadline, type DeadlineQueue } from "./deadlines.ts"
-import { type PacedConnection, type Pacing, PeerPace } from "./pacing.ts"
-import type { Peer } from "./peers.ts"
+import type { Sender, UnreadAnswers } from "../bounds/arrivals.ts"
+import { CallbackDeadline, type Deadline, type DeadlineQueue } from "../bounds/deadlines.ts"
+import { type PacedConnection, type Pacing, PeerPace } from "../bounds/pacing.ts"
+import type { Peer } from "../bounds/peers.ts"
 
 /** The two timeouts of a connection. Each queue serves all connections of a server. */
 export interface ConnectionTimes {

@@ -1,3 +1,5 @@
+import type { OnOverload } from "../bounds/in-flight.ts"
+
 /** The two servers of the decision service, by protocol. */
 export type Door = "grpc" | "http"
 
@@ -25,18 +27,13 @@ export interface DoorListeners {
    */
   onInvalidCheck(reason: string, peer: string): void
   /** Called for each request that is refused because a limit is reached. */
-  onOverload(what: Overload, peer: string): void
+  readonly onOverload: OnOverload
   /**
    * Called for each failed TLS handshake, with the address of the peer if it is known. The reason is a code such as
    * `ERR_SSL_HTTP_REQUEST` or `ERR_TLS_HANDSHAKE_TIMEOUT`.
    */
   onFailedHandshake(reason: string, peer: string | undefined): void
 }
-
-/**
- * The limit that was reached: arriving requests, their bytes, calls in flight, or calls held by the rules of a service.
- */
-export type Overload = "arriving" | "bytes" | "in-flight" | "held"
 
 /** The limit that refused a connection: for all connections of a server, or for its address. */
 export type ConnectionBound = "all" | "peer"

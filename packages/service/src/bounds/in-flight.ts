@@ -1,6 +1,13 @@
-import type { DoorListeners } from "./door.ts"
+import { OverloadError } from "../status-error.ts"
 import { noUsage, type Peer, type Peers, type Usage } from "./peers.ts"
-import { OverloadError } from "./status-error.ts"
+
+/**
+ * The limit that was reached: arriving requests, their bytes, calls in flight, or calls held by the rules of a service.
+ */
+export type Overload = "arriving" | "bytes" | "in-flight" | "held"
+
+/** A function that is called for each request that is refused because a limit is reached. */
+export type OnOverload = (what: Overload, peer: string) => void
 
 type UsageKind = keyof Usage
 
@@ -33,12 +40,12 @@ const TOO_MANY_HELD = "Too many calls are held by rules that queue; try again la
 export class InFlight {
   readonly #most: Usage
   readonly #peers: Peers
-  readonly #onOverload: DoorListeners["onOverload"]
+  readonly #onOverload: OnOverload
   readonly #total: Usage = noUsage()
   readonly #services = new Map<string, Usage>()
 
   /** `most` limits each kind of calls and requests, and `mostBytes` the memory for all messages. */
-  constructor(most: number, mostBytes: number, peers: Peers, onOverload: DoorListeners["onOverload"]) {
+  constructor(most: number, mostBytes: number, peers: Peers, onOverload: OnOverload) {
     this.#most = {
       calls: most,
       batched: most,

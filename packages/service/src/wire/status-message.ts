@@ -1,8 +1,8 @@
 import { create, toBinary } from "@bufbuild/protobuf"
 import { anyPack } from "@bufbuild/protobuf/wkt"
-import { BadRequestSchema } from "./gen/google/rpc/error_details_pb.ts"
-import { type Status, StatusSchema } from "./gen/google/rpc/status_pb.ts"
-import type { StatusError } from "./status-error.ts"
+import { BadRequestSchema } from "../gen/google/rpc/error_details_pb.ts"
+import { type Status, StatusSchema } from "../gen/google/rpc/status_pb.ts"
+import type { StatusError } from "../status-error.ts"
 
 /**
  * Returns the error as google.rpc.Status. Invalid fields are added as google.rpc.BadRequest: https://google.aip.dev/193

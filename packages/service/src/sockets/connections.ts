@@ -1,10 +1,10 @@
 import type { Server, Socket } from "node:net"
 import type { TLSSocket } from "node:tls"
+import { DeadlineQueue } from "../bounds/deadlines.ts"
+import { Pacing } from "../bounds/pacing.ts"
+import { Peers, peerAddress } from "../bounds/peers.ts"
 import { Connection } from "./connection.ts"
-import { DeadlineQueue } from "./deadlines.ts"
 import type { DoorListeners } from "./door.ts"
-import { Pacing } from "./pacing.ts"
-import { Peers, peerAddress } from "./peers.ts"
 
 type ConnectionListeners = Pick<
   DoorListeners,

@@ -1,8 +1,8 @@
 import type { Socket } from "node:net"
+import { Code, OverloadError, StatusError } from "../status-error.ts"
 import { Deadline, DeadlineQueue } from "./deadlines.ts"
-import type { DoorListeners } from "./door.ts"
+import type { OnOverload } from "./in-flight.ts"
 import type { Peer } from "./peers.ts"
-import { Code, OverloadError, StatusError } from "./status-error.ts"
 
 /** Default limit for the bytes of unfinished requests at one of the two servers: 64 MiB. */
 export const DEFAULT_MAX_UNFINISHED_BYTES = 67_108_864
@@ -79,14 +79,14 @@ export class Arrival extends Deadline {
  */
 export class Arrivals {
   readonly #bounds: ArrivalBounds
-  readonly #onOverload: DoorListeners["onOverload"]
+  readonly #onOverload: OnOverload
   readonly #deadlines: DeadlineQueue
   #arriving = 0
   #bytes = 0
   #check: NodeJS.Immediate | undefined
   #isMakingRoom = false
 
-  constructor(bounds: ArrivalBounds, onOverload: DoorListeners["onOverload"]) {
+  constructor(bounds: ArrivalBounds, onOverload: OnOverload) {
     this.#bounds = bounds
     this.#onOverload = onOverload
     this.#deadlines = new DeadlineQueue(bounds.arrivalMs)
