@@ -54,11 +54,17 @@ const roomRules = Object.entries(BELOW).flatMap(([room, below]) => {
 const PARTS = {
   http: { shared: [], below: { headers: [], rejection: ["headers"] } },
   limiter: {
-    shared: ["callbacks"],
+    shared: [],
     below: {
+      interface: [],
+      options: [],
+      callbacks: [],
       "spare-capacity": [],
       waiting: [],
-      options: ["rule-set/limit"],
+      events: ["interface"],
+      "rule-set": ["interface", "options", "callbacks", "spare-capacity", "checking/parts"],
+      checking: ["interface", "options", "callbacks", "waiting", "events", "rule-set"],
+      control: ["interface", "options", "callbacks", "rule-set", "checking"],
     },
   },
   rules: {

@@ -122,14 +122,14 @@ export const EQUIVALENT: Readonly<Record<string, Readonly<Record<string, string>
     "return guard.asksApp ? askApp(outcome, guard, exchange) : refuse(rejection, outcome, guard, exchange)":
       "ConditionalExpression: the guard would return the same rejection",
   },
-  "core/src/limiter/block-options.ts": {
+  "core/src/limiter/control/block-options.ts": {
     "if (options === undefined) return NONE": "ConditionalExpression: what follows returns the same",
   },
-  "core/src/limiter/call-options.ts": {
+  "core/src/limiter/control/call-options.ts": {
     "if (options === undefined) return undefined":
       "ConditionalExpression: the usual call, of which what follows says the same",
   },
-  "core/src/limiter/hold.ts": {
+  "core/src/limiter/checking/hold.ts": {
     '"clock.wait",': "StringLiteral: any name that no other callback has",
   },
   "core/src/limiter/rule-set/compiled-rule.ts": {

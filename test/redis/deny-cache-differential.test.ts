@@ -3,7 +3,7 @@ import { Redis } from "ioredis"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { type Decision, manualClock } from "../../packages/core/src/index.ts"
 import { createLimiter } from "../../packages/core/src/limiter/create-limiter.ts"
-import type { Limiter } from "../../packages/core/src/limiter/limiter.ts"
+import type { Limiter } from "../../packages/core/src/limiter/interface/limiter.ts"
 import { RedisStore } from "../../packages/redis/src/redis-store.ts"
 import { type RedisServer, startRedis } from "../servers/redis-server.ts"
 import {

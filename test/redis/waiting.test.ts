@@ -3,7 +3,7 @@ import { createLimiter, type Limiter, manualClock, type Rule } from "@sluice/cor
 import { redisStore } from "@sluice/redis"
 import { Redis } from "ioredis"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { KINDS_OF_RULE } from "../../packages/core/src/limiter/testing/kinds-of-rule.ts"
+import { KINDS_OF_RULE } from "../../packages/core/src/limiter/rule-set/testing/kinds-of-rule.ts"
 import { type RedisServer, startRedis } from "../servers/redis-server.ts"
 import { keysWithoutTtl } from "./counted.ts"
 

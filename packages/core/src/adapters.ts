@@ -19,7 +19,6 @@ export type { GuardedRoute } from "./http/guard/route-rule.ts"
 export { RefusalError, type RefusalOptions } from "./http/refusal-error.ts"
 export type { RetryAdvice } from "./http/rejection/retry.ts"
 export { type Exchange, NodeExchange, respond } from "./http/respond.ts"
-export type { RuleExplanation } from "./limiter/explain-rules.ts"
 export type {
   AcquireOptions,
   BlockOptions,
@@ -27,7 +26,8 @@ export type {
   PeekOptions,
   ResetOptions,
   UnblockOptions,
-} from "./limiter/limiter.ts"
+} from "./limiter/interface/limiter.ts"
+export type { Mismatch, RuleExplanation } from "./limiter/interface/rule-explanation.ts"
 export type { NodeResponse } from "./limiter/options/answer-options.ts"
 export {
   HEADER_DIALECTS,
@@ -37,7 +37,6 @@ export {
 } from "./limiter/options/header-formats.ts"
 export type { InlineRule, LimiterSettings, LimitWithWindow } from "./limiter/options/options.ts"
 export { hasRuleOption } from "./limiter/options/options-shape.ts"
-export type { Mismatch } from "./limiter/rule-set/mismatch.ts"
 export type { DecisionStep } from "./limiter/rule-set/steps.ts"
 export { addressGroup, clientAddressReader } from "./request/client-group.ts"
 export type { FactsReader } from "./request/facts-readers.ts"

@@ -1,4 +1,4 @@
-import type { WaitingClient } from "../limiter/hold.ts"
+import type { WaitingClient } from "../limiter/checking/hold.ts"
 
 /**
  * The part of Node's HTTP/1 or HTTP/2 response that shows whether its client has gone. The response alone is not

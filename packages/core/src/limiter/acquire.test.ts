@@ -10,7 +10,7 @@ import type { Store } from "../stores/store.ts"
 import { countingStore } from "../stores/testing/counting-store.ts"
 import { methodsOf } from "../stores/testing/methods-of.ts"
 import { createLimiter } from "./create-limiter.ts"
-import type { AcquireOptions, Limiter } from "./limiter.ts"
+import type { AcquireOptions, Limiter } from "./interface/limiter.ts"
 import type { LimiterOptions } from "./options/options.ts"
 
 const SECOND = 1_000

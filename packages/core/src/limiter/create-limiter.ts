@@ -1,7 +1,7 @@
 import type { Cluster } from "node:cluster"
 import { warnOncePerLogger } from "../ground/warnings.ts"
 import type { RequestFacts } from "../request/request.ts"
-import type { Limiter } from "./limiter.ts"
+import type { Limiter } from "./interface/limiter.ts"
 import type { LimiterOptions } from "./options/options.ts"
 import { type ParsedOptions, parseOptions } from "./options/parse-options.ts"
 import { RequestLimiter } from "./request-limiter.ts"

@@ -3,8 +3,8 @@ import { takeAll } from "../decision/group.ts"
 import type { RuleCheck } from "../decision/rule-check.ts"
 import { InvalidOptionError, type Problem } from "../ground/errors.ts"
 import { show } from "../ground/show.ts"
-import type { Limiter } from "./limiter.ts"
-import type { PreparedRequest } from "./prepared-request.ts"
+import type { PreparedRequest } from "./checking/prepared-request.ts"
+import type { Limiter } from "./interface/limiter.ts"
 import { notALimiter, RequestLimiter } from "./request-limiter.ts"
 
 /** A request of a group, and the limiter that decides it. */

@@ -4,7 +4,7 @@ import { manualClock } from "../ground/clock.ts"
 import type { RequestFacts } from "../request/request.ts"
 import type { StorableRule } from "../rules/rule.ts"
 import { createLimiter } from "./create-limiter.ts"
-import type { Limiter } from "./limiter.ts"
+import type { Limiter } from "./interface/limiter.ts"
 import type { LimiterOptions, LimiterSettings } from "./options/options.ts"
 
 type Req = RequestFacts & { readonly user?: unknown }

@@ -7,7 +7,7 @@ import { memoryStore } from "../stores/memory/memory-store.ts"
 import type { Check, Store } from "../stores/store.ts"
 import { methodsOf } from "../stores/testing/methods-of.ts"
 import { createLimiter } from "./create-limiter.ts"
-import type { DecisionCall, Limiter } from "./limiter.ts"
+import type { DecisionCall, Limiter } from "./interface/limiter.ts"
 import type { LimiterOptions } from "./options/options.ts"
 
 const MINUTE = 60_000

@@ -11,12 +11,14 @@ import type { Warner } from "../ground/warnings.ts"
 import type { FactsReader } from "../request/facts-readers.ts"
 import type { RequestFacts } from "../request/request.ts"
 import type { ReadyOptions, RulesStatus } from "../rules/live-rules.ts"
-import { Admission } from "./admission.ts"
-import { parsePeekOptions } from "./block-options.ts"
-import { parseAcquireOptions, parseCost, requireDecision, requireUnits } from "./call-options.ts"
-import { ClientControl } from "./client-control.ts"
-import { DecisionEvents } from "./decision-events.ts"
-import { explainRules, type RuleExplanation } from "./explain-rules.ts"
+import { Admission } from "./checking/admission.ts"
+import { createParts, type LimiterParts } from "./checking/parts.ts"
+import type { Part, PreparedRequest } from "./checking/prepared-request.ts"
+import { parsePeekOptions } from "./control/block-options.ts"
+import { parseAcquireOptions, parseCost, requireDecision, requireUnits } from "./control/call-options.ts"
+import { ClientControl } from "./control/client-control.ts"
+import { explainRules } from "./control/explain-rules.ts"
+import { DecisionEvents } from "./events/decision-events.ts"
 import type {
   AcquireOptions,
   BlockOptions,
@@ -27,11 +29,10 @@ import type {
   PeekOptions,
   ResetOptions,
   UnblockOptions,
-} from "./limiter.ts"
-import { MARK, type Marked } from "./mount-decision.ts"
+} from "./interface/limiter.ts"
+import { MARK, type Marked } from "./interface/mount-decision.ts"
+import type { RuleExplanation } from "./interface/rule-explanation.ts"
 import { type ParsedOptions, parseInlineRule } from "./options/parse-options.ts"
-import { createParts, type LimiterParts } from "./parts.ts"
-import type { Part, PreparedRequest } from "./prepared-request.ts"
 import { type RouteKey, RouteRules } from "./rule-set/route-rules.ts"
 import type { RuleSet } from "./rule-set/rule-set.ts"
 import { RulesInForce } from "./rule-set/rules-in-force.ts"

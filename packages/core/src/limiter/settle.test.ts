@@ -10,7 +10,7 @@ import type { Refund, Store } from "../stores/store.ts"
 import { methodsOf } from "../stores/testing/methods-of.ts"
 import { createLimiter } from "./create-limiter.ts"
 import type { LimiterOptions } from "./options/options.ts"
-import { KINDS_OF_RULE } from "./testing/kinds-of-rule.ts"
+import { KINDS_OF_RULE } from "./rule-set/testing/kinds-of-rule.ts"
 
 const MINUTE = 60_000
 const ALICE: RequestFacts = { remoteAddress: "192.0.2.1" }

@@ -10,7 +10,7 @@ import type { Rule } from "../rules/rule.ts"
 import { type MemoryStore, memoryStore } from "../stores/memory/memory-store.ts"
 import type { Check, Counted, Store, StoreResult } from "../stores/store.ts"
 import { createLimiter } from "./create-limiter.ts"
-import type { Limiter } from "./limiter.ts"
+import type { Limiter } from "./interface/limiter.ts"
 import type { LimiterOptions } from "./options/options.ts"
 
 type Take = (checks: readonly Check[]) => MaybePromise<StoreResult>

@@ -9,7 +9,7 @@ import type { Check, Store } from "../stores/store.ts"
 import { methodsOf } from "../stores/testing/methods-of.ts"
 import { createLimiter } from "./create-limiter.ts"
 import type { LimiterOptions } from "./options/options.ts"
-import { KINDS_OF_RULE } from "./testing/kinds-of-rule.ts"
+import { KINDS_OF_RULE } from "./rule-set/testing/kinds-of-rule.ts"
 
 const ALICE: RequestFacts = { remoteAddress: "192.0.2.1" }
 const QUIET = { warn() {}, error() {} }

@@ -1,5 +1,5 @@
 import type { ServerResponse } from "node:http"
-import { decisionOn } from "../../limiter/mount-decision.ts"
+import { decisionOn } from "../../limiter/interface/mount-decision.ts"
 import type { Guard } from "./guard.ts"
 import { latePlace, type MountedLayer } from "./late-place.ts"
 

@@ -1,7 +1,7 @@
 import type { Decision } from "../../decision/decision.ts"
 import { DecisionRecord, isStricter } from "../../decision/decision-record.ts"
 import type { HeaderLine, Rejection } from "../../ground/answer.ts"
-import type { MountDecision } from "../../limiter/mount-decision.ts"
+import type { MountDecision } from "../../limiter/interface/mount-decision.ts"
 import type { ParsedOptions } from "../../limiter/options/parse-options.ts"
 import type { RuleSet } from "../../limiter/rule-set/rule-set.ts"
 import type { StepSet } from "../../limiter/rule-set/steps.ts"

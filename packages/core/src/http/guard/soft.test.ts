@@ -4,7 +4,7 @@ import { manualClock } from "../../ground/clock.ts"
 import { createLimiter } from "../../limiter/create-limiter.ts"
 import { HEADER_DIALECTS, type HeaderDialect } from "../../limiter/options/header-formats.ts"
 import type { LimiterOptions } from "../../limiter/options/options.ts"
-import { KINDS_OF_RULE } from "../../limiter/testing/kinds-of-rule.ts"
+import { KINDS_OF_RULE } from "../../limiter/rule-set/testing/kinds-of-rule.ts"
 import type { Rule } from "../../rules/rule.ts"
 import { createGuard } from "./create-guard.ts"
 

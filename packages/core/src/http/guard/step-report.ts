@@ -1,6 +1,6 @@
 import type { Decision } from "../../decision/decision.ts"
-import type { DecisionEvents } from "../../limiter/decision-events.ts"
-import type { DecisionCall } from "../../limiter/limiter.ts"
+import type { DecisionEvents } from "../../limiter/events/decision-events.ts"
+import type { DecisionCall } from "../../limiter/interface/limiter.ts"
 import { type ClosingResponse, onGone } from "../client-gone.ts"
 
 /**

@@ -2,7 +2,7 @@ import type { Decision } from "../../decision/decision.ts"
 import { type Rejection, type RejectionText, rejectionText } from "../../ground/answer.ts"
 import { isThenable } from "../../ground/maybe-promise.ts"
 import type { Warner } from "../../ground/warnings.ts"
-import { called, yieldedText } from "../../limiter/compile-test.ts"
+import { called, yieldedText } from "../../limiter/callbacks/compile-test.ts"
 
 /** The app's function that returns the body of a refusal, and the media type of the body. */
 export interface BodyFunction {

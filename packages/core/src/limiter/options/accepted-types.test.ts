@@ -6,7 +6,7 @@ import type { RequestFacts } from "../../request/request.ts"
 import type { Rule, RuleMatch } from "../../rules/rule.ts"
 import { type MemoryStoreOptions, memoryStore } from "../../stores/memory/memory-store.ts"
 import { createLimiter } from "../create-limiter.ts"
-import type { CostOption, Limiter } from "../limiter.ts"
+import type { CostOption, Limiter } from "../interface/limiter.ts"
 import type { OnRejected } from "./answer-options.ts"
 import type { LimiterOptions } from "./options.ts"
 

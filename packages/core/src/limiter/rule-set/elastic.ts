@@ -1,7 +1,7 @@
 import { capacityOf, type ParsedThrottle, type Policy } from "../../ground/policy.ts"
 import type { Warner } from "../../ground/warnings.ts"
 import { mostCounted, type ParsedRule } from "../../rules/parsing/parsed-rule.ts"
-import { compileTest } from "../compile-test.ts"
+import { compileTest } from "../callbacks/compile-test.ts"
 import { spareCapacityMonitor } from "../spare-capacity/monitor.ts"
 
 type PolicyNow = () => Policy

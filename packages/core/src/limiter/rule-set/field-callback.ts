@@ -1,6 +1,6 @@
 import { classOf } from "../../ground/show.ts"
 import { scalarText } from "../../request/field.ts"
-import { Callback, type CallbackContext } from "../callback.ts"
+import { Callback, type CallbackContext } from "../callbacks/callback.ts"
 
 /**
  * Creates the callback of the app's own field. If it fails, the field is missing. A result that is neither a string nor a

@@ -3,7 +3,7 @@ import { textOf } from "../../ground/errors.ts"
 import { compileField } from "../../request/field.ts"
 import type { FieldReader } from "../../request/request.ts"
 import type { ParsedRule } from "../../rules/parsing/parsed-rule.ts"
-import type { CallbackResults } from "../callback-results.ts"
+import type { CallbackResults } from "../callbacks/callback-results.ts"
 import { bareNameRemedy } from "./field-watch.ts"
 import type { RuleContext } from "./rule-context.ts"
 

@@ -5,8 +5,8 @@ import type { FieldReader, RequestFacts } from "../../request/request.ts"
 import { canonicalValue, compileValueTable } from "../../rules/matching/value-list.ts"
 import { burstOf, limitOf, type Override, type ParsedRule } from "../../rules/parsing/parsed-rule.ts"
 import { mostUnits, percentOf } from "../../rules/parsing/units.ts"
-import { Callback, type CallbackContext, wrong } from "../callback.ts"
-import type { CallbackResults } from "../callback-results.ts"
+import { Callback, type CallbackContext, wrong } from "../callbacks/callback.ts"
+import type { CallbackResults } from "../callbacks/callback-results.ts"
 
 /** Number of compiled limits cached per rule. An app has few plans, but its function might return any number. */
 const MAX_LIMITS = 1_000

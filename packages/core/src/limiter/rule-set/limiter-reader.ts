@@ -12,8 +12,8 @@ import type {
   RulesStatus,
   UntilLoaded,
 } from "../../rules/live-rules.ts"
+import type { LimiterParts } from "../checking/parts.ts"
 import type { ParsedOptions } from "../options/parse-options.ts"
-import type { LimiterParts } from "../parts.ts"
 import { claimNames, takenProblem } from "./name-claims.ts"
 
 /** How long a request waits for the first rules, in milliseconds. Otherwise a source that hangs would stop the app. */

@@ -2,29 +2,7 @@ import { hasMethod } from "../../request/method.ts"
 import type { FieldReader, RequestFacts } from "../../request/request.ts"
 import { compileMatch } from "../../rules/matching/match.ts"
 import type { RuleMatch } from "../../rules/rule.ts"
-
-/** A reason why a rule does not apply to a request. */
-export interface Mismatch {
-  /**
-   * The member of the rule that excludes the request. Instead of a member:
-   * - "preflight": the request is a CORS preflight, which only rules for OPTIONS count;
-   * - "onlyFields": the request's `onlyFields` lack a field that the rule counts by.
-   */
-  readonly member:
-    | "match.methods"
-    | "match.path"
-    | "match.fields"
-    | "match.when"
-    | "allow"
-    | "onMissing"
-    | "limit"
-    | "preflight"
-    | "onlyFields"
-  /** The field that was compared or is missing. Absent if the member does not read a field. */
-  readonly field?: string
-  /** The field's value in the request. Absent if the request lacks the field. */
-  readonly value?: string
-}
+import type { Mismatch } from "../interface/rule-explanation.ts"
 
 /**
  * Returns each part of a `match` that excludes a request. Compiles the parts one by one, so it is for tools. Together

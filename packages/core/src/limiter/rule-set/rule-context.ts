@@ -5,7 +5,7 @@ import type { ClientAddressOptions } from "../../request/client-address-options.
 import { compileClientGroup } from "../../request/client-group.ts"
 import { isBuiltInField } from "../../request/field.ts"
 import type { ClientAddressReader } from "../../request/request.ts"
-import type { Callback, CallbackContext } from "../callback.ts"
+import type { Callback, CallbackContext } from "../callbacks/callback.ts"
 import type { ParsedOptions } from "../options/parse-options.ts"
 import { fieldCallback } from "./field-callback.ts"
 import type { FieldWatch } from "./field-watch.ts"

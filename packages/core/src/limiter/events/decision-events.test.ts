@@ -1,9 +1,9 @@
 import { expect, it } from "vitest"
-import { UNLIMITED } from "../decision/decision-record.ts"
-import { SafeEvents } from "../ground/events.ts"
+import { UNLIMITED } from "../../decision/decision-record.ts"
+import { SafeEvents } from "../../ground/events.ts"
+import { LIMITER_EVENTS } from "../checking/parts.ts"
+import type { DecisionCall, LimiterEvents } from "../interface/limiter.ts"
 import { DecisionEvents } from "./decision-events.ts"
-import type { DecisionCall, LimiterEvents } from "./limiter.ts"
-import { LIMITER_EVENTS } from "./parts.ts"
 
 const open = () => {
   const events = new SafeEvents<LimiterEvents<string>>(LIMITER_EVENTS, () => undefined)

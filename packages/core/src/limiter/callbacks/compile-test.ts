@@ -1,7 +1,7 @@
-import { textOf } from "../ground/errors.ts"
-import { ignoreRejection } from "../ground/maybe-promise.ts"
-import { show } from "../ground/show.ts"
-import type { Warner } from "../ground/warnings.ts"
+import { textOf } from "../../ground/errors.ts"
+import { ignoreRejection } from "../../ground/maybe-promise.ts"
+import { show } from "../../ground/show.ts"
+import type { Warner } from "../../ground/warnings.ts"
 
 /**
  * Compiles one of the app's boolean functions whose result is needed at once. If it throws or returns anything but a

@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from "node:timers/promises"
 import { describe, expect, it } from "vitest"
-import { createWarner } from "../ground/warnings.ts"
+import { createWarner } from "../../ground/warnings.ts"
 import { compileTest } from "./compile-test.ts"
 
 function warner() {

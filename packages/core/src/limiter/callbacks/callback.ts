@@ -1,9 +1,9 @@
-import { type Clock, waitHeld } from "../ground/clock.ts"
-import { textOf } from "../ground/errors.ts"
-import { isThenable, type MaybePromise } from "../ground/maybe-promise.ts"
-import { isUnits } from "../ground/policy.ts"
-import { beforeDeadline } from "../ground/time.ts"
-import type { Warner } from "../ground/warnings.ts"
+import { type Clock, waitHeld } from "../../ground/clock.ts"
+import { textOf } from "../../ground/errors.ts"
+import { isThenable, type MaybePromise } from "../../ground/maybe-promise.ts"
+import { isUnits } from "../../ground/policy.ts"
+import { beforeDeadline } from "../../ground/time.ts"
+import type { Warner } from "../../ground/warnings.ts"
 import { yieldedText } from "./compile-test.ts"
 
 /** The deadline of each function of the app, the clock that measures it, and where failures are logged. */

@@ -1,8 +1,8 @@
-import type { Decision } from "../decision/decision.ts"
-import type { SafeEvents } from "../ground/events.ts"
-import type { MaybePromise } from "../ground/maybe-promise.ts"
-import type { CounterKey } from "../stores/store.ts"
-import type { DecisionCall, LimiterEvents } from "./limiter.ts"
+import type { Decision } from "../../decision/decision.ts"
+import type { SafeEvents } from "../../ground/events.ts"
+import type { MaybePromise } from "../../ground/maybe-promise.ts"
+import type { CounterKey } from "../../stores/store.ts"
+import type { DecisionCall, LimiterEvents } from "../interface/limiter.ts"
 
 /** Emits a "decision" event for each decision, with its duration. */
 export class DecisionEvents<Request> {

@@ -1,30 +1,6 @@
-import type { RuleCheck } from "../decision/rule-check.ts"
-import type { CounterKey } from "../stores/store.ts"
-import type { PreparedRequest } from "./prepared-request.ts"
-import type { Mismatch } from "./rule-set/mismatch.ts"
-
-/** What a rule does with a request: the counter that it uses, or why it does not apply. */
-export interface RuleExplanation {
-  /** Name of the rule. */
-  readonly policy: string
-  /** True if `decide` checks the request under this rule. */
-  readonly applies: boolean
-  /** True if the rule never refuses. */
-  readonly shadow: boolean
-  /** Quota units that the request takes from the counter; 0 if the rule does not apply. */
-  readonly cost: number
-  /** The counter of the request's client. Absent if the rule does not apply, or refuses for a missing field. */
-  readonly counter?: CounterKey
-  /** The counter of the client's refusals and blocks. Absent if the rule does not look for a block. */
-  readonly penalty?: CounterKey
-  /**
-   * Why the rule refuses the request without counting: its deny list has the client, a field is missing, or its limit
-   * function has failed before it ever returned a limit ("store-failure").
-   */
-  readonly refusal?: "denied" | "missing-field" | "store-failure"
-  /** Why the rule does not apply. Empty if it applies. */
-  readonly mismatches: readonly Mismatch[]
-}
+import type { RuleCheck } from "../../decision/rule-check.ts"
+import type { PreparedRequest } from "../checking/prepared-request.ts"
+import type { RuleExplanation } from "../interface/rule-explanation.ts"
 
 /**
  * Returns an explanation for each rule, in the order of the rules. `ruleChecks` are the checks of the request, with at

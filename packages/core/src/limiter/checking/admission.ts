@@ -1,14 +1,14 @@
-import type { Decision } from "../decision/decision.ts"
-import { UNLIMITED } from "../decision/decision-record.ts"
-import type { MaybePromise } from "../ground/maybe-promise.ts"
-import type { RequestFacts } from "../request/request.ts"
-import { type Callback, costCallback, testCallback } from "./callback.ts"
-import type { DecisionEvents } from "./decision-events.ts"
+import type { Decision } from "../../decision/decision.ts"
+import { UNLIMITED } from "../../decision/decision-record.ts"
+import type { MaybePromise } from "../../ground/maybe-promise.ts"
+import type { RequestFacts } from "../../request/request.ts"
+import { type Callback, costCallback, testCallback } from "../callbacks/callback.ts"
+import type { DecisionEvents } from "../events/decision-events.ts"
+import type { ParsedOptions } from "../options/parse-options.ts"
+import type { RulesInForce } from "../rule-set/rules-in-force.ts"
 import { type Held, holdInLine, type Leaving } from "./hold.ts"
-import type { ParsedOptions } from "./options/parse-options.ts"
 import type { LimiterParts } from "./parts.ts"
 import { type Part, PreparedRequest } from "./prepared-request.ts"
-import type { RulesInForce } from "./rule-set/rules-in-force.ts"
 
 /** Prepares requests for a decision, and decides the requests of adapters and of `decide`. */
 export class Admission<Request> {

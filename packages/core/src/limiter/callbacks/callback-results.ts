@@ -1,4 +1,4 @@
-import type { MaybePromise } from "../ground/maybe-promise.ts"
+import type { MaybePromise } from "../../ground/maybe-promise.ts"
 import type { Callback } from "./callback.ts"
 
 const PENDING = Symbol("pending")

@@ -1,8 +1,8 @@
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
-import type { RequestFacts } from "../request/request.ts"
-import type { Rule } from "../rules/rule.ts"
-import { createLimiter } from "./create-limiter.ts"
+import type { RequestFacts } from "../../request/request.ts"
+import type { Rule } from "../../rules/rule.ts"
+import { createLimiter } from "../create-limiter.ts"
 
 const LOGGER = { warn() {}, error() {} }
 const RULE = { name: "r", field: "ip", limit: 10, window: "1 minute" } satisfies Rule

@@ -1,11 +1,11 @@
-import type { Decision, PolicyCheck } from "../decision/decision.ts"
-import { type Clock, soundTime } from "../ground/clock.ts"
-import type { SafeEvents } from "../ground/events.ts"
-import { capacityOf } from "../ground/policy.ts"
-import type { ParsedRule } from "../rules/parsing/parsed-rule.ts"
-import { BoundedTable, type TableEntry } from "../stores/bounded-table.ts"
-import type { CounterKey } from "../stores/store.ts"
-import type { DecisionCall, LimiterEvents } from "./limiter.ts"
+import type { Decision, PolicyCheck } from "../../decision/decision.ts"
+import { type Clock, soundTime } from "../../ground/clock.ts"
+import type { SafeEvents } from "../../ground/events.ts"
+import { capacityOf } from "../../ground/policy.ts"
+import type { ParsedRule } from "../../rules/parsing/parsed-rule.ts"
+import { BoundedTable, type TableEntry } from "../../stores/bounded-table.ts"
+import type { CounterKey } from "../../stores/store.ts"
+import type { DecisionCall, LimiterEvents } from "../interface/limiter.ts"
 
 /** Number of clients whose reports are remembered, in about 3 MB. */
 const MOST_CLIENTS = 10_000

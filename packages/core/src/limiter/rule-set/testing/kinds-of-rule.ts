@@ -1,4 +1,4 @@
-import type { Rule } from "../../rules/rule.ts"
+import type { Rule } from "../../../rules/rule.ts"
 
 /** Each way to count that a rule can choose, with its name in tests. */
 export const KINDS_OF_RULE: readonly (readonly [name: string, members: Partial<Rule>])[] = [

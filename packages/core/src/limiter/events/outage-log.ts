@@ -1,7 +1,7 @@
-import type { Timeouts } from "../decision/timeout-share.ts"
-import { type Clock, soundTime } from "../ground/clock.ts"
-import { type StoreUnavailableError, sentenceOf } from "../ground/errors.ts"
-import type { Warner } from "../ground/warnings.ts"
+import type { Timeouts } from "../../decision/timeout-share.ts"
+import { type Clock, soundTime } from "../../ground/clock.ts"
+import { type StoreUnavailableError, sentenceOf } from "../../ground/errors.ts"
+import type { Warner } from "../../ground/warnings.ts"
 
 const MINUTE_MS = 60_000
 

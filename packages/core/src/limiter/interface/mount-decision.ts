@@ -1,5 +1,5 @@
-import type { Decision } from "../decision/decision.ts"
-import { COPIES } from "../ground/copies.ts"
+import type { Decision } from "../../decision/decision.ts"
+import { COPIES } from "../../ground/copies.ts"
 
 /**
  * The key under which a request keeps the decisions of mounts, newest first. Copies of this version of the package share

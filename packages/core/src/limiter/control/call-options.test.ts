@@ -1,10 +1,10 @@
 import { liveRules } from "@sluice/rules"
 import { describe, expect, it } from "vitest"
-import { InvalidOptionError, type Problem } from "../ground/errors.ts"
+import { InvalidOptionError, type Problem } from "../../ground/errors.ts"
+import { createLimiter } from "../create-limiter.ts"
+import type { Limiter } from "../interface/limiter.ts"
+import type { LimiterOptions } from "../options/options.ts"
 import { parseAcquireOptions, requireUnits } from "./call-options.ts"
-import { createLimiter } from "./create-limiter.ts"
-import type { Limiter } from "./limiter.ts"
-import type { LimiterOptions } from "./options/options.ts"
 
 function problemsOf(call: () => unknown): readonly Problem[] {
   try {

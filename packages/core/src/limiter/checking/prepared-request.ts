@@ -1,10 +1,10 @@
-import { RULES_MISSING, type RuleCheck } from "../decision/rule-check.ts"
-import type { MaybePromise } from "../ground/maybe-promise.ts"
-import type { RequestFacts } from "../request/request.ts"
-import type { Callback } from "./callback.ts"
-import { CallbackResults } from "./callback-results.ts"
-import type { RuleSet } from "./rule-set/rule-set.ts"
-import { ALL_STEPS, type StepSet } from "./rule-set/steps.ts"
+import { RULES_MISSING, type RuleCheck } from "../../decision/rule-check.ts"
+import type { MaybePromise } from "../../ground/maybe-promise.ts"
+import type { RequestFacts } from "../../request/request.ts"
+import type { Callback } from "../callbacks/callback.ts"
+import { CallbackResults } from "../callbacks/callback-results.ts"
+import type { RuleSet } from "../rule-set/rule-set.ts"
+import { ALL_STEPS, type StepSet } from "../rule-set/steps.ts"
 
 /** The rules to decide a request by. Undefined stands for all rules. */
 export interface Part {

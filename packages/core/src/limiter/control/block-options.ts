@@ -1,10 +1,10 @@
-import { LONGEST_BLOCK_MS } from "../decision/block-watch.ts"
-import { DURATION_ACCEPTED, formatDuration, parseDuration } from "../ground/duration.ts"
-import { InvalidOptionError } from "../ground/errors.ts"
-import { hintFor } from "../ground/hints.ts"
-import { show } from "../ground/show.ts"
+import { LONGEST_BLOCK_MS } from "../../decision/block-watch.ts"
+import { DURATION_ACCEPTED, formatDuration, parseDuration } from "../../ground/duration.ts"
+import { InvalidOptionError } from "../../ground/errors.ts"
+import { hintFor } from "../../ground/hints.ts"
+import { show } from "../../ground/show.ts"
+import type { BlockOptions, PeekOptions, UnblockOptions } from "../interface/limiter.ts"
 import { parseCost, requireKnown } from "./call-options.ts"
-import type { BlockOptions, PeekOptions, UnblockOptions } from "./limiter.ts"
 
 /** The options of `block`, with the duration in milliseconds. */
 export interface ParsedBlockOptions {

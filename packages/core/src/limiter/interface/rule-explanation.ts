@@ -1,0 +1,47 @@
+import type { CounterKey } from "../../stores/store.ts"
+
+/** What a rule does with a request: the counter that it uses, or why it does not apply. */
+export interface RuleExplanation {
+  /** Name of the rule. */
+  readonly policy: string
+  /** True if `decide` checks the request under this rule. */
+  readonly applies: boolean
+  /** True if the rule never refuses. */
+  readonly shadow: boolean
+  /** Quota units that the request takes from the counter; 0 if the rule does not apply. */
+  readonly cost: number
+  /** The counter of the request's client. Absent if the rule does not apply, or refuses for a missing field. */
+  readonly counter?: CounterKey
+  /** The counter of the client's refusals and blocks. Absent if the rule does not look for a block. */
+  readonly penalty?: CounterKey
+  /**
+   * Why the rule refuses the request without counting: its deny list has the client, a field is missing, or its limit
+   * function has failed before it ever returned a limit ("store-failure").
+   */
+  readonly refusal?: "denied" | "missing-field" | "store-failure"
+  /** Why the rule does not apply. Empty if it applies. */
+  readonly mismatches: readonly Mismatch[]
+}
+
+/** A reason why a rule does not apply to a request. */
+export interface Mismatch {
+  /**
+   * The member of the rule that excludes the request. Instead of a member:
+   * - "preflight": the request is a CORS preflight, which only rules for OPTIONS count;
+   * - "onlyFields": the request's `onlyFields` lack a field that the rule counts by.
+   */
+  readonly member:
+    | "match.methods"
+    | "match.path"
+    | "match.fields"
+    | "match.when"
+    | "allow"
+    | "onMissing"
+    | "limit"
+    | "preflight"
+    | "onlyFields"
+  /** The field that was compared or is missing. Absent if the member does not read a field. */
+  readonly field?: string
+  /** The field's value in the request. Absent if the request lacks the field. */
+  readonly value?: string
+}
