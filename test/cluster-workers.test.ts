@@ -16,7 +16,7 @@ it.each([
   ["disabled", ["done"]],
   ["shared", ["done"]],
 ])(
-  "warns once, and only in a worker of node:cluster that counts in its own memory: %s",
+  "a limiter warns once, and only in a worker of node:cluster that counts in its own memory: %s",
   async (mode, said) => {
     expect(await warningsOf(mode)).toEqual(said)
   },

@@ -27,7 +27,7 @@ const QUIET = { warn() {}, error() {} }
 const REQUEST = { remoteAddress: "192.0.2.1" }
 const RULE = { field: "ip", limit: 1, window: "1 minute" } as const
 
-it("loads three copies", () => {
+it("the three copies of this test are different", () => {
   expect(new Set([createLimiter, other.createLimiter, later.createLimiter]).size).toBe(3)
 })
 

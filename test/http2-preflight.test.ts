@@ -44,7 +44,7 @@ async function preflight(session: ClientHttp2Session, body?: string): Promise<un
 it.each([
   ["Fastify", startFastify],
   ["Koa", startKoa],
-])("on %s over HTTP/2, a preflight is not counted, but one with a body is", async (_framework, start) => {
+])("a preflight over HTTP/2 is not counted on %s, but one with a body is", async (_framework, start) => {
   const server = await start()
   const session = connect(`http://127.0.0.1:${(server.address() as AddressInfo).port}`)
   onTestFinished(() => session.destroy())

@@ -94,7 +94,7 @@ describe("on Fastify, a rule by user", () => {
   })
 })
 
-it("on Koa, a rule by user causes a warning if the limiter is mounted before authentication", async () => {
+it("a rule by user on Koa causes a warning if the limiter is mounted before authentication", async () => {
   const limit = koaRateLimit({ ...BASE, field: "user", fields: { user: (ctx) => ctx.state.user } })
   const app = new Koa()
   app.use(limit).use((ctx, next) => {
@@ -105,7 +105,7 @@ it("on Koa, a rule by user causes a warning if the limiter is mounted before aut
   expect(warnings).toEqual([UNSET])
 })
 
-it("with the fetch adapter, a function that returns an object causes a warning on its first request", async () => {
+it("a function that returns an object to the fetch adapter causes a warning on its first request", async () => {
   const users = new WeakMap<Request, object>()
   const limit = fetchRateLimit({
     ...BASE,

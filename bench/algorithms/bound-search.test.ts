@@ -73,7 +73,7 @@ it("two sub-windows admit more than the limit in a window, but not in half a win
   expect(worst.map(({ most }) => most)).toEqual([3, 2])
 })
 
-it("searches each distinct state of the counter and of the last window's admissions", () => {
+it("searchAll searches each distinct state of the counter and of the last window's admissions", () => {
   // A fixed window of 2 ms and a limit of 1, over 8 ms. Each of the 4 windows grants nothing, or one unit in either of
   // its two milliseconds.
   const names = new Set<string>()
@@ -89,7 +89,7 @@ it("searches each distinct state of the counter and of the last window's admissi
   expect(searchAll(kindOf("fixed-window"), { limit: 1, windowMs: 2 }).pasts).toBe(names.size)
 })
 
-it("finds and shows admissions above a bound", () => {
+it("a search for bounds finds and shows admissions above a bound", () => {
   const kind = kindOf("fixed-window")
   const bounds = kind.bounds.slice(0, 1).map((bound) => ({ ...bound, most: () => SIZE.limit }))
   const wrong = { ...kind, bounds }

@@ -17,6 +17,6 @@ it.each<[string, IncomingHttpHeaders, number | undefined]>([
   ["the oldest reset, in seconds from now", { "x-ratelimit-reset": "9" }, 9_000],
   ["the oldest reset, in seconds since the epoch", { "x-ratelimit-reset": `${NOW / 1_000 + 4}` }, 4_000],
   ["no wait from an answer without headers", {}, undefined],
-])("reads %s", (_what, headers, waitMs) => {
+])("toldWaitMs reads %s", (_what, headers, waitMs) => {
   expect(toldWaitMs(headers, NOW)).toBe(waitMs)
 })

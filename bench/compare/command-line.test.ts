@@ -1,7 +1,7 @@
 import { expect, it } from "vitest"
 import { readCompareCommand } from "./command-line.ts"
 
-it("measures every group in ten rounds by default", () => {
+it("bench:compare measures every group in ten rounds by default", () => {
   expect(readCompareCommand(["main"])).toEqual({
     commit: "main",
     groups: ["decide", "store", "http", "service"],
@@ -10,7 +10,7 @@ it("measures every group in ten rounds by default", () => {
   })
 })
 
-it("takes groups as a list or one by one, in the order in which they are measured", () => {
+it("bench:compare takes groups as a list or one by one, in the order in which they are measured", () => {
   expect(readCompareCommand(["--", "v1.0", "--only", "http,decide"]).groups).toEqual(["decide", "http"])
   expect(readCompareCommand(["--only", "store", "--only", "decide", "v1.0"]).groups).toEqual([
     "decide",
@@ -18,7 +18,7 @@ it("takes groups as a list or one by one, in the order in which they are measure
   ])
 })
 
-it("takes more rounds, a short run and a file for the samples", () => {
+it("bench:compare takes more rounds, a short run and a file for the samples", () => {
   expect(readCompareCommand(["main", "--rounds", "20", "--json", "out.json"])).toMatchObject({
     rounds: 20,
     json: "out.json",
@@ -34,7 +34,7 @@ it.each([
   [["main", "--rounds", "9"], '--rounds "9" is invalid; use an integer from 10 to 999'],
   [["main", "--rounds", "many"], '--rounds "many" is invalid'],
   [["main", "--fast"], "--fast"],
-])("rejects %j in one line that ends with the usage", (args, message) => {
+])("bench:compare rejects %j in one line that ends with the usage", (args, message) => {
   let thrown: unknown
   try {
     readCompareCommand(args)

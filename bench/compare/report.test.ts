@@ -13,14 +13,14 @@ const rounds = Array.from({ length: 11 }, (_, round) => ({
   ]),
 }))
 
-it("computes ratios within a round, so that a slower machine does not change them", () => {
+it("compareFigures computes ratios within a round, so that a slower machine does not change them", () => {
   const [take] = compareFigures(rounds)
   expect(take?.median).toBeCloseTo(1.1)
   expect(take?.p10).toBeCloseTo(1.02)
   expect(take?.p90).toBeCloseTo(1.18)
 })
 
-it("marks a median ratio above 1.05 as missed, except for the Redis server", () => {
+it("printComparison marks a median ratio above 1.05 as missed, except for the Redis server", () => {
   const printed: string[] = []
   vi.spyOn(console, "log").mockImplementation((line = "") => void printed.push(line))
   printComparison(compareFigures(rounds), "abc1234")

@@ -32,7 +32,7 @@ function isGone(root: string): boolean {
   return !existsSync(root) && !git("worktree", "list").includes(root)
 }
 
-it("checks out a commit outside the repository, and removes it", async () => {
+it("a worktree is a commit that is checked out outside the repository, and removed at the end", async () => {
   const worktree = new Worktree(repository, "HEAD~1")
   expect(readFileSync(join(worktree.root, "file"), "utf8")).toBe("first")
   expect(git("rev-parse", "HEAD~1")).toContain(worktree.commit)
@@ -41,14 +41,17 @@ it("checks out a commit outside the repository, and removes it", async () => {
   await worktree.remove()
 })
 
-it.each(["no-such-branch", "--help", ""])("rejects %j, which is not a commit, in one line", (revision) => {
-  expect(() => new Worktree(repository, revision)).toThrow(
-    `${JSON.stringify(revision)} is not a commit of this repository; name a hash, a branch or a tag.`,
-  )
-  expect(git("worktree", "list").trim().split("\n")).toHaveLength(1)
-})
+it.each(["no-such-branch", "--help", ""])(
+  "a worktree of %j, which is not a commit, fails with one line",
+  (revision) => {
+    expect(() => new Worktree(repository, revision)).toThrow(
+      `${JSON.stringify(revision)} is not a commit of this repository; name a hash, a branch or a tag.`,
+    )
+    expect(git("worktree", "list").trim().split("\n")).toHaveLength(1)
+  },
+)
 
-it("shows the output of a program that fails in the worktree", async () => {
+it("a worktree shows the output of a program that fails in it", async () => {
   const worktree = new Worktree(repository, "HEAD")
   await expect(worktree.run("sh", ["-c", "cat file no-such-file"])).rejects.toThrow(/second.*no-such-file/s)
   await worktree.remove()

@@ -14,7 +14,7 @@ async function serve(listener: RequestListener): Promise<number> {
   return (server.address() as AddressInfo).port
 }
 
-it("sends the requested number of requests over any number of connections", async () => {
+it("sendRequests sends the requested number of requests over any number of connections", async () => {
   let requests = 0
   const port = await serve((_request, response) => {
     requests++
@@ -24,7 +24,7 @@ it("sends the requested number of requests over any number of connections", asyn
   expect(requests).toBe(100)
 })
 
-it("reads answers that arrive in parts", async () => {
+it("sendRequests reads answers that arrive in parts", async () => {
   const port = await serve((_request, response) => {
     response.setHeader("content-length", 4)
     response.write("ab")
@@ -33,7 +33,7 @@ it("reads answers that arrive in parts", async () => {
   await sendRequests(port, 3, 9)
 })
 
-it("rejects when a request is refused", async () => {
+it("sendRequests rejects when a request is refused", async () => {
   const port = await serve((_request, response) => {
     response.statusCode = 429
     response.end("no")
@@ -41,7 +41,7 @@ it("rejects when a request is refused", async () => {
   await expect(sendRequests(port, 2, 10)).rejects.toThrow("answered HTTP/1.1 429")
 })
 
-it("rejects when the server closes a connection instead of answering", async () => {
+it("sendRequests rejects when the server closes a connection instead of answering", async () => {
   const port = await serve((request) => request.socket.destroy())
   await expect(sendRequests(port, 1, 10)).rejects.toThrow(/closed a connection|ECONNRESET/)
 })
@@ -51,10 +51,10 @@ it.each([
   ["HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\na", false],
   ["HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nab", true],
   ["HTTP/1.1 200 OK\r\ncontent-length:0\r\n\r\n", true],
-])("detects whether %j is a complete response: %s", (text, complete) => {
+])("isComplete returns whether %j is a complete response: %s", (text, complete) => {
   expect(isComplete(text)).toBe(complete)
 })
 
-it("throws if a response has no length", () => {
+it("sendRequests throws if a response has no length", () => {
   expect(() => isComplete("HTTP/1.1 200 OK\r\n\r\n")).toThrow("has no Content-Length")
 })

@@ -3,11 +3,11 @@ import { HELP } from "../help.ts"
 import { readOverviewCommand } from "./command-line.ts"
 import { PARTS } from "./measurement.ts"
 
-it("measures everything by default", () => {
+it("the command bench measures everything by default", () => {
   expect(readOverviewCommand([], "results")).toEqual({ quick: false, parts: PARTS, into: "results" })
 })
 
-it("takes parts by name, in the order in which they are measured", () => {
+it("the command bench takes parts by name, in the order in which they are measured", () => {
   const { parts, quick, into } = readOverviewCommand(
     ["--", "--only", "memory", "--only", "redis", "--quick", "--into", "elsewhere"],
     "results",
@@ -16,7 +16,7 @@ it("takes parts by name, in the order in which they are measured", () => {
 })
 
 it.each([[["--only", "speed"]], [["--fast"]], [["extra"]]])(
-  "rejects %j and lists the accepted arguments",
+  "the command bench rejects %j and lists the accepted arguments",
   (args) => {
     expect(() => readOverviewCommand(args, "results")).toThrow(
       /Accepted: --quick.*--only PART \(in-process, redis/,
@@ -24,7 +24,7 @@ it.each([[["--only", "speed"]], [["--fast"]], [["extra"]]])(
   },
 )
 
-it("shows help with every part and the drills", () => {
+it("the command bench shows help with every part and the drills", () => {
   for (const part of PARTS) expect(HELP).toContain(part)
   expect(HELP).toContain("bench --behaviour")
 })

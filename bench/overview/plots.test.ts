@@ -25,7 +25,7 @@ const throughput = (contender: string, workload: string, median: number): Measur
   samples: 3,
 })
 
-it("draws a picture for each measured quantity, with the names of contenders and workloads", async () => {
+it("drawPlots draws a picture for each measured quantity, with the names of contenders and workloads", async () => {
   const plots = await drawPlots([
     throughput("sluice", "hot", 100),
     throughput("a peer", "hot", 50),
@@ -37,7 +37,7 @@ it("draws a picture for each measured quantity, with the names of contenders and
     expect(picture).toContain(`>${text}</text>`)
 })
 
-it("draws a longer bar for a larger value", async () => {
+it("drawPlots draws a longer bar for a larger value", async () => {
   const [plot] = await drawPlots([throughput("sluice", "hot", 100), throughput("a peer", "hot", 50)])
   const lengthOf = (contender: string): number => {
     const bar = new RegExp(`contender: ${contender}"[^>]*d="M0,[\\d.]+h([\\d.]+)`).exec(plot?.picture ?? "")
@@ -46,7 +46,7 @@ it("draws a longer bar for a larger value", async () => {
   expect(lengthOf("sluice") / lengthOf("a peer")).toBeCloseTo(2, 5)
 })
 
-it("marks a promised value if there is one", async () => {
+it("drawPlots marks a promised value if there is one", async () => {
   const bound: Measurement = {
     part: "bound",
     workload: "a greedy client",
@@ -60,7 +60,7 @@ it("marks a promised value if there is one", async () => {
   expect(await marks({ ...bound, promised: 2 })).toBeGreaterThan(await marks(bound))
 })
 
-it("draws a line against the load for each counter", async () => {
+it("drawPlots draws a line against the load for each counter", async () => {
   const plots = await drawPlots(
     ["sliding-log", "token-bucket"].flatMap((contender) =>
       [0.5, 10].map((load): Measurement => {
@@ -80,7 +80,7 @@ it("draws a line against the load for each counter", async () => {
   expect(plots[0]?.picture).toContain("token-bucket")
 })
 
-it("describes the machine in text above the pictures", () => {
+it("drawPlots describes the machine in text above the pictures", () => {
   const page = pageOf({ machine: MACHINE, steadiness: "It was steady." }, [
     { title: "A & B", picture: "<svg/>" },
   ])

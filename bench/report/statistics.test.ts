@@ -1,13 +1,13 @@
 import { expect, it } from "vitest"
 import { median, pairedRatios, percentile, rotated } from "./statistics.ts"
 
-it("computes a median as the middle value or the mean of the two middle values", () => {
+it("median returns the middle value, or the mean of the two middle values", () => {
   expect(median([3, 1, 2])).toBe(2)
   expect(median([4, 1, 3, 2])).toBe(2.5)
   expect(median([])).toBeNaN()
 })
 
-it("interpolates percentiles between the values beside them", () => {
+it("percentile interpolates between the values beside it", () => {
   const values = [10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0]
   expect(percentile(values, 0.1)).toBe(1)
   expect(percentile(values, 0.9)).toBe(9)
@@ -17,11 +17,11 @@ it("interpolates percentiles between the values beside them", () => {
   expect(percentile([], 0.5)).toBeNaN()
 })
 
-it("computes the ratio of two values of the same round", () => {
+it("pairedRatios returns the ratio of two values of the same round", () => {
   expect(pairedRatios([2, 9], [1, 3])).toEqual([2, 3])
 })
 
-it("rotates the order of the members in each round", () => {
+it("rotated changes the order of the members in each round", () => {
   expect([0, 1, 2].map((round) => rotated(["a", "b"], round))).toEqual([
     ["a", "b"],
     ["b", "a"],

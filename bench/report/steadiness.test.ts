@@ -1,7 +1,7 @@
 import { expect, it } from "vitest"
 import { Steadiness } from "./steadiness.ts"
 
-it("reports a machine as busy only when its speed varies too much", () => {
+it("Steadiness reports a machine as busy only when its speed varies too much", () => {
   const ticks = [0, 10, 0, 10, 0, 14, 0, 16]
   const now = performance.now
   performance.now = () => ticks.shift() as number

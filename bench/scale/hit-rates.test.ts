@@ -10,7 +10,7 @@ beforeAll(async () => {
 })
 afterAll(() => server?.stop())
 
-it("counts how many decisions each store makes by what the process knows", async () => {
+it("measureHitRates counts how many decisions each store makes by what the process knows", async () => {
   const rates = await measureHitRates(server, { ...TRAFFIC, clients: 2_000 })
   const [redis, leased, small, large] = rates as readonly [HitRate, HitRate, HitRate, HitRate]
   // No client reaches its limit, so Redis decides each request. The five requests of a millisecond share a call.
@@ -26,7 +26,7 @@ it("counts how many decisions each store makes by what the process knows", async
   expect(large.hits).toBeLessThan(0.9)
 })
 
-it("counts a refusal that is repeated as a hit of every store", async () => {
+it("measureHitRates counts a refusal that is repeated as a hit of every store", async () => {
   const rates = await measureHitRates(server, { ...TRAFFIC, clients: 1, warmUpMs: 210 })
   expect(rates).toHaveLength(4)
   for (const { hits, admitted } of rates) {

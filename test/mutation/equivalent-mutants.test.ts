@@ -3,19 +3,19 @@ import type { Mutant } from "@stryker-mutator/api/core"
 import { expect, it } from "vitest"
 import { EQUIVALENT_LINES, isEquivalent, staleLines } from "./equivalent-mutants.ts"
 
-it("lists only lines that exist in the sources", () => {
+it("EQUIVALENT_LINES names only lines that exist in the sources", () => {
   const read = (path: string) => (existsSync(path) ? readFileSync(path, "utf8") : undefined)
   expect(staleLines(EQUIVALENT_LINES, read)).toEqual([])
 })
 
-it("reports a listed line that no longer exists", () => {
+it("staleLines returns a listed line that no longer exists", () => {
   const listed = (path: string, line: string) => ({ path, line, mutators: ["all"] })
   const lines = [listed("a.ts", "if (a) return"), listed("a.ts", "if (b) return"), listed("b.ts", "b")]
   const read = (path: string) => (path === "a.ts" ? "\n  if (a) return\n" : undefined)
   expect(staleLines(lines, read)).toEqual(["a.ts: no line is if (b) return", "b.ts: the file does not exist"])
 })
 
-it("distinguishes a mutant of a listed line and mutator from all others", () => {
+it("isEquivalent distinguishes a mutant of a listed line and mutator from all others", () => {
   const listed = EQUIVALENT_LINES.find(({ mutators }) => mutators[0] !== "all")
   if (listed === undefined) throw new Error("no line is listed")
   const { path, line, mutators } = listed

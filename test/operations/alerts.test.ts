@@ -76,7 +76,7 @@ it("every alert has a case, and every case an alert", () => {
   expect(Object.keys(ALERT_CASES)).toEqual(alerts.map(({ alert }) => alert))
 })
 
-it("in Prometheus, every alert fires when it should, and does not fire otherwise", async () => {
+it("every alert fires in Prometheus when it should, and does not fire otherwise", async () => {
   const files = Object.entries(ALERT_CASES).flatMap(([alert, { fires, quiet }]) => [
     firing(alert, fires, 1),
     firing(alert, quiet, 0),

@@ -37,7 +37,7 @@ const create = (timeoutMs = 5_000): Promise<unknown> => {
 const exists = async (): Promise<boolean> =>
   (await server.client().send(new ListTablesCommand({}))).TableNames?.includes(`table-${made}`) === true
 
-it("forwards calls and records their actions", async () => {
+it("the fault proxy forwards calls and records their actions", async () => {
   await create()
   expect(await exists()).toBe(true)
   expect(proxy.calls).toEqual(["CreateTable"])
@@ -49,7 +49,7 @@ it.each<[Fault, { name?: string; code?: string }]>([
   ["fail", { name: "InternalServerError" }],
   ["reset", { code: "ECONNRESET" }],
   ["hang", { name: "AbortError" }],
-])("injects the fault %s, and does not forward the call", async (fault, error) => {
+])("the fault proxy injects the fault %s, and does not forward the call", async (fault, error) => {
   proxy.fault = () => fault
   await expect(create(fault === "hang" ? 100 : undefined)).rejects.toMatchObject(error)
   expect(await exists()).toBe(false)
@@ -59,13 +59,13 @@ it.each<[Fault, { name?: string; code?: string }]>([
   ["lose", { code: "ECONNRESET" }],
   ["silence", { name: "AbortError" }],
   ["cut", {}],
-])("forwards a call and breaks the response: %s", async (fault, error) => {
+])("the fault proxy forwards a call and breaks the response: %s", async (fault, error) => {
   proxy.fault = () => fault
   await expect(create(fault === "silence" ? 100 : undefined)).rejects.toMatchObject(error)
   await until("the server has carried it out", exists)
 })
 
-it("delays the calls of a chosen action", async () => {
+it("the fault proxy delays the calls of a chosen action", async () => {
   proxy.fault = (action) => (action === "ListTables" ? { delayMs: 40 } : undefined)
   const start = performance.now()
   await client.send(new ListTablesCommand({}))

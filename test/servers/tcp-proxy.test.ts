@@ -27,13 +27,13 @@ async function stillWaiting(reply: Promise<unknown>): Promise<boolean> {
 }
 const count = async (): Promise<number> => Number(await server.command("GET", "count"))
 
-it("forwards bytes in order", async () => {
+it("the TCP proxy forwards bytes in order", async () => {
   const replies = Array.from({ length: 1_000 }, () => client.command("INCR", "count"))
   expect(await Promise.all(replies)).toEqual(Array.from({ length: 1_000 }, (_, i) => i + 1))
   expect(proxy.connections).toBe(1)
 })
 
-it("delays each direction, and keeps the order when the delay shrinks", async () => {
+it("the TCP proxy delays each direction, and keeps the order when the delay shrinks", async () => {
   await client.command("PING")
   proxy.delayMs = 40
   const start = performance.now()
@@ -48,7 +48,7 @@ it("delays each direction, and keeps the order when the delay shrinks", async ()
   expect(performance.now() - again).toBeGreaterThanOrEqual(79)
 })
 
-it("holds back both directions while paused, and loses nothing", async () => {
+it("the TCP proxy holds back both directions while paused, and loses nothing", async () => {
   await client.command("PING")
   proxy.pause()
   const reply = client.command("INCR", "count")
@@ -58,7 +58,7 @@ it("holds back both directions while paused, and loses nothing", async () => {
   expect(await reply).toBe(1)
 })
 
-it("can hold back only the replies, while the server executes the commands", async () => {
+it("the TCP proxy can hold back only the replies, while the server executes the commands", async () => {
   await client.command("PING")
   proxy.pause("replies")
   const reply = client.command("INCR", "count")
@@ -68,7 +68,7 @@ it("can hold back only the replies, while the server executes the commands", asy
   expect(await reply).toBe(1)
 })
 
-it("can drop replies and cut the connection", async () => {
+it("the TCP proxy can drop replies and cut the connection", async () => {
   await client.command("PING")
   proxy.dropReplies = true
   const reply = client.command("INCR", "count")
@@ -81,7 +81,7 @@ it("can drop replies and cut the connection", async () => {
   expect(await client.command("INCR", "count")).toBe(2)
 })
 
-it("can refuse connections, and accept them again on the same port", async () => {
+it("the TCP proxy can refuse connections, and accept them again on the same port", async () => {
   await client.command("PING")
   proxy.refuse()
   expect(await client.command("PING")).toBe("PONG")
@@ -91,7 +91,7 @@ it("can refuse connections, and accept them again on the same port", async () =>
   expect(await client.command("PING")).toBe("PONG")
 })
 
-it("can send other bytes instead of the server's replies", async () => {
+it("the TCP proxy can send other bytes instead of the server's replies", async () => {
   await client.command("PING")
   proxy.answerWith("HTTP/1.1 400 Bad Request\r\n\r\n")
   await expect(client.command("INCR", "count")).rejects.toThrow("not RESP")
@@ -101,7 +101,7 @@ it("can send other bytes instead of the server's replies", async () => {
   expect(await client.command("INCR", "count")).toBe(1)
 })
 
-it("closes one side when the server or the client closes the other", async () => {
+it("the TCP proxy closes one side when the server or the client closes the other", async () => {
   await client.command("PING")
   const clients = async (): Promise<number> =>
     String(await server.command("CLIENT", "LIST")).split("id=").length

@@ -7,7 +7,7 @@ import { at, Example, HOUR, inMemoryAndRedis, MINUTE, SECOND, START_MS } from ".
 
 inMemoryAndRedis((open) => {
   describe("the counter of two windows", () => {
-    it("35 of 40: with 50 requests in the last minute and 5 in this one, a request at 41 % is the 35th", async () => {
+    it("35 of 40: after 50 requests in the previous minute and 5 in this one, 41 % is the 35th", async () => {
       let limit = 50
       const example = new Example(open, { limit: () => limit, window: "1 minute" })
       expect(await example.ask(30 * SECOND, 60)).toBe(50)
@@ -18,7 +18,7 @@ inMemoryAndRedis((open) => {
       expect(example.latest).toMatchObject({ limit: 40, remaining: 40 - 35 })
     })
 
-    it("3 of 10: with 10 requests in the last minute and 2 in this one, 3 count at the 54th second", async () => {
+    it("3 of 10: after 10 requests in the previous minute and 2 in this one, 3 count at 0:54", async () => {
       const example = new Example(open, { limit: 10, window: "1 minute" })
       expect(await example.ask(30 * SECOND, 10)).toBe(10)
       // At the 50th second, 10 * 10 / 60 of the earlier requests count, so both new ones are admitted.
@@ -87,7 +87,7 @@ inMemoryAndRedis((open) => {
       ["fixed-window", 6],
       ["sliding-log", 3],
     ] as const)(
-      "3 and 3: with 3 requests at the end of a minute and 3 at the start of the next, %s admits %i",
+      "3 and 3: of 3 requests before the end of a minute and 3 after, %s admits %i",
       async (algorithm, admitted) => {
         const example = new Example(open, { limit: 3, window: "1 minute", algorithm })
         expect((await example.ask(59 * SECOND, 3)) + (await example.ask(MINUTE, 3))).toBe(admitted)
@@ -114,7 +114,7 @@ inMemoryAndRedis((open) => {
       ["sliding-window-strict", 3],
       ["sliding-log", 3],
     ] as const)(
-      "7 and 8 of 10: with 7 requests at 1:30, an hourly limit by %s admits %i of 8 requests at 2:15",
+      "7 and 8 of 10: after 7 requests at 1:30, %s admits %i of 8 requests at 2:15",
       async (algorithm, admitted) => {
         const example = new Example(open, { limit: 10, window: "1 hour", algorithm })
         expect(await example.ask(at("1:30"), 7)).toBe(7)
@@ -125,7 +125,7 @@ inMemoryAndRedis((open) => {
 
   describe("windows of parts", () => {
     it.each([3, 60])(
-      "10, 20 and 30: in an hour of %i parts, only the 30 requests of the last hour count at 2:50",
+      "10, 20 and 30: in an hour of %i parts, only the requests of the past hour count",
       async (buckets) => {
         // The hour before 2:50 begins at 1:50. It contains only the 30 requests of 2:00 to 2:20.
         const example = new Example(open, { limit: 100, window: "1 hour", buckets })
@@ -152,7 +152,7 @@ inMemoryAndRedis((open) => {
     })
 
     it.each(["sliding-window", "sliding-window-strict"] as const)(
-      "350 of 500: with 10 a minute, 35 minutes use 350 of 500 an hour by %s, and 50 minutes use all",
+      "350 of 500: with 10 a minute, 35 minutes use 350 an hour by %s, and 50 use all",
       async (algorithm) => {
         const perMinute = { limit: 10, window: "1 minute", algorithm: "fixed-window" } as const
         const perHour = { limit: 500, window: "1 hour", algorithm, buckets: 60 }

@@ -73,11 +73,11 @@ describe("correct answers", () => {
   })
 })
 
-it("requires an account before counting", async () => {
+it("the recipe for a second factor requires an account before counting", async () => {
   expect((await post("/cards", { card: "4242" }, "token-of-nobody")).status).toBe(401)
 })
 
-it("counts codes and cards separately", async () => {
+it("the recipe for a second factor counts codes and cards separately", async () => {
   for (let tries = 0; tries < 4; tries++) await post("/cards", { card: "1" })
   expect((await post("/second-factor", { code: "code of ann" })).status).toBe(200)
 })

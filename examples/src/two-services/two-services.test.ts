@@ -10,7 +10,7 @@ beforeEach(async () => {
 afterEach(() => supplier.close())
 
 describe("two services", () => {
-  it("the importer uses at least 75 % of the limit, and the supplier refuses at most 1 % of its calls", async () => {
+  it("the importer uses at least 75 % of the limit, with at most 1 % of its calls refused", async () => {
     const products = await importProducts(supplier.url, 250)
     expect(products.map(({ id }) => id)).toEqual(Array.from({ length: 250 }, (_, at) => at + 1))
     const { admitted, refused, possible } = (await (await fetch(`${supplier.url}/usage`)).json()) as Usage

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest"
 import { columns, formatJson } from "./line.ts"
 
-it("pads each column to its widest cell, without trailing blanks, even if a row has fewer cells", () => {
+it("columns are padded to their widest cell, without trailing blanks, even if a row has fewer cells", () => {
   expect(columns([])).toEqual([])
   expect(columns([["a", "b"], ["long", "c", "more"], ["d"]])).toEqual(["a     b", "long  c  more", "d"])
 })

@@ -26,14 +26,14 @@ beforeEach(async () => {
 })
 afterEach(() => rm(folder, { recursive: true }))
 
-test("creates a file that does not exist", async () => {
+test("replaceFile creates a file that does not exist", async () => {
   await replaceFile(path, "new")
   expect(await readFile(path, "utf8")).toBe("new")
   expect(await readdir(folder)).toEqual(["rules.yaml"])
 })
 
 test.each([0o600, 0o664, 0o666, 0o444])(
-  "replaces a file with a new one that has the same permissions, %o",
+  "replaceFile replaces a file with a new one that has the same permissions, %o",
   async (mode) => {
     await writeFile(path, "old")
     // More permissions than the umask leaves to a new file.
@@ -47,7 +47,7 @@ test.each([0o600, 0o664, 0o666, 0o444])(
   },
 )
 
-test("leaves a file unchanged if its content has changed since it was read", async () => {
+test("replaceFile leaves a file unchanged if its content has changed since it was read", async () => {
   await writeFile(path, "old")
   await expect(replaceFile(path, "new", Buffer.from("older"))).rejects.toThrow(
     new UsageError(`${path} has changed since it was read, so it was not overwritten`),
@@ -58,7 +58,7 @@ test("leaves a file unchanged if its content has changed since it was read", asy
   expect(await readFile(path, "utf8")).toBe("new")
 })
 
-test("replaces the target of a symbolic link and keeps the link", async () => {
+test("replaceFile replaces the target of a symbolic link and keeps the link", async () => {
   await writeFile(path, "old")
   const link = join(folder, "link.yaml")
   await symlink(path, link)
@@ -67,7 +67,7 @@ test("replaces the target of a symbolic link and keeps the link", async () => {
   expect(await readFile(path, "utf8")).toBe("new")
 })
 
-test("writes into a pipe or a device instead of replacing it", async () => {
+test("replaceFile writes into a pipe or a device instead of replacing it", async () => {
   const pipe = join(folder, "pipe")
   execFileSync("mkfifo", [pipe])
   const [text] = await Promise.all([readFile(pipe, "utf8"), replaceFile(pipe, "new")])
@@ -82,18 +82,21 @@ test("writes into a pipe or a device instead of replacing it", async () => {
 })
 
 // Only root can create a file of another owner.
-test.runIf(process.getuid?.() === 0)("keeps the owner of the file when root replaces it", async () => {
-  await writeFile(path, "old")
-  await chown(path, 65_534, 65_533)
-  await chmod(path, 0o4640)
-  await replaceFile(path, "new")
-  const { uid, gid, mode } = await stat(path)
-  expect([uid, gid, mode & 0o7777]).toEqual([65_534, 65_533, 0o4640])
-  expect(await readFile(path, "utf8")).toBe("new")
-})
+test.runIf(process.getuid?.() === 0)(
+  "replaceFile keeps the owner of the file when root replaces it",
+  async () => {
+    await writeFile(path, "old")
+    await chown(path, 65_534, 65_533)
+    await chmod(path, 0o4640)
+    await replaceFile(path, "new")
+    const { uid, gid, mode } = await stat(path)
+    expect([uid, gid, mode & 0o7777]).toEqual([65_534, 65_533, 0o4640])
+    expect(await readFile(path, "utf8")).toBe("new")
+  },
+)
 
 test.runIf(process.getuid?.() === 0)(
-  "overwrites the file in place if a new file could not keep the owner (run by root)",
+  "replaceFile overwrites the file in place if a new file could not keep the owner (run by root)",
   async () => {
     await writeFile(path, "old")
     await chown(path, 65_534, 65_533)
@@ -113,7 +116,7 @@ test.runIf(process.getuid?.() === 0)(
   },
 )
 
-test("reports a path that cannot be written and leaves no temporary file behind", async () => {
+test("replaceFile reports a path that cannot be written and leaves no temporary file behind", async () => {
   await mkdir(path)
   await expect(replaceFile(path, "new")).rejects.toThrow(UsageError)
   await expect(replaceFile(join(folder, "no", "where"), "new")).rejects.toThrow(

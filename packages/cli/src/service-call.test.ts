@@ -21,7 +21,7 @@ async function answering(status: number, body: string): Promise<string> {
 
 const call = (url: string) => callService(url, "ShowClient", {}, { env: {} } as unknown as Io)
 
-it("resolves to the answer", async () => {
+it("callService resolves to the answer", async () => {
   await expect(call(await answering(200, '{"limit":"5"}'))).resolves.toEqual({ limit: "5" })
 })
 
@@ -40,18 +40,18 @@ it.each<[status: number, body: string, says: string]>([
     '{"code":"not_found","message":"Service \\"a\\" is not registered."}',
     'Service "a" is not registered.',
   ],
-])("rejects an answer with status %d and %j", async (status, body, says) => {
+])("callService rejects an answer with status %d and %j", async (status, body, says) => {
   await expect(call(await answering(status, body))).rejects.toThrow(says)
 })
 
 it.each(["localhost:8080", "nowhere", "ftp://host"])(
-  "throws for %j, which is not an HTTP URL",
+  "callService throws for %j, which is not an HTTP URL",
   async (url) => {
     await expect(call(url)).rejects.toThrow("is not an HTTP URL: give one such as http://127.0.0.1:8080")
   },
 )
 
-it("calls the default address if no URL is given", async () => {
+it("callService calls the default address if no URL is given", async () => {
   const fetched = vi.spyOn(globalThis, "fetch").mockImplementation(async () => new Response("{}"))
   for (const SLUICE_URL of [undefined, ""]) {
     await callService(undefined, "ShowClient", {}, { env: { SLUICE_URL } } as unknown as Io)
@@ -69,12 +69,12 @@ it.each<[what: string, cause: unknown, says: string]>([
   ],
   ["a cause without a message and a code", new Error(), "did not answer: fetch failed."],
   ["an error without a cause", undefined, "did not answer: fetch failed."],
-])("gives a reason for %s", async (_what, cause, says) => {
+])("callService gives a reason for %s", async (_what, cause, says) => {
   vi.spyOn(globalThis, "fetch").mockRejectedValue(new TypeError("fetch failed", { cause }))
   await expect(call("http://127.0.0.1:1")).rejects.toThrow(says)
 })
 
-it("says that a service took too long to answer", async () => {
+it("callService says that a service took too long to answer", async () => {
   server = createServer(() => undefined).listen(0, "127.0.0.1")
   await once(server, "listening")
   const timeout = AbortSignal.timeout.bind(AbortSignal)
@@ -84,7 +84,7 @@ it("says that a service took too long to answer", async () => {
   server.closeAllConnections()
 })
 
-it("says which service did not answer and gives the reason", async () => {
+it("callService says which service did not answer and gives the reason", async () => {
   const url = await answering(200, "{}")
   server?.close()
   await expect(call(url)).rejects.toThrow(

@@ -52,7 +52,7 @@ test.each([
   expect(await pushed(before)).toBe(after)
 })
 
-test("writes each version into its own document and none into documents that were not pushed", async () => {
+test("withVersions writes each version into its own document and none into documents that were not pushed", async () => {
   const text =
     "service_id: a\nrules: []\n---\n- service_id: b\n  version: 1\n  rules: []\n- service_id: c\n  rules: []\n---\nrules: []\n"
   const [a, , c] = (await readRuleFile(text, "yaml")).documents
@@ -94,7 +94,7 @@ test.each([
   expect(await pushed(before)).toBe(after)
 })
 
-test("reads and writes JSON as JSON", async () => {
+test("withVersions reads and writes JSON as JSON", async () => {
   const text = '{"service_id":"a","rules":[]}'
   const versions = [{ line: 1, column: 1, version: 8 }]
   expect(await withVersions(text, "json", versions)).toBe('{"version": 8, "service_id":"a","rules":[]}')

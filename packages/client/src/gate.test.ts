@@ -405,7 +405,7 @@ describe("the limit of the caller", () => {
   })
 })
 
-it("forgets a key that has not been used, once another key is used", async () => {
+it("the paced fetch forgets a key that has not been used, once another key is used", async () => {
   const { api, call, pass, answer } = world({
     key: ({ url }) => url.slice(-1),
     limit: { limit: 5, window: "2 minutes" },
@@ -424,7 +424,7 @@ it("forgets a key that has not been used, once another key is used", async () =>
   expect(api.status().map(({ key }) => key)).toEqual(["b", "c", "d"])
 })
 
-it("keeps at most 10,000 keys without calls, and forgets those first that were used longest ago", async () => {
+it("the paced fetch keeps at most 10,000 keys without calls, and forgets those first that were used longest ago", async () => {
   const { pass } = world()
   const api = paced(async (input) => {
     const path = String(input).slice(17)
@@ -449,7 +449,7 @@ it("keeps at most 10,000 keys without calls, and forgets those first that were u
   expect(kept.get("blocked")?.blockedForMs).toBeGreaterThan(86_000_000)
 })
 
-it("does not look for forgotten keys more often than once a minute", async () => {
+it("the paced fetch does not look for forgotten keys more often than once a minute", async () => {
   const { api, call, answer, pass } = world({ key: ({ url }) => url.slice(-1) })
   call("a")
   await answer(0, 200, left(99, 1))
@@ -459,7 +459,7 @@ it("does not look for forgotten keys more often than once a minute", async () =>
   expect(api.status().map(({ key }) => key)).toEqual(["a", "b"])
 })
 
-it("does not forget a key while its calls count for the limit of the caller", async () => {
+it("the paced fetch does not forget a key while its calls count for the limit of the caller", async () => {
   const { api, call, answer, pass } = world({
     key: ({ url }) => url.slice(-1),
     limit: { limit: 2, window: "3 minutes" },
@@ -486,7 +486,7 @@ it("does not forget a key while its calls count for the limit of the caller", as
   expect(keys()).toEqual(["c", "d"])
 })
 
-it("does not forget a key whose calls are refused", async () => {
+it("the paced fetch does not forget a key whose calls are refused", async () => {
   const { api, call, answer, pass } = world({ key: ({ url }) => url.slice(-1) })
   call("a")
   await answer(0, 429, { "retry-after": "300" })
@@ -496,7 +496,7 @@ it("does not forget a key whose calls are refused", async () => {
   expect(api.status().map(({ key }) => key)).toEqual(["a", "b"])
 })
 
-it("reports a wait and what it has learned, until the listener is removed", async () => {
+it("the paced fetch reports a wait and what it has learned, until the listener is removed", async () => {
   const { api, call, pass, answer } = world()
   const [waits, learned] = [vi.fn(), vi.fn()]
   const stop = api.on("wait", waits)

@@ -903,7 +903,7 @@ describe("options", () => {
   })
 })
 
-it("uses the global fetch of the moment, and passes on everything but its own option", async () => {
+it("the paced fetch calls the current global fetch, and passes on everything but its own option", async () => {
   const global = vi.spyOn(globalThis, "fetch").mockImplementation(async () => new Response("ok"))
   const api = paced()
   await api(new URL("http://localhost/a"), { method: "PUT", pace: { retries: 0 }, keepalive: true })
@@ -952,7 +952,7 @@ describe("the arguments", () => {
   })
 })
 
-it("returns a value that is not a Response, and lets the next call go", async () => {
+it("the paced fetch returns a value that is not a Response, and lets the next call go", async () => {
   const api = paced((async () => ({ ok: true })) as never, { maxWaitMs: 100 })
   expect(await Promise.all([api("http://localhost/"), api("http://localhost/")])).toEqual([
     { ok: true },
@@ -960,7 +960,7 @@ it("returns a value that is not a Response, and lets the next call go", async ()
   ])
 })
 
-it("adds one listener to a signal of many calls", async () => {
+it("the paced fetch adds one listener to a signal of many calls", async () => {
   const { call, answer } = world()
   const { signal } = new AbortController()
   call("", { signal })
@@ -971,13 +971,13 @@ it("adds one listener to a signal of many calls", async () => {
   expect(calls.every(({ result }) => result === 200)).toBe(true)
 })
 
-it("takes null for the options of a call, as fetch does", async () => {
+it("the paced fetch accepts null as options, as fetch does", async () => {
   const { api, answer } = world()
   const response = api("http://localhost/", null as never)
   await answer(0)
   expect((await response).status).toBe(200)
 })
 
-it("rejects a wrong URL as fetch does", async () => {
+it("the paced fetch rejects a wrong URL as fetch does", async () => {
   await expect(paced()("not a url")).rejects.toThrow(TypeError)
 })

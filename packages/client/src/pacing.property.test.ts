@@ -86,7 +86,7 @@ interface Made {
   outcome?: unknown
 }
 
-it("holds its promises", async () => {
+it("the paced fetch keeps to the limit of the server, for any calls and answers", async () => {
   const { timers } = fakeClock()
   await fc.assert(
     fc.asyncProperty(

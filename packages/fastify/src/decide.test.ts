@@ -293,7 +293,7 @@ describe("an answer of the app", () => {
   })
 })
 
-it("passes an error after a late decision to the error handler", async () => {
+it("the plugin passes an error after a late decision to the error handler", async () => {
   const app = fastify()
   app.addHook("onRequest", async (_request, reply) => {
     reply.header = () => {

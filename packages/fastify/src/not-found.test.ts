@@ -83,14 +83,14 @@ describe.each(["before", "after"] as const)("a 404 handler set %s the plugin", (
   })
 })
 
-it("counts a request of a known route by the route's rule, even if its handler calls the 404 handler", async () => {
+it("a known route keeps its own rule, even if its handler calls the 404 handler", async () => {
   const app = fastify()
   await app.register(rateLimit, { ...plugin, notFound: own })
   app.get("/", (_request, reply) => void reply.callNotFound())
   expect(await quota(app, "/")).toBe('"ip-1m";r=1;t=61')
 })
 
-it("belongs to the registration of a scope", async () => {
+it("notFound covers the unknown paths of the scope that has registered it", async () => {
   const app = fastify()
   await app.register(
     async (scope) => {

@@ -69,7 +69,7 @@ it.each<[string, () => unknown]>([
   ["the promise of its module", () => import("./index.ts")],
   ["its module, as require() returns it", () => module],
   ["its default export", () => module.default],
-])("is registered by %s", async (_what, given) => {
+])("the plugin is registered by %s", async (_what, given) => {
   const app = fastify()
   await app.register(given() as typeof rateLimit, rule)
   app.get("/", async () => "ok")
@@ -234,7 +234,7 @@ describe("closing the app", () => {
   })
 })
 
-it("does not replace a decorator of the app", async () => {
+it("the plugin does not replace a decorator of the app", async () => {
   const app = fastify()
   app.decorateRequest("rateLimit", null as never)
   app.register(rateLimit, rule)

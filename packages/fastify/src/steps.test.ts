@@ -212,7 +212,7 @@ describe("a route's own rule", () => {
     expect(await statuses(app, "a", "b", "a")).toEqual([200, 200, 429])
   })
 
-  it("is decided before the hooks if it counts by address, even beside a plugin's rule by a field of the app", async () => {
+  it("is decided before the hooks if it counts by address, even beside a plugin's rule by another field", async () => {
     const app = await make({ rules: [user] }, { ...own, field: "ip", limit: 3 })
     expect(await statuses(app, "a", "a", "b", "c")).toEqual([200, 429, 200, 429])
   })
@@ -300,7 +300,7 @@ describe("the option hook", () => {
   })
 })
 
-it("decides on arrival and warns if Fastify does not let it decide before the handler", async () => {
+it("the plugin decides on arrival, and warns, if Fastify does not let it decide before the handler", async () => {
   const warnings: string[] = []
   const log = (_fields: unknown, message: string) => void warnings.push(message)
   const app = fastify()

@@ -87,7 +87,7 @@ describe("batched refunds", () => {
     expect([later, server.asked.length]).toEqual([["back"], 2])
   })
 
-  it("are sent at most 64 per call, and a call that is not full waits until fewer than two are in flight", async () => {
+  it("are sent at most 64 per call, and a call with fewer waits until at most one is in flight", async () => {
     const { server, refundKeys } = await startBatcher()
     const all = names(128)
     const outcome = refundKeys(all)
@@ -105,7 +105,7 @@ describe("batched refunds", () => {
     expect([last, server.asked.length]).toEqual([["back"], 3])
   })
 
-  it("are sent in up to twelve full calls at a time, enough for 9,600 a second to a server 80 ms away", async () => {
+  it("are sent in up to twelve full calls at a time, which is 9,600 a second at 80 ms", async () => {
     const { server, refundKeys } = await startBatcher()
     const all = names(14 * 64)
     const outcome = refundKeys(all)

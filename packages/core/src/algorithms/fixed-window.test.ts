@@ -35,7 +35,7 @@ describe("a fixed window of one minute", () => {
     [Number.MAX_SAFE_INTEGER, 1, 0, Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER - 1, 60_000, 60_000],
     [Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER, 0, 1, 0, 60_000, 60_000],
   ])(
-    "limit %i, current count %i, %i ms into the window, cost %i: %i left, retry after %d ms, reset after %i ms",
+    "limit %i, count %i, %i ms into the window, cost %i: %i left, retry after %d, reset after %i ms",
     (...row) => {
       const [limit, current, elapsed, cost, left, retryAfterMs, resetAfterMs] = row
       const policy = policyOf(limit)

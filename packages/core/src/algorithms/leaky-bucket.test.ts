@@ -55,7 +55,7 @@ describe("the leaky bucket", () => {
     [0, 3, 0, 2, Number.POSITIVE_INFINITY],
     [0, 2, 1, 2, Number.POSITIVE_INFINITY],
   ])(
-    "at %i units per second, with a level of %i + %i / 1,000, delays the last %i units by %d ms",
+    "at %i units per second, with a level of %i + %i / 1,000, delays %i units by %d ms",
     (limit, current, previous, units, delayMs) => {
       const state = { startMs: 7_000, current, previous }
       expect(leakyBucket.delayMs?.(state, { ...POLICY, limit }, units, 7_000)).toBe(delayMs)

@@ -119,7 +119,7 @@ describe("a penalty", () => {
   })
 })
 
-it("stores no step for blocks of a single length", () => {
+it("a penalty stores no step for blocks of a single length", () => {
   expect(refusedAt(0, 500)).toEqual({ startMs: START_MS, current: 2, previous: 0 })
   expect(refusedAt(0, 500, 500)).toEqual({ startMs: START_MS + 500, current: 3, previous: 1 })
   const two = growing({ refusals: 3, withinMs: 10_000, forMs: [60_000, 90_000] })

@@ -91,7 +91,7 @@ describe("sub-windows", () => {
     [-5, 120_000, 4, 6, [3, 2, 1]],
     [1, 220_000, 4, 6, [3, 2, 1]],
   ])(
-    "after a refund of %i units to the sub-window at %i ms: current count %i, sum of earlier counts %i: %j",
+    "after a refund of %i units to the sub-window at %i ms: current count %i, earlier counts %i: %j",
     (units, takenMs, current, sum, counts) => {
       const left = withoutUnitsOf(FULL, POLICY, units, takenMs)
       expect(plain(left)).toEqual([200_000, current, sum, counts])

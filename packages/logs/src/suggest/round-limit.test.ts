@@ -18,11 +18,11 @@ it.each([
   [1_000, 1_000],
   [1_001, 1_200],
   [999_999_999, 1_000_000_000],
-])("rounds %d up to %d", (least, limit) => {
+])("roundLimit rounds %d up to %d", (least, limit) => {
   expect(roundLimit(least)).toBe(limit)
 })
 
-it("never returns a limit below the given one, nor one more than half above it", () => {
+it("roundLimit never returns a limit below the given one, nor one more than half above it", () => {
   fc.assert(
     fc.property(fc.integer({ min: 1, max: 2 ** 50 }), (least) => {
       const limit = roundLimit(least)
