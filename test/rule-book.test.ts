@@ -63,7 +63,7 @@ function open(options: Partial<RuleBookOptions> & { readonly wait?: () => Promis
     }),
   )
   books.push(book)
-  const page = book.follow("checkout", {
+  const page = book.enter("checkout", {
     onEdition: (edition) => editions.push(edition),
     onError: (error) => errors.push(error),
     onStale() {},

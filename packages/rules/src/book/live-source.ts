@@ -3,8 +3,7 @@ import { show } from "@sluice/core/kit"
 import { type LiveRules, type OpenedRules, type RulesReader, VERSION } from "@sluice/core/rules"
 import type { RuleSource } from "../source.ts"
 import { OpenBook } from "./open-book.ts"
-import { parseBookOptions } from "./options.ts"
-import { isSource } from "./rule-source.ts"
+import { isSource, parseBookOptions } from "./options.ts"
 import { ServiceReading } from "./service-reading.ts"
 
 /** A source that limiters can have as their `rules`. */

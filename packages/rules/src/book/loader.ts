@@ -1,11 +1,9 @@
 import { ClosedError } from "@sluice/core"
 import { outsideRequests } from "@sluice/core/kit"
-import { ignore, type ReadyOptions } from "@sluice/core/rules"
+import { ignore, type ReadyOptions, unlessAborted } from "@sluice/core/rules"
+import { isOutage, type LoadFailure, loadError } from "./edition.ts"
 import type { ParsedBookOptions } from "./options.ts"
-import { isOutage, type LoadFailure } from "./rule-snapshot.ts"
-import { Staleness } from "./staleness.ts"
 import { after, nextPollMs, retryMs } from "./timing.ts"
-import { closed, WaitingList } from "./waiting-list.ts"
 
 /** One load of a service, or of the list of all services. */
 export interface Load {
@@ -22,15 +20,23 @@ export interface Load {
 
 /** The work of a loader, with callbacks for its results. */
 export interface LoadTask {
-  /**
-   * Resolves when the result is in force; rejects with the reason if it is not. When a later load is in force or the
-   * book is closed, it rejects with the signal's ClosedError and changes nothing more.
-   */
+  /** The service, for messages. Undefined for the list of all services. */
+  readonly service: string | undefined
+  /** Resolves when the result is in force; rejects with the reason if it is not. */
   load(load: Load): Promise<void>
-  /** Called for each failed load. */
+  /** Called for each failed load, unless a later load is in force. */
   onError(error: LoadFailure): void
   /** Called once when a kept loader has failed for `staleAfterMs`, until a load succeeds. */
   onStale(ageMs: number): void
+}
+
+/** A call that waits for the result of a load. */
+interface Waiting {
+  /** Number of the first load that settles this wait; 0 if any load does. */
+  readonly from: number
+  /** True if a failed load does not end the wait. */
+  readonly retry: boolean
+  settle(error: Error | undefined): void
 }
 
 /** Number of loads that have begun in this process. */
@@ -40,10 +46,21 @@ let loadsBegun = 0
 const MOST_LOADS = 2
 
 /**
- * Loads the rules of one service, or the list of all services, again and again. A loader is idle or loading. After a
- * load, the next is due after the poll interval or, after a failure, after a backoff. A kept loader starts the next
- * load by a timer. A resting loader starts it when its rules are asked for. A second load may begin while another one
- * hangs. The result of an earlier load never counts after the result of a later one.
+ * Loads the rules of one service, or the list of all services, again and again. Its states and what leads to the next:
+ *
+ * | state     | event                                 | next state                                                  |
+ * | --------- | ------------------------------------- | ----------------------------------------------------------- |
+ * | resting   | a lookup finds that a load is due     | loading, then resting until the interval is over            |
+ * | resting   | `keep`                                | loading, then kept                                          |
+ * | kept      | timer, change of the source           | loading, then kept: next load after the poll interval       |
+ * | kept      | `rest`: the list has loaded the rules | resting; loads that began before the list's load are aborted |
+ * | loading   | change, `refresh`                     | a second load begins; further ones begin when a load ends   |
+ * | loading   | the load succeeds                     | earlier loads are aborted, calls that wait for it resolve   |
+ * | loading   | the load fails or takes 10 s          | next load after a backoff; waiting calls reject, unless they retry |
+ * | failing   | `staleAfterMs` since the last success | reported as stale once, until a load succeeds               |
+ * | any       | `close`                               | closed: loads are aborted and waiting calls settle          |
+ *
+ * A result never counts after the result of a load that began later.
  */
 export class Loader {
   /** True while the loader loads by itself. Only the loader sets its members. */
@@ -56,7 +73,7 @@ export class Loader {
   error: LoadFailure | undefined
   readonly #options: ParsedBookOptions
   readonly #task: LoadTask
-  readonly #waiting = new WaitingList()
+  #waiting: readonly Waiting[] = []
   /** The loads under way, at most two. A list is smaller than a map, and a book remembers thousands of loaders. */
   #underWay: readonly Load[] = []
   /**
@@ -66,27 +83,29 @@ export class Loader {
   #begun = 0
   #settled = 0
   #validFrom = 1
-  /** True if a load must begin as soon as one under way has ended. */
-  #isWanted = false
-  #isFreshWanted = false
+  /** The load that must begin as soon as one under way has ended. */
+  #wanted: "any" | "fresh" | undefined
   #failures = 0
   #dueMs = 0
+  /** When the rules last matched the source, or else when waiting for them began. */
+  #freshAtMs: number
   #cancelNext: () => void = ignore
-  readonly #staleness: Staleness
+  #cancelStale: () => void = ignore
 
   constructor(options: ParsedBookOptions, task: LoadTask) {
     this.#options = options
     this.#task = task
-    this.#staleness = new Staleness(options, task.onStale)
+    this.#freshAtMs = this.#nowMs
   }
 
+  /** True if the source has not answered for so long that the rules may be out of date. */
   get isStale(): boolean {
-    return isOutage(this.error) && this.#staleness.isDue
+    return isOutage(this.error) && this.#nowMs - this.#freshAtMs >= this.#options.staleAfterMs
   }
 
   /** True if the interval or backoff of a resting loader is over, and the latest change is not being loaded. */
   get isDue(): boolean {
-    return this.#dueMs <= this.#options.timing.now() && !this.#isLoading
+    return this.#dueMs <= this.#nowMs && !this.#isLoading
   }
 
   /** Loads now, and starts to load periodically. Results of earlier loads do not count. */
@@ -100,7 +119,7 @@ export class Loader {
    * nothing.
    */
   keepFrom(load: (number: number) => void): void {
-    const begunAtMs = this.#options.timing.now()
+    const begunAtMs = this.#nowMs
     const number = ++loadsBegun
     load(number)
     this.#begin()
@@ -113,9 +132,8 @@ export class Loader {
   rest(number: number, error: LoadFailure | undefined): void {
     this.isKept = false
     this.#settled = Math.max(this.#settled, number)
-    this.#abort(number, new ClosedError("A newer load has replaced this one"))
-    if (error === undefined) this.#waiting.succeeded(number)
-    else this.#waiting.failed(number, error)
+    this.#abort(number, REPLACED)
+    this.#settle(number, error)
   }
 
   /**
@@ -124,28 +142,28 @@ export class Loader {
    */
   reload(fresh = false): void {
     if (this.isClosed) return
-    this.#isFreshWanted ||= fresh
-    if (this.#underWay.length < MOST_LOADS) outsideRequests(() => void this.#load())
-    else this.#isWanted = true
+    if (this.#underWay.length < MOST_LOADS) outsideRequests(() => void this.#load(fresh))
+    else if (fresh || this.#wanted === undefined) this.#wanted = fresh ? "fresh" : "any"
   }
 
   /** Resolves when a load that begins from now on, or a later one, has succeeded. Rejects when one has failed. */
   refresh(): Promise<void> {
-    const done = this.#waiting.add(loadsBegun + 1, {})
+    const done = this.#wait(loadsBegun + 1, {})
     this.reload(true)
     return done
   }
 
-  /** Resolves when a load has succeeded since the loader was kept. */
-  ready(options: ReadyOptions): Promise<void> {
-    if (this.loadedAtMs !== undefined) return Promise.resolve()
-    return this.#waiting.add(1, options)
+  /** Resolves at once if `isLoaded`, and otherwise when a load succeeds. Rejects when one fails, unless `retry` is true. */
+  async ready(options: ReadyOptions, isLoaded: boolean = this.loadedAtMs !== undefined): Promise<void> {
+    options.signal?.throwIfAborted()
+    if (this.isClosed) throw closed()
+    if (!isLoaded) await this.#wait(0, options)
   }
 
   /** Resolves when there is an answer, or when a load that could bring one is no longer under way. */
   async answered(): Promise<void> {
     while (this.loadedAtMs === undefined && this.#isLoading) {
-      await this.#waiting.add(this.#begun, {}).catch(ignore)
+      await this.#wait(this.#begun, {}).catch(ignore)
     }
   }
 
@@ -159,16 +177,21 @@ export class Loader {
     if (!isKnown) this.loadedAtMs = undefined
   }
 
-  /** Stops loading because the rules are no longer needed. Resolves all waiting calls. */
-  end(): void {
-    this.#stop()
-    this.#waiting.succeeded(Number.POSITIVE_INFINITY)
+  /** Settles the calls of `ready`, because nobody needs the rules any more or another loader's load has failed. */
+  release(error?: Error): void {
+    this.#settle(0, error)
   }
 
-  /** Stops loading and rejects all waiting calls. */
-  close(): void {
-    this.#stop()
-    this.#waiting.close(closed())
+  /** Stops loading. Waiting calls reject with the error, or resolve without one because the rules are not needed. */
+  close(error?: ClosedError): void {
+    this.isClosed = true
+    this.#wanted = undefined
+    this.#abort(Number.POSITIVE_INFINITY, CLOSED)
+    for (const { settle } of this.#waiting) settle(error)
+  }
+
+  get #nowMs(): number {
+    return this.#options.timing.now()
   }
 
   get #isLoading(): boolean {
@@ -180,88 +203,122 @@ export class Loader {
     this.#failures = 0
     this.error = undefined
     this.loadedAtMs = undefined
-    this.#staleness.renew(this.#options.timing.now())
+    this.#renew(this.#nowMs)
   }
 
-  #stop(): void {
-    this.isClosed = true
-    this.#isWanted = false
-    this.#abort(Number.POSITIVE_INFINITY, closed())
+  /**
+   * Resolves when a load with this number or a higher one has succeeded. Rejects when one has failed, unless `retry` is
+   * true. Rejects with the signal's reason when it is aborted.
+   */
+  async #wait(from: number, { retry = false, signal }: ReadyOptions): Promise<void> {
+    if (this.isClosed) throw closed()
+    let waiting: Waiting | undefined
+    const ended = new Promise<void>((resolve, reject) => {
+      waiting = { from, retry, settle: (error) => (error === undefined ? resolve() : reject(error)) }
+      this.#waiting = [...this.#waiting, waiting]
+    })
+    try {
+      await unlessAborted(ended, signal)
+    } finally {
+      this.#waiting = this.#waiting.filter((other) => other !== waiting)
+    }
+  }
+
+  /** Settles the calls that wait for a load with this number or a lower one. */
+  #settle(number: number, error: Error | undefined): void {
+    for (const { from, retry, settle } of this.#waiting) {
+      if (from <= number && !(retry && error !== undefined)) settle(error)
+    }
   }
 
   /** Cancels the waits for later, and aborts loads that began before the load with this number. */
-  #abort(number: number, reason: ClosedError): void {
+  #abort(number: number, reason: string): void {
     this.#cancelNext()
-    this.#staleness.end()
+    this.#cancelStale()
     const earlier = this.#underWay.filter((load) => load.number < number)
+    if (earlier.length === 0) return
     this.#underWay = this.#underWay.filter((load) => load.number >= number)
-    for (const { loading } of earlier) loading.abort(reason)
+    for (const { loading } of earlier) loading.abort(new ClosedError(reason))
   }
 
-  async #load(): Promise<void> {
+  async #load(fresh: boolean): Promise<void> {
     this.#cancelNext()
     const number = ++loadsBegun
-    const begunAtMs = this.#options.timing.now()
-    const load: Load = { number, fresh: this.#isFreshWanted, loading: new AbortController() }
+    const begunAtMs = this.#nowMs
+    const load: Load = { number, fresh, loading: new AbortController() }
     this.#begun = number
-    this.#isFreshWanted = false
     this.#underWay = [...this.#underWay, load]
-    let error: unknown
+    let failure: LoadFailure | undefined
     try {
       await this.#task.load(load)
-    } catch (thrown) {
-      error = thrown
+    } catch (error) {
+      failure = loadError(this.#task.service, error)
     }
     this.#underWay = this.#underWay.filter((other) => other !== load)
     if (number > this.#settled && !this.isClosed) {
       this.#settled = number
-      if (error === undefined) this.#succeed(number, begunAtMs)
-      // A later load has not aborted it, so the book is closed.
-      else if (error instanceof ClosedError) this.close()
-      else this.#fail(number, begunAtMs, error as LoadFailure)
+      if (failure === undefined) this.#succeed(number, begunAtMs)
+      else this.#fail(number, begunAtMs, failure)
     }
-    if (this.#isWanted) {
-      this.#isWanted = false
-      this.reload()
-    }
+    const wanted = this.#wanted
+    this.#wanted = undefined
+    if (wanted !== undefined) this.reload(wanted === "fresh")
   }
 
   #succeed(number: number, begunAtMs: number): void {
     const { pollMs, rememberMs, timing } = this.#options
     this.#failures = 0
     this.error = undefined
-    this.#staleness.renew(begunAtMs)
-    this.#abort(number, new ClosedError("A newer load has replaced this one"))
+    this.#freshAtMs = begunAtMs
+    this.#abort(number, REPLACED)
     if (number >= this.#validFrom) this.loadedAtMs = begunAtMs
     if (!this.isKept) this.#plan(number, nextPollMs(rememberMs, begunAtMs, timing, 0))
     else if (pollMs !== undefined) this.#plan(number, nextPollMs(pollMs, begunAtMs, timing))
-    this.#waiting.succeeded(number)
+    this.#settle(number, undefined)
   }
 
   #fail(number: number, begunAtMs: number, error: LoadFailure): void {
     const { pollMs, timing } = this.#options
-    const before = this.error
+    const wasFailing = isOutage(this.error)
     this.#failures += 1
     this.error = error
     if (!isOutage(error)) {
       // The source has answered, so the rules are not stale, even if none of them can be used.
-      this.#staleness.renew(begunAtMs)
-    } else if (this.isKept && !isOutage(before)) {
+      this.#renew(begunAtMs)
+    } else if (this.isKept && !wasFailing) {
       // Without polling, rules are current until the source reports a change.
-      if (pollMs === undefined && this.loadedAtMs !== undefined) this.#staleness.renew(begunAtMs)
-      this.#staleness.begin()
+      if (pollMs === undefined && this.loadedAtMs !== undefined) this.#renew(begunAtMs)
+      this.#reportWhenStale()
     }
     this.#plan(number, retryMs(this.#failures, timing))
     this.#task.onError(error)
-    this.#waiting.failed(number, error)
+    this.#settle(number, error)
   }
 
   /** Schedules the next load in `ms` milliseconds, unless a later load schedules it or a change made it due at once. */
   #plan(number: number, ms: number): void {
     if (number !== this.#begun || number < this.#validFrom) return
-    const { timing } = this.#options
-    this.#dueMs = timing.now() + ms
-    if (!this.isKept) return
-    this.#cancelNext = after(ms, timing, () => this.reload())
+    this.#dueMs = this.#nowMs + ms
+    if (this.isKept) this.#cancelNext = after(ms, this.#options.timing, () => this.reload())
   }
+
+  /** Records that the rules matched the source at this time. */
+  #renew(freshAtMs: number): void {
+    this.#freshAtMs = freshAtMs
+    this.#cancelStale()
+  }
+
+  #reportWhenStale(): void {
+    const { staleAfterMs, timing } = this.#options
+    const leftMs = Math.max(0, staleAfterMs - (this.#nowMs - this.#freshAtMs))
+    this.#cancelStale = after(leftMs, timing, () => this.#task.onStale(this.#nowMs - this.#freshAtMs))
+  }
+}
+
+const REPLACED = "A newer load has replaced this one"
+const CLOSED = "The rule book is closed"
+
+/** Returns the error of calls to a closed book. */
+export function closed(): ClosedError {
+  return new ClosedError(CLOSED)
 }

@@ -1,10 +1,8 @@
 import { InvalidRuleError } from "@sluice/core"
 import type { Edition } from "@sluice/core/rules"
-import type { Load } from "./loader.ts"
-import type { Loads } from "./loads.ts"
+import { closed, type Load } from "./loader.ts"
 import type { ParsedBookOptions } from "./options.ts"
 import type { ServiceRules } from "./service-rules.ts"
-import { closed } from "./waiting-list.ts"
 
 /**
  * Maximum number of concurrent loads, counted separately for names with rules and for other names, so that neither group delays the
@@ -21,21 +19,19 @@ const LONGEST_NAME = 2_048
 /** Services that are not followed and are loaded by name when they are looked up. */
 export class Lookups {
   readonly #options: ParsedBookOptions
-  readonly #loads: Loads
   readonly #create: (service: string) => ServiceRules
   /** The rules of the names that the book remembers. The least recently used name comes first. */
   readonly #remembered = new Map<string, ServiceRules>()
-  /** Loads of names that have rules. `#ofOthers` holds all other loads. */
-  readonly #ofFound = new Set<Load>()
-  readonly #ofOthers = new Set<Load>()
+  /** The loads under way for names that have rules, and for other names. */
+  readonly #ofFound = new Map<Load, ServiceRules>()
+  readonly #ofOthers = new Map<Load, ServiceRules>()
   #intervalEndsMs = 0
   #begunInInterval = 0
   #isClosed = false
 
   /** Creates the lookups. `create` returns the rules of a service of which nothing is known yet. */
-  constructor(options: ParsedBookOptions, loads: Loads, create: (service: string) => ServiceRules) {
+  constructor(options: ParsedBookOptions, create: (service: string) => ServiceRules) {
     this.#options = options
-    this.#loads = loads
     this.#create = create
   }
 
@@ -84,18 +80,12 @@ export class Lookups {
    */
   async refreshAll(found: readonly ServiceRules[]): Promise<void> {
     const errors: unknown[] = []
-    let isEnding = false
     const all = found.values()
     const refreshSome = async (): Promise<void> => {
       for (const rules of all) {
-        if (isEnding) return
+        if (errors.some((error) => !(error instanceof InvalidRuleError))) return
         if (this.get(rules.service) !== rules) continue
-        try {
-          await rules.loader.refresh()
-        } catch (error) {
-          errors.push(error)
-          isEnding ||= !(error instanceof InvalidRuleError)
-        }
+        await rules.loader.refresh().catch((error: unknown) => errors.push(error))
       }
     }
     await Promise.all(Array.from({ length: MOST_AT_ONCE }, refreshSome))
@@ -122,12 +112,12 @@ export class Lookups {
     for (const { loader, known } of this.#remembered.values()) loader.expire(known !== undefined)
   }
 
-  /** Loads the rules of a name. */
-  async load(rules: ServiceRules, load: Load): Promise<void> {
+  /** Counts the load of a name while it is under way. */
+  async count(rules: ServiceRules, load: Load, loaded: Promise<void>): Promise<void> {
     const underWay = rules.known === undefined ? this.#ofOthers : this.#ofFound
-    underWay.add(load)
+    underWay.set(load, rules)
     try {
-      await this.#loads.byName(rules, load)
+      await loaded
     } finally {
       underWay.delete(load)
       // A name that was evicted during the load comes back only if it has rules.
@@ -136,9 +126,11 @@ export class Lookups {
     }
   }
 
+  /** Stops loading and rejects all waiting calls. */
   close(): void {
     this.#isClosed = true
-    for (const { loading } of [...this.#ofFound, ...this.#ofOthers]) loading.abort(closed())
+    const error = closed()
+    for (const { loader } of [...this.#ofFound.values(), ...this.#ofOthers.values()]) loader.close(error)
   }
 
   #mayBegin(service: string, rules: ServiceRules | undefined): boolean {

@@ -1,4 +1,4 @@
-import type { RulesStatus } from "@sluice/core"
+import { InvalidRuleError, type RulesStatus } from "@sluice/core"
 import {
   type Edition,
   held,
@@ -13,16 +13,16 @@ import {
   VERSION,
 } from "@sluice/core/rules"
 import type { RefreshOptions, RuleBook, RuleBookEvents } from "../rule-book.ts"
-import { Announcer } from "./announcer.ts"
-import { Followed } from "./followed.ts"
-import { Loader } from "./loader.ts"
-import { Loads } from "./loads.ts"
+import type { LoadedRules } from "../source.ts"
+import { isRejection, type LoadFailure, loadError } from "./edition.ts"
+import { type ListedServices, loadList, requireLoaded } from "./list.ts"
+import { closed, type Load, Loader } from "./loader.ts"
 import { Lookups } from "./lookups.ts"
 import { type ParsedBookOptions, parseBookOptions, type RuleBookOptions } from "./options.ts"
-import { isRejection } from "./rule-snapshot.ts"
+import { Reporter } from "./reporter.ts"
 import { ServiceReading } from "./service-reading.ts"
 import { type ServiceFollower, ServiceRules } from "./service-rules.ts"
-import { closed } from "./waiting-list.ts"
+import { inTime } from "./timing.ts"
 
 /**
  * Opens a rule book on a source, for several limiters or for a process that decides for many services. With
@@ -57,75 +57,75 @@ export function createRuleBook(options: RuleBookOptions): RuleBook {
 }
 
 /**
- * The book behind the interface, with additional methods for limiters. It works as follows:
+ * The book behind the interface, with additional methods for its readers and its list. It works as follows:
  *
  * - Each service has its rules (`service-rules`), which keep the last valid edition, and one loader (`loader`).
- * - The loader decides when to load again. It is kept while the service is followed and not in a list (`followed`), and
- *   rests while the name is only looked up (`lookups`).
- * - Each load reads the source (`loads`) and passes the result to the rules, which take or reject it as a whole.
- * - Changes and failures are reported to limiters, listeners and the log (`announcer`).
+ * - The loader decides when to load again. It is kept while limiters follow the service and no list contains it. It
+ *   rests while the list loads the service (`list`), or while the name is only looked up (`lookups`).
+ * - Each load passes its result to the rules, which take or reject it as a whole.
+ * - Changes and failures are reported to limiters, listeners and the log (`reporter`).
  */
-export class OpenBook implements RuleBook {
+export class OpenBook implements RuleBook, ListedServices {
   readonly name: string
+  readonly coreVersion: string = VERSION
+  readonly readsSynchronously: boolean
+  readonly untilLoaded: UntilLoaded | undefined
   readonly options: ParsedBookOptions
-  readonly #announcer: Announcer
-  readonly #followed: Followed
+  readonly reporter: Reporter
+  /** Opened services and, with "all", the services of the list. */
+  readonly followed: Map<string, ServiceRules> = new Map()
   readonly #lookups: Lookups
+  /** Loads the list of all services; undefined if services are loaded by name. */
+  readonly #list: Loader | undefined
+  /** True if it is known which services the list contains. */
+  #isListRead: boolean
   readonly #stopWatching: (() => void) | undefined
   #isClosed = false
 
   constructor(options: ParsedBookOptions) {
-    this.name = options.name
+    const { name, source, untilLoaded, isListed } = options
+    this.name = name
+    this.readsSynchronously = source.loadSync !== undefined
+    this.untilLoaded = untilLoaded
     this.options = options
-    const announcer = new Announcer(options)
-    this.#announcer = announcer
-    const loaderOf = (rules: ServiceRules): Loader =>
-      new Loader(options, {
-        load: (load) => (rules.isFollowed ? loads.byName(rules, load) : this.#lookups.load(rules, load)),
-        onError: (error) => announcer.failed(error, rules),
-        onStale: (ageMs) => announcer.stale(ageMs, rules.service, [rules]),
+    this.reporter = new Reporter(options)
+    this.#lookups = new Lookups(options, (service) => this.#create(service))
+    this.#isListRead = !isListed
+    if (isListed) {
+      this.#list = new Loader(options, {
+        service: undefined,
+        load: (load) => loadList(this, load),
+        onError: (error) => {
+          for (const { loader } of this.followed.values()) loader.release(error)
+          this.reporter.failed(error, this.#all, undefined)
+        },
+        onStale: (ageMs) => this.reporter.stale(ageMs, this.#all, undefined),
       })
-    const create = (service: string) => new ServiceRules(service, loaderOf)
-    const loads = new Loads(options, announcer, (service) => this.#followed.get(service))
-    this.#lookups = new Lookups(options, loads, create)
-    const claim = (service: string) => this.#lookups.remove(service) ?? create(service)
-    this.#followed = new Followed(options, loads, announcer, claim)
+    }
     // Watch before loading; otherwise a change between the two would be missed.
-    this.#stopWatching = options.source.watch?.(() => {
+    this.#stopWatching = source.watch?.(() => {
       this.#lookups.expire()
-      this.#followed.reload()
+      for (const loader of this.#loaders) loader.reload()
     })
-    this.#followed.start()
+    this.#list?.keep()
   }
 
   on<Name extends keyof RuleBookEvents>(name: Name, listener: (...args: RuleBookEvents[Name]) => void): void {
-    this.#announcer.events.on(name, listener)
+    this.reporter.events.on(name, listener)
   }
 
   off<Name extends keyof RuleBookEvents>(
     name: Name,
     listener: (...args: RuleBookEvents[Name]) => void,
   ): void {
-    this.#announcer.events.off(name, listener)
+    this.reporter.events.off(name, listener)
   }
 
   rulesOf(service: string): Edition | undefined {
-    const rules = this.#followedRules(service)
+    const rules = this.#get(service)
     if (rules !== undefined) return rules.known
     // Do not load single names while the list is about to be loaded.
-    return this.#followed.isListLoaded ? this.#lookups.read(service) : undefined
-  }
-
-  get coreVersion(): string {
-    return VERSION
-  }
-
-  get readsSynchronously(): boolean {
-    return this.options.loadSync !== undefined
-  }
-
-  get untilLoaded(): UntilLoaded | undefined {
-    return this.options.untilLoaded
+    return this.#isListRead ? this.#lookups.read(service) : undefined
   }
 
   async find(service: string, options?: SignalOption): Promise<Edition | undefined> {
@@ -134,18 +134,25 @@ export class OpenBook implements RuleBook {
   }
 
   statusOf(service: string): RulesStatus {
-    const followed = this.#followedRules(service)
-    const rules = followed ?? this.#lookups.get(service)
-    return statusOf(
-      rules,
-      followed === undefined ? rules?.loader : this.#followed.loaderOf(followed),
-      this.options.timing.now(),
-    )
+    const rules = this.#get(service) ?? this.#lookups.get(service)
+    const isListed = rules?.isFollowed === true && !rules.loader.isKept
+    const loader = isListed ? (this.#list ?? rules.loader) : rules?.loader
+    const { version, problems = [] } = rules?.edition ?? {}
+    const { loadedAtMs, isStale = false, error = rules?.rejection } = loader ?? {}
+    return {
+      ...(version !== undefined && { version }),
+      ...(loadedAtMs !== undefined && { loadedAtMs }),
+      ageMs: loadedAtMs === undefined ? Number.POSITIVE_INFINITY : this.options.timing.now() - loadedAtMs,
+      isStale,
+      isRejected: error !== undefined && isRejection(error),
+      problems,
+      ...(error !== undefined && { error }),
+    }
   }
 
   async ready(options?: ReadyOptions): Promise<void> {
     this.#requireOpen()
-    await held(this.#followed.ready(startCall(options)))
+    await held(this.#ready(startCall(options)))
   }
 
   async refresh(options?: RefreshOptions): Promise<void> {
@@ -159,9 +166,11 @@ export class OpenBook implements RuleBook {
     if (this.#isClosed) return
     this.#isClosed = true
     this.#stopWatching?.()
-    this.#followed.close()
+    const error = closed()
+    this.#list?.close(error)
+    for (const rules of this.#all) rules.close(error)
     this.#lookups.close()
-    this.#announcer.close()
+    this.reporter.close()
   }
 
   open(service: string, reader: RulesReader): OpenedRules {
@@ -169,61 +178,150 @@ export class OpenBook implements RuleBook {
   }
 
   /**
-   * Follows a service and passes on the edition immediately, if there is one. Throws {@link ClosedError} and, for a local
-   * source, the problems of the service's rules.
+   * Follows a service for a reader and passes it the edition immediately, if there is one. If the source can load
+   * synchronously, there always is one. Throws {@link ClosedError}, RuleSourceError if the synchronous load fails, and
+   * InvalidRuleError if any rule of the service is invalid.
    */
-  follow(service: string, follower: ServiceFollower): ServiceRules {
+  enter(service: string, follower: ServiceFollower): ServiceRules {
     this.#requireOpen()
-    return this.#followed.open(service, follower)
+    const rules = this.follow(service)
+    const { edition, loader } = rules
+    if (this.readsSynchronously) {
+      if (edition === undefined) loader.keepFrom((number) => this.#loadSync(rules, number))
+      else if (edition.problems.length > 0) throw new InvalidRuleError(edition.problems)
+    }
+    rules.readers.add(follower)
+    if (rules.edition !== undefined) follower.onEdition(rules.edition, "loaded")
+    if (!loader.isKept && !rules.isListed && this.#isListRead) loader.keep()
+    return rules
   }
 
-  /** Stops reporting to the follower. */
+  /** Stops reporting to the reader. A service without readers is no longer followed, unless the list contains it. */
   leave(service: string, follower: ServiceFollower): void {
-    this.#followed.leave(service, follower)
+    const rules = this.followed.get(service)
+    rules?.readers.delete(follower)
+    if (rules === undefined || rules.readers.size > 0) return
+    rules.loader.release()
+    if (rules.isListed) return
+    rules.close()
+    this.unfollow(rules)
+  }
+
+  follow(service: string): ServiceRules {
+    const followed = this.followed.get(service)
+    if (followed !== undefined) return followed
+    const rules = this.#lookups.remove(service) ?? this.#create(service)
+    rules.follow()
+    this.followed.set(service, rules)
+    return rules
+  }
+
+  unfollow(rules: ServiceRules): void {
+    rules.unfollow()
+    this.followed.delete(rules.service)
+  }
+
+  take(rules: ServiceRules, load: number, found: LoadedRules | LoadFailure, isStrict = false): void {
+    const change = rules.take(load, found, isStrict)
+    if (change === undefined) return
+    // The list has brought in the service since then and reports it.
+    if ((this.followed.get(rules.service) ?? rules) !== rules) return
+    // A made-up name without rules is not worth an event.
+    if (change.before === undefined && rules.known === undefined && rules.readers.size === 0) return
+    this.reporter.changed(rules, change)
+  }
+
+  onListRead(): void {
+    this.#isListRead = true
+    this.reporter.listLoaded()
+  }
+
+  get #all(): readonly ServiceRules[] {
+    return [...this.followed.values()]
+  }
+
+  /**
+   * The loaders that are kept. The list is the last: its load has the highest number, so it also satisfies the loaders
+   * of its services.
+   */
+  get #loaders(): readonly Loader[] {
+    const own = this.#all.map(({ loader }) => loader).filter(({ isKept }) => isKept)
+    return this.#list === undefined ? own : [...own, this.#list]
+  }
+
+  #get(service: string): ServiceRules | undefined {
+    requireService(service)
+    return this.followed.get(service)
+  }
+
+  #create(service: string): ServiceRules {
+    return new ServiceRules(
+      service,
+      (rules) =>
+        new Loader(this.options, {
+          service,
+          load: (load) => {
+            const loaded = this.#load(rules, load)
+            return rules.isFollowed ? loaded : this.#lookups.count(rules, load, loaded)
+          },
+          onError: (error) => this.reporter.failed(error, [rules], service),
+          onStale: (ageMs) => this.reporter.stale(ageMs, [rules], service),
+        }),
+    )
+  }
+
+  /** Loads the rules of one service by its name. Rejects with the reason if they are not in force afterwards. */
+  async #load(rules: ServiceRules, { number, fresh, loading }: Load): Promise<void> {
+    const { source, name, timing } = this.options
+    const { service } = rules
+    const read = async () => source.load(service, { signal: loading.signal, fresh })
+    const found = await inTime(read(), loading, timing, service)
+    this.take(rules, number, requireLoaded(found, "load()", name))
+    this.reporter.loaded(rules)
+  }
+
+  #loadSync(rules: ServiceRules, number: number): void {
+    const { source, name } = this.options
+    const { service } = rules
+    try {
+      const found = (source as Required<typeof source>).loadSync(service)
+      const { otherProblems = [], ...loaded } = requireLoaded(found, "loadSync()", name)
+      this.take(rules, number, loaded, true)
+      this.reporter.othersRejected(otherProblems)
+    } catch (error) {
+      throw loadError(service, error)
+    }
   }
 
   async #find(service: string, signal: AbortSignal | undefined): Promise<Edition | undefined> {
-    await this.#followed.listReady({ signal })
-    const rules = this.#followedRules(service)
+    await this.#list?.ready({ signal })
+    const rules = this.#get(service)
     if (rules === undefined) return unlessAborted(this.#lookups.find(service), signal)
     await rules.ready({ signal })
     return rules.known
   }
 
+  async #ready(options: ReadyOptions): Promise<void> {
+    // Without a list, do not await anything here: the book could be closed in that turn.
+    if (this.#list !== undefined) await this.#list.ready(options)
+    const read = this.#all.filter(({ readers }) => readers.size > 0)
+    await Promise.all(read.map((rules) => rules.ready(options)))
+  }
+
   async #refreshAll(): Promise<void> {
     const { found } = this.#lookups
     this.#lookups.expire()
-    await this.#followed.refreshAll()
+    await Promise.all(this.#loaders.map((loader) => loader.refresh()))
     // Comes after the list, which may contain some of them.
     await this.#lookups.refreshAll(found)
   }
 
   async #refreshOne(service: string): Promise<void> {
-    const rules = this.#followedRules(service)
+    const rules = this.#get(service)
     await (rules === undefined ? this.#lookups.refresh(service) : rules.loader.refresh())
-  }
-
-  #followedRules(service: string): ServiceRules | undefined {
-    requireService(service)
-    return this.#followed.get(service)
   }
 
   #requireOpen(): void {
     if (this.#isClosed) throw closed()
-  }
-}
-
-/** Returns the status of the rules, from the loads that keep them up to date. */
-function statusOf(rules: ServiceRules | undefined, loader: Loader | undefined, nowMs: number): RulesStatus {
-  const { version, problems = [] } = rules?.edition ?? {}
-  const { loadedAtMs, isStale = false, error = rules?.rejection } = loader ?? {}
-  return {
-    ...(version !== undefined && { version }),
-    ...(loadedAtMs !== undefined && { loadedAtMs }),
-    ageMs: loadedAtMs === undefined ? Number.POSITIVE_INFINITY : nowMs - loadedAtMs,
-    isStale,
-    isRejected: error !== undefined && isRejection(error),
-    problems,
-    ...(error !== undefined && { error }),
   }
 }

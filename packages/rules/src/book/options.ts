@@ -15,7 +15,6 @@ import {
 } from "@sluice/core/kit"
 import { parseUntilLoaded, type UntilLoaded } from "@sluice/core/rules"
 import type { RuleSource } from "../source.ts"
-import { isSource } from "./rule-source.ts"
 import type { Timing } from "./timing.ts"
 
 /** Options of `createRuleBook`. */
@@ -60,20 +59,12 @@ export interface RuleBookOptions {
   readonly random?: (() => number) | undefined
 }
 
-/** Lists the rules of every service, like `loadAll` of a source. */
-export type ListAll = NonNullable<RuleSource["loadAll"]>
-
-/** Loads the rules of one service synchronously, like `loadSync` of a source. */
-export type LoadSync = NonNullable<RuleSource["loadSync"]>
-
 /** Checked options with every default filled in. */
 export interface ParsedBookOptions {
   readonly source: RuleSource
   readonly name: string
-  /** Absent: services are loaded by name. */
-  readonly listAll: ListAll | undefined
-  /** Absent: the source is a network source. */
-  readonly loadSync: LoadSync | undefined
+  /** True if the list of the source brings all services. False if services are loaded by name. */
+  readonly isListed: boolean
   /** Rules or decision of limiters until the first load; undefined if the options do not define them. */
   readonly untilLoaded: UntilLoaded | undefined
   /** Undefined: the source reports every change. */
@@ -89,19 +80,21 @@ export interface ParsedBookOptions {
 /** The interval of a source without polling, for unfollowed names and for staleness. */
 const DEFAULT_POLL_MS = 30_000
 
-const isFunction = (value: unknown): boolean => typeof value === "function"
+/** Whether a value can be a rule source. */
+export function isSource(value: unknown): value is RuleSource {
+  return typeof (value as Partial<RuleSource> | null | undefined)?.load === "function"
+}
+
+const oneOf = (accepted: string, ...values: readonly string[]): OptionCheck =>
+  mustBe("a valid value", accepted, (value) => values.includes(value as string))
 const SOURCE = mustBe("a rule source", "fileRules(…), staticRules(…) or another RuleSource", isSource)
 
 const CHECKS: Readonly<Record<string, OptionCheck>> = {
   source: SOURCE,
-  services: mustBe("a valid value", '"asked" or "all"', (value) => value === "asked" || value === "all"),
+  services: oneOf('"asked" or "all"', "asked", "all"),
   // Checked with their rules.
   defaultRules: () => undefined,
-  onRulesMissing: mustBe(
-    "a valid value",
-    '"allow" or "deny"',
-    (value) => value === "allow" || value === "deny",
-  ),
+  onRulesMissing: oneOf('"allow" or "deny"', "allow", "deny"),
   pollMs: interval,
   staleAfterMs: interval,
   maxUnknown: wholeNumber("number of names", "names"),
@@ -110,7 +103,7 @@ const CHECKS: Readonly<Record<string, OptionCheck>> = {
   random: mustBe(
     "a function",
     "a function that returns a number from 0 to below 1, such as Math.random",
-    isFunction,
+    (value) => typeof value === "function",
   ),
 }
 
@@ -126,8 +119,7 @@ export function parseBookOptions(options: RuleBookOptions): ParsedBookOptions {
   return {
     source,
     name: source.name ?? "the rule source",
-    loadSync: source.loadSync?.bind(source),
-    listAll: services === "all" ? (each) => (source as Required<RuleSource>).loadAll(each) : undefined,
+    isListed: services === "all",
     untilLoaded,
     pollMs,
     rememberMs,

@@ -15,10 +15,10 @@ import {
   type SignalOption,
   unlessAborted,
 } from "@sluice/core/rules"
+import type { RuleBook } from "../rule-book.ts"
 import { Complaint } from "./complaint.ts"
-import { contentOf, type LoadFailure, recovered, rulesEvent } from "./rule-snapshot.ts"
+import { contentOf, type LoadFailure, recovered, rulesEvent } from "./edition.ts"
 import type { ServiceFollower, ServiceRules } from "./service-rules.ts"
-import { WaitingList } from "./waiting-list.ts"
 
 /** Whether a reader refuses an edition with this error. */
 function isRefusal(error: unknown): error is InvalidRuleError {
@@ -26,14 +26,9 @@ function isRefusal(error: unknown): error is InvalidRuleError {
 }
 
 /** What a reading needs of its book. */
-export interface ReadBook {
-  readonly name: string
-  /** Whether the book loads a service while it is opened. */
-  readonly readsSynchronously: boolean
-  follow(service: string, follower: ServiceFollower): ServiceRules
+export interface ReadBook extends Pick<RuleBook, "name" | "readsSynchronously" | "statusOf" | "refresh"> {
+  enter(service: string, follower: ServiceFollower): ServiceRules
   leave(service: string, follower: ServiceFollower): void
-  statusOf(service: string): RulesStatus
-  refresh(options: { readonly service: string; readonly signal: AbortSignal | undefined }): Promise<void>
 }
 
 /**
@@ -54,7 +49,8 @@ export class ServiceReading implements OpenedRules, ServiceFollower {
   readonly #complaint: Complaint
   /** Settles when the latest edition is in force; undefined if it is not being compiled. */
   #compiling: Promise<void> | undefined
-  readonly #waiting = new WaitingList()
+  /** The calls that wait until an edition is in force that the reader does not refuse. */
+  readonly #waiting: (() => void)[] = []
   readonly #closing = new AbortController()
 
   /** Throws as `open` of live rules does. `onClose` is called when the reader closes the reading or cannot open it. */
@@ -65,7 +61,7 @@ export class ServiceReading implements OpenedRules, ServiceFollower {
     this.#onClose = onClose
     this.#complaint = new Complaint(reader.warner, { wait: waitOf(reader.clock) })
     try {
-      this.#rules = book.follow(service, this)
+      this.#rules = book.enter(service, this)
     } catch (error) {
       this.close(new ClosedError("The rules were never opened."))
       throw error
@@ -78,23 +74,21 @@ export class ServiceReading implements OpenedRules, ServiceFollower {
   }
 
   async ready(options: ReadyOptions): Promise<void> {
-    await unlessAborted((this.#rules as ServiceRules).ready(options), this.#closing.signal)
-    await this.#inForceNow()
+    await this.#inForceAfter((this.#rules as ServiceRules).ready(options))
     if (this.#refused === undefined) return
     if (options.retry !== true) throw this.#refused
-    await this.#waiting.add(1, options)
+    const accepted = new Promise<void>((resolve) => this.#waiting.push(resolve))
+    await this.#inForceAfter(unlessAborted(accepted, options.signal))
   }
 
   async refresh({ signal }: SignalOption): Promise<void> {
-    await unlessAborted(this.#book.refresh({ service: this.#service, signal }), this.#closing.signal)
-    await this.#inForceNow()
+    await this.#inForceAfter(this.#book.refresh({ service: this.#service, signal }))
     if (this.#refused !== undefined) throw this.#refused
   }
 
   close(reason: Error): void {
     this.#compiling = undefined
     this.#closing.abort(reason)
-    this.#waiting.close(reason)
     this.#complaint.end()
     this.#book.leave(this.#service, this)
     this.#onClose()
@@ -138,8 +132,9 @@ export class ServiceReading implements OpenedRules, ServiceFollower {
     this.#reader.events.emit("rules-stale", { service: this.#service, ageMs })
   }
 
-  /** Resolves when the latest accepted edition is in force. */
-  async #inForceNow(): Promise<void> {
+  /** Resolves when `loaded` has resolved and the latest accepted edition is in force. Rejects when the reading is closed. */
+  async #inForceAfter(loaded: Promise<void>): Promise<void> {
+    await unlessAborted(loaded, this.#closing.signal)
     while (this.#compiling !== undefined) await unlessAborted(this.#compiling, this.#closing.signal)
   }
 
@@ -150,7 +145,7 @@ export class ServiceReading implements OpenedRules, ServiceFollower {
     // A newer edition may have been refused while this one was compiled.
     if (this.#refused === undefined) {
       this.#complaint.settle(`${this.#place}: ${recovered(contentOf(edition))}`)
-      this.#waiting.succeeded(1)
+      for (const resolve of this.#waiting.splice(0)) resolve()
     }
     this.#reader.events.emit("rules", rulesEvent(edition, change))
   }

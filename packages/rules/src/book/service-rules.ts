@@ -1,11 +1,10 @@
 import { isDeepStrictEqual } from "node:util"
-import { InvalidRuleError, type RulesEvent } from "@sluice/core"
+import { type ClosedError, InvalidRuleError, type RulesEvent } from "@sluice/core"
 import type { Edition, ReadyOptions } from "@sluice/core/rules"
 import type { LoadedRules } from "../source.ts"
 import type { Complaint } from "./complaint.ts"
+import { editionOf, isNothing, type LoadFailure } from "./edition.ts"
 import type { Loader } from "./loader.ts"
-import { editionOf, isNothing, type LoadFailure } from "./rule-snapshot.ts"
-import { WaitingList } from "./waiting-list.ts"
 
 /**
  * Receives the changes and failures of the rules of a service. Only `onEdition` may throw, and only while the rules are
@@ -48,7 +47,6 @@ export class ServiceRules {
   #fingerprint: Fingerprint | undefined
   /** The edition that was rejected after the one in force was taken. */
   #rejected: { readonly fingerprint: Fingerprint; readonly error: InvalidRuleError } | undefined
-  readonly #waiting = new WaitingList()
 
   constructor(service: string, loaderOf: (rules: ServiceRules) => Loader) {
     this.service = service
@@ -70,28 +68,9 @@ export class ServiceRules {
    * at once if the listed rules were rejected or the book is closed.
    */
   async ready(options: ReadyOptions): Promise<void> {
-    this.#waiting.requireOpen()
-    options.signal?.throwIfAborted()
-    if (this.edition !== undefined) return
-    if (this.isListed && this.rejection !== undefined && options.retry !== true) throw this.rejection
-    await this.#waiting.add(1, options)
-  }
-
-  /** Rejects the waiting calls after a failed load. */
-  fail(error: LoadFailure): void {
-    this.#waiting.failed(1, error)
-  }
-
-  /** Resolves the waiting calls, because the last reader has left. */
-  end(): void {
-    this.#waiting.succeeded(1)
-  }
-
-  /** Stops loading and rejects the waiting calls. */
-  close(error: Error): void {
-    this.loader.close()
-    this.complaint?.end()
-    this.#waiting.close(error)
+    const isWrong = this.isListed && this.edition === undefined && options.retry !== true
+    if (isWrong && this.rejection !== undefined && !this.loader.isClosed) throw this.rejection
+    await this.loader.ready(options, this.edition !== undefined)
   }
 
   /**
@@ -113,6 +92,12 @@ export class ServiceRules {
     this.complaint?.end()
   }
 
+  /** Stops loading. Waiting calls reject with the error, or resolve without one. */
+  close(error?: ClosedError): void {
+    this.loader.close(error)
+    this.complaint?.end()
+  }
+
   /** True if the rules with this stamp were already taken or rejected, so that they need not be read again. */
   hasRead(stamp: string): boolean {
     return this.#fingerprint === stamp || this.#rejected?.fingerprint === stamp
@@ -131,10 +116,8 @@ export class ServiceRules {
     const fingerprint = found.stamp ?? found
     const rejected = this.#rejected
     if (rejected !== undefined && isDeepStrictEqual(rejected.fingerprint, fingerprint)) throw rejected.error
-    if (isDeepStrictEqual(this.#fingerprint, fingerprint)) {
-      this.#rejected = undefined
-      return undefined
-    }
+    this.#rejected = undefined
+    if (isDeepStrictEqual(this.#fingerprint, fingerprint)) return undefined
     const edition = editionOf(this.service, found)
     const isFirst = this.known === undefined && edition.rules.length > 0
     if (edition.problems.length > 0 && (isStrict || !isFirst)) {
@@ -143,11 +126,9 @@ export class ServiceRules {
       throw error
     }
     const [before, wasNothing] = [this.edition, this.#isNothing]
-    this.#rejected = undefined
     this.#fingerprint = fingerprint
     this.edition = edition
     this.#isNothing = isNothing(edition, found.stamp)
-    this.#waiting.succeeded(1)
     const change =
       before === undefined ? "loaded" : this.#isNothing ? "gone" : wasNothing ? "loaded" : "changed"
     return { change, edition, before }

@@ -1,4 +1,5 @@
 import { ignore, unlessAborted } from "@sluice/core/rules"
+import { loadError } from "./edition.ts"
 
 /** The time source of a rule book. */
 export interface Timing {
@@ -15,16 +16,17 @@ export const LOAD_TIMEOUT_MS = 10_000
 
 /**
  * Returns the result of `work`. Rejects when `loading` is aborted. After ten seconds without an answer, aborts
- * `loading` with `tooLate` and rejects with the same error.
+ * `loading` with a RuleSourceError that names the service, and rejects with the same error.
  */
 export async function inTime<T>(
   work: Promise<T>,
   loading: AbortController,
   timing: Timing,
-  tooLate: (reason: Error) => Error,
+  service: string | undefined,
 ): Promise<T> {
-  const error = new Error(`no answer within ${LOAD_TIMEOUT_MS / 1000} seconds`)
-  const cancel = after(LOAD_TIMEOUT_MS, timing, () => loading.abort(tooLate(error)))
+  const abort = (): void =>
+    loading.abort(loadError(service, new Error(`no answer within ${LOAD_TIMEOUT_MS / 1000} seconds`)))
+  const cancel = after(LOAD_TIMEOUT_MS, timing, abort)
   try {
     return await unlessAborted(work, loading.signal)
   } finally {

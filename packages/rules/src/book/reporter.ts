@@ -3,8 +3,8 @@ import { createWarner, show, textOf, type Warner } from "@sluice/core/kit"
 import { SafeEvents } from "@sluice/core/rules"
 import type { RuleBookEvents } from "../rule-book.ts"
 import { Complaint } from "./complaint.ts"
+import { contentOf, type LoadFailure, listed, recovered, rulesEvent } from "./edition.ts"
 import type { ParsedBookOptions } from "./options.ts"
-import { contentOf, type LoadFailure, listed, recovered, rulesEvent } from "./rule-snapshot.ts"
 import type { RuleChange, ServiceFollower, ServiceRules } from "./service-rules.ts"
 
 const RULE_BOOK_EVENTS: Readonly<Record<keyof RuleBookEvents, true>> = {
@@ -15,7 +15,7 @@ const RULE_BOOK_EVENTS: Readonly<Record<keyof RuleBookEvents, true>> = {
 }
 
 /** Reports changes and failures of rules to readers, listeners and the log. */
-export class Announcer {
+export class Reporter {
   readonly events: SafeEvents<RuleBookEvents>
   readonly #warner: Warner
   readonly #options: ParsedBookOptions
@@ -59,18 +59,22 @@ export class Announcer {
   }
 
   /**
-   * Reports that the rules of one service were not loaded. Every rejected edition emits an event. Any other failure
-   * emits one unless the log already reports it. For unfollowed names, a document or an outage is reported once for all
-   * of them.
+   * Reports that the rules of a service were not loaded, or without a service the list of all. `all` are the rules that
+   * should have been loaded. Every rejected edition emits an event. Any other failure emits one unless the log already
+   * reports it. For unfollowed names, a document or an outage is reported once for all of them.
    */
-  failed(error: LoadFailure, rules: ServiceRules): void {
-    if (!rules.isFollowed && !this.#isNewsOfNames(error)) return
-    this.#report(error, this.#complaintOf(rules), rules.isFollowed, [rules], rules.service)
-  }
-
-  /** Reports that the list of all services was not loaded. `all` are the rules that it should have loaded. */
-  listFailed(error: LoadFailure, all: readonly ServiceRules[]): void {
-    this.#report(error, this.#listComplaint, true, all)
+  failed(error: LoadFailure, all: readonly ServiceRules[], service: string | undefined): void {
+    const rules = service === undefined ? undefined : all[0]
+    const isFollowed = rules?.isFollowed !== false
+    if (!isFollowed && !this.#isNewsOfNames(error)) return
+    const complaint = rules === undefined ? this.#listComplaint : this.#complaintOf(rules)
+    const isNews = complaint.raise(this.#failureOf(error, all, service), error, isFollowed)
+    if (!isNews && !all.some(({ rejection }) => rejection === error)) return
+    if (this.#emitted.has(error)) return
+    this.#emitted.add(error)
+    for (const reader of readersOf(all)) reader.onError(error)
+    if (service === undefined) this.events.emit("rule-error", error)
+    else this.events.emit("rule-error", error, service)
   }
 
   /** Reports once the problems that do not concern the loaded rules. */
@@ -109,7 +113,8 @@ export class Announcer {
     this.#listComplaint.settle(`${this.#placeOf(undefined)}: the list of services can be loaded again.`)
   }
 
-  stale(ageMs: number, service: string | undefined, all: readonly ServiceRules[]): void {
+  /** Reports that the rules of a service, or without a service all rules, could not be loaded for this time. */
+  stale(ageMs: number, all: readonly ServiceRules[], service: string | undefined): void {
     const meaning = all.some(({ edition }) => edition !== undefined)
       ? "so the rules may be out of date. The last valid rules stay in force."
       : "and no rules have been loaded yet. None are in force."
@@ -123,22 +128,6 @@ export class Announcer {
   close(): void {
     this.#listComplaint.end()
     this.events.clear()
-  }
-
-  #report(
-    error: LoadFailure,
-    complaint: Complaint,
-    isRepeated: boolean,
-    all: readonly ServiceRules[],
-    service?: string,
-  ): void {
-    const isNews = complaint.raise(this.#failureOf(error, service, all), error, isRepeated)
-    if (!isNews && !all.some(({ rejection }) => rejection === error)) return
-    if (this.#emitted.has(error)) return
-    this.#emitted.add(error)
-    for (const reader of readersOf(all)) reader.onError(error)
-    if (service === undefined) this.events.emit("rule-error", error)
-    else this.events.emit("rule-error", error, service)
   }
 
   /** False if the latest reported failure of unfollowed names was the same kind of failure. */
@@ -159,7 +148,7 @@ export class Announcer {
     return rules.complaint
   }
 
-  #failureOf(error: LoadFailure, service: string | undefined, all: readonly ServiceRules[]): string {
+  #failureOf(error: LoadFailure, all: readonly ServiceRules[], service: string | undefined): string {
     const editions = all.flatMap(({ known }) => known ?? [])
     const inForce =
       editions.length === 0

@@ -1,0 +1,147 @@
+import type { Problem } from "@sluice/core"
+import { RuleSourceError } from "@sluice/core"
+import { show } from "@sluice/core/kit"
+import { ignore, Slices } from "@sluice/core/rules"
+import type { FoundRules, LoadedRules } from "../source.ts"
+import { type LoadFailure, loadError, NOTHING } from "./edition.ts"
+import type { Load, Loader } from "./loader.ts"
+import type { ParsedBookOptions } from "./options.ts"
+import type { Reporter } from "./reporter.ts"
+import type { ServiceRules } from "./service-rules.ts"
+import { inTime } from "./timing.ts"
+
+/** The services of a book, for the load of the list. */
+export interface ListedServices {
+  readonly options: ParsedBookOptions
+  readonly reporter: Reporter
+  /** The services whose rules are kept up to date. */
+  readonly followed: ReadonlyMap<string, ServiceRules>
+  /** Returns the rules of a service, which are kept up to date from now on. */
+  follow(service: string): ServiceRules
+  unfollow(rules: ServiceRules): void
+  /** Takes what a load has read for a service and reports the change. Throws the reason of a rejection. */
+  take(rules: ServiceRules, load: number, found: LoadedRules | LoadFailure): void
+  /** Called when it is known which services the list contains. */
+  onListRead(): void
+}
+
+/**
+ * Loads the list of all services, and keeps it up to date which services it contains. Rejects if the list cannot be read
+ * to its end; pages that were read until then stay in force. Invalid rules of one service do not affect the others.
+ */
+export async function loadList(services: ListedServices, load: Load): Promise<void> {
+  const { number, fresh, loading } = load
+  await readPages(services.options, load, (found) => takeListed(services, number, found))
+  // Only a complete list shows which services are not in it.
+  const asked: Promise<void>[] = []
+  const slices = new Slices()
+  for (const rules of services.followed.values()) {
+    if (slices.isUsedUp) await slices.pause()
+    loading.signal.throwIfAborted()
+    if (rules.takenFrom >= number) continue
+    rules.isListed = false
+    if (rules.readers.size > 0) asked.push(confirm(rules.loader, fresh))
+    else {
+      services.unfollow(rules)
+      services.take(rules, number, NOTHING)
+    }
+  }
+  services.onListRead()
+  await Promise.all(asked)
+}
+
+/** Reads the listed rules of a service if they are new, and takes them. */
+async function takeListed(services: ListedServices, load: number, found: FoundRules): Promise<void> {
+  const { service, stamp } = found
+  const { options, reporter, followed } = services
+  let loaded: LoadedRules | LoadFailure = { ...NOTHING, stamp }
+  // Known rules are taken in the same turn, so the stamp still matches and their content is not needed.
+  if (followed.get(service)?.hasRead(stamp) !== true) {
+    try {
+      loaded = { ...requireLoaded(await found.read(), "read()", options.name), stamp }
+    } catch (error) {
+      loaded = loadError(service, error)
+    }
+  }
+  const rules = services.follow(service)
+  rules.isListed = true
+  let failure: LoadFailure | undefined
+  try {
+    services.take(rules, load, loaded)
+    reporter.loaded(rules)
+  } catch (error) {
+    failure = loadError(service, error)
+    reporter.failed(failure, [rules], service)
+    rules.loader.release(failure)
+  }
+  rules.loader.rest(load, failure)
+}
+
+/**
+ * Loads a service by its name if a limiter follows it but the list does not contain it. It may have rules nevertheless.
+ */
+async function confirm(loader: Loader, fresh: boolean): Promise<void> {
+  if (loader.isKept) return
+  loader.keep(fresh)
+  await loader.ready({}).catch(ignore)
+}
+
+/**
+ * Calls `take` with the stored rules of each service and lets requests run in between. Rejects if a page fails or takes
+ * longer than ten seconds, and if `loading` is aborted.
+ */
+async function readPages(
+  { source, timing }: ParsedBookOptions,
+  { loading, fresh }: Load,
+  take: (found: FoundRules) => Promise<void>,
+): Promise<void> {
+  const slices = new Slices()
+  let pages: AsyncIterator<readonly FoundRules[]> | undefined
+  const nextPage = async (): Promise<IteratorResult<readonly FoundRules[]>> => {
+    pages ??= (source as Required<typeof source>)
+      .loadAll({ signal: loading.signal, fresh })
+      [Symbol.asyncIterator]()
+    return pages.next()
+  }
+  try {
+    for (;;) {
+      const { done, value } = await inTime(nextPage(), loading, timing, undefined)
+      if (done === true) return
+      slices.begin()
+      for (const found of value) {
+        if (slices.isUsedUp) await slices.pause()
+        loading.signal.throwIfAborted()
+        await take(found)
+      }
+    }
+  } catch (error) {
+    // Do not wait for the end: a source that hangs would not answer this call either.
+    const end = async () => pages?.return?.()
+    end().catch(ignore)
+    throw error
+  }
+}
+
+/**
+ * Returns the value that a third-party source has loaded. Throws RuleSourceError if it has another shape. `call` and
+ * `name` name the method and the source in the message.
+ */
+export function requireLoaded<Loaded extends LoadedRules>(value: Loaded, call: string, name: string): Loaded {
+  const { rules, problems }: Partial<LoadedRules> = value ?? {}
+  // Rules that are not a list are a problem of the edition, which the parser reports.
+  if (rules !== undefined && Array.isArray(problems) && problems.every(isProblem)) return value
+  if (value instanceof Promise) {
+    value.catch(ignore)
+    throw new RuleSourceError(
+      `${call} of ${name} returned a promise, but must return the rules synchronously: change it, or leave it out`,
+    )
+  }
+  throw new RuleSourceError(
+    `${call} of ${name} must return { rules, problems }, a list of rules and a list of problems, but it returned ${show(value)}`,
+  )
+}
+
+function isProblem(value: unknown): boolean {
+  const { path, message }: Partial<Problem> = value ?? {}
+  return typeof path === "string" && typeof message === "string"
+}
