@@ -3,7 +3,7 @@ import { type AddressInfo, createServer } from "node:net"
 import { setTimeout as sleep } from "node:timers/promises"
 import { peekStore } from "@sluice/core/stores"
 import { afterAll, beforeAll, expect, it } from "vitest"
-import { openCounters } from "../../packages/service/src/program/counters.ts"
+import { type CounterSettings, openCounters } from "../../packages/service/src/program/counters.ts"
 import { createLog } from "../../packages/service/src/program/log.ts"
 import { type RedisServer, startRedis } from "../servers/redis-server.ts"
 
@@ -13,6 +13,15 @@ beforeAll(async () => {
 })
 afterAll(() => redis?.stop())
 
+/** Returns the settings of counters in the Redis at this URL. */
+function countersAt(url: string, storeTimeoutMs = 1_000): CounterSettings {
+  return {
+    redis: [url],
+    ...{ redisCluster: false, redisPrefix: undefined, mirrors: undefined, lease: false },
+    ...{ writeBackMs: undefined, storeTimeoutMs, instances: 1 },
+  }
+}
+
 /** Creates a log that keeps its messages. */
 function listeningLog() {
   const said: string[] = []
@@ -20,16 +29,8 @@ function listeningLog() {
 }
 
 it("the log reports that Redis refuses the database of its URL, but not a lost connection", async () => {
-  const settings = {
-    urls: [`redis://${redis.host}:${redis.port}/99`],
-    isCluster: false,
-    prefix: "",
-    mirrors: {},
-    lease: false,
-    writeBackMs: undefined,
-  }
   const { said, log } = listeningLog()
-  const { isReachable, close } = await openCounters(settings, { storeTimeoutMs: 1_000, instances: 1 }, log)
+  const { isReachable, close } = await openCounters(countersAt(`redis://${redis.host}:${redis.port}/99`), log)
   try {
     await expect.poll(isReachable, { timeout: 60_000 }).toBe(true)
     await expect
@@ -51,11 +52,7 @@ it("the log reports a missing connection only once, despite many attempts", asyn
   await once(server, "listening")
   const url = `redis://127.0.0.1:${(server.address() as AddressInfo).port}`
   const { said, log } = listeningLog()
-  const { close } = await openCounters(
-    { urls: [url], isCluster: false, prefix: "", mirrors: {}, lease: false, writeBackMs: undefined },
-    { storeTimeoutMs: 1_000, instances: 1 },
-    log,
-  )
+  const { close } = await openCounters(countersAt(url), log)
   try {
     await expect.poll(() => tries, { timeout: 60_000 }).toBeGreaterThan(3)
     expect(said).toEqual([
@@ -68,17 +65,8 @@ it("the log reports a missing connection only once, despite many attempts", asyn
 })
 
 it("a refund may take as long as --store-timeout, not the store's default timeout", async () => {
-  const settings = {
-    urls: [`redis://${redis.host}:${redis.port}`],
-    isCluster: false,
-    prefix: "",
-    mirrors: {},
-    lease: false,
-    writeBackMs: undefined,
-  }
   const { store, isReachable, close } = await openCounters(
-    settings,
-    { storeTimeoutMs: 60_000, instances: 1 },
+    countersAt(`redis://${redis.host}:${redis.port}`, 60_000),
     createLog("silent"),
   )
   try {

@@ -1,26 +1,29 @@
 import { readFileSync } from "node:fs"
 import { expect, it } from "vitest"
-import { createCommand } from "../../packages/service/src/program/options.ts"
+import { flagOf, ROWS } from "../../packages/service/src/program/settings/settings-table.ts"
 
 const guide = readFileSync(new URL("../../docs/guides/service.md", import.meta.url), "utf8")
-const noop = (): void => undefined
+const cellsOf = (start: string) =>
+  guide
+    .split("\n")
+    .filter((line) => line.startsWith(start))
+    .map((row) => row.split("|").map((cell) => cell.trim()))
+const textsIn = (cell: string) => [...cell.matchAll(/`([^`]+)`/g)].map(([, text]) => text)
 
-it("the guide lists exactly the flags of the program, with their variables and defaults", () => {
-  const rows = guide.split("\n").filter((line) => line.startsWith("| `--"))
-  const found = rows.flatMap((row) => {
-    const [, flags = "", variables = "", , otherwise = ""] = row.split("|").map((cell) => cell.trim())
-    const texts = (cell: string) => [...cell.matchAll(/`([^`]+)`/g)].map(([, text]) => text)
-    return texts(flags).map((flag, i) => [flag, texts(variables)[i], otherwise.replaceAll("`", "")])
-  })
-  const { options } = createCommand("0", noop, noop)
-  const expected = options
-    .filter(({ envVar }) => envVar !== undefined)
-    .map(({ long, envVar, description }) => [long, envVar, /\(default: (.*)\)$/.exec(description)?.[1]])
-  expect(found.map(([flag, variable]) => [flag, variable])).toEqual(
-    expected.map(([flag, variable]) => [flag, variable]),
+it("the guide lists exactly the settings of the program, with their variables and defaults", () => {
+  const flags = cellsOf("| `--").flatMap(([, flags = "", variables = "", , otherwise = ""]) =>
+    textsIn(flags).map((flag, i) => [flag, textsIn(variables)[i], otherwise.replaceAll("`", "")]),
   )
-  // The guide rephrases defaults that are words.
-  for (const [i, [flag, , value]] of expected.entries()) {
-    if (value !== undefined && /^[\w.:-]+$/.test(value)) expect([flag, found[i]?.[2]]).toEqual([flag, value])
+  const expected = ROWS.flatMap(([, row]) => (row.flags === undefined ? [] : [{ ...row, flags: row.flags }]))
+  expect(flags.map(([flag, variable]) => [flag, variable])).toEqual(
+    expected.map(({ flags, variable }) => [flagOf(flags), variable]),
+  )
+  // The guide describes other defaults in words.
+  for (const [i, { variable, otherwise }] of expected.entries()) {
+    if (otherwise !== undefined) expect([variable, flags[i]?.[2]]).toEqual([variable, otherwise])
   }
+  const secrets = [...cellsOf("| `REDIS_"), ...cellsOf("| `SLUICE_")].map(
+    ([, variable = ""]) => textsIn(variable)[0],
+  )
+  expect(secrets).toEqual(ROWS.flatMap(([, { flags, variable }]) => (flags === undefined ? [variable] : [])))
 })

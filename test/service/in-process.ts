@@ -1,8 +1,8 @@
 import { createLog } from "../../packages/service/src/program/log.ts"
 import type { Metrics } from "../../packages/service/src/program/metrics.ts"
-import { createCommand } from "../../packages/service/src/program/options.ts"
-import { readSettings } from "../../packages/service/src/program/read-settings.ts"
 import { start } from "../../packages/service/src/program/running.ts"
+import { createCommand } from "../../packages/service/src/program/settings/command.ts"
+import { readSettings } from "../../packages/service/src/program/settings/read-settings.ts"
 import { until } from "../servers/until.ts"
 import type { LogLine, Program } from "./program.ts"
 
@@ -58,7 +58,7 @@ export async function startHere(
   const operations = `http://127.0.0.1:${listens.operations}`
   return {
     grpc: `127.0.0.1:${listens.grpc}`,
-    http: `${settings.tls === undefined ? "http" : "https"}://127.0.0.1:${listens.http}`,
+    http: `${settings.tlsCert === undefined ? "http" : "https"}://127.0.0.1:${listens.http}`,
     operations,
     output: () => output,
     lines,

@@ -65,11 +65,12 @@ describe("the program", () => {
       maxMessageBytes: 131_072,
       http: "127.0.0.1:0",
       tls: "none",
-      rules: { file: rules },
+      rules,
       counters: "memory",
       registration: "open, because only this machine can connect",
       maxRequests: 7,
-      drain: { pauseMs: 0, timeMs: 20_000 },
+      drainPauseMs: 0,
+      drainMs: 20_000,
     })
     // Variables that Kubernetes sets are not listed.
     expect(
@@ -114,7 +115,7 @@ describe("the program", () => {
     expect(await program.ended).toEqual({ code: 0, signal: null })
     const { settings } = await program.said("sluice-service is listening.")
     expect(settings).toMatchObject({
-      counters: { redis: "redis://***@127.0.0.1:1/0" },
+      redis: "redis://***@127.0.0.1:1/0",
       registration: "with the token of 1, *",
     })
     for (const secret of [...secrets, "hidden-user"]) expect(program.output()).not.toContain(secret)

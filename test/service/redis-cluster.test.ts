@@ -3,9 +3,9 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest"
 import { createLog } from "../../packages/service/src/program/log.ts"
-import { createCommand } from "../../packages/service/src/program/options.ts"
-import { readSettings } from "../../packages/service/src/program/read-settings.ts"
 import { type Running, start } from "../../packages/service/src/program/running.ts"
+import { createCommand } from "../../packages/service/src/program/settings/command.ts"
+import { readSettings } from "../../packages/service/src/program/settings/read-settings.ts"
 import { type RedisCluster, startCluster } from "../servers/redis-cluster.ts"
 import { until } from "../servers/until.ts"
 import { NO_METRICS } from "./in-process.ts"
@@ -16,7 +16,7 @@ const USERS = Array.from({ length: 30 }, (_, i) => `user-${i}`)
 
 interface Started {
   readonly running: Running
-  readonly lines: readonly { readonly msg: string; readonly settings?: { readonly counters: unknown } }[]
+  readonly lines: readonly { readonly msg: string; readonly settings?: object }[]
   ask(user: string): Promise<{ readonly shouldForward: boolean; readonly degraded: boolean }>
   store(): Promise<string>
 }
@@ -90,9 +90,9 @@ describe("the program on a Redis Cluster", () => {
       expect(String(await one.command("CLIENT", "LIST")).match(/ user=app /g)?.length).toBeGreaterThanOrEqual(
         2,
       )
-    expect(two[0]?.lines.find(({ settings }) => settings !== undefined)?.settings?.counters).toEqual({
-      redisCluster: `redis://***@${node?.host}:${node?.port}`,
-      prefix: "",
+    expect(two[0]?.lines.find(({ settings }) => settings !== undefined)?.settings).toMatchObject({
+      redis: `redis://***@${node?.host}:${node?.port}`,
+      redisCluster: true,
     })
   })
 

@@ -1,5 +1,5 @@
 import { createProgram } from "../../../packages/cli/src/program.ts"
-import { createCommand } from "../../../packages/service/src/program/options.ts"
+import { createCommand } from "../../../packages/service/src/program/settings/command.ts"
 
 const noop = (): void => undefined
 

@@ -4,7 +4,7 @@ import { leasedStore, mirroredStore, writeBackStore } from "@sluice/scale"
 import { falseAfter } from "../bounds/deadlines.ts"
 import type { Log } from "./log.ts"
 import { answers, createRedisClient, type ServiceRedis } from "./redis-client.ts"
-import type { RedisSettings, Settings } from "./settings.ts"
+import type { Settings } from "./settings/settings-table.ts"
 
 /** The store that counts requests. */
 export interface CounterStore {
@@ -17,16 +17,19 @@ export interface CounterStore {
   close(): Promise<void>
 }
 
+/** Where counters are, and how they are counted there. */
+export type CounterSettings = Pick<
+  Settings,
+  | ("redis" | "redisCluster" | "redisPrefix" | "mirrors" | "lease" | "writeBackMs")
+  | ("storeTimeoutMs" | "instances")
+>
+
 /**
  * Opens the counters in Redis, or in the memory of this process. The Redis client library is only loaded if needed.
  * Operations that no decision waits for, such as refunds, have the same timeout as a decision: `storeTimeoutMs`.
  */
-export async function openCounters(
-  redis: RedisSettings | undefined,
-  { storeTimeoutMs, instances }: Pick<Settings, "storeTimeoutMs" | "instances">,
-  log: Log,
-): Promise<CounterStore> {
-  if (redis !== undefined) return openRedis(redis, { storeTimeoutMs, instances }, log)
+export async function openCounters(settings: CounterSettings, log: Log): Promise<CounterStore> {
+  if (settings.redis !== undefined) return openRedis(settings.redis, settings, log)
   const store = memoryStore()
   return {
     kind: "memory",
@@ -40,18 +43,19 @@ export async function openCounters(
 const LOOK_MS = 1_000
 
 async function openRedis(
-  settings: RedisSettings,
-  { storeTimeoutMs: timeoutMs, instances }: Pick<Settings, "storeTimeoutMs" | "instances">,
+  urls: readonly string[],
+  settings: CounterSettings,
   log: Log,
 ): Promise<CounterStore> {
   const { redisKey, redisStore } = await import("@sluice/redis")
-  const { isCluster, prefix, mirrors, lease, writeBackMs: settleMs } = settings
-  const client = await createRedisClient(settings)
+  const { redisCluster: isCluster, redisPrefix: prefix = "", mirrors = {} } = settings
+  const { lease, writeBackMs: settleMs, storeTimeoutMs: timeoutMs, instances } = settings
+  const client = await createRedisClient(urls, isCluster)
   logConnection(client, log, "Redis", "REDIS_URL")
   const clients = [client]
   const far = new Map<string, Store>()
   for (const [name, others] of Object.entries(mirrors)) {
-    const other = await createRedisClient({ urls: others, isCluster })
+    const other = await createRedisClient(others, isCluster)
     logConnection(other, log, `the Redis of the data center "${name}"`, "SLUICE_MIRRORS")
     clients.push(other)
     far.set(name, redisStore({ client: other, prefix }))

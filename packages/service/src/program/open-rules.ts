@@ -4,7 +4,8 @@ import { fileFirst } from "../registering/file-first.ts"
 import { rulesInMemory } from "../registering/rules-home.ts"
 import type { Log } from "./log.ts"
 import type { OpenRules } from "./rules.ts"
-import type { Settings } from "./settings.ts"
+import type { Settings } from "./settings/settings-table.ts"
+import type { TableSettings } from "./table.ts"
 
 /**
  * Opens the table or the file in the settings. Rejects if the file has an invalid rule, unless the settings allow it.
@@ -13,15 +14,17 @@ import type { Settings } from "./settings.ts"
  * itself. Processes that share counters would otherwise have different rules.
  */
 export async function openRules(
-  { rules, redis, allowInvalidRules }: Pick<Settings, "rules" | "redis" | "allowInvalidRules">,
+  settings: Pick<Settings, "rules" | "redis" | "allowInvalidRules"> & TableSettings,
   env: Readonly<Record<string, string | undefined>>,
   log: Log,
 ): Promise<OpenRules> {
-  if (typeof rules !== "string") {
+  if (settings.table !== undefined) {
     // Load this module only when it is needed: rules in a file need no AWS SDK.
     const { openTable } = await import("./table.ts")
-    return openTable(rules, env)
+    return openTable(settings.table, settings, env)
   }
+  const { redis, allowInvalidRules } = settings
+  const rules = settings.rules as string
   const { source, registry } = fileFirst(rules, rulesInMemory())
   const unnamed = await source.load(UNNAMED)
   const problems = await problemsOf(source, unnamed)

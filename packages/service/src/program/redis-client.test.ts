@@ -4,7 +4,7 @@ import { createRedisClient } from "./redis-client.ts"
 
 it("connects to every node of a cluster with the user, password and TLS of the URLs", async () => {
   const urls = ["rediss://app:p%40ss@[::1]:7000", "rediss://app:p%40ss@redis.example"]
-  const client = (await createRedisClient({ urls, isCluster: true })) as Cluster
+  const client = (await createRedisClient(urls, true)) as Cluster
   client.disconnect()
   expect(client.options.redisOptions).toEqual({
     username: "app",
@@ -15,10 +15,7 @@ it("connects to every node of a cluster with the user, password and TLS of the U
 })
 
 it("sets no user, password or TLS that the URLs do not contain", async () => {
-  const client = (await createRedisClient({
-    urls: ["redis://redis"],
-    isCluster: true,
-  })) as Cluster
+  const client = (await createRedisClient(["redis://redis"], true)) as Cluster
   client.disconnect()
   expect(client.options.redisOptions).toEqual({ connectTimeout: 3_000 })
 })

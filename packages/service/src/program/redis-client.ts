@@ -1,5 +1,4 @@
 import type { Cluster, Redis, RedisOptions } from "ioredis"
-import type { RedisSettings } from "./settings.ts"
 
 export type ServiceRedis = Redis | Cluster
 
@@ -9,12 +8,9 @@ const CONNECT_MS = 3_000
  * Creates a client for one server, or for a cluster with some of its nodes. Loads ioredis only when it is
  * called.
  */
-export async function createRedisClient({
-  urls,
-  isCluster,
-}: Pick<RedisSettings, "urls" | "isCluster">): Promise<ServiceRedis> {
+export async function createRedisClient(urls: readonly string[], isCluster: boolean): Promise<ServiceRedis> {
   const ioredis = await import("ioredis")
-  const [first] = urls as [string]
+  const [first] = urls as readonly [string]
   if (!isCluster) return new ioredis.Redis(first, { connectTimeout: CONNECT_MS })
   const nodes = urls.map((url) => {
     const { hostname, port } = new URL(url)

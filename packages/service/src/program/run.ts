@@ -4,11 +4,10 @@ import { CommanderError } from "commander"
 import { createLog, type Log } from "./log.ts"
 import { createMetrics } from "./metrics.ts"
 import { logOpenTelemetry } from "./opentelemetry-log.ts"
-import { createCommand, knownVariables } from "./options.ts"
-import { readSettings } from "./read-settings.ts"
 import { type Running, start } from "./running.ts"
-import { type Settings, SettingsError } from "./settings.ts"
-import { unknownVariables } from "./unknown-variables.ts"
+import { createCommand } from "./settings/command.ts"
+import { readSettings, SettingsError, unknownVariables } from "./settings/read-settings.ts"
+import type { Settings } from "./settings/settings-table.ts"
 
 const EXIT = { failed: 1, usage: 2 } as const
 
@@ -21,7 +20,7 @@ export async function run(argv: readonly string[], version: string): Promise<voi
   // Silence the log of grpc-js, because its errors contain the same information.
   setLogVerbosity(logVerbosity.NONE)
   logOpenTelemetry(log)
-  const unknown = unknownVariables(process.env, knownVariables())
+  const unknown = unknownVariables(process.env)
   if (unknown.length > 0)
     log.warn(
       { variables: unknown },

@@ -14,8 +14,8 @@ import { openRules } from "./open-rules.ts"
 import { createOperationsServer, type ReadyReport } from "./operations-server.ts"
 import { oncePerOutage } from "./outage-log.ts"
 import { createReadiness } from "./readiness.ts"
-import type { Settings } from "./settings.ts"
-import { shownSettings } from "./shown-settings.ts"
+import type { Settings } from "./settings/settings-table.ts"
+import { isRegistrationOpen, shownSettings } from "./settings/shown-settings.ts"
 import { readTls, warnOfDates } from "./tls.ts"
 
 /** A running service. */
@@ -49,9 +49,8 @@ export async function start(
   log: Log,
   metrics: Metrics,
 ): Promise<Running> {
-  const { tls: files, bounds, drain } = settings
-  const tls = files === undefined ? undefined : readTls(files)
-  if (files !== undefined && tls !== undefined) warnOfDates(files, tls, log)
+  const tls = readTls(settings)
+  if (tls !== undefined) warnOfDates(settings, tls, log)
   /** Functions that close the opened parts. They run in reverse order. */
   const opened: (() => unknown)[] = []
   const closeAll = async (): Promise<void> => {
@@ -59,7 +58,7 @@ export async function start(
   }
   try {
     opened.push(() => metrics.close())
-    const counters = await openCounters(settings.redis, settings, log)
+    const counters = await openCounters(settings, log)
     opened.push(() => counters.close())
     const rules = await openRules(settings, env, log)
     opened.push(() => rules.close())
@@ -71,20 +70,13 @@ export async function start(
     const logCaller = createCallersLog(log)
     const { storeTimeoutMs, onStoreFailure, instances, headers } = settings
     const service = createDecisionService({
-      ...{
-        book,
-        registry: rules.registry,
-        bounds,
-        tls,
-        plainCalls: settings.plainCalls,
-        keyOf: counters.keyOf,
-      },
+      ...{ book, registry: rules.registry, tls, keyOf: counters.keyOf },
+      ...{ bounds: settings, plainCalls: settings.plainCalls, unknownServices: settings.unknownServices },
       shared: { store: counters.store, storeTimeoutMs, onStoreFailure, instances, headers, logger },
-      unknownServices: settings.unknownServices,
-      tokens: tokens(settings.tokens),
-      decideTokens: tokens(settings.decideTokens),
+      tokens: tokens(settings.tokens ?? {}),
+      decideTokens: tokens(settings.decideTokens ?? {}),
       trustedProxies: settings.trustedProxies,
-      isRegistrationOpen: settings.isRegistrationOpen,
+      isRegistrationOpen: isRegistrationOpen(settings),
       audit: auditTo(log),
       onLimiter: metrics.onLimiter,
       onUnknownService: metrics.onUnknownService,
@@ -169,11 +161,11 @@ export async function start(
       async drain() {
         readiness.drain()
         service.leave()
-        await new Promise((resolve) => setTimeout(resolve, drain.pauseMs))
+        await new Promise((resolve) => setTimeout(resolve, settings.drainPauseMs))
         health.endWatches()
         ending.abort()
         isDown = true
-        const wasInTime = await service.close(drain.timeMs)
+        const wasInTime = await service.close(settings.drainMs)
         await closeAll()
         return wasInTime
       },

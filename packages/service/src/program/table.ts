@@ -1,7 +1,7 @@
 import { DynamoDBClient, type DynamoDBClientConfig } from "@aws-sdk/client-dynamodb"
 import { rulesInTable } from "../registering/rules-in-table.ts"
 import type { OpenRules } from "./rules.ts"
-import type { TableSettings } from "./settings.ts"
+import type { Settings } from "./settings/settings-table.ts"
 
 /**
  * A logger without `info` and `error`. For a logger with these methods, the SDK formats each item as a log line, which
@@ -9,12 +9,16 @@ import type { TableSettings } from "./settings.ts"
  */
 const QUIET = { trace() {}, debug() {}, warn() {} } as unknown as NonNullable<DynamoDBClientConfig["logger"]>
 
+/** The settings of a table. The AWS SDK looks up the values that are undefined. */
+export type TableSettings = Pick<Settings, "table" | "region" | "endpoint" | "createTable" | "pollMs">
+
 /** Timeout of an operation, with the SDK's three attempts. A load that never ended would report nothing. */
 const TIMEOUT_MS = 10_000
 
 /** Opens the rules in a table, which can be registered too. Rejects if the table has to be created and that fails. */
 export async function openTable(
-  { name, region, endpoint, mayCreate, pollMs }: TableSettings,
+  tableName: string,
+  { region, endpoint, createTable, pollMs }: TableSettings,
   env: Readonly<Record<string, string | undefined>>,
 ): Promise<OpenRules> {
   const client = new DynamoDBClient({
@@ -25,10 +29,10 @@ export async function openTable(
     logger: QUIET,
     requestHandler: { connectionTimeout: 3_000, requestTimeout: 3_000, throwOnRequestTimeout: true },
   })
-  const { source, registry } = rulesInTable({ client, tableName: name, timeoutMs: TIMEOUT_MS, pollMs })
+  const { source, registry } = rulesInTable({ client, tableName, timeoutMs: TIMEOUT_MS, pollMs })
   const close = (): void => client.destroy()
   try {
-    if (mayCreate) await registry.createTable()
+    if (createTable) await registry.createTable()
     // A table that is unreachable now may be reachable soon.
     return { source, registry, mustLoadAtOnce: false, close }
   } catch (error) {

@@ -4,6 +4,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import type { Tls } from "../sockets/tls.ts"
 import { readTls, warnOfDates } from "./tls.ts"
 
 const pem = (name: string): string =>
@@ -31,20 +32,22 @@ describe("TLS files that cannot be used", () => {
   }
 
   it("are named together with the reason", () => {
-    expect(errorOf({ cert, key, clientCa })).toBe("they can")
-    expect(errorOf({ cert: key, key: cert, clientCa })).toMatch(
+    expect(errorOf({ tlsCert: cert, tlsKey: key, tlsClientCa: clientCa })).toBe("they can")
+    expect(errorOf({ tlsCert: key, tlsKey: cert, tlsClientCa: clientCa })).toMatch(
       /^--tls-cert ".*server.key" cannot be used: .*no start line; accepted: a certificate as PEM$/,
     )
-    expect(errorOf({ cert, key: cert, clientCa })).toMatch(
+    expect(errorOf({ tlsCert: cert, tlsKey: cert, tlsClientCa: clientCa })).toMatch(
       /^--tls-key ".*server.pem" cannot be used: .*; accepted: a private key as PEM$/,
     )
-    expect(errorOf({ cert, key: pem("client.key"), clientCa })).toMatch(
+    expect(errorOf({ tlsCert: cert, tlsKey: pem("client.key"), tlsClientCa: clientCa })).toMatch(
       /^--tls-cert ".*" with --tls-key ".*client.key" cannot be used: .*key values mismatch; accepted: a certificate, first in its file, and its own key$/,
     )
-    expect(errorOf({ cert, key: encrypted, clientCa })).toMatch(
+    expect(errorOf({ tlsCert: cert, tlsKey: encrypted, tlsClientCa: clientCa })).toMatch(
       /^--tls-key ".*" is encrypted; accepted: a key without a passphrase$/,
     )
-    expect(errorOf({ cert, key, clientCa: key })).toMatch(/^--tls-client-ca ".*" cannot be used: /)
+    expect(errorOf({ tlsCert: cert, tlsKey: key, tlsClientCa: key })).toMatch(
+      /^--tls-client-ca ".*" cannot be used: /,
+    )
   })
 })
 
@@ -53,10 +56,10 @@ it("warns only of certificates that are not valid now", () => {
   const said: unknown[] = []
   const log = { warn: (fields: object, msg: string) => void said.push({ ...fields, msg }) }
   for (const files of [
-    { cert, key, clientCa: pem("ca.pem") },
-    { cert: expired, key, clientCa: expired },
+    { tlsCert: cert, tlsKey: key, tlsClientCa: pem("ca.pem") },
+    { tlsCert: expired, tlsKey: key, tlsClientCa: expired },
   ]) {
-    warnOfDates(files, readTls(files), log as never)
+    warnOfDates(files, readTls(files) as Tls, log as never)
   }
   const dates = { file: expired, validFrom: "Jan  1 00:00:00 2020 GMT", validTo: "Jan  1 00:00:00 2021 GMT" }
   expect(said).toEqual([

@@ -3,18 +3,21 @@ import { readFileSync } from "node:fs"
 import { createSecureContext } from "node:tls"
 import type { Tls } from "../sockets/tls.ts"
 import type { Log } from "./log.ts"
-import type { TlsFiles } from "./settings.ts"
+import type { Settings } from "./settings/settings-table.ts"
 
-/** Reads the TLS files. Throws an Error that names the file that cannot be used. */
-export function readTls(files: TlsFiles): Tls {
-  const tls: Tls = {
-    cert: read("--tls-cert", files.cert),
-    key: read("--tls-key", files.key),
-    clientCa: files.clientCa === undefined ? undefined : read("--tls-client-ca", files.clientCa),
-  }
-  const { cert, key, clientCa } = tls
-  const given = `--tls-cert ${JSON.stringify(files.cert)}`
-  const givenKey = `--tls-key ${JSON.stringify(files.key)}`
+type TlsFiles = Pick<Settings, "tlsCert" | "tlsKey" | "tlsClientCa">
+
+/**
+ * Reads the TLS files. Returns undefined if the settings name none. Throws an Error that names the file that cannot be
+ * used.
+ */
+export function readTls({ tlsCert, tlsKey, tlsClientCa }: TlsFiles): Tls | undefined {
+  if (tlsCert === undefined || tlsKey === undefined) return undefined
+  const cert = read("--tls-cert", tlsCert)
+  const key = read("--tls-key", tlsKey)
+  const clientCa = tlsClientCa === undefined ? undefined : read("--tls-client-ca", tlsClientCa)
+  const given = `--tls-cert ${JSON.stringify(tlsCert)}`
+  const givenKey = `--tls-key ${JSON.stringify(tlsKey)}`
   check(given, "a certificate as PEM", () => createSecureContext({ cert }))
   // The service cannot ask for a passphrase, and OpenSSL's own message is only "bad decrypt".
   if (key.includes("ENCRYPTED"))
@@ -26,16 +29,16 @@ export function readTls(files: TlsFiles): Tls {
   // A secure context accepts any bytes as an authority, but such bytes match no certificate.
   if (clientCa !== undefined)
     check(
-      `--tls-client-ca ${JSON.stringify(files.clientCa)}`,
+      `--tls-client-ca ${JSON.stringify(tlsClientCa)}`,
       "a certificate as PEM",
       () => new X509Certificate(clientCa),
     )
-  return tls
+  return { cert, key, clientCa }
 }
 
 /** Warns of certificates that are not valid now. The service runs, but callers cannot connect. */
 export function warnOfDates(files: TlsFiles, { cert, clientCa }: Tls, log: Pick<Log, "warn">): void {
-  const warn = (flag: string, file: string, bytes: Buffer, refused: string): void => {
+  const warn = (flag: string, file: string | undefined, bytes: Buffer, refused: string): void => {
     const { validFrom, validTo } = new X509Certificate(bytes)
     const now = Date.now()
     if (Date.parse(validFrom) <= now && now <= Date.parse(validTo)) return
@@ -44,9 +47,9 @@ export function warnOfDates(files: TlsFiles, { cert, clientCa }: Tls, log: Pick<
       `The certificate of ${flag} has expired or is not valid yet, so ${refused}. Replace it.`,
     )
   }
-  warn("--tls-cert", files.cert, cert, "callers refuse it")
+  warn("--tls-cert", files.tlsCert, cert, "callers refuse it")
   if (clientCa !== undefined)
-    warn("--tls-client-ca", files.clientCa as string, clientCa, "callers with its certificates are refused")
+    warn("--tls-client-ca", files.tlsClientCa, clientCa, "callers with its certificates are refused")
 }
 
 function read(flag: string, path: string): Buffer {

@@ -2,11 +2,10 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterEach, describe, expect, it, vi } from "vitest"
-import { createCommand, knownVariables } from "./options.ts"
-import { readSettings } from "./read-settings.ts"
-import { type Settings, SettingsError } from "./settings.ts"
-import { shownSettings } from "./shown-settings.ts"
-import { unknownVariables } from "./unknown-variables.ts"
+import { createCommand } from "./command.ts"
+import { readSettings, SettingsError, unknownVariables } from "./read-settings.ts"
+import type { Settings } from "./settings-table.ts"
+import { isRegistrationOpen, shownSettings } from "./shown-settings.ts"
 
 /** commander reads the variables of the process. */
 function settings(line: string, env: Readonly<Record<string, string>> = {}): Settings {
@@ -39,51 +38,46 @@ describe("settings", () => {
       grpc: { host: "127.0.0.1", port: 50_051 },
       http: { host: "127.0.0.1", port: 8_080 },
       operations: { host: "127.0.0.1", port: 8_081 },
-      tls: undefined,
       trustedProxies: ["loopback"],
       rules: "rules.yaml",
       allowInvalidRules: false,
-      redis: undefined,
-      tokens: {},
-      decideTokens: {},
-      isRegistrationOpen: true,
+      createTable: false,
+      pollMs: 30_000,
+      redisCluster: false,
+      lease: false,
+      storeTimeoutMs: 50,
+      onStoreFailure: "local",
+      instances: 1,
       unknownServices: "forward",
       headers: "draft-11",
-      onStoreFailure: "local",
-      storeTimeoutMs: 50,
-      instances: 1,
-      bounds: {
-        maxMessageBytes: 131_072,
-        maxBatchBytes: 4_194_304,
-        maxUnfinishedBytes: 67_108_864,
-        maxInFlight: 1_000,
-        maxConnections: 10_000,
-        maxConnectionsPerPeer: 2_500,
-        idleMs: 300_000,
-        arrivalMs: 10_000,
-        maxRequests: 10_000,
-      },
+      maxMessageBytes: 131_072,
+      maxBatchBytes: 4_194_304,
+      maxUnfinishedBytes: 67_108_864,
+      maxInFlight: 1_000,
+      maxConnections: 10_000,
+      maxConnectionsPerPeer: 2_500,
+      arrivalMs: 10_000,
+      idleMs: 300_000,
+      maxRequests: 10_000,
       plainCalls: true,
-      drain: { pauseMs: 0, timeMs: 20_000 },
+      drainPauseMs: 0,
+      drainMs: 20_000,
       logLevel: "info",
     })
   })
 
   it("close registration and wait before closing if other machines can reach the service", () => {
-    for (const flag of ["--grpc", "--http"]) {
-      expect(settings(`--rules r ${flag} 0.0.0.0:1`)).toMatchObject({
-        isRegistrationOpen: false,
-        drain: { pauseMs: 5_000 },
-      })
+    const read = (line: string) => {
+      const found = settings(`--rules r ${line}`)
+      return [isRegistrationOpen(found), found.drainPauseMs]
     }
-    expect(settings("--rules r --operations [::]:1")).toMatchObject({
-      isRegistrationOpen: true,
-      drain: { pauseMs: 5_000 },
-    })
-    expect(settings("--rules r --http 0.0.0.0:1 --drain-pause 0").drain.pauseMs).toBe(0)
+    expect(read("--grpc 0.0.0.0:1")).toEqual([false, 5_000])
+    expect(read("--http 0.0.0.0:1")).toEqual([false, 5_000])
+    expect(read("--operations [::]:1")).toEqual([true, 5_000])
+    expect(read("--http 0.0.0.0:1 --drain-pause 0")).toEqual([false, 0])
     // A name that only begins like a loopback name is not one.
-    expect(settings("--rules r --http 127.example.com:1").isRegistrationOpen).toBe(false)
-    expect(settings("--rules r --http [::1]:1 --grpc localhost:1").isRegistrationOpen).toBe(true)
+    expect(read("--http 127.example.com:1")).toEqual([false, 5_000])
+    expect(read("--http [::1]:1 --grpc localhost:1")).toEqual([true, 0])
   })
 
   it("switch plain calls off", () => {
@@ -102,18 +96,19 @@ describe("settings", () => {
       SLUICE_TLS_CERT: "",
     }
     expect(settings("--headers none --endpoint http://localhost:8000", env)).toMatchObject({
-      rules: {
-        name: "rules",
-        region: "eu-central-1",
-        endpoint: "http://localhost:8000",
-        mayCreate: true,
-        pollMs: 120_000,
-      },
-      redis: { urls: ["rediss://redis:6380"], isCluster: false, prefix: "shop:" },
+      table: "rules",
+      rules: undefined,
+      region: "eu-central-1",
+      endpoint: "http://localhost:8000",
+      createTable: true,
+      pollMs: 120_000,
+      redis: ["rediss://redis:6380"],
+      redisCluster: false,
+      redisPrefix: "shop:",
       headers: false,
-      tls: undefined,
+      tlsCert: undefined,
     })
-    expect(settings("--create-table").rules).toMatchObject({ mayCreate: true })
+    expect(settings("--create-table").createTable).toBe(true)
   })
 
   it("read the Redis of other data centers, and whether large limits are leased", () => {
@@ -122,24 +117,23 @@ describe("settings", () => {
       SLUICE_MIRRORS: '{"eu":"redis://:secret@eu:6379","ap":"rediss://ap/2"}',
     }
     const read = settings("--rules r --lease", env)
-    expect(read.redis).toMatchObject({
+    expect(read).toMatchObject({
       mirrors: { eu: ["redis://:secret@eu:6379"], ap: ["rediss://ap/2"] },
       lease: true,
+      writeBackMs: undefined,
     })
     expect(shownSettings(read)).toMatchObject({
-      counters: { mirrors: { eu: "redis://***@eu:6379", ap: "rediss://ap/2" }, lease: true },
+      counters: "redis",
+      mirrors: { eu: "redis://***@eu:6379", ap: "rediss://ap/2" },
+      lease: true,
     })
     const nodes = { ...env, SLUICE_MIRRORS: '{"eu":"redis://a:1,redis://b:1"}', SLUICE_REDIS_CLUSTER: "true" }
-    expect(settings("--rules r --write-back on", nodes).redis).toMatchObject({ writeBackMs: 100 })
-    const written = settings("--rules r --write-back 2s", { REDIS_URL: "redis://us:6379" })
-    expect(shownSettings(written)).toMatchObject({ counters: { writeBackMs: 2_000 } })
-    expect(settings("--rules r", nodes).redis).toMatchObject({
+    expect(settings("--rules r --write-back on", nodes)).toMatchObject({
+      writeBackMs: 100,
       mirrors: { eu: ["redis://a:1", "redis://b:1"] },
       lease: false,
     })
-    const alone = settings("--rules r", { REDIS_URL: "redis://us:6379" })
-    expect(alone.redis).toMatchObject({ mirrors: {}, lease: false, writeBackMs: undefined })
-    expect(Object.keys(shownSettings(alone))).not.toContain("mirrors")
+    expect(settings("--rules r --write-back 2s", { REDIS_URL: "redis://us:6379" }).writeBackMs).toBe(2_000)
   })
 
   it("read secrets from files that the environment names", () => {
@@ -158,7 +152,7 @@ describe("settings", () => {
     expect(read).toMatchObject({
       decideTokens: { 1: "fedcba9876543210" },
       tokens: { "*": "0123456789abcdef" },
-      redis: { urls: ["redis://:secret@redis:6379"], prefix: "" },
+      redis: ["redis://:secret@redis:6379"],
     })
     expect(JSON.stringify(shownSettings(read))).not.toMatch(/secret|0123456789abcdef|fedcba9876543210/)
     expect(shownSettings(read)).toMatchObject({ decisions: "with the token of 1" })
@@ -327,7 +321,7 @@ describe("settings", () => {
     ],
     [{ REDIS_URL: "redis://a", SLUICE_MIRRORS: "redis://secret" }, /^SLUICE_MIRRORS: .* is not valid JSON/],
     [{ REDIS_URL: "redis://a", SLUICE_MIRRORS: '["redis://secret"]' }, /is not a valid object of URLs; acc/],
-    [{ REDIS_URL: "redis://a", SLUICE_MIRRORS: "{}" }, /is not a valid object of URLs: 0 of its 0 members/],
+    [{ REDIS_URL: "redis://a", SLUICE_MIRRORS: "{}" }, /is not a valid object of URLs: it has no members/],
     [
       { REDIS_URL: "redis://a", SLUICE_MIRRORS: '{"redis://secret":"eu","eu":6379}' },
       /is not a valid object of URLs: 2 of its 2 members are invalid; accepted/,
@@ -369,7 +363,7 @@ describe("settings", () => {
     const read = settings("--rules r --grpc [::1]:1 --http 0.0.0.0:0", { REDIS_URL: url })
     expect(shownSettings(read)).toMatchObject({
       grpc: "[::1]:1",
-      counters: { redis: shown },
+      redis: shown,
       registration: "closed, because there are no tokens",
       decisions: "open to every caller that reaches gRPC or HTTP",
     })
@@ -378,7 +372,7 @@ describe("settings", () => {
 
 it("show the DynamoDB endpoint without its password", () => {
   const read = settings("--table rules --endpoint http://user:secret@localhost:8000", {})
-  expect(shownSettings(read)).toMatchObject({ rules: { table: { endpoint: "http://***@localhost:8000/" } } })
+  expect(shownSettings(read)).toMatchObject({ endpoint: "http://***@localhost:8000/" })
 })
 
 it("report unknown variables that look like settings, but not those that Kubernetes sets", () => {
@@ -391,5 +385,5 @@ it("report unknown variables that look like settings, but not those that Kuberne
     SLUICE_PORT_80_TCP_ADDR: "10.0.0.1",
     OTHER: "1",
   }
-  expect(unknownVariables(env, knownVariables())).toEqual(["SLUICE_RULE"])
+  expect(unknownVariables(env)).toEqual(["SLUICE_RULE"])
 })
