@@ -68,7 +68,7 @@ const PARTS = {
     },
   },
   rules: {
-    shared: ["rule", "service-metadata"],
+    shared: ["rule", "throttle", "rejection", "service-metadata"],
     below: {
       matching: [],
       parsing: ["matching"],
@@ -152,7 +152,7 @@ const PORTS = {
   "stores/store": ["algorithms/algorithm", "stores/store-status"],
   "stores/store-status": [],
   "stores/transactional/counter-backend": ["algorithms/algorithm", "stores/store"],
-  "rules/live-rules": ["rules/parsing/parsed-rule", "rules/service-metadata"],
+  "rules/live-rules": ["rules/rule", "rules/service-metadata"],
   "request/request": [],
 }
 

@@ -35,9 +35,9 @@ export type {
   UntilLoaded,
 } from "./rules/live-rules.ts"
 export { type ParsedRules, parseRules, requireRules } from "./rules/parsing/parse-rule.ts"
-export { type ParsedRule, ruleName } from "./rules/parsing/parsed-rule.ts"
+export { ruleName } from "./rules/parsing/parsed-rule.ts"
 export { metadataProblems } from "./rules/parsing/service-metadata-members.ts"
 export { requireService } from "./rules/required-service.ts"
-export type { StorableRule } from "./rules/rule.ts"
+export type { ParsedRule, StorableRule } from "./rules/rule.ts"
 export { plainMetadata, type ServiceMetadata } from "./rules/service-metadata.ts"
 export { parseUntilLoaded, type UntilLoadedOptions } from "./rules/until-loaded.ts"

@@ -5,8 +5,7 @@ import { locate } from "../ground/show.ts"
 import type { LimiterOptions } from "../limiter/options/options.ts"
 import { type ParsedOptions, parseOptions } from "../limiter/options/parse-options.ts"
 import type { ClientAddressOptions } from "../request/client-address-options.ts"
-import type { ParsedRule } from "../rules/parsing/parsed-rule.ts"
-import type { Rule } from "../rules/rule.ts"
+import type { ParsedRule, Rule } from "../rules/rule.ts"
 import type { ReplayRequest } from "./replay.ts"
 
 /** Options of `createReplay`. */

@@ -1,6 +1,6 @@
 import type { Decision } from "../decision/decision.ts"
 import type { RequestFacts } from "../request/request.ts"
-import type { ParsedRule } from "../rules/parsing/parsed-rule.ts"
+import type { ParsedRule } from "../rules/rule.ts"
 import type { Check } from "../stores/store.ts"
 
 /** A request with the time of its arrival. */

@@ -1,5 +1,5 @@
 import type { RequestFacts } from "../request/request.ts"
-import type { ParsedRule } from "../rules/parsing/parsed-rule.ts"
+import type { ParsedRule } from "../rules/rule.ts"
 import type { UnjudgedRule } from "./replay.ts"
 
 /** Requests that have the same fields. */

@@ -3,7 +3,7 @@ import type { InvalidRuleError, Problem, RuleSourceError } from "../ground/error
 import type { MaybePromise } from "../ground/maybe-promise.ts"
 import type { SignalOption } from "../ground/signal.ts"
 import type { Logger, Warner, Warning } from "../ground/warnings.ts"
-import type { ParsedRule } from "./parsing/parsed-rule.ts"
+import type { ParsedRule } from "./rule.ts"
 import type { ServiceMetadata } from "./service-metadata.ts"
 
 /** The rules of a service as one load has read them. An edition is replaced as a whole and never changed. */

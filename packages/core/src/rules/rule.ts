@@ -1,8 +1,15 @@
 import type { AlgorithmName } from "../algorithms/kinds.ts"
-import type { Decision } from "../decision/decision.ts"
-import type { Rejection, RejectionText } from "../ground/answer.ts"
 import type { Awaitable } from "../ground/maybe-promise.ts"
-import type { Alignment, OnMissing, OnStoreFailure, Refill } from "../ground/policy.ts"
+import type {
+  Alignment,
+  OnMissing,
+  OnStoreFailure,
+  ParsedThrottle,
+  Penalty,
+  Refill,
+} from "../ground/policy.ts"
+import type { ParsedRejection, RuleRejection } from "./rejection.ts"
+import type { Throttle } from "./throttle.ts"
 
 /** The requests that a rule applies to. A request must match every member that is given. */
 export interface RuleMatch<Request = unknown> {
@@ -25,53 +32,6 @@ export interface RuleMatch<Request = unknown> {
   readonly when?: ((request: Request) => Awaitable<boolean>) | undefined
 }
 
-/** How many requests adapters hold, and for how long. The defaults are those of the throttle "queue". */
-export interface ThrottleQueue {
-  /** Most requests that wait for one counter in this process. */
-  readonly maxWaiting?: number | undefined
-  /** Longest time that a request is held, in milliseconds. */
-  readonly maxWaitMs?: number | undefined
-}
-
-/** How a request that does not fit into the limit is handled. */
-export type Throttle =
-  /** Refuses the request. For a leaky bucket, `delayMs` is how long to hold an admitted request. */
-  | "hard"
-  /** Same as "hard". */
-  | { readonly kind: "hard" }
-  /** Admits `percent` percent of the limit above it and marks them `overLimit`: 5 with limit 500 admits 525. */
-  | {
-      readonly kind: "soft"
-      /** Above 0, at most 1000. The resulting units are rounded down; they must be at least one. */
-      readonly percent: number
-      /** Adapters hold the requests above that, as "queue" does. Default: none, they are refused. */
-      readonly queue?: ThrottleQueue | undefined
-    }
-  /** Admits the request and marks it `overLimit` while there is spare capacity. */
-  | {
-      readonly kind: "elastic"
-      /** Most units that are admitted in total; must be above the limit. Default: as many as can be counted exactly. */
-      readonly ceiling?: number | undefined
-      /** Returns whether there is spare capacity; only in code. Default: judges by the event loop of this process. */
-      readonly signal?: (() => boolean) | undefined
-      /** Adapters hold the requests that are not admitted, as "queue" does. Default: none, they are refused. */
-      readonly queue?: ThrottleQueue | undefined
-    }
-  /**
-   * Adapters hold the request until it fits, in order of arrival. `decide` refuses as "hard" does. A leaky bucket holds
-   * as many units as it has room for (`burst`) and refuses the rest.
-   */
-  | {
-      readonly kind: "queue"
-      /**
-       * Most requests that wait for one counter in this process. Default: 100. For a leaky bucket this line is in front
-       * of the bucket. Its default is 0, so a request is refused at once when the bucket is full.
-       */
-      readonly maxWaiting?: number | undefined
-      /** Longest time that a request is held, in milliseconds. Default: 10,000. */
-      readonly maxWaitMs?: number | undefined
-    }
-
 /**
  * When to block a client that is refused too often: `{ refusals: 10, within: "1 minute", for: "1 hour" }`. With
  * `for: ["1 minute", "10 minutes", "1 hour"]`, blocks grow.
@@ -88,47 +48,6 @@ export interface RulePenalty {
    * again with each refusal that counts.
    */
   readonly for: number | string | readonly (number | string)[]
-}
-
-/**
- * A function that returns the body of the answer to one refused request: a text, or an object or a list to send as
- * JSON. `rejection` is the standard answer, with the status that will be sent.
- */
-export type RejectionBody<Request = unknown> = (
-  request: Request,
-  rejection: Rejection,
-  decision: Decision,
-) => string | Readonly<Record<string, unknown>> | readonly unknown[]
-
-/**
- * The answer to requests that are refused with 429, instead of the standard one: `{ body: { error: "slow down" } }`. The
- * headers stay, such as Retry-After.
- */
-export interface RuleRejection<Request = unknown> {
-  /** A whole number from 400 to 599. Default: 429. */
-  readonly status?: number | undefined
-  /**
-   * A text, an object or a list to send as JSON, or in code a function that returns one of them. At most 16,384
-   * characters. Default: a problem (RFC 9457), whose `status` is the status above.
-   */
-  readonly body?:
-    | string
-    | Readonly<Record<string, unknown>>
-    | readonly unknown[]
-    | RejectionBody<Request>
-    | undefined
-  /** The media type of the body. Default: "text/plain; charset=utf-8" for a text, otherwise "application/json". */
-  readonly contentType?: string | undefined
-}
-
-/** A {@link RuleRejection} that was checked. */
-export interface ParsedRejection {
-  /** Absent means 429. */
-  readonly status?: number
-  /** The body as it is sent, or the app's function. Absent means the standard one. */
-  readonly body?: RejectionText | ((request: unknown, rejection: Rejection, decision: Decision) => unknown)
-  /** The media type of what the function returns. Absent means that it depends on the result. */
-  readonly contentType?: string
 }
 
 /** The limit of one client, instead of the rule's own. Its counts stay the same when the limit changes. */
@@ -235,3 +154,57 @@ export interface Rule<Request = unknown> {
 
 /** A rule that can be stored or registered. Without a `field` it counts the whole service. */
 export type StorableRule = Omit<Rule, "field"> & Partial<Pick<Rule, "field">>
+
+/** A rule that was checked, with every default filled in. The rest of the code relies on it. */
+export interface ParsedRule {
+  /** Printable ASCII, unique within the service. */
+  readonly name: string
+  /** Quota units per window: a positive whole number, or a function whose result must be checked for each request. */
+  readonly limit: number | ((request: unknown) => unknown)
+  /** Length of the window in whole milliseconds. */
+  readonly windowMs: number
+  /** True if the window is a number below 1,000, for which the author may have meant seconds. Absent means false. */
+  readonly lacksUnit?: boolean
+  /** True if the stored rule has no `field`, so that it counts the whole service. Absent means false. */
+  readonly lacksField?: boolean
+  /** The fields of the combination, with header names in lower case. An empty list means the whole service. */
+  readonly fields: readonly string[]
+  /** How a request without one of the fields is handled. */
+  readonly onMissing: OnMissing
+  /** How requests are counted. */
+  readonly algorithm: AlgorithmName
+  /** Where windows begin; only used by "fixed-window". */
+  readonly align: Alignment
+  /** Number of sub-windows; always present for "sliding-window-strict". */
+  readonly buckets?: number
+  /** Units that a bucket holds. Absent means the limit. */
+  readonly burst?: number
+  /** How a token bucket refills. Absent means continuously. */
+  readonly refill?: Refill
+  /** How a request that does not fit is handled. */
+  readonly throttle: ParsedThrottle
+  /** True if refused requests count too. */
+  readonly countRejected: boolean
+  /** When a client is blocked for too many refusals. Absent means never. */
+  readonly penalty?: Penalty
+  /** Percentages of the limit whose use is reported, in ascending order. Absent means none. */
+  readonly notify?: readonly number[]
+  /** Units that one request takes, multiplied by the request's own cost. */
+  readonly cost: number
+  /** Absent if the rule applies to every request. Methods are in upper case. */
+  readonly match?: RuleMatch
+  /** Values of the rule's own field that it does not count. */
+  readonly allow: readonly string[]
+  /** Values of the rule's own field that it always refuses. */
+  readonly deny: readonly string[]
+  /** Other limits, by the value of the rule's own field. Absent if there are none. */
+  readonly overrides?: ReadonlyMap<string, number | RuleOverride>
+  /** Message for a refused client. */
+  readonly rejectionMessage?: string
+  /** The answer to a request that the rule refuses. Absent means the limiter's own option. */
+  readonly rejection?: ParsedRejection
+  /** True if the rule decides and reports but never refuses. */
+  readonly shadow: boolean
+  /** Absent means the limiter's own option. */
+  readonly onStoreFailure?: OnStoreFailure
+}

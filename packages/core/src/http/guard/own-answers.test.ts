@@ -5,7 +5,7 @@ import type { Rejection } from "../../ground/answer.ts"
 import { manualClock } from "../../ground/clock.ts"
 import type { LimiterOptions } from "../../limiter/options/options.ts"
 import type { RequestFacts } from "../../request/request.ts"
-import type { RuleRejection } from "../../rules/rule.ts"
+import type { RuleRejection } from "../../rules/rejection.ts"
 import type { Store } from "../../stores/store.ts"
 import { createGuard } from "./create-guard.ts"
 

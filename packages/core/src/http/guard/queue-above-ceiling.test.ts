@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest"
 import type { Decision } from "../../decision/decision.ts"
 import { manualClock } from "../../ground/clock.ts"
 import type { RequestFacts } from "../../request/request.ts"
-import type { Throttle } from "../../rules/rule.ts"
+import type { Throttle } from "../../rules/throttle.ts"
 import { createGuard } from "./create-guard.ts"
 import type { GuardOptions } from "./guard.ts"
 

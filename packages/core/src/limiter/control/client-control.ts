@@ -1,7 +1,7 @@
 import type { RuleCheck } from "../../decision/rule-check.ts"
 import type { MaybePromise } from "../../ground/maybe-promise.ts"
 import { SHARED } from "../../request/partition.ts"
-import type { ParsedRule } from "../../rules/parsing/parsed-rule.ts"
+import type { ParsedRule } from "../../rules/rule.ts"
 import type { CounterKey } from "../../stores/store.ts"
 import { CallbackResults } from "../callbacks/callback-results.ts"
 import type { LimiterParts } from "../checking/parts.ts"

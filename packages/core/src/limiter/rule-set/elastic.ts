@@ -1,6 +1,7 @@
 import { capacityOf, type ParsedThrottle, type Policy } from "../../ground/policy.ts"
 import type { Warner } from "../../ground/warnings.ts"
-import { mostCounted, type ParsedRule } from "../../rules/parsing/parsed-rule.ts"
+import { mostCounted } from "../../rules/parsing/parsed-rule.ts"
+import type { ParsedRule } from "../../rules/rule.ts"
 import { compileTest } from "../callbacks/compile-test.ts"
 import { spareCapacityMonitor } from "../spare-capacity/monitor.ts"
 

@@ -3,7 +3,7 @@ import { closest } from "../../ground/show.ts"
 import type { Warner } from "../../ground/warnings.ts"
 import { isStandIn, type Partition } from "../../request/partition.ts"
 import { meantField } from "../../rules/parsing/field-name.ts"
-import type { ParsedRule } from "../../rules/parsing/parsed-rule.ts"
+import type { ParsedRule } from "../../rules/rule.ts"
 
 /** Number of requests without the field after which a rule is reported. Single requests may lack it for good reasons. */
 const FIRST_REQUESTS = 20

@@ -1,7 +1,7 @@
 import { inspect, isDeepStrictEqual } from "node:util"
 import { InvalidOptionError } from "../../ground/errors.ts"
 import { show } from "../../ground/show.ts"
-import type { ParsedRule } from "../../rules/parsing/parsed-rule.ts"
+import type { ParsedRule } from "../../rules/rule.ts"
 
 /** The key of a route within a mount, with its names in messages. */
 export interface RouteKey {

@@ -1,6 +1,6 @@
 import { hash } from "../../ground/hash.ts"
 import type { Penalty, Policy } from "../../ground/policy.ts"
-import type { ParsedRule } from "../../rules/parsing/parsed-rule.ts"
+import type { ParsedRule } from "../../rules/rule.ts"
 
 /**
  * Returns the short name of a rule's counters. A change of window, algorithm, buckets or refill starts new counters; a

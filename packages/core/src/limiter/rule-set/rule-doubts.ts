@@ -1,6 +1,6 @@
 import type { Warner } from "../../ground/warnings.ts"
 import { methodDoubt, pathDoubt } from "../../rules/matching/match.ts"
-import type { ParsedRule } from "../../rules/parsing/parsed-rule.ts"
+import type { ParsedRule } from "../../rules/rule.ts"
 
 /** Logs a warning about parts of a rule that are valid but probably a mistake, once per rule. */
 export function warnOfDoubts(

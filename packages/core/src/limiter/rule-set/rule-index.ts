@@ -1,7 +1,7 @@
 import type { Steps } from "../../ground/time.ts"
 import { compilePath, methodSet, routeShape } from "../../rules/matching/match.ts"
 import { type PrefixSegment, pathPrefix } from "../../rules/matching/path-prefix.ts"
-import type { ParsedRule } from "../../rules/parsing/parsed-rule.ts"
+import type { ParsedRule } from "../../rules/rule.ts"
 import { NO_STEPS, type StepSet } from "./steps.ts"
 
 /** With fewer rules that have a `match`, trying them all is as fast. */

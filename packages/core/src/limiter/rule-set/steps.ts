@@ -1,5 +1,5 @@
 import { isBuiltInField } from "../../request/field.ts"
-import type { ParsedRule } from "../../rules/parsing/parsed-rule.ts"
+import type { ParsedRule } from "../../rules/rule.ts"
 
 /**
  * A step of a request at which rules can be decided. "arrival" is before the body is read, "body" is when it has been

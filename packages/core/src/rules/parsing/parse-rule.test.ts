@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest"
 import { InvalidRuleError } from "../../ground/errors.ts"
 import { parseRuleDocument } from "../documents/rule-document.ts"
+import type { ParsedRule } from "../rule.ts"
 import { parseRule, parseRules, RULE_MEMBERS, requireRules } from "./parse-rule.ts"
-import type { ParsedRule } from "./parsed-rule.ts"
 
 /** Parses one rule. Fails if anything is wrong with it. */
 function parsed(rule: Record<string, unknown>): ParsedRule {

@@ -1,79 +1,11 @@
 import { ALGORITHMS, type AlgorithmName, holdsAdmitted } from "../../algorithms/kinds.ts"
 import { formatDuration, parseDuration } from "../../ground/duration.ts"
-import type {
-  Alignment,
-  OnMissing,
-  OnStoreFailure,
-  ParsedThrottle,
-  Penalty,
-  Refill,
-} from "../../ground/policy.ts"
-import type {
-  ParsedRejection,
-  Rule,
-  RuleMatch,
-  RuleOverride,
-  RulePenalty,
-  StorableRule,
-  Throttle,
-} from "../rule.ts"
+import type { ParsedThrottle, Penalty } from "../../ground/policy.ts"
+import type { ParsedRule, Rule, RuleMatch, RuleOverride, RulePenalty, StorableRule } from "../rule.ts"
+import type { Throttle } from "../throttle.ts"
 import { canonicalField } from "./field-name.ts"
 import { fillRejection } from "./rejection-members.ts"
 import { mostUnits, percentOf } from "./units.ts"
-
-/** A rule that was checked, with every default filled in. The rest of the code relies on it. */
-export interface ParsedRule {
-  /** Printable ASCII, unique within the service. */
-  readonly name: string
-  /** Quota units per window: a positive whole number, or a function whose result must be checked for each request. */
-  readonly limit: number | ((request: unknown) => unknown)
-  /** Length of the window in whole milliseconds. */
-  readonly windowMs: number
-  /** True if the window is a number below 1,000, for which the author may have meant seconds. Absent means false. */
-  readonly lacksUnit?: boolean
-  /** True if the stored rule has no `field`, so that it counts the whole service. Absent means false. */
-  readonly lacksField?: boolean
-  /** The fields of the combination, with header names in lower case. An empty list means the whole service. */
-  readonly fields: readonly string[]
-  /** How a request without one of the fields is handled. */
-  readonly onMissing: OnMissing
-  /** How requests are counted. */
-  readonly algorithm: AlgorithmName
-  /** Where windows begin; only used by "fixed-window". */
-  readonly align: Alignment
-  /** Number of sub-windows; always present for "sliding-window-strict". */
-  readonly buckets?: number
-  /** Units that a bucket holds. Absent means the limit. */
-  readonly burst?: number
-  /** How a token bucket refills. Absent means continuously. */
-  readonly refill?: Refill
-  /** How a request that does not fit is handled. */
-  readonly throttle: ParsedThrottle
-  /** True if refused requests count too. */
-  readonly countRejected: boolean
-  /** When a client is blocked for too many refusals. Absent means never. */
-  readonly penalty?: Penalty
-  /** Percentages of the limit whose use is reported, in ascending order. Absent means none. */
-  readonly notify?: readonly number[]
-  /** Units that one request takes, multiplied by the request's own cost. */
-  readonly cost: number
-  /** Absent if the rule applies to every request. Methods are in upper case. */
-  readonly match?: RuleMatch
-  /** Values of the rule's own field that it does not count. */
-  readonly allow: readonly string[]
-  /** Values of the rule's own field that it always refuses. */
-  readonly deny: readonly string[]
-  /** Other limits, by the value of the rule's own field. Absent if there are none. */
-  readonly overrides?: ReadonlyMap<string, number | RuleOverride>
-  /** Message for a refused client. */
-  readonly rejectionMessage?: string
-  /** The answer to a request that the rule refuses. Absent means the limiter's own option. */
-  readonly rejection?: ParsedRejection
-  /** True if the rule decides and reports but never refuses. */
-  readonly shadow: boolean
-  /** Absent means the limiter's own option. */
-  readonly onStoreFailure?: OnStoreFailure
-}
 
 /** An override in its short or its long form. */
 export type Override = number | RuleOverride

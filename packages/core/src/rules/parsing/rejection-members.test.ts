@@ -2,7 +2,8 @@ import { describe, expect, it } from "vitest"
 import { InvalidRuleError } from "../../ground/errors.ts"
 import { formatRuleDocument } from "../documents/format-document.ts"
 import { parseRuleDocument } from "../documents/rule-document.ts"
-import type { Rule, RuleRejection } from "../rule.ts"
+import type { RuleRejection } from "../rejection.ts"
+import type { Rule } from "../rule.ts"
 import { parseCodeRules } from "./parse-rule.ts"
 
 const RULE = { field: "ip", limit: 5, window: "1 minute" } as const

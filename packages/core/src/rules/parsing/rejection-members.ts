@@ -2,7 +2,7 @@ import * as v from "valibot"
 import { rejectionText } from "../../ground/answer.ts"
 import { answersAtOnce, integer, type Schema, says, strict } from "../../ground/shape.ts"
 import type { MemberProblem } from "../../ground/show.ts"
-import type { ParsedRejection, RuleRejection } from "../rule.ts"
+import type { ParsedRejection, RuleRejection } from "../rejection.ts"
 
 /** Most characters of a body, and most levels of nested objects in it. */
 export const MAX_BODY = 16_384

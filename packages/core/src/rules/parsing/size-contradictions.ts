@@ -1,7 +1,8 @@
 import { ALGORITHMS, readsMember } from "../../algorithms/kinds.ts"
 import { parseDuration } from "../../ground/duration.ts"
 import type { MemberProblem } from "../../ground/show.ts"
-import type { Rule, Throttle } from "../rule.ts"
+import type { Rule } from "../rule.ts"
+import type { Throttle } from "../throttle.ts"
 import { burstOf, limitOf, type Override } from "./parsed-rule.ts"
 import { mostExactUnits, mostUnits, percentOf, smallestPercent } from "./units.ts"
 

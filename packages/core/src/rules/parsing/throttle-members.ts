@@ -10,7 +10,7 @@ import {
 } from "../../ground/shape.ts"
 import { type MemberProblem, show } from "../../ground/show.ts"
 import { LONGEST_TIMER_MS } from "../../ground/time.ts"
-import type { Throttle, ThrottleQueue } from "../rule.ts"
+import type { Throttle, ThrottleQueue } from "../throttle.ts"
 import { POSITIVE } from "./rule-members.ts"
 
 type ThrottleKind = Exclude<Throttle, string>["kind"]

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest"
 import { parseRuleDocument } from "../documents/rule-document.ts"
+import type { ParsedRule } from "../rule.ts"
 import { parseRule } from "./parse-rule.ts"
-import type { ParsedRule } from "./parsed-rule.ts"
 
 const KINDS =
   '"hard", or an object with the kind "hard", "soft" (and percent), "elastic" or "queue", such as {"kind": "soft", "percent": 5}'

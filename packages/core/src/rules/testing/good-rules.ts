@@ -1,6 +1,7 @@
 import fc from "fast-check"
 import { parseCodeRules } from "../parsing/parse-rule.ts"
-import type { Rule, RuleMatch, RulePenalty, Throttle } from "../rule.ts"
+import type { Rule, RuleMatch, RulePenalty } from "../rule.ts"
+import type { Throttle } from "../throttle.ts"
 
 const text = fc.string({ minLength: 1, maxLength: 12, unit: "grapheme" })
 const field = fc.constantFrom("ip", "user_id", "header:X-Key", "query:q", "body:user.email", "route")

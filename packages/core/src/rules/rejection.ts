@@ -1,0 +1,43 @@
+import type { Decision } from "../decision/decision.ts"
+import type { Rejection, RejectionText } from "../ground/answer.ts"
+
+/**
+ * A function that returns the body of the answer to one refused request: a text, or an object or a list to send as
+ * JSON. `rejection` is the standard answer, with the status that will be sent.
+ */
+export type RejectionBody<Request = unknown> = (
+  request: Request,
+  rejection: Rejection,
+  decision: Decision,
+) => string | Readonly<Record<string, unknown>> | readonly unknown[]
+
+/**
+ * The answer to requests that are refused with 429, instead of the standard one: `{ body: { error: "slow down" } }`. The
+ * headers stay, such as Retry-After.
+ */
+export interface RuleRejection<Request = unknown> {
+  /** A whole number from 400 to 599. Default: 429. */
+  readonly status?: number | undefined
+  /**
+   * A text, an object or a list to send as JSON, or in code a function that returns one of them. At most 16,384
+   * characters. Default: a problem (RFC 9457), whose `status` is the status above.
+   */
+  readonly body?:
+    | string
+    | Readonly<Record<string, unknown>>
+    | readonly unknown[]
+    | RejectionBody<Request>
+    | undefined
+  /** The media type of the body. Default: "text/plain; charset=utf-8" for a text, otherwise "application/json". */
+  readonly contentType?: string | undefined
+}
+
+/** A {@link RuleRejection} that was checked. */
+export interface ParsedRejection {
+  /** Absent means 429. */
+  readonly status?: number
+  /** The body as it is sent, or the app's function. Absent means the standard one. */
+  readonly body?: RejectionText | ((request: unknown, rejection: Rejection, decision: Decision) => unknown)
+  /** The media type of what the function returns. Absent means that it depends on the result. */
+  readonly contentType?: string
+}
