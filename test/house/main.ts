@@ -1,6 +1,6 @@
 import { readdirSync } from "node:fs"
 import { type Entry, functions, imports, inheritance } from "./lists.ts"
-import { DEEP, LONG, MANY, REASONS } from "./reasons.ts"
+import { DEEP, LONG, MANY, reasonOf } from "./reasons.ts"
 import { codeLines, parse, sourcePaths, testPaths, textOf } from "./sources.ts"
 
 /** The packages with what was in the core before it was divided. */
@@ -21,7 +21,7 @@ const heading = (text: string) => console.log(`\n${text}`)
 function list(title: string, entries: readonly Entry[], limit: number): void {
   heading(`${title} (more than ${limit} need a reason)`)
   for (const { place, count } of entries.filter((entry, at) => at < SHOWN || entry.count > limit)) {
-    const reason = REASONS[place]
+    const reason = reasonOf(place)
     console.log(`${String(count).padStart(7)}  ${place}${reason === undefined ? "" : `: ${reason}`}`)
   }
 }
