@@ -94,13 +94,6 @@ describe("app.sluice", () => {
     app.get("/", { preHandler: app.sluice.hook(strict) }, handler)
     expect(await quota(app, "/")).toBe('"one";r=8;t=61, "other";r=8;t=61, "hook-1";r=1;t=61')
   })
-
-  it("does not replace a decorator of the app", async () => {
-    const app = fastify()
-    app.decorate("sluice", "the app's" as never)
-    app.register(rateLimit, plugin)
-    await expect(app.ready()).rejects.toMatchObject({ code: "FST_ERR_DEC_ALREADY_PRESENT" })
-  })
 })
 
 describe("a hook of app.sluice", () => {

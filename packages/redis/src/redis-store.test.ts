@@ -234,17 +234,6 @@ describe("an answer after the timeout", () => {
     returned.answer(1)
   })
 
-  it("is refunded even if the server's circuit breaker is open", async () => {
-    const opened = open()
-    const calls = []
-    for (let i = 0; i < 5; i++) calls.push(await late(opened))
-    expect(opened.store.status?.openBreakers).toBe(1)
-    calls[0]?.answer(holding(5))
-    const returned = await opened.next()
-    expect(returned.what).toBe("refund")
-    returned.answer(1)
-  })
-
   it("is reported as lost to current listeners if the refund fails", async () => {
     const opened = open()
     const lost: StoreEvent[] = []
@@ -303,14 +292,6 @@ describe("a client that was refused by Redis", () => {
     expect(takenOf(await taking)).toEqual([true, [1, 1]])
   })
 
-  it("does not affect other clients", async () => {
-    const { store, refuse, next } = open()
-    await refuse()
-    const taking = store.take([check("bob")])
-    ;(await next()).answer(holding(1))
-    expect(takenOf(await taking)).toEqual([true, [1, 1]])
-  })
-
   it.each([
     ["a reset", (store: RedisStore) => store.reset([check()]), "delete"],
     ["a refund", (store: RedisStore) => store.refund([refund(check())]), "refund"],
@@ -344,15 +325,6 @@ describe("a client that was refused by Redis", () => {
     return { ...opened, three, first, two, second }
   }
 
-  it("is refused with the units that this process was granted since", async () => {
-    const { store, three, first, two, second } = await inFlight()
-    first.answer(holding(8), 1, 0)
-    second.answer(holding(10))
-    await Promise.all([three, two])
-    expect(takenOf(await store.take([check("ann", 3)]))).toEqual([false, [10, 0]])
-    expect(store.take([check()])).toMatchObject({ granted: false, isRemembered: true })
-  })
-
   it("is checked in Redis again if the reply to a later grant was read before the refusal", async () => {
     const { store, next, three, first, two, second } = await inFlight()
     second.answer(holding(10))
@@ -362,17 +334,6 @@ describe("a client that was refused by Redis", () => {
     const taking = store.take([check("ann", 3)])
     ;(await next()).answer(holding(10), 1, 0)
     expect(takenOf(await taking)).toEqual([false, [10, 0]])
-  })
-
-  it("is checked in Redis again if the reply to an earlier grant was read after the refusal", async () => {
-    const { store, next, three, first, two, second } = await inFlight()
-    second.answer(holding(9), 1, 0)
-    await two
-    first.answer(holding(9))
-    await three
-    const taking = store.take([check("ann", 2)])
-    ;(await next()).answer(holding(9), 1, 0)
-    expect(takenOf(await taking)).toEqual([false, [9, 0]])
   })
 
   it("is checked in Redis again if the reply to a later reset was read before the refusal", async () => {
@@ -398,21 +359,6 @@ describe("a client that was refused by Redis", () => {
     const again = store.take([check("ann", 3)])
     ;(await next()).answer(holding(10), 1, 0)
     expect(takenOf(await again)).toEqual([false, [10, 0]])
-  })
-
-  it("gets the state of every rule from the cache, and an unknown rule is checked in Redis", async () => {
-    const { store, next } = open()
-    const request = [check("ann", 2), check("ann", 2, OTHER)]
-    const taking = store.take(request)
-    // The other rule has room for one more.
-    ;(await next()).answer(holding(10), holding(9), 1, 0, 2, 0)
-    const refused = takenOf(await taking)
-    expect(refused).toEqual([false, [10, 0], [9, 0]])
-    expect(takenOf(await store.take(request))).toEqual(refused)
-    // The cache does not know a third rule, so Redis is asked.
-    const third = store.take([...request, check("ann", 1, { ...POLICY, counter: "counter2" })])
-    ;(await next()).answer(holding(10), holding(9), holding(1), 1, 0, 2, 0, 3, 0)
-    expect(takenOf(await third)).toEqual([false, [10, 0], [9, 0], [1, 0]])
   })
 
   it("is checked in Redis again after a failed change, because the change may have been applied", async () => {
@@ -459,15 +405,6 @@ describe("a peek", () => {
 })
 
 describe("refunds", () => {
-  it("share one call if they are requested together", async () => {
-    const { store, next } = open()
-    const giving = [store.refund([refund(check("ann"))]), store.refund([refund(check("bob"))])]
-    const call = await next()
-    expect([call.what, call.keys.length]).toEqual(["refund", 2])
-    call.answer(1)
-    await Promise.all(giving)
-  })
-
   it("are sent in one call per slot in a cluster", async () => {
     const { store, arriving } = open({ isCluster: true })
     const giving = store.refund([refund(check("ann")), refund(check("bob")), refund(check("ann", 1, OTHER))])
@@ -477,14 +414,6 @@ describe("refunds", () => {
       ["counter0bob"],
     ])
     for (const call of calls) call.answer(1)
-    await giving
-  })
-
-  it("are rejected at once while the server's circuit breaker is open", async () => {
-    const { store, arriving, breakServer } = open()
-    await breakServer()
-    const giving = expect(store.refund([refund(check())])).rejects.toMatchObject({ kind: "unavailable" })
-    expect(await arriving()).toEqual([])
     await giving
   })
 })
@@ -522,32 +451,6 @@ describe("a store on a cluster", () => {
     const both = store.take([check("ann"), check("ann", 1, OTHER)])
     ;(await next()).answer(holding(3), holding(1))
     expect(takenOf(await both)).toEqual([true, [3, 1], [1, 1]])
-  })
-
-  it("sends checks of several slots one slot after another", async () => {
-    const { store, next, arriving } = open({ isCluster: true })
-    const taking = store.take([check("ann"), check("bob", 2), check("ann", 3, OTHER)])
-    const first = await next()
-    expect(first.keys.map((key) => key.slice(8))).toEqual(["counter0ann", "counter1ann"])
-    first.answer(holding(1), holding(3))
-    const second = await next()
-    expect(second.keys.map((key) => key.slice(8))).toEqual(["counter0bob"])
-    second.answer(holding(2))
-    expect(takenOf(await taking)).toEqual([true, [1, 1], [2, 2], [3, 3]])
-    expect(await arriving()).toEqual([])
-  })
-
-  it("refunds the units of one slot if another refuses, without delaying the answer", async () => {
-    const { store, next, arriving } = open({ isCluster: true })
-    const taking = store.take([check("ann", 2), check("bob")])
-    const granted = await next()
-    granted.answer(holding(2))
-    ;(await next()).answer(holding(10), 1, 0)
-    expect(takenOf(await taking)).toEqual([false, undefined, [10, 0]])
-    const returned = await next()
-    expect([returned.what, returned.keys]).toEqual(["refund", granted.keys])
-    returned.answer(1)
-    expect(await arriving()).toEqual([])
   })
 
   it("asks slots before a slot that is known to refuse, because the first refusal is the answer", async () => {
