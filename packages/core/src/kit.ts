@@ -8,7 +8,7 @@ export { soundTime, steadyClock, waitOf } from "./ground/clock.ts"
 export { sentenceOf, textOf } from "./ground/errors.ts"
 export type { Events } from "./ground/events.ts"
 export { hashText } from "./ground/hash.ts"
-export { type LossKind, LossLog } from "./ground/loss-log.ts"
+export { Incident, type IncidentLine } from "./ground/incident.ts"
 export type { Awaitable, MaybePromise } from "./ground/maybe-promise.ts"
 export {
   clockOption,

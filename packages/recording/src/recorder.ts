@@ -3,8 +3,7 @@ import type { Decision, DecisionCall, Limiter } from "@sluice/core"
 import {
   beforeDeadline,
   createWarner,
-  type LossKind,
-  LossLog,
+  Incident,
   outsideRequests,
   soundTime,
   textOf,
@@ -50,7 +49,7 @@ export class Recorder<Request> implements DecisionRecorder {
   readonly #service: string
   readonly #sink: DecisionSink
   readonly #options: ParsedRecordOptions
-  readonly #losses: LossLog
+  readonly #losses: Incident
   readonly #full: Error
   readonly #lost = { bufferFull: 0, sinkFailed: 0, closed: 0 }
   #waiting: RecordedDecision[] = []
@@ -72,10 +71,9 @@ export class Recorder<Request> implements DecisionRecorder {
     this.#sink = sink
     this.#options = options
     const { logger, clock, maxWaiting } = options
-    this.#losses = new LossLog(
+    this.#losses = Incident.ofLosses(
       createWarner(logger, () => undefined),
       clock,
-      LOST_RECORDS,
     )
     this.#full = new Error(`${maxWaiting} records wait, because the sink is too slow`)
     limiter.on("decision", this.#record)
@@ -169,14 +167,11 @@ export class Recorder<Request> implements DecisionRecorder {
 
   #lose(reason: keyof RecordLosses, records: number, error: Error): void {
     this.#lost[reason] += records
-    this.#losses.report(error, records)
+    const advice = "Check the sink of recordDecisions()."
+    this.#losses.add(Incident.lossLine("SLUICE_RECORDS_LOST", lostRecords, error, advice), records)
   }
 }
 
-/** Decisions that `recordDecisions` could not record. */
-const LOST_RECORDS: LossKind = {
-  code: "SLUICE_RECORDS_LOST",
-  textOf: (losses) =>
-    losses === 1 ? "The record of a decision was lost" : `The records of ${losses} decisions were lost`,
-  advice: "Check the sink of recordDecisions().",
+function lostRecords(losses: number): string {
+  return losses === 1 ? "The record of a decision was lost" : `The records of ${losses} decisions were lost`
 }

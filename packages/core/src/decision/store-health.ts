@@ -1,5 +1,5 @@
 import { type Clock, soundTime } from "../ground/clock.ts"
-import { type StoreUnavailableError, textOf } from "../ground/errors.ts"
+import type { StoreUnavailableError } from "../ground/errors.ts"
 import type { Store } from "../stores/store.ts"
 import { storeErrorOf } from "../stores/store-error.ts"
 import { TimeoutShare, type Timeouts } from "./timeout-share.ts"
@@ -9,9 +9,6 @@ import { TimeoutShare, type Timeouts } from "./timeout-share.ts"
  * some keys only, or for lack of CPU. Without this delay, it would be reported with every decision.
  */
 const STEADY_MS = 10_000
-
-/** Most causes of an outage that are reported. The messages of a custom store may differ with each request. */
-const MOST_CAUSES = 4
 
 /** A watched store and the callbacks that report on it. */
 export interface HealthOptions {
@@ -23,8 +20,8 @@ export interface HealthOptions {
   readonly onRecovered: () => void
   /** Called for each failure, with whatever the store threw or rejected with. */
   readonly onStoreError: (error: unknown) => void
-  /** Called for a failure that has another cause than the earlier ones of the outage. */
-  readonly onFurtherCause: (error: StoreUnavailableError) => void
+  /** Called for a failure within an outage whose error is not the one of the failure before. */
+  readonly onFailedAgain: (error: unknown) => void
   /** Called once, when timeouts have degraded too many decisions. */
   readonly onTimeouts: (timeouts: Timeouts) => void
 }
@@ -40,8 +37,6 @@ export class StoreHealth {
   readonly #options: HealthOptions
   readonly #timeouts: TimeoutShare
   #isDegraded = false
-  /** The causes of the current outage. */
-  #causes: readonly string[] = []
   #latest: unknown
   #failedAtMs = 0
 
@@ -56,27 +51,17 @@ export class StoreHealth {
    * with it.
    */
   failed(error: unknown): StoreUnavailableError | undefined {
-    const { clock, onStoreError } = this.#options
+    const { clock, onStoreError, onFailedAgain } = this.#options
     this.#failedAtMs = soundTime(clock)
     this.isUnsettled = true
     const first = this.#isDegraded ? undefined : storeErrorOf(error)
     this.#isDegraded = true
-    if (first !== undefined) this.#causes = [causeOf(first)]
     // While a circuit breaker is open, all failures are the same error.
-    else if (error !== this.#latest) this.#noteFurtherCause(error)
+    if (first === undefined && error !== this.#latest) onFailedAgain(error)
     this.#latest = error
     onStoreError(first ?? error)
     this.#timeouts.failed(error, this.#failedAtMs)
     return first
-  }
-
-  #noteFurtherCause(error: unknown): void {
-    if (this.#causes.length === MOST_CAUSES) return
-    const cause = causeOf(error)
-    // The first cause may have the words "The store failed:" in front of the message.
-    if (this.#causes.some((known) => known.endsWith(cause))) return
-    this.#causes = [...this.#causes, cause]
-    this.#options.onFurtherCause(storeErrorOf(error))
   }
 
   /** Records an answer that came from the store itself, not from its memory. */
@@ -92,10 +77,4 @@ export class StoreHealth {
     this.#timeouts.passed(nowMs)
     this.isUnsettled = this.#isDegraded || this.#timeouts.isCounting
   }
-}
-
-/** Returns the first sentence of an error. The next one says what the store does about it. */
-function causeOf(error: unknown): string {
-  const [cause = ""] = (error instanceof Error ? error.message : textOf(error)).split(/\.(?: |$)/, 1)
-  return cause
 }

@@ -128,16 +128,14 @@ function log(
   }
 }
 
-const saidByLogger = new WeakMap<object, Set<WarningCode>>()
+const warners = new WeakMap<object, Warner>()
 
 /**
  * Emits a warning once per logger. Use it for a mistake that creates a new limiter each time: a new limiter does not
  * remember the warnings of earlier ones.
  */
 export function warnOncePerLogger(logger: Logger | undefined, code: WarningCode, message: string): void {
-  const said = saidByLogger.get(logger ?? process) ?? new Set()
-  saidByLogger.set(logger ?? process, said)
-  if (said.has(code)) return
-  said.add(code)
-  createWarner(logger, () => undefined).say("warn", code, message)
+  const warner = warners.get(logger ?? process) ?? createWarner(logger, () => undefined)
+  warners.set(logger ?? process, warner)
+  warner.once(code, message)
 }

@@ -1,10 +1,10 @@
 import { InvalidRuleError, type Problem } from "@sluice/core"
-import { createWarner, show, textOf, type Warner } from "@sluice/core/kit"
+import { createWarner, type Incident, show, textOf, type Warner } from "@sluice/core/kit"
 import { SafeEvents } from "@sluice/core/rules"
 import type { RuleBookEvents } from "../rule-book.ts"
-import { Complaint } from "./complaint.ts"
 import { contentOf, type LoadFailure, listed, recovered, rulesEvent } from "./edition.ts"
 import type { ParsedBookOptions } from "./options.ts"
+import { beginRejection, endRejection, rejectionIncident } from "./rejection-log.ts"
 import type { RuleChange, ServiceFollower, ServiceRules } from "./service-rules.ts"
 
 const RULE_BOOK_EVENTS: Readonly<Record<keyof RuleBookEvents, true>> = {
@@ -19,8 +19,8 @@ export class Reporter {
   readonly events: SafeEvents<RuleBookEvents>
   readonly #warner: Warner
   readonly #options: ParsedBookOptions
-  /** The complaint about the list of all services. */
-  readonly #listComplaint: Complaint
+  /** The rejection of the list of all services. */
+  readonly #listRejection: Incident
   /**
    * Rejections that were already emitted. A rejection lasts as long as its edition, even if the source fails in
    * between.
@@ -45,7 +45,7 @@ export class Reporter {
       ),
     )
     this.#warner = createWarner(options.logger, (warning) => this.events.emit("warning", warning))
-    this.#listComplaint = new Complaint(this.#warner, options.timing)
+    this.#listRejection = rejectionIncident(this.#warner, options.timing)
   }
 
   /** Reports that other rules are in force. Readers come first, so that listeners already find the new rules in use. */
@@ -67,8 +67,8 @@ export class Reporter {
     const rules = service === undefined ? undefined : all[0]
     const isFollowed = rules?.isFollowed !== false
     if (!isFollowed && !this.#isNewsOfNames(error)) return
-    const complaint = rules === undefined ? this.#listComplaint : this.#complaintOf(rules)
-    const isNews = complaint.raise(this.#failureOf(error, all, service), error, isFollowed)
+    const incident = rules === undefined ? this.#listRejection : this.#incidentOf(rules)
+    const isNews = beginRejection(incident, this.#failureOf(error, all, service), error)
     if (!isNews && !all.some(({ rejection }) => rejection === error)) return
     if (this.#emitted.has(error)) return
     this.#emitted.add(error)
@@ -90,10 +90,10 @@ export class Reporter {
    * problem.
    */
   loaded(rules: ServiceRules): void {
-    const { edition, known, service, rejection, isFollowed, complaint } = rules
+    const { edition, known, service, rejection, isFollowed, incident } = rules
     if (!isFollowed) {
       this.#isFailing = false
-      if (complaint?.isRaised) this.#problem = undefined
+      if (incident !== undefined && incident.lines.length > 0) this.#problem = undefined
     }
     // A later load has rejected the rules that are stored now.
     if (rejection !== undefined) return
@@ -101,16 +101,17 @@ export class Reporter {
       const error = new InvalidRuleError(edition.problems)
       const what = because("some rules are left out", edition.problems)
       const message = `${this.#placeOf(service)}: ${what}\n${error.message}\nIts valid rules are in force: ${contentOf(edition)}.`
-      this.#complaintOf(rules).raise(message, error, isFollowed)
-    } else if (complaint !== undefined) {
+      beginRejection(this.#incidentOf(rules), message, error)
+    } else if (incident !== undefined) {
       const inForce = known === undefined ? "no rules, because none are stored" : contentOf(known)
-      complaint.settle(`${this.#placeOf(service)}: ${recovered(inForce)}`)
+      endRejection(incident, `${this.#placeOf(service)}: ${recovered(inForce)}`)
     }
   }
 
   /** Reports that the list of all services can be loaded again, if the log says that it cannot. */
   listLoaded(): void {
-    this.#listComplaint.settle(`${this.#placeOf(undefined)}: the list of services can be loaded again.`)
+    const message = `${this.#placeOf(undefined)}: the list of services can be loaded again.`
+    endRejection(this.#listRejection, message)
   }
 
   /** Reports that the rules of a service, or without a service all rules, could not be loaded for this time. */
@@ -126,7 +127,7 @@ export class Reporter {
 
   /** Stops reporting. */
   close(): void {
-    this.#listComplaint.end()
+    this.#listRejection.end()
     this.events.clear()
   }
 
@@ -143,9 +144,10 @@ export class Reporter {
     return isNews
   }
 
-  #complaintOf(rules: ServiceRules): Complaint {
-    rules.complaint ??= new Complaint(this.#warner, this.#options.timing)
-    return rules.complaint
+  /** Returns the incident in the log about these rules. Its line is repeated only if they are kept up to date. */
+  #incidentOf(rules: ServiceRules): Incident {
+    rules.incident ??= rejectionIncident(this.#warner, this.#options.timing, rules.isFollowed)
+    return rules.incident
   }
 
   #failureOf(error: LoadFailure, all: readonly ServiceRules[], service: string | undefined): string {

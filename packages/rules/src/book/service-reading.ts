@@ -5,7 +5,7 @@ import {
   type RulesEvent,
   type RulesStatus,
 } from "@sluice/core"
-import { show, waitOf } from "@sluice/core/kit"
+import { type Incident, show } from "@sluice/core/kit"
 import {
   type Edition,
   ignore,
@@ -16,8 +16,8 @@ import {
   unlessAborted,
 } from "@sluice/core/rules"
 import type { RuleBook } from "../rule-book.ts"
-import { Complaint } from "./complaint.ts"
 import { contentOf, type LoadFailure, recovered, rulesEvent } from "./edition.ts"
+import { beginRejection, endRejection, rejectionIncident } from "./rejection-log.ts"
 import type { ServiceFollower, ServiceRules } from "./service-rules.ts"
 
 /** Whether a reader refuses an edition with this error. */
@@ -45,8 +45,8 @@ export class ServiceReading implements OpenedRules, ServiceFollower {
   #edition: Edition | undefined
   /** The reason why the latest edition is not in force, although its rules are valid. */
   #refused: InvalidRuleError | undefined
-  /** The log messages about the refused edition. */
-  readonly #complaint: Complaint
+  /** What the log reports about the refused edition. */
+  readonly #incident: Incident
   /** Settles when the latest edition is in force; undefined if it is not being compiled. */
   #compiling: Promise<void> | undefined
   /** The calls that wait until an edition is in force that the reader does not refuse. */
@@ -59,7 +59,7 @@ export class ServiceReading implements OpenedRules, ServiceFollower {
     this.#service = service
     this.#reader = reader
     this.#onClose = onClose
-    this.#complaint = new Complaint(reader.warner, { wait: waitOf(reader.clock) })
+    this.#incident = rejectionIncident(reader.warner, reader.clock)
     try {
       this.#rules = book.enter(service, this)
     } catch (error) {
@@ -89,7 +89,7 @@ export class ServiceReading implements OpenedRules, ServiceFollower {
   close(reason: Error): void {
     this.#compiling = undefined
     this.#closing.abort(reason)
-    this.#complaint.end()
+    this.#incident.end()
     this.#book.leave(this.#service, this)
     this.#onClose()
   }
@@ -144,7 +144,7 @@ export class ServiceReading implements OpenedRules, ServiceFollower {
     bringIntoForce()
     // A newer edition may have been refused while this one was compiled.
     if (this.#refused === undefined) {
-      this.#complaint.settle(`${this.#place}: ${recovered(contentOf(edition))}`)
+      endRejection(this.#incident, `${this.#place}: ${recovered(contentOf(edition))}`)
       for (const resolve of this.#waiting.splice(0)) resolve()
     }
     this.#reader.events.emit("rules", rulesEvent(edition, change))
@@ -152,7 +152,7 @@ export class ServiceReading implements OpenedRules, ServiceFollower {
 
   #refuse(error: InvalidRuleError): void {
     this.#refused = error
-    const isNews = this.#complaint.raise(`${this.#place}: ${error.message}\n${this.#inForce}`, error)
+    const isNews = beginRejection(this.#incident, `${this.#place}: ${error.message}\n${this.#inForce}`, error)
     if (isNews) this.#reader.events.emit("rule-error", error)
   }
 

@@ -1,8 +1,8 @@
 import { isDeepStrictEqual } from "node:util"
 import { type ClosedError, InvalidRuleError, type RulesEvent } from "@sluice/core"
+import type { Incident } from "@sluice/core/kit"
 import type { Edition, ReadyOptions } from "@sluice/core/rules"
 import type { LoadedRules } from "../source.ts"
-import type { Complaint } from "./complaint.ts"
 import { editionOf, isNothing, type LoadFailure } from "./edition.ts"
 import type { Loader } from "./loader.ts"
 
@@ -40,8 +40,8 @@ export class ServiceRules {
   edition: Edition | undefined
   /** The number of the latest load that had an answer. */
   takenFrom = 0
-  /** The complaint in the log about these rules; undefined if there never was one. */
-  complaint: Complaint | undefined
+  /** What the log reports about these rules; undefined if nothing was reported since they were followed or not. */
+  incident: Incident | undefined
   #isNothing = true
   /** Fingerprint of the edition in force. */
   #fingerprint: Fingerprint | undefined
@@ -79,7 +79,7 @@ export class ServiceRules {
   follow(): void {
     this.isFollowed = true
     // A problem that was logged once is repeated from now on.
-    this.complaint?.end()
+    this.#forgetIncident()
     if (this.known !== undefined) return
     this.edition = undefined
     this.#fingerprint = undefined
@@ -89,13 +89,18 @@ export class ServiceRules {
   /** Marks the service as not followed. Problems of its rules are no longer repeated in the log. */
   unfollow(): void {
     this.isFollowed = false
-    this.complaint?.end()
+    this.#forgetIncident()
+  }
+
+  #forgetIncident(): void {
+    this.incident?.end()
+    this.incident = undefined
   }
 
   /** Stops loading. Waiting calls reject with the error, or resolve without one. */
   close(error?: ClosedError): void {
     this.loader.close(error)
-    this.complaint?.end()
+    this.incident?.end()
   }
 
   /** True if the rules with this stamp were already taken or rejected, so that they need not be read again. */

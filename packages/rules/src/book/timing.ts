@@ -6,7 +6,7 @@ export interface Timing {
   /** Returns epoch milliseconds. */
   now(): number
   /** Waits for `ms` milliseconds. Rejects when the signal is aborted. */
-  wait(ms: number, signal: AbortSignal): Promise<void>
+  wait(ms: number, signal?: AbortSignal): Promise<void>
   /** Returns a number from 0 to below 1. */
   random(): number
 }

@@ -39,7 +39,7 @@ export function deciderOver(
     onRecovered() {},
     onStoreError() {},
     onRefundLost() {},
-    onFurtherCause() {},
+    onFailedAgain() {},
     onTimeouts() {},
   })
 }

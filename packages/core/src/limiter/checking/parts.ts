@@ -1,12 +1,13 @@
 import { Decider } from "../../decision/decider.ts"
 import { ClosedError, textOf } from "../../ground/errors.ts"
 import { SafeEvents } from "../../ground/events.ts"
-import { LOST_CHARGES, LOST_REFUNDS, LossLog } from "../../ground/loss-log.ts"
+import { Incident } from "../../ground/incident.ts"
 import { createWarner, type Warner } from "../../ground/warnings.ts"
 import { FactsReaders } from "../../request/facts-readers.ts"
 import type { ParsedRule } from "../../rules/rule.ts"
 import type { ChargesLostEvent, RefundLostEvent, StoreEvent } from "../../stores/store.ts"
 import { storeErrorOf } from "../../stores/store-error.ts"
+import { lostChargesLine, lostRefundsLine } from "../events/lost-units.ts"
 import { NearLimitWatch } from "../events/near-limit.ts"
 import { OutageLog, timeoutWarning } from "../events/outage-log.ts"
 import type { LimiterEvents } from "../interface/limiter.ts"
@@ -77,8 +78,8 @@ export function createParts<Request>(options: ParsedOptions): LimiterParts<Reque
       outages.began(error, inForce)
       events.emit("degraded", error)
     },
-    onFurtherCause(error) {
-      if (!isClosedWithLimiter(error)) outages.hasAnotherCause(error)
+    onFailedAgain(error) {
+      if (!isClosedWithLimiter(error)) outages.failedAgain(error)
     },
     onRecovered() {
       outages.ended()
@@ -91,19 +92,19 @@ export function createParts<Request>(options: ParsedOptions): LimiterParts<Reque
     onTimeouts: (timeouts) => warner.once("SLUICE_STORE_TIMEOUTS", timeoutWarning(timeouts, storeTimeoutMs)),
     onRefundLost: (error) => refundLost({ type: "refund-lost", error: storeErrorOf(error) }),
   })
-  const lostRefunds = new LossLog(warner, clock, LOST_REFUNDS)
+  const lostRefunds = Incident.ofLosses(warner, clock)
   /** By data center. */
-  const lostCharges = new Map<string, LossLog>()
+  const lostCharges = new Map<string, Incident>()
   const chargesLost = (event: ChargesLostEvent): void => {
-    const log = lostCharges.get(event.to) ?? new LossLog(warner, clock, LOST_CHARGES)
-    lostCharges.set(event.to, log)
-    log.report(event.error)
+    const lost = lostCharges.get(event.to) ?? Incident.ofLosses(warner, clock)
+    lostCharges.set(event.to, lost)
+    lost.add(lostChargesLine(event.error))
     events.emit("charges-lost", event)
   }
   const refundLost = (event: RefundLostEvent): void => {
     // The app closed the store on purpose.
     if (event.error.cause instanceof ClosedError) return
-    lostRefunds.report(event.error)
+    lostRefunds.add(lostRefundsLine(event.error))
     events.emit("refund-lost", event)
   }
   const unsubscribe = store.subscribe?.((event: StoreEvent) => {
@@ -136,7 +137,7 @@ export function createParts<Request>(options: ParsedOptions): LimiterParts<Reque
     close() {
       unsubscribe?.()
       lostRefunds.close()
-      for (const log of lostCharges.values()) log.close()
+      for (const lost of lostCharges.values()) lost.close()
     },
   }
 }

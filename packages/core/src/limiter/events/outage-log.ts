@@ -1,9 +1,14 @@
 import type { Timeouts } from "../../decision/timeout-share.ts"
 import { type Clock, soundTime } from "../../ground/clock.ts"
-import { type StoreUnavailableError, sentenceOf } from "../../ground/errors.ts"
-import type { Warner } from "../../ground/warnings.ts"
+import { type StoreUnavailableError, sentenceOf, textOf } from "../../ground/errors.ts"
+import { Incident, type IncidentLine } from "../../ground/incident.ts"
+import type { Warner, WarningCode } from "../../ground/warnings.ts"
+import { storeErrorOf } from "../../stores/store-error.ts"
 
 const MINUTE_MS = 60_000
+
+/** Most causes of an outage that are logged. The messages of a custom store may differ with each request. */
+const MOST_CAUSES = 4
 
 /**
  * Logs the beginning and the end of each outage of the store, and each further cause. An outage ends after ten seconds
@@ -11,42 +16,40 @@ const MINUTE_MS = 60_000
  * the past minute had, if it had several.
  */
 export class OutageLog {
-  readonly #warner: Warner
+  readonly #outage: Incident
   readonly #clock: Clock
   /** When the outages of the past minute began. */
   #beganMs: readonly number[] = []
-  /** What the store failed with, until the recovery is logged. A message shows which of several stores failed. */
-  #causes: readonly string[] = []
 
   constructor(warner: Warner, clock: Clock) {
-    this.#warner = warner
+    this.#outage = new Incident(warner)
     this.#clock = clock
   }
 
   /** Logs that decisions are made without the store. `inForce` says how. */
   began(error: StoreUnavailableError, inForce: string): void {
-    this.#causes = [sentenceOf(error.message)]
     this.#beganMs = [...this.#beganMs, soundTime(this.#clock)]
     const text = `${sentenceOf(error.message)}\nUntil the store answers again, ${inForce}.${this.#flapping()}`
-    this.#warner.say("error", "SLUICE_DEGRADED", text, error)
+    this.#outage.add(lineOf("SLUICE_DEGRADED", text, error))
   }
 
   /** Logs that the store now fails for another reason than at the beginning of the outage. */
-  hasAnotherCause(error: StoreUnavailableError): void {
-    const [first] = this.#causes
-    if (first === undefined) return
-    const cause = sentenceOf(error.message)
-    this.#causes = [...this.#causes, cause]
-    const text = `${cause} This is another cause of the outage that began with: ${first}`
-    this.#warner.say("error", "SLUICE_DEGRADED_FURTHER", text, error)
+  failedAgain(error: unknown): void {
+    const causes = this.#causes
+    if (causes.length === 0 || causes.length === MOST_CAUSES || this.#outage.has(keyOf(error))) return
+    const cause = storeErrorOf(error)
+    const text = `${sentenceOf(cause.message)} This is another cause of the outage that began with: ${causes[0]}`
+    this.#outage.add(lineOf("SLUICE_DEGRADED_FURTHER", text, cause))
   }
 
   ended(): void {
-    if (this.#causes.length === 0) return
-    const causes = this.#causes.join(" Later with: ")
-    const text = `The store answers again. It had failed with: ${causes}${this.#flapping()}`
-    this.#causes = []
-    this.#warner.say("warn", "SLUICE_RECOVERED", text)
+    const message = `The store answers again. It had failed with: ${this.#causes.join(" Later with: ")}${this.#flapping()}`
+    this.#outage.end({ level: "warn", code: "SLUICE_RECOVERED", message })
+  }
+
+  /** What the store failed with, until it answers again. A message shows which of several stores failed. */
+  get #causes(): readonly string[] {
+    return this.#outage.lines.map(({ cause }) => sentenceOf((cause as Error).message))
   }
 
   #flapping(): string {
@@ -55,6 +58,17 @@ export class OutageLog {
     const { length } = this.#beganMs
     return length > 1 ? ` There were ${length} outages in the past minute.` : ""
   }
+}
+
+function lineOf(code: WarningCode, message: string, cause: StoreUnavailableError): IncidentLine {
+  return { level: "error", code, message, cause, key: keyOf(cause) }
+}
+
+/** Returns the first sentence of an error. The next one says what the store does about it. */
+function keyOf(error: unknown): string {
+  const text = error instanceof Error ? error.message : textOf(error)
+  // A store error that wraps another error has these words in front.
+  return (text.split(/\.(?: |$)/, 1)[0] as string).replace(/^The store failed: /, "")
 }
 
 /** Returns a warning that the timeout is too short for the store, or that the store or this process stalls. */

@@ -1,0 +1,20 @@
+import { Incident, type IncidentLine } from "../../ground/incident.ts"
+
+const CHECK_STORE = "Check the connection to the store."
+
+/** Returns the line about refunds that failed in the background. */
+export function lostRefundsLine(error: Error): IncidentLine {
+  const lost = (losses: number) =>
+    `${losses === 1 ? "A refund was lost, so its" : `${losses} refunds were lost, so their`} units may stay taken until their window passes`
+  return Incident.lossLine("SLUICE_REFUND_LOST", lost, error, CHECK_STORE)
+}
+
+/**
+ * Returns the line about failed charges to the counters of another data center, or to the shared counters of a store that
+ * writes back.
+ */
+export function lostChargesLine(error: Error): IncidentLine {
+  const lost = (losses: number) =>
+    `Admitted units were not charged to other counters${losses === 1 ? "" : ` ${losses} times`}, so these may admit as many units again`
+  return Incident.lossLine("SLUICE_CHARGES_LOST", lost, error, CHECK_STORE)
+}
