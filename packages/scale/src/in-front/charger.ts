@@ -18,30 +18,35 @@ export const CHARGE_MS = 1_000
 /** Number of charges that are sent before the event loop gets its turn, because each takes about 20 us. */
 const SENT_AT_ONCE = 256
 
-/** How events and messages name a store. */
-export interface ChargedStore {
-  /** The name of the data center; "" for the shared store of a store that writes back. */
+/** How a store is charged, and how events and messages name it. */
+export interface ChargerNames {
+  /** How long each call may take, in milliseconds. */
+  readonly withinMs: number
+  /** The name of the data center; "" for the shared store. */
   readonly to: string
-  /** The start of a message: `The data center "eu"`. */
-  readonly title: string
+  /** The start of a message: `The data center "eu"`. Absent: failures are reported with their own message. */
+  readonly title?: string
 }
 
-/** Charges units to a store in the background, and counts what was lost. No charge is sent twice. */
+/** Settles units with a store in the background: charges and refunds them, and counts what was lost. Sends nothing twice. */
 export class Charger {
-  #lost = 0
+  /** Refunded units that the store has confirmed. */
+  returned = 0
+  /** Units that the store has not confirmed. */
+  readonly lost = { charged: 0, refunded: 0 }
   /** When the first of the latest charges was sent that failed in a row, and when the last one failed. */
   #failing: { readonly sinceMs: number; untilMs: number } | undefined
   /** By counter, the start of the latest window or bucket whose charges were lost. */
   readonly #lostMs = new Map<string, number>()
   readonly #store: Store
   readonly #clock: Clock
-  readonly #names: ChargedStore
+  readonly #names: ChargerNames
   readonly #onLost: (event: ChargesLostEvent | RefundLostEvent) => void
 
   constructor(
     store: Store,
     clock: Clock,
-    names: ChargedStore,
+    names: ChargerNames,
     onLost: (event: ChargesLostEvent | RefundLostEvent) => void,
   ) {
     this.#store = store
@@ -52,7 +57,7 @@ export class Charger {
 
   get counts(): ChargeCounts {
     const { sinceMs, untilMs } = this.#failing ?? { sinceMs: 0, untilMs: 0 }
-    return { lost: this.#lost, failingMs: untilMs - sinceMs }
+    return { lost: this.lost.charged, failingMs: untilMs - sinceMs }
   }
 
   /**
@@ -72,12 +77,12 @@ export class Charger {
     let failure: unknown
     const send = async (charge: Refund): Promise<void> => {
       try {
-        await this.#store.refund([charge], CHARGE_MS)
+        await this.#store.refund([charge], this.#names.withinMs)
+        this.returned += Math.max(0, charge.units)
       } catch (error) {
         failed(error)
         unconfirmed.push(charge)
-        const isRepeatable = error instanceof StoreUnavailableError && error.outcome === "not-applied"
-        if (isRepeatable && keep(charge)) return
+        if (isNotApplied(error) && keep(charge)) return
         failure = error
         lost.push(charge)
       }
@@ -107,22 +112,30 @@ export class Charger {
   /** Reports charges as lost. */
   lose(lost: readonly Refund[], cause: unknown): void {
     if (lost.length === 0) return
+    let charged = 0
     for (const { policy, units, after } of lost) {
       const beforeMs = this.#lostMs.get(policy.counter) ?? after.startMs
       if (units < 0) this.#lostMs.set(policy.counter, Math.max(beforeMs, after.startMs))
+      if (units < 0) charged -= units
+      else this.lost.refunded += units
     }
-    this.#tell(lost, cause)
+    this.lost.charged += charged
+    const error = this.#errorOf(charged, cause)
+    if (charged === 0) this.#onLost({ type: "refund-lost", error })
+    else this.#onLost({ type: "charges-lost", to: this.#names.to, units: charged, error })
   }
 
-  #tell(lost: readonly Refund[], cause: unknown): void {
-    const { to, title } = this.#names
-    let units = 0
-    for (const one of lost) units += Math.max(0, -one.units)
-    this.#lost += units
+  #errorOf(charged: number, cause: unknown): StoreUnavailableError {
+    const { title } = this.#names
+    if (title === undefined) return storeErrorOf(cause)
     const { kind, message } = storeErrorOf(cause)
-    const what = units === 0 ? "refunds" : units === 1 ? "1 unit" : `${units} units`
+    const what = charged === 0 ? "refunds" : charged === 1 ? "1 unit" : `${charged} units`
     const text = `${title} did not confirm ${what}: ${sentenceOf(message)}`
-    const error = new StoreUnavailableError(text, { kind, outcome: "unknown", cause })
-    this.#onLost(units === 0 ? { type: "refund-lost", error } : { type: "charges-lost", to, units, error })
+    return new StoreUnavailableError(text, { kind, outcome: "unknown", cause })
   }
+}
+
+/** Whether a call that failed has certainly changed nothing. */
+export function isNotApplied(error: unknown): boolean {
+  return error instanceof StoreUnavailableError && error.outcome === "not-applied"
 }

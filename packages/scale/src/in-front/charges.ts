@@ -1,4 +1,12 @@
-import { algorithmOf, type CounterKey, type CounterState, type Refund } from "@sluice/core/stores"
+import {
+  algorithmOf,
+  BoundedTable,
+  type CounterKey,
+  type CounterState,
+  type Policy,
+  type Refund,
+  type TableEntry,
+} from "@sluice/core/stores"
 
 /** Units of one counter that were taken in one part: they count alike, and expire together. */
 interface ChargedPart {
@@ -7,8 +15,9 @@ interface ChargedPart {
   after: CounterState
 }
 
-interface Counter {
-  key: CounterKey
+/** The units of one counter, by the part in which they were taken. */
+interface ChargedCounter extends TableEntry {
+  policy: Policy
   readonly parts: ChargedPart[]
 }
 
@@ -17,27 +26,21 @@ interface Counter {
  * were taken. A part is a window or a sub-window. A bucket has no parts. Does no I/O.
  */
 export class Charges {
-  readonly #counters = new Map<string, Map<string, Counter>>()
+  readonly #counters = new BoundedTable<ChargedCounter>(Number.POSITIVE_INFINITY)
 
   get isEmpty(): boolean {
     return this.#counters.size === 0
   }
 
   /** Adds units that were taken and left the state `after`. A negative number is a refund of such units. */
-  add(key: CounterKey, units: number, after: CounterState): void {
-    const { policy, partition } = key
-    let ofPolicy = this.#counters.get(policy.counter)
-    if (ofPolicy === undefined) {
-      ofPolicy = new Map()
-      this.#counters.set(policy.counter, ofPolicy)
-    }
-    let counter = ofPolicy.get(partition)
+  add({ policy, partition }: CounterKey, units: number, after: CounterState): void {
+    let counter = this.#counters.find(policy.counter, partition)
     if (counter === undefined) {
-      counter = { key, parts: [] }
-      ofPolicy.set(partition, counter)
+      counter = { policy, partition, usedMs: 0, parts: [] }
+      this.#counters.add(counter)
     }
     // The limit may have changed. The algorithm is part of the counter's name.
-    counter.key = key
+    counter.policy = policy
     // Charges of a bucket are one part. What its refunds are worth depends on when the units were taken.
     const isWhole = units > 0 && algorithmOf(policy).filled !== undefined
     const part = counter.parts.find((one) => (isWhole ? one.units > 0 : one.after.startMs === after.startMs))
@@ -54,34 +57,30 @@ export class Charges {
    */
   takeAll(most: number = Number.POSITIVE_INFINITY): Refund[] {
     const all: Refund[] = []
-    let counters = 0
-    for (const ofPolicy of this.#counters.values()) {
-      for (const { key } of ofPolicy.values()) {
-        if (counters++ >= most) return all
-        for (const charge of this.take(key)) all.push(charge)
-      }
+    for (let i = 0; i < most; i++) {
+      const counter = this.#counters.next()
+      if (counter === undefined) break
+      for (const charge of this.take(counter)) all.push(charge)
     }
     return all
   }
 
   /** Returns the units of one counter in the same way, and keeps them. */
   of({ policy, partition }: CounterKey): Refund[] {
-    const counter = this.#counters.get(policy.counter)?.get(partition)
+    const counter = this.#counters.find(policy.counter, partition)
     return counter === undefined ? [] : chargesOf(counter)
   }
 
   /** Removes the units of one counter, and returns them in the same way. */
-  take(key: CounterKey): Refund[] {
-    const charges = this.of(key)
-    const ofPolicy = this.#counters.get(key.policy.counter)
-    ofPolicy?.delete(key.partition)
-    if (ofPolicy?.size === 0) this.#counters.delete(key.policy.counter)
-    return charges
+  take({ policy, partition }: CounterKey): Refund[] {
+    const counter = this.#counters.find(policy.counter, partition)
+    if (counter === undefined) return []
+    this.#counters.delete(counter)
+    return chargesOf(counter)
   }
 }
 
-function chargesOf({ key, parts }: Counter): Refund[] {
-  const { policy, partition } = key
+function chargesOf({ policy, partition, parts }: ChargedCounter): Refund[] {
   return parts
     .filter(({ units }) => units !== 0)
     .map(({ units, after }) => ({
@@ -104,6 +103,6 @@ export function isStillCounted({ policy, units, after }: Refund, serverMs: numbe
  * Returns the state that a charge is for. A bucket counts as full at that time. With its own low level, the charged
  * units would seem to have come back already, although the other counter has let other requests use them.
  */
-function chargedFrom(policy: CounterKey["policy"], units: number, after: CounterState): CounterState {
+function chargedFrom(policy: Policy, units: number, after: CounterState): CounterState {
   return (units > 0 ? algorithmOf(policy).filled?.(after, policy) : undefined) ?? after
 }

@@ -30,6 +30,6 @@ export function endOfThisProcessMs({ serverMs, sentMs }: Seen, endMs: number): n
 }
 
 /** The age of an answer in whole milliseconds, rounded up. */
-export function ageMsOf({ sentMs }: Pick<Seen, "sentMs">, nowMs: number): number {
+export function ageMsOf(sentMs: number, nowMs: number): number {
   return Math.max(0, Math.ceil(nowMs - sentMs))
 }

@@ -86,24 +86,18 @@ export class Bookings {
     const booking = this.#all[0] as Booking
     this.#units -= units
     booking.granted += units
-    if (units > booking.units) {
-      // The level that the oldest booking left is the safe receipt for all units: less of it is still in use.
-      const { after } = booking
-      this.#spendSeveral(units)
-      return { booking, after, left: booking.units }
-    }
-    booking.units -= units
-    return { booking, after: this.#isBucket ? below(booking) : booking.after, left: booking.units }
-  }
-
-  #spendSeveral(units: number): void {
+    const isOfSeveral = units > booking.units
     let missing = units
-    for (const booking of this.#all) {
-      const spent = Math.min(missing, booking.units)
-      booking.units -= spent
+    for (let i = 0; missing > 0; i++) {
+      const one = this.#all[i] as Booking
+      const spent = Math.min(missing, one.units)
+      one.units -= spent
       missing -= spent
     }
-    this.#all = this.#all.filter((booking, i) => booking.units > 0 || i === this.#all.length - 1)
+    // Units of several bookings do not return to one of them.
+    if (isOfSeveral) this.#all = this.#all.filter((one, i) => one.units > 0 || i === this.#all.length - 1)
+    // The level that the oldest booking left is the safe receipt for all units: less of it is still in use.
+    return { booking, after: this.#isBucket ? below(booking) : booking.after, left: booking.units }
   }
 
   /** Puts units back into their booking. Returns false if the store has to take them back. */
@@ -178,18 +172,16 @@ export class Bookings {
     return this.#remove(() => true)
   }
 
-  /** Returns the refund of units of this counter. */
-  refundOf(units: number, after: CounterState): Refund {
-    return { ...this.#counter, units, after }
-  }
-
   #remove(isGone: (booking: Booking) => boolean): Refund[] {
     const gone = this.#all.filter(isGone)
     if (gone.length === 0) return []
     this.#all = this.#all.filter((booking) => !gone.includes(booking))
     for (const { units } of gone) this.#units -= units
     // Each booking has its own receipt. The refund of a bucket depends on the level that the booking left.
-    return gone.filter(({ units }) => units > 0).map(({ units, after }) => this.refundOf(units, after))
+    const { policy, partition } = this.#counter
+    return gone
+      .filter(({ units }) => units > 0)
+      .map(({ units, after }) => ({ policy, partition, units, after }))
   }
 }
 

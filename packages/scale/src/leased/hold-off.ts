@@ -54,7 +54,10 @@ export class HoldOff {
   /** Returns the result that is repeated, as of its own time. Call it only during the hold-off. */
   repeated(nowMs: number): { readonly serverMs: number; readonly counted: Counted } {
     const { seen } = this.#refusal as RepeatedRefusal
-    return { serverMs: seen.serverMs, counted: { state: seen.state, taken: 0, ageMs: ageMsOf(seen, nowMs) } }
+    return {
+      serverMs: seen.serverMs,
+      counted: { state: seen.state, taken: 0, ageMs: ageMsOf(seen.sentMs, nowMs) },
+    }
   }
 
   /** Whether requests may be refused now without asking the store. */

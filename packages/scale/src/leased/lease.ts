@@ -6,8 +6,9 @@ import {
   type Policy,
   type Refund,
 } from "@sluice/core/stores"
+import type { LocalCounter } from "../in-front/local-store.ts"
 import { ageMsOf, latestServerMs, reachedServerMs, type Seen } from "../in-front/seen.ts"
-import type { SetAside } from "../in-front/set-aside.ts"
+import type { SetAside, SplitRequest } from "../in-front/split-request.ts"
 import { Bookings, type Spent } from "./bookings.ts"
 import { Demand } from "./demand.ts"
 import { HoldOff } from "./hold-off.ts"
@@ -19,24 +20,24 @@ const SLACK_MS = 2
 const AFTER_FAILURE_MS = 10
 
 /** Units of a lease that a request gets, or that are set aside until the store has decided its other checks. */
-export interface LeasedUnits extends SetAside {
-  readonly lease: Lease
+export interface LeasedUnits extends SetAside<Lease> {
   readonly spent: Spent
 }
+
+/** A request of which leases may cover some checks. */
+export type LeasedRequest = SplitRequest<Lease, LeasedUnits>
 
 /**
  * What this process holds of one counter, and what it knows of the counter. Does no I/O: the caller books, gives back,
  * and passes the time of the process's monotonic clock as `nowMs`.
  */
-export class Lease {
+export class Lease implements LocalCounter {
+  /** The policy of bookings. */
   readonly policy: Policy
   readonly partition: string
-  /** The policy of bookings. It has the same counter. */
-  readonly plain: Policy
   readonly bookings: Bookings
   readonly holdOff: HoldOff
-  /** Set when the lease has ended: whether units that return later are refunded to the store, or are gone. */
-  ended: "refunded" | "reset" | undefined
+  ended: LocalCounter["ended"]
   /** True while a booking is in flight. */
   isBooking = false
   /** T in milliseconds. */
@@ -49,10 +50,9 @@ export class Lease {
   /** `longestMs` is the option `leaseMs`. */
   constructor({ policy, partition }: CounterKey, longestMs: number) {
     const leaseMs = leaseMsOf(policy, longestMs)
-    this.policy = policy
+    this.policy = withoutExtras(policy)
     this.partition = partition
-    this.plain = withoutExtras(policy)
-    this.bookings = new Bookings({ policy: this.plain, partition }, leaseMs)
+    this.bookings = new Bookings(this, leaseMs)
     this.holdOff = new HoldOff(leaseMs)
     this.#leaseMs = leaseMs
     this.#partMs = partMsOf(policy)
@@ -89,9 +89,9 @@ export class Lease {
       state: this.bookings.without(algorithmOf(policy).at(seen.state, policy, serverMs), serverMs),
       taken: cost,
       after: spent.after,
-      ageMs: ageMsOf(seen, nowMs),
+      ageMs: ageMsOf(seen.sentMs, nowMs),
     }
-    return { lease: this, spent, counted, serverMs }
+    return { counter: this, spent, counted, serverMs }
   }
 
   /** Puts units back that a request did not get in the end. Returns false if their booking is not held anymore. */
@@ -117,26 +117,33 @@ export class Lease {
     if (!this.isLow || nowMs < this.#bookAgainMs || seen === undefined) return 0
     if (this.bookings.isFull || this.holdOff.isOn(nowMs)) return 0
     const leaseMs = this.#leaseMs
-    const { plain } = this
-    const algorithm = algorithmOf(plain)
+    const { policy } = this
+    const algorithm = algorithmOf(policy)
     const serverMs = reachedServerMs(seen, nowMs)
-    const state = algorithm.at(seen.state, plain, serverMs)
+    const state = algorithm.at(seen.state, policy, serverMs)
     const restMs =
       this.#partMs === undefined ? leaseMs : state.startMs + this.#partMs - latestServerMs(seen, nowMs)
     if (restMs < roundTripMs + SLACK_MS) return 0
-    const left = capacityOf(plain) - algorithm.used(state, plain, serverMs)
+    const left = capacityOf(policy) - algorithm.used(state, policy, serverMs)
     return sizeOf({ demand: this.#demand.units, held: this.bookings.units, left, restMs, leaseMs })
   }
 
-  /** Adds booked units. Returns the refunds of units of another part. */
+  /** Adds booked units, 0 if the booking was refused. Returns the refunds of units that the lease does not hold. */
   booked(units: number, seen: Seen): Refund[] {
+    this.isBooking = false
+    if (units === 0) this.learn(seen, 0)
+    if (units === 0 || this.ended === "reset") return []
+    const { policy, partition } = this
+    if (this.ended !== undefined) return [{ policy, partition, units, after: seen.state }]
     this.holdOff.granted(units)
     this.#seen = seen
-    return this.bookings.add(units, seen)
+    // The part may have ended while the reply was on its way.
+    return [...this.bookings.add(units, seen), ...this.bookings.expired(seen.arrivedMs, false)]
   }
 
   /** Stops booking for a moment, because a booking has failed. */
   bookingFailed(nowMs: number): void {
+    this.isBooking = false
     this.#bookAgainMs = nowMs + AFTER_FAILURE_MS
   }
 

@@ -10,7 +10,8 @@ import {
 import { describe, expect, it, onTestFinished, vi } from "vitest"
 import { takeEach } from "../../../core/src/stores/testing/take-each.ts"
 import { check, SERVICE } from "../testing/shared-memory.ts"
-import { LeasedStore, leasedStore } from "./leased-store.ts"
+import { leasedStore } from "./leased-store.ts"
+import { Leases } from "./leases.ts"
 import { leased } from "./testing/shared-memory.ts"
 
 const T = 1_000
@@ -161,6 +162,7 @@ describe("a leased counter", () => {
     warm(world, 500)
     serverClock.advance(60_000)
     world.take(check(600))
+    await settle()
     expect(world.store.status?.leases).toMatchObject({ booked: 1_400, returned: 500 })
   })
 
@@ -701,7 +703,7 @@ describe("units that are not used", () => {
     const { shared, clock, counted } = leased()
     let wallMs = 0
     const rules = () => true
-    const store = new LeasedStore(shared, { leaseMs: T, leastLimit: 1, rules, clock, wallMs: () => wallMs })
+    const store = new Leases(shared, { leaseMs: T, leastLimit: 1, rules, clock, wallMs: () => wallMs })
     store.take([check(500)])
     clock.advance(700)
     wallMs = 700

@@ -1,13 +1,6 @@
 import type { Clock, Store } from "@sluice/core"
-import {
-  clockOption,
-  type OptionCheck,
-  problemAt,
-  requireOptions,
-  steadyClock,
-  wholeNumber,
-} from "@sluice/core/kit"
-import { ruleSelector, sharedStore, timeMs } from "../in-front/wrapper-options.ts"
+import { type OptionCheck, problemAt, requireOptions, steadyClock, wholeNumber } from "@sluice/core/kit"
+import { COMMON_CHECKS, type Parsed, sharedStore, timeMs } from "../in-front/options.ts"
 
 /** The options of a leased store. All of them have defaults. */
 export interface LeasedStoreOptions {
@@ -28,11 +21,7 @@ export interface LeasedStoreOptions {
 }
 
 /** The options with their defaults. */
-export interface ParsedLeasedOptions {
-  readonly leaseMs: number
-  readonly leastLimit: number
-  readonly rules: (name: string) => boolean
-  readonly clock: Clock
+export interface ParsedLeasedOptions extends Parsed<LeasedStoreOptions> {
   /** Returns the wall-clock time, which goes on while the machine is suspended. Absent with a given clock. */
   readonly wallMs?: () => number
 }
@@ -40,8 +29,7 @@ export interface ParsedLeasedOptions {
 const CHECKS: Readonly<Record<string, OptionCheck>> = {
   leaseMs: timeMs,
   leastLimit: wholeNumber("limit", "units"),
-  rules: ruleSelector,
-  clock: clockOption,
+  ...COMMON_CHECKS,
 }
 
 const checkStore = sharedStore("leasedStore(redisStore({ client }))", problemOfWrapper)

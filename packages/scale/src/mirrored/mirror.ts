@@ -40,7 +40,12 @@ export class Mirror {
     this.store = foreignStore(store)
     this.#clock = clock
     this.#everyMs = everyMs
-    this.#charger = new Charger(this.store, clock, { to: name, title: this.#title }, onLost)
+    this.#charger = new Charger(
+      this.store,
+      clock,
+      { withinMs: CHARGE_MS, to: name, title: this.#title },
+      onLost,
+    )
     this.#sweep = new Sweep(clock, everyMs, () => this.#send())
   }
 

@@ -1,6 +1,6 @@
 import type { Clock, Problem, Store } from "@sluice/core"
-import { clockOption, type OptionCheck, problemAt, requireOptions, show, steadyClock } from "@sluice/core/kit"
-import { ruleSelector, sharedStore, timeUpTo } from "../in-front/wrapper-options.ts"
+import { type OptionCheck, problemAt, requireOptions, show, steadyClock } from "@sluice/core/kit"
+import { COMMON_CHECKS, type Parsed, sharedStore, timeUpTo } from "../in-front/options.ts"
 
 /** The options of a mirrored store. */
 export interface MirroredStoreOptions {
@@ -21,9 +21,7 @@ export interface MirroredStoreOptions {
 }
 
 /** The options with their defaults. */
-export type ParsedMirroredOptions = {
-  readonly [Name in keyof MirroredStoreOptions]-?: Exclude<MirroredStoreOptions[Name], undefined>
-}
+export type ParsedMirroredOptions = Parsed<MirroredStoreOptions>
 
 const EXAMPLE =
   "mirroredStore({ near: redisStore({ client }), far: { eu: redisStore({ client: euClient }) } })"
@@ -34,8 +32,7 @@ const CHECKS: Readonly<Record<string, OptionCheck>> = {
   near: () => undefined,
   far: () => undefined,
   everyMs: timeUpTo(1_000),
-  rules: ruleSelector,
-  clock: clockOption,
+  ...COMMON_CHECKS,
 }
 
 /**

@@ -1,13 +1,6 @@
 import type { Clock, Store } from "@sluice/core"
-import {
-  clockOption,
-  type OptionCheck,
-  problemAt,
-  requireOptions,
-  steadyClock,
-  wholeNumber,
-} from "@sluice/core/kit"
-import { ruleSelector, sharedStore, timeMs } from "../in-front/wrapper-options.ts"
+import { type OptionCheck, problemAt, requireOptions, steadyClock, wholeNumber } from "@sluice/core/kit"
+import { COMMON_CHECKS, type Parsed, sharedStore, timeMs } from "../in-front/options.ts"
 
 /** The options of a store that writes back. All of them have defaults. */
 export interface WriteBackStoreOptions {
@@ -36,20 +29,13 @@ export interface WriteBackStoreOptions {
 }
 
 /** The options with their defaults. */
-export interface ParsedWriteBackOptions {
-  readonly settleMs: number
-  readonly instances: number
-  readonly maxKeys: number
-  readonly rules: (name: string) => boolean
-  readonly clock: Clock
-}
+export type ParsedWriteBackOptions = Parsed<WriteBackStoreOptions>
 
 const CHECKS: Readonly<Record<string, OptionCheck>> = {
   settleMs: timeMs,
   instances: wholeNumber("number of instances", "processes"),
   maxKeys: wholeNumber("number of counters", "counters"),
-  rules: ruleSelector,
-  clock: clockOption,
+  ...COMMON_CHECKS,
 }
 
 const checkStore = sharedStore("writeBackStore(redisStore({ client }))", problemOfWriteBack)

@@ -1,17 +1,5 @@
 import type { Store } from "@sluice/core"
-import { beforeDeadline, type MaybePromise } from "@sluice/core/kit"
-import {
-  BACKGROUND_REFUND_MS,
-  type Check,
-  type CounterKey,
-  type Refund,
-  type StoreReading,
-  type StoreResult,
-  type StoreStatus,
-} from "@sluice/core/stores"
-import { StoreWrapper } from "../in-front/store-wrapper.ts"
-import { type ParsedWriteBackOptions, parseOptions, type WriteBackStoreOptions } from "./options.ts"
-import { OwnChecks } from "./own-checks.ts"
+import { parseOptions, type WriteBackStoreOptions } from "./options.ts"
 import { WriteBacks } from "./write-backs.ts"
 
 export type { WriteBackStoreOptions } from "./options.ts"
@@ -44,87 +32,5 @@ export type { WriteBackStoreOptions } from "./options.ts"
  * @throws {@link InvalidOptionError} if an option is invalid, or the store is not shared or already written back
  */
 export function writeBackStore(store: Store, options: WriteBackStoreOptions = {}): Store {
-  return new WriteBackStore(store, parseOptions(store, options))
-}
-
-/** The implementation of `writeBackStore`. */
-class WriteBackStore extends StoreWrapper {
-  readonly #backs: WriteBacks
-
-  constructor(store: Store, options: ParsedWriteBackOptions) {
-    super("write-back store", store)
-    this.#backs = new WriteBacks(this.wrapped, options, (event) => this.listeners.emit(event))
-  }
-
-  override get status(): StoreStatus {
-    return { ...super.status, writeBack: this.#backs.counts }
-  }
-
-  take(checks: readonly Check[], withinMs?: number): MaybePromise<StoreResult> {
-    this.checkOpen()
-    const nowMs = this.#backs.nowMs()
-    const own = new OwnChecks(checks, this.#backs.of(checks, nowMs), nowMs)
-    return own.isEmpty ? this.wrapped.take(checks, withinMs) : this.#takeOwn(own, withinMs)
-  }
-
-  read(checks: readonly Check[], withinMs?: number): MaybePromise<StoreReading> {
-    this.checkOpen()
-    const { condition } = this.#backs
-    const own = new OwnChecks(checks, this.#backs.active(checks), this.#backs.nowMs())
-    if (own.isWhole) return own.read(undefined, condition)
-    const rest = this.wrapped.read(own.rest, withinMs)
-    return rest instanceof Promise
-      ? rest.then((reading) => own.read(reading, condition))
-      : own.read(rest, condition)
-  }
-
-  refund(refunds: readonly Refund[], withinMs?: number): MaybePromise<void> {
-    this.checkOpen()
-    const rest = refunds.filter((refund) => !this.#backs.refund(refund))
-    return this.refundRest(rest, refunds, withinMs)
-  }
-
-  async reset(keys: readonly CounterKey[], withinMs?: number): Promise<void> {
-    this.checkOpen()
-    const dropped = this.#backs.drop(keys)
-    try {
-      await this.resetWrapped(keys, this.#backs.inFlight, withinMs)
-    } catch (error) {
-      this.#backs.restore(dropped)
-      throw error
-    }
-    // Units may have been taken while the store deleted the counters.
-    this.#backs.drop(keys)
-  }
-
-  protected async end(): Promise<void> {
-    await beforeDeadline(this.#backs.close(), BACKGROUND_REFUND_MS, () => undefined)
-    await this.wrapped.close()
-  }
-
-  #takeOwn(own: OwnChecks, withinMs: number | undefined): MaybePromise<StoreResult> {
-    const { charges, inFlight, condition } = this.#backs
-    if (!own.take(charges)) return own.refused(condition)
-    if (own.isWhole) return own.answer(true, condition)
-    const putBack = (error: unknown): never => {
-      this.#backs.putBack(own)
-      throw error
-    }
-    let answer: MaybePromise<StoreResult>
-    try {
-      answer = this.wrapped.take(own.rest, withinMs)
-    } catch (error) {
-      return putBack(error)
-    }
-    if (!(answer instanceof Promise)) return this.#answered(own, answer)
-    const whole = answer.then((answered) => this.#answered(own, answered), putBack)
-    inFlight.add(whole)
-    return whole
-  }
-
-  /** Returns the answer to the whole request, and returns the own units if the shared store refuses. */
-  #answered(own: OwnChecks, answer: StoreResult): StoreResult {
-    if (!answer.granted) this.#backs.putBack(own)
-    return own.whole(answer, this.#backs.condition)
-  }
+  return new WriteBacks(store, parseOptions(store, options))
 }

@@ -7,15 +7,15 @@ import {
   chargeable,
   type Policy,
   type Refund,
-  type TableEntry,
 } from "@sluice/core/stores"
+import type { LocalCounter } from "../in-front/local-store.ts"
 import { ageMsOf, type Seen } from "../in-front/seen.ts"
 
 /**
  * What this process knows of one counter: the shared count as of the last settling, and the own units that are not in
  * it. Does no I/O: the caller settles, and passes the time of the process's monotonic clock as `nowMs`.
  */
-export class WrittenCounter implements TableEntry {
+export class WrittenCounter implements LocalCounter {
   readonly partition: string
   /** The policy of the latest request. The limit may change. */
   policy: Policy
@@ -25,8 +25,7 @@ export class WrittenCounter implements TableEntry {
   isSettling = false
   /** True if the counter became due while it was being settled. */
   isDueAgain = false
-  /** Set when the counter is no longer in the table. Units of a counter that was reset are no longer charged. */
-  ended: "evicted" | "reset" | undefined
+  ended: LocalCounter["ended"]
   /** The server's time minus the time of this process, as far as it is known. */
   aheadMs: number
   readonly #instances: number
@@ -34,25 +33,18 @@ export class WrittenCounter implements TableEntry {
   /** The server's time of the state. */
   #stateMs = 0
   /** When the known count was asked for. Before that, when the counter was first asked for. */
-  #known: Pick<Seen, "sentMs">
+  #askedMs: number
   #largestCost = 1
   /** Units that the other instances are assumed to have taken since the last settling. */
   #assumed = 0
 
-  /** `pending` are units that an evicted counter of the same key has left behind. */
-  constructor(
-    { policy, partition }: CounterKey,
-    { instances, aheadMs }: { readonly instances: number; readonly aheadMs: number },
-    pending: readonly Refund[],
-    nowMs: number,
-  ) {
+  constructor({ policy, partition }: CounterKey, instances: number, aheadMs: number, nowMs: number) {
     this.policy = policy
     this.partition = partition
     this.usedMs = nowMs
     this.aheadMs = aheadMs
     this.#instances = instances
-    this.#known = { sentMs: nowMs }
-    this.#refund(pending, this.serverMs(nowMs))
+    this.#askedMs = nowMs
   }
 
   /** True if the shared count lacks units of this process, or will be asked for. */
@@ -66,7 +58,7 @@ export class WrittenCounter implements TableEntry {
   }
 
   ageMs(nowMs: number): number {
-    return ageMsOf(this.#known, nowMs)
+    return ageMsOf(this.#askedMs, nowMs)
   }
 
   /** Notes a request, granted or not. */
@@ -100,12 +92,14 @@ export class WrittenCounter implements TableEntry {
 
   /** Applies refunds and charges of this counter. A refund also takes back what other instances were assumed to take. */
   refund(refunds: readonly Refund[], nowMs: number): void {
-    const whole = refunds.map((refund) => {
-      const assumed = Math.min(this.#assumed, Math.max(0, refund.units) * (this.#instances - 1))
+    let state = this.#bring(this.serverMs(nowMs))
+    for (const { policy, units, after } of refunds) {
+      const assumed = Math.min(this.#assumed, Math.max(0, units) * (this.#instances - 1))
       this.#assumed -= assumed
-      return assumed > 0 ? { ...refund, units: refund.units + assumed } : refund
-    })
-    this.#refund(whole, this.serverMs(nowMs))
+      const counted = chargeable(state, units + assumed)
+      state = algorithmOf(policy).withoutUnits(state, policy, counted, after, this.#stateMs)
+    }
+    this.#state = state
   }
 
   /** Returns a charge of a bucket without the units that have come back since. Other charges stay as they are. */
@@ -118,18 +112,16 @@ export class WrittenCounter implements TableEntry {
     return { ...charge, units: -Math.min(-charge.units, used) }
   }
 
-  /** Learns the shared count. `pending` are the own units that it does not contain. */
-  settled(seen: Seen, pending: readonly Refund[], nowMs: number): void {
-    const { state, serverMs, sentMs, arrivedMs } = seen
+  /** Learns the shared count. The own units that it does not contain are applied to it afterwards. */
+  settled({ state, serverMs, sentMs, arrivedMs }: Seen): void {
     // The answer was made between `sentMs` and `arrivedMs`, at most a millisecond after `serverMs`. Keep an estimate that
     // agrees. Otherwise time would go back when an answer was slow, and units would move to another window.
     const leastMs = serverMs - arrivedMs
     this.aheadMs = this.aheadMs < serverMs + 1 - sentMs ? Math.max(leastMs, this.aheadMs) : leastMs
-    this.#known = { sentMs }
+    this.#askedMs = sentMs
     this.#assumed = 0
     this.#stateMs = serverMs
     this.#state = state
-    this.#refund(pending, this.serverMs(nowMs))
   }
 
   /** True if nothing is lost without this counter: all its units are settled, and they no longer have an effect. */
@@ -142,13 +134,5 @@ export class WrittenCounter implements TableEntry {
     this.#stateMs = serverMs
     this.#state = algorithmOf(this.policy).at(this.#state, this.policy, serverMs)
     return this.#state
-  }
-
-  #refund(refunds: readonly Refund[], serverMs: number): void {
-    let state = this.#bring(serverMs)
-    for (const { policy, units, after } of refunds) {
-      state = algorithmOf(policy).withoutUnits(state, policy, chargeable(state, units), after, serverMs)
-    }
-    this.#state = state
   }
 }

@@ -1,5 +1,10 @@
 import type { Store } from "@sluice/core"
-import { LONGEST_TIMER_MS, mustBe, type OptionCheck, show } from "@sluice/core/kit"
+import { clockOption, LONGEST_TIMER_MS, mustBe, type OptionCheck, show } from "@sluice/core/kit"
+
+/** Options with their defaults. */
+export type Parsed<Options> = {
+  readonly [Name in keyof Options]-?: Exclude<Options[Name], undefined>
+}
 
 /** Accepts a time: a whole number of milliseconds from 1 to `mostMs`. */
 export function timeUpTo(mostMs: number): OptionCheck {
@@ -11,14 +16,17 @@ export function timeUpTo(mostMs: number): OptionCheck {
 }
 
 /** Accepts any time that a timer can wait. */
-export const timeMs = timeUpTo(LONGEST_TIMER_MS)
+export const timeMs: OptionCheck = timeUpTo(LONGEST_TIMER_MS)
 
-/** Accepts a function that selects rules by their names. */
-export const ruleSelector: OptionCheck = mustBe(
-  "a function",
-  "a function that returns true for the names of the selected rules",
-  (value) => typeof value === "function",
-)
+/** The checks of the options that all stores in front have. */
+export const COMMON_CHECKS = {
+  rules: mustBe(
+    "a function",
+    "a function that returns true for the names of the selected rules",
+    (value) => typeof value === "function",
+  ),
+  clock: clockOption,
+}
 
 /** Accepts a store that processes share. `example` is a correct call. `problemOf` looks for more problems. */
 export function sharedStore(

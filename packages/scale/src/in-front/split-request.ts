@@ -1,0 +1,72 @@
+import {
+  algorithmOf,
+  type Check,
+  type Counted,
+  type CounterKey,
+  type Policy,
+  type Refund,
+  type StoreResult,
+} from "@sluice/core/stores"
+
+/** Units of a local counter that are set aside for a check, until the shared store has decided the other checks. */
+export interface SetAside<Counter> {
+  readonly counter: Counter
+  readonly counted: Counted
+  /** The server's time of the state in `counted`. */
+  readonly serverMs: number
+}
+
+/** Returns the refund of units that were set aside. */
+export function refundOf({ counter, counted }: SetAside<CounterKey>): Refund {
+  const { policy, partition } = counter
+  const { state, taken: units, after = state } = counted
+  return { policy, partition, units, after }
+}
+
+/** A request of which local counters decide some checks, and the shared store the rest. */
+export interface SplitRequest<Counter, Aside extends SetAside<Counter> = SetAside<Counter>> {
+  readonly checks: readonly Check[]
+  /** `counters[i]` is the local counter of `checks[i]`. Undefined if that check is always sent to the shared store. */
+  readonly counters: readonly (Counter | undefined)[]
+  /** What was set aside for `checks[i]`. Undefined if the shared store decides that check. */
+  readonly aside: (Aside | undefined)[]
+  /** The time of the request, by the clock of this process. */
+  readonly nowMs: number
+  /** How long the caller waits. */
+  readonly withinMs: number | undefined
+}
+
+/** Returns the checks that the shared store decides. */
+export function restOf({ checks, aside }: SplitRequest<unknown>): readonly Check[] {
+  return checks.filter((_, i) => aside[i] === undefined)
+}
+
+/**
+ * Returns the result of a whole request. `answer` has the results of the rest only. The whole result has the latest of
+ * all times. If the request was not granted, the units that were set aside are reported as not taken.
+ */
+export function wholeResult({ checks, aside }: SplitRequest<unknown>, answer: StoreResult): StoreResult {
+  let { nowMs } = answer
+  for (const one of aside) if (one !== undefined) nowMs = Math.max(nowMs, one.serverMs)
+  const whole: (Counted | undefined)[] = []
+  let next = 0
+  // No closure: most requests of a leased counter pay for it.
+  for (let i = 0; i < checks.length; i++) {
+    const own = aside[i]
+    const counted = own === undefined ? answer.checks[next++] : own.counted
+    const isReturned = own !== undefined && own.counted.taken > 0 && !answer.granted
+    const isOfMs = own?.serverMs ?? answer.nowMs
+    const isFinal = counted === undefined || (isOfMs === nowMs && !isReturned)
+    whole.push(isFinal ? counted : asOf(counted, (checks[i] as Check).policy, nowMs, isReturned))
+  }
+  return { ...answer, nowMs, checks: whole }
+}
+
+/** Returns what was counted as of a later time. With `isReturned`, the units have not been taken in the end. */
+function asOf(counted: Counted, policy: Policy, nowMs: number, isReturned: boolean): Counted {
+  const { state, taken, after = state, ageMs } = counted
+  const algorithm = algorithmOf(policy)
+  let now = algorithm.at(state, policy, nowMs)
+  if (isReturned) now = algorithm.withoutUnits(now, policy, taken, after, nowMs)
+  return { state: now, taken: isReturned ? 0 : taken, after, ...(ageMs !== undefined && { ageMs }) }
+}
