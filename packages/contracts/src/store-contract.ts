@@ -20,7 +20,7 @@ export interface StoreUnderTest {
   /** Known deviations from the contract. Default: none. */
   readonly deviations?: readonly Deviation[]
   /**
-   * How much to test, above 0 and up to 1, the default. It scales the number of random traces and of concurrent
+   * How much to test, above 0 and up to 1, the default. It scales the number of random traces, partitions and concurrent
    * requests. A small value is enough if only the connection to the back end differs from a store that was tested
    * fully.
    */
@@ -68,7 +68,7 @@ export function storeContract({ create, deviations, effort = 1 }: StoreUnderTest
   refusing(suite)
   penalizing(suite)
   returning(suite)
-  keys(suite)
+  keys(suite, Math.max(100, Math.round(3_000 * effort)))
   adversity(suite)
   agreement(suite, (trace, show) => contract.add(trace, () => show(create)), effort)
   return contract.done()
