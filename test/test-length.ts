@@ -1,4 +1,4 @@
-/** True in `pnpm test:long`, which searches as widely as each test can. */
+/** True with `TESTS=long`, which `pnpm test:long` sets. Each test then searches as widely as it can. */
 const isLongRun: boolean = process.env.TESTS === "long"
 
 /**
@@ -7,4 +7,29 @@ const isLongRun: boolean = process.env.TESTS === "long"
  */
 export function examples(everyTime: number, long: number): number {
   return isLongRun ? long : everyTime
+}
+
+/**
+ * Returns the cells of a matrix that its test tries. `pnpm test` tries pairs in which each row and each column occurs,
+ * and `pnpm test:long` tries all cells.
+ */
+export function pairs<Row, Column>(
+  rows: readonly Row[],
+  columns: readonly Column[],
+): readonly (readonly [Row, Column])[] {
+  const most = Math.max(rows.length, columns.length)
+  const all = rows.flatMap((row) => columns.map((column) => [row, column] as const))
+  if (isLongRun) return all
+  return Array.from({ length: most }, (_, at) => [
+    rows[at % rows.length] as Row,
+    columns[at % columns.length] as Column,
+  ])
+}
+
+/**
+ * Returns every `nth` element, beginning with the element at `from`; in `pnpm test:long`, all of them. Tests of several
+ * implementations begin at different elements.
+ */
+export function everyNth<Each>(nth: number, all: readonly Each[], from = 0): readonly Each[] {
+  return isLongRun ? all : all.filter((_, at) => at % nth === from % nth)
 }

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest"
+import { examples } from "../../test/test-length.ts"
 import type { Drill } from "./drill.ts"
 import { anyWindow } from "./drills/any-window.ts"
 import { clockOff } from "./drills/clock-off.ts"
@@ -101,12 +102,17 @@ describe.concurrent("a drill", { timeout: 600_000 }, () => {
     expect(isGood, seen).toBe(true)
   })
 
-  it.each(NAMED)("%s rejects a limiter that admits everything", async (_name, drill) => {
-    const finding = run(drill, admitsAll)
-    // The outage drills first check that the app enforces its limit, and throw if it does not.
-    if (drill === frozen || drill === closed) await expect(finding).rejects.toThrow("13 of 10 were admitted")
-    else expect(await finding).toMatchObject({ isGood: false })
-  })
+  // Each drill also detects another fault below.
+  it.each(NAMED.slice(0, examples(4, NAMED.length)))(
+    "%s rejects a limiter that admits everything",
+    async (_name, drill) => {
+      const finding = run(drill, admitsAll)
+      // The outage drills first check that the app enforces its limit, and throw if it does not.
+      if (drill === frozen || drill === closed)
+        await expect(finding).rejects.toThrow("13 of 10 were admitted")
+      else expect(await finding).toMatchObject({ isGood: false })
+    },
+  )
 
   it.each(WRONG.map(([drill, fault, ...rest]) => [drill.name, fault, drill, ...rest] as const))(
     "%s detects a limiter that %s",

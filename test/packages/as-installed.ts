@@ -5,7 +5,7 @@ import { filesLoadedBy } from "./loaded.ts"
 import { ADAPTERS, frameworksOf, PACKAGES } from "./manifests.ts"
 import { type Imports, programOf } from "./program.ts"
 import { itRunsThePrograms } from "./program-checks.ts"
-import { MODULE_SYSTEMS, Project } from "./project.ts"
+import { type ModuleSystem, Project } from "./project.ts"
 import { versionOf } from "./versions.ts"
 
 const CLIENTS = ["ioredis", "redis", "@aws-sdk/client-dynamodb", "@opentelemetry/api"]
@@ -30,8 +30,8 @@ const WITH_CLIENT = [
   ["@sluice/dynamodb", "@aws-sdk/client-dynamodb", "dynamoDBRules"],
   ["@sluice/otel", "@opentelemetry/api", "instrument"],
 ] as const
-/** Registers the tests of the installed packages on this version of Node, in ES modules and in CommonJS. */
-export function describeAsInstalled(node: string): Project {
+/** Registers the tests of the installed packages on this version of Node, in these module systems. */
+export function describeAsInstalled(node: string, types: readonly ModuleSystem[]): Project {
   const project = new Project(node)
   const frameworks = [
     "core",
@@ -50,7 +50,7 @@ export function describeAsInstalled(node: string): Project {
       expect(await project.install(...frameworks)).toEqual([])
     })
 
-    describe.each(MODULE_SYSTEMS)('"type": "%s"', (type) => {
+    describe.each(types)('"type": "%s"', (type) => {
       const folder = project.programs(type)
       itLimitsTheAppsOfTheReadmes({ project, type })
 
@@ -70,7 +70,7 @@ export function describeAsInstalled(node: string): Project {
     afterAll(() => redis.stop())
     const url = () => `redis://${redis.host}:${redis.port}`
 
-    describe.each(MODULE_SYSTEMS)('"type": "%s"', (type) => {
+    describe.each(types)('"type": "%s"', (type) => {
       const folder = project.programs(type)
       itCountsInRedis({ project, type }, url)
 

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { pairs } from "../test-length.ts"
 import { NODE_20 } from "./nodes.ts"
 import { Project } from "./project.ts"
 
@@ -33,7 +34,6 @@ const webpack = (externals: object) => `
     output: { path: __dirname, filename: "bundle.cjs" } }, (error, stats) => {
     if (error || stats.hasErrors()) throw error ?? new Error(stats.toString())
   })`
-const external = ["yaml"]
 
 describe("a bundled app", () => {
   const project = new Project(NODE_20)
@@ -45,29 +45,38 @@ describe("a bundled app", () => {
   })
   afterAll(() => project.remove())
 
-  it.each<[string, string, string]>([
-    ["esbuild as CommonJS", esbuild({ format: "cjs", outfile: "bundle.cjs" }), "bundle.cjs"],
+  const bundlers: readonly [string, (external: readonly string[]) => string, string][] = [
     [
-      "esbuild as CommonJS, without yaml",
-      esbuild({ format: "cjs", external, outfile: "bundle.cjs" }),
+      "esbuild as CommonJS",
+      (external) => esbuild({ format: "cjs", external, outfile: "bundle.cjs" }),
       "bundle.cjs",
     ],
-    ["esbuild as an ES module", esbuild({ format: "esm", outfile: "bundle.mjs" }), "bundle.mjs"],
     [
-      "esbuild as an ES module, without yaml",
-      esbuild({ format: "esm", external, outfile: "bundle.mjs" }),
+      "esbuild as an ES module",
+      (external) => esbuild({ format: "esm", external, outfile: "bundle.mjs" }),
       "bundle.mjs",
     ],
-    ["webpack", webpack({}), "bundle.cjs"],
-    ["webpack, without yaml", webpack({ yaml: "commonjs yaml" }), "bundle.cjs"],
-  ])("by %s reads YAML, and shows the place of a problem in JSON", async (_by, program, bundle) => {
-    project.write("build.cjs", program)
-    await project.run("node", "build.cjs")
-    expect((await project.run("node", bundle, "rules.yaml")).stdout).toBe("true,true,false\n")
-    expect((await project.run("node", bundle, "wrong.json")).stdout).toContain(
-      "(line 1, column 36): 0 is not a limit",
-    )
-  })
+    [
+      "webpack",
+      (external) => webpack(external.map((name) => ({ [name]: `commonjs ${name}` }))),
+      "bundle.cjs",
+    ],
+  ]
+  it.each(
+    pairs(bundlers, [[], ["yaml"]]).map(
+      ([[by, programOf, bundle], external]) => [by, external, programOf, bundle] as const,
+    ),
+  )(
+    "by %s, without %j, reads YAML, and shows the place of a problem in JSON",
+    async (_by, external, programOf, bundle) => {
+      project.write("build.cjs", programOf(external))
+      await project.run("node", "build.cjs")
+      expect((await project.run("node", bundle, "rules.yaml")).stdout).toBe("true,true,false\n")
+      expect((await project.run("node", bundle, "wrong.json")).stdout).toContain(
+        "(line 1, column 36): 0 is not a limit",
+      )
+    },
+  )
 
   it("gets yaml from tools that copy only the files in use, as serverless platforms do", async () => {
     project.write(

@@ -5,6 +5,7 @@ import { rolldown } from "rolldown"
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest"
 import { startChromium } from "../servers/chromium.ts"
 import { type LimitedApi, startLimitedApi } from "../servers/limited-api.ts"
+import { pairs } from "../test-length.ts"
 import type { Folder } from "./folder.ts"
 import { NODE_20, NODE_22, NODE_24 } from "./nodes.ts"
 import { programOf } from "./program.ts"
@@ -20,7 +21,7 @@ let api: LimitedApi
 /** It refuses one call although the client could not know that, and then every call that does not wait. */
 let refusing: RefusingServer
 beforeEach(async () => {
-  api = await startLimitedApi({ limit: 2, window: "2 seconds", algorithm: "sliding-log" })
+  api = await startLimitedApi({ limit: 2, window: "1 second", algorithm: "sliding-log" })
   refusing = await startRefusingServer()
 })
 afterEach(() => Promise.all([api.close(), refusing.close()]))
@@ -57,21 +58,21 @@ async function expectPatient(folder: Folder, type: ModuleSystem, command: readon
   expect(refusing.counts).toEqual({ admitted: 6, refused: 1 })
 }
 
-describe.each([NODE_20, NODE_22, NODE_24])("@sluice/client on Node %s", (node) => {
-  const project = new Project(node)
-  beforeAll(async () => {
-    expect(await project.install("client")).toEqual([])
-  })
-  afterAll(() => project.remove())
+describe.each(pairs([NODE_20, NODE_22, NODE_24], MODULE_SYSTEMS))(
+  '@sluice/client on Node %s with "type": "%s"',
+  (node, type) => {
+    const project = new Project(node)
+    beforeAll(async () => {
+      expect(await project.install("client")).toEqual([])
+    })
+    afterAll(() => project.remove())
 
-  it.each(MODULE_SYSTEMS)('paces the app of its README with "type": "%s"', (type) =>
-    expectPaced(project.programs(type), quickStart(project, "client", type), ["node"]),
-  )
+    it("paces the app of its README", () =>
+      expectPaced(project.programs(type), quickStart(project, "client", type), ["node"]))
 
-  it.each(MODULE_SYSTEMS)('waits after a refusal with "type": "%s"', (type) =>
-    expectPatient(project.programs(type), type, ["node"]),
-  )
-})
+    it("waits after a refusal", () => expectPatient(project.programs(type), type, ["node"]))
+  },
+)
 
 describe("@sluice/client", () => {
   const project = new Project(NODE_24)

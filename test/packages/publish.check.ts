@@ -18,7 +18,7 @@ afterAll(async () => {
 })
 
 describe("npm publish --dry-run", () => {
-  it.each(PACKAGES)(
+  it.concurrent.each(PACKAGES)(
     "accepts the tarball of @sluice/%s without correcting it, and needs no account",
     async (name) => {
       const { stdout, stderr } = await publish(

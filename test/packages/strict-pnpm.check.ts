@@ -28,7 +28,7 @@ afterAll(async () => {
 })
 
 describe("an app in strict pnpm, which installs only what a README says", () => {
-  it.each(LIBRARIES)("imports what the README of @sluice/%s imports", async (name) => {
+  it.concurrent.each(LIBRARIES)("imports what the README of @sluice/%s imports", async (name) => {
     const readme = readFileSync(new URL(`../../packages/${name}/README.md`, import.meta.url), "utf8")
     const commands = [...readme.matchAll(/npm install ([^\n`#]+)/g)].map(([, words = ""]) => words)
     const wanted = commands

@@ -1,5 +1,6 @@
 import { join } from "node:path"
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest"
+import { pairs } from "../test-length.ts"
 import { frameworksOf, manifestOf, PACKAGES } from "./manifests.ts"
 import { CANNOT_REQUIRE, TOO_OLD } from "./nodes.ts"
 import { type ModuleSystem, Project } from "./project.ts"
@@ -39,17 +40,19 @@ describe("a Node that is too old", () => {
     )
   })
 
-  it.each(ENTRIES)("gets one clear line for require of %s", async (entry) => {
-    for (const version of [...TOO_OLD, CANNOT_REQUIRE]) {
+  it.each(pairs(ENTRIES, [...TOO_OLD, CANNOT_REQUIRE]))(
+    "gets one clear line for require of %s in Node %s",
+    async (entry, version) => {
       expect(await load(version, "commonjs", entry)).toBe(message(version))
-    }
-  })
+    },
+  )
 
   // The client also runs in browsers, so it does not look for Node.
-  it.each(ENTRIES.filter((entry) => entry !== "@sluice/client"))(
-    "gets one clear line for import of %s",
-    async (entry) => {
-      for (const version of TOO_OLD) expect(await load(version, "module", entry)).toBe(message(version))
+  const checking = ENTRIES.filter((entry) => entry !== "@sluice/client")
+  it.each(pairs(checking, TOO_OLD))(
+    "gets one clear line for import of %s in Node %s",
+    async (entry, version) => {
+      expect(await load(version, "module", entry)).toBe(message(version))
     },
   )
 

@@ -6,6 +6,7 @@ import { createLimiter } from "../../packages/core/src/limiter/create-limiter.ts
 import type { Limiter } from "../../packages/core/src/limiter/interface/limiter.ts"
 import { RedisStore } from "../../packages/redis/src/redis-store.ts"
 import { type RedisServer, startRedis } from "../servers/redis-server.ts"
+import { examples } from "../test-length.ts"
 import {
   type LimiterStep,
   type LimiterTrace,
@@ -17,7 +18,7 @@ import { loadScripts } from "./play.ts"
 
 const DENY_CACHE_MS = 10_000
 const SEED = 5_001
-const TRACES = 50
+const TRACES = examples(15, 50)
 
 let server: RedisServer
 let client: Redis

@@ -6,7 +6,7 @@ import { type RedisServer, startRedis } from "../servers/redis-server.ts"
 import { until } from "../servers/until.ts"
 import { callsOf } from "./counted.ts"
 import { afterwards, checkEachTest, oneEach } from "./load.ts"
-import { LIBRARIES, type Library, openClient } from "./open-client.ts"
+import { type Library, librariesInTurn, openClient } from "./open-client.ts"
 
 checkEachTest()
 
@@ -76,7 +76,7 @@ async function evict(): Promise<void> {
   })
 }
 
-describe.each(LIBRARIES)("with %s", (library) => {
+describe.each(librariesInTurn(0))("with %s", (library) => {
   it("a Redis that evicts is reported once at the start, and once when it has evicted keys", async () => {
     await server.command("CONFIG", "SET", "maxmemory-policy", "allkeys-random")
     const { ask, warnings } = await open(library)

@@ -10,9 +10,10 @@ import { type RedisSentinel, startSentinel } from "../servers/redis-sentinel.ts"
 import { type RedisServer, startRedis } from "../servers/redis-server.ts"
 import { startProxy } from "../servers/tcp-proxy.ts"
 import { until } from "../servers/until.ts"
+import { pairs } from "../test-length.ts"
 import { keysCountedTwice, keysWithoutTtl, unitsIn } from "./counted.ts"
 import { afterwards, asker, checkEachTest, oneEach } from "./load.ts"
-import { LIBRARIES, type Library, openClient } from "./open-client.ts"
+import { type Library, librariesInTurn, openClient } from "./open-client.ts"
 
 checkEachTest()
 
@@ -50,7 +51,7 @@ describe("a primary that becomes a replica", () => {
     return Number(/total_connections_received:(\d+)/.exec(stats)?.[1])
   }
 
-  it.each(LIBRARIES)(
+  it.each(librariesInTurn(0))(
     "is retried until there is a primary, while requests still wait (%s)",
     async (library) => {
       const app = asker(await openStore(library), { storeTimeoutMs: 10_000 })
@@ -97,7 +98,7 @@ describe("a primary that becomes a replica", () => {
     await refused
   })
 
-  it.each(LIBRARIES)(
+  it.each(librariesInTurn(1))(
     "is reported as a replica, not as a server that is silent or gone (%s)",
     async (library) => {
       const store = await openStore(library)
@@ -157,7 +158,7 @@ describe("a primary that is replaced behind one address, while the demoted serve
     return { first, second, proxy, client, store, replace }
   }
 
-  it.each(LIBRARIES)("is replaced in the store, and no call is lost (%s)", async (library) => {
+  it.each(librariesInTurn(0))("is replaced in the store, and no call is lost (%s)", async (library) => {
     const { second, store, replace } = await openAddress(library)
     const app = asker(store, { storeTimeoutMs: 10_000 })
     const stop = app.load(oneEach)
@@ -171,7 +172,7 @@ describe("a primary that is replaced behind one address, while the demoted serve
     expect(Number(await second.command("DBSIZE"))).toBeGreaterThan(200)
   })
 
-  it.each(LIBRARIES)(
+  it.each(librariesInTurn(1))(
     "is also found by a store that only refunds, in the background (%s)",
     async (library) => {
       const { second, store, replace } = await openAddress(library)
@@ -234,41 +235,46 @@ describe("a primary that is replaced behind one address, while the demoted serve
   })
 })
 
-describe.each<[string, typeof Redis]>([
-  ["ioredis 6", Redis],
-  ["ioredis 5", Redis5 as unknown as typeof Redis],
-])("a primary that Sentinel replaces under load, with %s", (_library, Client) => {
-  it.each<[string, (watched: RedisSentinel) => Promise<unknown>]>([
+describe("a primary that Sentinel replaces under load", () => {
+  const failovers: readonly [string, (watched: RedisSentinel) => Promise<unknown>][] = [
     ["after a planned failover", replaceByOrder],
     ["after it was killed", ({ primary }) => primary.kill()],
-  ])("is also replaced in the store, %s", async (_how, fail) => {
-    const watched = await startSentinel()
-    afterwards(() => watched.stop())
-    const { replica, sentinel, name } = watched
-    const client = new Client({
-      sentinels: [{ host: sentinel.host, port: sentinel.port }],
-      name,
-      retryStrategy: () => 20,
-      sentinelRetryStrategy: () => 20,
-    })
-    client.on("error", () => {})
-    afterwards(() => client.disconnect())
-    const store = redisStore({ client })
-    afterwards(() => store.close())
-    const app = asker(store)
-    const stop = app.load(oneEach)
-    await until("the load is on", () => app.granted() > 100)
+  ]
+  const clients: readonly [string, typeof Redis][] = [
+    ["ioredis 6", Redis],
+    ["ioredis 5", Redis5 as unknown as typeof Redis],
+  ]
+  it.each(pairs(failovers, clients).map(([failover, client]) => [...failover, ...client] as const))(
+    "is also replaced in the store, %s",
+    async (_how, fail, _library, Client) => {
+      const watched = await startSentinel()
+      afterwards(() => watched.stop())
+      const { replica, sentinel, name } = watched
+      const client = new Client({
+        sentinels: [{ host: sentinel.host, port: sentinel.port }],
+        name,
+        retryStrategy: () => 20,
+        sentinelRetryStrategy: () => 20,
+      })
+      client.on("error", () => {})
+      afterwards(() => client.disconnect())
+      const store = redisStore({ client })
+      afterwards(() => store.close())
+      const app = asker(store)
+      const stop = app.load(oneEach)
+      await until("the load is on", () => app.granted() > 100)
 
-    await fail(watched)
-    await until("the replica is the primary", async () => (await roleOf(replica)) === "master")
-    const keys = async () => Number(await replica.command("DBSIZE"))
-    const replicated = await keys()
-    await until("it is the one that counts", async () => (await keys()) > replicated + 200)
-    await stop()
-    expect(app.late).toBe(0)
-    expect(await keysCountedTwice(replica, "")).toEqual([])
-    expect(await keysWithoutTtl(replica)).toEqual([])
-  })
+      await fail(watched)
+      await until("the replica is the primary", async () => (await roleOf(replica)) === "master")
+      const keys = async () => Number(await replica.command("DBSIZE"))
+      const replicated = await keys()
+      await until("it is the one that counts", async () => (await keys()) > replicated + 200)
+      await stop()
+      expect(app.late).toBe(0)
+      expect(await keysCountedTwice(replica, "")).toEqual([])
+      expect(await keysWithoutTtl(replica)).toEqual([])
+    },
+  )
 
   async function replaceByOrder({ primary, replica, sentinel, name }: RedisSentinel): Promise<void> {
     await sentinel.command("SENTINEL", "FAILOVER", name)

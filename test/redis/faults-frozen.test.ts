@@ -7,7 +7,7 @@ import { type RedisServer, startRedis } from "../servers/redis-server.ts"
 import { until } from "../servers/until.ts"
 import { callsOf, keysWithoutTtl, unitsIn } from "./counted.ts"
 import { afterwards, asker, checkEachTest } from "./load.ts"
-import { LIBRARIES, type Library, openClient } from "./open-client.ts"
+import { type Library, librariesInTurn, openClient } from "./open-client.ts"
 
 checkEachTest()
 
@@ -28,7 +28,7 @@ async function openStore(library: Library, denyCacheMs?: number) {
   return store
 }
 
-describe.each(LIBRARIES)("with %s, a server that is frozen under load", (library) => {
+describe.each(librariesInTurn(1))("with %s, a server that is frozen under load", (library) => {
   it("delays no decision beyond its deadline, does not count late requests, and counts again once it resumes", async () => {
     const app = asker(await openStore(library))
     const stop = app.load()

@@ -2,7 +2,7 @@ import { execFile } from "node:child_process"
 import { fileURLToPath } from "node:url"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { type RedisServer, startRedis } from "../servers/redis-server.ts"
-import { type ClientChoice, LIBRARIES } from "./open-client.ts"
+import { type ClientChoice, librariesInTurn } from "./open-client.ts"
 
 let server: RedisServer
 beforeAll(async () => {
@@ -30,7 +30,7 @@ describe("a process that has finished its work", () => {
   const run = (choice: ClientChoice, ...args: string[]) =>
     runScript(new URL("decides-once.ts", import.meta.url), JSON.stringify(choice), ...args)
 
-  it.each(LIBRARIES)("is not kept alive by a store that was used (%s)", async (library) => {
+  it.each(librariesInTurn(1))("is not kept alive by a store that was used (%s)", async (library) => {
     expect(await run({ library, ports: [server.port], isCluster: false })).toBe("decided")
   })
 

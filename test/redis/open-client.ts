@@ -1,8 +1,17 @@
 import type { RedisStoreOptions } from "../../packages/redis/src/options.ts"
+import { everyNth } from "../test-length.ts"
 
 /** The clients that the store supports, by library and major version. */
-export const LIBRARIES = ["ioredis 6", "node-redis 6", "ioredis 5", "node-redis 5"] as const
+export const LIBRARIES = ["ioredis 6", "node-redis 6", "node-redis 5", "ioredis 5"] as const
 export type Library = (typeof LIBRARIES)[number]
+
+/**
+ * Returns a client of each library, one of them of the older version. In `pnpm test:long`, returns all clients. The
+ * tests of a file take turns with 0 and 1, so that together they use every client.
+ */
+export function librariesInTurn(turn: 0 | 1): readonly Library[] {
+  return everyNth(2, LIBRARIES, turn)
+}
 
 /** The client to open and its servers. It is plain data, so that it can be sent to another process. */
 export interface ClientChoice {
