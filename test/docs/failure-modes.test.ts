@@ -14,26 +14,31 @@ describe("Redis failures in the guide", () => {
     expect(rows.map(([what]) => what)).toEqual(Object.keys(REDIS_FAILURES))
   })
 
-  it.each(rows)("%s: a request waits %s, and the error is %s", async (what = "", waits, type = "") => {
-    const seen = await breakRedis(what)
-    // After five failures in a row, no request waits. A server that can still send some answers may interrupt the row.
-    const { unavailable = 0, ...errors } = seen.errors
-    const told = type.replaceAll("`", "")
-    expect(Object.keys(errors)).toEqual([told])
-    expect(errors[told]).toBeGreaterThanOrEqual(5)
-    expect(unavailable).toBeGreaterThan(0)
-    // The limit is 10. This process admits those 10 requests by itself.
-    expect(seen.statuses).toEqual([...Array(10).fill(200), 429, 429])
-    expect(seen.told).toEqual(Array(12).fill({ policy: true, quota: false, retryAfter: expect.any(Boolean) }))
-    expect(seen.told.map(({ retryAfter }) => retryAfter)).toEqual([...Array(10).fill(false), true, true])
-    // The error type of a request that does not wait is not "timeout".
-    expect([waits?.startsWith("`storeTimeoutMs`"), waits === "not at all"]).toContain(true)
-    expect(told === "timeout").toBe(waits !== "not at all")
-    if (told === "timeout") expect(seen.waited).toBe(true)
-    // On a busy machine, a first request may be late for another reason.
-    const codes = seen.codes.filter((code) => code !== "SLUICE_DEGRADED_FURTHER")
-    expect(codes).toEqual(["SLUICE_DEGRADED", "SLUICE_RECOVERED"])
-  })
+  it.concurrent.for(rows)(
+    "%s: a request waits %s, and the error is %s",
+    async ([what = "", waits, type = ""], { expect, onTestFinished }) => {
+      const seen = await breakRedis(what, onTestFinished)
+      // After five failures in a row, no request waits. A server that can still send some answers may interrupt the row.
+      const { unavailable = 0, ...errors } = seen.errors
+      const told = type.replaceAll("`", "")
+      expect(Object.keys(errors)).toEqual([told])
+      expect(errors[told]).toBeGreaterThanOrEqual(5)
+      expect(unavailable).toBeGreaterThan(0)
+      // The limit is 10. This process admits those 10 requests by itself.
+      expect(seen.statuses).toEqual([...Array(10).fill(200), 429, 429])
+      expect(seen.told).toEqual(
+        Array(12).fill({ policy: true, quota: false, retryAfter: expect.any(Boolean) }),
+      )
+      expect(seen.told.map(({ retryAfter }) => retryAfter)).toEqual([...Array(10).fill(false), true, true])
+      // The error type of a request that does not wait is not "timeout".
+      expect([waits?.startsWith("`storeTimeoutMs`"), waits === "not at all"]).toContain(true)
+      expect(told === "timeout").toBe(waits !== "not at all")
+      if (told === "timeout") expect(seen.waited).toBe(true)
+      // On a busy machine, a first request may be late for another reason.
+      const codes = seen.codes.filter((code) => code !== "SLUICE_DEGRADED_FURTHER")
+      expect(codes).toEqual(["SLUICE_DEGRADED", "SLUICE_RECOVERED"])
+    },
+  )
 })
 
 describe("rule failures in the guide", () => {
@@ -43,14 +48,17 @@ describe("rule failures in the guide", () => {
     expect(rows.map(([what]) => what)).toEqual(Object.keys(RULE_FAILURES))
   })
 
-  it.each(rows)("%s: %s, and the error is %s", async (what = "", inForce, type = "") => {
-    const seen = await breakRules(what)
-    const [, code = ""] = /^`(\w+)`$/.exec(type) ?? []
-    expect(seen.errors).toEqual({ [code]: 1 })
-    expect(seen.problems).toBe(0)
-    expect(seen.codes).toEqual(["SLUICE_RULES_REJECTED"])
-    expect([inForce, seen.inForce]).toEqual(["the previous rules", ["first", "second"]])
-  })
+  it.concurrent.for(rows)(
+    "%s: %s, and the error is %s",
+    async ([what = "", inForce, type = ""], { expect, onTestFinished }) => {
+      const seen = await breakRules(what, onTestFinished)
+      const [, code = ""] = /^`(\w+)`$/.exec(type) ?? []
+      expect(seen.errors).toEqual({ [code]: 1 })
+      expect(seen.problems).toBe(0)
+      expect(seen.codes).toEqual(["SLUICE_RULES_REJECTED"])
+      expect([inForce, seen.inForce]).toEqual(["the previous rules", ["first", "second"]])
+    },
+  )
 })
 
 it("every section of the guide names tests that show it", () => {

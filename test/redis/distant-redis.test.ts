@@ -100,21 +100,23 @@ it("a Redis that stops answering is reported as an outage, without advice to rai
   expect(timeouts()).toEqual([])
 })
 
-it.each<[string, () => unknown, () => unknown]>([
+it.each<[string, number, () => unknown, () => unknown]>([
   [
     "refuses connections",
+    100,
     () => {
       proxy.refuse()
       proxy.cut()
     },
     () => proxy.accept(),
   ],
-  ["is frozen", () => server.freeze(), () => server.thaw()],
-  ["is killed and started again", () => server.kill(), () => server.start()],
+  // So long that it is frozen for over a second. The late replies of a shorter one count as slow.
+  ["is frozen", 300, () => server.freeze(), () => server.thaw()],
+  ["is killed and started again", 100, () => server.kill(), () => server.start()],
 ])(
   "a Redis that %s for a while is not reported as slow, neither then nor afterwards",
-  async (how, end, begin) => {
-    const { isDegraded, timeouts, endMinute } = watchedLimiter(`${how}:`, 300)
+  async (how, storeTimeoutMs, end, begin) => {
+    const { isDegraded, timeouts, endMinute } = watchedLimiter(`${how}:`, storeTimeoutMs)
     await until("it answers", async () => !(await isDegraded()))
     for (let nth = 0; nth < 2; nth++) {
       await end()
@@ -128,15 +130,15 @@ it.each<[string, () => unknown, () => unknown]>([
   },
 )
 
-it("a Redis that takes 60 to 200 ms is reported once, if some replies are over and some under the timeout", async () => {
-  const { isDegraded, timeouts, endMinute } = watchedLimiter("uneven:", 150)
-  const delays = [30, 45, 60, 100]
+it("a Redis that takes 20 to 60 ms is reported once, if some replies are over and some under the timeout", async () => {
+  const { isDegraded, timeouts, endMinute } = watchedLimiter("uneven:", 45)
+  const delays = [10, 15, 30]
   for (let minute = 0; minute < 2; minute++) {
     for (let i = 0, late = 0; late < 25; i++) {
       proxy.delayMs = delays[i % delays.length] as number
       if (await isDegraded()) late++
     }
-    proxy.delayMs = 30
+    proxy.delayMs = 10
     await until("it answers in time", async () => !(await isDegraded()))
     await endMinute()
   }

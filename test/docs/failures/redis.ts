@@ -4,7 +4,7 @@ import { instrument } from "@sluice/otel"
 import { redisStore } from "@sluice/redis"
 import express from "express"
 import { Redis } from "ioredis"
-import { onTestFinished } from "vitest"
+import type { TestContext } from "vitest"
 import { listen } from "../../contracts/adapter/listen.ts"
 import { startMetering } from "../../otel/metering.ts"
 import { freePort } from "../../servers/free-port.ts"
@@ -99,7 +99,7 @@ interface Seen {
 }
 
 /** Sends requests to an Express app with a limit of 10 in Redis, while Redis fails and until it counts again. */
-export async function breakRedis(what: string): Promise<Seen> {
+export async function breakRedis(what: string, onTestFinished: TestContext["onTestFinished"]): Promise<Seen> {
   const failure = REDIS_FAILURES[what]
   if (failure === undefined) throw new Error(`nobody knows how a Redis "${what}"`)
   const redis = await startRedis()

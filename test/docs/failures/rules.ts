@@ -5,7 +5,7 @@ import { createLimiter } from "@sluice/core"
 import { dynamoDBRegistry, dynamoDBRules } from "@sluice/dynamodb"
 import { instrument } from "@sluice/otel"
 import { fileRules, liveRules, type RuleSource } from "@sluice/rules"
-import { onTestFinished } from "vitest"
+import type { TestContext } from "vitest"
 import { startMetering } from "../../otel/metering.ts"
 import { startDynamoDB } from "../../servers/dynamodb.ts"
 import { type Fault, startFaultProxy } from "../../servers/fault-proxy.ts"
@@ -15,6 +15,9 @@ const RULES = [
   { name: "second", field: "service", limit: 9, window: "1 minute" },
 ]
 
+/** Registers a function to call when the test ends, as the context of a concurrent test has it. */
+type OnTestFinished = TestContext["onTestFinished"]
+
 /** Rules that are good at first, and a function that breaks them. */
 interface Opened {
   readonly source: RuleSource
@@ -22,7 +25,7 @@ interface Opened {
 }
 
 /** Creates a rules file. `fail` replaces its text with `next`, or removes the file if `next` is undefined. */
-async function file(next: string | undefined): Promise<Opened> {
+async function file(onTestFinished: OnTestFinished, next: string | undefined): Promise<Opened> {
   const folder = await mkdtemp(join(tmpdir(), "sluice-docs-"))
   onTestFinished(() => rm(folder, { recursive: true }))
   const path = join(folder, "rules.yaml")
@@ -44,7 +47,7 @@ function documentOf(...limits: readonly number[]): string {
   return JSON.stringify({ service_id: "shop", rules })
 }
 
-async function table(fault: Fault): Promise<Opened> {
+async function table(onTestFinished: OnTestFinished, fault: Fault): Promise<Opened> {
   const server = await startDynamoDB()
   onTestFinished(() => server.stop())
   const proxy = await startFaultProxy(server)
@@ -62,15 +65,16 @@ async function table(fault: Fault): Promise<Opened> {
 }
 
 /** The failures, by their names in the guide. */
-export const RULE_FAILURES: Readonly<Record<string, () => Promise<Opened>>> = {
-  "the file is gone": () => file(undefined),
-  "the file is not YAML": () => file("rules: ["),
-  "every rule is wrong": () => file(documentOf(-1, -1)),
-  "one rule is wrong": () => file(documentOf(-1)),
-  "the file no longer has the service": () => file(documentOf().replace('"shop"', '"shpo"')),
-  "DynamoDB throttles": () => table("throttle"),
-  "DynamoDB cannot be reached": () => table("reset"),
-  "DynamoDB does not answer": () => table("hang"),
+export const RULE_FAILURES: Readonly<Record<string, (onTestFinished: OnTestFinished) => Promise<Opened>>> = {
+  "the file is gone": (finished) => file(finished, undefined),
+  "the file is not YAML": (finished) => file(finished, "rules: ["),
+  "every rule is wrong": (finished) => file(finished, documentOf(-1, -1)),
+  "one rule is wrong": (finished) => file(finished, documentOf(-1)),
+  "the file no longer has the service": (finished) =>
+    file(finished, documentOf().replace('"shop"', '"shpo"')),
+  "DynamoDB throttles": (finished) => table(finished, "throttle"),
+  "DynamoDB cannot be reached": (finished) => table(finished, "reset"),
+  "DynamoDB does not answer": (finished) => table(finished, "hang"),
 }
 
 /** The observations after the rules have gone wrong. */
@@ -84,10 +88,10 @@ interface Seen {
 }
 
 /** Loads rules, breaks them, refreshes them twice, and makes a decision. */
-export async function breakRules(what: string): Promise<Seen> {
+export async function breakRules(what: string, onTestFinished: OnTestFinished): Promise<Seen> {
   const open = RULE_FAILURES[what]
   if (open === undefined) throw new Error(`nobody knows how "${what}"`)
-  const { source, fail } = await open()
+  const { source, fail } = await open(onTestFinished)
   const codes: string[] = []
   const log = ({ code }: { readonly code: string }): void => void codes.push(code)
   const limiter = createLimiter({
