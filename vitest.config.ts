@@ -1,3 +1,4 @@
+import { availableParallelism } from "node:os"
 import { fileURLToPath } from "node:url"
 import { defineConfig, type Plugin, type ViteUserConfig } from "vitest/config"
 import type { Reporter } from "vitest/node"
@@ -60,10 +61,11 @@ const config: ViteUserConfig = defineConfig({
     setupFiles: ["test/property-seed.ts"],
     // The files of a worker share their modules. Importing the modules again for each file takes as long as all tests.
     isolate: false,
-    // The default leaves one core unused, which halves the speed on a machine with two.
-    maxWorkers: "100%",
-    // Concurrent tests of a file mostly wait, for example for a window to end.
-    maxConcurrency: 10,
+    // The slow files mostly wait, for example for a server to start or a window to end. A third worker for two cores
+    // works in the meantime.
+    maxWorkers: Math.ceil(1.5 * availableParallelism()),
+    // Concurrent tests of a file mostly wait, too.
+    maxConcurrency: 20,
     reporters: ["default", progress],
     // Warnings that tests provoke would hide the progress. The tests still receive them.
     execArgv: ["--disable-warning=SluiceWarning"],

@@ -1,3 +1,4 @@
+import { availableParallelism } from "node:os"
 import { defineConfig, type ViteUserConfig } from "vitest/config"
 
 // `pnpm packages`. Separate from the tests, because it installs from the npm registry, as users do.
@@ -5,8 +6,8 @@ const config: ViteUserConfig = defineConfig({
   test: {
     include: ["test/packages/*.check.ts"],
     globalSetup: ["test/servers/global-setup.ts", "test/packages/setup.ts"],
-    // The checks mostly wait for npm and the disk.
-    maxWorkers: "100%",
+    // The checks mostly wait for npm and the disk, so a third worker for two cores has something to do.
+    maxWorkers: Math.ceil(1.5 * availableParallelism()),
     // Shows the current check, because a run takes minutes, and does not change the table of sizes.
     reporters: ["verbose"],
     disableConsoleIntercept: true,
