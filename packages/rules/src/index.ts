@@ -52,7 +52,9 @@ export type { FoundRules, LoadedNow, LoadedRules, LoadOptions, RuleSource } from
 
 export { type FileRulesOptions, fileRules } from "./sources/file.ts"
 
-export { type FileDocument, type FileProblem, type RuleFile, readRuleFile } from "./sources/rule-file.ts"
+export type { FileProblem } from "./sources/read-documents.ts"
+
+export { type FileDocument, type RuleFile, readRuleFile } from "./sources/rule-file.ts"
 
 export { staticRules } from "./sources/static.ts"
 

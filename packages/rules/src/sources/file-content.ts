@@ -2,10 +2,11 @@ import { type BigIntStats, readFileSync, statSync } from "node:fs"
 import { readFile, stat } from "node:fs/promises"
 import { extname } from "node:path"
 import { RuleSourceError } from "@sluice/core"
-import { atOnce, documentSteps, inSlices, locate, type Steps } from "@sluice/core/rules"
-import { type TextFormat, valuesIn } from "../text/document-text.ts"
+import { atOnce, inSlices, type Steps } from "@sluice/core/rules"
+import type { TextFormat } from "../text/document-text.ts"
 import { FileTextError } from "../text/json-text.ts"
-import { type FileDocuments, fileDocuments, type ReadDocument } from "./file-documents.ts"
+import { type FileDocuments, fileDocuments } from "./file-documents.ts"
+import { documentsIn } from "./read-documents.ts"
 
 /** The content of a file of rules. */
 export interface FileContent {
@@ -58,34 +59,14 @@ function stampOf(found: BigIntStats, maxBytes: number): string {
   return [found.dev, found.ino, found.size, found.mtimeNs, found.ctimeNs].join(" ")
 }
 
+/** Reads the documents rule by rule. */
 function* parse(file: string, stamp: string, bytes: Uint8Array, last?: FileContent): Steps<FileContent> {
   const text = new TextDecoder("utf-8", { fatal: true }).decode(bytes)
   if (text === last?.text) return { ...last, stamp }
-  const documents = yield* documentsIn(file, text)
-  return { stamp, text, documents: fileDocuments(documents, last?.documents.expected, { file }) }
-}
-
-/** Reads the documents rule by rule, with the line and column of each problem. */
-function* documentsIn(file: string, text: string): Steps<readonly ReadDocument[]> {
-  const services = new Set<string | undefined>()
-  const documents: ReadDocument[] = []
-  for (const placed of valuesIn(text, formatOf(file))) {
-    const document = yield* documentSteps(placed.value)
-    documents.push({
-      ...document,
-      problems: document.problems.map((problem) => ({
-        ...locate("", problem),
-        file,
-        ...placed.placeOf(problem.path),
-      })),
-      ...(services.has(document.service) && { start: placed.placeOf([]) }),
-    })
-    services.add(document.service)
-    yield
-  }
+  const documents = yield* documentsIn(text, formatOf(file))
   if (documents.length === 0)
     throw new Unusable("is empty: write a document with rules, or `rules: []` for none")
-  return documents
+  return { stamp, text, documents: fileDocuments(documents, file, last?.documents.expected) }
 }
 
 function formatOf(file: string): TextFormat {

@@ -1,9 +1,10 @@
-import { readRuleDocument } from "@sluice/core/rules"
+import { atOnce } from "@sluice/core/rules"
 import { expect, test } from "vitest"
 import { fileDocuments } from "./file-documents.ts"
+import { documentsIn } from "./read-documents.ts"
 
 const documentsOf = (values: readonly unknown[]) =>
-  fileDocuments(values.map((value) => readRuleDocument(value)))
+  fileDocuments(atOnce(documentsIn(JSON.stringify(values), "json")), "rules.json")
 const rule = { limit: 5, window: "1m" }
 const limits = (values: unknown[], service: string) =>
   documentsOf(values)

@@ -1,25 +1,10 @@
 import { InvalidOptionError, type Problem } from "@sluice/core"
 import { show } from "@sluice/core/kit"
-import {
-  atOnce,
-  documentSteps,
-  locate,
-  type MemberProblem,
-  type ServiceMetadata,
-  type StorableRule,
-} from "@sluice/core/rules"
-import { type TextFormat, valuesIn } from "../text/document-text.ts"
+import { atOnce, type ServiceMetadata, type StorableRule } from "@sluice/core/rules"
+import type { TextFormat } from "../text/document-text.ts"
 import type { FileTextError } from "../text/json-text.ts"
-import { type PlacedValue, START } from "../text/text-places.ts"
-import { below, isReadable, secondDocument } from "./file-documents.ts"
-
-/** A problem in a file of rules with its place: the name of a member, or the entry of a list. */
-export interface FileProblem extends Problem {
-  /** Line number, from 1. */
-  readonly line: number
-  /** Column number, from 1, in UTF-16 units as editors count. */
-  readonly column: number
-}
+import { START } from "../text/text-places.ts"
+import { documentsIn, type FileProblem, type ReadDocument } from "./read-documents.ts"
 
 /** One document of a file of rules, without its invalid parts. */
 export interface FileDocument {
@@ -88,64 +73,35 @@ function requireArguments(text: unknown, format: unknown): void {
 }
 
 function read(text: string, format: TextFormat): RuleFile {
-  let values: readonly PlacedValue[]
+  let all: readonly ReadDocument[]
   try {
-    values = [...valuesIn(text, format)]
+    all = atOnce(documentsIn(text, format))
   } catch (error) {
     const { reason, place = START } = error as FileTextError
-    const message = `is not ${format === "json" ? "JSON" : "YAML"}: ${reason}`
-    return { documents: [], problems: [{ path: "", message, ...place }], warnings: [], notes: [] }
+    return unread({ message: `is not ${format === "json" ? "JSON" : "YAML"}: ${reason}`, ...place })
   }
-  if (values.length === 0) {
-    return {
-      documents: [],
-      problems: [{ path: "", message: "is empty", accepted: EMPTY_ACCEPTED, ...START }],
-      warnings: [],
-      notes: [],
-    }
-  }
-  return readDocuments(values)
-}
-
-const EMPTY_ACCEPTED = "a document with rules, or `rules: []` for none"
-
-function readDocuments(values: readonly PlacedValue[]): RuleFile {
-  const first = new Map<string | undefined, number>()
-  const problems: FileProblem[] = []
-  const warnings: FileProblem[] = []
-  const notes: FileProblem[] = []
-  const documents = values.flatMap((placed, index): FileDocument[] => {
-    const {
-      problems: found,
-      warnings: doubtful,
-      notes: noted,
-      ...document
-    } = atOnce(documentSteps(placed.value))
-    const start = placed.placeOf([])
-    const place = values.length === 1 ? "" : `[${index}]`
-    const name = place === "" || document.service === undefined ? place : `service ${show(document.service)}`
-    const inText = (problem: MemberProblem): FileProblem => ({
-      ...below(name, locate("", problem)),
-      ...placed.placeOf(problem.path),
+  if (all.length === 0) {
+    return unread({
+      message: "is empty",
+      accepted: "a document with rules, or `rules: []` for none",
+      ...START,
     })
-    problems.push(...found.map(inText))
-    warnings.push(...doubtful.map(inText))
-    notes.push(...noted.map(inText))
-    const earlier = first.get(document.service)
-    if (!isReadable({ problems: found.map((problem) => locate("", problem)) })) return []
-    if (earlier !== undefined) {
-      problems.push({ ...secondDocument(place, document.service, earlier), ...start })
-      return []
-    }
-    first.set(document.service, index)
-    return [{ ...document, ...start }]
-  })
+  }
+  const documents = all.flatMap(
+    ({ isReadable, duplicate, problems, warnings, notes, placed, start, ...document }): FileDocument[] =>
+      isReadable && duplicate === undefined ? [{ ...document, ...start() }] : [],
+  )
   return {
     documents,
-    problems: problems.sort(inFile),
-    warnings: warnings.sort(inFile),
-    notes: notes.sort(inFile),
+    problems: all.flatMap(({ problems, duplicate = [] }) => problems.concat(duplicate)).sort(inFile),
+    warnings: all.flatMap(({ warnings, placed }) => warnings.map(placed)).sort(inFile),
+    notes: all.flatMap(({ notes, placed }) => notes.map(placed)).sort(inFile),
   }
+}
+
+/** Returns the content of a file without documents. */
+function unread(problem: Omit<FileProblem, "path">): RuleFile {
+  return { documents: [], problems: [{ path: "", ...problem }], warnings: [], notes: [] }
 }
 
 function inFile(a: FileProblem, b: FileProblem): number {
