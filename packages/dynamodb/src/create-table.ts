@@ -1,6 +1,11 @@
 import { setTimeout as delay } from "node:timers/promises"
-import { CreateTableCommand, DescribeTableCommand, type TableDescription } from "@aws-sdk/client-dynamodb"
-import { causeName, failure, TableError } from "./failure.ts"
+import {
+  CreateTableCommand,
+  DescribeTableCommand,
+  type TableDescription,
+  type TableStatus,
+} from "@aws-sdk/client-dynamodb"
+import { causeName, details, failure, TableError } from "./failure.ts"
 import type { Table } from "./table.ts"
 import { DEFAULT_KEY, keyOf, type TableKey } from "./table-key.ts"
 
@@ -42,9 +47,9 @@ export async function createTable(
   }
   let waitedMs = 0
   for (let lookMs = FIRST_LOOK_MS; ; lookMs = Math.min(2 * lookMs, LAST_LOOK_MS)) {
-    const { TableStatus, ...description } = await describe(table, what, signal)
-    if (TableStatus === "ACTIVE" || TableStatus === "UPDATING") return requireKey(what, given, description)
-    if (TableStatus !== "CREATING" || waitedMs >= PATIENCE_MS) throw stuck(what, TableStatus, waitedMs)
+    const status = await statusOf(table, what, given, signal)
+    if (status === "ACTIVE" || status === "UPDATING") return
+    if (status !== "CREATING" || waitedMs >= PATIENCE_MS) throw stuck(what, status, waitedMs)
     try {
       await wait(lookMs, signal)
     } catch (error) {
@@ -55,39 +60,35 @@ export async function createTable(
   }
 }
 
-/** Returns DynamoDB's description of the table. A table that was just created may not be known everywhere. */
-async function describe(
+/** Returns the status of the table. Rejects if it can be used, but has another key than the given one. */
+function statusOf(
   table: Table,
   what: string,
+  given: TableKey | undefined,
   signal: AbortSignal | undefined,
-): Promise<TableDescription> {
-  try {
-    const command = new DescribeTableCommand({ TableName: table.name })
-    const call = { what, action: "DescribeTable", signal }
-    const { Table = {} } = await table.call(call, (abortSignal) =>
-      table.client.send(command, { abortSignal }),
-    )
-    return Table
-  } catch (error) {
-    if (causeName(error) === "ResourceNotFoundException") return { TableStatus: "CREATING" }
-    throw error
-  }
+): Promise<TableStatus | undefined> {
+  const command = new DescribeTableCommand({ TableName: table.name })
+  return table.call({ what, action: "DescribeTable", signal }, async (abortSignal) => {
+    try {
+      const { Table = {} } = await table.client.send(command, { abortSignal })
+      if (Table.TableStatus === "ACTIVE" || Table.TableStatus === "UPDATING") requireKey(given, Table)
+      return Table.TableStatus
+    } catch (error) {
+      // A table that was just created may not be known everywhere.
+      if (details(error).name === "ResourceNotFoundException") return "CREATING"
+      throw error
+    }
+  })
 }
 
-function requireKey(what: string, given: TableKey | undefined, description: TableDescription): void {
-  try {
-    const { name, type } = keyOf(description)
-    if (given === undefined || (given.name === name && given.type === type)) return
-    const [found, wanted] = [
-      `${JSON.stringify(name)} of type ${type}`,
-      `${JSON.stringify(given.name)} of type ${given.type}`,
-    ]
-    throw new TableError(
-      `the table exists, but its key is ${found}, not ${wanted}; correct keyName and keyType, or use another table`,
-    )
-  } catch (error) {
-    throw failure({ what, action: "DescribeTable" }, error)
-  }
+function requireKey(given: TableKey | undefined, description: TableDescription): void {
+  const { name, type } = keyOf(description)
+  if (given === undefined || (given.name === name && given.type === type)) return
+  const found = `${JSON.stringify(name)} of type ${type}`
+  const wanted = `${JSON.stringify(given.name)} of type ${given.type}`
+  throw new TableError(
+    `the table exists, but its key is ${found}, not ${wanted}; correct keyName and keyType, or use another table`,
+  )
 }
 
 function stuck(what: string, status: string | undefined, waitedMs: number): Error {

@@ -60,7 +60,10 @@ async function readDocument(tableName: string, service: string, document: ItemMe
   const { rules, version, metadata, problems } = await readRuleDocumentInSlices(value)
   return {
     rules,
-    problems: [...unread, ...problems].map((problem) => below(place, problem)),
+    problems: [...unread, ...problems].map(({ path, ...problem }) => ({
+      path: `${place} ${path}`,
+      ...problem,
+    })),
     ...(version !== undefined && { version }),
     ...(metadata !== undefined && { metadata }),
   }
@@ -94,8 +97,4 @@ function readRulesText(document: ItemMembers): {
     const problem = { path: name, message, accepted: "a list of rules, or a JSON string of such a list" }
     return { value: { ...document, [name]: [] }, problems: [problem] }
   }
-}
-
-function below(place: string, { path, ...problem }: Problem): Problem {
-  return { path: `${place} ${path}`, ...problem }
 }

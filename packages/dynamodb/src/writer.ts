@@ -1,12 +1,16 @@
-import { DeleteItemCommand, UpdateItemCommand } from "@aws-sdk/client-dynamodb"
+import {
+  type AttributeValue,
+  DeleteItemCommand,
+  UpdateItemCommand,
+  type UpdateItemCommandInput,
+} from "@aws-sdk/client-dynamodb"
 import { InvalidRuleError, RuleSourceError } from "@sluice/core"
 import { show } from "@sluice/core/kit"
 import type { ServiceMetadata } from "@sluice/core/rules"
 import { type RegisteredRules, RuleConflictError, type StoredRule } from "@sluice/rules"
-import { WATCH_PLACE, watchAttempts } from "./attempts.ts"
 import { type Attributes, attributeOf, bytesOf } from "./attribute-values.ts"
 import { type Condition, conflictMessage } from "./expected-version.ts"
-import { causeName, details } from "./failure.ts"
+import { type CallDescription, causeName, changedNothing, details } from "./failure.ts"
 import { readRegistered, storedItem } from "./stored-item.ts"
 import type { Table, TableItem } from "./table.ts"
 import { keyFor } from "./table-key.ts"
@@ -25,6 +29,16 @@ export interface RulesWrite extends Write {
   readonly metadata: ServiceMetadata | undefined
 }
 
+/** The outcome of a write. `found` is what is stored afterwards, and `error` the reason why it was read. */
+type Outcome =
+  | { readonly kind: "done"; readonly attributes: Attributes | undefined; readonly mayHaveRunTwice: boolean }
+  | {
+      /** "unknown": the write may have been carried out, or may be carried out later. */
+      readonly kind: "refused" | "unknown"
+      readonly error: RuleSourceError
+      readonly found: TableItem | undefined
+    }
+
 /**
  * Replaces the stored rules and returns the new ones. Rejects as `register` does. Finds out the outcome of an
  * unanswered write.
@@ -36,68 +50,40 @@ export async function putItem(table: Table, write: RulesWrite): Promise<Register
   const Key = keyFor(key, service)
   if (Key === undefined) throw notANumber(table.name, service)
   const [version, rules] = [{ N: String(condition.next) }, attributeOf(write.rules)]
-  const metadata = metadataChange(write.metadata)
-  const itemWith = (others: Attributes): TableItem => ({ key, item: { ...Key, ...others, version, rules } })
-  let mine = itemWith(metadata.attributes)
-  requireFitting(service, mine.item)
+  const isKept = write.metadata === undefined
+  const isRemoved = !isKept && Object.keys(write.metadata).length === 0
+  const metadata = isKept || isRemoved ? undefined : attributeOf(write.metadata)
+  const itemWith = (metadata: AttributeValue | undefined): TableItem => ({
+    key,
+    item: { ...Key, ...(metadata !== undefined && { metadata }), version, rules },
+  })
+  requireFitting(service, itemWith(metadata).item)
+  const set = metadata === undefined ? "" : ", #metadata = :metadata"
+  // An older spelling would store the rules twice.
+  const update = `SET #version = :next, #rules = :rules${set} REMOVE #rule${isRemoved ? ", #metadata" : ""}`
   const command = new UpdateItemCommand({
     TableName: table.name,
     Key,
-    // An older spelling would store the rules twice.
-    UpdateExpression: `SET #version = :next, #rules = :rules${metadata.set} REMOVE #rule${metadata.remove}`,
-    ...conditionInput(condition, key.name, {
-      ...{ "#version": "version", "#rules": "rules", "#rule": "rule" },
-      ...metadata.names,
-    }),
-    ReturnValues: metadata.isKept ? "ALL_NEW" : "NONE",
-    ExpressionAttributeValues: {
+    UpdateExpression: update,
+    ...conditionInput(condition, key.name, update, {
       ":next": version,
       ":rules": rules,
-      ...metadata.values,
-      ...(condition.seen !== undefined && { ":seen": condition.seen }),
-    },
+      ...(metadata !== undefined && { ":metadata": metadata }),
+    }),
+    ReturnValues: isKept ? "ALL_NEW" : "NONE",
   })
-  const attempts = watchAttempts()
-  command.middlewareStack.add(attempts.watch, WATCH_PLACE)
-  try {
-    const { Attributes: stored } = await table.call({ what, action: "UpdateItem", signal }, (abortSignal) =>
-      table.client.send(command, { abortSignal }),
-    )
-    if (metadata.isKept) mine = itemWith(keptMetadata(stored))
-  } catch (error) {
-    if (!(error instanceof RuleSourceError)) throw error
-    if (isTooLarge(error)) throw tooLarge(service, undefined, error)
-    if (!attempts.mayHaveRun) {
-      throw isRefused(error) ? await conflict(table, write, await find(table, write), error) : error
-    }
-    const found = await findAfter(table, write, error)
-    if (metadata.isKept) mine = itemWith(keptMetadata(found?.item))
-    if (!isSame(table.name, service, found, mine)) {
-      // Another writer has written the same version, so this write was not carried out.
-      throw found?.item.version?.N === version.N ? await conflict(table, write, found, error) : unknown(error)
-    }
+  const outcome = await send(table, write, { what, action: "UpdateItem" }, command)
+  const stored = outcome.kind === "done" ? outcome.attributes : outcome.found?.item
+  const mine = itemWith(isKept ? stored?.metadata : metadata)
+  if (
+    outcome.kind !== "done" &&
+    (outcome.kind === "refused" || !isSame(table.name, service, outcome.found, mine))
+  ) {
+    // Another writer has written the same version, so this write was not carried out.
+    const isLost = outcome.kind === "refused" || stored?.version?.N === version.N
+    throw isLost ? await conflict(table, write, outcome) : unknown(outcome.error)
   }
   return await readRegistered(table.name, service, mine)
-}
-
-/** The parts of a write that store, remove or keep the metadata. */
-function metadataChange(metadata: ServiceMetadata | undefined) {
-  const isKept = metadata === undefined
-  const isRemoved = !isKept && Object.keys(metadata).length === 0
-  const value = isKept || isRemoved ? undefined : attributeOf(metadata)
-  return {
-    isKept,
-    set: value === undefined ? "" : ", #metadata = :metadata",
-    remove: isRemoved ? ", #metadata" : "",
-    names: isKept ? {} : { "#metadata": "metadata" },
-    values: value === undefined ? {} : { ":metadata": value },
-    attributes: value === undefined ? {} : { metadata: value },
-  }
-}
-
-/** Returns the metadata of an item, as its attribute. */
-function keptMetadata(item: Attributes | undefined): Attributes {
-  return item?.metadata === undefined ? {} : { metadata: item.metadata }
 }
 
 /** Removes the item and returns whether there was one. Rejects as `remove` does. */
@@ -111,71 +97,93 @@ export async function removeItem(table: Table, write: Write): Promise<boolean> {
     TableName: table.name,
     Key,
     ReturnValues: "ALL_OLD",
-    ...conditionInput(condition, key.name, {}),
-    ...(condition.seen !== undefined && { ExpressionAttributeValues: { ":seen": condition.seen } }),
+    ...conditionInput(condition, key.name),
   })
-  const attempts = watchAttempts()
-  command.middlewareStack.add(attempts.watch, WATCH_PLACE)
+  const outcome = await send(table, write, { what, action: "DeleteItem" }, command)
+  // Nothing is left to remove if a first attempt has removed it and its answer was lost.
+  if (outcome.kind === "done") return outcome.attributes !== undefined || outcome.mayHaveRunTwice
+  if (outcome.found === undefined) return outcome.kind === "unknown"
+  throw outcome.kind === "unknown" ? unknown(outcome.error) : await conflict(table, write, outcome)
+}
+
+/**
+ * Sends a write, and reads what is stored if its condition was not met or its outcome is unknown. Throws every other
+ * error.
+ */
+async function send(
+  table: Table,
+  { service, signal }: Write,
+  call: CallDescription,
+  command: UpdateItemCommand | DeleteItemCommand,
+): Promise<Outcome> {
+  const { middlewareStack } = command as UpdateItemCommand
+  /**
+   * Attempts that may have changed the table: they were sent, and not answered by a refusal. The SDK sends such a call
+   * again. If the condition then fails, the first attempt itself may be the cause.
+   */
+  let unanswered = 0
+  const watch =
+    <Request, Response>(next: (request: Request) => Promise<Response>) =>
+    async (request: Request): Promise<Response> => {
+      unanswered += 1
+      try {
+        const response = await next(request)
+        unanswered -= 1
+        return response
+      } catch (error) {
+        if (changedNothing(error)) unanswered -= 1
+        throw error
+      }
+    }
+  // The last place before a request is sent, inside the SDK's retries, so that every attempt passes it.
+  middlewareStack.add(watch, { step: "finalizeRequest", priority: "low", name: "sluiceAttempts" })
   try {
-    const { Attributes: old } = await table.call({ what, action: "DeleteItem", signal }, (abortSignal) =>
-      table.client.send(command, { abortSignal }),
+    const { Attributes: attributes } = await table.call({ ...call, signal }, (abortSignal) =>
+      table.client.send(command as UpdateItemCommand, { abortSignal }),
     )
-    // Nothing is left to remove if a first attempt has removed it and its answer was lost.
-    return old !== undefined || attempts.mayHaveRun
+    return { kind: "done", attributes, mayHaveRunTwice: unanswered > 0 }
   } catch (error) {
     if (!(error instanceof RuleSourceError)) throw error
-    const { mayHaveRun } = attempts
-    if (!mayHaveRun && !isRefused(error)) throw error
-    const found = await (mayHaveRun ? findAfter(table, write, error) : find(table, write))
-    if (found === undefined) return mayHaveRun
-    throw mayHaveRun ? unknown(error) : await conflict(table, write, found, error)
-  }
-}
-
-function find(table: Table, { service, signal }: Write): Promise<TableItem | undefined> {
-  return table.get(service, { consistent: true, signal })
-}
-
-/** Returns the stored item after an unanswered write. */
-async function findAfter(table: Table, write: Write, error: RuleSourceError): Promise<TableItem | undefined> {
-  try {
-    return await find(table, write)
-  } catch (unread) {
-    throw unread instanceof RuleSourceError ? unknown(error) : unread
+    if (isTooLarge(error)) throw tooLarge(service, undefined, error)
+    const kind = unanswered > 0 ? "unknown" : "refused"
+    if (kind === "refused" && causeName(error) !== "ConditionalCheckFailedException") throw error
+    try {
+      return { kind, error, found: await table.get(service, { consistent: true, signal }) }
+    } catch (unread) {
+      throw kind === "unknown" && unread instanceof RuleSourceError ? unknown(error) : unread
+    }
   }
 }
 
 async function conflict(
   table: Table,
   { service, condition }: Write,
-  found: TableItem | undefined,
-  cause: RuleSourceError,
+  { error, found }: Extract<Outcome, { readonly found: unknown }>,
 ): Promise<RuleConflictError> {
   const there = found && (await readRegistered(table.name, service, found))
   const message = conflictMessage(table.name, service, condition, there)
-  return new RuleConflictError(message, service, there, { cause })
+  return new RuleConflictError(message, service, there, { cause: error })
 }
 
-/** True if the condition of a write was not met. */
-function isRefused(error: RuleSourceError): boolean {
-  return causeName(error) === "ConditionalCheckFailedException"
-}
-
+/** Returns the condition, and the names and values that the condition and the update use. DynamoDB rejects others. */
 function conditionInput(
-  { expression = "" }: Condition,
+  { expression, seen }: Condition,
   keyName: string,
-  others: Readonly<Record<string, string>>,
-): { ConditionExpression?: string; ExpressionAttributeNames?: Record<string, string> } {
-  const used = Object.entries({ "#key": keyName, "#version": "version" }).filter(([name]) =>
-    expression.includes(name),
-  )
-  // DynamoDB rejects names that the expression does not use.
-  const names = { ...others, ...Object.fromEntries(used) }
+  update = "",
+  values: Attributes = {},
+): Pick<UpdateItemCommandInput, "ConditionExpression" | `ExpressionAttribute${"Names" | "Values"}`> {
+  const used = <Value>(all: Readonly<Record<string, Value>>): Record<string, Value> | undefined => {
+    const entries = Object.entries(all).filter(([name]) => `${expression} ${update}`.includes(name))
+    return entries.length === 0 ? undefined : Object.fromEntries(entries)
+  }
   return {
-    ...(expression !== "" && { ConditionExpression: expression }),
-    ...(Object.keys(names).length > 0 && { ExpressionAttributeNames: names }),
+    ConditionExpression: expression,
+    ExpressionAttributeNames: used({ "#key": keyName, ...NAMES }),
+    ExpressionAttributeValues: used(seen === undefined ? values : { ...values, ":seen": seen }),
   }
 }
+
+const NAMES = { "#version": "version", "#rules": "rules", "#rule": "rule", "#metadata": "metadata" }
 
 function isSame(tableName: string, service: string, found: TableItem | undefined, mine: TableItem): boolean {
   if (found === undefined) return false
