@@ -1,5 +1,6 @@
 import { type Clock, manualClock } from "@sluice/core"
 import type { SluiceStoreOptions, SluiceStore as Store } from "@sluice/express-rate-limit-store"
+import type { Redis } from "ioredis"
 import { onTestFinished } from "vitest"
 
 type Exports = Readonly<Record<string, unknown>>
@@ -28,6 +29,7 @@ const storeTimeoutMs = 20_000
  */
 export function onStandingClock(module: string, exports: Exports, clock: Clock = manualClock()): Exports {
   if (module === "@sluice/express-rate-limit-store") return { ...exports, SluiceStore: patientStore(exports) }
+  if (module === "ioredis") return { ...exports, Redis: shortLivedRedis(exports) }
   const changed = Object.entries(MAKERS[module] ?? {}).map(([name, at]) => {
     const make = exports[name] as (...args: unknown[]) => unknown
     const apply = (_: unknown, self: unknown, args: unknown[]): unknown => {
@@ -45,6 +47,17 @@ export function onStandingClock(module: string, exports: Exports, clock: Clock =
     return [name, new Proxy(make, { apply })]
   })
   return { ...exports, ...Object.fromEntries(changed) }
+}
+
+/** Returns the class of clients. A block may create one inside of other options, and without an end it reconnects forever. */
+function shortLivedRedis({ Redis: Client }: Exports): object {
+  return new Proxy(Client as typeof Redis, {
+    construct(Client, given) {
+      const client: Redis = Reflect.construct(Client, given)
+      onTestFinished(() => client.disconnect())
+      return client
+    },
+  })
 }
 
 /** Returns the store for express-rate-limit, which has no clock. A store is shut down when the test ends. */
