@@ -1,5 +1,5 @@
 /** True with `TESTS=long`, which `pnpm test:long` sets. Each test then searches as widely as it can. */
-const isLongRun: boolean = process.env.TESTS === "long"
+export const isLongRun: boolean = process.env.TESTS === "long"
 
 /**
  * Returns how many examples a test tries: `everyTime` in `pnpm test`, and `long` in `pnpm test:long`. A test that
