@@ -65,7 +65,7 @@ const config: ViteUserConfig = defineConfig({
     // works in the meantime.
     maxWorkers: Math.ceil(1.5 * availableParallelism()),
     // Concurrent tests of a file mostly wait, too.
-    maxConcurrency: 20,
+    maxConcurrency: 10,
     reporters: ["default", progress],
     // Warnings that tests provoke would hide the progress. The tests still receive them.
     execArgv: ["--disable-warning=SluiceWarning"],

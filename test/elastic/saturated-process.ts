@@ -15,7 +15,7 @@ export interface Turn {
 /** In `busy`, the event loop turns and never idles. In `blocked`, it does not turn at all. */
 export type Phase = "start" | "busy" | "rest" | "blocked" | "rest again"
 
-const BUSY_MS = 2_000
+const BUSY_MS = 1_300
 const BLOCKED_MS = 600
 /** The duration of one turn of the busy event loop. */
 const TURN_MS = 20

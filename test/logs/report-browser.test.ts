@@ -1,4 +1,4 @@
-import { replayReport } from "@sluice/logs"
+import { type ReplayResult, replayReport } from "@sluice/logs"
 import type { Page } from "playwright-core"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { emptyResult, HOSTILE, hostileResult, largeResult } from "./replay-results.ts"
@@ -18,11 +18,13 @@ const RESULTS = [
 ] as const
 
 describe.each(RESULTS)("the report of %s", (_name, result) => {
-  const text = replayReport(result)
-
-  it("requests nothing but itself, and writes nothing to the console", async () => {
-    const { page, requests, complaints } = await browser.open(text)
+  it("requests nothing but itself, writes nothing to the console, and fits into 360 pixels", async () => {
+    const { page, requests, complaints } = await browser.open(replayReport(result))
     await page.mouse.move(400, 400)
+    // Only tables scroll sideways.
+    await page.setViewportSize({ width: 360, height: 740 })
+    await openTables(page)
+    expect(await page.evaluate("document.documentElement.scrollWidth")).toBe(360)
     expect(requests).toEqual([page.url()])
     expect(complaints).toEqual([])
     expect(page.url()).toMatch(/^file:/)
@@ -30,48 +32,34 @@ describe.each(RESULTS)("the report of %s", (_name, result) => {
   })
 
   it("has no finding of axe-core, in light and dark", async () => {
-    // A hundred rows have the same findings as a thousand, and take a tenth of the time.
-    const short = { ...result, clients: result.clients.slice(0, 100) }
-    const { page } = await browser.open(replayReport(short), { bypassCSP: true })
+    const { page } = await browser.open(replayReport(shortened(result)), { bypassCSP: true })
     expect(await accessibilityFindings(page)).toEqual([])
-    await page.context().close()
-  })
-
-  it("fits into 360 pixels, so that only tables scroll sideways", async () => {
-    const { page } = await browser.open(text, { viewport: { width: 360, height: 740 } })
-    await openTables(page)
-    expect(await page.evaluate("document.documentElement.scrollWidth")).toBe(360)
     await page.context().close()
   })
 })
 
 describe("the plots", () => {
-  const text = replayReport(largeResult())
   // Seven of the thirteen bars are within the limit.
   const limit = 7 / 13
+  let page: Page
+  beforeAll(async () => {
+    page = (await browser.open(replayReport(largeResult()), { colorScheme: "light" })).page
+  })
+  afterAll(() => page?.context().close())
 
-  it.each(["light", "dark"] as const)(
-    "are drawn in %s, with the limit between its bars",
-    async (colorScheme) => {
-      const { page } = await browser.open(text, { colorScheme })
-      const plots = await drawnPlots(page)
-      expect(plots.map(({ plot }) => plot)).toEqual([
-        "requests",
-        ...Array(3).fill(["refused", "peaks"]).flat(),
-      ])
-      for (const { plot, colors, limitPixels, limitAt } of plots) {
-        expect(colors).toBeGreaterThan(10)
-        if (plot === "peaks") {
-          expect(limitPixels).toBeGreaterThan(50)
-          expect(limitAt).toBeCloseTo(limit, 2)
-        } else expect(limitPixels).toBe(0)
-      }
-      await page.context().close()
-    },
-  )
+  it("are drawn with the limit between its bars", async () => {
+    const plots = await drawnPlots(page)
+    expect(plots.map(({ plot }) => plot)).toEqual(["requests", ...Array(3).fill(["refused", "peaks"]).flat()])
+    for (const { plot, colors, limitPixels, limitAt } of plots) {
+      expect(colors).toBeGreaterThan(10)
+      if (plot === "peaks") {
+        expect(limitPixels).toBeGreaterThan(50)
+        expect(limitAt).toBeCloseTo(limit, 2)
+      } else expect(limitPixels).toBe(0)
+    }
+  })
 
   it("follow a change of the colors, and are light in print", async () => {
-    const { page } = await browser.open(text, { colorScheme: "light" })
     for (const media of [{ colorScheme: "dark" }, { media: "print" }, { media: "screen" }] as const) {
       await page.emulateMedia(media)
       await nextFrame(page)
@@ -80,21 +68,9 @@ describe("the plots", () => {
       expect(await page.evaluate(shown)).toBe(color)
       expect((await drawnPlots(page)).filter(({ limitPixels }) => limitPixels > 50)).toHaveLength(3)
     }
-    await page.context().close()
-  })
-
-  it("keep to the width of the page when it changes", async () => {
-    const { page } = await browser.open(text)
-    await page.setViewportSize({ width: 360, height: 740 })
-    await nextFrame(page)
-    expect(await page.evaluate("document.documentElement.scrollWidth")).toBe(360)
-    const peaks = (await drawnPlots(page)).filter(({ plot }) => plot === "peaks")
-    for (const { limitAt } of peaks) expect(limitAt).toBeCloseTo(limit, 1)
-    await page.context().close()
   })
 
   it("show the values under the pointer", async () => {
-    const { page } = await browser.open(text)
     const plot = page.locator("[data-plot=requests] .u-over")
     const readout = page.locator("[data-plot=requests] + .readout")
     expect(await readout.textContent()).toBe(
@@ -104,12 +80,23 @@ describe("the plots", () => {
     const first = await page.locator("#time + figure tbody tr").first().locator("th, td").allTextContents()
     const [at, admitted, refused, share] = first
     expect(await readout.textContent()).toBe(`${at}: ${admitted} admitted, ${refused} refused (${share})`)
-    await page.context().close()
+  })
+
+  it("keep to the width of the page when it changes", async () => {
+    await page.setViewportSize({ width: 360, height: 740 })
+    await nextFrame(page)
+    expect(await page.evaluate("document.documentElement.scrollWidth")).toBe(360)
+    const peaks = (await drawnPlots(page)).filter(({ plot }) => plot === "peaks")
+    for (const { limitAt } of peaks) expect(limitAt).toBeCloseTo(limit, 1)
   })
 })
 
 describe("the table of refused clients", () => {
-  const text = replayReport(largeResult())
+  let page: Page
+  beforeAll(async () => {
+    page = (await browser.open(replayReport(largeResult()))).page
+  })
+  afterAll(() => page?.context().close())
   const button = (page: Page, name: string) => page.getByRole("button", { name, exact: true })
 
   /** Returns the values of a column by which the table is sorted, and the header's aria-sort. */
@@ -125,7 +112,6 @@ describe("the table of refused clients", () => {
   const asNumbers = (values: readonly string[]) => values.map((value) => Number(value.replace(/[,×]/g, "")))
 
   it("is sorted by the mouse, numbers from the largest first", async () => {
-    const { page } = await browser.open(text)
     expect(await column(page, 3)).toMatchObject({ order: "descending", sorted: 1 })
     await button(page, "Peak").click()
     const descending = await column(page, 5)
@@ -137,11 +123,9 @@ describe("the table of refused clients", () => {
     const ascending = await column(page, 5)
     expect(ascending.order).toBe("ascending")
     expect(asNumbers(ascending.values)).toEqual([...numbers].sort((one, other) => one - other))
-    await page.context().close()
   })
 
   it("is sorted by the keyboard, and keeps the focus", async () => {
-    const { page } = await browser.open(text)
     const client = button(page, "Client")
     const hasFocus = () => client.evaluate((element) => element === element.ownerDocument.activeElement)
     for (let tabs = 0; tabs < 60 && !(await hasFocus()); tabs++) await page.keyboard.press("Tab")
@@ -157,7 +141,6 @@ describe("the table of refused clients", () => {
       values: ascending.values.toReversed(),
     })
     expect(await hasFocus()).toBe(true)
-    await page.context().close()
   })
 })
 
@@ -204,3 +187,20 @@ describe("hostile names", () => {
     await page.context().close()
   })
 })
+
+/** Returns the result with a few rows in each table, which have the same findings as thousands. */
+function shortened(result: ReplayResult): ReplayResult {
+  const { clients, timeline } = result
+  const some = <Each>(all: readonly Each[]): readonly Each[] => all.slice(0, 30)
+  const refusedBy = Object.entries(timeline.refusedBy).map(([rule, refused]) => [rule, some(refused)])
+  return {
+    ...result,
+    clients: some(clients),
+    timeline: {
+      ...timeline,
+      admitted: some(timeline.admitted),
+      refused: some(timeline.refused),
+      refusedBy: Object.fromEntries(refusedBy),
+    },
+  }
+}

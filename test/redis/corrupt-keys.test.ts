@@ -14,6 +14,7 @@ import { methodsOf } from "../../packages/core/src/stores/testing/methods-of.ts"
 import { keyNamer } from "../../packages/redis/src/key.ts"
 import { redisStore } from "../../packages/redis/src/redis-store.ts"
 import { type RedisServer, startRedis } from "../servers/redis-server.ts"
+import { examples } from "../test-length.ts"
 import { contents, write } from "./corrupt-contents.ts"
 import { loadScripts } from "./play.ts"
 
@@ -23,7 +24,7 @@ const LIMIT = 5
 /** Half of a window has passed, and half of a sub-window. */
 const NOW_MS = Date.UTC(2024, 0, 1) + 1_830_500
 const SEED = 22_001
-const RUNS = 20
+const RUNS = examples(7, 20)
 
 type Request = { readonly who: string }
 

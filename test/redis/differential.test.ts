@@ -2,6 +2,7 @@ import fc from "fast-check"
 import { Redis } from "ioredis"
 import { afterAll, beforeAll, describe, it } from "vitest"
 import { type RedisServer, startRedis } from "../servers/redis-server.ts"
+import { examples } from "../test-length.ts"
 import { callTraces } from "./call-traces.ts"
 import { loadScripts, play } from "./play.ts"
 
@@ -18,9 +19,9 @@ afterAll(async () => {
   await server?.stop()
 })
 
-/** In all, 300 traces for each layout. Traces run concurrently, so that none waits for the replies of another. */
+/** Traces run concurrently, so that none waits for the replies of another. */
 const SEEDS = [7_001, 7_002, 7_003, 7_004]
-const TRACES_A_SEED = 75
+const TRACES_A_SEED = examples(25, 75)
 
 describe.concurrent.each([
   { layout: "packed", isWide: false },

@@ -17,7 +17,7 @@ import { startProxy, type TcpProxy } from "../servers/tcp-proxy.ts"
 import { until } from "../servers/until.ts"
 
 /** Each direction takes half of this time. */
-const ROUND_TRIP_MS = 120
+const ROUND_TRIP_MS = 70
 const ALICE: RequestFacts = { remoteAddress: "192.0.2.1" }
 const QUIET = { warn() {}, error() {} }
 
@@ -74,7 +74,7 @@ async function failureOf(work: Promise<void>): Promise<StoreUnavailableError> {
   return error
 }
 
-describe("with a Redis 120 ms away and storeTimeoutMs 2000", () => {
+describe("with a Redis 70 ms away and storeTimeoutMs 2000", () => {
   it("refund, settle and reset wait as long as a decision", async () => {
     const limiter = distantLimiter()
     await limiter.refund(await limiter.decide(ALICE, { cost: 4 }))
@@ -110,7 +110,7 @@ describe("with a Redis 120 ms away and storeTimeoutMs 2000", () => {
 describe("a refund that fails", () => {
   it("can be called again when the client had no connection", async () => {
     proxy.delayMs = 0
-    const limiter = distantLimiter({ storeTimeoutMs: 1_000 })
+    const limiter = distantLimiter({ storeTimeoutMs: 400 })
     const decision = await limiter.decide(ALICE, { cost: 4 })
     proxy.refuse()
     proxy.cut()

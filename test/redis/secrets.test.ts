@@ -8,6 +8,7 @@ import { createClient, createCluster } from "redis"
 import { createClient as createClient5, createCluster as createCluster5 } from "redis5"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { type RedisServer, startRedis } from "../servers/redis-server.ts"
+import { examples } from "../test-length.ts"
 
 let server: RedisServer
 beforeAll(async () => {
@@ -162,7 +163,7 @@ describe("a user and a password never reach a log line, an event or an error", (
         expect(said).toContain("SLUICE_DEGRADED")
         for (const secret of [given.user, given.password, "S3cr"]) expect(said).not.toContain(secret)
       }),
-      { numRuns: 2 },
+      { numRuns: examples(1, 5) },
     )
   })
 })

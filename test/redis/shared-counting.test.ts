@@ -8,6 +8,7 @@ import type { Check, Counted, Store, StoreResult } from "../../packages/core/src
 import { keyNamer } from "../../packages/redis/src/key.ts"
 import { redisStore } from "../../packages/redis/src/redis-store.ts"
 import { type RedisServer, startRedis } from "../servers/redis-server.ts"
+import { examples } from "../test-length.ts"
 import { MOST_PACKED } from "./traced-policies.ts"
 
 // The tests use the server's own time. A window of 30 days ensures that they do not cross into the next one.
@@ -111,7 +112,7 @@ describe("concurrent takes of random costs", () => {
         const expiresMs = await clients[0].pexpiretime(keyNamer(prefix)(check(policy, "alice")))
         expect(Math.abs(expiresMs - endsMs)).toBeLessThan(100)
       }),
-      { seed: 8_001, numRuns: 60 },
+      { seed: 8_001, numRuns: examples(20, 60) },
     )
   })
 })

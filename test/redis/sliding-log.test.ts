@@ -8,6 +8,7 @@ import { PEEK, REFUND, TAKE } from "../../packages/redis/src/scripts.ts"
 import { logTraces } from "../log-traces.ts"
 import { playLog } from "../naive-log.ts"
 import { type RedisServer, startRedis } from "../servers/redis-server.ts"
+import { examples } from "../test-length.ts"
 import { KeysOnAClock } from "./keys-on-a-clock.ts"
 
 let server: RedisServer
@@ -54,7 +55,7 @@ describe.concurrent("the sliding log in Redis", { timeout: 600_000 }, () => {
           store.close()
         }
       }),
-      { seed, numRuns: 60 },
+      { seed, numRuns: examples(20, 60) },
     )
   })
 })
