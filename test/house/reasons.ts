@@ -38,8 +38,6 @@ const REASONS: Readonly<Record<string, string>> = {
   "compiled-rule.ts compileRule": COMPILES,
   "rejection.ts compileRejection": COMPILES,
   "members.ts compileMembers": COMPILES,
-  "parts.ts createParts":
-    "It creates the parts of a limiter and says for each of their failures which warning and event it becomes.",
   "key-hash.ts keyHasher":
     "The round of the hash is written out twice, because a function for it would pass its four words through memory.",
   "program.ts createProgram":

@@ -164,8 +164,7 @@ export const EQUIVALENT: Readonly<Record<string, Readonly<Record<string, string>
       "EqualityOperator: of two equal keys either may be above the other",
   },
   "core/src/limiter/waiting/ticket.ts": {
-    "return this.options.currentChecks?.()":
-      "OptionalChaining: to call what is absent throws, and that is caught",
+    "return options.currentChecks?.()": "OptionalChaining: to call what is absent throws, and that is caught",
     "if (decision.delayMs === 0) return 0":
       "ConditionalExpression: the longest of no delays is 0 too, but most have none",
   },

@@ -8,6 +8,11 @@ export const LONGEST_BLOCK_MS: number = 366 * 24 * 60 * 60 * 1_000
 /** How often a shared store is asked whether other processes have blocked clients, in milliseconds. */
 const INTERVAL_MS = 1_000
 
+/** Whether clients of a service may be blocked, so that decisions have to look for blocks. */
+export interface BlockState {
+  isOn: boolean
+}
+
 /**
  * A watch over the blocks of a service, so that decisions look for blocks only when a client may be blocked. Blocking a
  * client also marks one counter of the service. A decision triggers a read of that mark, at most once a second. If the
@@ -16,8 +21,7 @@ const INTERVAL_MS = 1_000
 export class BlockWatch {
   /** The counter that carries the mark: it stays blocked until the last block of the service ends. */
   readonly counter: CounterKey
-  /** Whether decisions have to look for blocks. */
-  isOn = false
+  readonly #blocks: BlockState
   readonly #store: Store
   readonly #storeTimeoutMs: number
   /** When the mark is read next, by the store's clock. Undefined until the first decision. */
@@ -25,8 +29,9 @@ export class BlockWatch {
   /** Number of blocks that began in this process. */
   #begun = 0
 
-  constructor(policy: Policy, store: Store, storeTimeoutMs: number) {
+  constructor(blocks: BlockState, policy: Policy, store: Store, storeTimeoutMs: number) {
     this.counter = { policy, partition: "" }
+    this.#blocks = blocks
     this.#store = store
     this.#storeTimeoutMs = storeTimeoutMs
   }
@@ -40,13 +45,13 @@ export class BlockWatch {
     // A clock that jumps back must not delay the next read.
     if (nextMs !== undefined && nowMs < nextMs && nowMs >= nextMs - INTERVAL_MS) return
     this.#nextMs = nowMs + INTERVAL_MS
-    if (this.isOn || this.#store.isShared === true) void this.#read()
+    if (this.#blocks.isOn || this.#store.isShared === true) void this.#read()
   }
 
   /** Turns the watch on. Called when this process has blocked a client and marked the counter. */
   began(): void {
     this.#begun++
-    this.isOn = true
+    this.#blocks.isOn = true
   }
 
   /** Reads the mark. Never rejects: decisions report store failures, and the mark is read again a second later. */
@@ -59,7 +64,7 @@ export class BlockWatch {
       // If a block began here during the read, the result is stale and must not turn the watch off.
       if (begun !== this.#begun) return
       const state = penalty.at(counters[0]?.state, policy, nowMs)
-      this.isOn = penalty.retryAfterMs(state, policy, 1, nowMs) > 0
+      this.#blocks.isOn = penalty.retryAfterMs(state, policy, 1, nowMs) > 0
     } catch {}
   }
 }

@@ -16,8 +16,6 @@ import { takeUpTo } from "./take-up-to.ts"
 export interface DeciderOptions extends HealthOptions, CorrectionOptions {
   /** Number of instances that share the store. During an outage, each instance grants its share of the limit. */
   readonly instances: number
-  /** Notified of the time of each store answer. */
-  readonly blocks?: BlockWatch
   /** Called for the first failure of an outage, with what is in force now: "each process admits up to 25 of 100". */
   readonly onDegraded: (error: StoreUnavailableError, inForce: string) => void
 }
@@ -30,14 +28,16 @@ export interface DeciderOptions extends HealthOptions, CorrectionOptions {
 export class Decider {
   /** Corrects what decisions have counted. */
   readonly corrections: Corrections
+  /** Notified of the time of each store answer. Undefined while no client can be blocked. */
+  blockWatch: BlockWatch | undefined
   readonly #options: DeciderOptions
-  readonly #fallback: LocalFallback
+  /** Created by the first failure of the store. */
+  #localFallback: LocalFallback | undefined
   readonly #health: StoreHealth
 
   constructor(options: DeciderOptions) {
     this.#options = options
     this.corrections = new Corrections(options)
-    this.#fallback = new LocalFallback(options, options.instances, options.clock)
     this.#health = new StoreHealth(options)
   }
 
@@ -48,7 +48,7 @@ export class Decider {
 
   /** Returns the decision that `take` makes during an outage. For a request that has already waited for the store. */
   takeWithoutStore(ruleChecks: readonly RuleCheck[]): Decision {
-    return settledBy(ruleChecks) ?? this.#fallback.decide(ruleChecks, false)
+    return settledBy(ruleChecks) ?? this.#fallback().decide(ruleChecks, false)
   }
 
   /**
@@ -154,11 +154,10 @@ export class Decider {
   /** Notes that the store has answered. */
   answered({ nowMs, isRemembered, isDegraded, failure }: StoreResult): void {
     const health = this.#health
-    const { blocks, onDegraded } = this.#options
-    blocks?.answered(nowMs)
+    this.blockWatch?.answered(nowMs)
     if (isDegraded === true) {
       const began = health.failed(failure ?? unconfirmed())
-      if (began !== undefined) onDegraded(began, COUNTED_HERE)
+      if (began !== undefined) this.#options.onDegraded(began, COUNTED_HERE)
       return
     }
     health.answers++
@@ -173,8 +172,15 @@ export class Decider {
     onAnswer?: OnStoreAnswer,
   ): Decision {
     const began = this.#health.failed(error)
-    if (began !== undefined) this.#options.onDegraded(began, this.#fallback.inForce(ruleChecks))
-    return this.#fallback.decide(ruleChecks, peeked, onAnswer)
+    const fallback = this.#fallback()
+    if (began !== undefined) this.#options.onDegraded(began, fallback.inForce(ruleChecks))
+    return fallback.decide(ruleChecks, peeked, onAnswer)
+  }
+
+  #fallback(): LocalFallback {
+    const { instances, clock } = this.#options
+    this.#localFallback ??= new LocalFallback(this.#options, instances, clock)
+    return this.#localFallback
   }
 }
 

@@ -2,7 +2,7 @@ import type { Decider } from "../decision/decider.ts"
 import { type Decision, RateLimitExceededError } from "../decision/decision.ts"
 import { DecisionRecord, UNLIMITED } from "../decision/decision-record.ts"
 import { acceptOtherCopies, VERSION } from "../ground/copies.ts"
-import { ClosedError, InvalidOptionError, type Problem } from "../ground/errors.ts"
+import { InvalidOptionError, type Problem } from "../ground/errors.ts"
 import type { MaybePromise } from "../ground/maybe-promise.ts"
 import { show } from "../ground/show.ts"
 import { type SignalOption, startCall } from "../ground/signal.ts"
@@ -11,8 +11,9 @@ import type { Warner } from "../ground/warnings.ts"
 import type { FactsReader } from "../request/facts-readers.ts"
 import type { RequestFacts } from "../request/request.ts"
 import type { ReadyOptions, RulesStatus } from "../rules/live-rules.ts"
+import type { CounterKey } from "../stores/store.ts"
 import { Admission } from "./checking/admission.ts"
-import { createParts, type LimiterParts } from "./checking/parts.ts"
+import { LimiterState } from "./checking/limiter-state.ts"
 import type { Part, PreparedRequest } from "./checking/prepared-request.ts"
 import { parsePeekOptions } from "./control/block-options.ts"
 import { parseAcquireOptions, parseCost, requireDecision, requireUnits } from "./control/call-options.ts"
@@ -47,50 +48,49 @@ export class RequestLimiter<Request> implements Limiter<Request> {
   readonly options: ParsedOptions
   /** Decides the requests of adapters. */
   readonly admission: Admission<Request>
-  readonly #parts: LimiterParts<Request>
-  readonly #rules: RulesInForce<Request>
+  readonly #state: LimiterState<Request>
+  readonly #rules: RulesInForce
   readonly #routes: RouteRules<RequestLimiter<Request>>
   readonly #control: ClientControl<Request>
-  #closed = false
 
   static create<Request>(options: ParsedOptions): RequestLimiter<Request> {
-    // Create the parts before names are claimed: this throws if the store is closed.
-    const parts = createParts<Request>(options)
+    // Create the state before names are claimed: this throws if the store is closed.
+    const state = new LimiterState<Request>(options)
     try {
       const routes = new RouteRules<RequestLimiter<Request>>()
       const rulesOfRoutes = () => routes.all.map(({ limiter }) => limiter.#rules)
       return new RequestLimiter<Request>(
         options,
-        parts,
-        new RulesInForce(options, parts, rulesOfRoutes),
+        state,
+        new RulesInForce(options, state, rulesOfRoutes),
         routes,
       )
     } catch (error) {
-      parts.close()
+      state.endReports()
       throw error
     }
   }
 
   private constructor(
     options: ParsedOptions,
-    parts: LimiterParts<Request>,
-    rules: RulesInForce<Request>,
+    state: LimiterState<Request>,
+    rules: RulesInForce,
     routes: RouteRules<RequestLimiter<Request>>,
   ) {
     this.#routes = routes
     this.options = options
-    this.#parts = parts
+    this.#state = state
     this.#rules = rules
-    this.#control = new ClientControl(options, parts, rules, routes)
-    this.admission = new Admission(options, parts, rules, new DecisionEvents(parts.events))
+    this.#control = new ClientControl(options, state, rules, routes)
+    this.admission = new Admission(options, state, rules, new DecisionEvents(state.events))
   }
 
   get warner(): Warner {
-    return this.#parts.warner
+    return this.#state.warner
   }
 
   get decider(): Decider {
-    return this.#parts.decider
+    return this.#state.decider
   }
 
   get ruleSet(): RuleSet {
@@ -104,10 +104,9 @@ export class RequestLimiter<Request> implements Limiter<Request> {
   get status(): LimiterStatus {
     const { service, store } = this.options
     const { openBreakers, leases, mirrors, writeBack } = store.status ?? {}
-    const waiting = this.#parts.waitingRoom.size
     return {
       service,
-      waiting,
+      waiting: this.#state.waiting,
       ...(openBreakers !== undefined && { openBreakers }),
       ...(leases !== undefined && { leases }),
       ...(mirrors !== undefined && { mirrors }),
@@ -125,7 +124,7 @@ export class RequestLimiter<Request> implements Limiter<Request> {
    * step.
    */
   get steps(): readonly DecisionStep[] {
-    const { firstStep } = this.#parts.context
+    const { firstStep } = this.#state.context
     if (!Array.isArray(this.options.rules)) return stepsIn(stepsFrom(firstStep))
     return stepsIn(this.ruleSet.steps || stepSet(firstStep))
   }
@@ -134,16 +133,16 @@ export class RequestLimiter<Request> implements Limiter<Request> {
     name: Name,
     listener: (...args: LimiterEvents<Request>[Name]) => void,
   ): void {
-    this.#parts.events.on(name, listener)
-    this.#parts.nearLimit.listen()
+    this.#state.events.on(name, listener)
+    this.#state.listenersChanged()
   }
 
   off<Name extends keyof LimiterEvents<Request>>(
     name: Name,
     listener: (...args: LimiterEvents<Request>[Name]) => void,
   ): void {
-    this.#parts.events.off(name, listener)
-    this.#parts.nearLimit.listen()
+    this.#state.events.off(name, listener)
+    this.#state.listenersChanged()
   }
 
   decide(request: Request, options?: CostOption): Promise<Decision> {
@@ -167,8 +166,8 @@ export class RequestLimiter<Request> implements Limiter<Request> {
     cost: number | undefined,
     part?: Part,
   ): MaybePromise<PreparedRequest<Request> | undefined> {
-    this.#requireOpen()
-    return this.admission.prepare(this.#parts.factsReaders.read(request), request, cost, part)
+    this.#state.requireOpen()
+    return this.admission.prepare(this.#state.factsReaders.read(request), request, cost, part)
   }
 
   async enforce(request: Request, options?: CostOption): Promise<Decision> {
@@ -185,7 +184,7 @@ export class RequestLimiter<Request> implements Limiter<Request> {
     if (prepared === undefined) return UNLIMITED
     let { ruleChecks } = prepared
     let latest = ruleChecks
-    const decision = await this.#parts.waitingRoom.enter(ruleChecks, {
+    const decision = await this.#state.waitingRoom().enter(ruleChecks, {
       ...{ signal, maxWaitMs, maxWaiting, waitsFor: everyRule },
       currentChecks() {
         const renewed = prepared.renewed()?.ruleChecks
@@ -206,7 +205,7 @@ export class RequestLimiter<Request> implements Limiter<Request> {
     const prepared = await this.#prepare(request, 1)
     if (prepared === undefined) return { ...UNLIMITED, cost: units }
     const { ruleChecks, startedMs } = prepared
-    const decision = await this.#parts.decider.takeUpTo(ruleChecks, units)
+    const decision = await this.#state.decider.takeUpTo(ruleChecks, units)
     this.admission.decisionEvents.tell(decision, request, "takeUpTo", startedMs, ruleChecks)
     return decision
   }
@@ -219,7 +218,7 @@ export class RequestLimiter<Request> implements Limiter<Request> {
     const prepared = await this.#prepare(request, cost, partOf(rules))
     if (prepared === undefined) return UNLIMITED
     const names = this.#control.parseNames("rules", rules)
-    return this.#parts.decider.peek(await this.#control.checksOf(prepared, names))
+    return this.#state.decider.peek(await this.#control.checksOf(prepared, names))
   }
 
   explain(request: Request | RequestFacts, options?: PeekOptions): Promise<readonly RuleExplanation[]>
@@ -233,10 +232,10 @@ export class RequestLimiter<Request> implements Limiter<Request> {
   }
 
   async refund(decision: Decision): Promise<void> {
-    this.#requireOpen()
-    const { decider, waitingRoom } = this.#parts
+    this.#state.requireOpen()
+    const { decider } = this.#state
     requireDecision(decision, decider)
-    await forEachPart(decision, async (part) => waitingRoom.wake(await decider.corrections.refund(part)))
+    await this.#wakeAfter(decision, (part) => decider.corrections.refund(part))
   }
 
   /**
@@ -244,20 +243,29 @@ export class RequestLimiter<Request> implements Limiter<Request> {
    * logged.
    */
   refundInBackground(decision: Decision): void {
-    if (this.#closed) return
-    const { decider, waitingRoom } = this.#parts
-    void forEachPart(decision, async (part) =>
-      waitingRoom.wake(await decider.corrections.refundInBackground(part)),
-    )
+    const { decider, isClosed } = this.#state
+    if (isClosed) return
+    void this.#wakeAfter(decision, (part) => decider.corrections.refundInBackground(part))
   }
 
   async settle(decision: Decision, units: number): Promise<void> {
-    this.#requireOpen()
-    const { decider, waitingRoom } = this.#parts
+    this.#state.requireOpen()
+    const { decider } = this.#state
     requireDecision(decision, decider)
     requireUnits(units)
-    await forEachPart(decision, async (part) =>
-      waitingRoom.wake(await decider.corrections.settle(part, units)),
+    await this.#wakeAfter(decision, (part) => decider.corrections.settle(part, units))
+  }
+
+  /**
+   * Corrects all parts of a decision at the same time, and wakes the requests that wait for the refunded units. Rejects
+   * with the first error.
+   */
+  async #wakeAfter(
+    decision: Decision,
+    correct: (part: Decision) => Promise<readonly CounterKey[]>,
+  ): Promise<void> {
+    await Promise.all(
+      DecisionRecord.partsOf(decision).map(async (part) => this.#state.wake(await correct(part))),
     )
   }
 
@@ -272,45 +280,45 @@ export class RequestLimiter<Request> implements Limiter<Request> {
 
   /** True if a limiter is this one, or if both belong to the routes of the same limiter. */
   isRelatedTo(limiter: object): boolean {
-    return #parts in limiter && limiter.#parts === this.#parts
+    return #state in limiter && limiter.#state === this.#state
   }
 
   reset(request: Request | RequestFacts, options?: ResetOptions): Promise<void>
   async reset(request: Request, options: ResetOptions = {}): Promise<void> {
-    this.#requireOpen()
+    this.#state.requireOpen()
     await this.#control.reset(request, options)
   }
 
   block(request: Request | RequestFacts, options: BlockOptions): Promise<void>
   async block(request: Request, options: BlockOptions): Promise<void> {
-    this.#requireOpen()
+    this.#state.requireOpen()
     await this.#control.block(request, options)
   }
 
   unblock(request: Request | RequestFacts, options?: UnblockOptions): Promise<void>
   async unblock(request: Request, options: UnblockOptions = {}): Promise<void> {
-    this.#requireOpen()
+    this.#state.requireOpen()
     await this.#control.unblock(request, options)
   }
 
   async ready(options?: ReadyOptions): Promise<void> {
-    this.#requireOpen()
+    this.#state.requireOpen()
     await this.#rules.ready(startCall(options))
   }
 
   async refresh(options?: SignalOption): Promise<void> {
-    this.#requireOpen()
+    this.#state.requireOpen()
     await this.#rules.refresh(startCall(options))
   }
 
   async close(): Promise<void> {
-    if (this.#closed) return
-    this.#closed = true
-    this.#parts.waitingRoom.close()
+    const state = this.#state
+    if (state.isClosed) return
+    state.close()
     this.#rules.close()
-    this.#parts.close()
-    this.#parts.events.emit("closed")
-    this.#parts.events.clear()
+    state.endReports()
+    state.events.emit("closed")
+    state.events.clear()
     if (this.options.ownsStore) await this.options.store.close()
   }
 
@@ -319,7 +327,7 @@ export class RequestLimiter<Request> implements Limiter<Request> {
    * then mean the client that the adapter counts.
    */
   readFactsWith(reader: FactsReader): void {
-    this.#parts.factsReaders.add(reader)
+    this.#state.factsReaders.add(reader)
   }
 
   /**
@@ -330,11 +338,11 @@ export class RequestLimiter<Request> implements Limiter<Request> {
     mount: object,
     route: RouteKey & { readonly rule: object; readonly defaultName: string },
   ): RequestLimiter<Request> {
-    this.#requireOpen()
+    this.#state.requireOpen()
     const { rule, problems } = parseInlineRule(route.rule, this.options.cost, route.defaultName)
     if (rule === undefined) throw new InvalidOptionError(problems)
     const make = () =>
-      new RequestLimiter<Request>(this.options, this.#parts, this.#rules.ofRoute(rule), new RouteRules())
+      new RequestLimiter<Request>(this.options, this.#state, this.#rules.ofRoute(rule), new RouteRules())
     return this.#routes.join(mount, route, rule, make)
   }
 
@@ -342,10 +350,6 @@ export class RequestLimiter<Request> implements Limiter<Request> {
   leaveRoute(mount: object, route: RequestLimiter<Request>): void {
     const unused = this.#routes.leave(mount, route)
     if (unused !== undefined) unused.#rules.giveUp()
-  }
-
-  #requireOpen(): void {
-    if (this.#closed) throw new ClosedError("The limiter has been closed.")
   }
 }
 
@@ -357,11 +361,6 @@ function partOf(rules: readonly string[] | undefined): Part | undefined {
 /** `acquire` waits for every rule. */
 function everyRule(): boolean {
   return true
-}
-
-/** Runs an action on all parts of a decision at once. Rejects with the first error. */
-async function forEachPart(decision: Decision, act: (part: Decision) => Promise<void>): Promise<void> {
-  await Promise.all(DecisionRecord.partsOf(decision).map(act))
 }
 
 /** Returns the problem of a value that is not an instance of RequestLimiter. */

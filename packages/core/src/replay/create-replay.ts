@@ -40,7 +40,7 @@ class RuleReplay implements Replay {
     this.#store = memoryStore({ maxKeys, clock: this.#clock })
     // Warnings are about the code of a live app. What a replay cannot judge is in `notJudged`.
     const warner = createWarner({ warn() {}, error() {} }, () => {})
-    const context = createRuleContext({ ...parsed, store: this.#store }, warner)
+    const context = createRuleContext(parsed, warner)
     this.#ruleSet = atOnce(compileRuleSet(rules.map(asHard), context))
     this.#clientOf = context.clientGroup
     this.#addressOf = context.clientAddress

@@ -7,14 +7,14 @@ import type { DecisionEvents } from "../events/decision-events.ts"
 import type { ParsedOptions } from "../options/parse-options.ts"
 import type { RulesInForce } from "../rule-set/rules-in-force.ts"
 import { type Held, holdInLine, type Leaving } from "./hold.ts"
-import type { LimiterParts } from "./parts.ts"
+import type { LimiterState } from "./limiter-state.ts"
 import { type Part, PreparedRequest } from "./prepared-request.ts"
 
 /** Prepares requests for a decision, and decides the requests of adapters and of `decide`. */
 export class Admission<Request> {
   readonly decisionEvents: DecisionEvents<Request>
-  readonly #parts: LimiterParts<Request>
-  readonly #rules: RulesInForce<Request>
+  readonly #state: LimiterState<Request>
+  readonly #rules: RulesInForce
   readonly #isEnabled: boolean
   /** The units that a request costs by the options, or the function that returns them. */
   readonly #cost: number | Callback<number>
@@ -23,15 +23,15 @@ export class Admission<Request> {
 
   constructor(
     { enabled, skip, cost }: ParsedOptions,
-    parts: LimiterParts<Request>,
-    rules: RulesInForce<Request>,
+    state: LimiterState<Request>,
+    rules: RulesInForce,
     decisionEvents: DecisionEvents<Request>,
   ) {
-    this.#parts = parts
+    this.#state = state
     this.#rules = rules
     this.decisionEvents = decisionEvents
     this.#isEnabled = enabled
-    const { context } = parts
+    const { context } = state
     this.#cost = typeof cost === "number" ? cost : costCallback(cost, context)
     this.#skip = skip && testCallback("skip", skip, false, "the request is counted", context)
   }
@@ -95,7 +95,7 @@ export class Admission<Request> {
   /** Decides a request. Returns a value, not a promise, when the store does. */
   take(prepared: PreparedRequest<Request> | undefined): MaybePromise<Decision> {
     if (prepared === undefined) return UNLIMITED
-    const { decider } = this.#parts
+    const { decider } = this.#state
     const { ruleChecks, startedMs } = prepared
     const decision =
       prepared.part?.isStoreGone === true ? decider.takeWithoutStore(ruleChecks) : decider.take(ruleChecks)
@@ -110,14 +110,14 @@ export class Admission<Request> {
    * gone in the meantime; then nothing stays taken.
    */
   hold(prepared: PreparedRequest<Request>, leaving: Leaving): MaybePromise<Held | undefined> {
-    const { waitingRoom, warner } = this.#parts
+    const { isClosed, warner } = this.#state
     const { ruleSet, ruleChecks, request, startedMs } = prepared
-    if (waitingRoom.isClosed || prepared.part?.isStoreGone === true) {
+    if (isClosed || prepared.part?.isStoreGone === true) {
       const decision = this.take(prepared)
       const held = (made: Decision): Held => ({ decision: made, ruleSet, ruleChecks })
       return decision instanceof Promise ? decision.then(held) : held(decision)
     }
-    const held = holdInLine(waitingRoom, prepared, leaving, warner)
+    const held = holdInLine(this.#state.waitingRoom(), prepared, leaving, warner)
     const tell = (made: Held | undefined): Held | undefined => {
       if (made !== undefined)
         this.decisionEvents.tell(made.decision, request, "hold", startedMs, made.ruleChecks)

@@ -93,7 +93,7 @@ function waitOptionsOf(ruleChecks: readonly RuleCheck[], { client, draining }: L
   return {
     maxWaiting,
     maxWaitMs,
-    countsHeld: false,
+    countsDelayed: false,
     waitsFor: isQueued,
     linesUpFor: hasLine,
     onWait(leave) {

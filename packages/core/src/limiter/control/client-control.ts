@@ -4,7 +4,7 @@ import { SHARED } from "../../request/partition.ts"
 import type { ParsedRule } from "../../rules/rule.ts"
 import type { CounterKey } from "../../stores/store.ts"
 import { CallbackResults } from "../callbacks/callback-results.ts"
-import type { LimiterParts } from "../checking/parts.ts"
+import type { LimiterState } from "../checking/limiter-state.ts"
 import type { PreparedRequest } from "../checking/prepared-request.ts"
 import type { BlockOptions, ResetOptions, UnblockOptions } from "../interface/limiter.ts"
 import type { ParsedOptions } from "../options/parse-options.ts"
@@ -17,18 +17,18 @@ import { parseRuleNames, requireResetOptions } from "./call-options.ts"
 /** Resets, blocks and unblocks a client under the named rules, including rules of routes. */
 export class ClientControl<Request> {
   readonly #options: ParsedOptions
-  readonly #parts: LimiterParts<Request>
-  readonly #rules: RulesInForce<Request>
+  readonly #state: LimiterState<Request>
+  readonly #rules: RulesInForce
   readonly #routes: RouteRules<{ readonly ruleSet: RuleSet }>
 
   constructor(
     options: ParsedOptions,
-    parts: LimiterParts<Request>,
-    rules: RulesInForce<Request>,
+    state: LimiterState<Request>,
+    rules: RulesInForce,
     routes: RouteRules<{ readonly ruleSet: RuleSet }>,
   ) {
     this.#options = options
-    this.#parts = parts
+    this.#state = state
     this.#rules = rules
     this.#routes = routes
   }
@@ -55,9 +55,8 @@ export class ClientControl<Request> {
     // A disabled limiter has not claimed its names, so the counters may belong to another limiter.
     if (!this.#options.enabled) return
     const counters = await this.#countersOf(request, "policies", options?.policies)
-    const { decider, waitingRoom } = this.#parts
-    await decider.corrections.reset(counters)
-    waitingRoom.wake(counters)
+    await this.#state.decider.corrections.reset(counters)
+    this.#state.wake(counters)
   }
 
   async block(request: Request, options: BlockOptions): Promise<void> {
@@ -65,24 +64,23 @@ export class ClientControl<Request> {
     if (!this.#options.enabled) return
     await this.#rules.first
     const names = this.parseNames("rules", rules)
-    const facts = this.#parts.factsReaders.readClient(request)
+    const facts = this.#state.factsReaders.readClient(request)
     const results = new CallbackResults(request)
     const counters = await this.#eachSet(results, names, (ruleSet, own) =>
       ruleSet.checksBy(facts, results, 1, own).flatMap((check) => blockCounter(check, ruleSet.rules)),
     )
     if (counters.length === 0) throw refusedByNone()
-    const { decider, context } = this.#parts
-    await decider.corrections.block([...counters, context.blocks.counter], forMs)
-    context.blocks.began()
+    const watch = this.#state.blockWatch()
+    await this.#state.decider.corrections.block([...counters, watch.counter], forMs)
+    watch.began()
   }
 
   async unblock(request: Request, options: UnblockOptions): Promise<void> {
     requireUnblockOptions(options)
     if (!this.#options.enabled) return
     const counters = await this.#countersOf(request, "rules", options?.rules)
-    const { decider, waitingRoom } = this.#parts
-    await decider.corrections.reset(counters.filter(isBlocking), "unblock")
-    waitingRoom.wake(counters)
+    await this.#state.decider.corrections.reset(counters.filter(isBlocking), "unblock")
+    this.#state.wake(counters)
   }
 
   /**
@@ -95,7 +93,7 @@ export class ClientControl<Request> {
   ): Promise<readonly CounterKey[]> {
     await this.#rules.first
     const names = this.parseNames(option, given)
-    const facts = this.#parts.factsReaders.readClient(request)
+    const facts = this.#state.factsReaders.readClient(request)
     const results = new CallbackResults(request)
     return this.#eachSet(results, names, (ruleSet, own) => ruleSet.counters(facts, results, own))
   }

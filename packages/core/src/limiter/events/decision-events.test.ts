@@ -1,8 +1,7 @@
 import { expect, it } from "vitest"
 import { UNLIMITED } from "../../decision/decision-record.ts"
 import { SafeEvents } from "../../ground/events.ts"
-import { LIMITER_EVENTS } from "../checking/parts.ts"
-import type { DecisionCall, LimiterEvents } from "../interface/limiter.ts"
+import { type DecisionCall, LIMITER_EVENTS, type LimiterEvents } from "../interface/limiter.ts"
 import { DecisionEvents } from "./decision-events.ts"
 
 const open = () => {

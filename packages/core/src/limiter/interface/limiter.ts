@@ -81,6 +81,23 @@ export interface LimiterEvents<Request> {
   closed: []
 }
 
+/** The names of all events of a limiter. */
+export const LIMITER_EVENTS: Readonly<Record<keyof LimiterEvents<unknown>, true>> = {
+  decision: true,
+  "near-limit": true,
+  "store-error": true,
+  degraded: true,
+  recovered: true,
+  rules: true,
+  "rule-error": true,
+  "rules-stale": true,
+  evicted: true,
+  "refund-lost": true,
+  "charges-lost": true,
+  warning: true,
+  closed: true,
+}
+
 /** The current state of a limiter, for metrics and health checks. */
 export interface LimiterStatus {
   /** The service whose rules and counters the limiter uses. */

@@ -12,12 +12,23 @@ import type {
   RulesStatus,
   UntilLoaded,
 } from "../../rules/live-rules.ts"
-import type { LimiterParts } from "../checking/parts.ts"
+import type { ParsedRule } from "../../rules/rule.ts"
 import type { ParsedOptions } from "../options/parse-options.ts"
 import { claimNames, takenProblem } from "./name-claims.ts"
+import type { RuleContext } from "./rule-context.ts"
 
 /** How long a request waits for the first rules, in milliseconds. Otherwise a source that hangs would stop the app. */
 const MOST_WAIT_FOR_RULES_MS = 1_000
+
+/** A limiter, as it follows its rules. */
+export interface RulesListener {
+  readonly context: RuleContext
+  readonly events: RulesReader["events"]
+  /** Called with the rules that are in force for `owner`, which is the limiter or a route. */
+  follow(owner: object, rules: readonly ParsedRule[]): void
+  /** Called when other rules have come into force. */
+  turnToNewRules(): void
+}
 
 /** The limiter that has the rules. It owns their names. */
 export interface RulesOwner {
@@ -26,14 +37,14 @@ export interface RulesOwner {
 }
 
 /** The reader of a limiter's live rules. It refuses an edition while another limiter counts under one of its names. */
-export class LimiterReader<Request> implements RulesReader {
+export class LimiterReader implements RulesReader {
   readonly clock: Clock
   readonly logger: Logger | undefined
   readonly warner: Warner
   readonly untilLoaded: UntilLoaded
   readonly events: RulesReader["events"]
   readonly #options: ParsedOptions
-  readonly #parts: LimiterParts<Request>
+  readonly #listener: RulesListener
   readonly #owner: RulesOwner
   /** Undefined while the limiter is being created. */
   readonly #opened: OpenedRules | undefined
@@ -43,14 +54,14 @@ export class LimiterReader<Request> implements RulesReader {
   first: Promise<void> | undefined
 
   /** Throws as `open` of live rules does. */
-  constructor(options: ParsedOptions, parts: LimiterParts<Request>, rules: LiveRules, owner: RulesOwner) {
+  constructor(options: ParsedOptions, listener: RulesListener, rules: LiveRules, owner: RulesOwner) {
     this.clock = options.clock
     this.logger = options.logger
-    this.warner = parts.warner
+    this.warner = listener.context.warner
     this.untilLoaded = options.untilLoaded
-    this.events = parts.events
+    this.events = listener.events
     this.#options = options
-    this.#parts = parts
+    this.#listener = listener
     this.#owner = owner
     this.#opened = rules.open(options.service, this)
     this.first = this.#loaded()
@@ -84,7 +95,7 @@ export class LimiterReader<Request> implements RulesReader {
     const enforceWith = (bringIntoForce: () => void) => () => {
       this.edition = edition
       bringIntoForce()
-      this.#parts.waitingRoom.turnToNewRules()
+      this.#listener.turnToNewRules()
     }
     return compiled instanceof Promise ? compiled.then(enforceWith) : enforceWith(compiled)
   }

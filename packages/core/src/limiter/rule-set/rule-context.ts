@@ -1,4 +1,4 @@
-import { BlockWatch } from "../../decision/block-watch.ts"
+import type { BlockState } from "../../decision/block-watch.ts"
 import type { Warner } from "../../ground/warnings.ts"
 import { compileClientAddress } from "../../request/client-address.ts"
 import type { ClientAddressOptions } from "../../request/client-address-options.ts"
@@ -9,7 +9,6 @@ import type { Callback, CallbackContext } from "../callbacks/callback.ts"
 import type { ParsedOptions } from "../options/parse-options.ts"
 import { fieldCallback } from "./field-callback.ts"
 import type { FieldWatch } from "./field-watch.ts"
-import { blocksOf } from "./rule-counters.ts"
 import type { DecisionStep } from "./steps.ts"
 
 /** The settings with which all rules of a limiter are compiled. */
@@ -25,7 +24,7 @@ export interface RuleContext
   /** The watches for fields that never arrive, by the counter of the rule. */
   readonly watches: Map<string, FieldWatch>
   /** Whether clients may be blocked by `limiter.block`. */
-  readonly blocks: BlockWatch
+  readonly blocks: BlockState
 }
 
 /** The options that a rule context is made from. */
@@ -37,8 +36,6 @@ type ContextOptions = Pick<
   | "extractorNames"
   | "cost"
   | "skip"
-  | "store"
-  | "storeTimeoutMs"
   | "callbackTimeoutMs"
   | "clock"
   | "clientAddress"
@@ -48,7 +45,7 @@ type ContextOptions = Pick<
 
 export function createRuleContext(options: ContextOptions, warner: Warner): RuleContext {
   const { extractorOf, extractorNames, onStoreFailure, service, cost, skip } = options
-  const { store, storeTimeoutMs, callbackTimeoutMs, clock, hashKeys, hashSecret } = options
+  const { callbackTimeoutMs, clock, hashKeys, hashSecret } = options
   const callbackContext = { callbackTimeoutMs, clock, warner }
   // New rules find the same callbacks, so requests that wait under them know the results.
   const known = new WeakMap<(request: unknown) => unknown, Callback<string | undefined>>()
@@ -70,7 +67,7 @@ export function createRuleContext(options: ContextOptions, warner: Warner): Rule
     // Such a function is called before any rule is decided, and may read the body.
     firstStep: typeof cost === "function" || skip !== undefined ? "body" : "arrival",
     watches: new Map(),
-    blocks: new BlockWatch(blocksOf(service), store, storeTimeoutMs),
+    blocks: { isOn: false },
     clientAddress,
     clientGroup: compileClientGroup(clientAddress, options.clientAddress),
   }

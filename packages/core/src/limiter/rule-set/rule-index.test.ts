@@ -1,6 +1,5 @@
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
-import { BlockWatch } from "../../decision/block-watch.ts"
 import { manualClock } from "../../ground/clock.ts"
 import { atOnce } from "../../ground/time.ts"
 import { isBuiltInField } from "../../request/field.ts"
@@ -8,11 +7,9 @@ import type { RequestFacts } from "../../request/request.ts"
 import { pathReadings } from "../../rules/matching/path.ts"
 import { requireRules } from "../../rules/parsing/parse-rule.ts"
 import type { Rule, RuleMatch } from "../../rules/rule.ts"
-import { memoryStore } from "../../stores/memory/memory-store.ts"
 import { CallbackResults } from "../callbacks/callback-results.ts"
 import { fieldCallback } from "./field-callback.ts"
 import type { RuleContext } from "./rule-context.ts"
-import { blocksOf } from "./rule-counters.ts"
 import { RuleIndex } from "./rule-index.ts"
 import { compileRuleSet, type RuleSet } from "./rule-set.ts"
 import { ALL_STEPS, stepSet } from "./steps.ts"
@@ -47,7 +44,7 @@ function contextWith(onRead: (field: string) => void = () => undefined): RuleCon
     extractorNames: [],
     watches: new Map(),
     firstStep: "arrival",
-    blocks: new BlockWatch(blocksOf("s"), memoryStore(), 50),
+    blocks: { isOn: false },
   }
 }
 

@@ -3,10 +3,9 @@ import type { MaybePromise } from "../../ground/maybe-promise.ts"
 import { atOnce, held, inSlices, type Steps } from "../../ground/time.ts"
 import type { Edition, ReadyOptions, RulesStatus } from "../../rules/live-rules.ts"
 import type { ParsedRule } from "../../rules/rule.ts"
-import type { LimiterParts } from "../checking/parts.ts"
 import type { ParsedOptions } from "../options/parse-options.ts"
 import { spareCapacityMonitor } from "../spare-capacity/monitor.ts"
-import { LimiterReader, type RulesOwner } from "./limiter-reader.ts"
+import { LimiterReader, type RulesListener, type RulesOwner } from "./limiter-reader.ts"
 import { claimNames, releaseNames, takenProblem } from "./name-claims.ts"
 import { compileRuleSet, denyingRuleSet, type RuleSet } from "./rule-set.ts"
 
@@ -23,14 +22,14 @@ const UNCHANGING: RulesStatus = { ageMs: 0, isStale: false, isRejected: false, p
  * The rules of a limiter that are in force now: its inline rule, the rules of its list, or the latest edition of its live
  * rules. Routes have instances of their own, each with its own inline rule. They share the other rules with the limiter.
  */
-export class RulesInForce<Request> implements RulesOwner {
+export class RulesInForce implements RulesOwner {
   readonly #options: ParsedOptions
-  readonly #parts: LimiterParts<Request>
+  readonly #listener: RulesListener
   readonly #inline: ParsedRule | undefined
   /** Returns the rules of all routes. */
-  readonly #routes: () => readonly RulesInForce<Request>[]
+  readonly #routes: () => readonly RulesInForce[]
   /** Present only with live rules. Routes have the limiter's. */
-  readonly #live: LimiterReader<Request> | undefined
+  readonly #live: LimiterReader | undefined
   #current: RuleSet
   /** Releases the monitor's lease. Present only while a rule depends on the spare capacity of this process. */
   #unwatch: (() => void) | undefined
@@ -42,13 +41,13 @@ export class RulesInForce<Request> implements RulesOwner {
    */
   constructor(
     options: ParsedOptions,
-    parts: LimiterParts<Request>,
-    routes: () => readonly RulesInForce<Request>[],
-    limiter?: RulesInForce<Request>,
+    listener: RulesListener,
+    routes: () => readonly RulesInForce[],
+    limiter?: RulesInForce,
     inline: ParsedRule | undefined = options.inline,
   ) {
     this.#options = options
-    this.#parts = parts
+    this.#listener = listener
     this.#inline = inline
     this.#routes = routes
     const { rules, untilLoaded, enabled } = options
@@ -57,13 +56,13 @@ export class RulesInForce<Request> implements RulesOwner {
     const isDenying = edition === undefined && untilLoaded.onRulesMissing === "deny"
     const shared = edition?.rules ?? (isList(rules) ? rules : untilLoaded.defaultRules)
     this.#current = isDenying
-      ? denyingRuleSet(parts.context)
+      ? denyingRuleSet(listener.context)
       : atOnce(this.#compile(shared, edition?.metadata?.link))
     this.#claimOrThrow(limiter === undefined ? shared : [])
     this.#live = live
     if (limiter === undefined && !isList(rules) && enabled) {
       try {
-        this.#live = new LimiterReader(options, parts, rules, this)
+        this.#live = new LimiterReader(options, listener, rules, this)
       } catch (error) {
         this.giveUp()
         throw error
@@ -86,8 +85,8 @@ export class RulesInForce<Request> implements RulesOwner {
   }
 
   /** Returns the rules for a route, with the route's inline rule instead of the limiter's. */
-  ofRoute(inline: ParsedRule): RulesInForce<Request> {
-    return new RulesInForce(this.#options, this.#parts, () => [], this, inline)
+  ofRoute(inline: ParsedRule): RulesInForce {
+    return new RulesInForce(this.#options, this.#listener, () => [], this, inline)
   }
 
   /** Keeps the process alive until it is settled. */
@@ -107,7 +106,7 @@ export class RulesInForce<Request> implements RulesOwner {
   /** Releases its names and its monitor lease. For a route, called when its last mount has left. */
   giveUp(): void {
     releaseNames(this.#options.store, this)
-    this.#parts.nearLimit.follow(this, [])
+    this.#listener.follow(this, [])
     this.#unwatch?.()
     this.#unwatch = undefined
   }
@@ -121,12 +120,12 @@ export class RulesInForce<Request> implements RulesOwner {
   /** Compiles the shared rules and the inline rule. */
   #compile(shared: readonly ParsedRule[], link: string | undefined): Steps<RuleSet> {
     const rules = this.#inline === undefined ? shared : [this.#inline, ...shared]
-    return compileRuleSet(rules, this.#parts.context, link)
+    return compileRuleSet(rules, this.#listener.context, link)
   }
 
   /** Compiles the shared rules for the limiter and for each of its routes. Returns what brings them into force. */
   *#compileSteps(shared: readonly ParsedRule[], link: string | undefined): Steps<() => void> {
-    const sets = new Map<RulesInForce<Request>, RuleSet>()
+    const sets = new Map<RulesInForce, RuleSet>()
     for (const each of [this, ...this.#routes()]) sets.set(each, yield* each.#compile(shared, link))
     return () => {
       for (const each of [this, ...this.#routes()]) {
@@ -138,7 +137,7 @@ export class RulesInForce<Request> implements RulesOwner {
   }
 
   #watch(): void {
-    this.#parts.nearLimit.follow(this, this.#current.rules)
+    this.#listener.follow(this, this.#current.rules)
     if (this.#current.needsMonitor && this.#options.enabled) this.#unwatch ??= spareCapacityMonitor.lease()
     else {
       this.#unwatch?.()

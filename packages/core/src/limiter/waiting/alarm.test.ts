@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from "node:timers/promises"
 import { expect, it } from "vitest"
 import { manualClock } from "../../ground/clock.ts"
-import { Alarm } from "./alarm.ts"
+import { callAt } from "./alarm.ts"
 
 const LONGEST_TIMER_MS = 2 ** 31 - 1
 
@@ -16,12 +16,12 @@ it("uses one timer up to the longest possible delay, and two for one millisecond
       waits.push(waitMs)
       return clock.wait(waitMs, signal)
     }
-    const alarm = new Alarm({ now: () => clock.now(), wait })
+    const waiting = { now: () => clock.now(), wait }
     let isOver = false
     const over = () => {
       isOver = true
     }
-    alarm.at(clock.now() + ms, over, (error) => expect.unreachable(String(error)))
+    callAt(waiting, clock.now() + ms, over, (error) => expect.unreachable(String(error)))
     clock.advance(LONGEST_TIMER_MS)
     await nextTurn()
     expect(isOver).toBe(timers.length === 1)
@@ -32,8 +32,7 @@ it("uses one timer up to the longest possible delay, and two for one millisecond
 })
 
 it("uses a real timer if the clock has no wait function", async () => {
-  const alarm = new Alarm({ now: () => 1_000 })
   await new Promise<void>((resolve, reject) => {
-    alarm.at(1_000, resolve, reject)
+    callAt({ now: () => 1_000 }, 1_000, resolve, reject)
   })
 })

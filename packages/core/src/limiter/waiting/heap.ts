@@ -14,6 +14,15 @@ export class Heap<Item> {
     return this.#items[0]
   }
 
+  get size(): number {
+    return this.#items.length
+  }
+
+  /** Returns all items in ascending order of their keys. */
+  sorted(): readonly Item[] {
+    return this.#items.toSorted((one, other) => this.#keyOf(one) - this.#keyOf(other))
+  }
+
   /** Adds an item; a no-op if it is in the heap. */
   add(item: Item): void {
     if (this.#indexes.has(item)) return

@@ -7,9 +7,9 @@ export interface WaitOptions {
   /** How many requests may wait for one counter, this one included. */
   readonly maxWaiting: number
   /**
-   * False if requests that a leaky bucket holds do not count as waiting, because its room bounds them. Default: true.
+   * False if requests that a leaky bucket delays do not count as waiting, because its room bounds them. Default: true.
    */
-  readonly countsHeld?: boolean
+  readonly countsDelayed?: boolean
   readonly signal?: AbortSignal | undefined
   /**
    * Called once, as soon as the request has to wait. `leave` ends the wait with a reason. Returns a function that is

@@ -1,22 +1,33 @@
 import type { Decider } from "../../decision/decider.ts"
 import type { Decision } from "../../decision/decision.ts"
+import { countRefusals } from "../../decision/penalties.ts"
 import type { RuleCheck } from "../../decision/rule-check.ts"
-import type { Clock } from "../../ground/clock.ts"
-import { ClosedError } from "../../ground/errors.ts"
+import { type Clock, soundTime } from "../../ground/clock.ts"
 import type { MaybePromise } from "../../ground/maybe-promise.ts"
 import { onAbort, soon } from "../../ground/time.ts"
 import type { CounterKey } from "../../stores/store.ts"
-import { Alarm } from "./alarm.ts"
-import { Attempt } from "./attempt.ts"
-import { Departures } from "./departures.ts"
-import { Front } from "./front.ts"
-import { Lines } from "./lines.ts"
-import { Ticket } from "./ticket.ts"
-import { Turns } from "./turns.ts"
+import { callAt } from "./alarm.ts"
+import { type Attempt, longestRefusal, nextAttempt } from "./attempt.ts"
+import type { Line, Ticket } from "./line.ts"
+import { crowdedOut, Lines } from "./lines.ts"
+import { refusedBehind, refusedForDelay } from "./refused.ts"
+import {
+  attemptOf,
+  createTicket,
+  currentChecks,
+  delayOf,
+  finish,
+  hasLeft,
+  isStillDelayed,
+  isUnasked,
+  resultOf,
+  waitsOut,
+  whenDone,
+} from "./ticket.ts"
 import { awaitedOf, isAnsweredAtOnce, type WaitOptions } from "./wait-options.ts"
 
 /**
- * Holds requests until they are admitted, first come, first served. Each counter has a line. A request asks the store
+ * Lets requests wait until they are admitted, first come, first served. Each counter has a line. A request asks the store
  * when no earlier request waits for one of its counters. While it has to wait, it stands in one line only: the line of
  * the counter that has nothing for it. So it does not delay requests that need other counters.
  *
@@ -24,54 +35,51 @@ import { awaitedOf, isAnsweredAtOnce, type WaitOptions } from "./wait-options.ts
  * units of its counter come back. While the store is unavailable or there is no spare capacity, it sleeps for at most a
  * second. Until a request is refused, all ask at once. Answers are processed in the order of asking. If a request was
  * granted units behind one that turns out to be refused, its units are refunded and it waits.
+ *
+ * A leaky bucket gives out turns. A request that was granted is delayed until its turn.
  */
 export class WaitingRoom {
   readonly #decider: Decider
-  readonly #alarm: Alarm
+  readonly #clock: Clock
   readonly #lines = new Lines()
-  readonly #turns: Turns
-  readonly #departures: Departures
-  readonly #front: Front
+  /** The requests without a decision, in order of arrival. */
+  readonly #present = new Set<Ticket>()
   #isServing = false
-  #closed: ClosedError | undefined
 
   constructor(decider: Decider, clock: Clock) {
     this.#decider = decider
-    this.#alarm = new Alarm(clock)
-    this.#turns = new Turns(this.#lines, decider, (counters) => this.wake(counters))
-    const parts = { decider, lines: this.#lines, turns: this.#turns, alarm: this.#alarm }
-    // Serve only after all requests that leave together have left: the request whose turn has come may be one of them.
-    this.#departures = new Departures({ ...parts, left: () => soon(() => this.#serve()) })
-    this.#front = new Front({ ...parts, departures: this.#departures, serve: () => this.#serve() })
+    this.#clock = clock
   }
 
   /** Number of requests without a decision, including those that ask the store for the first time. */
   get size(): number {
-    return this.#departures.size
-  }
-
-  get isClosed(): boolean {
-    return this.#closed !== undefined
+    return this.#present.size
   }
 
   /**
    * Returns the decision once the request is admitted, or would have to wait longer than `options` allow. Returns a
    * value, not a promise, if the request need not wait and the store returns a value. Throws or rejects with the
-   * signal's reason or ClosedError; then nothing stays taken.
+   * signal's reason, or with the reason that `leave` gets; then nothing stays taken.
    */
   enter(ruleChecks: readonly RuleCheck[], options: WaitOptions): MaybePromise<Decision> {
-    if (this.#closed !== undefined) throw this.#closed
-    options.signal?.throwIfAborted()
+    const { signal } = options
+    signal?.throwIfAborted()
     const awaited = awaitedOf(ruleChecks, options)
     if (isAnsweredAtOnce(ruleChecks, awaited)) return this.#decider.take(ruleChecks)
-    const ticket = new Ticket(ruleChecks, awaited, options, this.#alarm.now())
+    const ticket = createTicket(ruleChecks, awaited, options, soundTime(this.#clock))
     const inVain = awaited.filter((ruleCheck) => this.#lines.isInVain(ruleCheck, ticket))
-    if (inVain.length > 0) return this.#departures.refusalBehind(ruleChecks, inVain)
-    this.#departures.arrived(ticket)
+    if (inVain.length > 0) return this.#refusalBehind(ruleChecks, inVain)
+    this.#present.add(ticket)
     this.#askOrStand(ticket)
-    this.#departures.askOthers(ticket)
+    this.#askOthers(ticket)
     this.#serve()
-    return this.#resultOf(ticket)
+    if (ticket.state !== "done" && signal !== undefined) {
+      whenDone(
+        ticket,
+        onAbort(signal, () => this.#giveUp(ticket, signal.reason)),
+      )
+    }
+    return resultOf(ticket)
   }
 
   /** Wakes the lines of these counters, because the counters have units again. */
@@ -80,7 +88,7 @@ export class WaitingRoom {
       const line = this.#lines.find(counter)
       if (line === undefined) continue
       // Requests that are asking right now may get answers from before the units came back.
-      line.returnedAt = Attempt.made
+      line.returnedAt = nextAttempt()
       line.untilMs = undefined
       this.#lines.makeDue(line)
     }
@@ -92,35 +100,26 @@ export class WaitingRoom {
    * that is being decided switches only if it has to wait.
    */
   turnToNewRules(): void {
-    const { present } = this.#departures
+    const present = [...this.#present]
     const renewed = present.filter((ticket) => {
-      if (ticket.step === "asking") ticket.isOutdated = true
-      else if (ticket.step === "waiting") return this.#renew(ticket)
-      else if (!ticket.isStillDelayed(ticket.granted as Decision) && ticket.step === "held") {
-        this.#departures.end(ticket, ticket.granted as Decision)
+      if (ticket.state === "asking") ticket.isOutdated = true
+      else if (ticket.state === "waiting") return this.#renew(ticket)
+      else if (!isStillDelayed(ticket, ticket.granted as Decision) && ticket.state === "delayed") {
+        this.#end(ticket, ticket.granted as Decision)
       }
       return false
     })
-    for (const ticket of renewed) if (!ticket.hasLeft) this.#lineUp(ticket)
+    for (const ticket of renewed) if (!hasLeft(ticket)) this.#lineUp(ticket)
     this.#serve()
     // A rule that is not waited for must refuse now, not only when the request's turn comes.
-    for (const ticket of present) this.#departures.askOthers(ticket)
+    for (const ticket of present) this.#askOthers(ticket)
   }
 
-  /** Rejects all waiting requests, and all later ones, with ClosedError. Units of held requests are refunded. */
-  close(): void {
-    this.#closed = new ClosedError("The limiter has been closed.")
-    for (const ticket of this.#departures.present) this.#departures.giveUp(ticket, this.#closed)
+  /** Rejects all waiting requests with this error. Units of delayed requests are refunded. */
+  close(error: Error): void {
+    for (const ticket of this.#present) this.#giveUp(ticket, error)
     // Serve at once: the store may be closed next.
     this.#serve()
-  }
-
-  #resultOf(ticket: Ticket): MaybePromise<Decision> {
-    const { signal } = ticket.options
-    if (ticket.step !== "done" && signal !== undefined) {
-      ticket.atEnd(onAbort(signal, () => this.#departures.giveUp(ticket, signal.reason)))
-    }
-    return ticket.result()
   }
 
   /** Asks the store, or stands in the line of a counter for which earlier requests wait. */
@@ -137,15 +136,17 @@ export class WaitingRoom {
 
   #stand(ticket: Ticket, ruleCheck: RuleCheck): void {
     const { untilMs = 0 } = this.#lines.stand(ticket, ruleCheck)
-    if (untilMs > ticket.deadlineMs) this.#departures.refuseBehind(ticket)
-    else this.#departures.tellOfWait(ticket)
+    if (untilMs > ticket.deadlineMs) this.#refuseBehind(ticket)
+    else this.#announce(ticket)
   }
 
   #ask(ticket: Ticket): void {
-    ticket.step = "asking"
+    ticket.state = "asking"
+    const attempt = attemptOf(ticket)
     // Having to wait must not count as a refusal.
-    const { ruleChecks, onAnswer } = ticket.startAttempt()
-    const decision = this.#decider.takeIfItFits(ruleChecks, onAnswer)
+    const decision = this.#decider.takeIfItFits(attempt.ruleChecks, (_asked, { nowMs }) => {
+      attempt.answeredMs = nowMs
+    })
     const isFirst = ticket.awaited.every((ruleCheck) => (this.#lines.find(ruleCheck)?.asking ?? 0) === 0)
     if (isFirst && !(decision instanceof Promise)) this.#conclude(ticket, decision)
     else this.#concludeInTurn(ticket, decision)
@@ -172,18 +173,17 @@ export class WaitingRoom {
   #conclude(ticket: Ticket, decision: Decision): void {
     const { allowed } = decision
     const before = this.#lines.waiterBefore(ticket)
-    if (ticket.step !== "asking") {
+    if (ticket.state !== "asking") {
       // The request has left. A no-op if the decision is a refusal.
-      this.#turns.refund(ticket, decision)
-    } else if (allowed && !this.#lines.isOvertaking(ticket, ticket.attempt as Attempt)) {
-      for (const ruleCheck of ticket.awaited) this.#lines.find(ruleCheck)?.widen()
-      this.#departures.goOn(ticket, decision)
-    } else if (!allowed && !ticket.waitsOut(decision)) {
-      this.#departures.refuse(ticket, decision)
+      this.#refund(ticket, decision)
+    } else if (allowed && !this.#lines.isOvertaking(ticket)) {
+      this.#lines.widen(ticket)
+      this.#goOn(ticket, decision)
+    } else if (!allowed && !waitsOut(ticket, decision)) {
+      this.#refuse(ticket, decision)
     } else {
-      if (allowed) this.#turns.refund(ticket, decision)
-      for (const ruleCheck of ticket.awaited)
-        this.#lines.at(ruleCheck).narrow(allowed ? undefined : Attempt.made)
+      if (allowed) this.#refund(ticket, decision)
+      this.#lines.narrow(ticket, allowed ? undefined : nextAttempt())
       if (ticket.isOutdated) this.#askUnderNewRules(ticket)
       else if (allowed || before !== undefined) this.#lineUp(ticket)
       else this.#sleep(ticket, decision)
@@ -193,41 +193,42 @@ export class WaitingRoom {
   /** Puts the line to sleep: it was the request's turn, but there is nothing for it yet. */
   #sleep(ticket: Ticket, decision: Decision): void {
     const attempt = ticket.attempt as Attempt
-    const ruleCheck = attempt.refusedBy(decision, ticket.awaited) ?? (ticket.awaited[0] as RuleCheck)
-    const untilMs = this.#alarm.now() + attempt.believedMs(decision)
+    const { ruleCheck, trustedMs } = longestRefusal(attempt, decision, ticket.awaited)
+    const untilMs = soundTime(this.#clock) + trustedMs
     const isOld = attempt.number < this.#lines.at(ruleCheck).returnedAt
-    if (!isOld && (untilMs > ticket.deadlineMs || this.#departures.isCrowdedOut(ticket))) {
-      this.#departures.refuse(ticket, decision)
+    if (!isOld && (untilMs > ticket.deadlineMs || this.#lines.isCrowdedOut(ticket))) {
+      this.#refuse(ticket, decision)
       return
     }
     const line = this.#lines.stand(ticket, ruleCheck)
     if (!isOld) line.untilMs = untilMs
     ticket.sleptIn = line
-    this.#departures.tellOfWait(ticket)
+    this.#announce(ticket)
   }
 
   #askUnderNewRules(ticket: Ticket): void {
     ticket.isOutdated = false
     this.#renew(ticket)
-    if (ticket.hasLeft) return
+    if (hasLeft(ticket)) return
     this.#lineUp(ticket)
-    this.#departures.askOthers(ticket)
+    this.#askOthers(ticket)
   }
 
   /** Switches a request to the rules in force. Returns whether it has to take its place under them. */
   #renew(ticket: Ticket): boolean {
-    const ruleChecks = ticket.currentChecks()
+    const ruleChecks = currentChecks(ticket)
     // The function that reads a request is the app's, and may have ended the wait.
-    if (ruleChecks === undefined || ticket.hasLeft) return false
+    if (ruleChecks === undefined || hasLeft(ticket)) return false
     const awaited = awaitedOf(ruleChecks, ticket.options)
     this.#lines.leave(ticket)
-    ticket.renew(ruleChecks, awaited)
+    Object.assign(ticket, { ruleChecks, awaited, attempt: undefined })
+    ticket.options.onRulesChanged?.()
     if (isAnsweredAtOnce(ruleChecks, awaited)) {
-      this.#departures.answer(ticket)
+      this.#leaveAsking(ticket)
       return false
     }
     // Requests that waited for one counter must not all ask for another at once.
-    for (const ruleCheck of awaited) this.#lines.at(ruleCheck).narrow()
+    this.#lines.narrow(ticket)
     return true
   }
 
@@ -237,7 +238,7 @@ export class WaitingRoom {
     if (this.#isServing) return
     this.#isServing = true
     try {
-      for (let ticket = this.#front.next(); ticket !== undefined; ticket = this.#front.next()) {
+      for (let ticket = this.#next(); ticket !== undefined; ticket = this.#next()) {
         this.#lines.leave(ticket)
         this.#askOrStand(ticket)
       }
@@ -245,4 +246,199 @@ export class WaitingRoom {
       this.#isServing = false
     }
   }
+
+  /** Returns the earliest request whose turn has come. First processes the lines that have changed. */
+  #next(): Ticket | undefined {
+    for (let line = this.#lines.nextDue(); line !== undefined; line = this.#lines.nextDue()) {
+      if (line.untilMs !== undefined) {
+        this.#refuseImpatient(line, line.untilMs)
+        for (const ticket of crowdedOut(line)) this.#refuseBehind(ticket)
+      }
+      this.#setTimer(line)
+      this.#lines.forget(line)
+    }
+    return this.#lines.nextReady()
+  }
+
+  /** Refuses the requests whose deadline is before the given time. */
+  #refuseImpatient({ impatient }: Line, beforeMs: number): void {
+    for (
+      let { first } = impatient;
+      first !== undefined && first.deadlineMs < beforeMs;
+      { first } = impatient
+    ) {
+      this.#refuseBehind(first)
+    }
+  }
+
+  /**
+   * Sets the timer of a line. It fires when the line wakes or, while the store is asked, when a request's deadline
+   * passes.
+   */
+  #setTimer(line: Line): void {
+    const { untilMs, impatient, asking, timer } = line
+    // A request whose deadline is right now may still have its turn now.
+    const atMs = untilMs ?? (asking > 0 && impatient.first ? impatient.first.deadlineMs + 1 : undefined)
+    if (atMs === timer?.atMs) return
+    timer?.stop()
+    line.timer = undefined
+    if (atMs === undefined) return
+    const goOff = () => {
+      line.timer = undefined
+      if (line.untilMs === undefined) this.#refuseImpatient(line, soundTime(this.#clock))
+      line.untilMs = undefined
+      this.#lines.makeDue(line)
+      this.#serve()
+    }
+    const fail = (error: unknown) => {
+      line.timer = undefined
+      const waiting = line.untilMs === undefined ? impatient.first : line.waiting.first
+      if (waiting !== undefined) this.#giveUp(waiting, error)
+    }
+    line.timer = { atMs, stop: callAt(this.#clock, atMs, goOff, fail) }
+  }
+
+  /** Processes a grant. The request goes on, is delayed until its turn, or is refused because of its delay. */
+  #goOn(ticket: Ticket, decision: Decision): void {
+    ticket.granted = decision
+    const delayMs = delayOf(ticket, decision)
+    // The app's code that reads the request may have ended the wait.
+    if (ticket.state === "done") return
+    const nowMs = soundTime(this.#clock)
+    const untilMs = nowMs + delayMs
+    if (delayMs === 0) this.#end(ticket, decision)
+    else if (this.#lines.isCrowdedOut(ticket)) {
+      this.#refund(ticket, decision)
+      this.#end(ticket, this.#refusalBehind(ticket.ruleChecks, ticket.awaited))
+    } else if (untilMs > ticket.deadlineMs) {
+      const refused = refusedForDelay(decision, ticket.awaited, ticket.deadlineMs - nowMs)
+      this.#refund(ticket, decision)
+      this.#end(ticket, refused)
+    } else {
+      this.#lines.delay(ticket)
+      Object.assign(ticket, { state: "delayed", untilMs })
+      const go = () => {
+        this.#end(ticket, decision)
+        this.#serveSoon()
+      }
+      whenDone(
+        ticket,
+        callAt(this.#clock, untilMs, go, (error) => this.#giveUp(ticket, error)),
+      )
+      this.#announce(ticket)
+    }
+  }
+
+  /**
+   * Refuses a request that does not wait out this refusal. If refusals count, asks the store again so that it counts.
+   */
+  #refuse(ticket: Ticket, decision: Decision): void {
+    if (countRefusals(ticket.ruleChecks)) this.#leaveAsking(ticket, decision)
+    else this.#end(ticket, decision)
+  }
+
+  /**
+   * Refuses a request at once if a rule that is not waited for refuses it. This applies to requests in line, too, that
+   * have not asked the store yet.
+   */
+  #askOthers(ticket: Ticket): void {
+    if (!isUnasked(ticket)) return
+    const others = ticket.ruleChecks.filter(
+      (ruleCheck) => !ruleCheck.shadow && !ticket.options.waitsFor(ruleCheck),
+    )
+    whenDecided(this.#decider.peek(others), (decision) => {
+      // If the request has asked for everything in the meantime, that answer is newer.
+      if (decision.allowed || !isUnasked(ticket)) return
+      this.#refuse(ticket, decision)
+      this.#serveSoon()
+    })
+  }
+
+  /** Refuses a request that cannot wait until the requests ahead of it have gone. */
+  #refuseBehind(ticket: Ticket): void {
+    this.#end(ticket, this.#refusalBehind(ticket.ruleChecks, [ticket.ruleCheck as RuleCheck]))
+  }
+
+  /** Returns the refusal of a request that would have to wait for the counters of the rule checks `behind`. */
+  #refusalBehind(ruleChecks: readonly RuleCheck[], behind: readonly RuleCheck[]): Decision {
+    const nowMs = soundTime(this.#clock)
+    const waits = behind.map((ruleCheck) => this.#lines.waitMs(ruleCheck, nowMs))
+    return refusedBehind(ruleChecks, behind, Math.max(...waits))
+  }
+
+  /** Lets a request leave without a decision. Units that it was granted are refunded. */
+  #giveUp(ticket: Ticket, error: unknown): void {
+    if (ticket.state === "done") return
+    if (ticket.granted !== undefined) this.#refund(ticket, ticket.granted)
+    this.#leave(ticket)
+    finish(ticket, { error })
+    this.#serveSoon()
+  }
+
+  /** Calls the request's `onWait` because it has to wait, the first time only. The callback may end the wait. */
+  #announce(ticket: Ticket): void {
+    const { options, isAnnounced } = ticket
+    ticket.isAnnounced = true
+    if (isAnnounced || options.onWait === undefined) return
+    whenDone(
+      ticket,
+      options.onWait((reason) => this.#giveUp(ticket, reason)),
+    )
+  }
+
+  /**
+   * Lets a request leave its line and asks the store for all its checks. It ends with the answer, or with `refusal` if
+   * units have come back in the meantime. These are refunded, because others may have gone first.
+   */
+  #leaveAsking(ticket: Ticket, refusal?: Decision): void {
+    this.#leave(ticket)
+    ticket.state = "leaving"
+    whenDecided(this.#decider.take(attemptOf(ticket).ruleChecks), (answer) => {
+      const isTooLate = answer.allowed && refusal !== undefined
+      const isLeaving = ticket.state === "leaving"
+      if (isTooLate || !isLeaving) this.#refund(ticket, answer)
+      if (isLeaving) finish(ticket, { decision: isTooLate ? refusal : answer })
+    })
+  }
+
+  #end(ticket: Ticket, decision: Decision): void {
+    this.#leave(ticket)
+    finish(ticket, { decision })
+  }
+
+  #leave(ticket: Ticket): void {
+    this.#present.delete(ticket)
+    this.#lines.leave(ticket)
+    this.#lines.release(ticket)
+  }
+
+  /** Refunds units that were granted to a request that does not go on. */
+  #refund(ticket: Ticket, decision: Decision): void {
+    const kept = ticket.awaited.filter((ruleCheck) =>
+      this.#lines.refundLater(ticket, ruleCheck, () =>
+        this.#refundCounters(decision, (counter) => isSame(ruleCheck, counter)),
+      ),
+    )
+    this.#refundCounters(decision, (counter) => !kept.some((ruleCheck) => isSame(ruleCheck, counter)))
+  }
+
+  #refundCounters(decision: Decision, isMeant: (counter: CounterKey) => boolean): void {
+    const refunding = this.#decider.corrections.refundInBackground(decision, isMeant)
+    void refunding.then((counters) => this.wake(counters))
+  }
+
+  /** Serves after all requests that leave together have left: the request whose turn has come may be one of them. */
+  #serveSoon(): void {
+    soon(() => this.#serve())
+  }
+}
+
+function isSame(one: CounterKey, other: CounterKey): boolean {
+  return one.policy.counter === other.policy.counter && one.partition === other.partition
+}
+
+/** Calls back with the decision, synchronously if it is available. */
+function whenDecided(decision: MaybePromise<Decision>, then: (decision: Decision) => void): void {
+  if (decision instanceof Promise) void decision.then(then)
+  else then(decision)
 }

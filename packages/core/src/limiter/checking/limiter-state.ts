@@ -1,0 +1,124 @@
+import { BlockWatch } from "../../decision/block-watch.ts"
+import { Decider } from "../../decision/decider.ts"
+import { ClosedError, textOf } from "../../ground/errors.ts"
+import { SafeEvents } from "../../ground/events.ts"
+import { createWarner, type Warner } from "../../ground/warnings.ts"
+import { FactsReaders } from "../../request/facts-readers.ts"
+import type { ParsedRule } from "../../rules/rule.ts"
+import type { CounterKey } from "../../stores/store.ts"
+import { NearLimitWatch } from "../events/near-limit.ts"
+import { StoreReports } from "../events/store-reports.ts"
+import { LIMITER_EVENTS, type LimiterEvents } from "../interface/limiter.ts"
+import type { ParsedOptions } from "../options/parse-options.ts"
+import type { RulesListener } from "../rule-set/limiter-reader.ts"
+import { createRuleContext, type RuleContext } from "../rule-set/rule-context.ts"
+import { blocksOf } from "../rule-set/rule-counters.ts"
+import { WaitingRoom } from "../waiting/waiting-room.ts"
+
+/**
+ * What a limiter shares with the limiters of its routes. What only some rules or calls need is created with the first of
+ * them, because most limiters never do.
+ */
+export class LimiterState<Request> implements RulesListener {
+  readonly events: SafeEvents<LimiterEvents<Request>>
+  readonly warner: Warner
+  readonly context: RuleContext
+  readonly decider: Decider
+  /** The adapters' functions that read their frameworks' requests. */
+  readonly factsReaders: FactsReaders
+  readonly #options: ParsedOptions
+  readonly #reports: StoreReports<Request>
+  #waitingRoom: WaitingRoom | undefined
+  #nearLimit: NearLimitWatch<Request> | undefined
+  isClosed = false
+
+  /** Throws if the store is closed. */
+  constructor(options: ParsedOptions) {
+    this.#options = options
+    this.events = new SafeEvents<LimiterEvents<Request>>(LIMITER_EVENTS, (error, name) =>
+      this.warner.once(
+        "SLUICE_CALLBACK_FAILED",
+        `A listener of "${name}" failed: ${textOf(error)}. Handle the error in the listener.`,
+        `on ${name}`,
+        error,
+      ),
+    )
+    this.warner = createWarner(options.logger, (warning) => this.events.emit("warning", warning))
+    this.context = createRuleContext(options, this.warner)
+    this.#reports = new StoreReports(options, this.events, this.warner)
+    const { store, storeTimeoutMs, instances, clock } = options
+    this.decider = new Decider({ store, storeTimeoutMs, instances, clock, ...this.#reports.listener })
+    // Other processes may have blocked clients.
+    if (store.isShared === true) this.blockWatch()
+    this.factsReaders = new FactsReaders(takesAnything(options))
+  }
+
+  /** Number of requests without a decision in the waiting room. */
+  get waiting(): number {
+    return this.#waitingRoom?.size ?? 0
+  }
+
+  /** Returns the room for requests that may have to wait. Throws ClosedError if the limiter is closed. */
+  waitingRoom(): WaitingRoom {
+    this.requireOpen()
+    this.#waitingRoom ??= new WaitingRoom(this.decider, this.#options.clock)
+    return this.#waitingRoom
+  }
+
+  /** Wakes the requests that wait for these counters, because the counters have units again. */
+  wake(counters: readonly CounterKey[]): void {
+    this.#waitingRoom?.wake(counters)
+  }
+
+  /** Returns the watch over blocks, which decisions look for from now on. */
+  blockWatch(): BlockWatch {
+    const { service, store, storeTimeoutMs } = this.#options
+    this.decider.blockWatch ??= new BlockWatch(this.context.blocks, blocksOf(service), store, storeTimeoutMs)
+    return this.decider.blockWatch
+  }
+
+  follow(owner: object, rules: readonly ParsedRule[]): void {
+    if (rules.some(({ notify }) => notify !== undefined)) {
+      this.#nearLimit ??= new NearLimitWatch(this.events, this.#options.clock)
+    }
+    this.#nearLimit?.follow(owner, rules)
+  }
+
+  turnToNewRules(): void {
+    this.#waitingRoom?.turnToNewRules()
+  }
+
+  /** Call it when the listeners of events have changed. */
+  listenersChanged(): void {
+    this.#nearLimit?.listen()
+  }
+
+  requireOpen(): void {
+    if (this.isClosed) throw new ClosedError("The limiter has been closed.")
+  }
+
+  /** Rejects all waiting requests and all later calls. */
+  close(): void {
+    this.isClosed = true
+    this.#waitingRoom?.close(new ClosedError("The limiter has been closed."))
+  }
+
+  /** Unsubscribes from the store, which may outlive the limiter, and logs what is not logged yet. */
+  endReports(): void {
+    this.#reports.close()
+  }
+}
+
+/**
+ * True if a request may be something other than an object. Either the app's `fields` read it, or no rule reads the
+ * request.
+ */
+function takesAnything({ hasExtractors, inline, rules }: ParsedOptions): boolean {
+  const inCode = inline === undefined ? rules : [inline]
+  // A source may load rules that read the request later.
+  return hasExtractors || (Array.isArray(inCode) && inCode.every(countsAllRequests))
+}
+
+function countsAllRequests({ fields, match }: ParsedRule): boolean {
+  return fields.length === 0 && match === undefined
+}
