@@ -16,6 +16,7 @@ const {
   bomb = false,
   held = false,
   unread = false,
+  ms,
 } = JSON.parse(process.argv[2])
 const PIECE = 65_536
 /** Innocent callers have another address. */
@@ -172,9 +173,6 @@ for (let i = 0; i < connections; i++) {
   const session = openSession()
   for (let j = 0; j < streams; j++) poured.push(begin(openStream(session)))
 }
-await Promise.race([
-  Promise.all(poured),
-  new Promise((resolve) => setTimeout(resolve, unread ? 10_000 : 5_000)),
-])
+await Promise.race([Promise.all(poured), new Promise((resolve) => setTimeout(resolve, ms))])
 console.log("over")
 setInterval(() => undefined, 60_000)
