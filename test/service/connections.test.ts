@@ -97,7 +97,7 @@ describe("a service that shuts down", () => {
     let isAsked = false
     const take: Store["take"] = async (checks) => {
       isAsked = true
-      await sleep(500)
+      await sleep(250)
       return inner.take(checks)
     }
     const started = await startService(TWO_SERVICES, {
@@ -227,7 +227,8 @@ describe("connections", () => {
     expect(await isClosed(halves[0] as Socket)).toBe(true)
     halves[1]?.write('"serviceId":2}')
     expect(await answers[1]).toMatch(/^HTTP\/1\.1 200 /)
-    halves[2]?.destroy()
+    // The service would wait for the rest of these requests.
+    for (const socket of sockets) socket.destroy()
     await started.stop()
   })
 })

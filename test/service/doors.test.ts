@@ -12,6 +12,8 @@ import {
   ShouldForwardRequestRequestSchema,
   ShouldForwardRequestResponseSchema,
 } from "../../packages/service/src/gen/sluice/v1/rate_limiter_pb.ts"
+import { until } from "../servers/until.ts"
+import { examples } from "../test-length.ts"
 import { type Started, startService, WAITING } from "./started.ts"
 import { type Called, openStranger, type Stranger } from "./stranger.ts"
 
@@ -24,14 +26,6 @@ const open = (started: Started): Stranger =>
   openStranger(started.grpc, "sluice/v1/rate_limiter.proto", "sluice.v1.RateLimiter")
 
 const codeOf = (called: Called): number | undefined => ("error" in called ? called.error.code : undefined)
-
-async function until(holds: () => Promise<boolean> | boolean): Promise<void> {
-  const endMs = Date.now() + 60_000
-  while (!(await holds())) {
-    if (Date.now() > endMs) throw new Error("It did not come true within 60 s")
-    await new Promise((resolve) => setTimeout(resolve, 10))
-  }
-}
 
 describe("the gRPC endpoint", () => {
   let started: Started
@@ -102,20 +96,25 @@ describe("the gRPC endpoint", () => {
     const called = await ask(3, "late", {}, { deadline: Date.now() + 200 })
     expect(codeOf(called)).toBe(status.DEADLINE_EXCEEDED)
     // If the late call were still in line, the next one would find no room and be refused.
-    await until(async () => codeOf(await ask(3, "late", {}, { deadline: Date.now() + 1_000 })) === 4)
+    await until(
+      "it is held again",
+      async () => codeOf(await ask(3, "late", {}, { deadline: Date.now() + 300 })) === 4,
+    )
   })
 
   it("refuses held calls beyond its limit, and holds new calls when earlier ones have ended", async () => {
     await ask(2, "many")
     const hold = (count: number) => {
-      const held = Array.from({ length: count }, () => ask(2, "many", {}, { deadline: Date.now() + 5_000 }))
+      const held = Array.from({ length: count }, () => ask(2, "many", {}, { deadline: Date.now() + 600 }))
       return Promise.all(held).then((called) => called.map(codeOf))
     }
     const codes = await hold(3)
     expect(codes.filter((code) => code === status.DEADLINE_EXCEEDED).length).toBe(2)
     expect(codes.filter((code) => code === status.UNAVAILABLE).length).toBe(1)
     // The server may notice the end of a call a moment after its client.
-    await until(async () => (await hold(2)).every((code) => code === status.DEADLINE_EXCEEDED))
+    await until("they are held", async () =>
+      (await hold(2)).every((code) => code === status.DEADLINE_EXCEEDED),
+    )
   })
 
   it("ends calls that never arrive completely, and accepts no more than may be in flight", async () => {
@@ -207,7 +206,7 @@ describe("the gRPC endpoint", () => {
 
   it("never swaps answers", async () => {
     const many = openStranger(started.grpc, "sluice/v1/rate_limiter.proto", "sluice.v1.RateLimiter")
-    for (let round = 0; round < 200; round++) {
+    for (let round = 0; round < examples(50, 200); round++) {
       const costs = [1, 2, 3].map((each) => round * 3 + each)
       const asked = costs.map((cost) =>
         many.call("ShouldForwardRequest", {
@@ -334,7 +333,7 @@ describe("the HTTP endpoint", () => {
     socket.write(`POST ${PATH} HTTP/1.1\r\n${head}\r\n\r\n`)
     const chunk = `${(50_000).toString(16)}\r\n${" ".repeat(50_000)}\r\n`
     for (let sent = 0; sent < 3; sent++) socket.write(chunk)
-    await until(() => answered.includes("resource_exhausted"))
+    await until("it is answered", () => answered.includes("resource_exhausted"))
     expect(answered).toMatch(/^HTTP\/1\.1 413 /)
     socket.end(`${chunk}0\r\n\r\n`)
     await closed
@@ -424,15 +423,18 @@ describe("the HTTP endpoint", () => {
         method: "POST",
         headers: { "content-type": "application/json" },
         body: JSON.stringify(asked(3, "gone")),
-        signal: AbortSignal.timeout(500),
+        signal: AbortSignal.timeout(150),
       }),
     ).rejects.toThrow()
-    await until(async () => (await post(asked(3, "gone"), { "connect-timeout-ms": "1000" })).status === 504)
+    await until(
+      "the next is held",
+      async () => (await post(asked(3, "gone"), { "connect-timeout-ms": "300" })).status === 504,
+    )
   })
 
   it("refuses held calls beyond its limit", async () => {
     await post(asked(2, "many"))
-    const held = [1, 2, 3].map(() => post(asked(2, "many"), { "connect-timeout-ms": "5000" }))
+    const held = [1, 2, 3].map(() => post(asked(2, "many"), { "connect-timeout-ms": "600" }))
     const statuses = (await Promise.all(held)).map(({ status }) => status)
     expect(statuses.toSorted()).toEqual([503, 504, 504])
     expect((await post(asked(1, "many"))).status).toBe(200)
@@ -466,7 +468,7 @@ describe("the HTTP endpoint", () => {
     expect([await statusOf(late), await statusOf(late), await statusOf(late)]).toEqual([504, 504, 503])
     expect(retryAfter).toMatch(/^[12]$/)
     isOpen()
-    await until(async () => (await statusOf({})) === 200)
+    await until("there is room", async () => (await statusOf({})) === 200)
     await slow.stop()
     await memory.close()
   })
@@ -477,8 +479,8 @@ describe("the HTTP endpoint", () => {
     process.on("warning", listen)
     await post(asked(2, "held"))
     const requests = Array.from({ length: 20 }, () => asked(2, "held"))
-    for (const headers of [{}, { "connect-timeout-ms": "1500" }]) {
-      const signal = AbortSignal.timeout(1_000)
+    for (const headers of [{}, { "connect-timeout-ms": "500" }]) {
+      const signal = AbortSignal.timeout(300)
       const asking = fetch(`${started.http}${PATH}s`, {
         method: "POST",
         headers: { "content-type": "application/json", ...headers },
@@ -486,7 +488,7 @@ describe("the HTTP endpoint", () => {
         signal,
       })
       await expect(asking).rejects.toThrow("timeout")
-      await until(async () => {
+      await until("there is room", async () => {
         const { status } = await post({ requests: [asked(1, "held")] }, {}, `${PATH}s`)
         return status === 200
       })

@@ -168,7 +168,7 @@ describe.each(["grpc", "http"] as const)("over %s", (door) => {
       // The same service still answers calls that it need not hold. Another service can still hold calls.
       expect(await innocent.ask(service, "b")).toBe("answered")
       expect(await innocent.ask(3, "a")).toBe("answered")
-      expect(await innocent.ask(3, "a", 300)).toBe("late")
+      expect(await innocent.ask(3, "a", 100)).toBe("late")
     },
   )
 
@@ -177,7 +177,7 @@ describe.each(["grpc", "http"] as const)("over %s", (door) => {
     const attacker = caller(started, door, ATTACKER)
     const innocent = caller(started, door)
     expect(await attacker.ask(2, "a")).toBe("answered")
-    const held = Array.from({ length: MOST }, () => attacker.ask(2, "a", 4_000))
+    const held = Array.from({ length: MOST }, () => attacker.ask(2, "a", 1_000))
     await attacker.flushed()
     await innocent.ask(3, "b")
     expect(await innocent.ask(3, "b", 50)).toBe("late")
@@ -190,7 +190,7 @@ describe.each(["grpc", "http"] as const)("over %s", (door) => {
     const { started } = await start()
     const attacker = caller(started, door, ATTACKER)
     expect(await attacker.ask(2, "a")).toBe("answered")
-    const held = attacker.askMany(2, "a", SHARE, 4_000)
+    const held = attacker.askMany(2, "a", SHARE, 1_000)
     await attacker.flushed()
     expect(await caller(started, door).askMany(1, "b", MOST)).toBe("answered")
     expect(await held).toBe("late")
@@ -284,7 +284,7 @@ describe.each(["grpc", "http"] as const)("while Redis is silent, over %s", (door
 })
 
 it("calls over gRPC whose answers are not read leave capacity for other callers, and are ended", async () => {
-  const { started, overloads } = await start({ bounds: { ...BOUNDS, arrivalMs: 500 } })
+  const { started, overloads } = await start({ bounds: { ...BOUNDS, arrivalMs: 200 } })
   const codes: number[] = []
   for (let i = 0; i < 3; i++) {
     const session = connectHttp2(`http://${started.grpc}`, {

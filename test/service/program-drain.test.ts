@@ -5,6 +5,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { setTimeout as sleep } from "node:timers/promises"
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
+import { dynamoDBRegistry } from "../../packages/dynamodb/src/index.ts"
 import { startDynamoDB } from "../servers/dynamodb.ts"
 import { type RedisServer, startRedis } from "../servers/redis-server.ts"
 import { startProxy, type TcpProxy } from "../servers/tcp-proxy.ts"
@@ -73,7 +74,7 @@ describe("readiness and health", () => {
     const server = await startDynamoDB()
     opened.push({ close: () => server.stop() })
     const where = ["--table", "rules", "--endpoint"]
-    await (await start([...where, server.endpoint, "--create-table"])).stop()
+    await dynamoDBRegistry({ client: server.client(), tableName: "rules" }).createTable()
     const proxy = await startProxy(server)
     opened.push(proxy)
     proxy.refuse()
@@ -137,7 +138,7 @@ describe("shutdown", () => {
   })
 
   it("loses no decision under load while another instance runs, over gRPC and HTTP", async () => {
-    const args = ["--rules", rules, "--drain-pause", "2s"]
+    const args = ["--rules", rules, "--drain-pause", "500ms"]
     const [leaving, staying] = (await Promise.all([start(args), start(args)])) as [Program, Program]
     await Promise.all([leaving, staying].map((each) => each.said("The service is ready.")))
     const both = stranger(`ipv4:${leaving.grpc},${staying.grpc}`)
@@ -209,7 +210,7 @@ describe("shutdown", () => {
     }
 
     it("waits until they have been answered, even longer than the arrival timeout", async () => {
-      const { program, overGrpc, overHttp } = await startBusy(["--arrival-time", "1s"])
+      const { program, overGrpc, overHttp } = await startBusy(["--arrival-time", "300ms"])
       const { hostname, port } = new URL(program.http)
       const half = connect(Number(port), hostname)
         .on("error", () => undefined)

@@ -14,7 +14,7 @@ import { type Started, startService, TWO_SERVICES } from "./started.ts"
 
 // Attacks that cost their sender almost nothing: connections that never complete a request.
 
-const ARRIVAL_MS = 500
+const ARRIVAL_MS = 250
 /** The service sends a ping after one second or later. The peer has 5 s to answer it. */
 const SILENT_MS = 6_000
 /** The time that a loaded machine may add to a deadline. */
@@ -190,7 +190,7 @@ describe.each(["grpc", "http"] as const)("over %s", (door) => {
   })
 
   it("a connection that is idle for long is ended, and one in use is not", async () => {
-    const idleMs = 600
+    const idleMs = 300
     started = await startService(TWO_SERVICES, { bounds: { ...BOUNDS, idleMs } })
     if (door === "http") {
       const socket = await attack(started, door, `GET /nothing HTTP/1.1\r\nhost: a\r\n\r\n`)
