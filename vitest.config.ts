@@ -1,7 +1,7 @@
 import { availableParallelism } from "node:os"
 import { fileURLToPath } from "node:url"
 import { defineConfig, type Plugin, type ViteUserConfig } from "vitest/config"
-import type { Reporter } from "vitest/node"
+import { BaseSequencer, type Reporter, type TestSpecification } from "vitest/node"
 import { reportTexts } from "./packages/logs/report-texts.ts"
 
 const packages = fileURLToPath(new URL("./packages", import.meta.url))
@@ -27,6 +27,18 @@ const progress: Reporter = {
       for (const test of module.children.allTests("skipped")) console.log(` skipped: ${test.fullName}`)
     }
   },
+}
+
+/**
+ * Starts the tests of units last. They are quick, so that all workers end at nearly the same time. Vitest starts with the
+ * files that were slow before, which are unknown in a new clone.
+ */
+class QuickFilesLast extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const sorted = await super.sort(files)
+    const isQuick = ({ moduleId }: TestSpecification): boolean => moduleId.startsWith(packages)
+    return [...sorted.filter((file) => !isQuick(file)), ...sorted.filter(isQuick)]
+  }
 }
 
 /** Imports Lua scripts as text, as the build does. */
@@ -64,6 +76,7 @@ const config: ViteUserConfig = defineConfig({
     // The slow files mostly wait, for example for a server to start or a window to end. A third worker for two cores
     // works in the meantime.
     maxWorkers: Math.ceil(1.5 * availableParallelism()),
+    sequence: { sequencer: QuickFilesLast },
     // Concurrent tests of a file mostly wait, too.
     maxConcurrency: 10,
     reporters: ["default", progress],
