@@ -1,10 +1,9 @@
 import { createLimiter, type Decision, manualClock, memoryStore, type Rule, type Store } from "@sluice/core"
 import { createGuard } from "@sluice/core/adapters"
 import { redisStore } from "@sluice/redis"
-import { Redis } from "ioredis"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { afterAll, describe, expect, it } from "vitest"
 import { keysWithoutTtl } from "./redis/counted.ts"
-import { type RedisServer, startRedis } from "./servers/redis-server.ts"
+import { redisForTests } from "./servers/redis-for-tests.ts"
 import { until } from "./servers/until.ts"
 
 // Outcome-based refunds: units are given back depending on the response, for every algorithm and in both stores.
@@ -28,17 +27,10 @@ const MOST = 5
 const MINUTE = 60_000
 const QUIET = { warn() {}, error() {} }
 
-let server: RedisServer
-let client: Redis
+const { server, client } = await redisForTests()
 let made = 0
-beforeAll(async () => {
-  server = await startRedis()
-  client = new Redis(server.port, server.host)
-})
 afterAll(async () => {
   expect(await keysWithoutTtl(server)).toEqual([])
-  client.disconnect()
-  await server.stop()
 })
 
 type Clock = ReturnType<typeof manualClock>

@@ -1,5 +1,4 @@
-import { Redis } from "ioredis"
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest"
+import { describe, expect, it, onTestFinished } from "vitest"
 import type { Decision } from "../packages/core/src/decision/decision.ts"
 import { type ManualClock, manualClock } from "../packages/core/src/ground/clock.ts"
 import { createGuard } from "../packages/core/src/http/guard/create-guard.ts"
@@ -11,21 +10,12 @@ import type { Store } from "../packages/core/src/stores/store.ts"
 import { methodsOf } from "../packages/core/src/stores/testing/methods-of.ts"
 import { redisStore } from "../packages/redis/src/redis-store.ts"
 import { TableSource } from "./rule-book/hand-made-source.ts"
-import { type RedisServer, startRedis } from "./servers/redis-server.ts"
+import { redisForTests } from "./servers/redis-for-tests.ts"
 
 const ANN: RequestFacts = { remoteAddress: "192.0.2.1", headers: { "x-user": "ann" } }
 
-let server: RedisServer
-let client: Redis
+const { client } = await redisForTests()
 let made = 0
-beforeAll(async () => {
-  server = await startRedis()
-  client = new Redis(server.port, server.host)
-})
-afterAll(async () => {
-  client?.disconnect()
-  await server?.stop()
-})
 
 /** Returns a rule with a window of four weeks, so that by the server's time no test reaches its end. */
 const rule = (limit: number, more: Partial<Rule> = {}): Rule => ({

@@ -1,14 +1,10 @@
-import { afterAll, beforeAll, expect, it } from "vitest"
-import { type RedisServer, startRedis } from "../../test/servers/redis-server.ts"
+import { expect, it } from "vitest"
+import { redisForTests } from "../../test/servers/redis-for-tests.ts"
 import { type HitRate, measureHitRates } from "./hit-rates.ts"
 
 const TRAFFIC = { limit: 1_000, tables: [100, 10_000], warmUpMs: 120, forMs: 80, seed: 60_901 }
 
-let server: RedisServer
-beforeAll(async () => {
-  server = await startRedis()
-})
-afterAll(() => server?.stop())
+const { server } = await redisForTests()
 
 it("measureHitRates counts how many decisions each store makes by what the process knows", async () => {
   const rates = await measureHitRates(server, { ...TRAFFIC, clients: 2_000 })

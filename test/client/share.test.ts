@@ -2,15 +2,11 @@ import { paced } from "@sluice/client"
 import { createLimiter } from "@sluice/core"
 import { redisStore } from "@sluice/redis"
 import { Redis } from "ioredis"
-import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest"
+import { expect, it, onTestFinished } from "vitest"
 import { listen } from "../contracts/adapter/listen.ts"
-import { type RedisServer, startRedis } from "../servers/redis-server.ts"
+import { redisForTests } from "../servers/redis-for-tests.ts"
 
-let server: RedisServer
-beforeAll(async () => {
-  server = await startRedis()
-})
-afterAll(() => server.stop())
+const { server } = await redisForTests()
 
 /** Returns a paced fetch as a process of its own would create it, with its own connection to Redis. */
 function callerOf(limit: number, maxWaitMs: number) {

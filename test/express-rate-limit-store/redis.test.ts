@@ -6,6 +6,7 @@ import { Redis } from "ioredis"
 import { RedisStore } from "rate-limit-redis"
 import { createClient } from "redis"
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest"
+import { redisForTests } from "../servers/redis-for-tests.ts"
 import { type RedisServer, startRedis } from "../servers/redis-server.ts"
 import { limitedApp, type Served, serve } from "./limited-app.ts"
 
@@ -14,16 +15,14 @@ const windowMs = 86_400_000
 /** Long enough for a busy machine, so that Redis makes every decision. */
 const patient: SluiceStoreOptions = { storeTimeoutMs: 20_000 }
 
-let server: RedisServer
+const { server } = await redisForTests()
 let client: Redis
 beforeAll(async () => {
-  server = await startRedis()
   client = new Redis(server.port, server.host).on("error", () => {})
 })
 beforeEach(() => server.command("FLUSHALL"))
 afterAll(async () => {
   client?.disconnect()
-  await server?.stop()
 })
 
 describe("a SluiceStore in Redis", () => {

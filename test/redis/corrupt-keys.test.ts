@@ -1,6 +1,6 @@
 import fc from "fast-check"
-import { Redis } from "ioredis"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import type { Redis } from "ioredis"
+import { beforeAll, describe, expect, it } from "vitest"
 import { YEAR_MS } from "../../packages/core/src/algorithms/most-in-use.ts"
 import type { Decision } from "../../packages/core/src/decision/decision.ts"
 import { type Clock, manualClock } from "../../packages/core/src/ground/clock.ts"
@@ -13,7 +13,7 @@ import type { Store } from "../../packages/core/src/stores/store.ts"
 import { methodsOf } from "../../packages/core/src/stores/testing/methods-of.ts"
 import { keyNamer } from "../../packages/redis/src/key.ts"
 import { redisStore } from "../../packages/redis/src/redis-store.ts"
-import { type RedisServer, startRedis } from "../servers/redis-server.ts"
+import { redisForTests } from "../servers/redis-for-tests.ts"
 import { examples } from "../test-length.ts"
 import { contents, write } from "./corrupt-contents.ts"
 import { loadScripts } from "./play.ts"
@@ -45,18 +45,9 @@ function withHard(members: Partial<Rule>): Partial<Rule> {
   return members.algorithm === "leaky-bucket" ? { ...members, throttle: "hard" } : members
 }
 
-let server: RedisServer
-let client: Redis
+const { client } = await redisForTests()
 let made = 0
-beforeAll(async () => {
-  server = await startRedis()
-  client = new Redis(server.port, server.host)
-  await loadScripts(client)
-})
-afterAll(async () => {
-  client?.disconnect()
-  await server?.stop()
-})
+beforeAll(() => loadScripts(client))
 
 /** Creates a limiter and the key names of ann's counters. With a penalty, ann has two counters. */
 async function open(members: Partial<Rule>, clock?: Clock) {

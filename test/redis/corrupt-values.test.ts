@@ -1,4 +1,3 @@
-import { Redis } from "ioredis"
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest"
 import { digits } from "../../packages/core/src/algorithms/packed-counts.ts"
 import type { Policy } from "../../packages/core/src/ground/policy.ts"
@@ -6,7 +5,7 @@ import type { Check } from "../../packages/core/src/stores/store.ts"
 import { commandsOf } from "../../packages/redis/src/clients/commands-of.ts"
 import { keyNamer } from "../../packages/redis/src/key.ts"
 import { RedisStore } from "../../packages/redis/src/redis-store.ts"
-import { type RedisServer, startRedis } from "../servers/redis-server.ts"
+import { redisForTests } from "../servers/redis-for-tests.ts"
 
 const MINUTE_MS = 60_000
 const INVALID = { kind: "invalid-answer" }
@@ -38,20 +37,15 @@ const PENALTY: Policy = {
   penalty: { refusals: 3, withinMs: MINUTE_MS, forMs: [MINUTE_MS] },
 }
 
-let server: RedisServer
-let client: Redis
+const { client } = await redisForTests()
 let store: RedisStore
 beforeAll(async () => {
-  server = await startRedis()
-  client = new Redis(server.port, server.host)
   const commands = commandsOf(client)
   const clock = { now: () => NOW_MS }
   store = new RedisStore({ commands, prefix: "", denyCacheMs: 0, timeoutMs: 20_000, clock, isWide: false })
 })
 afterAll(async () => {
   store?.close()
-  client?.disconnect()
-  await server?.stop()
 })
 beforeEach(() => client.flushall())
 

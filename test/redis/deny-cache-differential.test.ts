@@ -1,11 +1,10 @@
 import fc from "fast-check"
-import { Redis } from "ioredis"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { beforeAll, describe, expect, it } from "vitest"
 import { type Decision, manualClock } from "../../packages/core/src/index.ts"
 import { createLimiter } from "../../packages/core/src/limiter/create-limiter.ts"
 import type { Limiter } from "../../packages/core/src/limiter/interface/limiter.ts"
 import { RedisStore } from "../../packages/redis/src/redis-store.ts"
-import { type RedisServer, startRedis } from "../servers/redis-server.ts"
+import { redisForTests } from "../servers/redis-for-tests.ts"
 import { examples } from "../test-length.ts"
 import {
   type LimiterStep,
@@ -20,20 +19,11 @@ const DENY_CACHE_MS = 10_000
 const SEED = 5_001
 const TRACES = examples(15, 50)
 
-let server: RedisServer
-let client: Redis
+const { client } = await redisForTests()
 let made = 0
 let calls = { on: 0, off: 0 }
 
-beforeAll(async () => {
-  server = await startRedis()
-  client = new Redis(server.port, server.host)
-  await loadScripts(client)
-})
-afterAll(async () => {
-  client?.disconnect()
-  await server?.stop()
-})
+beforeAll(() => loadScripts(client))
 
 describe("the deny cache", () => {
   it.each([

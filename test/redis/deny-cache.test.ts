@@ -5,7 +5,7 @@ import { algorithmOf } from "../../packages/core/src/algorithms/kinds.ts"
 import type { Policy } from "../../packages/core/src/ground/policy.ts"
 import type { Check, Store, StoreResult } from "../../packages/core/src/stores/store.ts"
 import { redisStore } from "../../packages/redis/src/redis-store.ts"
-import { type RedisServer, startRedis } from "../servers/redis-server.ts"
+import { redisForTests } from "../servers/redis-for-tests.ts"
 import { startProxy } from "../servers/tcp-proxy.ts"
 import { callsBetween, callsOf, keysWithoutTtl, timeOf } from "./counted.ts"
 
@@ -18,17 +18,15 @@ const MONTH: Policy = {
   align: "epoch",
 }
 
-let server: RedisServer
+const { server } = await redisForTests()
 let clients: readonly [Redis, Redis]
 let made = 0
 beforeAll(async () => {
-  server = await startRedis()
   clients = [new Redis(server.port, server.host), new Redis(server.port, server.host)]
 })
 afterAll(async () => {
   expect(await keysWithoutTtl(server)).toEqual([])
   for (const client of clients) client.disconnect()
-  await server.stop()
 })
 
 /** Creates the stores of two processes on the same counters. */

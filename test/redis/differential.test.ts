@@ -1,23 +1,13 @@
 import fc from "fast-check"
-import { Redis } from "ioredis"
-import { afterAll, beforeAll, describe, it } from "vitest"
-import { type RedisServer, startRedis } from "../servers/redis-server.ts"
+import { beforeAll, describe, it } from "vitest"
+import { redisForTests } from "../servers/redis-for-tests.ts"
 import { examples } from "../test-length.ts"
 import { callTraces } from "./call-traces.ts"
 import { loadScripts, play } from "./play.ts"
 
-let server: RedisServer
-let client: Redis
+const { client } = await redisForTests()
 
-beforeAll(async () => {
-  server = await startRedis()
-  client = new Redis(server.port, server.host)
-  await loadScripts(client)
-})
-afterAll(async () => {
-  client?.disconnect()
-  await server?.stop()
-})
+beforeAll(() => loadScripts(client))
 
 /** Traces run concurrently, so that none waits for the replies of another. */
 const SEEDS = [7_001, 7_002, 7_003, 7_004]

@@ -1,8 +1,8 @@
 import { createLimiter, type RequestFacts, type Warning } from "@sluice/core"
 import { redisStore } from "@sluice/redis"
 import { Redis } from "ioredis"
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest"
-import { type RedisServer, startRedis } from "../servers/redis-server.ts"
+import { afterEach, beforeEach, describe, expect, it } from "vitest"
+import { redisForTests } from "../servers/redis-for-tests.ts"
 import { startProxy, type TcpProxy } from "../servers/tcp-proxy.ts"
 import { until } from "../servers/until.ts"
 
@@ -10,14 +10,11 @@ const ROUND_TRIP_MS = 80
 const ALICE: RequestFacts = { remoteAddress: "192.0.2.1" }
 const QUIET = { warn() {}, error() {} }
 
-let server: RedisServer
+const { server } = await redisForTests()
 let proxy: TcpProxy
 let client: Redis
 const closers: (() => unknown)[] = []
 
-beforeAll(async () => {
-  server = await startRedis()
-})
 beforeEach(async () => {
   proxy = await startProxy(server)
   client = new Redis(proxy.port, proxy.host, { lazyConnect: true })
@@ -29,7 +26,6 @@ afterEach(async () => {
   client.disconnect()
   proxy.close()
 })
-afterAll(() => server?.stop())
 
 function watchedLimiter(prefix: string, storeTimeoutMs?: number) {
   const store = redisStore({ client, prefix })

@@ -11,8 +11,8 @@ import { redisStore } from "@sluice/redis"
 import express from "express"
 import { Redis } from "ioredis"
 import request from "supertest"
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest"
-import { type RedisServer, startRedis } from "../servers/redis-server.ts"
+import { afterEach, beforeEach, describe, expect, it } from "vitest"
+import { redisForTests } from "../servers/redis-for-tests.ts"
 import { startProxy, type TcpProxy } from "../servers/tcp-proxy.ts"
 import { until } from "../servers/until.ts"
 
@@ -21,14 +21,11 @@ const ROUND_TRIP_MS = 70
 const ALICE: RequestFacts = { remoteAddress: "192.0.2.1" }
 const QUIET = { warn() {}, error() {} }
 
-let server: RedisServer
+const { server } = await redisForTests()
 let proxy: TcpProxy
 let client: Redis
 const closers: (() => unknown)[] = []
 
-beforeAll(async () => {
-  server = await startRedis()
-})
 beforeEach(async () => {
   await server.command("FLUSHALL")
   proxy = await startProxy(server)
@@ -42,7 +39,6 @@ afterEach(async () => {
   client.disconnect()
   proxy.close()
 })
-afterAll(() => server?.stop())
 
 function distantLimiter(options: Omit<LimiterSettings<RequestFacts>, "limit" | "window"> = {}): Limiter {
   const limiter = createLimiter({

@@ -1,21 +1,13 @@
-import { Redis } from "ioredis"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { afterAll, describe, expect, it } from "vitest"
 import { createLimiter } from "../../packages/core/src/limiter/create-limiter.ts"
 import { redisStore } from "../../packages/redis/src/redis-store.ts"
-import { type RedisServer, startRedis } from "../servers/redis-server.ts"
+import { redisForTests } from "../servers/redis-for-tests.ts"
 import { callsBetween, callsOf, keysWithoutTtl } from "./counted.ts"
 
-let server: RedisServer
-let client: Redis
+const { server, client } = await redisForTests()
 let made = 0
-beforeAll(async () => {
-  server = await startRedis()
-  client = new Redis(server.port, server.host)
-})
 afterAll(async () => {
   expect(await keysWithoutTtl(server)).toEqual([])
-  client.disconnect()
-  await server.stop()
 })
 
 const ALGORITHMS = [

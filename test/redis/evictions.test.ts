@@ -2,7 +2,8 @@ import { createLimiter } from "@sluice/core"
 import { redisStore } from "@sluice/redis"
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest"
 import { type RedisCluster, startCluster } from "../servers/redis-cluster.ts"
-import { type RedisServer, startRedis } from "../servers/redis-server.ts"
+import { redisForTests } from "../servers/redis-for-tests.ts"
+import type { RedisServer } from "../servers/redis-server.ts"
 import { until } from "../servers/until.ts"
 import { callsOf } from "./counted.ts"
 import { afterwards, checkEachTest, oneEach } from "./load.ts"
@@ -10,17 +11,13 @@ import { type Library, librariesInTurn, openClient } from "./open-client.ts"
 
 checkEachTest()
 
-let server: RedisServer
-beforeAll(async () => {
-  server = await startRedis()
-})
+const { server } = await redisForTests()
 beforeEach(async () => {
   await server.command("FLUSHALL")
   await server.command("CONFIG", "SET", "maxmemory", 0)
   await server.command("CONFIG", "SET", "maxmemory-policy", "noeviction")
 })
 afterEach(() => void vi.restoreAllMocks())
-afterAll(() => server?.stop())
 
 /** Creates a limiter on a client of these servers, with the warnings that it logs about evictions. */
 async function open(library: Library, servers: readonly RedisServer[] = [server], login?: string) {

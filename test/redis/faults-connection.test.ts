@@ -3,9 +3,9 @@ import { redisStore } from "@sluice/redis"
 import { Cluster, Redis } from "ioredis"
 import { createClient, createCluster } from "redis"
 import { createClient as createClient5, createCluster as createCluster5 } from "redis5"
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest"
+import { afterEach, beforeEach, describe, expect, it } from "vitest"
 import { freePort } from "../servers/free-port.ts"
-import { type RedisServer, startRedis } from "../servers/redis-server.ts"
+import { redisForTests } from "../servers/redis-for-tests.ts"
 import { startProxy, type TcpProxy } from "../servers/tcp-proxy.ts"
 import { until } from "../servers/until.ts"
 import { everyNth } from "../test-length.ts"
@@ -14,11 +14,8 @@ import { afterwards, asker, checkEachTest, oneEach } from "./load.ts"
 
 checkEachTest()
 
-let server: RedisServer
+const { server } = await redisForTests()
 let proxy: TcpProxy
-beforeAll(async () => {
-  server = await startRedis()
-})
 beforeEach(async () => {
   proxy = await startProxy(server)
   afterwards(() => proxy.close())
@@ -27,7 +24,6 @@ beforeEach(async () => {
 afterEach(async () => {
   expect(await keysWithoutTtl(server)).toEqual([])
 })
-afterAll(() => server?.stop())
 
 interface Options {
   readonly lazyConnect?: boolean

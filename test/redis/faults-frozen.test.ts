@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises"
 import { peekStore } from "@sluice/core/stores"
 import { redisStore } from "@sluice/redis"
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest"
+import { beforeEach, describe, expect, it } from "vitest"
 import { endsWithin } from "../servers/ends-within.ts"
-import { type RedisServer, startRedis } from "../servers/redis-server.ts"
+import { redisForTests } from "../servers/redis-for-tests.ts"
 import { until } from "../servers/until.ts"
 import { callsOf, keysWithoutTtl, unitsIn } from "./counted.ts"
 import { afterwards, asker, checkEachTest } from "./load.ts"
@@ -11,14 +11,8 @@ import { type Library, librariesInTurn, openClient } from "./open-client.ts"
 
 checkEachTest()
 
-let server: RedisServer
-beforeAll(async () => {
-  server = await startRedis()
-})
-beforeEach(async () => {
-  await server.command("FLUSHALL")
-})
-afterAll(() => server?.stop())
+const { server } = await redisForTests()
+beforeEach(() => server.command("FLUSHALL"))
 
 async function openStore(library: Library, denyCacheMs?: number) {
   const { client, close } = await openClient({ library, ports: [server.port], isCluster: false })

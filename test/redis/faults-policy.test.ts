@@ -6,23 +6,19 @@ import express, { type Request } from "express"
 import Fastify from "fastify"
 import { Redis } from "ioredis"
 import request from "supertest"
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest"
-import { type RedisServer, startRedis } from "../servers/redis-server.ts"
+import { beforeEach, describe, expect, it } from "vitest"
+import { redisForTests } from "../servers/redis-for-tests.ts"
 import { until } from "../servers/until.ts"
 import { unitsIn } from "./counted.ts"
 import { afterwards, asker, checkEachTest, oneEach } from "./load.ts"
 
 checkEachTest()
 
-let server: RedisServer
-beforeAll(async () => {
-  server = await startRedis()
-})
+const { server } = await redisForTests()
 beforeEach(async () => {
   await server.start()
   await server.command("FLUSHALL")
 })
-afterAll(() => server?.stop())
 
 /** Creates a store that has already counted. */
 async function openStore() {

@@ -1,14 +1,10 @@
 import { execFile } from "node:child_process"
 import { fileURLToPath } from "node:url"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { type RedisServer, startRedis } from "../servers/redis-server.ts"
+import { describe, expect, it } from "vitest"
+import { redisForTests } from "../servers/redis-for-tests.ts"
 import { type ClientChoice, librariesInTurn } from "./open-client.ts"
 
-let server: RedisServer
-beforeAll(async () => {
-  server = await startRedis()
-})
-afterAll(() => server?.stop())
+const { server } = await redisForTests()
 
 /** Runs a program. Resolves with its output. Rejects if it did not end by itself. */
 function runScript(script: URL, ...args: string[]): Promise<string> {

@@ -1,7 +1,7 @@
 import { peekStore } from "@sluice/core/stores"
 import { redisStore } from "@sluice/redis"
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest"
-import { type RedisServer, startRedis } from "../servers/redis-server.ts"
+import { beforeEach, describe, expect, it } from "vitest"
+import { redisForTests } from "../servers/redis-for-tests.ts"
 import { startProxy, type TcpProxy } from "../servers/tcp-proxy.ts"
 import { until } from "../servers/until.ts"
 import { pairs } from "../test-length.ts"
@@ -11,14 +11,8 @@ import { type Library, librariesInTurn, openClient } from "./open-client.ts"
 
 checkEachTest()
 
-let server: RedisServer
-beforeAll(async () => {
-  server = await startRedis({ args: ["--maxmemory-policy", "noeviction"] })
-})
-beforeEach(async () => {
-  await server.command("FLUSHALL")
-})
-afterAll(() => server?.stop())
+const { server } = await redisForTests({ args: ["--maxmemory-policy", "noeviction"] })
+beforeEach(() => server.command("FLUSHALL"))
 
 async function openStore(library: Library, port = server.port) {
   const { client, close } = await openClient({ library, ports: [port], isCluster: false })

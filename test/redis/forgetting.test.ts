@@ -1,26 +1,14 @@
 import { type ExpiringStore, storeExpiryContract } from "@sluice/contracts"
-import { Redis } from "ioredis"
-import { afterAll, beforeAll } from "vitest"
 import { FORGETTABLE } from "../../packages/contracts/src/store-expiry-contract.ts"
 import { manualClock } from "../../packages/core/src/ground/clock.ts"
 import { keyNamer } from "../../packages/redis/src/key.ts"
 import { RedisStore } from "../../packages/redis/src/redis-store.ts"
 import { runContract } from "../contracts/run-contract.ts"
-import { type RedisServer, startRedis } from "../servers/redis-server.ts"
+import { redisForTests } from "../servers/redis-for-tests.ts"
 import { KeysOnAClock } from "./keys-on-a-clock.ts"
 
-let server: RedisServer
-let client: Redis
+const { client } = await redisForTests()
 let made = 0
-
-beforeAll(async () => {
-  server = await startRedis()
-  client = new Redis(server.port, server.host)
-})
-afterAll(async () => {
-  client?.disconnect()
-  await server?.stop()
-})
 
 runContract("the Redis store", storeExpiryContract({ create: storeOnAClock }))
 

@@ -7,12 +7,12 @@ import { peekStore } from "@sluice/core/stores"
 import { redisStore } from "@sluice/redis"
 import { Cluster, Redis } from "ioredis"
 import { createClient, createCluster } from "redis"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { describe, expect, it } from "vitest"
 import { KINDS_OF_RULE } from "../../packages/core/src/limiter/rule-set/testing/kinds-of-rule.ts"
 import { keyNamer } from "../../packages/redis/src/key.ts"
 import { freePort } from "../servers/free-port.ts"
 import { startCluster } from "../servers/redis-cluster.ts"
-import { type RedisServer, startRedis } from "../servers/redis-server.ts"
+import { redisForTests } from "../servers/redis-for-tests.ts"
 import { startProxy } from "../servers/tcp-proxy.ts"
 import { until } from "../servers/until.ts"
 import { unitsIn } from "./counted.ts"
@@ -22,11 +22,7 @@ import { startSlotMove } from "./slot-move.ts"
 const root = new URL("../../", import.meta.url)
 const guide = await readFile(new URL("docs/guides/redis.md", root), "utf8")
 
-let server: RedisServer
-beforeAll(async () => {
-  server = await startRedis()
-})
-afterAll(() => server?.stop())
+const { server } = await redisForTests()
 
 type Algorithm = (typeof ALGORITHMS)[number]
 /** One algorithm for each kind of value: an integer, a text, and a hash. */

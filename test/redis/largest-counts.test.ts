@@ -1,24 +1,13 @@
 import { peekStore } from "@sluice/core/stores"
-import { Redis } from "ioredis"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { describe, expect, it } from "vitest"
 import { type ManualClock, manualClock } from "../../packages/core/src/ground/clock.ts"
 import type { Policy } from "../../packages/core/src/ground/policy.ts"
 import { memoryStore } from "../../packages/core/src/stores/memory/memory-store.ts"
 import type { Store } from "../../packages/core/src/stores/store.ts"
 import { redisStore } from "../../packages/redis/src/redis-store.ts"
-import { type RedisServer, startRedis } from "../servers/redis-server.ts"
+import { redisForTests } from "../servers/redis-for-tests.ts"
 
-let server: RedisServer
-let client: Redis
-
-beforeAll(async () => {
-  server = await startRedis()
-  client = new Redis(server.port, server.host)
-})
-afterAll(async () => {
-  client?.disconnect()
-  await server?.stop()
-})
+const { client } = await redisForTests()
 
 const MOST = Number.MAX_SAFE_INTEGER
 const SHARED = { counter: "counter", align: "epoch", limit: MOST - 1, windowMs: 3_600_000 } as const

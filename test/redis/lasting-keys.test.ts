@@ -10,7 +10,7 @@ import { takeEach } from "../../packages/core/src/stores/testing/take-each.ts"
 import { commandsOf } from "../../packages/redis/src/clients/commands-of.ts"
 import { keyNamer } from "../../packages/redis/src/key.ts"
 import { RedisStore } from "../../packages/redis/src/redis-store.ts"
-import { type RedisServer, startRedis } from "../servers/redis-server.ts"
+import { redisForTests } from "../servers/redis-for-tests.ts"
 import { everyNth } from "../test-length.ts"
 import { keysWithoutTtl, timeOf } from "./counted.ts"
 
@@ -43,11 +43,10 @@ const POLICIES: readonly Policy[] = [
 ]
 const FULL: Policy = { ...SLIDING, counter: "full", limit: 1 }
 
-let server: RedisServer
+const { server } = await redisForTests()
 let all: Redis
 let some: Redis
 beforeAll(async () => {
-  server = await startRedis()
   await server.command("ACL", "SETUSER", "some", ...ALLOWED)
   all = new Redis(server.port, server.host)
   some = new Redis({ port: server.port, host: server.host, username: "some", password: "secret" })
@@ -55,7 +54,6 @@ beforeAll(async () => {
 afterAll(async () => {
   some?.disconnect()
   all?.disconnect()
-  await server?.stop()
 })
 
 beforeEach(() => all.flushall())

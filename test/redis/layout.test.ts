@@ -1,6 +1,5 @@
 import { peekStore } from "@sluice/core/stores"
-import { Redis } from "ioredis"
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest"
+import { beforeEach, describe, expect, it } from "vitest"
 import { check, FIRST_HIT, FIXED, LOG, MINUTE, SLIDING } from "../../packages/contracts/src/store/asking.ts"
 import { type ManualClock, manualClock } from "../../packages/core/src/ground/clock.ts"
 import type { Policy } from "../../packages/core/src/ground/policy.ts"
@@ -8,24 +7,15 @@ import { takeEach } from "../../packages/core/src/stores/testing/take-each.ts"
 import { commandsOf } from "../../packages/redis/src/clients/commands-of.ts"
 import { keyNamer } from "../../packages/redis/src/key.ts"
 import { RedisStore } from "../../packages/redis/src/redis-store.ts"
-import { type RedisServer, startRedis } from "../servers/redis-server.ts"
+import { redisForTests } from "../servers/redis-for-tests.ts"
 
 // While the digit in the key is the same, other versions that run beside this one read these values. A change of the
 // layout needs a new digit, and counters then start from zero.
 const LAYOUT = "sl2:"
 
-let server: RedisServer
-let client: Redis
+const { client } = await redisForTests()
 let clock: ManualClock
 let store: RedisStore
-beforeAll(async () => {
-  server = await startRedis()
-  client = new Redis(server.port, server.host)
-})
-afterAll(async () => {
-  client?.disconnect()
-  await server?.stop()
-})
 /** The start of minute 28,401,120. */
 const START_MS = Date.UTC(2024, 0, 1)
 beforeEach(async () => {

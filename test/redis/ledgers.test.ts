@@ -1,24 +1,14 @@
-import { Redis } from "ioredis"
-import { afterAll, beforeAll, describe, it } from "vitest"
+import { beforeAll, describe, it } from "vitest"
 import type { Policy } from "../../packages/core/src/ground/policy.ts"
 import type { CounterKey } from "../../packages/core/src/stores/store.ts"
-import { type RedisServer, startRedis } from "../servers/redis-server.ts"
+import { redisForTests } from "../servers/redis-for-tests.ts"
 import { ALL_THAT_REMAINS, type CallStep, ONE_TOO_MANY } from "./call-traces.ts"
 import { loadScripts, play } from "./play.ts"
 import { MOST_PACKED } from "./traced-policies.ts"
 
-let server: RedisServer
-let client: Redis
+const { client } = await redisForTests()
 
-beforeAll(async () => {
-  server = await startRedis()
-  client = new Redis(server.port, server.host)
-  await loadScripts(client)
-})
-afterAll(async () => {
-  client?.disconnect()
-  await server?.stop()
-})
+beforeAll(() => loadScripts(client))
 
 describe.each<{ readonly what: string; readonly kind: Partial<Policy> }>([
   { what: "a sliding window", kind: {} },

@@ -1,24 +1,13 @@
-import { Redis } from "ioredis"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { describe, expect, it } from "vitest"
 import { manualClock } from "../../packages/core/src/ground/clock.ts"
 import type { Policy } from "../../packages/core/src/ground/policy.ts"
 import { commandsOf } from "../../packages/redis/src/clients/commands-of.ts"
 import { RedisStore } from "../../packages/redis/src/redis-store.ts"
 import { PEEK, REFUND, TAKE } from "../../packages/redis/src/scripts.ts"
 import { LONG_LOG_CASES, type LongLog, MOST_DIGITS } from "../long-log.ts"
-import { type RedisServer, startRedis } from "../servers/redis-server.ts"
+import { redisForTests } from "../servers/redis-for-tests.ts"
 
-let server: RedisServer
-let client: Redis
-
-beforeAll(async () => {
-  server = await startRedis()
-  client = new Redis(server.port, server.host)
-})
-afterAll(async () => {
-  client?.disconnect()
-  await server?.stop()
-})
+const { client } = await redisForTests()
 
 describe("a log of 1,000 entries in Redis", () => {
   it.each(LONG_LOG_CASES)("$name", async ({ policy, act }) => {

@@ -1,16 +1,12 @@
 import { Redis } from "ioredis"
-import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest"
+import { expect, it, onTestFinished } from "vitest"
 import { manualClock } from "../../packages/core/src/ground/clock.ts"
 import { createLimiter } from "../../packages/core/src/limiter/create-limiter.ts"
 import { redisStore } from "../../packages/redis/src/redis-store.ts"
-import { type RedisServer, startRedis } from "../servers/redis-server.ts"
+import { redisForTests } from "../servers/redis-for-tests.ts"
 import { callsBetween, callsOf } from "./counted.ts"
 
-let server: RedisServer
-beforeAll(async () => {
-  server = await startRedis()
-})
-afterAll(() => server.stop())
+const { server } = await redisForTests()
 
 it("each process reports a client once that they limit together, however often it is refused", async () => {
   const clock = manualClock()

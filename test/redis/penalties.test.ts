@@ -8,7 +8,7 @@ import type { LimiterOptions } from "../../packages/core/src/limiter/options/opt
 import type { RequestFacts } from "../../packages/core/src/request/request.ts"
 import type { Rule } from "../../packages/core/src/rules/rule.ts"
 import { redisStore } from "../../packages/redis/src/redis-store.ts"
-import { type RedisServer, startRedis } from "../servers/redis-server.ts"
+import { redisForTests } from "../servers/redis-for-tests.ts"
 import { callsBetween, callsOf, keysWithoutTtl } from "./counted.ts"
 
 const MINUTE = 60_000
@@ -17,12 +17,11 @@ const BOB: RequestFacts = { remoteAddress: "192.0.2.2" }
 const DENY_CACHE_MS = 10_000
 const QUIET = { warn() {}, error() {} }
 
-let server: RedisServer
+const { server } = await redisForTests()
 let clients: readonly Redis[]
 let made = 0
 const opened: (() => Promise<void>)[] = []
 beforeAll(async () => {
-  server = await startRedis()
   clients = [1, 2, 3].map(() => new Redis(server.port, server.host))
 })
 afterEach(async () => {
@@ -31,7 +30,6 @@ afterEach(async () => {
 afterAll(async () => {
   expect(await keysWithoutTtl(server)).toEqual([])
   for (const client of clients) client.disconnect()
-  await server.stop()
 })
 
 type Three = readonly [Limiter<RequestFacts>, Limiter<RequestFacts>, Limiter<RequestFacts>]

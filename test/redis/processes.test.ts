@@ -1,5 +1,5 @@
-import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
-import { type RedisServer, startRedis } from "../servers/redis-server.ts"
+import { afterEach, describe, expect, it } from "vitest"
+import { redisForTests } from "../servers/redis-for-tests.ts"
 import { until } from "../servers/until.ts"
 import type { App, Tally } from "./asking-instance.ts"
 import { keysWithoutTtl, timeOf, unitsIn } from "./counted.ts"
@@ -12,15 +12,9 @@ const HOUR = 3_600_000
 /** A test reaches the next window only once in a month. */
 const MONTH = 30 * 24 * HOUR
 
-let server: RedisServer
+const { server } = await redisForTests()
 let made = 0
-beforeAll(async () => {
-  server = await startRedis()
-})
 afterEach(killInstances)
-afterAll(async () => {
-  await server?.stop()
-})
 
 function appOf(limit: number, library: Library = "ioredis 6", windowMs = MONTH): App {
   return {

@@ -1,6 +1,5 @@
 import { peekStore } from "@sluice/core/stores"
-import { Redis } from "ioredis"
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest"
+import { beforeEach, describe, expect, it } from "vitest"
 import { algorithmOf } from "../../packages/core/src/algorithms/kinds.ts"
 import { type ManualClock, manualClock } from "../../packages/core/src/ground/clock.ts"
 import type { Policy } from "../../packages/core/src/ground/policy.ts"
@@ -9,7 +8,7 @@ import type { Refund, Store } from "../../packages/core/src/stores/store.ts"
 import { commandsOf } from "../../packages/redis/src/clients/commands-of.ts"
 import { keyNamer } from "../../packages/redis/src/key.ts"
 import { RedisStore } from "../../packages/redis/src/redis-store.ts"
-import { type RedisServer, startRedis } from "../servers/redis-server.ts"
+import { redisForTests } from "../servers/redis-for-tests.ts"
 import { MOST_PACKED } from "./traced-policies.ts"
 
 // refund.lua corrects the number that a key holds by one INCRBY, if its window and its expiry stay the same. Each trace
@@ -97,17 +96,8 @@ const traces = (periodMs: number, most: number): readonly (readonly [string, rea
   ["a charge above the largest packed count to an unused counter", [take(0), refund(-most - 1, 0)]],
 ]
 
-let server: RedisServer
-let client: Redis
+const { client } = await redisForTests()
 let clock: ManualClock
-beforeAll(async () => {
-  server = await startRedis()
-  client = new Redis(server.port, server.host)
-})
-afterAll(async () => {
-  client?.disconnect()
-  await server?.stop()
-})
 beforeEach(async () => {
   await client.flushall()
   clock = manualClock(START_MS)

@@ -1,11 +1,10 @@
 import { peekStore } from "@sluice/core/stores"
-import { Redis } from "ioredis"
-import { afterAll, beforeAll, expect, it } from "vitest"
+import { expect, it } from "vitest"
 import type { Policy } from "../../packages/core/src/ground/policy.ts"
 import type { Check, Refund, Store } from "../../packages/core/src/stores/store.ts"
 import { redisStore } from "../../packages/redis/src/redis-store.ts"
 import { endsWithin } from "../servers/ends-within.ts"
-import { type RedisServer, startRedis } from "../servers/redis-server.ts"
+import { redisForTests } from "../servers/redis-for-tests.ts"
 
 const MONTH: Policy = {
   name: "month",
@@ -17,17 +16,7 @@ const MONTH: Policy = {
 }
 const FIXED: Policy = { ...MONTH, counter: "fixed000", algorithm: "fixed-window" }
 
-let server: RedisServer
-let client: Redis
-
-beforeAll(async () => {
-  server = await startRedis()
-  client = new Redis(server.port, server.host)
-})
-afterAll(async () => {
-  client?.disconnect()
-  await server?.stop()
-})
+const { client } = await redisForTests()
 
 async function took(store: Store, policy: Policy, partition: string, cost: number): Promise<Refund> {
   const check: Check = { policy, partition, cost, shadow: false }

@@ -1,25 +1,14 @@
 import { Redis } from "ioredis"
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest"
+import { beforeEach, describe, expect, it } from "vitest"
 import { SLIDING } from "../../packages/contracts/src/store/asking.ts"
 import type { Policy } from "../../packages/core/src/ground/policy.ts"
 import { type CallTime, PolicyTable } from "../../packages/redis/src/scripts/script-input.ts"
 import { TakeCall, type TakeReply } from "../../packages/redis/src/scripts/take-call.ts"
 import { PEEK, REFUND, TAKE } from "../../packages/redis/src/scripts.ts"
-import { type RedisServer, startRedis } from "../servers/redis-server.ts"
+import { redisForTests } from "../servers/redis-for-tests.ts"
 
-let server: RedisServer
-let client: Redis
-beforeAll(async () => {
-  server = await startRedis()
-  client = new Redis(server.port, server.host)
-})
-afterAll(async () => {
-  client?.disconnect()
-  await server?.stop()
-})
-beforeEach(async () => {
-  await client.flushall()
-})
+const { server, client } = await redisForTests()
+beforeEach(() => client.flushall())
 
 const KEY = "key"
 const NOW_MS = Date.UTC(2024, 0, 1)

@@ -1,19 +1,9 @@
 import { createLimiter, type LimiterOptions, type RequestFacts } from "@sluice/core"
 import { redisKey, redisStore } from "@sluice/redis"
-import { Redis } from "ioredis"
-import { afterAll, beforeAll, beforeEach, expect, it } from "vitest"
-import { type RedisServer, startRedis } from "../servers/redis-server.ts"
+import { beforeEach, expect, it } from "vitest"
+import { redisForTests } from "../servers/redis-for-tests.ts"
 
-let server: RedisServer
-let client: Redis
-beforeAll(async () => {
-  server = await startRedis()
-  client = new Redis(server.port, server.host)
-})
-afterAll(async () => {
-  client?.disconnect()
-  await server?.stop()
-})
+const { client } = await redisForTests()
 beforeEach(() => client.flushall())
 
 const TOKEN = "Bearer sk_live_4eC39HqLyjWDarjtT1zdp7dc"

@@ -6,15 +6,11 @@ import { Cluster, Redis } from "ioredis"
 import { Cluster as Cluster5, Redis as Redis5 } from "ioredis5"
 import { createClient, createCluster } from "redis"
 import { createClient as createClient5, createCluster as createCluster5 } from "redis5"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { type RedisServer, startRedis } from "../servers/redis-server.ts"
+import { describe, expect, it } from "vitest"
+import { redisForTests } from "../servers/redis-for-tests.ts"
 import { examples } from "../test-length.ts"
 
-let server: RedisServer
-beforeAll(async () => {
-  server = await startRedis()
-})
-afterAll(() => server.stop())
+const { server } = await redisForTests()
 
 /** A client with a user and a password, and a function that closes it. */
 interface Opened {

@@ -7,7 +7,7 @@ import type { Policy } from "../../packages/core/src/ground/policy.ts"
 import type { Check, Counted, Store, StoreResult } from "../../packages/core/src/stores/store.ts"
 import { keyNamer } from "../../packages/redis/src/key.ts"
 import { redisStore } from "../../packages/redis/src/redis-store.ts"
-import { type RedisServer, startRedis } from "../servers/redis-server.ts"
+import { redisForTests } from "../servers/redis-for-tests.ts"
 import { examples } from "../test-length.ts"
 import { MOST_PACKED } from "./traced-policies.ts"
 
@@ -33,13 +33,12 @@ const OTHERS: readonly Policy[] = [
   { ...SLIDING, counter: "periodic", algorithm: "token-bucket", refill: "periodic" },
 ]
 
-let server: RedisServer
+const { server } = await redisForTests()
 let clients: readonly [Redis, ...Redis[]]
 let made = 0
 let opened: Store[] = []
 
 beforeAll(async () => {
-  server = await startRedis()
   const connect = () => new Redis(server.port, server.host)
   clients = [connect(), connect(), connect()]
   // Make the server load the script.
@@ -47,7 +46,6 @@ beforeAll(async () => {
 })
 afterAll(async () => {
   for (const client of clients ?? []) client.disconnect()
-  await server?.stop()
 })
 
 afterEach(closeAll)

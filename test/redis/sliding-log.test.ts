@@ -1,28 +1,20 @@
 import fc from "fast-check"
-import { Redis } from "ioredis"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { beforeAll, describe, expect, it } from "vitest"
 import { manualClock } from "../../packages/core/src/ground/clock.ts"
 import { keyNamer } from "../../packages/redis/src/key.ts"
 import { RedisStore } from "../../packages/redis/src/redis-store.ts"
 import { PEEK, REFUND, TAKE } from "../../packages/redis/src/scripts.ts"
 import { logTraces } from "../log-traces.ts"
 import { playLog } from "../naive-log.ts"
-import { type RedisServer, startRedis } from "../servers/redis-server.ts"
+import { redisForTests } from "../servers/redis-for-tests.ts"
 import { examples } from "../test-length.ts"
 import { KeysOnAClock } from "./keys-on-a-clock.ts"
 
-let server: RedisServer
-let client: Redis
+const { client } = await redisForTests()
 let made = 0
 
 beforeAll(async () => {
-  server = await startRedis()
-  client = new Redis(server.port, server.host)
   for (const { text } of [TAKE, PEEK, REFUND]) await client.script("LOAD", text)
-})
-afterAll(async () => {
-  client?.disconnect()
-  await server?.stop()
 })
 
 describe.concurrent("the sliding log in Redis", { timeout: 600_000 }, () => {

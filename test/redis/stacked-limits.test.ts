@@ -1,27 +1,19 @@
 import { createLimiter } from "@sluice/core"
 import { redisStore } from "@sluice/redis"
-import { Redis } from "ioredis"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { afterAll, describe, expect, it } from "vitest"
 import { manualClock } from "../../packages/core/src/ground/clock.ts"
 import type { Policy } from "../../packages/core/src/ground/policy.ts"
 import type { Check } from "../../packages/core/src/stores/store.ts"
 import { takeEach } from "../../packages/core/src/stores/testing/take-each.ts"
-import { type RedisServer, startRedis } from "../servers/redis-server.ts"
+import { redisForTests } from "../servers/redis-for-tests.ts"
 import { callsBetween, callsOf, keysWithoutTtl } from "./counted.ts"
 
 const MINUTE = 60_000
 const HOUR = 60 * MINUTE
 
-let server: RedisServer
-let client: Redis
-beforeAll(async () => {
-  server = await startRedis()
-  client = new Redis(server.port, server.host)
-})
+const { server, client } = await redisForTests()
 afterAll(async () => {
   expect(await keysWithoutTtl(server)).toEqual([])
-  client.disconnect()
-  await server.stop()
 })
 
 function policy(counter: string, limit: number, windowMs: number): Policy {

@@ -1,6 +1,5 @@
 import { memoryStore } from "@sluice/core"
-import { Redis } from "ioredis"
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest"
+import { beforeEach, describe, expect, it } from "vitest"
 import type { CounterState } from "../../packages/core/src/algorithms/algorithm.ts"
 import { type ManualClock, manualClock } from "../../packages/core/src/ground/clock.ts"
 import type { Policy } from "../../packages/core/src/ground/policy.ts"
@@ -8,19 +7,10 @@ import type { Store } from "../../packages/core/src/stores/store.ts"
 import { commandsOf } from "../../packages/redis/src/clients/commands-of.ts"
 import { keyNamer } from "../../packages/redis/src/key.ts"
 import { RedisStore } from "../../packages/redis/src/redis-store.ts"
-import { type RedisServer, startRedis } from "../servers/redis-server.ts"
+import { redisForTests } from "../servers/redis-for-tests.ts"
 import { timeOf } from "./counted.ts"
 
-let server: RedisServer
-let client: Redis
-beforeAll(async () => {
-  server = await startRedis()
-  client = new Redis(server.port, server.host)
-})
-afterAll(async () => {
-  client?.disconnect()
-  await server?.stop()
-})
+const { server, client } = await redisForTests()
 beforeEach(() => client.flushall())
 
 /** Creates a store on the server's time or on a clock. Both use the layout for the server's time. */

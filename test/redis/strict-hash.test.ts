@@ -1,7 +1,6 @@
 import { memoryStore } from "@sluice/core"
 import { peekStore } from "@sluice/core/stores"
-import { Redis } from "ioredis"
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest"
+import { afterEach, beforeEach, describe, expect, it } from "vitest"
 import type { CounterState } from "../../packages/core/src/algorithms/algorithm.ts"
 import { strictWindow } from "../../packages/core/src/algorithms/strict-window.ts"
 import { manualClock } from "../../packages/core/src/ground/clock.ts"
@@ -10,7 +9,7 @@ import type { StoreResult } from "../../packages/core/src/stores/store.ts"
 import { takeEach } from "../../packages/core/src/stores/testing/take-each.ts"
 import { commandsOf } from "../../packages/redis/src/clients/commands-of.ts"
 import { RedisStore } from "../../packages/redis/src/redis-store.ts"
-import { type RedisServer, startRedis } from "../servers/redis-server.ts"
+import { redisForTests } from "../servers/redis-for-tests.ts"
 import { callsBetween, callsOf, timeOf } from "./counted.ts"
 
 const START_MS = Date.UTC(2024, 0, 1)
@@ -27,16 +26,7 @@ const POLICY: Policy = {
 }
 const CLIENT = { policy: POLICY, partition: "203.0.113.27" }
 
-let server: RedisServer
-let client: Redis
-beforeAll(async () => {
-  server = await startRedis()
-  client = new Redis(server.port, server.host)
-})
-afterAll(async () => {
-  client.disconnect()
-  await server.stop()
-})
+const { server, client } = await redisForTests()
 
 /**
  * Returns the code of a sub-window half a round away. With the present code, units are counted without reading the

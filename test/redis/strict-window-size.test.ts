@@ -1,20 +1,10 @@
 import { redisStore } from "@sluice/redis"
-import { Redis } from "ioredis"
-import { afterAll, beforeAll, expect, it } from "vitest"
+import { expect, it } from "vitest"
 import { manualClock } from "../../packages/core/src/ground/clock.ts"
 import type { Policy } from "../../packages/core/src/ground/policy.ts"
-import { type RedisServer, startRedis } from "../servers/redis-server.ts"
+import { redisForTests } from "../servers/redis-for-tests.ts"
 
-let server: RedisServer
-let client: Redis
-beforeAll(async () => {
-  server = await startRedis()
-  client = new Redis(server.port, server.host)
-})
-afterAll(async () => {
-  client.disconnect()
-  await server.stop()
-})
+const { client } = await redisForTests()
 
 const START_MS = Date.UTC(2024, 0, 1)
 

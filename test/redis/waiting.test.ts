@@ -1,10 +1,9 @@
 import { setImmediate as nextTurn } from "node:timers/promises"
 import { createLimiter, type Limiter, manualClock, type Rule } from "@sluice/core"
 import { redisStore } from "@sluice/redis"
-import { Redis } from "ioredis"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { afterAll, describe, expect, it } from "vitest"
 import { KINDS_OF_RULE } from "../../packages/core/src/limiter/rule-set/testing/kinds-of-rule.ts"
-import { type RedisServer, startRedis } from "../servers/redis-server.ts"
+import { redisForTests } from "../servers/redis-for-tests.ts"
 import { keysWithoutTtl } from "./counted.ts"
 
 // Partial grants, settling and waiting on counters that live in Redis.
@@ -13,17 +12,10 @@ const MINUTE = 60_000
 const QUIET = { warn() {}, error() {} }
 const ALICE = { remoteAddress: "192.0.2.1" }
 
-let server: RedisServer
-let client: Redis
+const { server, client } = await redisForTests()
 let made = 0
-beforeAll(async () => {
-  server = await startRedis()
-  client = new Redis(server.port, server.host)
-})
 afterAll(async () => {
   expect(await keysWithoutTtl(server)).toEqual([])
-  client.disconnect()
-  await server.stop()
 })
 
 /** Creates limiters of one service on one clock. To Redis they look like separate processes. */

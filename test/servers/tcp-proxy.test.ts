@@ -1,16 +1,12 @@
-import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from "vitest"
-import { type RedisServer, startRedis } from "./redis-server.ts"
+import { afterEach, beforeEach, expect, it } from "vitest"
+import { redisForTests } from "./redis-for-tests.ts"
 import { RespConnection } from "./resp.ts"
 import { startProxy, type TcpProxy } from "./tcp-proxy.ts"
 import { until } from "./until.ts"
 
-let server: RedisServer
+const { server } = await redisForTests()
 let proxy: TcpProxy
 let client: RespConnection
-beforeAll(async () => {
-  server = await startRedis()
-})
-afterAll(() => server.stop())
 beforeEach(async () => {
   proxy = await startProxy(server)
   client = new RespConnection(proxy.host, proxy.port)

@@ -1,23 +1,13 @@
-import { Redis } from "ioredis"
-import { afterAll, beforeAll, expect, it } from "vitest"
+import { expect, it } from "vitest"
 import { commandsOf } from "../../packages/redis/src/clients/commands-of.ts"
-import { type RedisServer, startRedis } from "../servers/redis-server.ts"
+import { redisForTests } from "../servers/redis-for-tests.ts"
 import { Example, MINUTE, type OpenStore, onRedis } from "./example.ts"
 
 // The documents estimate the bytes of a client with a limit of 500 an hour, times a million clients. These examples
 // compare the bytes of one client in a real Redis. `bench:algorithms --only memory` measures a million clients.
 // docs/reference/worked-examples.md lists the examples by the beginnings of their titles.
 
-let server: RedisServer
-let client: Redis
-beforeAll(async () => {
-  server = await startRedis()
-  client = new Redis(server.port, server.host)
-})
-afterAll(async () => {
-  client?.disconnect()
-  await server?.stop()
-})
+const { client } = await redisForTests()
 
 // No key expires within the test.
 const open: OpenStore = (clock) => onRedis(commandsOf(client), clock)
