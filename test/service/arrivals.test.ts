@@ -58,7 +58,7 @@ function say(client: Client, text: string): Promise<string | number> {
 function arrivalsOf(arrivalMs: number) {
   const overloads: string[] = []
   const bounds = { mostArriving: 1, mostBytes: 1_000_000, arrivalMs }
-  const arrivals = new Arrivals(bounds, (what) => void overloads.push(what))
+  const arrivals = new Arrivals(bounds, { onOverload: (what) => void overloads.push(what) })
   ends.push(() => arrivals.close())
   const { interceptor } = new LibraryArrivals(arrivals, 1_000_000)
   return { server: new Server({ interceptors: [interceptor] }), overloads }

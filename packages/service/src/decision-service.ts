@@ -3,7 +3,6 @@ import type { Limiter } from "@sluice/core"
 import type { CounterKey } from "@sluice/core/stores"
 import type { RuleBook, RuleRegistry } from "@sluice/rules"
 import { falseAfter } from "./bounds/deadlines.ts"
-import type { Overload } from "./bounds/in-flight.ts"
 import { type Call, callsOf, type Handlers } from "./calls.ts"
 import { clients } from "./contract/clients.ts"
 import { Forwarding } from "./contract/forward.ts"
@@ -16,18 +15,18 @@ import { ServiceGuards, type SharedOptions } from "./deciding/service-guards.ts"
 import { type UnknownServices, Unregistered } from "./deciding/unregistered.ts"
 import { envoyCalls } from "./envoy/should-rate-limit.ts"
 import { RateLimiter } from "./gen/sluice/v1/rate_limiter_pb.ts"
-import { createGrpcDoor, type GrpcBounds } from "./grpc/grpc-door.ts"
+import { createGrpcDoor } from "./grpc/grpc-door.ts"
 import { GatewayChecks } from "./http/gateway-checks.ts"
 import { createHttpDoor } from "./http/http-door.ts"
 import type { Audit } from "./registering/audit.ts"
 import { requireKnownToken, type Tokens, tokens } from "./registering/tokens.ts"
-import type { ConnectionBound, Door, DoorListeners, GrpcReader } from "./sockets/door.ts"
+import type { DoorBounds, DoorListeners } from "./sockets/door.ts"
 import { cannotListen, type ListenAddress, shownAddress } from "./sockets/listening.ts"
 import type { Tls } from "./sockets/tls.ts"
 import { answerBytes } from "./wire/answer-bytes.ts"
 
 /** Bounds for the messages of callers. */
-export interface Bounds extends GrpcBounds {
+export interface Bounds extends DoorBounds {
   /** Maximum bytes of a batch, and of a registration of rules. Default 4 MiB, or `maxMessageBytes` if that is more. */
   readonly maxBatchBytes?: number | undefined
   /** Maximum number of requests in one ShouldForwardRequests call. */
@@ -35,7 +34,7 @@ export interface Bounds extends GrpcBounds {
 }
 
 /** The parts of a decision service. The caller that creates the book, the store and the registry also closes them. */
-export interface DecisionServiceParts {
+export interface DecisionServiceParts extends DoorListeners {
   /** The rules of every service. */
   readonly book: RuleBook
   /** The registry for rules. Undefined if rules are registered elsewhere. */
@@ -75,35 +74,6 @@ export interface DecisionServiceParts {
   onLimiter(limiter: Limiter<AskedRequest>, service: string): void
   /** Called for every request to a service without rules. */
   onUnknownService(): void
-  /** Called with every error that is a fault of the service itself. */
-  onFault(error: unknown, path: string): void
-  /**
-   * Called for every answered call, for metrics. Receives the path, the gRPC status code of the answer, and the
-   * milliseconds since the request arrived. `reader` is the code that has read a gRPC call. If absent, no clock is
-   * read.
-   */
-  onAnswered?(door: Door, path: string, code: number, durationMs: number, reader?: GrpcReader): void
-  /**
-   * Called for every connection that was closed at once, because of the limit for all connections or for one address.
-   */
-  onRefusedConnection?(bound: ConnectionBound, peer: string): void
-  /** Called for every call whose token is missing or wrong. */
-  onWrongToken?(path: string, peer: string): void
-  /**
-   * Called for every check of a gateway that cannot be decided, with the reason. The gateway is not one of
-   * `trustedProxies`, or does not describe the client's request.
-   */
-  onInvalidCheck?(reason: string, peer: string): void
-  /** Called for every call that was refused because a limit was reached. */
-  onOverload?(what: Overload, peer: string): void
-  /** Called for every connection that was ended because the headers of its first request did not arrive in time. */
-  onLateConnection?(peer: string): void
-  /**
-   * Called for every failed TLS handshake, with the address of the peer if it is known. The reason is a code of OpenSSL
-   * or Node: `ERR_SSL_HTTP_REQUEST`, `CERT_HAS_EXPIRED` or `ERR_TLS_HANDSHAKE_TIMEOUT`, for example. Not called for
-   * peers that only connect and disconnect.
-   */
-  onFailedHandshake?(reason: string, peer: string | undefined): void
 }
 
 /** The ports that a decision service listens on. */
@@ -160,16 +130,6 @@ export interface DecisionService {
  */
 export function createDecisionService(parts: DecisionServiceParts): DecisionService {
   const { book, shared, bounds, tls, plainCalls } = parts
-  const listenersOf = (door: Door): DoorListeners => ({
-    onFault: parts.onFault,
-    onRefusedConnection: (bound, peer) => parts.onRefusedConnection?.(bound, peer),
-    onWrongToken: (path, peer) => parts.onWrongToken?.(path, peer),
-    onInvalidCheck: (reason, peer) => parts.onInvalidCheck?.(reason, peer),
-    onOverload: (what, peer) => parts.onOverload?.(what, peer),
-    onLateConnection: (peer) => parts.onLateConnection?.(peer),
-    onFailedHandshake: (reason, peer) => parts.onFailedHandshake?.(reason, peer),
-    onAnswered: parts.onAnswered?.bind(parts, door),
-  })
   const guards = new ServiceGuards(book, shared, parts.onLimiter)
   const unregistered = new Unregistered(parts.unknownServices, parts.onUnknownService)
   const decideTokens = parts.decideTokens ?? tokens({})
@@ -183,12 +143,12 @@ export function createDecisionService(parts: DecisionServiceParts): DecisionServ
     ...envoyCalls(guards, unregistered, decideTokens),
   ].map((call) => (LONG.has(call.path) ? { ...call, maxBytes: maxBatchBytes } : call))
   const grpcDoor = createGrpcDoor(calls, {
-    ...{ bounds, tls, plainCalls, listeners: listenersOf("grpc") },
+    ...{ bounds, tls, plainCalls, listeners: parts },
     addTo: parts.addTo?.bind(parts),
   })
   const checks = new GatewayChecks(forwarding, parts.trustedProxies)
   const isOpen = decideTokens.isEmpty || (parts.tokens.isEmpty && parts.isRegistrationOpen)
-  const httpDoor = createHttpDoor(calls, bounds, listenersOf("http"), tls, checks, isOpen)
+  const httpDoor = createHttpDoor(calls, bounds, parts, tls, checks, isOpen)
   return {
     names: [...new Set(calls.map(({ path }) => path.split("/")[1] as string))],
     async listen(grpc, http) {

@@ -15,13 +15,18 @@ export {
   type DecisionServiceParts,
   type Ports,
 } from "./decision-service.ts"
-export type { GrpcBounds } from "./grpc/grpc-door.ts"
 export { type Audit, type AuditLog, auditTo, type Change, type ClientChange } from "./registering/audit.ts"
 export { fileFirst } from "./registering/file-first.ts"
 export { type RulesHome, rulesInMemory } from "./registering/rules-home.ts"
 export { type RulesInTable, rulesInTable } from "./registering/rules-in-table.ts"
 export { type Tokens, tokens } from "./registering/tokens.ts"
-export type { ConnectionBounds } from "./sockets/connections.ts"
-export type { ConnectionBound, Door, GrpcReader } from "./sockets/door.ts"
+export type {
+  ConnectionBound,
+  ConnectionBounds,
+  Door,
+  DoorBounds,
+  DoorListeners,
+  GrpcReader,
+} from "./sockets/door.ts"
 export type { ListenAddress } from "./sockets/listening.ts"
 export type { Tls } from "./sockets/tls.ts"

@@ -9,8 +9,11 @@ let refused: string[]
 beforeEach(() => {
   ended = []
   refused = []
-  arrivals = new Arrivals({ mostArriving: 3, mostBytes: 400, arrivalMs: 60_000 }, (kind, address) =>
-    refused.push(`${kind} ${address}`),
+  arrivals = new Arrivals(
+    { mostArriving: 3, mostBytes: 400, arrivalMs: 60_000 },
+    {
+      onOverload: (kind, address) => void refused.push(`${kind} ${address}`),
+    },
   )
 })
 afterEach(() => arrivals.close())

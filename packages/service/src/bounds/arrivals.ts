@@ -1,7 +1,7 @@
 import type { Socket } from "node:net"
 import { Code, OverloadError, StatusError } from "../status-error.ts"
 import { Deadline, DeadlineQueue } from "./deadlines.ts"
-import type { OnOverload } from "./in-flight.ts"
+import type { OverloadListeners } from "./in-flight.ts"
 import type { Peer } from "./peers.ts"
 
 /** Default limit for the bytes of unfinished requests at one of the two servers: 64 MiB. */
@@ -79,16 +79,16 @@ export class Arrival extends Deadline {
  */
 export class Arrivals {
   readonly #bounds: ArrivalBounds
-  readonly #onOverload: OnOverload
+  readonly #listeners: OverloadListeners
   readonly #deadlines: DeadlineQueue
   #arriving = 0
   #bytes = 0
   #check: NodeJS.Immediate | undefined
   #isMakingRoom = false
 
-  constructor(bounds: ArrivalBounds, onOverload: OnOverload) {
+  constructor(bounds: ArrivalBounds, listeners: OverloadListeners) {
     this.#bounds = bounds
-    this.#onOverload = onOverload
+    this.#listeners = listeners
     this.#deadlines = new DeadlineQueue(bounds.arrivalMs)
   }
 
@@ -194,7 +194,7 @@ export class Arrivals {
 
   #refuse(kind: Weight, arrival: Arrival): void {
     this.end(arrival)
-    this.#onOverload(kind, arrival.sender.peer.address)
+    this.#listeners.onOverload?.(kind, arrival.sender.peer.address)
     arrival.end(new OverloadError(REFUSED[kind]))
   }
 

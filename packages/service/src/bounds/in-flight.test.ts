@@ -13,7 +13,7 @@ beforeEach(() => {
   peer = peers.of(PEER)
 })
 const room = (calls: number, bytes: number): InFlight =>
-  new InFlight(calls, bytes, peers, (...overload) => overloads.push(overload))
+  new InFlight(calls, bytes, peers, { onOverload: (...overload) => void overloads.push(overload) })
 
 describe("the capacity of an entrance", () => {
   it("refuses a call because of its bytes and reports the overload", () => {

@@ -6,8 +6,10 @@ import { noUsage, type Peer, type Peers, type Usage } from "./peers.ts"
  */
 export type Overload = "arriving" | "bytes" | "in-flight" | "held"
 
-/** A function that is called for each request that is refused because a limit is reached. */
-export type OnOverload = (what: Overload, peer: string) => void
+/** Callbacks for requests that are refused because a limit is reached. */
+export interface OverloadListeners {
+  onOverload?(what: Overload, peer: string): void
+}
 
 type UsageKind = keyof Usage
 
@@ -40,12 +42,12 @@ const TOO_MANY_HELD = "Too many calls are held by rules that queue; try again la
 export class InFlight {
   readonly #most: Usage
   readonly #peers: Peers
-  readonly #onOverload: OnOverload
+  readonly #listeners: OverloadListeners
   readonly #total: Usage = noUsage()
   readonly #services = new Map<string, Usage>()
 
   /** `most` limits each kind of calls and requests, and `mostBytes` the memory for all messages. */
-  constructor(most: number, mostBytes: number, peers: Peers, onOverload: OnOverload) {
+  constructor(most: number, mostBytes: number, peers: Peers, listeners: OverloadListeners) {
     this.#most = {
       calls: most,
       batched: most,
@@ -55,7 +57,7 @@ export class InFlight {
       heldMemory: mostBytes / 2,
     }
     this.#peers = peers
-    this.#onOverload = onOverload
+    this.#listeners = listeners
   }
 
   /** Returns the peer of an address. */
@@ -114,7 +116,7 @@ export class InFlight {
       return true
     }
     this.#forgetIfUnused(service, usage)
-    this.#onOverload("held", peer.address)
+    this.#listeners.onOverload?.("held", peer.address)
     return false
   }
 
@@ -143,7 +145,7 @@ export class InFlight {
   }
 
   #refuse(what: "in-flight" | "bytes", peer: Peer): OverloadError {
-    this.#onOverload(what, peer.address)
+    this.#listeners.onOverload?.(what, peer.address)
     return new OverloadError(what === "bytes" ? TOO_MANY_BYTES : TOO_MANY)
   }
 

@@ -31,7 +31,7 @@ function fail(answerBytes: Call["answerBytes"], onFault: (error: unknown) => voi
     answerBytes,
     answerJson: () => "{}",
   }
-  const inFlight = new InFlight(1, 1_000, new Peers(), () => undefined)
+  const inFlight = new InFlight(1, 1_000, new Peers(), {})
   const asked = {
     places: new CallPlaces(inFlight, newPeer("127.0.0.1")),
     request: new Uint8Array(),

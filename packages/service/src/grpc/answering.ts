@@ -24,9 +24,9 @@ const FAULT = new StatusError(Code.INTERNAL, "The decision service failed; see i
 
 /** Runs the handlers of calls, if there is room for them, and reports each call once. */
 export class Answering {
-  readonly #listeners: Pick<DoorListeners, "onFault" | "onAnswered" | "onWrongToken">
+  readonly #listeners: DoorListeners
 
-  constructor(listeners: Pick<DoorListeners, "onFault" | "onAnswered" | "onWrongToken">) {
+  constructor(listeners: DoorListeners) {
     this.#listeners = listeners
   }
 
@@ -80,15 +80,17 @@ export class Answering {
     }
     const told = isFault ? FAULT : shortened(error)
     this.#report(call, asked, told.code, sinceMs)
-    if (error instanceof TokenError) this.#listeners.onWrongToken(call.path, addressOf(asked.peer))
+    if (error instanceof TokenError) this.#listeners.onWrongToken?.(call.path, addressOf(asked.peer))
     asked.fail(told)
     // Report the fault last, because the listener may throw. The call must be over by then.
     if (isFault) this.#listeners.onFault(error, call.path)
   }
 
   #report(call: Call, asked: AskedCall, code: Code, sinceMs: number): void {
-    const { onAnswered } = this.#listeners
+    const listeners = this.#listeners
+    if (listeners.onAnswered === undefined) return
     // If the call ended before the answer, report the code that it ended with.
-    onAnswered?.(call.path, asked.endedWith ?? code, performance.now() - sinceMs, asked.reader)
+    const told = asked.endedWith ?? code
+    listeners.onAnswered("grpc", call.path, told, performance.now() - sinceMs, asked.reader)
   }
 }

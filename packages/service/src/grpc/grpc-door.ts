@@ -7,13 +7,12 @@ import {
   type sendUnaryData,
   type UntypedHandleCall,
 } from "@grpc/grpc-js"
-import { Arrivals, DEFAULT_MAX_UNFINISHED_BYTES, UnreadAnswers } from "../bounds/arrivals.ts"
-import { InFlight } from "../bounds/in-flight.ts"
+import { UnreadAnswers } from "../bounds/arrivals.ts"
 import { type Call, mostBytesOf } from "../calls.ts"
+import { Callers } from "../sockets/callers.ts"
 import type { Connection } from "../sockets/connection.ts"
-import { type ConnectionBounds, Connections, LINGER_MS } from "../sockets/connections.ts"
-import type { DoorListeners } from "../sockets/door.ts"
-import { listenOnEach, portOf } from "../sockets/listening.ts"
+import { LINGER_MS } from "../sockets/connections.ts"
+import type { DoorBounds, DoorListeners, DoorServer } from "../sockets/door.ts"
 import type { Tls } from "../sockets/tls.ts"
 import { Answering } from "./answering.ts"
 import { createGrpcListener } from "./grpc-listener.ts"
@@ -26,36 +25,7 @@ import { renewStreams } from "./renewed-streams.ts"
 import { offerStreams, sessionOf } from "./sessions.ts"
 import { WastedBytes } from "./wasted-bytes.ts"
 
-/** Bounds for the messages and connections of callers. */
-export interface GrpcBounds extends ConnectionBounds {
-  /** Maximum bytes of a message, unless the call has its own limit. */
-  readonly maxMessageBytes: number
-  /**
-   * Maximum bytes in memory for requests that are arriving. The same limit applies to unanswered requests. Default 64
-   * MiB.
-   */
-  readonly maxUnfinishedBytes?: number | undefined
-  /**
-   * Maximum number of single calls in flight. The same limit applies to each of: requests in batches, requests held by
-   * rules, and calls whose request is still arriving. More are refused with UNAVAILABLE. A batch is accepted if nothing
-   * else is in flight.
-   */
-  readonly maxInFlight: number
-  /** Milliseconds that a request may take to arrive. */
-  readonly arrivalMs: number
-}
-
 type LibraryAsked = ServerUnaryCall<Uint8Array, Uint8Array>
-
-/** The gRPC server. */
-export interface GrpcDoor {
-  /** Starts listening. Resolves with the port. */
-  listen(host: string, port: number): Promise<number>
-  /** Stops accepting calls. Resolves when the calls in flight have been answered. */
-  drain(): Promise<void>
-  /** Ends all connections. */
-  close(): void
-}
 
 /**
  * Megabytes that Node may buffer for one connection, also for frames that are no answers. UnreadAnswers limits the
@@ -65,7 +35,7 @@ const MOST_UNREAD_MB = 128
 
 /** Options of a gRPC server. */
 export interface GrpcDoorOptions {
-  readonly bounds: GrpcBounds
+  readonly bounds: DoorBounds
   readonly listeners: DoorListeners
   readonly tls?: Tls | undefined
   /** Whether the service answers plain calls itself, without @grpc/grpc-js. Default true. */
@@ -74,15 +44,13 @@ export interface GrpcDoorOptions {
   readonly addTo?: ((server: Server) => void) | undefined
 }
 
-export function createGrpcDoor(calls: readonly Call[], options: GrpcDoorOptions): GrpcDoor {
+export function createGrpcDoor(calls: readonly Call[], options: GrpcDoorOptions): DoorServer {
   const { bounds, listeners, tls, plainCalls = true } = options
   const { maxMessageBytes, maxInFlight, arrivalMs } = bounds
-  const mostBytes = bounds.maxUnfinishedBytes ?? DEFAULT_MAX_UNFINISHED_BYTES
-  const arrivals = new Arrivals({ mostArriving: maxInFlight, mostBytes, arrivalMs }, listeners.onOverload)
+  const callers = new Callers(tls !== undefined, bounds, listeners)
+  const { connections, arrivals, inFlight } = callers
   const longest = Math.max(...calls.map((call) => mostBytesOf(call, maxMessageBytes)))
   const libraryArrivals = new LibraryArrivals(arrivals, longest)
-  const connections = new Connections(tls !== undefined, bounds, listeners)
-  const inFlight = new InFlight(maxInFlight, mostBytes, connections.peers, listeners.onOverload)
   const openStreams = new OpenStreams(inFlight, arrivalMs)
   const answering = new Answering(listeners)
   const keepalive = new Keepalive(keepaliveTimes(arrivalMs))
@@ -144,15 +112,11 @@ export function createGrpcDoor(calls: readonly Call[], options: GrpcDoorOptions)
     connections.watch(listener)
     return listener
   }
-  let listening: readonly NetServer[] = []
   return {
-    async listen(host, port) {
-      listening = await listenOnEach(host, port, createListener)
-      return portOf(listening[0] as NetServer)
-    },
+    listen: (host, port) => callers.listen(host, port, createListener),
     drain: () =>
       new Promise((resolve) => {
-        for (const listener of listening) listener.close()
+        void callers.endListening()
         connections.endWhenSent()
         server.tryShutdown(() => resolve())
       }),
@@ -160,9 +124,8 @@ export function createGrpcDoor(calls: readonly Call[], options: GrpcDoorOptions)
       server.forceShutdown()
       keepalive.close()
       wastedBytes.close()
-      connections.end()
       openStreams.close()
-      arrivals.close()
+      callers.end()
     },
   }
 }

@@ -3,13 +3,13 @@ import { createServer as createTlsServer } from "node:https"
 import type { Socket } from "node:net"
 import { withExactNumbers } from "@sluice/core"
 import Fastify, { type FastifyReply, type FastifyRequest } from "fastify"
-import { Arrival, Arrivals, DEFAULT_MAX_UNFINISHED_BYTES, UnreadAnswers } from "../bounds/arrivals.ts"
-import { CallPlaces, InFlight } from "../bounds/in-flight.ts"
+import { Arrival, UnreadAnswers } from "../bounds/arrivals.ts"
+import { CallPlaces } from "../bounds/in-flight.ts"
 import { type Peer, peerAddress } from "../bounds/peers.ts"
 import { type Asking, type Body, bearerToken, type Call } from "../calls.ts"
-import { type ConnectionBounds, Connections, DEFAULT_IDLE_MS, LINGER_MS } from "../sockets/connections.ts"
-import type { DoorListeners } from "../sockets/door.ts"
-import { listenOnEach, portOf } from "../sockets/listening.ts"
+import { Callers } from "../sockets/callers.ts"
+import { DEFAULT_IDLE_MS, LINGER_MS } from "../sockets/connections.ts"
+import type { DoorBounds, DoorListeners, DoorServer } from "../sockets/door.ts"
 import { type Tls, tlsOptions } from "../sockets/tls.ts"
 import { Code, StatusError, shortened, TokenError } from "../status-error.ts"
 import { JsonList, JsonScan, MOST_VALUES, MOST_VALUES_OF_RULES } from "../wire/json-list.ts"
@@ -26,37 +26,12 @@ import { CheckContext, HttpContext, TimedAsking, timeoutOf } from "./http-contex
 import { httpError, retryHeaders } from "./http-errors.ts"
 import { requireOwnName } from "./own-name.ts"
 
-/** Bounds for the messages and connections of callers. */
-export interface HttpBounds extends ConnectionBounds {
-  /** Maximum bytes of a body, unless the call has its own limit. */
-  readonly maxMessageBytes: number
-  /**
-   * Maximum bytes in memory for requests that are arriving. The same limit applies to unanswered requests. Default 64
-   * MiB.
-   */
-  readonly maxUnfinishedBytes?: number | undefined
-  /**
-   * Maximum number of single calls in flight. The same limit applies to each of: requests in batches, requests held by
-   * rules, and calls whose request is still arriving. More are refused with 503. A batch is accepted if nothing else is
-   * in flight.
-   */
-  readonly maxInFlight: number
-  /** Milliseconds that a request may take to arrive. */
-  readonly arrivalMs: number
-}
-
 /** The HTTP server. */
-export interface HttpDoor {
-  /** Starts listening. Resolves with the port. */
-  listen(host: string, port: number): Promise<number>
+export interface HttpDoor extends DoorServer {
   /**
    * Still answers, but ends the connection after every answer, so that clients send their next request on a new one.
    */
   leave(): void
-  /** Stops accepting connections. Resolves when all requests on open connections have been answered. */
-  drain(): Promise<void>
-  /** Ends all connections. */
-  close(): void
 }
 
 /** The body of an answer. */
@@ -74,14 +49,16 @@ const JSON_TYPE = "application/json; charset=utf-8"
  */
 export function createHttpDoor(
   calls: readonly Call[],
-  bounds: HttpBounds,
+  bounds: DoorBounds,
   listeners: DoorListeners,
   tls?: Tls | undefined,
   checks?: GatewayChecks | undefined,
   isOpen = false,
 ): HttpDoor {
-  const { maxMessageBytes, maxInFlight, arrivalMs, idleMs = DEFAULT_IDLE_MS } = bounds
-  const { onFault, onAnswered } = listeners
+  const { maxMessageBytes, arrivalMs, idleMs = DEFAULT_IDLE_MS } = bounds
+  const callers = new Callers(tls !== undefined, bounds, listeners)
+  const { connections, arrivals, inFlight } = callers
+  const onAnswered = listeners.onAnswered?.bind(listeners, "http")
   const app = Fastify({
     logger: false,
     // Let the parser accept any member name. The protobuf reader then refuses unknown fields by their names.
@@ -123,7 +100,6 @@ export function createHttpDoor(
     const scanned = isJson(request) ? scan : undefined
     readBody(payload as IncomingMessage, maxBytes, arrivals, arrival as Arrival, scanned, done)
   })
-  const connections = new Connections(tls !== undefined, bounds, listeners)
   const answer = (request: IncomingMessage, response: ServerResponse): void => {
     const connection = connections.of(request.socket)
     connection?.beginCall(0)
@@ -162,13 +138,9 @@ export function createHttpDoor(
     })
     return listener
   }
-  let listening: readonly Server[] = []
   const outputs = new Map(calls.map(({ path, output }) => [path, output]))
-  const mostBytes = bounds.maxUnfinishedBytes ?? DEFAULT_MAX_UNFINISHED_BYTES
-  const arrivals = new Arrivals({ mostArriving: maxInFlight, mostBytes, arrivalMs }, listeners.onOverload)
   /** Sockets with calls in flight. */
   const busy = new Set<Socket>()
-  const inFlight = new InFlight(maxInFlight, mostBytes, connections.peers, listeners.onOverload)
   let isLeaving = false
   /** Counts an answer until it has been sent. Ends the connection of a client that has not read many others. */
   const count = (response: CountedResponse, length: number): void => {
@@ -186,7 +158,7 @@ export function createHttpDoor(
     send(reply.type(JSON_TYPE), JSON.stringify(body))
   const statusErrorOf = (error: unknown, path: string): StatusError => {
     if (error instanceof StatusError) return error
-    onFault(error, path)
+    listeners.onFault(error, path)
     return new StatusError(Code.INTERNAL, "The decision service failed; see its log.")
   }
   const fail = (reply: FastifyReply, error: unknown, path: string): FastifyReply => {
@@ -219,9 +191,9 @@ export function createHttpDoor(
     } catch (error) {
       const failure = statusErrorOf(error, CHECK_PATH)
       code = failure.code
-      if (failure instanceof TokenError) listeners.onWrongToken(CHECK_PATH, peer.address)
+      if (failure instanceof TokenError) listeners.onWrongToken?.(CHECK_PATH, peer.address)
       else if (code === Code.INVALID_ARGUMENT || code === Code.PERMISSION_DENIED)
-        listeners.onInvalidCheck(failure.message, peer.address)
+        listeners.onInvalidCheck?.(failure.message, peer.address)
       answer = failedCheck(failure, url)
     }
     places.leave()
@@ -243,7 +215,7 @@ export function createHttpDoor(
   /** Answers a call that is refused before its handler runs, and reports it. */
   const refuse = (reply: FastifyReply, error: StatusError): void => {
     const path = reply.request.routeOptions.url ?? reply.request.url
-    if (error instanceof TokenError) listeners.onWrongToken(path, peerAddress(reply.request.socket))
+    if (error instanceof TokenError) listeners.onWrongToken?.(path, peerAddress(reply.request.socket))
     onAnswered?.(path, error.code, reply.elapsedTime)
     fail(reply, error, path)
   }
@@ -309,7 +281,7 @@ export function createHttpDoor(
         // connection.
         request.body = undefined
         code = error instanceof StatusError ? error.code : Code.INTERNAL
-        if (error instanceof TokenError) listeners.onWrongToken(path, peerAddress(socket))
+        if (error instanceof TokenError) listeners.onWrongToken?.(path, peerAddress(socket))
         return fail(reply, error, path)
       } finally {
         onAnswered?.(path, code, performance.now() - sinceMs)
@@ -342,8 +314,7 @@ export function createHttpDoor(
   return {
     async listen(host, port) {
       await app.ready()
-      listening = await listenOnEach(host, port, createListener)
-      return portOf(listening[0] as Server)
+      return callers.listen(host, port, createListener)
     },
     leave() {
       isLeaving = true
@@ -353,13 +324,10 @@ export function createHttpDoor(
       connections.endSilent()
       // A closed server no longer checks for requests that take too long.
       const late = setTimeout(() => connections.endUnless((socket) => busy.has(socket)), arrivalMs)
-      await Promise.all(listening.map((each) => new Promise((resolve) => each.close(resolve))))
+      await callers.endListening()
       clearTimeout(late)
     },
-    close() {
-      connections.end()
-      arrivals.close()
-    },
+    close: () => callers.end(),
   }
 }
 

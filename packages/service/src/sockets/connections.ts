@@ -4,27 +4,7 @@ import { DeadlineQueue } from "../bounds/deadlines.ts"
 import { Pacing } from "../bounds/pacing.ts"
 import { Peers, peerAddress } from "../bounds/peers.ts"
 import { Connection } from "./connection.ts"
-import type { DoorListeners } from "./door.ts"
-
-type ConnectionListeners = Pick<
-  DoorListeners,
-  "onRefusedConnection" | "onLateConnection" | "onFailedHandshake"
->
-
-/** Bounds for the connections of a server. */
-export interface ConnectionBounds {
-  /** Maximum number of open connections; more are closed at once. Default 10,000. */
-  readonly maxConnections?: number | undefined
-  /**
-   * Maximum number of open connections from one IPv4 address or one IPv6 /64; more are closed at once. Default: a
-   * quarter of `maxConnections`.
-   */
-  readonly maxConnectionsPerPeer?: number | undefined
-  /** Milliseconds from accepting a connection to the complete headers of its first request. */
-  readonly arrivalMs: number
-  /** Milliseconds after which a connection without calls ends. Default 300,000. */
-  readonly idleMs?: number | undefined
-}
+import type { ConnectionBounds, DoorListeners } from "./door.ts"
 
 /** Default limit for the open connections of a server. */
 const DEFAULT_MAX_CONNECTIONS = 10_000
@@ -41,7 +21,7 @@ export class Connections {
   readonly #isTls: boolean
   readonly #most: number
   readonly #mostPerPeer: number
-  readonly #listeners: ConnectionListeners
+  readonly #listeners: DoorListeners
   readonly #times: { readonly arrival: DeadlineQueue; readonly idle: DeadlineQueue }
   /** The peers that have connections or calls in flight. */
   readonly peers: Peers = new Peers()
@@ -52,7 +32,7 @@ export class Connections {
   readonly #ready = new Map<Socket, Connection>()
   readonly #pacing = new Pacing()
 
-  constructor(isTls: boolean, bounds: ConnectionBounds, listeners: ConnectionListeners) {
+  constructor(isTls: boolean, bounds: ConnectionBounds, listeners: DoorListeners) {
     const { maxConnections = DEFAULT_MAX_CONNECTIONS, arrivalMs, idleMs = DEFAULT_IDLE_MS } = bounds
     this.#isTls = isTls
     this.#most = maxConnections
@@ -83,7 +63,7 @@ export class Connections {
     })
     server.on("tlsClientError", (error: NodeJS.ErrnoException, socket: TLSSocket) => {
       const reason = whyNoTls(error, socket)
-      if (reason !== undefined) this.#listeners.onFailedHandshake(reason, socket.remoteAddress)
+      if (reason !== undefined) this.#listeners.onFailedHandshake?.(reason, socket.remoteAddress)
       // Node closes the socket only in its own HTTPS server.
       socket.destroy()
     })
@@ -132,7 +112,7 @@ export class Connections {
     if (isFull || peer.connections >= this.#mostPerPeer) {
       this.peers.forgetIfGone(peer)
       socket.destroy()
-      this.#listeners.onRefusedConnection(isFull ? "all" : "peer", peer.address)
+      this.#listeners.onRefusedConnection?.(isFull ? "all" : "peer", peer.address)
       return undefined
     }
     const connection = new Connection(socket, peer, this.#times, this.#pacing, (late) => this.#onLate(late))
@@ -157,8 +137,8 @@ export class Connections {
 
   #onLate({ socket, ready, peer }: Connection): void {
     const isHandshake = this.#isTls && ready === undefined && socket.bytesRead > 0
-    if (isHandshake) this.#listeners.onFailedHandshake(HANDSHAKE_TIMEOUT, peer.address)
-    else this.#listeners.onLateConnection(peer.address)
+    if (isHandshake) this.#listeners.onFailedHandshake?.(HANDSHAKE_TIMEOUT, peer.address)
+    else this.#listeners.onLateConnection?.(peer.address)
   }
 }
 

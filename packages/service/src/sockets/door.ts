@@ -1,4 +1,4 @@
-import type { OnOverload } from "../bounds/in-flight.ts"
+import type { Overload } from "../bounds/in-flight.ts"
 
 /** The two servers of the decision service, by protocol. */
 export type Door = "grpc" | "http"
@@ -6,33 +6,81 @@ export type Door = "grpc" | "http"
 /** The code that has read a gRPC call: the service's own for plain calls, or the library. */
 export type GrpcReader = "plain" | "grpc-js"
 
-/** Callbacks for the events of a server. */
+/** Callbacks for the events of the servers. */
 export interface DoorListeners {
-  /**
-   * Called for each answered call, with the status code of the answer and the milliseconds since the request arrived.
-   * `reader` is the code that has read a gRPC call. If absent, no clock is read.
-   */
-  onAnswered?: ((path: string, code: number, durationMs: number, reader?: GrpcReader) => void) | undefined
-  /** Called with each error that is not a StatusError. It is a fault of the service, and the caller gets no details. */
+  /** Called with each error that is a fault of the service itself. The caller gets no details. */
   onFault(error: unknown, path: string): void
-  /** Called for each connection that is closed at once, with the limit that was reached. */
-  onRefusedConnection(bound: ConnectionBound, peer: string): void
+  /**
+   * Called for each answered call, for metrics. Receives the path, the gRPC status code of the answer, and the
+   * milliseconds since the request arrived. `reader` is the code that has read a gRPC call. If absent, no clock is
+   * read.
+   */
+  onAnswered?(door: Door, path: string, code: number, durationMs: number, reader?: GrpcReader): void
+  /**
+   * Called for each connection that is closed at once, because of the limit for all connections or for one address.
+   */
+  onRefusedConnection?(bound: ConnectionBound, peer: string): void
   /** Called for each connection that is ended because the headers of its first request did not arrive in time. */
-  onLateConnection(peer: string): void
+  onLateConnection?(peer: string): void
   /** Called for each call whose token is missing or wrong. */
-  onWrongToken(path: string, peer: string): void
+  onWrongToken?(path: string, peer: string): void
   /**
-   * Called for each check of a gateway that cannot be decided, with the reason: the gateway is not trusted, or does not
-   * describe the client's request. The reason contains nothing that a client has sent.
+   * Called for each check of a gateway that cannot be decided, with the reason. The gateway is not one of
+   * `trustedProxies`, or does not describe the client's request. The reason contains nothing that a client has sent.
    */
-  onInvalidCheck(reason: string, peer: string): void
-  /** Called for each request that is refused because a limit is reached. */
-  readonly onOverload: OnOverload
+  onInvalidCheck?(reason: string, peer: string): void
+  /** Called for each call that is refused because a limit is reached. */
+  onOverload?(what: Overload, peer: string): void
   /**
-   * Called for each failed TLS handshake, with the address of the peer if it is known. The reason is a code such as
-   * `ERR_SSL_HTTP_REQUEST` or `ERR_TLS_HANDSHAKE_TIMEOUT`.
+   * Called for each failed TLS handshake, with the address of the peer if it is known. The reason is a code of OpenSSL
+   * or Node: `ERR_SSL_HTTP_REQUEST`, `CERT_HAS_EXPIRED` or `ERR_TLS_HANDSHAKE_TIMEOUT`, for example. Not called for
+   * peers that only connect and disconnect.
    */
-  onFailedHandshake(reason: string, peer: string | undefined): void
+  onFailedHandshake?(reason: string, peer: string | undefined): void
+}
+
+/** Bounds for the connections of a server. */
+export interface ConnectionBounds {
+  /** Maximum number of open connections; more are closed at once. Default 10,000. */
+  readonly maxConnections?: number | undefined
+  /**
+   * Maximum number of open connections from one IPv4 address or one IPv6 /64; more are closed at once. Default: a
+   * quarter of `maxConnections`.
+   */
+  readonly maxConnectionsPerPeer?: number | undefined
+  /** Milliseconds from accepting a connection to the complete headers of its first request. */
+  readonly arrivalMs: number
+  /** Milliseconds after which a connection without calls ends. Default 300,000. */
+  readonly idleMs?: number | undefined
+}
+
+/** Bounds for the messages and connections of the callers of a server. */
+export interface DoorBounds extends ConnectionBounds {
+  /** Maximum bytes of a message, unless the call has its own limit. */
+  readonly maxMessageBytes: number
+  /**
+   * Maximum bytes in memory for requests that are arriving. The same limit applies to unanswered requests. Default 64
+   * MiB.
+   */
+  readonly maxUnfinishedBytes?: number | undefined
+  /**
+   * Maximum number of single calls in flight. The same limit applies to each of: requests in batches, requests held by
+   * rules, and calls whose request is still arriving. More are refused with UNAVAILABLE, or status 503. A batch is
+   * accepted if nothing else is in flight.
+   */
+  readonly maxInFlight: number
+  /** Milliseconds that a request may take to arrive. */
+  readonly arrivalMs: number
+}
+
+/** A server of the service. */
+export interface DoorServer {
+  /** Starts listening. Resolves with the port. */
+  listen(host: string, port: number): Promise<number>
+  /** Stops accepting calls. Resolves when the calls in flight have been answered. */
+  drain(): Promise<void>
+  /** Ends all connections. */
+  close(): void
 }
 
 /** The limit that refused a connection: for all connections of a server, or for its address. */
