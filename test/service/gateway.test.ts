@@ -134,7 +134,7 @@ describe("the gateway of the examples", () => {
 
   it("holds a delayed request without delaying other requests", async () => {
     const shaped = await startService(
-      "service_id: 1\nrules: { name: even, field: user_id, algorithm: leaky-bucket, throttle: hard, burst: 2, limit: 1, window: 3 seconds }\n",
+      "service_id: 1\nrules: { name: even, field: user_id, algorithm: leaky-bucket, throttle: hard, burst: 2, limit: 1, window: 1 second }\n",
     )
     const client = openDecisionClient(shaped.grpc, 20_000)
     const address = await open("closed", client)
@@ -151,7 +151,7 @@ describe("the gateway of the examples", () => {
     const held = await startService(
       "service_id: 1\nrules: { name: slow, field: user_id, limit: 1, window: 1 day, throttle: { kind: queue, max_wait_ms: 86400000 } }\n",
     )
-    const client = openDecisionClient(held.grpc, 2_000)
+    const client = openDecisionClient(held.grpc, 1_000)
     expect(await client.ask(1, { user_id: "held" })).toMatchObject({ shouldForward: true })
     let isOver = false
     const late = client.ask(1, { user_id: "held" }).catch((error: { code?: number }) => {

@@ -252,176 +252,6 @@ describe.each(DOORS)("registering over %s", (over, open) => {
     expect(again).toMatchObject({ code: OK, value: { version: 1 } })
   })
 
-  it.each<[about: string, request: object, field: string, description: string | RegExp]>([
-    ["no service", { service_id: 0 }, "service_id", "is missing; give service_id or service"],
-    ["a service below 1", { service_id: -1 }, "service_id", "-1 is not a positive whole number"],
-    ["two services", { service: "a" }, "service", "is given together with service_id; give only one of them"],
-    ["a long service", { service_id: 0, service: "x".repeat(257) }, "service", /at most 256/],
-    [
-      "rule and rules",
-      { rule: rule(5), rules: [rule(5)] },
-      "rule",
-      "is given together with rules; give only one of them",
-    ],
-    [
-      "two versions",
-      { version: 1, overwrite: true },
-      "overwrite",
-      "is given together with version; give only one of them",
-    ],
-    ["a version beyond 2^53", { version: "9007199254740993" }, "version", /9007199254740991/],
-    ["the last version", { version: "9007199254740991" }, "version", /is not a version/],
-    ["no rate", { rule: { name: "x" } }, "rule.rate", /^is missing; accepted: a rate such as/],
-    [
-      "no requests",
-      { rule: rule(0) },
-      "rule.rate.requests_per_unit",
-      /^is missing; accepted: a positive whole/,
-    ],
-    [
-      "no unit",
-      { rule: { rate: { requests_per_unit: 5 } } },
-      "rule.rate.unit",
-      /^is missing; accepted: "second"/,
-    ],
-    [
-      "another unit",
-      { rules: [rule(1), { rate: { requests_per_unit: 5, unit: "month" } }] },
-      "rules[1].rate.unit",
-      /^"month" is not a unit; accepted: "second"/,
-    ],
-    [
-      "a limit beyond 2^53",
-      { rules: [{ limit: "9007199254740993", window: "1 day" }] },
-      "rules[0].limit",
-      /^"9007199254740993" is not a limit/,
-    ],
-    ["a limit of 0", { rules: [{ limit: 0, window: "1 day" }] }, "rules[0].limit", /^0 is not a limit/],
-    [
-      "a window without a limit",
-      { rules: [{ window: "1 day" }] },
-      "rules[0].limit",
-      /^is missing, but window is given/,
-    ],
-    [
-      "a wrong window",
-      { rules: [{ limit: 5, window: "soon" }] },
-      "rules[0].window",
-      /^"soon" is not a window/,
-    ],
-    ["rate and limit", { rules: [rule(5, { limit: 5 })] }, "rules[0].limit", /^is given together with rate/],
-    ["a cost of 0", { rules: [rule(5, { cost: 0 })] }, "rules[0].cost", /^0 is not a cost/],
-    ["a cost above the limit", { rules: [rule(5, { cost: 6 })] }, "rules[0].cost", /6/],
-    [
-      "field and fields",
-      { rules: [rule(5, { field: "ip", fields: ["user_id"] })] },
-      "rules[0].fields",
-      "is given together with field; give only one of them",
-    ],
-    ["a wrong field", { rules: [rule(5, { field: "header:" })] }, "rules[0].field", /^"header:" is not/],
-    [
-      "a wrong field among several",
-      { rules: [rule(5, { fields: ["ip", "ip"] })] },
-      "rules[0].fields[1]",
-      /^"ip" is not/,
-    ],
-    [
-      "a field __proto__",
-      { rules: [rule(5, { match: { fields: JSON.parse('{"__proto__":{"values":["a"]}}') } })] },
-      "rules[0].match.fields.__proto__",
-      /^"__proto__" is not a field/,
-    ],
-    [
-      "an empty value",
-      { rules: [rule(5, { match: { fields: { plan: { values: ["a", ""] } } } })] },
-      "rules[0].match.fields.plan.values[1]",
-      /^"" is not a value/,
-    ],
-    [
-      "no values",
-      { rules: [rule(5, { match: { fields: { plan: {} } } })] },
-      "rules[0].match.fields.plan",
-      /is not a list of values/,
-    ],
-    [
-      "a long message",
-      { rule: rule(5, { error_message: "x".repeat(1025) }) },
-      "rule.error_message",
-      /is not a rejection message/,
-    ],
-    ["no kind", { rules: [rule(5, { throttle: {} })] }, "rules[0].throttle.kind", /^is missing/],
-    [
-      "a number of another throttle kind",
-      { rules: [rule(5, { throttle: { kind: "hard", percent: 5 } })] },
-      "rules[0].throttle.percent",
-      /^"percent" is not a member/,
-    ],
-    [
-      "an invalid percentage",
-      { rules: [rule(5, { throttle: { kind: "soft", percent: "NaN" } })] },
-      "rules[0].throttle.percent",
-      /NaN/,
-    ],
-    [
-      "a long wait",
-      { rules: [rule(5, { throttle: { kind: "queue", max_wait_ms: "9007199254740993" } })] },
-      "rules[0].throttle.max_wait_ms",
-      /^"9007199254740993" is not a wait/,
-    ],
-    [
-      "a penalty without a field",
-      { rules: [rule(5, { penalty: { refusals: 3, for: "1 day" } })] },
-      "rules[0].penalty",
-      /field/,
-    ],
-    [
-      "a wrong penalty",
-      { rules: [rule(5, { field: "ip", penalty: { refusals: 3, for: "ages" } })] },
-      "rules[0].penalty.for",
-      /^"ages" is not a duration/,
-    ],
-    [
-      "an override without a limit",
-      { rules: [rule(5, { field: "user_id", overrides: { ann: {} } })] },
-      "rules[0].overrides.ann.limit",
-      /^is missing; accepted: a positive whole number/,
-    ],
-    [
-      "an override beyond 2^53",
-      { rules: [rule(5, { field: "user_id", overrides: { limit: { limit: "9007199254740993" } } })] },
-      "rules[0].overrides.limit.limit",
-      /^"9007199254740993" is not a limit/,
-    ],
-    [
-      "a wrong length of growing blocks",
-      { rules: [rule(5, { field: "ip", penalty: { refusals: 3, for_steps: ["1 day", "ages"] } })] },
-      "rules[0].penalty.for_steps[1]",
-      /^"ages" is not a duration/,
-    ],
-    [
-      "a length and lengths of blocks",
-      { rules: [rule(5, { field: "ip", penalty: { refusals: 3, for: "1 day", for_steps: ["1 day"] } })] },
-      "rules[0].penalty.for_steps",
-      "is given together with for; give only one of them",
-    ],
-    ["another algorithm's member", { rules: [rule(5, { burst: 9 })] }, "rules[0].burst", /sliding-window/],
-    [
-      "an invalid address",
-      { rules: [rule(5, { field: "ip", deny: ["10.0.0.0/99"] })] },
-      "rules[0].deny[0]",
-      /10\.0\.0\.0\/99/,
-    ],
-    ["a duplicate name", { rules: [rule(5), rule(6)] }, "rules[1].name", /rule/],
-  ])("reports a problem under its field: %s", async (_about, request, field, description) => {
-    const answered = await register(request)
-    expect(answered.code).toBe(INVALID_ARGUMENT)
-    expect(answered.violations).toMatchObject({
-      [field]: typeof description === "string" ? description : expect.stringMatching(description),
-    })
-    expect(answered.message.startsWith(Object.keys(answered.violations)[0] as string)).toBe(true)
-    expect((await get()).code).toBe(NOT_FOUND)
-  })
-
   it("refuses text that is not UTF-8 in any field", async () => {
     const half = "a\ud800"
     for (const request of [
@@ -589,6 +419,191 @@ describe.each(DOORS)("the right to register over %s", (_, open) => {
     )
     expect(there).toEqual(not)
     expect(there?.code).toBe(UNAUTHENTICATED)
+  })
+})
+
+describe("a registration that is not valid", () => {
+  let started: Started
+  let door: Door
+  beforeAll(async () => {
+    started = await startService(rulesInMemory())
+    const [[, open]] = DOORS as [(typeof DOORS)[number]]
+    door = open(started)
+  })
+  afterAll(async () => {
+    door.close()
+    await started.stop()
+    expect(started.faults).toEqual([])
+  })
+
+  it.each<[about: string, request: object, field: string, description: string | RegExp]>([
+    ["no service", { service_id: 0 }, "service_id", "is missing; give service_id or service"],
+    ["a service below 1", { service_id: -1 }, "service_id", "-1 is not a positive whole number"],
+    ["two services", { service: "a" }, "service", "is given together with service_id; give only one of them"],
+    ["a long service", { service_id: 0, service: "x".repeat(257) }, "service", /at most 256/],
+    [
+      "rule and rules",
+      { rule: rule(5), rules: [rule(5)] },
+      "rule",
+      "is given together with rules; give only one of them",
+    ],
+    [
+      "two versions",
+      { version: 1, overwrite: true },
+      "overwrite",
+      "is given together with version; give only one of them",
+    ],
+    ["a version beyond 2^53", { version: "9007199254740993" }, "version", /9007199254740991/],
+    ["the last version", { version: "9007199254740991" }, "version", /is not a version/],
+    ["no rate", { rule: { name: "x" } }, "rule.rate", /^is missing; accepted: a rate such as/],
+    [
+      "no requests",
+      { rule: rule(0) },
+      "rule.rate.requests_per_unit",
+      /^is missing; accepted: a positive whole/,
+    ],
+    [
+      "no unit",
+      { rule: { rate: { requests_per_unit: 5 } } },
+      "rule.rate.unit",
+      /^is missing; accepted: "second"/,
+    ],
+    [
+      "another unit",
+      { rules: [rule(1), { rate: { requests_per_unit: 5, unit: "month" } }] },
+      "rules[1].rate.unit",
+      /^"month" is not a unit; accepted: "second"/,
+    ],
+    [
+      "a limit beyond 2^53",
+      { rules: [{ limit: "9007199254740993", window: "1 day" }] },
+      "rules[0].limit",
+      /^"9007199254740993" is not a limit/,
+    ],
+    ["a limit of 0", { rules: [{ limit: 0, window: "1 day" }] }, "rules[0].limit", /^0 is not a limit/],
+    [
+      "a window without a limit",
+      { rules: [{ window: "1 day" }] },
+      "rules[0].limit",
+      /^is missing, but window is given/,
+    ],
+    [
+      "a wrong window",
+      { rules: [{ limit: 5, window: "soon" }] },
+      "rules[0].window",
+      /^"soon" is not a window/,
+    ],
+    ["rate and limit", { rules: [rule(5, { limit: 5 })] }, "rules[0].limit", /^is given together with rate/],
+    ["a cost of 0", { rules: [rule(5, { cost: 0 })] }, "rules[0].cost", /^0 is not a cost/],
+    ["a cost above the limit", { rules: [rule(5, { cost: 6 })] }, "rules[0].cost", /6/],
+    [
+      "field and fields",
+      { rules: [rule(5, { field: "ip", fields: ["user_id"] })] },
+      "rules[0].fields",
+      "is given together with field; give only one of them",
+    ],
+    ["a wrong field", { rules: [rule(5, { field: "header:" })] }, "rules[0].field", /^"header:" is not/],
+    [
+      "a wrong field among several",
+      { rules: [rule(5, { fields: ["ip", "ip"] })] },
+      "rules[0].fields[1]",
+      /^"ip" is not/,
+    ],
+    [
+      "a field __proto__",
+      { rules: [rule(5, { match: { fields: JSON.parse('{"__proto__":{"values":["a"]}}') } })] },
+      "rules[0].match.fields.__proto__",
+      /^"__proto__" is not a field/,
+    ],
+    [
+      "an empty value",
+      { rules: [rule(5, { match: { fields: { plan: { values: ["a", ""] } } } })] },
+      "rules[0].match.fields.plan.values[1]",
+      /^"" is not a value/,
+    ],
+    [
+      "no values",
+      { rules: [rule(5, { match: { fields: { plan: {} } } })] },
+      "rules[0].match.fields.plan",
+      /is not a list of values/,
+    ],
+    [
+      "a long message",
+      { rule: rule(5, { error_message: "x".repeat(1025) }) },
+      "rule.error_message",
+      /is not a rejection message/,
+    ],
+    ["no kind", { rules: [rule(5, { throttle: {} })] }, "rules[0].throttle.kind", /^is missing/],
+    [
+      "a number of another throttle kind",
+      { rules: [rule(5, { throttle: { kind: "hard", percent: 5 } })] },
+      "rules[0].throttle.percent",
+      /^"percent" is not a member/,
+    ],
+    [
+      "an invalid percentage",
+      { rules: [rule(5, { throttle: { kind: "soft", percent: "NaN" } })] },
+      "rules[0].throttle.percent",
+      /NaN/,
+    ],
+    [
+      "a long wait",
+      { rules: [rule(5, { throttle: { kind: "queue", max_wait_ms: "9007199254740993" } })] },
+      "rules[0].throttle.max_wait_ms",
+      /^"9007199254740993" is not a wait/,
+    ],
+    [
+      "a penalty without a field",
+      { rules: [rule(5, { penalty: { refusals: 3, for: "1 day" } })] },
+      "rules[0].penalty",
+      /field/,
+    ],
+    [
+      "a wrong penalty",
+      { rules: [rule(5, { field: "ip", penalty: { refusals: 3, for: "ages" } })] },
+      "rules[0].penalty.for",
+      /^"ages" is not a duration/,
+    ],
+    [
+      "an override without a limit",
+      { rules: [rule(5, { field: "user_id", overrides: { ann: {} } })] },
+      "rules[0].overrides.ann.limit",
+      /^is missing; accepted: a positive whole number/,
+    ],
+    [
+      "an override beyond 2^53",
+      { rules: [rule(5, { field: "user_id", overrides: { limit: { limit: "9007199254740993" } } })] },
+      "rules[0].overrides.limit.limit",
+      /^"9007199254740993" is not a limit/,
+    ],
+    [
+      "a wrong length of growing blocks",
+      { rules: [rule(5, { field: "ip", penalty: { refusals: 3, for_steps: ["1 day", "ages"] } })] },
+      "rules[0].penalty.for_steps[1]",
+      /^"ages" is not a duration/,
+    ],
+    [
+      "a length and lengths of blocks",
+      { rules: [rule(5, { field: "ip", penalty: { refusals: 3, for: "1 day", for_steps: ["1 day"] } })] },
+      "rules[0].penalty.for_steps",
+      "is given together with for; give only one of them",
+    ],
+    ["another algorithm's member", { rules: [rule(5, { burst: 9 })] }, "rules[0].burst", /sliding-window/],
+    [
+      "an invalid address",
+      { rules: [rule(5, { field: "ip", deny: ["10.0.0.0/99"] })] },
+      "rules[0].deny[0]",
+      /10\.0\.0\.0\/99/,
+    ],
+    ["a duplicate name", { rules: [rule(5), rule(6)] }, "rules[1].name", /rule/],
+  ])("reports a problem under its field: %s", async (_about, request, field, description) => {
+    const answered = await door.call("RegisterService", { service_id: 1, ...request })
+    expect(answered.code).toBe(INVALID_ARGUMENT)
+    expect(answered.violations).toMatchObject({
+      [field]: typeof description === "string" ? description : expect.stringMatching(description),
+    })
+    expect(answered.message.startsWith(Object.keys(answered.violations)[0] as string)).toBe(true)
+    expect((await door.call("GetService", { service_id: 1 })).code).toBe(NOT_FOUND)
   })
 })
 

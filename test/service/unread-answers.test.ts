@@ -33,12 +33,15 @@ async function ask(session: ClientHttp2Session, bytes: Buffer): Promise<string> 
 }
 
 it("unread answers are buffered up to a bound per connection, which ends if its peer continues", async () => {
-  const started = await startService(TWO_SERVICES)
+  const bounds = { maxMessageBytes: 1_000_000, maxInFlight: 10_000, maxRequests: REQUESTS, arrivalMs: 10_000 }
+  const started = await startService(TWO_SERVICES, {
+    bounds: { ...bounds, maxUnfinishedBytes: 4_000_000 },
+  })
   // With this window, the server may not send any byte of an answer.
   const session = connect(`http://${started.grpc}`, { settings: { initialWindowSize: 0 } })
   session.on("error", () => undefined)
   const closed = new Promise((resolve) => session.once("close", resolve))
-  const bytes = question(10_000)
+  const bytes = question(2_000)
   let answered = 0
   let refusal = "answered"
   while (refusal === "answered" && answered < 200) {
@@ -60,7 +63,7 @@ it("unread answers are buffered up to a bound per connection, which ends if its 
 
 const MANY = "/sluice.v1.RateLimiter/ShouldForwardRequests"
 const ATTACKER = "127.0.0.2"
-const ARRIVAL_MS = 1_000
+const ARRIVAL_MS = 500
 const REQUESTS = 10_000
 
 describe("answers that are not read", () => {
@@ -69,12 +72,15 @@ describe("answers that are not read", () => {
     for (const end of ends.splice(0).reverse()) await end()
   })
 
-  async function start(maxUnfinishedBytes?: number): Promise<{ started: Started; overloads: string[] }> {
+  async function start(
+    arrivalMs: number,
+    maxUnfinishedBytes?: number,
+  ): Promise<{ started: Started; overloads: string[] }> {
     const overloads: string[] = []
     const started = await startService(TWO_SERVICES, {
       bounds: {
         ...{ maxMessageBytes: 4 * 2 ** 20, maxInFlight: 100_000, maxRequests: REQUESTS },
-        ...{ arrivalMs: ARRIVAL_MS, maxUnfinishedBytes },
+        ...{ arrivalMs, maxUnfinishedBytes },
       },
       onOverload: (what, peer) => void overloads.push(`${what} ${peer}`),
     })
@@ -122,7 +128,7 @@ describe("answers that are not read", () => {
   }
 
   it("end their HTTP connection after twice the arrival time", async () => {
-    const { started } = await start()
+    const { started } = await start(ARRIVAL_MS)
     const attacking = [post(started, 3), post(started, 3)]
     const reader = post(started, 1, "127.0.0.3")
     // This client reads slowly, and longer than that time.
@@ -152,7 +158,7 @@ describe("answers that are not read", () => {
   }
 
   it("over gRPC are limited in bytes, and the connection with the most of them ends first", async () => {
-    const { started, overloads } = await start(16_000_000)
+    const { started, overloads } = await start(10_000, 16_000_000)
     const attacking: ClientHttp2Session[] = []
     while (attacking.length < 4) attacking.push(await call(started))
     await until("the limit is reached", () => overloads.includes(`bytes ${ATTACKER}`))
