@@ -146,22 +146,6 @@ describe("a service that runs", () => {
     expect(told).toHaveLength(1)
   })
 
-  it("logs the address that has too many connections, and counts them", async () => {
-    const refused: unknown[] = []
-    const metrics = { ...NO_METRICS, onRefusedConnection: (bound: string) => void refused.push(bound) }
-    const { http } = await run(["--rules", rules, "--max-connections-per-peer", "1"], metrics)
-    const { hostname, port } = new URL(http)
-    for (const _ of [1, 2, 3]) {
-      const socket = connect(Number(port), hostname).on("error", () => undefined)
-      opened.push(() => socket.destroy())
-      await new Promise((resolve) => socket.once("connect", resolve))
-    }
-    await until("two are refused", () => refused.length === 2)
-    expect(refused).toEqual(["peer", "peer"])
-    const told = lines.filter(({ msg }) => msg.includes("has reached --max-connections-per-peer"))
-    expect(told).toEqual([expect.objectContaining({ peer: "127.0.0.1", count: 1 })])
-  })
-
   it("logs and counts connections whose first request does not come in time", async () => {
     let late = 0
     const metrics = { ...NO_METRICS, onLateConnection: () => void late++ }
@@ -173,24 +157,6 @@ describe("a service that runs", () => {
     expect(lines.filter(({ msg }) => msg.includes("--arrival-time"))).toEqual([
       expect.objectContaining({ peer: "127.0.0.1", count: 1 }),
     ])
-  })
-
-  it("logs and counts calls whose token is missing or wrong", async () => {
-    const wrong: string[] = []
-    const metrics = { ...NO_METRICS, onWrongToken: (path: string) => void wrong.push(path) }
-    const { http } = await run(["--rules", rules], metrics, { SLUICE_TOKENS: '{"a":"0123456789abcdef"}' })
-    const path = `/${SERVICE}/RemoveService`
-    for (const token of ["another-token-of-16", "one-more-token-of-16"]) {
-      const headers = { "content-type": "application/json", authorization: `Bearer ${token}` }
-      await (await fetch(http + path, { method: "POST", headers, body: '{"service":"a"}' })).text()
-    }
-    expect(wrong).toEqual([path, path])
-    const told = lines.filter(
-      ({ msg }) =>
-        msg === "Calls are refused, because their token is missing or wrong. Give the caller a valid token.",
-    )
-    expect(told).toEqual([expect.objectContaining({ path, peer: "127.0.0.1", count: 1 })])
-    expect(JSON.stringify(lines)).not.toContain("another-token")
   })
 
   it("answers 500 if metrics cannot be read", async () => {
