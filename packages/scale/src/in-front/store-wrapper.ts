@@ -42,10 +42,14 @@ export abstract class StoreWrapper implements Store {
 
   abstract reset(keys: readonly CounterKey[], withinMs?: number): MaybePromise<void>
 
-  /** Subscribes to the events of this store and of the wrapped store. */
+  /** The stores whose events this store passes on. */
+  protected get sources(): readonly Store[] {
+    return [this.wrapped]
+  }
+
   subscribe(listener: (event: StoreEvent) => void): () => void {
     this.checkOpen()
-    const stops = [this.listeners.add(listener), this.wrapped.subscribe?.(listener)]
+    const stops = [this.listeners.add(listener), ...this.sources.map((store) => store.subscribe?.(listener))]
     return () => {
       for (const stop of stops) stop?.()
     }

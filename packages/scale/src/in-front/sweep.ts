@@ -37,17 +37,17 @@ export class Sweep {
   }
 
   async #wait(dueMs: number, ms: number, signal: AbortSignal): Promise<void> {
-    const wait = this.#clock.wait === undefined ? waitUnheld : this.#clock.wait.bind(this.#clock)
-    try {
-      await wait(ms, signal)
-    } catch {
-      // An earlier time was planned, the store was closed, or the clock cannot wait.
-    }
     // A clock that cannot wait, or wakes up early, would otherwise make this an endless loop without a pause.
-    if (!signal.aborted && this.#clock.now() < dueMs) await waitUnheld(ms, signal).catch(() => undefined)
-    if (signal.aborted) return
-    this.#waiting = undefined
-    this.#dueMs = Number.POSITIVE_INFINITY
+    for (const wait of [this.#clock.wait?.bind(this.#clock) ?? waitUnheld, waitUnheld]) {
+      try {
+        await wait(ms, signal)
+      } catch {
+        // An earlier time was planned, the store was closed, or the clock cannot wait.
+      }
+      if (signal.aborted) return
+      if (this.#clock.now() >= dueMs) break
+    }
+    this.stop()
     this.#ranMs = this.#clock.now()
     this.#run(this.#ranMs)
   }

@@ -4,10 +4,8 @@ import { nextHoldOffMs } from "./sizing.ts"
 
 /** A refusal that is repeated during the hold-off. */
 interface RepeatedRefusal {
+  readonly check: Check
   readonly seen: Seen
-  readonly cost: number
-  readonly limit: number
-  readonly ceiling: number
 }
 
 /** The hold-off of a counter: after a refusal, the process refuses by itself and does not ask the store for a while. */
@@ -30,7 +28,7 @@ export class HoldOff {
   }
 
   /** Begins the next hold-off after the store has refused the check, unless one is running. */
-  refuse({ policy, cost }: Check, seen: Seen): void {
+  refuse(check: Check, seen: Seen): void {
     // Requests that were in flight together are refused together, which is one refusal. So is a refusal of a request that
     // the running hold-off does not cover.
     const isNext = seen.sentMs >= this.#startedMs + this.#lengthMs
@@ -38,16 +36,16 @@ export class HoldOff {
       this.#lengthMs = nextHoldOffMs(this.#lengthMs, this.#granted, this.#leaseMs)
       this.#startedMs = seen.arrivedMs
       this.#granted = 0
-    } else if (this.#refusal !== undefined && cost >= this.#refusal.cost) return
-    this.#refusal = { seen, cost, limit: policy.limit, ceiling: ceilingOf(policy) }
+    } else if (this.#refusal !== undefined && check.cost >= this.#refusal.check.cost) return
+    this.#refusal = { check, seen }
   }
 
   /** Returns the milliseconds for which the check is refused without asking the store, 0 if it is not. */
   restMs({ policy, cost, shadow }: Check, nowMs: number): number {
-    const refusal = this.#refusal
-    if (refusal === undefined || shadow || !this.isOn(nowMs)) return 0
-    const isCovered =
-      cost >= refusal.cost && policy.limit <= refusal.limit && ceilingOf(policy) <= refusal.ceiling
+    const refused = this.#refusal?.check
+    if (refused === undefined || shadow || !this.isOn(nowMs)) return 0
+    const isWithin = policy.limit <= refused.policy.limit && ceilingOf(policy) <= ceilingOf(refused.policy)
+    const isCovered = isWithin && cost >= refused.cost
     return isCovered ? Math.ceil(this.#startedMs + this.#lengthMs - nowMs) : 0
   }
 

@@ -6,7 +6,6 @@ import type {
   CounterState,
   Policy,
   Refund,
-  StoreEvent,
   StoreReading,
   StoreResult,
   StoreStatus,
@@ -109,15 +108,8 @@ class MirroredStore extends StoreWrapper {
     else await all([near, ...this.#mirrors.map((mirror) => mirror.reset(mirrored, near))])
   }
 
-  /** Subscribes to the events of all stores. */
-  override subscribe(listener: (event: StoreEvent) => void): () => void {
-    const stops = [
-      super.subscribe(listener),
-      ...this.#mirrors.map(({ store }) => store.subscribe?.(listener)),
-    ]
-    return () => {
-      for (const stop of stops) stop?.()
-    }
+  protected override get sources(): readonly Store[] {
+    return [this.wrapped, ...this.#mirrors.map(({ store }) => store)]
   }
 
   protected async end(): Promise<void> {

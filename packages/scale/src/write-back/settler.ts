@@ -1,115 +1,153 @@
 import { type Store, StoreUnavailableError } from "@sluice/core"
-import { type CounterReading, type Refund, type StoreCondition, storeErrorOf } from "@sluice/core/stores"
+import { BACKGROUND_REFUND_MS, type CounterReading, type Refund, storeErrorOf } from "@sluice/core/stores"
+import type { CallsInFlight } from "../in-front/calls-in-flight.ts"
 import { CHARGE_MS, type Charger } from "../in-front/charger.ts"
-import type { Charges } from "../in-front/charges.ts"
+import { Charges, isStillCounted } from "../in-front/charges.ts"
+import type { Sweep } from "../in-front/sweep.ts"
 import type { ParsedWriteBackOptions } from "./options.ts"
+import { MOST_AT_ONCE, MOST_IN_FLIGHT, Replies, SETTLED_TOGETHER } from "./replies.ts"
 import type { WrittenCounter } from "./written-counter.ts"
 
-/** Number of counters that are settled together. If the shared store answers for none of them, that is one failure. */
-export const SETTLED_TOGETHER = 64
-/** Most counters whose settling begins at once, because each takes about 10 us. */
-export const MOST_AT_ONCE = 1_024
-/** Most counters that are being settled. A store that does not answer must not collect more calls than this. */
-export const MOST_IN_FLIGHT: number = 4 * MOST_AT_ONCE
-/** Number of settlings in a row that fail before answers say that they were decided without the shared counts. */
-const FAILURES_UNTIL_DEGRADED = 3
-/** Settlings may wait this long for an answer before answers say so. Longer than a charge may take, to give its error. */
-const SILENT_UNTIL_DEGRADED_MS = CHARGE_MS + 200
+/** What a settler shares with its store. */
+interface SettlerParts {
+  readonly wrapped: Store
+  readonly charger: Charger
+  readonly inFlight: CallsInFlight
+  readonly sweep: Sweep
+}
 
-const CONFIRMED: StoreCondition = {}
-const FAILING: StoreCondition = { isRemembered: true }
-const DEGRADED: StoreCondition = { isRemembered: true, isDegraded: true }
-
-/** Called with each charge that certainly was not applied. Returns whether it will be sent again. */
-type KeepCharge = (counter: WrittenCounter, charge: Refund) => boolean
-
-/** Settles counters: charges their units to the shared store, and then asks for the shared counts. */
+/** Settles counters some time after they were asked for: charges their units, and then asks for the shared counts. */
 export class Settler {
-  isClosing = false
+  /** Units that are not charged yet. */
+  readonly charges = new Charges()
+  readonly replies: Replies
   /** The server's time minus the time of this process, as the latest answer showed. */
   aheadMs = 0
-  readonly #store: Store
-  readonly #charger: Charger
-  readonly #charges: Charges
+  readonly #parts: SettlerParts
   readonly #options: ParsedWriteBackOptions
-  readonly #keep: KeepCharge
-  #failures = 0
-  #failedMs = Number.NEGATIVE_INFINITY
-  /** Number of counters that are being settled, and since when there have been some without an answer. Pauses do not count. */
-  #settling = 0
-  #silentSinceMs = 0
-  #silentMs = 0
-  /** With the last error, as long as the shared store fails. */
-  #degraded: StoreCondition = DEGRADED
-  /** True if the last settling that failed got no reply at all. */
-  #isSilent = false
+  /** Counters to settle. All wait equally long, so the first one is always due first. */
+  readonly #due = new Set<WrittenCounter>()
+  /** Charges that were given up, because too many counters wait. The next sweep reports them as lost. */
+  #givenUp: Refund[] = []
+  #isClosing = false
 
-  constructor(
-    store: Store,
-    charger: Charger,
-    charges: Charges,
-    options: ParsedWriteBackOptions,
-    keep: KeepCharge,
-  ) {
-    this.#store = store
-    this.#charger = charger
-    this.#charges = charges
+  constructor(parts: SettlerParts, options: ParsedWriteBackOptions) {
+    this.#parts = parts
     this.#options = options
-    this.#keep = keep
+    this.replies = new Replies(options.settleMs)
   }
 
-  get condition(): StoreCondition {
-    const silentMs = this.#settling > 0 ? this.#nowMs() - this.#silentSinceMs : this.#silentMs
-    if (silentMs >= SILENT_UNTIL_DEGRADED_MS || this.#failures >= FAILURES_UNTIL_DEGRADED)
-      return this.#degraded
-    return this.isFailing ? FAILING : CONFIRMED
+  /** Settles the counter after `settleMs`, unless that is planned already. */
+  plan(counter: WrittenCounter, nowMs: number): void {
+    if (counter.dueMs !== undefined || this.#isClosing) return
+    counter.dueMs = nowMs + this.#options.settleMs
+    this.#due.add(counter)
+    this.#parts.sweep.plan(counter.dueMs, nowMs)
   }
 
-  #nowMs(): number {
-    return this.#options.clock.now()
+  /** Applies a refund or a charge to the counter now, and to the shared counter later. */
+  apply(counter: WrittenCounter, refund: Refund): void {
+    const nowMs = this.#nowMs()
+    counter.refund([refund], nowMs)
+    this.#defer(counter, refund, nowMs)
   }
 
-  get isFailing(): boolean {
-    return this.#failures > 0
+  #defer(counter: WrittenCounter, { units, after }: Refund, nowMs: number): void {
+    this.charges.add(counter, -units, after)
+    this.plan(counter, nowMs)
   }
 
-  /** Number of counters whose settling may begin now. While the shared store fails, few are tried. */
-  get most(): number {
-    if (!this.isFailing) return Math.min(MOST_AT_ONCE, MOST_IN_FLIGHT - this.#settling)
-    if (this.#settling > 0) return 0
-    // The units of a charge without a reply are lost, so a single counter tries.
-    return this.#isSilent ? 1 : SETTLED_TOGETHER
+  /** Does not settle a counter that is reset. */
+  forget(counter: WrittenCounter): void {
+    this.#due.delete(counter)
+    counter.dueMs = undefined
   }
 
-  /** Settles counters together. Returns whether the shared store answered. */
-  async settle(counters: readonly WrittenCounter[]): Promise<boolean> {
+  /** Still charges the units of an evicted counter when it is due, unless too many counters wait. */
+  evicted(counter: WrittenCounter): void {
+    if (!this.#isFull || counter.dueMs === undefined) return
+    this.forget(counter)
+    this.#giveUp(this.charges.take(counter))
+  }
+
+  /** True if evicted counters are given up, because too many wait to be settled. An outage must not fill the memory. */
+  get #isFull(): boolean {
+    return this.#due.size >= Math.max(this.#options.maxKeys, MOST_AT_ONCE)
+  }
+
+  #giveUp(charges: readonly Refund[]): void {
+    for (const charge of charges) this.#givenUp.push(charge)
+  }
+
+  #reportGivenUp(why: string): void {
+    this.#parts.charger.lose(this.#givenUp, new StoreUnavailableError(why))
+    this.#givenUp = []
+  }
+
+  /** Begins to settle the counters that are due. */
+  settleDue(nowMs: number): void {
+    this.#reportGivenUp("More counters wait to be charged than maxKeys allows.")
+    const due: WrittenCounter[] = []
+    const { most } = this.replies
+    for (const counter of this.#due) {
+      if (due.length >= most || (counter.dueMs as number) > nowMs) break
+      this.forget(counter)
+      if (counter.isSettling) counter.isDueAgain = true
+      else due.push(counter)
+    }
+    for (let i = 0; i < due.length; i += SETTLED_TOGETHER) this.#settle(due.slice(i, i + SETTLED_TOGETHER))
+    const [next] = this.#due
+    if (next !== undefined) this.#parts.sweep.plan(next.dueMs as number, nowMs)
+  }
+
+  #settle(counters: readonly WrittenCounter[]): void {
+    if (counters.length > 0) this.#parts.inFlight.add(this.#settleTogether(counters))
+  }
+
+  async #settleTogether(counters: readonly WrittenCounter[]): Promise<void> {
     const sentMs = this.#nowMs()
-    if (this.#settling === 0) this.#silentSinceMs = sentMs - this.#silentMs
-    this.#settling += counters.length
-    const counterOf = new Map<Refund, WrittenCounter>()
+    this.replies.began(counters.length, sentMs)
     for (const counter of counters) {
       counter.isSettling = true
       counter.isDueAgain = false
-      for (const charge of this.#charges.take(counter)) counterOf.set(charge, counter)
     }
-    const unconfirmed = await this.#charger.charge(
-      [...counterOf.keys()],
-      (charge) => this.#keep(counterOf.get(charge) as WrittenCounter, charge),
-      this.#failed,
-    )
-    const isCharged = unconfirmed.length < counterOf.size
-    let isAnswered = isCharged || counterOf.size === 0
-    // A server that did not reply to a charge would not reply with the count, either.
-    const silent = new Set(this.#isSilent ? unconfirmed.map((charge) => counterOf.get(charge)) : [])
-    const open = counters.filter((counter) => counter.ended === undefined && !silent.has(counter))
-    if (open.length > 0 && !this.isClosing) {
-      const isAlive = () => isCharged || this.#silentSinceMs > sentMs
-      isAnswered = (await this.#learn(open, isAlive)) && isAnswered
-    }
+    const isAnswered = await this.#isAnswered(counters, sentMs)
+    this.replies.ended(counters.length, isAnswered, sentMs, this.#nowMs())
     for (const counter of counters) counter.isSettling = false
-    this.#settling -= counters.length
-    this.#noteAnswer(isAnswered, sentMs)
-    return isAnswered
+    if (this.#isClosing) return
+    const again = counters.filter(({ isDueAgain, ended }) => isDueAgain && ended !== "reset")
+    if (isAnswered) this.#settle(again)
+    else for (const counter of again) this.plan(counter, this.#nowMs())
+  }
+
+  /** Charges the counters, and learns the shared counts. Returns whether the shared store answered. */
+  async #isAnswered(counters: readonly WrittenCounter[], sentMs: number): Promise<boolean> {
+    const counterOf = new Map<Refund, WrittenCounter>()
+    for (const counter of counters) {
+      for (const charge of this.charges.take(counter)) counterOf.set(charge, counter)
+    }
+    const keep = (charge: Refund): boolean => this.#keep(counterOf.get(charge) as WrittenCounter, charge)
+    const unconfirmed = await this.#parts.charger.charge([...counterOf.keys()], keep, this.#failed)
+    const isCharged = unconfirmed.length < counterOf.size
+    // A server that did not reply to a charge would not reply with the count, either.
+    const silent = new Set(this.replies.isSilent ? unconfirmed.map((charge) => counterOf.get(charge)) : [])
+    const open = counters.filter((counter) => counter.ended === undefined && !silent.has(counter))
+    const isLearned =
+      open.length === 0 ||
+      this.#isClosing ||
+      (await this.#learn(open, () => isCharged || this.replies.wereSince(sentMs)))
+    return isLearned && (isCharged || counterOf.size === 0)
+  }
+
+  readonly #failed = (error: unknown): void => this.replies.failed(error)
+
+  /** Keeps a charge that was not applied, if it is still of use. */
+  #keep(counter: WrittenCounter, charge: Refund): boolean {
+    const nowMs = this.#nowMs()
+    if (counter.ended === "reset" || (counter.ended === "settled" && this.#isFull)) return false
+    if (!isStillCounted(charge, counter.serverMs(nowMs))) return false
+    this.#defer(counter, counter.stillInUse(charge, nowMs), nowMs)
+    return true
   }
 
   /**
@@ -121,12 +159,12 @@ export class Settler {
     const sentMs = this.#nowMs()
     try {
       const checks = counters.map(({ policy, partition }) => ({ policy, partition, cost: 0, shadow: false }))
-      const { nowMs: serverMs, counters: read } = await this.#store.read(checks, CHARGE_MS)
+      const { nowMs: serverMs, counters: read } = await this.#parts.wrapped.read(checks, CHARGE_MS)
       const arrivedMs = this.#nowMs()
       for (const [i, counter] of counters.entries()) {
         const { state } = read[i] as CounterReading
         counter.settled({ state, serverMs, sentMs, arrivedMs })
-        counter.refund(this.#charges.of(counter), arrivedMs)
+        counter.refund(this.charges.of(counter), arrivedMs)
         this.aheadMs = counter.aheadMs
       }
       return true
@@ -139,24 +177,22 @@ export class Settler {
     }
   }
 
-  readonly #failed = (error: unknown): void => {
-    const { message, kind } = storeErrorOf(error)
-    this.#isSilent = kind === "timeout"
-    const text = `The store decided without the shared counters: ${message}`
-    if (this.#degraded.failure?.message === text) return
-    const failure = new StoreUnavailableError(text, { kind: "unavailable", cause: error })
-    this.#degraded = { ...DEGRADED, failure }
+  /** Charges everything that is pending, after the calls in flight. Reports as lost what it cannot send in time. */
+  async close(): Promise<void> {
+    this.#isClosing = true
+    const { charger, inFlight } = this.#parts
+    const untilMs = performance.now() + BACKGROUND_REFUND_MS - 2 * CHARGE_MS
+    do {
+      await inFlight.settled()
+      while (!this.charges.isEmpty && performance.now() < untilMs) {
+        await charger.charge(this.charges.takeAll(MOST_IN_FLIGHT))
+      }
+      this.#giveUp(this.charges.takeAll())
+    } while (!inFlight.isEmpty)
+    this.#reportGivenUp("The store was closed before it had charged them.")
   }
 
-  #noteAnswer(isAnswered: boolean, sentMs: number): void {
-    const nowMs = this.#nowMs()
-    if (isAnswered) this.#silentSinceMs = nowMs
-    this.#silentMs = nowMs - this.#silentSinceMs
-    if (isAnswered) this.#failures = 0
-    // Settlings that were in flight together fail together, which is one failure.
-    else if (this.#failures === 0 || sentMs >= this.#failedMs + this.#options.settleMs) {
-      this.#failures++
-      this.#failedMs = sentMs
-    }
+  #nowMs(): number {
+    return this.#options.clock.now()
   }
 }

@@ -1,8 +1,7 @@
-import { type Store, StoreUnavailableError } from "@sluice/core"
+import type { Store } from "@sluice/core"
 import type { MaybePromise } from "@sluice/core/kit"
 import {
   algorithmOf,
-  BACKGROUND_REFUND_MS,
   type Check,
   type Counted,
   type CounterKey,
@@ -16,32 +15,24 @@ import {
   takeTogether,
 } from "@sluice/core/stores"
 import { CHARGE_MS } from "../in-front/charger.ts"
-import { Charges, isStillCounted } from "../in-front/charges.ts"
 import { isBeforePenalty, LocalStore } from "../in-front/local-store.ts"
 import { refundOf, restOf, type SetAside, type SplitRequest, wholeResult } from "../in-front/split-request.ts"
 import type { ParsedWriteBackOptions } from "./options.ts"
-import { MOST_AT_ONCE, MOST_IN_FLIGHT, SETTLED_TOGETHER, Settler } from "./settler.ts"
+import { Settler } from "./settler.ts"
 import { WrittenCounter } from "./written-counter.ts"
 
 /** A store whose local counters are written back: their units are granted first, and charged to the shared store later. */
 export class WriteBacks extends LocalStore<WrittenCounter> {
-  /** Units that are not charged yet. */
-  readonly #charges = new Charges()
   readonly #options: ParsedWriteBackOptions
-  /** Counters to settle. All wait equally long, so the first one is always due first. */
-  readonly #due = new Set<WrittenCounter>()
   readonly #settler: Settler
-  /** Charges that were given up, because too many counters wait. The next sweep reports them as lost. */
-  #givenUp: Refund[] = []
 
   constructor(store: Store, options: ParsedWriteBackOptions) {
     const { clock, settleMs, maxKeys } = options
     const names = { name: "write-back store", withinMs: CHARGE_MS, to: "", title: "The shared store" }
     super(store, { ...names, clock, mostCounters: maxKeys, pauseMs: settleMs / 10 })
     this.#options = options
-    this.#settler = new Settler(this.wrapped, this.charger, this.#charges, options, (counter, charge) =>
-      this.#keep(counter, charge),
-    )
+    const { wrapped, charger, inFlight, sweep } = this
+    this.#settler = new Settler({ wrapped, charger, inFlight, sweep }, options)
   }
 
   override get status(): StoreStatus {
@@ -49,7 +40,7 @@ export class WriteBacks extends LocalStore<WrittenCounter> {
   }
 
   protected get condition(): StoreCondition {
-    return this.#settler.condition
+    return this.#settler.replies.condition(this.nowMs())
   }
 
   /** Reads local counters that lack units of this process. Once everything is settled, the shared store is asked. */
@@ -57,7 +48,7 @@ export class WriteBacks extends LocalStore<WrittenCounter> {
     this.checkOpen()
     const counters = checks.map((check, i) => {
       const counter = isBeforePenalty(checks, i) || !isWritable(check) ? undefined : this.find(check)
-      return counter?.isActive === true || this.#settler.isFailing ? counter : undefined
+      return counter?.isActive === true || this.#settler.replies.isFailing ? counter : undefined
     })
     const request: SplitRequest<WrittenCounter> = {
       checks,
@@ -81,7 +72,7 @@ export class WriteBacks extends LocalStore<WrittenCounter> {
   protected counterOf(check: Check, nowMs: number): WrittenCounter | undefined {
     const counter = isWritable(check) ? (this.find(check) ?? this.#open(check, nowMs)) : undefined
     counter?.ask(check, nowMs)
-    if (counter !== undefined) this.#plan(counter, nowMs)
+    if (counter !== undefined) this.#settler.plan(counter, nowMs)
     return counter
   }
 
@@ -95,15 +86,11 @@ export class WriteBacks extends LocalStore<WrittenCounter> {
     }
     const counter = new WrittenCounter(key, instances, this.#settler.aheadMs, nowMs)
     // An evicted counter of the same key may have left units behind.
-    counter.refund(this.#charges.of(key), nowMs)
+    counter.refund(this.#settler.charges.of(key), nowMs)
     const evicted = this.table.add(counter)
     if (evicted !== undefined) {
       evicted.ended = "settled"
-      // Its units are still charged when it is due.
-      if (this.#isFull && this.#due.delete(evicted)) {
-        evicted.dueMs = undefined
-        this.#giveUp(this.#charges.take(evicted))
-      }
+      this.#settler.evicted(evicted)
     }
     return counter
   }
@@ -130,13 +117,13 @@ export class WriteBacks extends LocalStore<WrittenCounter> {
       aside[i] = { counter, counted: { state, taken, ageMs: counter.ageMs(nowMs) }, serverMs }
       if (taken === 0) continue
       counter.take(taken, serverMs)
-      this.#charges.add(counter, taken, state)
+      this.#settler.charges.add(counter, taken, state)
     }
     return undefined
   }
 
   protected putBack(aside: SetAside<WrittenCounter>): void {
-    this.#apply(aside.counter, refundOf(aside))
+    this.#settler.apply(aside.counter, refundOf(aside))
   }
 
   protected answered(_: unknown, answer: StoreResult): StoreResult {
@@ -150,109 +137,31 @@ export class WriteBacks extends LocalStore<WrittenCounter> {
   }
 
   protected takeBack(refund: Refund, counter: WrittenCounter | undefined): boolean {
-    if (counter !== undefined) this.#apply(counter, refund)
+    if (counter !== undefined) this.#settler.apply(counter, refund)
     // The counter was evicted. A refund must not overtake the charge of its units.
-    else if (this.#charges.of(refund).length === 0) return false
-    else this.#charges.add(refund, -refund.units, refund.after)
+    else if (this.#settler.charges.of(refund).length === 0) return false
+    else this.#settler.charges.add(refund, -refund.units, refund.after)
     return true
   }
 
   protected drop(key: CounterKey, counter: WrittenCounter | undefined): readonly Refund[] {
-    if (counter !== undefined) {
-      this.#due.delete(counter)
-      counter.dueMs = undefined
-    }
-    return this.#charges.take(key)
+    if (counter !== undefined) this.#settler.forget(counter)
+    return this.#settler.charges.take(key)
   }
 
   protected restore(dropped: readonly Refund[]): void {
     for (const charge of dropped) {
       const counter = this.find(charge) ?? this.#open(charge, this.nowMs())
-      if (counter !== undefined) this.#apply(counter, charge)
+      if (counter !== undefined) this.#settler.apply(counter, charge)
     }
-  }
-
-  /** Charges everything that is pending, after the calls in flight. Reports as lost what it cannot send in time. */
-  protected async settleAll(): Promise<void> {
-    this.#settler.isClosing = true
-    const untilMs = performance.now() + BACKGROUND_REFUND_MS - 2 * CHARGE_MS
-    do {
-      await this.inFlight.settled()
-      while (!this.#charges.isEmpty && performance.now() < untilMs) {
-        await this.charger.charge(this.#charges.takeAll(MOST_IN_FLIGHT))
-      }
-      this.#giveUp(this.#charges.takeAll())
-    } while (!this.inFlight.isEmpty)
-    this.#reportGivenUp("The store was closed before it had charged them.")
-  }
-
-  /** Settles the counter after `settleMs`, unless that is planned already. */
-  #plan(counter: WrittenCounter, nowMs: number): void {
-    if (counter.dueMs !== undefined || this.#settler.isClosing) return
-    counter.dueMs = nowMs + this.#options.settleMs
-    this.#due.add(counter)
-    this.sweep.plan(counter.dueMs, nowMs)
-  }
-
-  /** Applies a refund or a charge to the counter now, and to the shared counter later. */
-  #apply(counter: WrittenCounter, refund: Refund): void {
-    const nowMs = this.nowMs()
-    counter.refund([refund], nowMs)
-    this.#defer(counter, refund, nowMs)
-  }
-
-  #defer(counter: WrittenCounter, { units, after }: Refund, nowMs: number): void {
-    this.#charges.add(counter, -units, after)
-    this.#plan(counter, nowMs)
-  }
-
-  /** Keeps a charge that was not applied, if it is still of use. */
-  #keep(counter: WrittenCounter, charge: Refund): boolean {
-    const nowMs = this.nowMs()
-    if (counter.ended === "reset" || (counter.ended === "settled" && this.#isFull)) return false
-    if (!isStillCounted(charge, counter.serverMs(nowMs))) return false
-    this.#defer(counter, counter.stillInUse(charge, nowMs), nowMs)
-    return true
   }
 
   protected sweepAt(nowMs: number): void {
-    this.#reportGivenUp("More counters wait to be charged than maxKeys allows.")
-    const due: WrittenCounter[] = []
-    const { most } = this.#settler
-    for (const counter of this.#due) {
-      if (due.length >= most || (counter.dueMs as number) > nowMs) break
-      this.#due.delete(counter)
-      counter.dueMs = undefined
-      if (counter.isSettling) counter.isDueAgain = true
-      else due.push(counter)
-    }
-    for (let i = 0; i < due.length; i += SETTLED_TOGETHER) {
-      this.inFlight.add(this.#settle(due.slice(i, i + SETTLED_TOGETHER)))
-    }
-    const [next] = this.#due
-    if (next !== undefined) this.sweep.plan(next.dueMs as number, nowMs)
+    this.#settler.settleDue(nowMs)
   }
 
-  async #settle(counters: readonly WrittenCounter[]): Promise<void> {
-    const isAnswered = await this.#settler.settle(counters)
-    const again = counters.filter(({ isDueAgain, ended }) => isDueAgain && ended !== "reset")
-    if (again.length === 0 || this.#settler.isClosing) return
-    if (isAnswered) this.inFlight.add(this.#settle(again))
-    else for (const counter of again) this.#plan(counter, this.nowMs())
-  }
-
-  /** True if evicted counters are given up, because too many wait to be settled. An outage must not fill the memory. */
-  get #isFull(): boolean {
-    return this.#due.size >= Math.max(this.#options.maxKeys, MOST_AT_ONCE)
-  }
-
-  #giveUp(charges: readonly Refund[]): void {
-    for (const charge of charges) this.#givenUp.push(charge)
-  }
-
-  #reportGivenUp(why: string): void {
-    this.charger.lose(this.#givenUp, new StoreUnavailableError(why))
-    this.#givenUp = []
+  protected settleAll(): Promise<void> {
+    return this.#settler.close()
   }
 }
 
