@@ -8,6 +8,7 @@ import { Redis } from "ioredis"
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest"
 import { type RedisServer, startRedis } from "../servers/redis-server.ts"
 import { until } from "../servers/until.ts"
+import { examples } from "../test-length.ts"
 import { keysWithoutTtl, unitsIn } from "./counted.ts"
 import type { Grant, LeasingApp } from "./leasing-process.ts"
 import { afterwards, asker, checkEachTest } from "./load.ts"
@@ -27,7 +28,7 @@ afterAll(() => server?.stop())
 describe("four processes with leases of a strict window", { timeout: 300_000 }, () => {
   const ROOT = fileURLToPath(new URL("../..", import.meta.url))
   const SCRIPT = fileURLToPath(new URL("leasing-process.ts", import.meta.url))
-  const WINDOW_MS = 3_000
+  const WINDOW_MS = examples(1_500, 3_000)
   const BUCKETS = 10
   const PART_MS = WINDOW_MS / BUCKETS
 
@@ -89,10 +90,11 @@ describe("four processes with leases of a strict window", { timeout: 300_000 }, 
     }
   }
 
-  it.each([
+  const LIMITS: readonly (readonly [what: string, limit: number])[] = [
     ["that they reach", 4_000],
     ["that they do not reach", 1_000_000],
-  ])(
+  ]
+  it.each(LIMITS.slice(0, examples(1, 2)))(
     "never exceed a limit %s, although one is killed and another stopped past the end of its lease",
     async (_, limit) => {
       const processes = new Processes(limit)
@@ -102,7 +104,7 @@ describe("four processes with leases of a strict window", { timeout: 300_000 }, 
         running.every(({ grants }) => grants.some(([, , isLeased]) => isLeased)),
       )
       victim.child.kill("SIGKILL")
-      for (let times = 0; times < 3; times++) {
+      for (let times = 0; times < examples(1, 3); times++) {
         stopped.child.kill("SIGSTOP")
         const before = processes.parts
         await until("the sub-window of its lease has passed", () => processes.parts > before + 2)

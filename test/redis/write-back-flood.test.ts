@@ -6,6 +6,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest"
 import type { Check } from "../../packages/core/src/stores/store.ts"
 import { type RedisServer, startRedis } from "../servers/redis-server.ts"
 import { until } from "../servers/until.ts"
+import { examples } from "../test-length.ts"
 import { unitsIn } from "./counted.ts"
 import { afterwards, asker, checkEachTest, oneEach } from "./load.ts"
 
@@ -52,6 +53,8 @@ function open(maxKeys: number) {
   return { client, store }
 }
 
+/** Longer than the second after which charges are given up. */
+const FLOOD_MS = examples(1_400, 2_700)
 /** With unbounded charges, turns of a longer flood took 1,400 ms. While coverage is counted, bounded ones take up to 160 ms. */
 const MOST_CPU_MS = 400
 
@@ -96,7 +99,7 @@ describe("2,000 new clients a second, while Redis is frozen", () => {
     server.freeze()
     let granted = settledKeys
     const turnMs = await longTurnMs(async () => {
-      granted += await flood(store, 2_700, 100_000)
+      granted += await flood(store, FLOOD_MS, 100_000)
     })
     expect(turnMs).toBeLessThan(MOST_CPU_MS)
     // A client collects the calls to a frozen server in memory.
@@ -108,7 +111,7 @@ describe("2,000 new clients a second, while Redis is frozen", () => {
     expect(store.status?.writeBack?.lost).toBe(granted - settledKeys)
     server.thaw()
   })
-  it.each<[string, (client: Redis) => Store]>([
+  const OTHERS: readonly (readonly [string, (client: Redis) => Store])[] = [
     ["leases", (client) => leasedStore(redisStore({ client }))],
     [
       "mirrored counters of another data center",
@@ -117,24 +120,28 @@ describe("2,000 new clients a second, while Redis is frozen", () => {
         return mirroredStore({ near: store, far: { other: redisStore({ client }) } })
       },
     ],
-  ])("cost no long turn and few calls with %s, and do not delay close", async (_name, storeOf) => {
-    const client = connect(server)
-    const store = storeOf(client)
-    const app = asker(store)
-    await app.askUntil(false)
-    server.freeze()
-    afterwards(() => server.thaw())
-    const turnMs = await longTurnMs(async () => {
-      const stop = app.load(oneEach)
-      await new Promise((resolve) => setTimeout(resolve, 2_700))
-      await stop()
-    })
-    expect(app.decisions.length).toBeGreaterThan(1_000)
-    expect(turnMs).toBeLessThan(MOST_CPU_MS)
-    expect(client.commandQueue.length).toBeLessThan(100)
-    const closesAtMs = performance.now()
-    const closeMs = await longTurnMs(async () => store.close())
-    expect(performance.now() - closesAtMs).toBeLessThan(10_000)
-    expect(closeMs).toBeLessThan(MOST_CPU_MS)
-  })
+  ]
+  it.each(OTHERS.slice(0, examples(1, 2)))(
+    "cost no long turn and few calls with %s, and do not delay close",
+    async (_name, storeOf) => {
+      const client = connect(server)
+      const store = storeOf(client)
+      const app = asker(store)
+      await app.askUntil(false)
+      server.freeze()
+      afterwards(() => server.thaw())
+      const turnMs = await longTurnMs(async () => {
+        const stop = app.load(oneEach)
+        await new Promise((resolve) => setTimeout(resolve, FLOOD_MS))
+        await stop()
+      })
+      expect(app.decisions.length).toBeGreaterThan(50)
+      expect(turnMs).toBeLessThan(MOST_CPU_MS)
+      expect(client.commandQueue.length).toBeLessThan(100)
+      const closesAtMs = performance.now()
+      const closeMs = await longTurnMs(async () => store.close())
+      expect(performance.now() - closesAtMs).toBeLessThan(10_000)
+      expect(closeMs).toBeLessThan(MOST_CPU_MS)
+    },
+  )
 })

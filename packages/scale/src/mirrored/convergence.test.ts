@@ -9,10 +9,12 @@ import {
 } from "@sluice/core/stores"
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
+import { examples } from "../../../../test/test-length.ts"
 import { methodsOf } from "../../../core/src/stores/testing/methods-of.ts"
 import { Simulation } from "../testing/simulation.ts"
 import { mirroredStore } from "./mirrored-store.ts"
 
+const RUNS = examples(25, 150)
 const EVERY_MS = 100
 const LONGEST_WAY_MS = 80
 const WINDOW_MS = 2_000
@@ -200,7 +202,7 @@ describe("data centers that mirror each other", () => {
         const { counts, exact } = await run(story, QUIET_MS)
         expect(counts).toEqual(exact)
       }),
-      { seed: 51, numRuns: 150 },
+      { seed: 51, numRuns: RUNS },
     )
   })
 
@@ -212,9 +214,9 @@ describe("data centers that mirror each other", () => {
         granted += grants.length
         expect(excess).toEqual([])
       }),
-      { seed: 52, numRuns: 150 },
+      { seed: 52, numRuns: RUNS },
     )
-    expect(granted).toBeGreaterThan(1_500)
+    expect(granted).toBeGreaterThan(10 * RUNS)
   })
 
   it("count the same again two windows after a partition, and none admits more than alone meanwhile", async () => {
@@ -240,8 +242,8 @@ describe("data centers that mirror each other", () => {
           }
         }
       }),
-      { seed: 53, numRuns: 120 },
+      { seed: 53, numRuns: RUNS },
     )
-    expect(lost).toBeGreaterThan(100)
+    expect(lost).toBeGreaterThan(RUNS / 2)
   })
 })

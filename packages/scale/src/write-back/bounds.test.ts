@@ -1,11 +1,12 @@
 import { capacityOf, type Policy, peekStore, type StoreResult } from "@sluice/core/stores"
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
+import { examples } from "../../../../test/test-length.ts"
 import type { Wrap } from "../testing/processes.ts"
 import { COUNTINGS, type Counting, type Dangers, EVEN, run, type Story, stories } from "../testing/traffic.ts"
 import { writeBackStore } from "./write-back-store.ts"
 
-const RUNS = 40
+const RUNS = examples(5, 40)
 /** A sweep may come a tenth of `settleMs` later. */
 const LATEST = 1.1
 
