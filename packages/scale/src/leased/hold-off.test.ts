@@ -136,7 +136,7 @@ describe("the hold-off after a refusal", () => {
     world.take(of(1, FIXED, { shadow: true }))
     expect(world.store.status?.leases?.heldOff).toBe(0)
     const memory = memoryStore()
-    const remembering = leased({}, { take: (checks) => ({ ...memory.take(checks), isRemembered: true }) })
+    const remembering = leased({}, {}, { take: (checks) => ({ ...memory.take(checks), isRemembered: true }) })
     void memory.take([of(LIMIT)])
     remembering.take(of(1))
     expect(remembering.store.status?.leases?.heldOff).toBe(0)
@@ -189,15 +189,10 @@ describe("the hold-off after a refusal", () => {
   })
 
   it("counts requests that were refused together as one refusal", async () => {
-    const memory = memoryStore()
-    const open: (() => void)[] = []
-    const world = leased(
-      {},
-      { take: (checks) => new Promise((resolve) => open.push(() => resolve(memory.take(checks)))) },
-    )
-    void memory.take([of(LIMIT)])
+    const world = leased({}, { slow: ["take"] })
+    void world.others.take([of(LIMIT)])
     const asking = [5, 3, 4].map((cost) => world.store.take([of(cost)]))
-    for (const answer of open) answer()
+    for (const answer of world.waiting) answer()
     const again = (await Promise.all(asking)).map((answer) => answer.againAfterMs)
     expect(again).toEqual([10, 10, 10])
     // The cheapest of them is refused, too.

@@ -1,4 +1,4 @@
-import { ClosedError, manualClock, memoryStore, type Store, StoreUnavailableError } from "@sluice/core"
+import { manualClock, memoryStore, StoreUnavailableError } from "@sluice/core"
 import {
   type Check,
   type Policy,
@@ -8,8 +8,8 @@ import {
   type StoreResult,
 } from "@sluice/core/stores"
 import { describe, expect, it, onTestFinished, vi } from "vitest"
-import { takeEach } from "../../../core/src/stores/testing/take-each.ts"
-import { check, SERVICE } from "../testing/shared-memory.ts"
+import { methodsOf } from "../../../core/src/stores/testing/methods-of.ts"
+import { check, type Fault, rejecting, SERVICE, settle } from "../testing/shared-memory.ts"
 import { leasedStore } from "./leased-store.ts"
 import { Leases } from "./leases.ts"
 import { leased } from "./testing/shared-memory.ts"
@@ -19,11 +19,6 @@ const STRICT: Policy = { ...SERVICE, algorithm: "sliding-window-strict", buckets
 const EVEN: Policy = { ...SERVICE, algorithm: "token-bucket" }
 /** A rule that is too small to be leased. */
 const CLIENT: Policy = { ...SERVICE, name: "client", counter: "client", limit: 2 }
-
-/** Lets promises settle that do not wait for a clock. */
-async function settle(): Promise<void> {
-  for (let i = 0; i < 20; i++) await undefined
-}
 
 /** Takes from a lease of at least `units` units. The first request passes through, and its demand is booked. */
 function warm({ take }: ReturnType<typeof leased>, units: number, policy = SERVICE): void {
@@ -101,12 +96,6 @@ describe("a leased counter", () => {
     expect(world.store.status?.leases?.held).toBe(1_001)
   })
 
-  it("is the one of its partition", () => {
-    const world = leased()
-    warm(world, 500)
-    expect(world.take(check(1, { partition: "other" })).isRemembered).toBeUndefined()
-  })
-
   it("books with a policy that admits nothing above the limit and counts no refusals", () => {
     const world = leased()
     world.take(check(500, { policy: { ...SERVICE, extra: 100, countRejected: true } }))
@@ -157,8 +146,8 @@ describe("a leased counter", () => {
 
   it("ends when the server counts in another window, although its clock should not be there yet", async () => {
     const serverClock = manualClock()
-    const memory = memoryStore({ clock: serverClock })
-    const world = leased({}, { take: (checks) => memory.take(checks), refund: (all) => memory.refund(all) })
+    const { take, refund } = methodsOf(memoryStore({ clock: serverClock }))
+    const world = leased({}, {}, { take, refund })
     warm(world, 500)
     serverClock.advance(60_000)
     world.take(check(600))
@@ -197,224 +186,72 @@ describe("a leased counter", () => {
     warm(larger, 500)
     expect(larger.store.status?.leases?.booked).toBe(0)
   })
-
-  it("of a rule with a penalty is asked in the store, which counts the refusal", () => {
-    const penalty: Policy = { ...SERVICE, counter: "p", algorithm: "penalty", limit: 3 }
-    const blocking = { ...penalty, penalty: { refusals: 3, withinMs: 60_000, forMs: [60_000] } }
-    const world = leased()
-    warm(world, 500)
-    const answer = world.take(check(1), check(1, { policy: blocking }))
-    expect(answer.isRemembered).toBeUndefined()
-    expect(world.calls.takes.find(({ length }) => length === 2)).toBeDefined()
-  })
-
-  it("answers each of several requests of a call", async () => {
-    const world = leased()
-    warm(world, 500)
-    const answers = await takeEach(world.store, [[check(100)], [check(700)], [check(15_000)]])
-    expect(answers.map(({ granted, isRemembered }) => [granted, isRemembered])).toEqual([
-      [true, true],
-      [true, undefined],
-      [false, undefined],
-    ])
-    expect(await world.store.take([])).toMatchObject({ granted: true, checks: [] })
-  })
 })
 
 describe("a store that answers late", () => {
-  /** Returns a leased store whose calls are answered when the test says so. */
-  function late() {
-    const open: (() => void)[] = []
-    const memory = memoryStore({ clock: { now: () => world.clock.now() } })
-    const world = leased(
-      {},
-      {
-        take: (checks) => new Promise((resolve) => open.push(() => resolve(memory.take(checks)))),
-        refund: (refunds) => memory.refund(refunds),
-      },
-    )
-    const peek = (): number => {
-      return memory.read([check(0)]).counters[0]?.state.current as number
-    }
-    return { ...world, open, counted: peek }
-  }
-
   it("delays no request for a booking: all of them go to the store until it is there", async () => {
-    const { store, open } = late()
+    const { store, waiting, answer } = leased({}, { slow: ["take"] })
     const first = store.take([check(100)])
-    open.shift()?.()
+    await answer()
     expect(await first).toMatchObject({ granted: true })
     // The booking is in flight.
-    expect(open).toHaveLength(1)
+    expect(waiting).toHaveLength(1)
     const second = store.take([check(100)])
-    expect(open).toHaveLength(2)
-    open.pop()?.()
+    expect(waiting).toHaveLength(2)
+    waiting.pop()?.()
     expect(await second).toMatchObject({ granted: true })
     // There is never a second booking in flight.
-    expect(open).toHaveLength(1)
-    open.shift()?.()
-    await settle()
+    expect(waiting).toHaveLength(1)
+    await answer()
     expect(store.status?.leases?.held).toBe(100)
   })
 
   it("gives a booking back that arrives when its window has ended", async () => {
-    const { store, open, clock, counted } = late()
+    const { store, answer, clock, counted } = leased({}, { slow: ["take"] })
     const first = store.take([check(100)])
-    open.shift()?.()
+    await answer()
     await first
-    const booking = open.shift()
     clock.advance(60_000)
-    booking?.()
-    await settle()
+    await answer()
     // The booking was sent before the window began in which the store carried it out.
     expect(store.status?.leases).toMatchObject({ booked: 100, held: 0, returned: 100 })
+    // Half a window later, nothing of the first request counts.
+    clock.advance(60_000)
     expect(counted()).toBe(0)
   })
 
   it("gives a booking back that arrives when its limit has changed, or when the store is being closed", async () => {
-    const { store, open, counted } = late()
+    const { store, answer, counted } = leased({}, { slow: ["take"] })
     const first = store.take([check(100)])
-    open.shift()?.()
+    await answer()
     await first
     const cut = store.take([check(1, { policy: { ...SERVICE, limit: 8_000 } })])
-    for (let i = 0; i < 2; i++) open.shift()?.()
+    for (let i = 0; i < 2; i++) await answer()
     await cut
-    await settle()
     expect(counted()).toBe(101)
     const last = store.take([check(300, { policy: { ...SERVICE, limit: 8_000 } })])
-    open.shift()?.()
+    await answer()
     await last
     const closed = store.close()
-    open.shift()?.()
+    await answer()
     await closed
-    expect(counted()).toBe(401)
-  })
-})
-
-describe("closing", () => {
-  it("waits for calls in flight, gives back what they leave, and then closes the shared store", async () => {
-    const order: string[] = []
-    let answer = (): void => {}
-    const memory = memoryStore({ clock: manualClock() })
-    const world = leased(
-      {},
-      {
-        take(checks) {
-          const answers = memory.take(checks)
-          return new Promise((resolve) => {
-            answer = () => resolve(answers)
-          })
-        },
-        refund: (all) => void order.push(...all.map(({ units }) => `refund ${units}`)),
-        close: () => void order.push("close"),
-      },
-    )
-    const first = world.store.take([check(100)])
-    answer()
-    await first
-    const closed = world.store.close()
-    await settle()
-    expect(order).toEqual([])
-    answer()
-    await closed
-    expect(order).toEqual(["refund 100", "close"])
+    const { held, booked, returned } = store.status?.leases ?? {}
+    expect([held, returned]).toEqual([0, booked])
   })
 })
 
 describe("a request under several rules", () => {
-  it("sends only the checks that no lease covers", () => {
-    const world = leased()
-    warm(world, 500)
-    const client = check(1, { policy: CLIENT, partition: "ann" })
-    const answer = world.take(client, check(1))
-    expect(world.calls.takes.at(-1)).toEqual([client])
-    expect(answer).toMatchObject({
-      granted: true,
-      checks: [
-        { taken: 1, state: { current: 1 } },
-        { taken: 1, state: { current: 501 }, ageMs: 0 },
-      ],
-    })
-    expect(answer.isRemembered).toBeUndefined()
-  })
-
-  it("takes nothing from the lease when the store refuses the rest", () => {
-    const world = leased()
-    warm(world, 500)
-    const ask = () => world.take(check(1), check(1, { policy: CLIENT, partition: "ann" }))
-    expect([ask().granted, ask().granted]).toEqual([true, true])
-    const refused = ask()
-    expect(refused).toMatchObject({
-      granted: false,
-      checks: [
-        { taken: 0, state: { current: 502 } },
-        { taken: 0, state: { current: 2 } },
-      ],
-    })
-    expect(world.store.status?.leases).toMatchObject({ held: 498, granted: 2 })
-  })
-
-  it.each([
-    [
-      "throws",
-      () => {
-        throw new StoreUnavailableError("gone")
-      },
-    ],
-    ["rejects", () => Promise.reject(new StoreUnavailableError("gone"))],
-  ])("takes nothing from the lease when the store %s", async (_, fail) => {
-    let isGone = false
-    const memory = memoryStore({ clock: manualClock() })
-    const take: Store["take"] = (checks) => (isGone ? (fail() as never) : memory.take(checks))
-    const { store } = leased({}, { take })
-    await store.take([check(500)])
-    isGone = true
-    const asked = (async () => store.take([check(1), check(1, { policy: CLIENT })]))()
-    await expect(asked).rejects.toThrow("gone")
-    expect(store.status?.leases).toMatchObject({ held: 500, granted: 0 })
-  })
-
-  it("takes nothing from the lease when the store answers with nonsense", () => {
-    let isWrong = false
-    const memory = memoryStore({ clock: manualClock() })
-    const take: Store["take"] = (checks) => (isWrong ? ({ nowMs: 0 } as never) : memory.take(checks))
-    const { store } = leased({}, { take })
-    void store.take([check(500)])
-    isWrong = true
-    const other = { ...SERVICE, counter: "other" }
-    expect(() => store.take([check(1), check(1, { policy: other })])).toThrow("invalid answer")
-    expect(store.status?.leases).toMatchObject({ held: 500, granted: 0 })
-  })
-
   it("gives units back to the store when their window has ended meanwhile", async () => {
-    let refuse = (): void => {}
-    const refunds: Refund[] = []
-    const memory = memoryStore({ clock: manualClock() })
-    const take: Store["take"] = (checks) => {
-      if (checks[0]?.policy !== CLIENT) return memory.take(checks)
-      return new Promise((resolve) => {
-        refuse = () => {
-          const nowMs = world.clock.now()
-          const state = { startMs: nowMs, current: CLIENT.limit, previous: 0 }
-          resolve({ nowMs, granted: false, checks: [{ state, taken: 0 }] })
-        }
-      })
-    }
-    const clock = { now: () => world.clock.now() }
-    const world = leased({ clock }, { take, refund: (all) => void refunds.push(...all) })
-    world.store.take([check(500)])
-    const asked = world.store.take([check(7), check(1, { policy: CLIENT })])
-    world.clock.advance(120_000)
-    refuse()
+    const { store, clock, others, waiting, answer, calls } = leased({}, { slow: ["take"] })
+    void store.take([check(500)])
+    while (waiting.length > 0) await answer()
+    const asked = store.take([check(7), check(1, { policy: CLIENT })])
+    clock.advance(120_000)
+    await settle()
+    void others.take([check(2, { policy: CLIENT })])
+    await answer()
     expect(await asked).toMatchObject({ granted: false })
-    expect(refunds.map(({ units }) => units)).toEqual([7, 493])
-  })
-
-  it("counts one rule twice if it is listed twice", () => {
-    const world = leased()
-    warm(world, 500)
-    expect(world.take(check(300), check(200)).isRemembered).toBe(true)
-    expect(world.store.status?.leases?.granted).toBe(500)
+    expect(calls.order).toEqual(["refund 493", "refund 7"])
   })
 })
 
@@ -463,21 +300,6 @@ describe("refunds", () => {
       expect([world.store.status?.leases?.held, world.calls.refunds.length]).toEqual([490, 1])
     },
   )
-
-  it("of a lease and of the store have an unknown outcome if the store fails, so that no retry applies one twice", async () => {
-    const failure = new StoreUnavailableError("down", { outcome: "not-applied" })
-    const world = leased({}, { refund: () => Promise.reject(failure) })
-    warm(world, 500)
-    const answer = world.take(check(10), check(1, { policy: CLIENT }))
-    const held = world.store.status?.leases?.held as number
-    const refunds = [SERVICE, CLIENT].map((policy, i): Refund => {
-      const { taken = 0, state, after = state } = answer.checks[i] ?? {}
-      return { policy, partition: "", units: taken, after: after as Refund["after"] }
-    })
-    await expect(world.store.refund(refunds)).rejects.toMatchObject({ outcome: "unknown", cause: failure })
-    expect(world.store.status?.leases?.held).toBe(held + 10)
-    await expect(world.store.refund(refunds.slice(1))).rejects.toMatchObject({ outcome: "not-applied" })
-  })
 })
 
 describe("peek", () => {
@@ -508,7 +330,7 @@ describe("reset", () => {
 
   it("refunds what is held if the store certainly did not reset", async () => {
     const failure = new StoreUnavailableError("down", { outcome: "not-applied" })
-    const world = leased({}, { reset: () => Promise.reject(failure) })
+    const world = leased({}, {}, { reset: () => Promise.reject(failure) })
     warm(world, 500)
     await expect(world.store.reset([{ policy: SERVICE, partition: "" }])).rejects.toBe(failure)
     expect([world.counted(), world.store.status?.leases]).toMatchObject([
@@ -518,7 +340,7 @@ describe("reset", () => {
   })
 
   it("counts what is held as lost if it is unknown whether the store did reset", async () => {
-    const world = leased({}, { reset: () => Promise.reject(new Error("down")) })
+    const world = leased({}, {}, { reset: () => Promise.reject(new Error("down")) })
     const events: StoreEvent[] = []
     world.store.subscribe?.((event) => events.push(event))
     warm(world, 500)
@@ -527,76 +349,15 @@ describe("reset", () => {
     expect(events.map(({ type }) => type)).toEqual(["refund-lost"])
   })
 
-  it("waits for refunds that are on their way, which would take off units of other processes", async () => {
-    const order: string[] = []
-    let answer = (): void => {}
-    const world = leased(
-      {},
-      {
-        refund: () => {
-          order.push("refund")
-          return new Promise<void>((resolve) => {
-            answer = resolve
-          })
-        },
-        reset: () => void order.push("reset"),
-      },
-    )
-    warm(world, 500)
-    // Another limit ends the lease, and its units are on their way back.
-    world.take(check(1, { policy: { ...SERVICE, limit: 8_000 } }))
-    const done = world.store.reset([{ policy: SERVICE, partition: "" }])
-    await settle()
-    expect(order).toEqual(["refund"])
-    answer()
-    await done
-    expect(order).toEqual(["refund", "reset"])
-  })
-
-  it("drops what was booked while the store was deleting the counter", async () => {
-    let reset = (): void => {}
-    const memory = memoryStore({ clock: manualClock() })
-    const world = leased(
-      {},
-      {
-        take: (checks) => memory.take(checks),
-        reset: () =>
-          new Promise((resolve) => {
-            reset = resolve
-          }),
-      },
-    )
-    const done = world.store.reset([{ policy: SERVICE, partition: "" }])
-    warm(world, 500)
-    expect(world.store.status?.leases?.held).toBe(500)
-    reset()
-    await done
-    expect([world.store.status?.leases?.held, world.calls.refunds]).toEqual([0, []])
-  })
-
   it("drops a booking that was in flight", async () => {
-    let answer = (): void => {}
-    const memory = memoryStore({ clock: manualClock() })
-    const refunds: Refund[] = []
-    const world = leased(
-      {},
-      {
-        take: (checks) =>
-          new Promise((resolve) => {
-            const answers = memory.take(checks)
-            answer = () => resolve(answers)
-          }),
-        refund: (all) => void refunds.push(...all),
-      },
-    )
-    const first = world.store.take([check(500)])
-    answer()
+    const { store, answer, calls } = leased({}, { late: ["take"] })
+    const first = store.take([check(500)])
+    await answer()
     await first
-    const reset = world.store.reset([{ policy: SERVICE, partition: "" }])
-    answer()
+    const reset = store.reset([{ policy: SERVICE, partition: "" }])
+    await answer()
     await reset
-    await settle()
-    expect([world.store.status?.leases?.held, refunds]).toEqual([0, []])
+    expect([store.status?.leases?.held, calls.refunds]).toEqual([0, []])
   })
 })
 
@@ -624,20 +385,6 @@ describe("units that are not used", () => {
     expect([world.counted(STRICT), world.store.status?.leases?.held]).toEqual([500, 0])
   })
 
-  it("are given back when the store is closed", async () => {
-    const world = leased()
-    warm(world, 500)
-    let counted = 0
-    const close = (): void => {
-      counted = world.counted()
-    }
-    const closing = leasedStore({ ...world.shared, close }, { clock: world.clock })
-    closing.take([check(100)])
-    expect(world.counted()).toBe(1_200)
-    await closing.close()
-    expect(counted).toBe(1_100)
-  })
-
   it("are lost if the store does not take them back, and an event reports it", async () => {
     const failures: (() => void | Promise<void>)[] = [
       () => Promise.reject(new StoreUnavailableError("gone")),
@@ -645,7 +392,7 @@ describe("units that are not used", () => {
         throw new Error("broken")
       },
     ]
-    const world = leased({}, { refund: () => failures.shift()?.() })
+    const world = leased({}, {}, { refund: () => failures.shift()?.() })
     const events: StoreEvent[] = []
     const stop = world.store.subscribe?.((event) => events.push(event))
     for (let i = 0; i < 2; i++) {
@@ -718,28 +465,27 @@ describe("units that are not used", () => {
 })
 
 describe("a booking that fails", () => {
-  it("is tried again 10 ms later, and the lease grants until then", async () => {
-    let isGone = false
-    let takes = 0
-    const memory = memoryStore({ clock: manualClock() })
-    const world = leased(
-      {},
-      {
-        take(checks) {
-          takes++
-          return isGone ? Promise.reject(new StoreUnavailableError("gone")) : memory.take(checks)
-        },
-      },
-    )
+  const full = { startMs: Date.UTC(2024, 0, 1), current: 16_000, previous: 0 }
+  const refusal = {
+    nowMs: full.startMs,
+    granted: false,
+    checks: [{ state: full, taken: 0 }],
+    isRemembered: true,
+  }
+  it.each<[string, Fault]>([
+    ["by an error", rejecting(new StoreUnavailableError("gone"))],
+    ["by a refusal that the store remembers", () => refusal],
+  ])("is tried again 10 ms later, and the lease grants until then: %s", async (_, fault) => {
+    const world = leased()
     warm(world, 500)
-    isGone = true
-    takes = 0
+    world.fail(fault)
+    const before = world.calls.takes.length
     const ledger: number[] = []
     for (const afterMs of [0, 0, 9, 1]) {
       world.clock.advance(afterMs)
       expect(world.take(check(100)).isRemembered).toBe(true)
       await settle()
-      ledger.push(takes)
+      ledger.push(world.calls.takes.length - before)
     }
     expect(ledger).toEqual([0, 1, 1, 2])
   })
@@ -747,93 +493,26 @@ describe("a booking that fails", () => {
   it("at a store without a deadline of its own ends at the request's, and what is booked later is refunded", async () => {
     vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] })
     onTestFinished(() => void vi.useRealTimers())
-    const answers: (() => void)[] = []
-    const memory = memoryStore({ clock: manualClock() })
-    const refunds: Refund[] = []
-    const world = leased(
-      {},
-      {
-        take: (checks) => new Promise((resolve) => void answers.push(() => resolve(memory.take(checks)))),
-        refund: (some) => void refunds.push(...some),
-      },
-    )
-    const first = world.store.take([check(500)], 50)
-    await settle()
-    answers.shift()?.()
+    const { store, clock, waiting, answer, calls } = leased({}, { slow: ["take"] })
+    const first = store.take([check(500)], 50)
+    await answer()
     await first
-    await settle()
-    expect(answers).toHaveLength(1)
+    expect(waiting).toHaveLength(1)
     await vi.advanceTimersByTimeAsync(60)
-    world.clock.advance(60)
+    clock.advance(60)
     // The booking is over, so another one may begin.
-    void world.store.take([check(1)], 50)
-    await settle()
-    expect(answers).toHaveLength(3)
-    answers.shift()?.()
-    await settle()
-    expect(refunds).toMatchObject([{ units: 500 }])
+    void store.take([check(1)], 50)
+    expect(waiting).toHaveLength(3)
+    await answer()
+    expect(calls.refunds).toMatchObject([{ units: 500 }])
   })
 })
 
 describe("a leased store", () => {
-  it("has the properties of the shared store, and passes on its events", () => {
-    const listeners = new Set<(event: StoreEvent) => void>()
-    const subscribe: Store["subscribe"] = (listener) => {
-      listeners.add(listener)
-      return () => listeners.delete(listener)
-    }
-    const more = { status: { openBreakers: 2, recentRoundTripsMs: [1, 2] }, subscribe }
-    const { store } = leased({}, more)
-    expect(store).toMatchObject({
-      isShared: true,
-      status: { openBreakers: 2, recentRoundTripsMs: [1, 2] },
-    })
-    const events: StoreEvent[] = []
-    const stop = store.subscribe?.((event) => events.push(event))
-    const event = { type: "evicted", counters: 1, emptyAfterMs: 0, releaseAfterMs: 0 } as const
-    for (const listener of listeners) listener(event)
-    stop?.()
-    expect([events, listeners.size]).toEqual([[event], 0])
-  })
-
-  it("passes the deadline of the request on, also to its booking", () => {
-    const deadlines: unknown[] = []
-    const memory = memoryStore({ clock: manualClock() })
-    const { store } = leased(
-      {},
-      {
-        take(checks, withinMs) {
-          deadlines.push(withinMs)
-          return memory.take(checks)
-        },
-      },
-    )
-    store.take([check(500)], 70)
-    expect(deadlines).toEqual([70, 70])
-  })
-
-  it("grants nothing after it was closed", async () => {
-    const world = leased()
-    warm(world, 500)
-    const closed = world.store.close()
-    expect(() => world.take(check(1))).toThrow(ClosedError)
-    await closed
-  })
-
-  const shared = Object.assign(memoryStore(), { isShared: true })
-  it.each([
-    ["not shared", () => leasedStore(memoryStore()), "store: is not shared"],
-    ["leased already", () => leasedStore(leasedStore(shared)), "store: is leased already"],
-    ["not a store", () => leasedStore({} as Store), "store: {} is not a store"],
-    ["no store", () => leasedStore(undefined as never), "store: undefined is not a store"],
-    ["a time", () => leasedStore(shared, { leaseMs: 0.5 }), "leaseMs: 0.5 is not a valid time"],
-    ["a time of 0", () => leasedStore(shared, { leaseMs: 0 }), "leaseMs: 0 is not a valid time"],
-    ["a limit", () => leasedStore(shared, { leastLimit: -1 }), "leastLimit: -1 is not a valid limit"],
-    ["rules", () => leasedStore(shared, { rules: ["a"] as never }), 'rules: ["a"] is not a function'],
-    ["a clock", () => leasedStore(shared, { clock: {} as never }), "clock: {} is not a clock"],
-    ["a name", () => leasedStore(shared, { leasMs: 5 } as never), 'did you mean "leaseMs"?'],
-    ["no options", () => leasedStore(shared, null as never), "null is not an options object"],
-  ])("rejects invalid options: %s", (_, create, message) => {
-    expect(create).toThrow(message)
+  it("passes the deadline of the request on to its booking", () => {
+    const { shared, clock } = leased()
+    const taken = vi.spyOn(shared, "take")
+    void leasedStore(shared, { clock }).take([check(500)], 70)
+    expect(taken.mock.calls.map(([, withinMs]) => withinMs)).toEqual([70, 70])
   })
 })

@@ -507,33 +507,3 @@ describe("closing a mirrored store", () => {
     expect(vi.getTimerCount()).toBe(0)
   })
 })
-
-describe("the options of a mirrored store", () => {
-  const [near, eu] = [sharedStore(), sharedStore()]
-  const far = { eu }
-
-  it.each([
-    ["no options", () => mirroredStore(undefined as never), "undefined is not an options object"],
-    ["no near store", () => mirroredStore({ far } as never), "near: undefined is not a store"],
-    ["no far store", () => mirroredStore({ near } as never), "far: undefined is not an object of stores"],
-    ["an empty far", () => mirroredStore({ near, far: {} }), "far: {} is not an object of stores"],
-    ["a store of one process", () => mirroredStore({ near: memoryStore(), far }), "near: is not shared"],
-    ["a far one", () => mirroredStore({ near, far: { eu: memoryStore() } }), "far.eu: is not shared"],
-    ["no store", () => mirroredStore({ near, far: { eu: {} as Store } }), "far.eu: {} is not a store"],
-    ["the near store", () => mirroredStore({ near, far: { eu: near } }), "far.eu: is the same store as near"],
-    ["a twin", () => mirroredStore({ near, far: { eu, us: eu } }), "far.us: is the same store as far.eu"],
-    ["a time", () => mirroredStore({ near, far, everyMs: 0 }), "everyMs: 0 is not a valid time"],
-    ["a long time", () => mirroredStore({ near, far, everyMs: 1_001 }), "everyMs: 1001 is not a valid time"],
-    ["rules", () => mirroredStore({ near, far, rules: "all" as never }), 'rules: "all" is not a function'],
-    ["a clock", () => mirroredStore({ near, far, clock: {} as never }), "clock: {} is not a clock"],
-    ["a name", () => mirroredStore({ near, far, everyMS: 5 } as never), 'did you mean "everyMs"?'],
-    ["a method", () => mirroredStore({ near, far, valueOf: 5 } as never), "valueOf: is not an option of"],
-  ])("are rejected if invalid: %s", (_, create, message) => {
-    expect(create).toThrow(message)
-  })
-
-  it("may be a leased near store, whose state is reported", () => {
-    const store = mirroredStore({ near: leasedStore(near), far })
-    expect(store.status?.leases).toMatchObject({ held: 0 })
-  })
-})

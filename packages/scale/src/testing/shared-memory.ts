@@ -1,5 +1,5 @@
 import { type ManualClock, manualClock, memoryStore, type Store } from "@sluice/core"
-import type { Check, Policy, Refund } from "@sluice/core/stores"
+import type { Check, CounterKey, Policy, Refund } from "@sluice/core/stores"
 
 /** A rule of the whole service, with a limit of 16,000 a minute. */
 export const SERVICE: Policy = {
@@ -16,6 +16,31 @@ export function check(cost = 1, more: Partial<Check> = {}): Check {
   return { policy: SERVICE, partition: "", cost, shadow: false, ...more }
 }
 
+/** Lets promises settle that do not wait for a clock. */
+export async function settle(): Promise<void> {
+  for (let i = 0; i < 40; i++) await undefined
+}
+
+type Method = "take" | "read" | "refund" | "reset"
+
+/** What happens to calls of the shared store. */
+export interface Network {
+  /** Methods whose calls are carried out when the test calls `answer`. */
+  readonly slow?: readonly Method[]
+  /** Methods whose calls are carried out at once, but answered when the test calls `answer`. */
+  readonly late?: readonly Method[]
+  /** Methods that meet the fault, if there is one. Default: all. */
+  readonly failing?: readonly Method[]
+}
+
+/** Answers a call for these counters instead of the shared store. Undefined: the call reaches the store. */
+export type Fault = (keys: readonly CounterKey[]) => unknown
+
+/** Returns a fault of all calls. */
+export function rejecting(error: Error): Fault {
+  return () => Promise.reject(error)
+}
+
 /** A memory store that says that it is shared, with the calls that it gets. */
 export interface SharedMemory {
   readonly shared: Store
@@ -24,38 +49,76 @@ export interface SharedMemory {
     readonly takes: (readonly Check[])[]
     readonly reads: (readonly Check[])[]
     readonly refunds: Refund[]
+    /** All calls but those of `take` and `read`: "refund -4", "reset", "close". */
+    readonly order: string[]
   }
+  /** The store as other processes use it. */
+  readonly others: Store
+  /** What happens to calls instead of reaching the store. */
+  fault: Fault | undefined
+  /** Answers of calls that wait, the oldest first. */
+  readonly waiting: (() => void)[]
+  /** Answers the oldest call that waits, and lets promises settle. */
+  answer(): Promise<void>
   /** Returns the units of a counter in the shared store. */
   counted(policy?: Policy, partition?: string): number
 }
 
 /** Creates a shared store. `over` replaces its methods. */
-export function sharedMemory(over: Partial<Store> = {}): SharedMemory {
+export function sharedMemory(over: Partial<Store> = {}, network: Network = {}): SharedMemory {
+  const { slow = [], late = [], failing } = network
   const clock = manualClock()
   const memory = memoryStore({ clock })
-  const calls: SharedMemory["calls"] = { takes: [], reads: [], refunds: [] }
+  const waiting: (() => void)[] = []
+  const calls: SharedMemory["calls"] = { takes: [], reads: [], refunds: [], order: [] }
+
+  function call<Answer>(method: Method, keys: readonly CounterKey[], work: () => Answer): Answer {
+    const done = (): Answer => {
+      const answer = failing?.includes(method) === false ? undefined : world.fault?.(keys)
+      return answer === undefined ? work() : (answer as Answer)
+    }
+    const whenAsked = (answer: () => Answer): Answer =>
+      new Promise((resolve) => waiting.push(() => resolve(answer()))) as Answer
+    if (slow.includes(method)) return whenAsked(done)
+    const answer = done()
+    return late.includes(method) ? whenAsked(() => answer) : answer
+  }
   const shared: Store = {
     isShared: true,
     take(checks) {
       calls.takes.push(checks)
-      return memory.take(checks)
+      return call("take", checks, () => memory.take(checks))
     },
     read(checks) {
       calls.reads.push(checks)
-      return memory.read(checks)
+      return call("read", checks, () => memory.read(checks))
     },
     refund(refunds) {
       calls.refunds.push(...refunds)
-      memory.refund(refunds)
+      calls.order.push(...refunds.map(({ units }) => `refund ${units}`))
+      return call("refund", refunds, () => memory.refund(refunds))
     },
-    reset: (keys) => memory.reset(keys),
-    close: () => memory.close(),
+    reset(keys) {
+      calls.order.push("reset")
+      return call("reset", keys, () => memory.reset(keys))
+    },
+    close() {
+      calls.order.push("close")
+      return memory.close()
+    },
     ...over,
   }
-  return {
+  const world: SharedMemory = {
     shared,
     clock,
     calls,
+    others: memory,
+    fault: undefined,
+    waiting,
+    answer() {
+      waiting.shift()?.()
+      return settle()
+    },
     counted(policy = SERVICE, partition = "") {
       const { counters } = memory.read([{ policy, partition, cost: 0, shadow: false }])
       const { current = 0, previous = 0 } = counters[0]?.state ?? {}
@@ -63,4 +126,5 @@ export function sharedMemory(over: Partial<Store> = {}): SharedMemory {
       return current + (policy.algorithm === "token-bucket" ? Math.min(1, previous) : previous)
     },
   }
+  return world
 }

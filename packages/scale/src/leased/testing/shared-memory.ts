@@ -1,6 +1,6 @@
 import type { Store } from "@sluice/core"
 import type { Check, StoreResult } from "@sluice/core/stores"
-import { type SharedMemory, sharedMemory } from "../../testing/shared-memory.ts"
+import { type Fault, type Network, type SharedMemory, sharedMemory } from "../../testing/shared-memory.ts"
 import { leasedStore } from "../leased-store.ts"
 import type { LeasedStoreOptions } from "../options.ts"
 
@@ -9,17 +9,24 @@ export interface Leased extends SharedMemory {
   readonly store: Store
   /** Takes for one request. */
   take(...checks: Check[]): StoreResult
+  /** Lets calls of the shared store meet a fault. */
+  fail(fault: Fault): void
 }
 
 /** Creates a leased store. `over` replaces methods of the shared store. */
-export function leased(options: LeasedStoreOptions = {}, over: Partial<Store> = {}): Leased {
-  const memory = sharedMemory(over)
+export function leased(
+  options: LeasedStoreOptions = {},
+  network: Network = {},
+  over: Partial<Store> = {},
+): Leased {
+  const memory = sharedMemory(over, network)
   const store = leasedStore(memory.shared, { clock: memory.clock, ...options })
   return {
     ...memory,
     store,
-    take(...checks) {
-      return store.take(checks) as StoreResult
+    take: (...checks) => store.take(checks) as StoreResult,
+    fail(fault) {
+      memory.fault = fault
     },
   }
 }
