@@ -11,8 +11,8 @@ import {
   storeErrorOf,
   type TableEntry,
 } from "@sluice/core/stores"
-import { attempt } from "./attempt.ts"
-import { CallsInFlight } from "./calls-in-flight.ts"
+
+import { attempt, CallsInFlight } from "./calls.ts"
 import { Charger, type ChargerNames } from "./charger.ts"
 import { restOf, type SetAside, type SplitRequest, wholeResult } from "./split-request.ts"
 import { StoreWrapper } from "./store-wrapper.ts"

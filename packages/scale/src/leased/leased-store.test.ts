@@ -15,7 +15,6 @@ import { Leases } from "./leases.ts"
 import { leased } from "./testing/shared-memory.ts"
 
 const T = 1_000
-const STRICT: Policy = { ...SERVICE, algorithm: "sliding-window-strict", buckets: 60 }
 const EVEN: Policy = { ...SERVICE, algorithm: "token-bucket" }
 /** A rule that is too small to be leased. */
 const CLIENT: Policy = { ...SERVICE, name: "client", counter: "client", limit: 2 }
@@ -54,12 +53,6 @@ describe("a leased counter", () => {
       returned: 0,
       lost: 0,
     })
-  })
-
-  it("books at most a sixteenth of what is left", () => {
-    const world = leased()
-    warm(world, 8_000)
-    expect(world.store.status?.leases?.held).toBe(500)
   })
 
   it("reports the booking without the held units, as of the time of the server", () => {
@@ -339,13 +332,17 @@ describe("reset", () => {
     ])
   })
 
-  it("counts what is held as lost if it is unknown whether the store did reset", async () => {
-    const world = leased({}, {}, { reset: () => Promise.reject(new Error("down")) })
+  it("counts what is held, and what is booked meanwhile, as lost if it is unknown whether the store did reset", async () => {
+    const { store, take, fail, answer } = leased({}, { slow: ["reset"] })
     const events: StoreEvent[] = []
-    world.store.subscribe?.((event) => events.push(event))
-    warm(world, 500)
-    await expect(world.store.reset([{ policy: SERVICE, partition: "" }])).rejects.toThrow("down")
-    expect(world.store.status?.leases).toMatchObject({ held: 0, returned: 0, lost: 500 })
+    store.subscribe?.((event) => events.push(event))
+    take(check(500))
+    const reset = store.reset([{ policy: SERVICE, partition: "" }])
+    take(check(300))
+    fail(rejecting(new Error("down")))
+    void answer()
+    await expect(reset).rejects.toThrow("down")
+    expect(store.status?.leases).toMatchObject({ held: 0, returned: 0, lost: 800 })
     expect(events.map(({ type }) => type)).toEqual(["refund-lost"])
   })
 
@@ -373,16 +370,6 @@ describe("units that are not used", () => {
     expect([world.counted(), world.store.status?.leases?.held, world.store.status?.leases?.returned]).toEqual(
       [500, 0, 500],
     )
-  })
-
-  it("are given back when the sub-window ends", async () => {
-    const world = leased()
-    world.clock.advance(600)
-    warm(world, 500, STRICT)
-    expect(world.store.status?.leases?.held).toBe(200)
-    world.clock.advance(400)
-    await settle()
-    expect([world.counted(STRICT), world.store.status?.leases?.held]).toEqual([500, 0])
   })
 
   it("are lost if the store does not take them back, and an event reports it", async () => {

@@ -12,7 +12,7 @@ import {
   type StoreResult,
   type StoreStatus,
 } from "@sluice/core/stores"
-import { attempt } from "../in-front/attempt.ts"
+import { attempt } from "../in-front/calls.ts"
 import { isNotApplied } from "../in-front/charger.ts"
 import { isBeforePenalty, LocalStore } from "../in-front/local-store.ts"
 import { refundOf } from "../in-front/split-request.ts"

@@ -10,7 +10,7 @@ import type {
   StoreResult,
   StoreStatus,
 } from "@sluice/core/stores"
-import { CallsInFlight } from "../in-front/calls-in-flight.ts"
+import { CallsInFlight } from "../in-front/calls.ts"
 import { CHARGE_MS } from "../in-front/charger.ts"
 import { StoreWrapper } from "../in-front/store-wrapper.ts"
 import { Mirror } from "./mirror.ts"

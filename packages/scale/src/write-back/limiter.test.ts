@@ -38,30 +38,6 @@ function open() {
 }
 
 describe("a limiter on a store that writes back", () => {
-  it("reports how old the shared count is", async () => {
-    const { clock, limiter, pass } = open()
-    await limiter.decide({}, { cost: 2 })
-    await pass()
-    clock.advance(20)
-    expect(await limiter.decide({}, { cost: 3 })).toMatchObject({
-      remaining: 5,
-      degraded: false,
-      checks: [{ ageMs: 20 }],
-    })
-    expect(limiter.status.writeBack).toEqual({ lost: 0, failingMs: 0 })
-  })
-
-  it("refunds and settles units, before and after they were charged", async () => {
-    const { limiter, pass } = open()
-    const [one, other] = [await limiter.decide({}, { cost: 4 }), await limiter.decide({}, { cost: 3 })]
-    await limiter.refund(one)
-    await pass()
-    await limiter.settle(other, 5)
-    expect((await limiter.peek({})).remaining).toBe(5)
-    await pass()
-    expect((await limiter.peek({})).remaining).toBe(5)
-  })
-
   it("is degraded after three settlings without an answer, and does not decide by its own fallback", async () => {
     const { fault, limiter, events, pass } = open()
     const warnings: string[] = []

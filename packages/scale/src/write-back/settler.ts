@@ -1,6 +1,6 @@
 import { type Store, StoreUnavailableError } from "@sluice/core"
 import { BACKGROUND_REFUND_MS, type CounterReading, type Refund, storeErrorOf } from "@sluice/core/stores"
-import type { CallsInFlight } from "../in-front/calls-in-flight.ts"
+import type { CallsInFlight } from "../in-front/calls.ts"
 import { CHARGE_MS, type Charger } from "../in-front/charger.ts"
 import { Charges, isStillCounted } from "../in-front/charges.ts"
 import type { Sweep } from "../in-front/sweep.ts"

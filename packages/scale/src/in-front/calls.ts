@@ -1,3 +1,5 @@
+import type { MaybePromise } from "@sluice/core/kit"
+
 /** Calls that are in flight and may leave units behind. */
 export class CallsInFlight {
   readonly #calls = new Set<Promise<unknown>>()
@@ -16,4 +18,19 @@ export class CallsInFlight {
   async settled(): Promise<void> {
     for (let i = 0; i < 2; i++) await Promise.allSettled([...this.#calls])
   }
+}
+
+/** Calls, and passes on the result or the error: at once, or when the promise has settled. */
+export function attempt<Result, Outcome>(
+  call: () => MaybePromise<Result>,
+  done: (result: Result) => Outcome,
+  failed: (error: unknown) => Outcome,
+): MaybePromise<Outcome> {
+  let result: MaybePromise<Result>
+  try {
+    result = call()
+  } catch (error) {
+    return failed(error)
+  }
+  return result instanceof Promise ? result.then(done, failed) : done(result)
 }
