@@ -12,16 +12,23 @@ import { methodsOf } from "../../../core/src/stores/testing/methods-of.ts"
 import { check, type Fault, rejecting, SERVICE, settle } from "../testing/shared-memory.ts"
 import { leasedStore } from "./leased-store.ts"
 import { Leases } from "./leases.ts"
-import { leased } from "./testing/shared-memory.ts"
+import { type Leased, leased } from "./testing/shared-memory.ts"
 
 const T = 1_000
 const EVEN: Policy = { ...SERVICE, algorithm: "token-bucket" }
 /** A rule that is too small to be leased. */
 const CLIENT: Policy = { ...SERVICE, name: "client", counter: "client", limit: 2 }
 
-/** Takes from a lease of at least `units` units. The first request passes through, and its demand is booked. */
-function warm({ take }: ReturnType<typeof leased>, units: number, policy = SERVICE): void {
+/** Takes units. The first request passes through, and its demand is booked. */
+function warm({ take }: Leased, units: number, policy = SERVICE): void {
   take(check(units, { policy }))
+}
+
+/** Returns a store that has a lease of 500 units. */
+function warmed(policy?: Policy): Leased {
+  const world = leased()
+  warm(world, 500, policy)
+  return world
 }
 
 describe("a leased counter", () => {
@@ -56,8 +63,7 @@ describe("a leased counter", () => {
   })
 
   it("reports the booking without the held units, as of the time of the server", () => {
-    const world = leased()
-    warm(world, 500)
+    const world = warmed()
     world.clock.advance(20.25)
     const startMs = world.clock.now() - 20.25
     expect(world.take(check(100))).toStrictEqual({
@@ -76,8 +82,7 @@ describe("a leased counter", () => {
   })
 
   it("sends a request that costs more than is held to the store in full, and keeps what is held", () => {
-    const world = leased()
-    warm(world, 500)
+    const world = warmed()
     const answer = world.take(check(501))
     expect([answer.granted, answer.isRemembered, answer.checks[0]?.ageMs]).toEqual([
       true,
@@ -96,8 +101,7 @@ describe("a leased counter", () => {
   })
 
   it("ends when its limit changes, and gives back what it holds", () => {
-    const world = leased()
-    warm(world, 500)
+    const world = warmed()
     expect(world.counted()).toBe(1_000)
     const cut = { ...SERVICE, limit: 8_000 }
     expect(world.take(check(1, { policy: cut })).isRemembered).toBeUndefined()
@@ -156,8 +160,7 @@ describe("a leased counter", () => {
   })
 
   it("of a bucket keeps the end of each booking, and spends the oldest first", () => {
-    const world = leased()
-    warm(world, 500, EVEN)
+    const world = warmed(EVEN)
     world.clock.advance(600)
     for (let i = 0; i < 3; i++) world.take(check(100, { policy: EVEN }))
     // The second request left 300 of 700 units, so 400 were booked.
@@ -256,8 +259,7 @@ describe("refunds", () => {
   }
 
   it("return to the lease while its window lasts, and to the store afterwards", async () => {
-    const world = leased()
-    warm(world, 500)
+    const world = warmed()
     const after = afterOf(world.take(check(10)))
     const refund = { policy: SERVICE, partition: "", units: 4, after }
     await world.store.refund([refund])
@@ -275,8 +277,7 @@ describe("refunds", () => {
     ["more units than this process was granted", (one: Refund): Refund => ({ ...one, units: 11 })],
     ["another partition", (one: Refund): Refund => ({ ...one, partition: "other" })],
   ])("go to the store: %s", async (_, change) => {
-    const world = leased()
-    warm(world, 500)
+    const world = warmed()
     const after = afterOf(world.take(check(10)))
     const refund = change({ policy: SERVICE, partition: "", units: 4, after })
     await world.store.refund([refund])
@@ -286,8 +287,7 @@ describe("refunds", () => {
   it.each([EVEN, { ...EVEN, refill: "periodic" } as const])(
     "of a bucket go to the store (%o)",
     async (policy) => {
-      const world = leased()
-      warm(world, 500, policy)
+      const world = warmed(policy)
       const after = afterOf(world.take(check(10, { policy })))
       await world.store.refund([{ policy, partition: "", units: 4, after }])
       expect([world.store.status?.leases?.held, world.calls.refunds.length]).toEqual([490, 1])
@@ -297,8 +297,7 @@ describe("refunds", () => {
 
 describe("peek", () => {
   it("asks the store, and counts the held units of this process as left", async () => {
-    const world = leased()
-    warm(world, 500)
+    const world = warmed()
     const peek = async (...checks: Check[]) => (await peekStore(world.store, checks)) as StoreResult
     expect(await peek(check(500))).toMatchObject({ granted: true, checks: [{ state: { current: 500 } }] })
     // `take` would send this request to the store in full.
@@ -314,8 +313,7 @@ describe("peek", () => {
 
 describe("reset", () => {
   it("drops the lease and gives nothing back, as the store forgets the units", async () => {
-    const world = leased()
-    warm(world, 500)
+    const world = warmed()
     await world.store.reset([{ policy: SERVICE, partition: "" }])
     expect([world.counted(), world.store.status?.leases?.held, world.calls.refunds]).toEqual([0, 0, []])
     expect(world.take(check(1)).isRemembered).toBeUndefined()
@@ -360,8 +358,7 @@ describe("reset", () => {
 
 describe("units that are not used", () => {
   it("are given back T after the latest booking", async () => {
-    const world = leased()
-    warm(world, 500)
+    const world = warmed()
     world.clock.advance(T - 1)
     await settle()
     expect(world.counted()).toBe(1_000)
@@ -463,8 +460,7 @@ describe("a booking that fails", () => {
     ["by an error", rejecting(new StoreUnavailableError("gone"))],
     ["by a refusal that the store remembers", () => refusal],
   ])("is tried again 10 ms later, and the lease grants until then: %s", async (_, fault) => {
-    const world = leased()
-    warm(world, 500)
+    const world = warmed()
     world.fail(fault)
     const before = world.calls.takes.length
     const ledger: number[] = []

@@ -26,7 +26,8 @@ function fakeTimers(): void {
 
 function two(options = {}) {
   const world = dataCenters(2, options)
-  return { ...world, centers: world.centers as unknown as Two }
+  const [a, b] = world.centers as unknown as Two
+  return { ...world, a, b }
 }
 
 describe("a mirrored store", () => {
@@ -82,8 +83,7 @@ describe("a mirrored store", () => {
   })
 
   it("does not charge refused requests, nor checks that took nothing", async () => {
-    const { centers, pass } = two()
-    const [a, b] = centers
+    const { a, b, pass } = two()
     expect(a.take(check(2), check(11, { policy: OTHER })).granted).toBe(false)
     expect(a.take(check(2), check(11, { policy: OTHER, shadow: true })).granted).toBe(true)
     a.take(check(0))
@@ -92,8 +92,7 @@ describe("a mirrored store", () => {
   })
 
   it("refunds and charges by the caller in the other data centers, too", async () => {
-    const { centers, pass } = two()
-    const [a, b] = centers
+    const { a, b, pass } = two()
     const after = a.take(check(6)).checks[0]?.state ?? NOTHING
     await pass(100)
     await a.store.refund([{ ...check(), units: 4, after }])
@@ -120,8 +119,7 @@ describe("a mirrored store", () => {
   })
 
   it("does not set refunds of a bucket off against units that were taken later", async () => {
-    const { centers, pass } = two()
-    const [a, b] = centers
+    const { a, b, pass } = two()
     const bucket: Policy = {
       ...{ name: "bucket", counter: "bucket", algorithm: "token-bucket", align: "epoch" },
       ...{ limit: 600, windowMs: 60_000, burst: 100 },
@@ -138,8 +136,7 @@ describe("a mirrored store", () => {
   })
 
   it("mirrors only the selected rules", async () => {
-    const { centers, pass } = two({ rules: (name: string) => name === "user" })
-    const [a, b] = centers
+    const { a, b, pass } = two({ rules: (name: string) => name === "user" })
     a.take(check(2), check(3, { policy: OTHER }))
     await a.store.reset([check(), check(1, { policy: OTHER })])
     a.take(check(2), check(3, { policy: OTHER }))
@@ -149,8 +146,7 @@ describe("a mirrored store", () => {
   })
 
   it("does not mirror refusals that count", async () => {
-    const { centers, pass } = two()
-    const [a, b] = centers
+    const { a, b, pass } = two()
     const counting: Policy = { ...OTHER, countRejected: true, limit: 1 }
     a.take(check(1, { policy: counting }))
     expect(a.take(check(1, { policy: counting })).granted).toBe(false)
@@ -159,8 +155,7 @@ describe("a mirrored store", () => {
   })
 
   it("may have a leased store in front, whose bookings are charged and given back", async () => {
-    const { centers, clock, pass } = two()
-    const [a, b] = centers
+    const { a, b, clock, pass } = two()
     const service: Policy = { ...USER, limit: 16_000, counter: "service" }
     const leased = leasedStore(a.store, { clock })
     for (let i = 0; i < 200; i++) await leased.take([check(1, { policy: service })])
@@ -180,8 +175,7 @@ describe("while another data center does not answer, a mirrored store", () => {
   const down = () => Promise.reject(new StoreUnavailableError("Redis is gone.", { kind: "unavailable" }))
 
   it("decides, loses what it could not charge, says so, and charges what comes later", async () => {
-    const { centers, clock, pass } = two()
-    const [a, b] = centers
+    const { a, b, clock, pass } = two()
     b.fault = down
     a.take(check(3))
     await pass(100)
@@ -217,8 +211,7 @@ describe("while another data center does not answer, a mirrored store", () => {
 
   it("waits for a second at most, and then charges what came meanwhile", async () => {
     fakeTimers()
-    const { centers, pass } = two()
-    const [a, b] = centers
+    const { a, b, pass } = two()
     b.fault = () => new Promise(() => undefined)
     a.take(check(3))
     await pass(100)
@@ -237,8 +230,7 @@ describe("while another data center does not answer, a mirrored store", () => {
   })
 
   it("does not refund units there whose charge was lost", async () => {
-    const { centers, pass } = two()
-    const [a, b] = centers
+    const { a, b, pass } = two()
     b.take(check(10))
     await pass(50)
     const after = a.take(check(4)).checks[0]?.state ?? NOTHING
@@ -259,8 +251,7 @@ describe("while another data center does not answer, a mirrored store", () => {
   })
 
   it("reports a refund that was lost", async () => {
-    const { centers, pass } = two()
-    const [a, b] = centers
+    const { a, b, pass } = two()
     const after = a.take(check(4)).checks[0]?.state ?? NOTHING
     await pass(100)
     b.fault = down
@@ -276,8 +267,7 @@ describe("while another data center does not answer, a mirrored store", () => {
   })
 
   it("rejects a reset and a block, because it is unknown whether they apply everywhere", async () => {
-    const { centers } = two()
-    const [a, b] = centers
+    const { a, b } = two()
     b.fault = down
     a.take(check(3))
     const text = 'The data center "b" did not confirm: Redis is gone. Other data centers may have.'
@@ -290,8 +280,7 @@ describe("while another data center does not answer, a mirrored store", () => {
 
 describe("operations on a client", () => {
   it("wait for charges in flight before a reset, because they would count again", async () => {
-    const { centers, pass } = two()
-    const [a, b] = centers
+    const { a, b, pass } = two()
     let arrive = () => {}
     b.fault = () => new Promise((resolve) => (arrive = resolve))
     a.take(check(3))
@@ -311,8 +300,7 @@ describe("operations on a client", () => {
   })
 
   it("charge what is taken while other data centers are being reset", async () => {
-    const { centers, pass } = two()
-    const [a, b] = centers
+    const { a, b, pass } = two()
     a.take(check(3))
     let arrive = () => {}
     b.fault = () => new Promise((resolve) => (arrive = resolve))
@@ -329,8 +317,7 @@ describe("operations on a client", () => {
   })
 
   it("forget units that were taken before the near store was reset", async () => {
-    const { centers, pass } = two()
-    const [a, b] = centers
+    const { a, b, pass } = two()
     const near = a.shared.reset.bind(a.shared)
     let proceed = () => {}
     a.shared.reset = async (keys) => {
@@ -348,8 +335,7 @@ describe("operations on a client", () => {
 
   it("end after a second if another data center does not answer", async () => {
     fakeTimers()
-    const { centers } = two()
-    const [a, b] = centers
+    const { a, b } = two()
     b.fault = () => new Promise(() => undefined)
     const reset = expect(a.store.reset([check()])).rejects.toThrow(
       'The data center "b" did not confirm: The store did not answer within 1000 ms.',
@@ -359,8 +345,7 @@ describe("operations on a client", () => {
   })
 
   it("block it in all data centers at once", async () => {
-    const { centers, clock, pass } = two()
-    const [a, b] = centers
+    const { a, b, clock, pass } = two()
     await a.store.refund([{ policy: BLOCK, partition: "ann", units: -5_000, after: NOTHING }])
     expect(b.charges.length).toBe(1)
     await pass(100)
@@ -373,8 +358,7 @@ describe("operations on a client", () => {
   })
 
   it("block it even if only some rules are mirrored, and mark that clients are blocked", async () => {
-    const { centers } = two({ rules: (name: string) => name === "user" })
-    const [a, b] = centers
+    const { a, b } = two({ rules: (name: string) => name === "user" })
     const blocks = ["user", "other", ""].map((name) => ({
       ...{ policy: { ...BLOCK, name }, partition: name },
       ...{ units: -5_000, after: NOTHING },
@@ -386,8 +370,7 @@ describe("operations on a client", () => {
 
 describe("closing a mirrored store", () => {
   it("charges the pending units, closes all stores, and ends the timer", async () => {
-    const { centers, pass } = two()
-    const [a, b] = centers
+    const { a, b, pass } = two()
     a.take(check(3))
     await a.store.close()
     expect(b.charges).toMatchObject([[{ units: -3 }]])
@@ -400,8 +383,7 @@ describe("closing a mirrored store", () => {
   })
 
   it("waits for charges in flight before it closes the other stores", async () => {
-    const { centers, pass } = two()
-    const [a, b] = centers
+    const { a, b, pass } = two()
     let arrive = () => {}
     b.fault = () => new Promise((resolve) => (arrive = resolve))
     a.take(check(3))
@@ -419,8 +401,7 @@ describe("closing a mirrored store", () => {
   })
 
   it("charges what a refund in flight returns, and closes the others even if the near store cannot be closed", async () => {
-    const { centers, pass } = two()
-    const [a, b] = centers
+    const { a, b, pass } = two()
     const after = a.take(check(4)).checks[0]?.state ?? NOTHING
     await pass(100)
     const inner = a.shared.refund.bind(a.shared)
