@@ -4,8 +4,8 @@ import { RuleSourceError } from "../../packages/core/src/ground/errors.ts"
 import { dynamoDBRegistry } from "../../packages/dynamodb/src/dynamodb-registry.ts"
 import { type DynamoDBRulesOptions, dynamoDBRules } from "../../packages/dynamodb/src/dynamodb-rules.ts"
 import { type DynamoDBServer, startDynamoDB } from "../servers/dynamodb.ts"
-import { endsWithin } from "../servers/ends-within.ts"
 import { type Fault, type FaultProxy, startFaultProxy } from "../servers/fault-proxy.ts"
+import { pastTimeout, TIMEOUT_MS, unanswered } from "./deadline.ts"
 import { attribute, dropTable, makeTable, putItem } from "./tables.ts"
 
 let server: DynamoDBServer
@@ -37,7 +37,7 @@ beforeEach(() => {
 })
 
 const source = (options: Partial<DynamoDBRulesOptions> = {}) =>
-  dynamoDBRules({ client, tableName, timeoutMs: 30_000, ...options })
+  dynamoDBRules({ client, tableName, timeoutMs: TIMEOUT_MS, ...options })
 
 /** Returns why the rules cannot be loaded: the message, with its cause. */
 async function refusal(loading: Promise<unknown>): Promise<string> {
@@ -149,12 +149,10 @@ describe("explains the error and what to do, with table and service:", () => {
 
   it("no response within timeoutMs", async () => {
     proxy.fault = () => "hang"
-    const loading = source({ ...key, timeoutMs: 60 }).load("checkout")
-    const inTime = endsWithin(1_000, loading)
-    expect(await refusal(loading)).toBe(
-      `${what}no answer within 60 ms; check that the client's region and endpoint are correct and reachable, or raise timeoutMs`,
+    const load = () => source(key).load("checkout")
+    expect(await refusal(pastTimeout(proxy, load))).toBe(
+      `${what}no answer within 30000 ms; check that the client's region and endpoint are correct and reachable, or raise timeoutMs`,
     )
-    expect(await inTime).toBe(true)
   })
 
   it.each([
@@ -232,8 +230,9 @@ describe("the caller's signal", () => {
     proxy.fault = () => "hang"
     for (const options of [{}, key]) {
       const giveUp = new AbortController()
+      const arrived = unanswered(proxy, proxy.unanswered + 1)
       const loading = source(options).load("checkout", { signal: giveUp.signal })
-      setTimeout(() => giveUp.abort(new Error("enough")), 20)
+      void arrived.then(() => giveUp.abort(new Error("enough")))
       await expect(loading).rejects.toThrow("enough")
     }
   })
@@ -346,12 +345,10 @@ describe("a listing that fails partway", () => {
       let scans = 0
       proxy.fault = (action) => (action === "Scan" && ++scans > 1 ? fault : undefined)
       const seen: number[] = []
-      // The first page must arrive within this time, too.
-      const timeoutMs = fault === "hang" ? 2_000 : 30_000
-      const listing = (async () => {
-        for await (const page of source({ pageSize: 2, timeoutMs }).loadAll?.() ?? []) seen.push(page.length)
-      })()
-      await refusal(listing)
+      const list = async () => {
+        for await (const page of source({ pageSize: 2 }).loadAll?.() ?? []) seen.push(page.length)
+      }
+      await refusal(fault === "hang" ? pastTimeout(proxy, list) : list())
       expect(seen).toEqual([2])
     },
   )

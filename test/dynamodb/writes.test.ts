@@ -6,6 +6,7 @@ import { type DynamoDBRegistry, dynamoDBRegistry } from "../../packages/dynamodb
 import { RuleConflictError } from "../../packages/rules/src/registry.ts"
 import { type DynamoDBServer, startDynamoDB } from "../servers/dynamodb.ts"
 import { type Fault, type FaultProxy, startFaultProxy } from "../servers/fault-proxy.ts"
+import { pastTimeout, TIMEOUT_MS, unanswered } from "./deadline.ts"
 import { attribute, emptyTable, makeTable, putItem } from "./tables.ts"
 
 let server: DynamoDBServer
@@ -13,8 +14,6 @@ let proxy: FaultProxy
 let direct: DynamoDBClient
 let other: DynamoDBRegistry
 let registry: DynamoDBRegistry
-/** For requests that are never answered. */
-let hurried: DynamoDBRegistry
 /** With the SDK's own retries. */
 let patient: DynamoDBRegistry
 const tableName = "rules"
@@ -29,9 +28,13 @@ beforeAll(async () => {
   other = dynamoDBRegistry({ client: direct, tableName })
   await other.createTable()
   const client = server.client({ endpoint, maxAttempts: 1 })
-  registry = dynamoDBRegistry({ client, tableName, ...key, timeoutMs: 30_000 })
-  hurried = dynamoDBRegistry({ client, tableName, ...key, timeoutMs: 1_500 })
-  patient = dynamoDBRegistry({ client: server.client({ endpoint }), tableName, ...key, timeoutMs: 30_000 })
+  registry = dynamoDBRegistry({ client, tableName, ...key, timeoutMs: TIMEOUT_MS })
+  patient = dynamoDBRegistry({
+    client: server.client({ endpoint }),
+    tableName,
+    ...key,
+    timeoutMs: TIMEOUT_MS,
+  })
 })
 afterAll(async () => {
   await proxy.stop()
@@ -40,6 +43,7 @@ afterAll(async () => {
 beforeEach(async () => {
   proxy.fault = undefined
   proxy.calls.length = 0
+  proxy.unanswered = 0
   await emptyTable(direct, tableName)
 })
 
@@ -75,12 +79,16 @@ const UNKNOWN =
 
 describe("a write whose response is lost", () => {
   it.each<Fault>(["lose", "silence", "cut"])("succeeds if the write was carried out: %s", async (fault) => {
-    const asked = fault === "silence" ? hurried : registry
+    const ask = <Result>(call: () => Promise<Result>) =>
+      fault === "silence" ? pastTimeout(proxy, call) : call()
     onWrite(fault)
-    expect(await asked.register("checkout", [rule(5)])).toMatchObject({ version: 1, rules: [rule(5)] })
-    expect(await asked.register("checkout", [rule(6)], { version: 1 })).toMatchObject({ version: 2 })
+    expect(await ask(() => registry.register("checkout", [rule(5)]))).toMatchObject({ version: 1 })
+    expect(await ask(() => registry.register("checkout", [rule(6)], { version: 1 }))).toMatchObject({
+      version: 2,
+      rules: [rule(6)],
+    })
     expect(await there()).toEqual([2, [6]])
-    expect(await asked.remove("checkout", { version: 2 })).toBe(true)
+    expect(await ask(() => registry.remove("checkout", { version: 2 }))).toBe(true)
     expect(await there()).toBeUndefined()
     expect(proxy.calls.filter((call) => call !== "GetItem")).toEqual([
       "UpdateItem",
@@ -93,13 +101,13 @@ describe("a write whose response is lost", () => {
     "is reported as uncertain if the write was not carried out: %s",
     async (fault) => {
       await other.register("checkout", [rule(5)])
-      const asked = fault === "hang" ? hurried : registry
       onWrite(fault)
-      for (const change of [
-        () => asked.register("checkout", [rule(6)], { version: 1 }),
-        () => asked.remove("checkout", { version: 1 }),
-      ]) {
-        const error = await failure(change())
+      const changes: readonly (() => Promise<unknown>)[] = [
+        () => registry.register("checkout", [rule(6)], { version: 1 }),
+        () => registry.remove("checkout", { version: 1 }),
+      ]
+      for (const change of changes) {
+        const error = await failure(fault === "hang" ? pastTimeout(proxy, change) : change())
         expect(error).toBeInstanceOf(RuleSourceError)
         expect(error.message).toContain('service "checkout" in DynamoDB table "rules" cannot be re')
         expect(error.message).toContain(UNKNOWN)
@@ -116,21 +124,20 @@ describe("a write whose response is lost", () => {
     expect(error.message).toContain("cannot be registered")
   })
 
-  it("is a conflict if another writer has stored that version in the meantime", async () => {
+  it("is a conflict if another writer has stored that version, and uncertain after several versions", async () => {
     onWrite("hang")
-    const writing = failure(hurried.register("checkout", [rule(6)]))
-    await other.register("checkout", [rule(5)])
-    const error = await writing
-    expect(error).toBeInstanceOf(RuleConflictError)
-    expect((error as RuleConflictError).found).toMatchObject({ version: 1, rules: [rule(5)] })
-  })
-
-  it("is uncertain if other writers have stored several versions since", async () => {
-    onWrite("hang")
-    const writing = failure(hurried.register("checkout", [rule(6)]))
-    await other.register("checkout", [rule(5)])
-    await other.register("checkout", [rule(7)], { version: 1 })
-    expect((await writing).message).toContain(UNKNOWN)
+    const write = () => registry.register("checkout", [rule(6)])
+    const conflict = await failure(pastTimeout(proxy, write, () => other.register("checkout", [rule(5)])))
+    expect(conflict).toBeInstanceOf(RuleConflictError)
+    expect((conflict as RuleConflictError).found).toMatchObject({ version: 1, rules: [rule(5)] })
+    await other.remove("checkout", { version: 1 })
+    const uncertain = await failure(
+      pastTimeout(proxy, write, async () => {
+        await other.register("checkout", [rule(5)])
+        await other.register("checkout", [rule(7)], { version: 1 })
+      }),
+    )
+    expect(uncertain.message).toContain(UNKNOWN)
   })
 })
 
@@ -203,19 +210,20 @@ describe("a failed write", () => {
   it("rejects with the caller's reason if the signal aborts the write", async () => {
     onWrite("hang")
     const giveUp = new AbortController()
-    const writing = registry.register("checkout", [rule(5)], { signal: giveUp.signal })
-    const removing = registry.remove("checkout", { version: 1, signal: giveUp.signal })
-    setTimeout(() => giveUp.abort(new Error("enough")), 30)
-    expect((await failure(writing)).message).toBe("enough")
-    expect((await failure(removing)).message).toBe("enough")
+    const writing = failure(registry.register("checkout", [rule(5)], { signal: giveUp.signal }))
+    const removing = failure(registry.remove("checkout", { version: 1, signal: giveUp.signal }))
+    await unanswered(proxy, 2)
+    giveUp.abort(new Error("enough"))
+    expect([(await writing).message, (await removing).message]).toEqual(["enough", "enough"])
   })
 
   it("rejects with the caller's reason if the signal aborts while the result is being read back", async () => {
     proxy.fault = (action) => (action === "UpdateItem" ? "reset" : "hang")
     const giveUp = new AbortController()
-    const writing = registry.register("checkout", [rule(5)], { signal: giveUp.signal })
-    setTimeout(() => giveUp.abort(new Error("enough")), 100)
-    expect((await failure(writing)).message).toBe("enough")
+    const writing = failure(registry.register("checkout", [rule(5)], { signal: giveUp.signal }))
+    await unanswered(proxy, 1)
+    giveUp.abort(new Error("enough"))
+    expect((await writing).message).toBe("enough")
   })
 })
 

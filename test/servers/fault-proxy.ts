@@ -32,6 +32,8 @@ export interface FaultProxy {
   readonly calls: string[]
   /** Input of each received attempt. */
   readonly inputs: unknown[]
+  /** Number of attempts that never get an answer. */
+  unanswered: number
   /** Returns the fault for later calls of an action. Undefined passes the call on. */
   fault: ((action: string) => Fault | undefined) | undefined
   /** Called and awaited before a call is handled. */
@@ -85,7 +87,10 @@ export async function startFaultProxy(target: {
       to.end(JSON.stringify({ __type: type, message }))
       return
     }
-    if (fault === "hang") return
+    if (fault === "hang") {
+      proxy.unanswered += 1
+      return
+    }
     if (fault === "reset") {
       from.socket.resetAndDestroy()
       return
@@ -94,7 +99,10 @@ export async function startFaultProxy(target: {
       await new Promise((resolve) => setTimeout(resolve, fault.delayMs))
     }
     const passed = await pass(from, body)
-    if (fault === "silence") return
+    if (fault === "silence") {
+      proxy.unanswered += 1
+      return
+    }
     if (fault === "lose") {
       from.socket.resetAndDestroy()
       return
@@ -112,6 +120,7 @@ export async function startFaultProxy(target: {
     endpoint: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     calls: [],
     inputs: [],
+    unanswered: 0,
     fault: undefined,
     before: undefined,
     stop: () =>

@@ -15,6 +15,7 @@ import { pathToFileURL } from "node:url"
 import { inspect } from "node:util"
 import { InvalidOptionError, InvalidRuleError, RuleSourceError } from "@sluice/core"
 import { afterEach, beforeEach, describe, expect, test } from "vitest"
+import { examples } from "../../../../test/test-length.ts"
 import type { LoadedRules } from "../source.ts"
 import { type FileRulesOptions, fileRules } from "./file.ts"
 
@@ -133,8 +134,8 @@ describe("loading", () => {
   test("a fresh load sees the latest write even if the file's modification time has not changed", async () => {
     const { source } = open()
     const write = (limit: number) => writeFileSync(file, `service_id: a\n${text(limit)}`)
-    expect.assertions(200)
-    for (let limit = 100; limit < 300; limit += 2) {
+    const last = examples(140, 300)
+    for (let limit = 100; limit < last; limit += 2) {
       write(limit)
       expect((await source.load("a", { fresh: true })).rules).toMatchObject([{ limit }])
       write(limit + 1)
@@ -291,7 +292,7 @@ describe("watching", () => {
 
   test("notices a change between texts of the same length, even if they follow each other quickly", async () => {
     const { source, limits, nextChange } = open(never)
-    for (let round = 0; round < 8; round++) {
+    for (let round = 0; round < examples(3, 8); round++) {
       writeFileSync(file, text(5))
       await limits()
       const changed = nextChange()

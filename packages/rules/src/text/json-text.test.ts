@@ -1,5 +1,6 @@
 import fc from "fast-check"
 import { expect, test } from "vitest"
+import { examples } from "../../../../test/test-length.ts"
 import { FileTextError, parseJsonText } from "./json-text.ts"
 
 function jsonMistake(text: string): { message: string; offset: number } | undefined {
@@ -109,6 +110,6 @@ test("agrees with JSON.parse on valid and on almost valid JSON", () => {
       if (mistake?.message.endsWith("appears twice")) return
       expect(mistake === undefined).toBe(accepts)
     }),
-    { numRuns: 300 },
+    { numRuns: examples(50, 1_000) },
   )
 })
