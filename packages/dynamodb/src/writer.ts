@@ -30,7 +30,7 @@ export interface RulesWrite extends Write {
 }
 
 /** The outcome of a write. `found` is what is stored afterwards, and `error` the reason why it was read. */
-type Outcome =
+type WriteOutcome =
   | { readonly kind: "done"; readonly attributes: Attributes | undefined; readonly mayHaveRunTwice: boolean }
   | {
       /** "unknown": the write may have been carried out, or may be carried out later. */
@@ -115,7 +115,7 @@ async function send(
   { service, signal }: Write,
   call: CallDescription,
   command: UpdateItemCommand | DeleteItemCommand,
-): Promise<Outcome> {
+): Promise<WriteOutcome> {
   const { middlewareStack } = command as UpdateItemCommand
   /**
    * Attempts that may have changed the table: they were sent, and not answered by a refusal. The SDK sends such a call
@@ -158,7 +158,7 @@ async function send(
 async function conflict(
   table: Table,
   { service, condition }: Write,
-  { error, found }: Extract<Outcome, { readonly found: unknown }>,
+  { error, found }: Extract<WriteOutcome, { readonly found: unknown }>,
 ): Promise<RuleConflictError> {
   const there = found && (await readRegistered(table.name, service, found))
   const message = conflictMessage(table.name, service, condition, there)
