@@ -176,29 +176,6 @@ describe("a book of all services", () => {
     expect(source.reads).toBe(3)
   })
 
-  it("survives a document that cannot be read and a listing that is not iterable", async () => {
-    const { source, advance, errors, limitOf } = await setUp()
-    const loadAll = source.loadAll.bind(source)
-    source.loadAll = async function* () {
-      const read = () => {
-        throw new TypeError("no bytes")
-      }
-      yield [{ service: "s1", stamp: "new", read }]
-      for await (const page of loadAll()) yield page.filter(({ service }) => service !== "s1")
-    }
-    await advance(POLL_MS)
-    expect(errors).toEqual([['The rules of service "s1" cannot be loaded: no bytes', "s1"]])
-    expect([limitOf("s1"), limitOf("s5")]).toEqual([1, 5])
-    await advance(POLL_MS)
-    expect(errors).toHaveLength(1)
-    source.loadAll = () => 5 as never
-    await advance(POLL_MS)
-    expect(errors[1]).toEqual([
-      expect.stringContaining("The rules of all services cannot be loaded"),
-      undefined,
-    ])
-  })
-
   it("yields to requests while it parses thousands of services", async () => {
     const stored = Array.from({ length: 2_000 }, (_, i): [string, Stored] => [
       `s${i}`,
@@ -402,9 +379,6 @@ describe("a limiter on a book of all services", () => {
     })
     const waiting = limiter.ready({ retry: true })
     await Promise.all([limiter.close(), expect(waiting).rejects.toThrow("The limiter has been closed")])
-    const other = book.ready({ retry: true })
-    book.close()
-    await expect(other).resolves.toBeUndefined()
   })
 })
 
@@ -575,31 +549,6 @@ describe("a file", () => {
     expect(first.map(({ service }) => service)).toEqual(names)
     expect(second.map(({ stamp }) => stamp)).toEqual(first.map(({ stamp }) => stamp))
     expect(first[7]?.read()).toMatchObject({ rules: [{ limit: 5 }], problems: [] })
-    await expect(
-      source
-        .loadAll?.({ signal: AbortSignal.abort(new Error("enough")) })
-        [Symbol.asyncIterator]()
-        .next(),
-    ).rejects.toThrow("enough")
-  })
-
-  it("yields to requests while it parses thousands of documents", async () => {
-    const text = Array.from(
-      { length: 1_000 },
-      (_, i) => `service_id: s${i}\nrules: [{ limit: ${i + 1}, window: 1m }]\n`,
-    ).join("---\n")
-    const { source } = await fileOf(text)
-    let turns = 0
-    let isLoading = true
-    const count = () => {
-      turns += 1
-      if (isLoading) setImmediate(count)
-    }
-    setImmediate(count)
-    const { rules } = await source.load("s999")
-    isLoading = false
-    expect(rules[0]?.limit).toBe(1_000)
-    expect(turns).toBeGreaterThan(10)
   })
 
   it("reports an invalid document without service_id once, however many names are requested", async () => {

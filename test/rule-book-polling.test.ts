@@ -77,14 +77,6 @@ describe("polling", () => {
     expect(source.asked).toHaveLength(3)
   })
 
-  it("uses the interval of the book if the book has one", async () => {
-    const { source, advance } = await setUp(ONE, 0, { pollMs: 1_000 })
-    await advance(999)
-    expect(source.asked).toHaveLength(1)
-    await advance(1)
-    expect(source.asked).toHaveLength(2)
-  })
-
   it("emits no event if nothing has changed, and does not parse or compile the rules again", async () => {
     const { source, advance, turns, limiter } = await setUp(ONE)
     const before = (limiter as unknown as { ruleSet: object }).ruleSet
@@ -189,21 +181,6 @@ describe("refresh", () => {
     await advance(100)
     await refreshed
     expect([done, await limit()]).toEqual([true, 9])
-  })
-
-  it("is not completed by a load that was already pending", async () => {
-    const { source, book, advance, clock } = await setUp(ONE)
-    source.gate = () => clock.wait(100)
-    await advance(POLL_MS)
-    await advance(50)
-    let done = false
-    const refreshed = book.refresh().then(() => {
-      done = true
-    })
-    await advance(50)
-    expect(done).toBe(false)
-    await advance(50)
-    await refreshed
   })
 
   it("calls the source at most three times for many concurrent calls", async () => {
@@ -444,12 +421,5 @@ describe("rules that are valid again", () => {
     await advance(POLL_MS)
     expect(codes(said).slice(3)).toEqual(["SLUICE_RULES_RECOVERED"])
     expect(await limit()).toBe(9)
-  })
-
-  it("are not reported if nothing was wrong", async () => {
-    const { source, advance, said, limit } = await setUp(ONE)
-    source.stored.set("checkout", { rules: [rule(9)], version: 2 })
-    await advance(POLL_MS)
-    expect([said, await limit()]).toEqual([[], 9])
   })
 })

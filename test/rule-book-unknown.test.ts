@@ -142,30 +142,6 @@ describe.each(["asked", "all"] as const)("an unknown name, with services %s", (s
     expect(source.asked.length).toBeLessThan(names.length)
   })
 
-  it("is loaded at most three times by many concurrent refreshes", async () => {
-    const { book, source } = await setUp(services, {})
-    source.stored.set("new", ONE.known as Stored)
-    await Promise.all(Array.from({ length: 100 }, () => book.refresh({ service: "new" })))
-    expect(source.asked.length).toBeLessThanOrEqual(3)
-    expect(book.rulesOf("new")?.rules[0]?.limit).toBe(5)
-  })
-
-  it("is no longer loaded by a refresh after the source has failed", async () => {
-    const { book, source } = await setUp(services, {})
-    source.loadAll = async function* () {}
-    for (let i = 0; i < 20; i++) {
-      source.stored.set(`s${i}`, { rules: [rule(5)] })
-      await book.find(`s${i}`)
-    }
-    source.asked.length = 0
-    source.load = async (service) => {
-      source.asked.push(service)
-      throw new RuleSourceError("down")
-    }
-    await expect(book.refresh()).rejects.toThrow("down")
-    expect(source.asked).toHaveLength(16)
-  })
-
   it("rejects with the cause until the source answers, and is retried with backoff", async () => {
     const { book, source, advance } = await setUp(services, {})
     source.loadAll = async function* () {}
@@ -243,27 +219,6 @@ describe.each(["asked", "all"] as const)("an unknown name, with services %s", (s
     await settled()
     expect(book.rulesOf("x")?.rules[0]?.limit).toBe(5)
     expect(book.statusOf("x")).toMatchObject({ version: 2, ageMs: 7 })
-    const [third, fourth] = [book.refresh({ service: "x" }), book.refresh({ service: "x" })]
-    clock.advance(7)
-    loads[3]?.resolve({ rules: [rule(6)], problems: [], version: 3, stamp: "3" })
-    // The result of the later load applies to both, whatever happens to the earlier one.
-    await Promise.all([third, fourth])
-    loads[2]?.reject(new RuleSourceError("down"))
-    await settled()
-    expect(book.statusOf("x")).toMatchObject({ version: 3, ageMs: 7 })
-    expect(book.statusOf("x").error).toBeUndefined()
-    // In the opposite order, nothing is lost either. While the later load is pending, the answer of the earlier one is
-    // used.
-    const [, sixth] = [book.refresh({ service: "x" }), book.refresh({ service: "x" })]
-    loads[4]?.resolve({ rules: [rule(7)], problems: [], stamp: "4" })
-    await settled()
-    expect(book.rulesOf("x")?.rules[0]?.limit).toBe(7)
-    clock.advance(POLL_MS)
-    book.rulesOf("x")
-    expect(loads).toHaveLength(6)
-    loads[5]?.resolve({ rules: [rule(8)], problems: [], stamp: "5" })
-    await sixth
-    expect(book.rulesOf("x")?.rules[0]?.limit).toBe(8)
   })
 
   it("is requested again if it was read before the source reported a change", async () => {

@@ -4,7 +4,7 @@ import { getEventListeners } from "node:events"
 import { createRequire } from "node:module"
 import { pathToFileURL } from "node:url"
 import { afterEach, describe, expect, test } from "vitest"
-import { ClosedError, InvalidRuleError, RuleSourceError } from "../packages/core/src/ground/errors.ts"
+import { ClosedError, RuleSourceError } from "../packages/core/src/ground/errors.ts"
 import type { Edition } from "../packages/core/src/rules/live-rules.ts"
 import type { Rule } from "../packages/core/src/rules/rule.ts"
 import { OpenBook } from "../packages/rules/src/book/open-book.ts"
@@ -88,13 +88,6 @@ describe("the first load", () => {
     await book.ready()
   })
 
-  test("makes the book ready even if there are no rules", async () => {
-    const { book, page, loads } = open()
-    loads[0]?.resolve(loaded())
-    await book.ready()
-    expect(page.edition).toEqual({ service: "checkout", rules: [], problems: [] })
-  })
-
   test("keeps the valid rules and reports the invalid ones, with the problems of the source first", async () => {
     const { book, page, loads } = open()
     const aside = { path: "rules[9]", message: "is wrong" }
@@ -108,22 +101,6 @@ describe("the first load", () => {
     await book.ready()
     expect(limitsOf(page.edition)).toEqual([5])
     expect(page.edition?.problems).toMatchObject([aside, { path: "rules[1].limit" }])
-  })
-
-  test("fails if all rules are invalid", async () => {
-    const { book, page, loads, errors } = open()
-    const ready = book.ready()
-    loads[0]?.resolve({ rules: [], problems: [{ path: "rules[0]", message: "is wrong" }] })
-    await expect(ready).rejects.toThrow(InvalidRuleError)
-    expect(errors).toMatchObject([{ code: "SLUICE_INVALID_RULE", problems: [{ path: "rules[0]" }] }])
-    expect(page.edition).toBeUndefined()
-  })
-
-  test("fails if the result is not a list of rules", async () => {
-    const { book, loads } = open()
-    const ready = book.ready()
-    loads[0]?.resolve({ rules: "all" as unknown as Rule[], problems: [] })
-    await expect(ready).rejects.toThrow('"all" is not a list of rules')
   })
 })
 
@@ -180,22 +157,6 @@ describe("a failed load", () => {
       change()
     }
     expect(errors.map(({ message }) => message)).toEqual(["a", "b", "b"])
-  })
-
-  test("keeps the last valid rules", async () => {
-    const { book, page, loads, change, waits } = open()
-    loads[0]?.resolve(loaded(5))
-    await book.ready()
-    change()
-    loads[1]?.reject(down())
-    await settled()
-    expect(limitsOf(page.edition)).toEqual([5])
-    waits[0]?.end()
-    await settled()
-    loads[2]?.resolve({ rules: [], problems: [{ path: "rules[0]", message: "is wrong" }] })
-    await settled()
-    expect(limitsOf(page.edition)).toEqual([5])
-    await book.ready()
   })
 
   test.each([
@@ -273,48 +234,9 @@ describe("a load that hangs", () => {
     expect(deadlines.map(({ signal }) => signal.aborted)).toEqual([true, true])
     expect(loads.map(({ signal }) => signal?.aborted)).toEqual([false, false])
   })
-
-  test("may take any time if timers do not work", async () => {
-    const { book, page, loads } = open({ wait: () => Promise.reject(new Error("no timers")) })
-    await settled()
-    loads[0]?.resolve(loaded(5))
-    await book.ready()
-    expect(limitsOf(page.edition)).toEqual([5])
-  })
-
-  test("is aborted when the book closes, and its timeout is cancelled", async () => {
-    const { book, loads, deadlines } = open()
-    book.close()
-    await settled()
-    expect([loads[0]?.signal?.aborted, deadlines[0]?.signal.aborted]).toEqual([true, true])
-  })
 })
 
 describe("a change of the source", () => {
-  test("replaces all rules together", async () => {
-    const { book, page, loads, change, editions } = open()
-    loads[0]?.resolve(loaded(5, 6))
-    await book.ready()
-    const before = page.edition
-    change()
-    expect(page.edition).toBe(before)
-    loads[1]?.resolve(loaded(7))
-    await settled()
-    expect(limitsOf(before)).toEqual([5, 6])
-    expect(limitsOf(page.edition)).toEqual([7])
-    expect(editions.map(limitsOf)).toEqual([[5, 6], [7]])
-  })
-
-  test("may remove all rules", async () => {
-    const { book, page, loads, change } = open()
-    loads[0]?.resolve(loaded(5))
-    await book.ready()
-    change()
-    loads[1]?.resolve(loaded())
-    await settled()
-    expect(limitsOf(page.edition)).toEqual([])
-  })
-
   test("never lets an older load replace a newer one or report a failure after it", async () => {
     const { page, loads, change, editions, errors } = open()
     change()

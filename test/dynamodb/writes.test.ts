@@ -187,18 +187,6 @@ describe("a failed write", () => {
     expect(proxy.calls).toEqual(["UpdateItem", "DeleteItem"])
   })
 
-  it("reports a table that does not exist", async () => {
-    const nowhere = dynamoDBRegistry({ client: direct, tableName: "rulez", ...key })
-    expect((await failure(nowhere.register("checkout", [rule(5)]))).message).toBe(
-      'The rules of service "checkout" in DynamoDB table "rulez" cannot be registered: the table does not exist; ' +
-        "create it, or correct tableName or the client's region or endpoint",
-    )
-    expect((await failure(nowhere.remove("checkout", { version: 1 }))).message).toContain(
-      "the table does not exist",
-    )
-    expect((await failure(nowhere.get("checkout"))).message).toContain("the table does not exist")
-  })
-
   it("is not reported as uncertain if it is a conflict that cannot be read", async () => {
     await other.register("checkout", [rule(5)])
     proxy.fault = (action) => (action === "GetItem" ? "throttle" : undefined)
