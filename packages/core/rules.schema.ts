@@ -1,20 +1,23 @@
 import { writeFileSync } from "node:fs"
 import { toJsonSchema } from "@valibot/to-json-schema"
-import { ALGORITHM_NAMES, ALGORITHMS } from "./src/algorithms/kinds.ts"
 import type { ObjectSchema, RecordSchema, Schema } from "./src/ground/shape.ts"
 import {
-  LIMIT_SPELLINGS,
   ruleDocument,
+  type StoredObject,
   storedRate,
   storedRule,
 } from "./src/rules/documents/document-schema.ts"
+import { storedMatch } from "./src/rules/parsing/match-members.ts"
+import { override, overrideShape } from "./src/rules/parsing/override-members.ts"
+import { penaltyShape } from "./src/rules/parsing/penalty-members.ts"
 import { MAX_BODY, storedRejection } from "./src/rules/parsing/rejection-members.ts"
-import { member, override, overrideShape } from "./src/rules/parsing/rule-members.ts"
+import { RULE_MEMBERS } from "./src/rules/parsing/rule-members.ts"
 import { serviceMetadata } from "./src/rules/parsing/service-metadata-members.ts"
 import { storedQueue, storedThrottles } from "./src/rules/parsing/throttle-members.ts"
 
 // Makes rules.schema.json, the JSON Schema of the stored shape that editors read: `pnpm schema`. The shape comes from the
-// schema that the parser uses; what editors show, and what that schema says by functions, is added here.
+// schema that the parser uses, and the descriptions of a rule's members from their table. Other descriptions, and what the
+// schema says by functions, are added here.
 
 /** What is added to a part of the schema. */
 type Added = Readonly<Record<string, unknown>> & { readonly description: string }
@@ -28,11 +31,15 @@ function describe<Entries extends Readonly<Record<string, Schema>>>(
 }
 
 const about = new Map<Schema, Readonly<Record<string, unknown>>>()
-const older = (now: string): Added => ({
-  description: `Another spelling of ${now}. It works, but write ${now} instead.`,
-  deprecated: true,
-  doNotSuggest: true,
-})
+
+/** Says something of every member, by its name in code. Older spellings refer to the current one. */
+function describeStored({ shape, spellings }: StoredObject, added: Readonly<Record<string, Added>>): void {
+  for (const [spelling, { name, preferred }] of spellings) {
+    const description = `Another spelling of ${preferred}. It works, but write ${preferred} instead.`
+    const older = { description, deprecated: true, doNotSuggest: true }
+    about.set(shape.entries[spelling] as Schema, spelling === preferred ? (added[name] as Added) : older)
+  }
+}
 
 /** As `parseDuration` reads them. */
 const UNITS = "ms msec millisecond s sec second m min minute h hr hour d day w week".split(" ")
@@ -47,132 +54,46 @@ const duration = (examples: readonly string[]): readonly object[] => [
 const FIELD =
   "^((header|cookie):[!#$%&'*+\\-.^_`|~0-9A-Za-z]{1,128}|(query|param):.{1,128}|body:[^.]{1,128}(\\.[^.]{1,128}){0,7}|[\\w.-]{1,64})$"
 
-about.set(storedRate, {
-  anyOf: LIMIT_SPELLINGS.map((name) => ({ required: [name] })),
+about.set(storedRate.shape, {
+  anyOf: [...storedRate.spellings].flatMap(([spelling, { name }]) =>
+    name === "limit" ? [{ required: [spelling] }] : [],
+  ),
 })
-describe(storedRate, {
-  requests_per_unit: { description: "Number of units admitted per unit of time." },
+describeStored(storedRate, {
+  limit: { description: "Number of units admitted per unit of time." },
   unit: { description: "The unit of time. One of it is the rule's window." },
-  request_per_unit: older("requests_per_unit"),
-  requestsPerUnit: older("requests_per_unit"),
 })
 
-about.set(storedRule, {
+about.set(storedRule.shape, {
   description: "How many units are admitted in a window. They are counted for each value of the field.",
   oneOf: [{ required: ["rate"] }, { required: ["limit", "window"] }],
   dependencies: { limit: ["window"], window: ["limit"] },
 })
-describe(storedRule, {
-  name: {
-    description:
-      "The rule's name in headers, problems and events. It must be unique within the service. Default: made from field and window, such as ip-1m.",
-  },
-  field: {
-    description:
-      "Requests with the same value of this field are counted together: ip, method, route, header:NAME, query:NAME, body:PATH, param:NAME, cookie:NAME, or a name that the app has an extractor for, such as user_id. A list combines several fields. Default: service, which counts all requests together.",
-    anyOf: [
-      { type: "string", pattern: FIELD, examples: ["ip", "user_id", "header:x-api-key"] },
-      { type: "array", items: { type: "string", pattern: FIELD }, minItems: 1, uniqueItems: true },
-    ],
-  },
-  rate: {
-    description:
-      "Limit and window in one member: requests_per_unit units per second, minute, hour, day or week.",
-    allOf: [reference("rate")],
-  },
-  limit: { description: "Number of units admitted per window. Requires window." },
-  window: {
-    description:
-      "Length of the window: a number of milliseconds, or a string such as 90 seconds, 15m or 2 weeks. Requires limit.",
-    anyOf: duration(["1 minute", "15m", "1 day"]),
-  },
-  request_rejection_message: {
-    description:
-      "Message for a refused client: any text, or one of three that programs understand: retry-with-exponential-backoff, retry-with-fixed-time, exhausted-daily-limit.",
-    examples: ["retry-with-exponential-backoff", "retry-with-fixed-time", "exhausted-daily-limit"],
-  },
-  rejection: {
-    description:
-      "The answer to a refused request, instead of the standard one. Headers such as Retry-After stay. Default: the limiter's own option.",
-    allOf: [reference("rejection")],
-  },
-  on_missing: {
-    description:
-      "What to do with a request without the field: count it by address (ip, the default), count all such requests together (shared), do not count it (skip), or refuse it with 400 (deny).",
-    default: "ip",
-  },
-  on_store_failure: {
-    description:
-      "What to do when the shared store fails: count in the process (local), admit the request (allow), or refuse it with 503 (deny). Default: the limiter's own option.",
-  },
-  algorithm: {
-    description: `How requests are counted: ${new Intl.ListFormat("en", { type: "disjunction" }).format(ALGORITHM_NAMES.map((name) => `${ALGORITHMS[name].summary} (${name})`))}.`,
-    default: "sliding-window",
-  },
-  align: {
-    description:
-      "When windows begin: at whole multiples of the window since 1970 (epoch), or at a client's first request (first-hit). Only for fixed-window.",
-    default: "epoch",
-  },
-  buckets: {
-    description:
-      "Number of sub-windows. More of them count more precisely. Only for sliding-window (default: two whole windows) and sliding-window-strict (default: 60).",
-  },
-  burst: {
-    description:
-      "Number of units that the bucket holds. Only for token-bucket and leaky-bucket. Default: the limit.",
-  },
-  refill: {
-    description:
-      "How tokens are refilled: evenly over the window (continuous), or all at once when a window begins (periodic). Only for token-bucket.",
-    default: "continuous",
-  },
-  throttle: {
-    description:
-      "What to do with a request above the limit: refuse it (hard, the default), admit a given percentage more (soft), admit it while there is spare capacity (elastic), or hold it until it fits (queue, the default of leaky-bucket).",
-    // The descriptions of its kinds are further below.
-    get anyOf() {
-      return [{ type: "string", const: "hard" }, ...Object.values(storedThrottles).map(jsonOf)]
-    },
-  },
-  count_rejected: {
-    description: "True if refused requests count too, so that a client that keeps trying stays refused.",
-    default: false,
-  },
-  penalty: {
-    description: "Blocks a client that was refused too often. Requires a field.",
-    allOf: [reference("penalty")],
-  },
-  notify: {
-    description:
-      "Percentages of the limit, such as [80, 100]. The event near-limit and a metric report that a client has used as much, at most once per client and window in each process. 100 means that nothing is left.",
-    uniqueItems: true,
-    examples: [[80, 100]],
-  },
-  cost: {
-    description: "Number of units that one request takes, multiplied by the request's own cost.",
-    default: 1,
-  },
-  match: {
-    description:
-      "Which requests the rule applies to. A request must match everything given here. Default: all requests.",
-    allOf: [reference("match")],
-  },
-  allow: { description: "Values of the rule's field that are never counted. For ip: addresses and CIDRs." },
-  deny: { description: "Values of the rule's field that are always refused. For ip: addresses and CIDRs." },
-  overrides: {
-    description:
-      "Other limits by the value of the rule's field, such as ann: 2 or vip-7: { limit: 500 }. For ip: addresses and CIDRs, of which the narrowest applies.",
-  },
-  shadow: {
-    description: "True if the rule counts and reports but never refuses, to try it out.",
-    default: false,
-  },
-  rejection_message: older("request_rejection_message"),
-  errorMessage: older("request_rejection_message"),
+const described: Record<string, Added> = Object.fromEntries(
+  Object.entries(RULE_MEMBERS).map(([name, { description, default: value }]) => [
+    name,
+    { description, ...(value !== undefined && { default: value }) },
+  ]),
+)
+/** What JSON Schema needs to know of a member besides its shape and its entry in the table. */
+function add(name: keyof typeof RULE_MEMBERS, more: object): void {
+  described[name] = { ...(described[name] as Added), ...more }
+}
+add("field", {
+  anyOf: [
+    { type: "string", pattern: FIELD, examples: ["ip", "user_id", "header:x-api-key"] },
+    { type: "array", items: { type: "string", pattern: FIELD }, minItems: 1, uniqueItems: true },
+  ],
 })
-
-describe(member.match, {
+add("window", { anyOf: duration(["1 minute", "15m", "1 day"]) })
+add("rejectionMessage", {
+  examples: ["retry-with-exponential-backoff", "retry-with-fixed-time", "exhausted-daily-limit"],
+})
+add("rejection", { allOf: [reference("rejection")] })
+add("penalty", { allOf: [reference("penalty")] })
+add("notify", { uniqueItems: true, examples: [[80, 100]] })
+add("match", { allOf: [reference("match")] })
+describe(storedMatch, {
   methods: { description: "HTTP methods, in upper or lower case. GET covers HEAD." },
   path: {
     description:
@@ -192,11 +113,11 @@ describe(overrideShape, {
 })
 about.set(override, {
   get allOf() {
-    return [{ anyOf: [jsonOf(member.limit), reference("override")] }]
+    return [{ anyOf: [jsonOf(RULE_MEMBERS.limit.storedShape as Schema), reference("override")] }]
   },
 })
 
-describe(member.penalty, {
+describe(penaltyShape, {
   refusals: { description: "Number of refusals by this rule that block the client." },
   within: {
     description:
@@ -252,6 +173,18 @@ const waiting = {
 describe(storedThrottles.queue, { kind: throttling, ...waiting })
 describe(storedQueue, waiting)
 
+add("throttle", {
+  anyOf: [{ type: "string", const: "hard" }, ...Object.values(storedThrottles).map(jsonOf)],
+})
+describeStored(storedRule, {
+  ...described,
+  rate: {
+    description:
+      "Limit and window in one member: requests_per_unit units per second, minute, hour, day or week.",
+    allOf: [reference("rate")],
+  },
+})
+
 describe(serviceMetadata, {
   owner: { description: "The team or person that the service belongs to." },
   description: { description: "What the service does, or what its limits are for." },
@@ -268,12 +201,12 @@ describe(serviceMetadata, {
 
 const service =
   "The service that the rules belong to. In a file, a document without it applies to every service without a document of its own."
-about.set(ruleDocument, {
+about.set(ruleDocument.shape, {
   description: "The rules of one service.",
   anyOf: [{ required: ["rules"] }, { required: ["rule"] }],
 })
-describe(ruleDocument, {
-  service_id: { description: service },
+describeStored(ruleDocument, {
+  service: { description: service },
   version: {
     description:
       "The version in the registry that these rules are based on. `sluice rules pull` writes it. `push` fails if the registry has another version.",
@@ -286,10 +219,9 @@ describe(ruleDocument, {
     description: "The rules, or a single rule. A request must satisfy all of them.",
     anyOf: [{ type: "array", items: reference("rule") }, reference("rule")],
   },
-  Service_id: older("service_id"),
-  serviceId: older("service_id"),
-  rule: { ...older("rules"), allOf: [reference("rule")] },
 })
+const singleRule = ruleDocument.shape.entries.rule as Schema
+about.set(singleRule, { ...about.get(singleRule), allOf: [reference("rule")] })
 
 type Json = Readonly<Record<string, unknown>>
 
@@ -304,6 +236,8 @@ function jsonOf(schema: Schema): Json {
   >
   const added = about.get(schema)
   if (added?.allOf !== undefined) return added
+  // Which schema applies depends on the value.
+  if (schema.type === "lazy") return { ...added }
   if (wrapped !== undefined) return { ...added, ...jsonOf(wrapped), ...added }
   if (entries !== undefined) {
     const members = Object.entries(entries)
@@ -336,14 +270,14 @@ export function rulesSchema(): object {
     then: { type: "array", items: one, minItems: 1 },
     else: one,
     definitions: {
-      document: jsonOf(ruleDocument),
+      document: jsonOf(ruleDocument.shape),
       metadata: jsonOf(serviceMetadata),
-      rule: jsonOf(storedRule),
-      rate: jsonOf(storedRate),
-      penalty: jsonOf(member.penalty),
+      rule: jsonOf(storedRule.shape),
+      rate: jsonOf(storedRate.shape),
+      penalty: jsonOf(penaltyShape),
       rejection: jsonOf(storedRejection),
       override: jsonOf(overrideShape),
-      match: jsonOf(member.match),
+      match: jsonOf(storedMatch),
     },
   }
 }

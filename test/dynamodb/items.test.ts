@@ -85,7 +85,7 @@ describe.each(ENGINES.filter(({ missing }) => missing === undefined))("items in 
       [
         "constructor",
         itemOf({ rate: perMinute, constructor: {} }),
-        ['constructor: "constructor" is not a member of a rule; the nearest is "count_rejected"'],
+        ['constructor: "constructor" is not a member of a rule; the nearest is "cost"'],
       ],
     ])("%s", async (_what, rule, problems) => {
       const loaded = await reading({ rules: { L: [attribute(good), { M: rule }] } })

@@ -194,7 +194,7 @@ export const EQUIVALENT: Readonly<Record<string, Readonly<Record<string, string>
     "get keepsAddress(): object | undefined {":
       "BlockStatement: an address that is not kept is computed again, with the same result",
   },
-  "core/src/rules/parsing/parsed-rule.ts": {
+  "core/src/rules/parsing/most-admitted.ts": {
     "return capacity !== undefined && capacity <= inMs ? inMs : mostUnits(algorithm, windowMs)":
       "ConditionalExpression: undefined is below no number",
   },

@@ -35,7 +35,7 @@ export type {
   UntilLoaded,
 } from "./rules/live-rules.ts"
 export { type ParsedRules, parseRules, requireRules } from "./rules/parsing/parse-rule.ts"
-export { ruleName } from "./rules/parsing/parsed-rule.ts"
+export { ruleName } from "./rules/parsing/rule-name.ts"
 export { metadataProblems } from "./rules/parsing/service-metadata-members.ts"
 export { requireService } from "./rules/required-service.ts"
 export type { ParsedRule, StorableRule } from "./rules/rule.ts"

@@ -251,7 +251,8 @@ function copyWithout(value: unknown, path: readonly string[], problems: MemberPr
   return copy ?? value
 }
 
-function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+/** True for an object that is not a list. */
+export function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === "object" && value !== null && !Array.isArray(value)
 }
 

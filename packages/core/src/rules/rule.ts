@@ -179,8 +179,8 @@ export interface ParsedRule {
   readonly buckets?: number
   /** Units that a bucket holds. Absent means the limit. */
   readonly burst?: number
-  /** How a token bucket refills. Absent means continuously. */
-  readonly refill?: Refill
+  /** How a token bucket refills. */
+  readonly refill: Refill
   /** How a request that does not fit is handled. */
   readonly throttle: ParsedThrottle
   /** True if refused requests count too. */

@@ -1,5 +1,12 @@
 import { isDeepStrictEqual } from "node:util"
-import { fromJson, type JsonObject, type JsonValue, toJson } from "@bufbuild/protobuf"
+import {
+  type DescMessage,
+  fromJson,
+  type JsonObject,
+  type JsonValue,
+  ScalarType,
+  toJson,
+} from "@bufbuild/protobuf"
 import { InvalidRuleError, type Problem } from "@sluice/core"
 import {
   formatRuleDocument,
@@ -93,10 +100,13 @@ export async function sayTheSame(
 }
 
 /** Members with 64-bit numbers, at any level. */
-const COUNTS: ReadonlySet<string> = new Set([
-  ...["limit", "buckets", "burst", "cost"],
-  ...["refusals", "ceiling", "max_waiting", "max_wait_ms"],
-])
+const COUNTS: ReadonlySet<string> = new Set(countsIn(RuleSchema))
+
+function countsIn({ fields }: DescMessage): string[] {
+  return fields.flatMap(({ name, message, scalar }) =>
+    message === undefined ? (scalar === ScalarType.UINT64 ? [name] : []) : countsIn(message),
+  )
+}
 
 function storedRule(message: RuleMessage): JsonObject {
   const json = toJson(RuleSchema, message, { useProtoFieldName: true }) as JsonObject

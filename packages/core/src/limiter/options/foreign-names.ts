@@ -1,5 +1,5 @@
 import type { Problem } from "../../ground/errors.ts"
-import { RULE_MEMBERS } from "../../rules/parsing/parse-rule.ts"
+import { RULE_MEMBERS } from "../../rules/parsing/rule-members.ts"
 import { optionsShape } from "./options-shape.ts"
 
 type Names = Readonly<Record<string, string>>
@@ -110,7 +110,7 @@ export const OPTION_NAMES: Names = {
 
 /** Options of a limiter that are not also members of a rule. */
 const LIMITER_OPTIONS: readonly string[] = Object.keys(optionsShape.entries).filter(
-  (name) => !(RULE_MEMBERS as readonly string[]).includes(name),
+  (name) => !Object.hasOwn(RULE_MEMBERS, name),
 )
 const OF_ALL = "an option of the limiter for all its rules"
 

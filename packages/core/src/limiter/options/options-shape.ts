@@ -15,8 +15,7 @@ import {
 import { show } from "../../ground/show.ts"
 import { isBuiltInField } from "../../request/field.ts"
 import type { LiveRules } from "../../rules/live-rules.ts"
-import { RULE_MEMBERS } from "../../rules/parsing/parse-rule.ts"
-import { member } from "../../rules/parsing/rule-members.ts"
+import { RULE_MEMBERS } from "../../rules/parsing/rule-members.ts"
 import { onRulesMissing } from "../../rules/until-loaded.ts"
 import { headersShape } from "./header-formats.ts"
 
@@ -69,7 +68,7 @@ const FIELDS = record(
 )
 
 /** The members of an inline rule that are options of a limiter by the same name. */
-export const RULE_OPTIONS: readonly string[] = RULE_MEMBERS.filter(
+export const RULE_OPTIONS: readonly string[] = Object.keys(RULE_MEMBERS).filter(
   (name) => name !== "cost" && name !== "onStoreFailure" && name !== "rejection",
 )
 
@@ -128,11 +127,11 @@ export const optionsShape: ObjectSchema = strict("the options", {
   cost: v.optional(v.custom((value) => isUnits(value) || isFunction(value), COST)),
   skip: v.optional(v.custom(isFunction, says("a function", "(request) => boolean"))),
   callbackTimeoutMs: time,
-  rejection: v.optional(member.rejection),
+  rejection: v.optional(RULE_MEMBERS.rejection.shape),
   onRejected: v.optional(v.custom(isFunction, says("a function", ON_REJECTED))),
   refundWhen: v.optional(v.custom(answersAtOnce, says("a function", "(request, status) => boolean"))),
   headers: v.optional(headersShape),
-  onStoreFailure: v.optional(member.onStoreFailure),
+  onStoreFailure: v.optional(RULE_MEMBERS.onStoreFailure.shape),
   storeTimeoutMs: time,
   instances: v.optional(integer(says("a number of instances", POSITIVE), 1)),
   enabled: v.optional(v.boolean(BOOLEAN)),

@@ -38,8 +38,8 @@ const INSTANCES = "a whole number from 1 up"
 const FIELD_AND_FUNCTION =
   'a name, with the function that reads it in "fields": { field: "user_id", fields: { user_id: (request) => … } }'
 const NAMES =
-  "name, limit, window, field, onMissing, algorithm, align, buckets, burst, refill, throttle, countRejected, penalty, notify, match, allow, deny, overrides, rejectionMessage, " +
-  "shadow, rules, defaultRules, onRulesMissing, service, store, trustedProxies, clientIpHeader, ipv6Prefix, fields, cost, skip, callbackTimeoutMs, rejection, onRejected, refundWhen, " +
+  "name, field, limit, window, match, allow, deny, overrides, onMissing, algorithm, align, buckets, burst, refill, throttle, countRejected, penalty, notify, shadow, rejectionMessage, " +
+  "rules, defaultRules, onRulesMissing, service, store, trustedProxies, clientIpHeader, ipv6Prefix, fields, cost, skip, callbackTimeoutMs, rejection, onRejected, refundWhen, " +
   "headers, onStoreFailure, storeTimeoutMs, instances, enabled, logger, clock"
 
 describe("an invalid option", () => {
@@ -437,7 +437,7 @@ describe("an invalid option", () => {
 
   it("is reported for any member of a rule beside `rules`, unless limiters have it too", () => {
     expect(problemsOf({ ...RULE, field: "ip", rules: [], cost: 2, onStoreFailure: "deny" })).toEqual(
-      ["limit", "window", "field"].map((path) => ({
+      ["field", "limit", "window"].map((path) => ({
         path,
         message: 'is given together with "rules"',
         accepted: `"${path}" as a member of a rule in "rules", or an inline rule without "rules"`,
@@ -494,7 +494,7 @@ describe("an invalid option", () => {
     [() => 1, "a function is not the options"],
   ])("is reported for %s as the options, once", (options, message) => {
     expect(problemsOf(options)).toEqual([
-      { path: "", message, accepted: "an object with name, limit, window, field, onMissing, …" },
+      { path: "", message, accepted: "an object with name, field, limit, window, match, …" },
     ])
   })
 

@@ -1,6 +1,6 @@
 import { capacityOf, type ParsedThrottle, type Policy } from "../../ground/policy.ts"
 import type { Warner } from "../../ground/warnings.ts"
-import { mostCounted } from "../../rules/parsing/parsed-rule.ts"
+import { mostCounted } from "../../rules/parsing/most-admitted.ts"
 import type { ParsedRule } from "../../rules/rule.ts"
 import { compileTest } from "../callbacks/compile-test.ts"
 import { spareCapacityMonitor } from "../spare-capacity/monitor.ts"

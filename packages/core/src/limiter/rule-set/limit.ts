@@ -3,7 +3,7 @@ import { isUnits, type Policy } from "../../ground/policy.ts"
 import { partitionText } from "../../request/partition.ts"
 import type { FieldReader, RequestFacts } from "../../request/request.ts"
 import { canonicalValue, compileValueTable } from "../../rules/matching/value-list.ts"
-import { burstOf, limitOf, type Override } from "../../rules/parsing/parsed-rule.ts"
+import { burstOf, limitOf, type Override } from "../../rules/parsing/override-members.ts"
 import { mostUnits, percentOf } from "../../rules/parsing/units.ts"
 import type { ParsedRule } from "../../rules/rule.ts"
 import { Callback, type CallbackContext, wrong } from "../callbacks/callback.ts"
@@ -125,7 +125,7 @@ export function policyWithout(rule: ParsedRule, counter: string): Omit<Policy, "
     align,
     ...(buckets !== undefined && { buckets }),
     ...(burst !== undefined && { burst }),
-    ...(refill !== undefined && { refill }),
+    ...(refill === "periodic" && { refill }),
     ...(countRejected && { countRejected }),
   }
 }

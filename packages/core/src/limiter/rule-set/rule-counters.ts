@@ -9,7 +9,7 @@ import type { ParsedRule } from "../../rules/rule.ts"
 export function counterOf(service: string, rule: ParsedRule): string {
   const { name, fields, algorithm, windowMs, align, buckets, refill } = rule
   // Without buckets and refill, the name is the same as before these options existed.
-  const more = buckets === undefined && refill === undefined ? [] : [buckets ?? 0, refill ?? "continuous"]
+  const more = buckets === undefined && refill === "continuous" ? [] : [buckets ?? 0, refill]
   const identity = JSON.stringify([service, name, fields, algorithm, windowMs, align, ...more])
   return fingerprint(identity)
 }

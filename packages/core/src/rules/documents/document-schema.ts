@@ -1,98 +1,153 @@
 import * as v from "valibot"
-import type { RateUnit } from "../../ground/duration.ts"
-import { choice, integer, type Schema, says, strict } from "../../ground/shape.ts"
-import { storedRejection } from "../parsing/rejection-members.ts"
-import { member, NAMES_ELSEWHERE } from "../parsing/rule-members.ts"
+import {
+  choice,
+  integer,
+  isObject,
+  type ObjectSchema,
+  readShape,
+  type Schema,
+  says,
+  strict,
+} from "../../ground/shape.ts"
+import { type MemberProblem, show } from "../../ground/show.ts"
+import { type RuleMember, renamed } from "../parsing/member.ts"
+import { NAMES_ELSEWHERE, RULE_MEMBERS } from "../parsing/rule-members.ts"
 import { serviceMetadata } from "../parsing/service-metadata-members.ts"
+import { RATE_UNITS } from "../parsing/stored-size.ts"
 
-const UNITS: readonly RateUnit[] = ["second", "minute", "hour", "day", "week"]
+type StoredMember = Pick<RuleMember, "stored" | "shape" | "storedShape" | "names"> & {
+  /** True if an object in a document is invalid without it. */
+  readonly isAlwaysStored?: true
+}
 
-const RATE_SPELLINGS = ["request_per_unit", "requestsPerUnit"]
-/** The spellings of the limit of a rate. The first one is preferred. */
-export const LIMIT_SPELLINGS: readonly string[] = ["requests_per_unit", ...RATE_SPELLINGS]
-const OTHER_MESSAGES = ["rejection_message", "errorMessage"]
-/** The spellings of the rejection message. The first one is preferred. */
-export const MESSAGE_SPELLINGS: readonly string[] = ["request_rejection_message", ...OTHER_MESSAGES]
+/** An object of a document. Its members may have other names than in code, and older spellings. */
+export interface StoredObject {
+  readonly shape: ObjectSchema
+  readonly spellings: ReadonlyMap<string, Spelling>
+}
 
-/** Number of requests per unit of time. */
-export const storedRate = strict(
-  "a rate",
-  {
-    requests_per_unit: v.optional(member.limit),
-    unit: choice("a unit", UNITS),
-    /** Other spellings. */
-    request_per_unit: v.optional(member.limit),
-    requestsPerUnit: v.optional(member.limit),
-  },
-  RATE_SPELLINGS,
-  { limit: "requests_per_unit", max: "requests_per_unit", per: "unit", window: "unit" },
-)
+interface Spelling {
+  /** The name in code. */
+  readonly name: string
+  /** The spelling that is written. */
+  readonly preferred: string
+  /** The names in code of its own members, by their names in documents. */
+  readonly inside: Readonly<Record<string, string>> | undefined
+}
+
+function storedObject(
+  noun: string,
+  members: Readonly<Record<string, StoredMember>>,
+  elsewhere: Readonly<Record<string, string>>,
+): StoredObject {
+  const spellings = new Map<string, Spelling>()
+  const entries: Record<string, Schema> = {}
+  const older: string[] = []
+  for (const [name, member] of Object.entries(members)) {
+    const {
+      stored: [preferred, ...others] = [name],
+      shape,
+      storedShape = shape,
+      names,
+      isAlwaysStored,
+    } = member
+    const inside =
+      names && Object.fromEntries(Object.entries(names).map(([inner, stored]) => [stored, inner]))
+    for (const spelling of [preferred, ...others]) {
+      spellings.set(spelling, { name, preferred, inside })
+      entries[spelling] = isAlwaysStored === true ? storedShape : v.optional(storedShape)
+    }
+    older.push(...others)
+  }
+  return { shape: strict(noun, entries, older, elsewhere), spellings }
+}
+
+/** The members of an object in a document, by their names in code. */
+export interface StoredMembers {
+  /** The valid members. A member that is given twice is missing. */
+  readonly members: Readonly<Record<string, unknown>>
+  /** The spelling of each valid member in the document. */
+  readonly spelled: Readonly<Record<string, string>>
+  /** The names of the invalid members, without unknown ones. */
+  readonly bad: ReadonlySet<string>
+  readonly problems: MemberProblem[]
+}
+
+/** Reads an object of a document. Problems have the names of the document. */
+export function readStored({ shape, spellings }: StoredObject, value: unknown): StoredMembers {
+  const { good, bad, problems } = readShape(shape, value)
+  const found = [...problems]
+  const members: Record<string, unknown> = {}
+  const spelled: Record<string, string> = {}
+  for (const spelling in good) {
+    const { name, preferred, inside } = spellings.get(spelling) as Spelling
+    const earlier = spelled[name]
+    if (earlier === undefined) {
+      const given = good[spelling]
+      spelled[name] = spelling
+      members[name] = inside !== undefined && isObject(given) ? renamed(given, inside) : given
+      continue
+    }
+    delete members[name]
+    const message = `is another name for ${show(earlier)}, which is given too`
+    found.push({ path: [spelling], message, accepted: `only ${show(preferred)}` })
+  }
+  // Unknown members are left out. One of them may have the name in code of another member.
+  const badInCode = new Set([...bad].flatMap((spelling) => spellings.get(spelling)?.name ?? []))
+  return { members, spelled, bad: badInCode, problems: found }
+}
 
 /**
  * Accepts any value, because the member is read separately. One invalid rule must not reject the valid ones, nor an
  * invalid unit the limit.
  */
-const readLater = () => v.optional(v.unknown())
+const READ_LATER = v.unknown()
 
-/** One stored rule. It has a `rate`, or `limit` and `window`. Other members are as in code, but in snake_case. */
-export const storedRule = strict(
-  "a rule",
+/** Number of requests per unit of time. */
+export const storedRate: StoredObject = storedObject(
+  "a rate",
   {
-    name: v.optional(member.name),
-    field: v.optional(member.field),
-    rate: readLater(),
-    limit: v.optional(member.limit),
-    window: v.optional(member.window),
-    request_rejection_message: v.optional(member.rejectionMessage),
-    rejection: v.optional(storedRejection),
-    on_missing: v.optional(member.onMissing),
-    on_store_failure: v.optional(member.onStoreFailure),
-    algorithm: v.optional(member.algorithm),
-    align: v.optional(member.align),
-    buckets: v.optional(member.buckets),
-    burst: v.optional(member.burst),
-    refill: v.optional(member.refill),
-    throttle: readLater(),
-    count_rejected: v.optional(member.countRejected),
-    penalty: v.optional(member.penalty),
-    notify: v.optional(member.notify),
-    cost: v.optional(member.cost),
-    match: v.optional(member.match),
-    allow: v.optional(member.allow),
-    deny: v.optional(member.deny),
-    overrides: v.optional(member.overrides),
-    shadow: v.optional(member.shadow),
-    /** Other spellings. */
-    rejection_message: v.optional(member.rejectionMessage),
-    errorMessage: v.optional(member.rejectionMessage),
+    limit: {
+      stored: ["requests_per_unit", "request_per_unit", "requestsPerUnit"],
+      shape: RULE_MEMBERS.limit.storedShape as Schema,
+    },
+    unit: { shape: choice("a unit", RATE_UNITS), isAlwaysStored: true },
   },
-  OTHER_MESSAGES,
+  { limit: "requests_per_unit", max: "requests_per_unit", per: "unit", window: "unit" },
+)
+
+const { name, field, ...otherMembers } = RULE_MEMBERS
+/** One stored rule. It has a `rate`, or `limit` and `window`. */
+export const storedRule: StoredObject = storedObject(
+  "a rule",
+  { name, field, rate: { shape: READ_LATER }, ...(otherMembers as Readonly<Record<string, StoredMember>>) },
   NAMES_ELSEWHERE,
 )
 
-/** The accepted service ids, for error messages. */
-export const SERVICE_ACCEPTED =
-  "a string of 1 to 256 characters, or a whole number from 0 to 9007199254740991 (longer numbers need quotes)"
-const SERVICE = says("a service id", SERVICE_ACCEPTED)
-/** The service that the rules of a document belong to. */
-export const serviceId: Schema = v.union(
-  [v.pipe(v.string(), v.minLength(1, SERVICE), v.maxLength(256, SERVICE)), integer(SERVICE, 0)],
-  SERVICE,
+const SERVICE = says(
+  "a service id",
+  "a string of 1 to 256 characters, or a whole number from 0 to 9007199254740991 (longer numbers need quotes)",
 )
+/** A service id that is a string. */
+export const serviceName: Schema = v.pipe(
+  v.string(SERVICE),
+  v.minLength(1, SERVICE),
+  v.maxLength(256, SERVICE),
+)
+/** The version of a document. */
+export const documentVersion: Schema = integer(says("a version", "a whole number from 0"), 0)
 
 /** The stored shape of one service's rules. */
-export const ruleDocument = strict(
+export const ruleDocument: StoredObject = storedObject(
   "a rule document",
   {
-    service_id: v.optional(serviceId),
-    version: v.optional(integer(says("a version", "a whole number from 0"), 0)),
-    metadata: v.optional(serviceMetadata),
-    rules: readLater(),
-    /** Older spellings. */
-    Service_id: v.optional(serviceId),
-    serviceId: v.optional(serviceId),
-    rule: readLater(),
+    service: {
+      stored: ["service_id", "Service_id", "serviceId"],
+      shape: v.union([serviceName, integer(SERVICE, 0)], SERVICE),
+    },
+    version: { shape: documentVersion },
+    metadata: { shape: serviceMetadata },
+    rules: { stored: ["rules", "rule"], shape: READ_LATER },
   },
-  ["Service_id", "serviceId", "rule"],
   { descriptors: "sluice rules import", services: "service_id", service: "service_id", name: "service_id" },
 )

@@ -1,17 +1,17 @@
-import { is } from "valibot"
-import { parseDuration, type RateUnit } from "../../ground/duration.ts"
+import * as v from "valibot"
 import { InvalidRuleError, type Problem } from "../../ground/errors.ts"
-import { locate, show } from "../../ground/show.ts"
+import { readShape, strict } from "../../ground/shape.ts"
+import { locate } from "../../ground/show.ts"
 import { atOnce, inSlices, type Steps } from "../../ground/time.ts"
+import type { RuleMember } from "../parsing/member.ts"
 import { parseRules } from "../parsing/parse-rule.ts"
-import { shortest } from "../parsing/parsed-rule.ts"
-import { storeRejection } from "../parsing/rejection-members.ts"
-import { POSITIVE } from "../parsing/rule-members.ts"
-import { metadataProblems } from "../parsing/service-metadata-members.ts"
-import { storeThrottle } from "../parsing/throttle-members.ts"
-import type { RuleMatch, RulePenalty, StorableRule } from "../rule.ts"
+import { RULE_MEMBERS } from "../parsing/rule-members.ts"
+import { serviceMetadata } from "../parsing/service-metadata-members.ts"
+import { storeSize } from "../parsing/stored-size.ts"
+import { POSITIVE } from "../parsing/units.ts"
+import type { StorableRule } from "../rule.ts"
 import { plainMetadata, type ServiceMetadata } from "../service-metadata.ts"
-import { SERVICE_ACCEPTED, serviceId } from "./document-schema.ts"
+import { documentVersion, serviceName } from "./document-schema.ts"
 
 /** The stored rules of one service: plain JSON values, each in its current spelling. */
 export interface StoredDocument {
@@ -63,16 +63,21 @@ export function formatRuleDocumentInSlices(
   return inSlices(formatSteps(service, rules, version, metadata))
 }
 
+const documentHead = strict("a rule document", {
+  service_id: serviceName,
+  version: v.optional(documentVersion),
+  metadata: v.optional(serviceMetadata),
+})
+
 function* formatSteps(
   service: string,
   rules: readonly StorableRule[],
   version: number | undefined,
   given: ServiceMetadata | undefined,
 ): Steps<StoredDocument> {
+  const head = readShape(documentHead, { service_id: service, version, metadata: given })
   const problems = [
-    ...serviceProblems(service),
-    ...versionProblems(version),
-    ...metadataProblems(given).map((problem) => locate("", problem)),
+    ...head.problems.map((problem) => locate("", problem)),
     ...parseRules(rules, "rules").problems,
     ...functionProblems(rules),
   ]
@@ -91,80 +96,17 @@ function* formatSteps(
   }
 }
 
-/** The stored names of the other members, in the order in which they are written. */
-const STORED_AS: Readonly<
-  Record<Exclude<keyof StorableRule, "name" | "field" | "limit" | "window">, string>
-> = {
-  cost: "cost",
-  match: "match",
-  allow: "allow",
-  deny: "deny",
-  overrides: "overrides",
-  onMissing: "on_missing",
-  algorithm: "algorithm",
-  align: "align",
-  buckets: "buckets",
-  burst: "burst",
-  refill: "refill",
-  throttle: "throttle",
-  countRejected: "count_rejected",
-  penalty: "penalty",
-  notify: "notify",
-  shadow: "shadow",
-  onStoreFailure: "on_store_failure",
-  rejectionMessage: "request_rejection_message",
-  rejection: "rejection",
-}
+const { name: _name, field: _field, limit: _limit, window: _window, ...others } = RULE_MEMBERS
+const OTHERS = Object.entries(others) as unknown as readonly (readonly [keyof typeof others, RuleMember])[]
 
 function formatRule(rule: StorableRule): StoredRule {
-  const others = Object.entries(STORED_AS).map(([member, name]) => [name, rule[member as keyof StorableRule]])
-  const { name, field, throttle, penalty, overrides, rejection } = rule
-  return plain({
-    name,
-    field,
-    ...formatSize(rule),
-    ...Object.fromEntries(others),
-    ...(throttle !== undefined && { throttle: storeThrottle(throttle) }),
-    ...(penalty !== undefined && { penalty: storePenalty(penalty) }),
-    ...(overrides !== undefined && { overrides: storeOverrides(overrides) }),
-    ...(rejection !== undefined && { rejection: storeRejection(rejection) }),
-  }) as StoredRule
-}
-
-function storePenalty({ refusals, within, for: blocked }: RulePenalty): unknown {
-  const lengths = [blocked].flat().map(storeDuration)
-  return {
-    refusals,
-    within: within && storeDuration(within),
-    for: lengths.length === 1 ? lengths[0] : lengths,
+  const { name, field } = rule
+  const stored: Record<string, unknown> = { name, field, ...storeSize(rule) }
+  for (const [member, { stored: [spelling] = [member], store }] of OTHERS) {
+    const value = rule[member]
+    stored[spelling] = value === undefined || store === undefined ? value : store(value)
   }
-}
-
-function storeOverrides(overrides: NonNullable<StorableRule["overrides"]>): unknown {
-  return Object.fromEntries(Object.entries(overrides).map(([value, override]) => [value, shortest(override)]))
-}
-
-const RATE_MS: readonly (readonly [RateUnit, number])[] = [
-  ["week", 604_800_000],
-  ["day", 86_400_000],
-  ["hour", 3_600_000],
-  ["minute", 60_000],
-  ["second", 1_000],
-]
-
-function formatSize({ limit, window }: StorableRule): StoredRule {
-  const windowMs = parseDuration(window)
-  const [unit] = RATE_MS.find(([, ms]) => windowMs === ms) ?? []
-  if (unit !== undefined) return { rate: { requests_per_unit: limit, unit } }
-  return { limit, window: storeDuration(window) }
-}
-
-/** Returns the duration in the largest unit that divides it, or in milliseconds: 90000 is "90 seconds". */
-function storeDuration(duration: number | string): number | string {
-  const ms = parseDuration(duration) as number
-  const [unit, unitMs] = RATE_MS.find(([, each]) => ms % each === 0) ?? []
-  if (unit === undefined || unitMs === undefined) return ms
-  return ms === unitMs ? `1 ${unit}` : `${ms / unitMs} ${unit}s`
+  return plain(stored) as StoredRule
 }
 
 /** Returns a copy without undefined members. */
@@ -175,38 +117,26 @@ function plain(value: unknown): unknown {
   return Object.fromEntries(given.map(([name, member]) => [name, plain(member)]))
 }
 
-function serviceProblems(service: unknown): Problem[] {
-  if (typeof service === "string" && is(serviceId, service)) return []
-  const message = `${show(service)} is not a service id`
-  return [{ path: "service_id", message, accepted: SERVICE_ACCEPTED }]
-}
-
-function versionProblems(version: unknown): Problem[] {
-  if (version === undefined || (Number.isSafeInteger(version) && (version as number) >= 0)) return []
-  return [
-    { path: "version", message: `${show(version)} is not a version`, accepted: "a whole number from 0" },
-  ]
-}
-
 const MATCH = "methods, path and fields alone"
+/** What may be a function in code, with what can be stored instead. */
+const FUNCTIONS: readonly (readonly [path: readonly string[], accepted: string])[] = [
+  [["limit"], POSITIVE],
+  [["match"], MATCH],
+  [["match", "when"], MATCH],
+  [["throttle", "signal"], "no signal, so that the event loop decides"],
+  [["rejection", "body"], "a text, an object or a list"],
+]
 
-/** In code, a limit, a match, a signal and a body may be functions, which cannot be stored. */
+/** Returns the members that are functions, which cannot be stored. */
 function functionProblems(rules: unknown): Problem[] {
   if (!Array.isArray(rules)) return []
-  return rules.flatMap((rule: Partial<StorableRule> | null, index) => {
-    const { signal } = (rule?.throttle ?? {}) as { readonly signal?: unknown }
-    const isBodyFunction = typeof rule?.rejection?.body === "function"
-    const { when } = (rule?.match ?? {}) as RuleMatch
-    const functions = [
-      ...(typeof rule?.limit === "function" ? [{ path: ["limit"], accepted: POSITIVE }] : []),
-      ...(typeof rule?.match === "function" ? [{ path: ["match"], accepted: MATCH }] : []),
-      ...(when === undefined ? [] : [{ path: ["match", "when"], accepted: MATCH }]),
-      ...(typeof signal === "function"
-        ? [{ path: ["throttle", "signal"], accepted: "no signal, so that the event loop decides" }]
-        : []),
-      ...(isBodyFunction ? [{ path: ["rejection", "body"], accepted: "a text, an object or a list" }] : []),
-    ]
-    const message = "is a function, and functions cannot be stored"
-    return functions.map((problem) => locate(`rules[${index}]`, { ...problem, message }))
-  })
+  return rules.flatMap((rule, index) =>
+    FUNCTIONS.filter(([path]) => typeof memberAt(rule, path) === "function").map(([path, accepted]) =>
+      locate(`rules[${index}]`, { path, message: "is a function, and functions cannot be stored", accepted }),
+    ),
+  )
+}
+
+function memberAt(value: unknown, path: readonly string[]): unknown {
+  return path.reduce((object, name) => (object as Readonly<Record<string, unknown>> | null)?.[name], value)
 }

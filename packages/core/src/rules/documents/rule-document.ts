@@ -1,28 +1,16 @@
 import { InvalidRuleError, type Problem } from "../../ground/errors.ts"
-import { readShape } from "../../ground/shape.ts"
+import { isObject } from "../../ground/shape.ts"
 import { locate, type MemberProblem, show } from "../../ground/show.ts"
 import { atOnce, inSlices, type Steps } from "../../ground/time.ts"
 import { methodDoubt, pathDoubt } from "../matching/match.ts"
-import {
-  type CheckedRule,
-  checkTogether,
-  ofRule,
-  withField,
-  withThrottle,
-  withUniqueNames,
-} from "../parsing/parse-rule.ts"
-import { lacksUnit } from "../parsing/parsed-rule.ts"
-import { rejectionInCode } from "../parsing/rejection-members.ts"
-import { POSITIVE } from "../parsing/rule-members.ts"
+import { lacksUnit } from "../parsing/fill-rule.ts"
+import { given } from "../parsing/member.ts"
+import { type CheckedRule, checkTogether, ofRule, withField, withUniqueNames } from "../parsing/parse-rule.ts"
+import { RULE_MEMBERS } from "../parsing/rule-members.ts"
+import { POSITIVE } from "../parsing/units.ts"
 import type { Rule, RuleMatch, StorableRule } from "../rule.ts"
 import { plainMetadata, type ServiceMetadata } from "../service-metadata.ts"
-import {
-  LIMIT_SPELLINGS,
-  MESSAGE_SPELLINGS,
-  ruleDocument,
-  storedRate,
-  storedRule,
-} from "./document-schema.ts"
+import { readStored, ruleDocument, type StoredMembers, storedRate, storedRule } from "./document-schema.ts"
 
 /** The valid content of a document, with its problems. */
 export interface RuleDocument {
@@ -100,14 +88,11 @@ function located(document: UnlocatedDocument): RuleDocument {
 export function* documentSteps(value: unknown): Steps<UnlocatedDocument> {
   const bare = bareRule(value)
   if (bare !== undefined) return { rules: [], problems: [bare], warnings: [], notes: [] }
-  const head = readShape(ruleDocument, value)
-  const problems: MemberProblem[] = [...head.problems]
-  const service = onlyOne(head.good, ["service_id", "Service_id", "serviceId"], problems)
-  const list = onlyOne(head.good, ["rules", "rule"], problems)
-  if (list.key === undefined && !list.isTwice && isObject(value)) {
+  const { members, spelled, problems } = readStored(ruleDocument, value)
+  if (spelled.rules === undefined && isObject(value)) {
     problems.push({ path: ["rules"], message: "is missing", accepted: "a list of rules" })
   }
-  const found = list.key === undefined ? [] : yield* readRules(list.key, list.value)
+  const found = members.rules === undefined ? [] : yield* readRules(spelled.rules as string, members.rules)
   const rules: StorableRule[] = []
   const warnings: MemberProblem[] = []
   const notes: MemberProblem[] = []
@@ -119,12 +104,11 @@ export function* documentSteps(value: unknown): Steps<UnlocatedDocument> {
     rules.push(rule as StorableRule)
     warnings.push(...doubtsOf(rule as StorableRule).map(below))
   }
+  const { service, version, metadata } = members
   return {
-    ...(service.key !== undefined && { service: String(service.value) }),
-    ...(head.good.version !== undefined && { version: head.good.version as number }),
-    ...(head.good.metadata !== undefined && {
-      metadata: plainMetadata(head.good.metadata as ServiceMetadata) ?? NO_METADATA,
-    }),
+    ...(service !== undefined && { service: String(service) }),
+    ...(version !== undefined && { version: version as number }),
+    ...(metadata !== undefined && { metadata: plainMetadata(metadata as ServiceMetadata) ?? NO_METADATA }),
     rules,
     problems,
     warnings,
@@ -134,9 +118,8 @@ export function* documentSteps(value: unknown): Steps<UnlocatedDocument> {
 
 /** Returns the problem of a rule that is not in the list of a document. */
 function bareRule(value: unknown): MemberProblem | undefined {
-  if (!isObject(value) || ["rules", "rule"].some((name) => Object.hasOwn(value as object, name)))
-    return undefined
-  const names = Object.keys(value as object).filter((name) => Object.hasOwn(storedRule.entries, name))
+  if (!isObject(value) || ["rules", "rule"].some((name) => Object.hasOwn(value, name))) return undefined
+  const names = Object.keys(value).filter((name) => storedRule.spellings.has(name))
   if (names.length < 2) return undefined
   const message = `is a rule, because it has ${names.slice(0, 3).join(", ")}`
   return { path: [], message, accepted: 'a document with the rule under "rules:"' }
@@ -187,46 +170,27 @@ function* readRules(key: string, value: unknown): Steps<readonly ListedRule[]> {
 }
 
 function readRule(value: unknown): CheckedRule {
-  const { good, bad, problems } = withThrottle(readShape(storedRule, value), "stored")
-  const found: MemberProblem[] = [...problems]
-  onlyOne(good, MESSAGE_SPELLINGS, found)
-  const size = isObject(value) ? readSize(good, bad, found) : NO_SIZE
-  const rule: Record<string, unknown> = {}
-  for (const name in good) if (name !== "rate" && !IN_CODE.has(name)) rule[name] = good[name]
-  // A rate given beside limit and window overrides them, even if it is invalid.
-  for (const name of ["limit", "window"] as const) {
-    if (size[name] !== undefined) rule[name] = size[name]
-    else if (rule[name] !== undefined) delete rule[name]
-  }
-  if (good.rejection !== undefined) rule.rejection = rejectionInCode(good.rejection as object)
-  for (const [name, inCode] of IN_CODE) if (good[name] !== undefined) rule[inCode] = good[name]
-  const checked = checkTogether(rule, { bad, problems: [] })
-  const between = checked.problems.map((problem) => ({
+  const stored = readStored(storedRule, value)
+  const { problems } = stored
+  const { name, field, rate: _, limit: __, window: ___, ...others } = stored.members
+  const { limit, window, limitPath } = isObject(value) ? readSize(stored) : NO_SIZE
+  const rule: Partial<Rule> = given({ name, field, limit, window, ...others })
+  const checked = checkTogether(rule, { bad: stored.bad, problems: [] })
+  const between = checked.problems.map(({ path, ...problem }) => ({
     ...problem,
-    path: stored(problem.path, size.limitPath),
+    path: storedPath(path, limitPath),
   }))
-  return { ...checked, problems: [...found, ...between] }
+  return { ...checked, problems: [...problems, ...between] }
 }
-
-/** Names in code of members that have another name in documents. */
-const IN_CODE: ReadonlyMap<string, keyof Rule> = new Map<string, keyof Rule>([
-  ["on_missing", "onMissing"],
-  ["on_store_failure", "onStoreFailure"],
-  ["count_rejected", "countRejected"],
-  ...MESSAGE_SPELLINGS.map((name) => [name, "rejectionMessage"] as const),
-])
 
 type Path = readonly PropertyKey[]
 
 /** Returns the document path for a path in the names used in code. */
-function stored([first = "", ...rest]: Path, limitPath: Path): Path {
+function storedPath([first = "", ...rest]: Path, limitPath: Path): Path {
   if (first === "limit") return [...limitPath, ...rest]
-  if (first === "throttle" && rest.at(-1) === "maxWaiting")
-    return [first, ...rest.slice(0, -1), "max_waiting"]
-  if (first === "rejection") return [first, "content_type"]
-  return [first === "countRejected" ? "count_rejected" : first, ...rest]
+  const { stored: [preferred] = [first], names = {} } = RULE_MEMBERS[first as keyof Rule]
+  return [preferred, ...rest.map((inner) => names[String(inner)] ?? inner)]
 }
-type DocumentMembers = Readonly<Record<string, unknown>>
 
 interface Size {
   readonly limit?: unknown
@@ -235,64 +199,35 @@ interface Size {
   readonly limitPath: Path
 }
 
-const NO_SIZE: Size = { limitPath: ["limit"] }
+const NO_SIZE: Size = { limitPath: [] }
 
-/** Returns limit and window, read from a rate or from the members with these names. */
-function readSize(good: DocumentMembers, bad: ReadonlySet<string>, problems: MemberProblem[]): Size {
-  const own = ["limit", "window"].filter((name) => good[name] !== undefined || bad.has(name))
-  if (good.rate !== undefined) {
+/** Returns limit and window, read from a rate or from the members with these names. A rate overrides both. */
+function readSize({ members, bad, problems }: StoredMembers): Size {
+  const { rate, limit, window } = members
+  const own = ["limit", "window"].filter((name) => members[name] !== undefined || bad.has(name))
+  if (rate !== undefined) {
     const accepted = "either rate, or limit and window"
     problems.push(...own.map((name) => ({ path: [name], message: "is given together with rate", accepted })))
-    return readRate(good.rate, problems)
+    return readRate(rate, problems)
   }
   if (own.length === 0) {
     const accepted = 'a rate such as {"requests_per_unit": 5, "unit": "minute"}, or limit and window'
     problems.push({ path: ["rate"], message: "is missing", accepted })
   } else if (own.length === 1) {
-    const missing = own[0] === "limit" ? "window" : "limit"
-    problems.push({
-      path: [missing],
-      message: `is missing, but ${own[0]} is given`,
-      accepted: "both limit and window",
-    })
+    const path = own[0] === "limit" ? ["window"] : ["limit"]
+    const message = `is missing, but ${own[0]} is given`
+    problems.push({ path, message, accepted: "both limit and window" })
   }
-  return { ...NO_SIZE, limit: good.limit, window: good.window }
+  return { limit, window, limitPath: ["limit"] }
 }
 
 function readRate(value: unknown, problems: MemberProblem[]): Size {
-  const { good, bad, problems: found } = readShape(storedRate, value)
-  const all: MemberProblem[] = [...found]
-  const { key = "requests_per_unit", value: limit, isTwice } = onlyOne(good, LIMIT_SPELLINGS, all)
-  if (isObject(value) && limit === undefined && !isTwice && !LIMIT_SPELLINGS.some((name) => bad.has(name))) {
-    all.push({ path: [key], message: "is missing", accepted: POSITIVE })
+  const { members, spelled, bad, problems: found } = readStored(storedRate, value)
+  const { limit, unit } = members
+  const { limit: spelling = "requests_per_unit" } = spelled
+  if (isObject(value) && spelled.limit === undefined && !bad.has("limit")) {
+    found.push({ path: [spelling], message: "is missing", accepted: POSITIVE })
   }
-  problems.push(...all.map((problem) => ({ ...problem, path: ["rate", ...problem.path] })))
-  return {
-    limit,
-    window: good.unit === undefined ? undefined : `1 ${good.unit}`,
-    limitPath: ["rate", key],
-  }
-}
-
-/** Returns the member that is given under one of several spellings. Adds a problem if two are given. */
-function onlyOne(
-  members: Readonly<Record<string, unknown>>,
-  spellings: readonly string[],
-  problems: MemberProblem[],
-): { readonly key?: string; readonly value?: unknown; readonly isTwice: boolean } {
-  const [first, second] = spellings.filter((name) => members[name] !== undefined)
-  if (first === undefined) return { isTwice: false }
-  if (second !== undefined) {
-    problems.push({
-      path: [second],
-      message: `is another name for ${show(first)}, which is given too`,
-      accepted: `only ${show(spellings[0])}`,
-    })
-    return { isTwice: true }
-  }
-  return { key: first, value: members[first], isTwice: false }
-}
-
-function isObject(value: unknown): boolean {
-  return typeof value === "object" && value !== null && !Array.isArray(value)
+  problems.push(...found.map((problem) => ({ ...problem, path: ["rate", ...problem.path] })))
+  return { limit, window: unit === undefined ? undefined : `1 ${unit}`, limitPath: ["rate", spelling] }
 }

@@ -1,183 +1,127 @@
-import {
-  ALGORITHM_NAMES,
-  type AlgorithmMember,
-  type AlgorithmName,
-  holdsAdmitted,
-  readsMember,
-} from "../../algorithms/kinds.ts"
+import { ALGORITHM_NAMES, type AlgorithmMember, holdsAdmitted, readsMember } from "../../algorithms/kinds.ts"
 import { ADDRESS_RANGE_ACCEPTED, parseAddressRange } from "../../ground/address.ts"
 import { type MemberProblem, show } from "../../ground/show.ts"
 import { canonicalValue } from "../matching/value-list.ts"
 import type { Rule, RuleMatch } from "../rule.ts"
 import type { ThrottleQueue } from "../throttle.ts"
-import { burstOf, defaultName, fieldsOf } from "./parsed-rule.ts"
+import { burstOf } from "./override-members.ts"
 import { rejectionProblems } from "./rejection-members.ts"
-import { NAME, NAME_ACCEPTED, POSITIVE } from "./rule-members.ts"
-import { type Knows, kindOf, sizeProblems } from "./size-contradictions.ts"
+import { NAME, NAME_ACCEPTED } from "./rule-members.ts"
+import { defaultName } from "./rule-name.ts"
+import { type CombinedRule, combined, problem, sizeProblems } from "./size-contradictions.ts"
+import { POSITIVE } from "./units.ts"
 
 /**
  * Returns the contradictions between the members of a rule that are valid one by one. `bad` names members that are
  * given but invalid, and so are absent from `rule`. Checks that depend on them are skipped.
  */
-export function contradictions(rule: Partial<Rule>, bad: ReadonlySet<string>): MemberProblem[] {
-  const knows: Knows = (...names) => names.every((name) => !bad.has(name))
+export function contradictions(given: Partial<Rule>, bad: ReadonlySet<string>): MemberProblem[] {
+  const rule = combined(given)
+  const knows = (...names: (keyof Rule)[]): boolean => names.every((name) => !bad.has(name))
   return [
-    ...nameProblems(rule, knows("name", "field", "window")),
+    ...(knows("name", "field", "window") ? nameProblems(rule) : []),
     ...sizeProblems(rule, knows),
     ...(knows("algorithm") ? memberUseProblems(rule) : []),
-    ...(knows("algorithm", "throttle") ? [...heldProblems(rule), ...lineProblems(rule)] : []),
-    ...(knows("field") ? penaltyProblems(rule) : []),
-    ...(knows("field") ? CLIENT_LISTS.flatMap((list) => listProblems(rule, list)) : []),
-    ...(knows("algorithm") ? overrideUseProblems(rule) : []),
+    ...(knows("algorithm", "throttle") ? heldProblems(rule) : []),
+    ...(knows("field") ? [...penaltyProblems(rule), ...listProblems(rule)] : []),
     ...(knows("field", "allow", "deny", "overrides") ? deadOverrideProblems(rule) : []),
     ...matchFieldProblems(rule),
     ...rejectionProblems(rule.rejection),
   ]
 }
 
-function nameProblems(rule: Partial<Rule>, known: boolean): MemberProblem[] {
-  if (!known || rule.name !== undefined) return []
-  const name = defaultName(rule)
+function nameProblems(rule: CombinedRule): MemberProblem[] {
+  const name = rule.name ?? defaultName(rule)
   if (name === undefined || NAME.test(name)) return []
   const message = `is missing, and the default name ${show(name)} (from field and window) is not valid`
-  return [{ path: ["name"], message, accepted: NAME_ACCEPTED }]
+  return [problem(["name"], message, NAME_ACCEPTED)]
 }
 
 const ALGORITHM_MEMBERS: readonly AlgorithmMember[] = ["align", "buckets", "burst", "refill"]
 
-function memberUseProblems(rule: Partial<Rule>): MemberProblem[] {
-  const { algorithm = "sliding-window" } = rule
-  return ALGORITHM_MEMBERS.flatMap((member) => {
-    return rule[member] === undefined || readsMember(algorithm, member)
-      ? []
-      : [notUsed(algorithm, [], member)]
+/** Returns the members that the algorithm does not use, also in overrides. */
+function memberUseProblems({ algorithm, overrides = {}, ...rule }: CombinedRule): MemberProblem[] {
+  const unused = (member: AlgorithmMember): boolean => !readsMember(algorithm, member)
+  const given = ALGORITHM_MEMBERS.filter((member) => rule[member] !== undefined && unused(member))
+  const paths: (readonly string[])[] = given.map((member) => [member])
+  if (unused("burst")) {
+    for (const value in overrides) {
+      if (burstOf(overrides[value]) !== undefined) paths.push(["overrides", value, "burst"])
+    }
+  }
+  return paths.map((path) => {
+    const member = path.at(-1) as AlgorithmMember
+    const users = ALGORITHM_NAMES.filter((name) => readsMember(name, member)).map((name) => `"${name}"`)
+    const accepted = `no ${member}, or algorithm ${users.join(" or ")}`
+    return problem(path, `is not used by algorithm "${algorithm}"`, accepted)
   })
 }
 
-function notUsed(algorithm: AlgorithmName, path: readonly string[], member: AlgorithmMember): MemberProblem {
-  const users = ALGORITHM_NAMES.filter((name) => readsMember(name, member))
-  const others = users.map((user) => `"${user}"`).join(" or ")
-  return {
-    path: [...path, member],
-    message: `is not used by algorithm "${algorithm}"`,
-    accepted: `no ${member}, or algorithm ${others}`,
-  }
-}
-
 /**
- * Returns problems of members that punish refusals. A queued request is not refused: it is only checked repeatedly
- * while it waits.
+ * Returns the contradictions of a throttle that holds requests with members that punish refusals. A queued request is
+ * not refused: it is only checked repeatedly while it waits. Without a line, a queue holds only requests that a leaky
+ * bucket delays. Other algorithms delay nothing, so no request would be held.
  */
-function heldProblems(rule: Partial<Rule>): MemberProblem[] {
-  const { countRejected, penalty } = rule
-  const holding = holdingThrottle(rule)
-  if (holding === undefined) return []
-  const message = `applies to refused requests, but throttle ${holding.name} holds them instead`
+function heldProblems({ algorithm, throttle, kind, countRejected, penalty }: CombinedRule): MemberProblem[] {
+  const isQueue = kind.kind === "queue"
+  const queue: ThrottleQueue | undefined = isQueue ? kind : kind.kind === "hard" ? undefined : kind.queue
+  if (queue === undefined) return []
+  const instead = isQueue ? 'throttle "hard"' : "no queue"
+  const ofAlgorithm = throttle === undefined ? `, the default of algorithm "${algorithm}",` : ""
+  const name = isQueue ? `"queue"${ofAlgorithm}` : `"${kind.kind}" with a queue`
+  const message = `applies to refused requests, but throttle ${name} holds them instead`
   const problems: MemberProblem[] = []
-  const accepted = `or ${holding.instead}`
-  if (countRejected === true)
-    problems.push({ path: ["countRejected"], message, accepted: `false, ${accepted}` })
-  if (penalty !== undefined)
-    problems.push({ path: ["penalty"], message, accepted: `no penalty, ${accepted}` })
-  return problems
+  if (countRejected === true) problems.push(problem(["countRejected"], message, `false, or ${instead}`))
+  if (penalty !== undefined) problems.push(problem(["penalty"], message, `no penalty, or ${instead}`))
+  if (holdsAdmitted(algorithm) || queue.maxWaiting !== 0) return problems
+  const path = ["throttle", ...(isQueue ? [] : ["queue"]), "maxWaiting"]
+  const noLine = `0 lets no request wait with algorithm "${algorithm}", so every request that does not fit would be refused`
+  return [...problems, problem(path, noLine, `${POSITIVE}, ${instead}, or algorithm "leaky-bucket"`)]
 }
 
-/**
- * A queue without a line holds only requests that a leaky bucket delays. Other algorithms delay nothing, so no request
- * would be held.
- */
-function lineProblems(rule: Partial<Rule>): MemberProblem[] {
-  const { algorithm = "sliding-window" } = rule
-  const holding = holdingThrottle(rule)
-  if (holdsAdmitted(algorithm) || holding?.queue.maxWaiting !== 0) return []
-  const message = `0 lets no request wait with algorithm "${algorithm}", so every request that does not fit would be refused`
-  const accepted = `${POSITIVE}, ${holding.instead}, or algorithm "leaky-bucket"`
-  return [{ path: [...holding.path, "maxWaiting"], message, accepted }]
-}
-
-/** A throttle that holds requests, as error messages describe it. */
-interface HoldingThrottle {
-  readonly name: string
-  readonly queue: ThrottleQueue
-  /** The path of the queue in the rule. */
-  readonly path: readonly string[]
-  /** What to write instead so that requests are refused. */
-  readonly instead: string
-}
-
-/** Returns the rule's throttle if it holds requests, otherwise undefined. */
-function holdingThrottle({
-  throttle,
-  algorithm = "sliding-window",
-}: Partial<Rule>): HoldingThrottle | undefined {
-  const instead = 'throttle "hard"'
-  if (throttle === undefined) {
-    if (!holdsAdmitted(algorithm)) return undefined
-    return {
-      name: `"queue", the default of algorithm "${algorithm}",`,
-      queue: {},
-      path: ["throttle"],
-      instead,
-    }
-  }
-  const given = kindOf(throttle)
-  if (given.kind === "queue") return { name: '"queue"', queue: given, path: ["throttle"], instead }
-  if (given.kind === "hard" || given.queue === undefined) return undefined
-  const name = `"${given.kind}" with a queue`
-  return { name, queue: given.queue, path: ["throttle", "queue"], instead: "no queue" }
-}
-
-function penaltyProblems({ penalty, field }: Partial<Rule>): MemberProblem[] {
-  if (penalty === undefined || fieldsOf(field).length > 0) return []
+function penaltyProblems({ penalty, fields }: CombinedRule): MemberProblem[] {
+  if (penalty === undefined || fields.length > 0) return []
   const message =
     "would block the whole service, because the rule has no field: one client could lock out all others"
-  return [{ path: ["penalty"], message, accepted: 'a rule with a field, such as "ip"' }]
+  return [problem(["penalty"], message, 'a rule with a field, such as "ip"')]
 }
 
-/** Members that name values of the rule's own field. */
-const CLIENT_LISTS = ["allow", "deny", "overrides"] as const
-
-function listProblems(rule: Partial<Rule>, list: (typeof CLIENT_LISTS)[number]): MemberProblem[] {
-  const { [list]: values } = rule
-  if (values === undefined) return []
-  const fields = fieldsOf(rule.field)
-  const field = fields[0]
+/** Returns the problems of members that name values of the rule's own field. */
+function listProblems({ fields, allow, deny, overrides }: CombinedRule): MemberProblem[] {
+  const lists = Object.entries({ allow, deny, overrides }).filter(([, values]) => values !== undefined)
+  const [field] = fields
   if (field === undefined || fields.length > 1) {
     const counted = field === undefined ? "the whole service" : "a combination of fields"
-    return [
-      {
-        path: [list],
-        message: `lists values of one field, but the rule counts ${counted}`,
-        accepted: "a rule with a single field",
-      },
-    ]
+    const message = `lists values of one field, but the rule counts ${counted}`
+    return lists.map(([list]) => problem([list], message, "a rule with a single field"))
   }
-  if (list !== "overrides") return valueProblems(field, values as readonly string[], [list])
+  const named = Object.keys(overrides ?? {})
+  const invalid = [
+    ...valueProblems(field, allow ?? [], ["allow"]),
+    ...valueProblems(field, deny ?? [], ["deny"]),
+  ]
   // Only addresses and methods have several spellings. A rule may have thousands of overrides.
-  if (field !== "ip" && field !== "method") return []
-  const named = Object.keys(values)
-  const problems = valueProblems(field, named, [list], (index) => named[index] as string)
-  return problems.length > 0 ? problems : sameClientProblems(field, named)
+  if (field !== "ip" && field !== "method") return invalid
+  const overridden = valueProblems(field, named, ["overrides"], (index) => named[index] as string)
+  return [...invalid, ...(overridden.length > 0 ? overridden : sameClientProblems(field, named))]
 }
 
 /** Returns the overrides that name the client of an earlier one. It would be unknown which of the two applies. */
 function sameClientProblems(field: string, named: readonly string[]): MemberProblem[] {
   const first = new Map<string, string>()
-  return named.flatMap((value): MemberProblem[] => {
+  return named.flatMap((value) => {
     const client = canonicalValue(field, value)
     const earlier = first.get(client)
-    if (earlier === undefined) {
-      first.set(client, value)
-      return []
-    }
+    if (earlier === undefined) first.set(client, value)
+    if (earlier === undefined) return []
     const message = `is another spelling of ${show(earlier)}, which has an override too`
-    return [{ path: ["overrides", value], message, accepted: "one override for each client" }]
+    return [problem(["overrides", value], message, "one override for each client")]
   })
 }
 
 /** Returns the overrides of clients that another list settles. They would have no effect. */
-function deadOverrideProblems({ field, overrides, allow = [], deny = [] }: Partial<Rule>): MemberProblem[] {
-  const [own] = fieldsOf(field)
+function deadOverrideProblems({ fields, overrides, allow = [], deny = [] }: CombinedRule): MemberProblem[] {
+  const [own] = fields
   if (overrides === undefined || own === undefined) return []
   const listed = new Map<string, string>()
   for (const value of allow)
@@ -185,25 +129,10 @@ function deadOverrideProblems({ field, overrides, allow = [], deny = [] }: Parti
   for (const value of deny)
     listed.set(canonicalValue(own, value), "is in deny too, so this client is always refused")
   if (listed.size === 0) return []
-  return Object.keys(overrides).flatMap((value): MemberProblem[] => {
+  return Object.keys(overrides).flatMap((value) => {
     const message = listed.get(canonicalValue(own, value))
-    return message === undefined
-      ? []
-      : [{ path: ["overrides", value], message, accepted: "each client in one list" }]
+    return message === undefined ? [] : [problem(["overrides", value], message, "each client in one list")]
   })
-}
-
-function overrideUseProblems({
-  overrides = {},
-  algorithm = "sliding-window",
-}: Partial<Rule>): MemberProblem[] {
-  const problems: MemberProblem[] = []
-  if (readsMember(algorithm, "burst")) return problems
-  for (const value in overrides) {
-    if (burstOf(overrides[value]) !== undefined)
-      problems.push(notUsed(algorithm, ["overrides", value], "burst"))
-  }
-  return problems
 }
 
 /**
@@ -219,23 +148,19 @@ function valueProblems(
   return values.flatMap((value, index): MemberProblem[] => {
     const at = [...path, placeOf(index)]
     if (field === "ip" && parseAddressRange(value) === undefined) {
-      return [{ path: at, message: `${show(value)} is not an address`, accepted: ADDRESS_RANGE_ACCEPTED }]
+      return [problem(at, `${show(value)} is not an address`, ADDRESS_RANGE_ACCEPTED)]
     }
-    if (field === "method" && value.toUpperCase() === "HEAD") {
-      return [
-        { path: at, message: `${show(value)} is counted as "GET"`, accepted: '"GET", which covers HEAD too' },
-      ]
-    }
-    return []
+    if (field !== "method" || value.toUpperCase() !== "HEAD") return []
+    return [problem(at, `${show(value)} is counted as "GET"`, '"GET", which covers HEAD too')]
   })
 }
 
-function matchFieldProblems({ match }: Partial<Rule>): MemberProblem[] {
+function matchFieldProblems({ match }: CombinedRule): MemberProblem[] {
   const { fields = {} }: RuleMatch = typeof match === "object" ? match : {}
   return Object.entries(fields).flatMap(([field, values]) => {
     const path = ["match", "fields", field]
     if (field !== "service") return valueProblems(field, values, path)
     const message = "is the same for every request of the rule"
-    return [{ path, message, accepted: "another field; the limiter or the document sets the service" }]
+    return [problem(path, message, "another field; the limiter or the document sets the service")]
   })
 }

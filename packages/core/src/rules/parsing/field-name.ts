@@ -1,3 +1,5 @@
+import * as v from "valibot"
+import { type Schema, says } from "../../ground/shape.ts"
 import { closest } from "../../ground/show.ts"
 
 const BUILT_IN = ["ip", "service", "method", "route"] as const
@@ -78,4 +80,50 @@ function bareNameMistake(text: string): FieldMistake | undefined {
   if (prefix !== undefined) return { noun: "a field", accepted: NAMES[prefix].accepted }
   if (/^[\w.-]{1,64}$/.test(text) && text !== "__proto__") return undefined
   return { noun: "a field", accepted: FIELD_ACCEPTED }
+}
+
+const FIELD_AND_FUNCTION =
+  'a name, with the function that reads it in "fields": { field: "user_id", fields: { user_id: (request) => … } }'
+/** A function as a field is an attempt to count by its result, as other rate limiters allow. */
+const hasFunction = (value: unknown): boolean =>
+  [value, ...Object.values(value ?? {})].some((each) => typeof each === "function")
+const FIELDS = ({ input }: { readonly input: unknown }): string =>
+  says("a field or a list of fields", hasFunction(input) ? FIELD_AND_FUNCTION : FIELD_ACCEPTED)
+
+/** The name of one field. */
+export const fieldName: v.GenericSchema<string> = v.pipe(
+  v.string(says("a field", FIELD_ACCEPTED)),
+  v.rawCheck(({ dataset, addIssue }) => {
+    const mistake = dataset.typed ? fieldMistake(dataset.value) : undefined
+    if (mistake !== undefined) addIssue({ message: says(mistake.noun, mistake.accepted) })
+  }),
+)
+
+/** A rule's `field`: a name, or a list of names that are combined. */
+export const fieldNames: Schema = v.pipe(
+  v.union([v.string(), v.pipe(v.array(v.string()), v.minLength(1, FIELDS))], FIELDS),
+  v.rawCheck(({ dataset, addIssue }) => {
+    if (!dataset.typed) return
+    const { value } = dataset
+    const names = typeof value === "string" ? [value] : value
+    for (const [index, name] of names.entries()) {
+      const mistake = fieldMistake(name) ?? combinationMistake(names, index)
+      if (mistake === undefined) continue
+      const message = says(mistake.noun, mistake.accepted)
+      const path = { type: "array", origin: "value", input: names, key: index, value: name } as const
+      addIssue(typeof value === "string" ? { message } : { message, input: name, path: [path] })
+    }
+  }),
+)
+
+function combinationMistake(names: readonly string[], index: number): FieldMistake | undefined {
+  const [name, ...earlier] = names
+    .slice(0, index + 1)
+    .map(canonicalField)
+    .reverse()
+  if (names.length > 1 && name === "service") {
+    return { noun: "a field that can be combined", accepted: 'fields of a request, or "service" alone' }
+  }
+  if (!earlier.includes(name as string)) return undefined
+  return { noun: "unique in the combination", accepted: "each field once" }
 }

@@ -2,7 +2,8 @@ import { describe, expect, test } from "vitest"
 import { InvalidRuleError } from "../../ground/errors.ts"
 import { parseRuleDocument } from "../documents/rule-document.ts"
 import type { ParsedRule } from "../rule.ts"
-import { parseRule, parseRules, RULE_MEMBERS, requireRules } from "./parse-rule.ts"
+import { parseRule, parseRules, requireRules } from "./parse-rule.ts"
+import { RULE_MEMBERS } from "./rule-members.ts"
 
 /** Parses one rule. Fails if anything is wrong with it. */
 function parsed(rule: Record<string, unknown>): ParsedRule {
@@ -28,6 +29,7 @@ describe("a valid rule", () => {
       onMissing: "ip",
       algorithm: "sliding-window",
       align: "epoch",
+      refill: "continuous",
       throttle: { kind: "hard" },
       countRejected: false,
       cost: 1,
@@ -59,6 +61,7 @@ describe("a valid rule", () => {
     const { window: _window, field: _field, ...same } = rule
     expect(parsed(rule)).toEqual({
       ...same,
+      refill: "continuous",
       throttle: { kind: "hard" },
       notify: [80, 100],
       penalty: { refusals: 5, withinMs: 90_000, forMs: [3_600_000] },
@@ -123,9 +126,15 @@ describe("a valid rule", () => {
   })
 
   test("treats undefined as absent", () => {
-    expect(parsed(Object.fromEntries(RULE_MEMBERS.slice(3).map((name) => [name, undefined]))).name).toBe(
-      "service-1m",
-    )
+    expect(
+      parsed(
+        Object.fromEntries(
+          Object.keys(RULE_MEMBERS)
+            .slice(4)
+            .map((name) => [name, undefined]),
+        ),
+      ).name,
+    ).toBe("service-1m")
   })
 
   test("does not change when the input object is changed later", () => {
@@ -146,7 +155,7 @@ test("a number that is wrong for two reasons is one problem", () => {
   const [most, least] = [2 ** 60, -(2 ** 60)]
   expect(
     wrong({ limit: least, window: most, cost: least, burst: least }).map((said) => said.split(":")[0]),
-  ).toEqual(["limit", "window", "burst", "cost"])
+  ).toEqual(["limit", "window", "cost", "burst"])
   expect(wrong({ allow: [5, 5] })).toHaveLength(2)
 })
 
@@ -219,7 +228,7 @@ describe("an invalid rule", () => {
     expect(problems).toHaveLength(1)
     expect(problems[0]).toMatchObject({
       path: "rules[3]",
-      accepted: "an object with name, limit, window, field, onMissing, …",
+      accepted: "an object with name, field, limit, window, cost, …",
     })
   })
 

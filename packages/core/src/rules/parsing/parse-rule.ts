@@ -1,35 +1,24 @@
 import * as v from "valibot"
 import { InvalidRuleError, type Problem } from "../../ground/errors.ts"
-import { readShape, type Schema, type Shape, says, strict } from "../../ground/shape.ts"
+import { readShape, type Shape, strict } from "../../ground/shape.ts"
 import { locate, type MemberProblem, show } from "../../ground/show.ts"
 import type { ParsedRule, Rule, StorableRule } from "../rule.ts"
 import { contradictions } from "./contradictions.ts"
-import { defaultName, fillRule, ruleName } from "./parsed-rule.ts"
-import { member, NAMES_ELSEWHERE, POSITIVE } from "./rule-members.ts"
-import { readThrottle } from "./throttle-members.ts"
+import { fillRule } from "./fill-rule.ts"
+import { NAMES_ELSEWHERE, RULE_MEMBERS } from "./rule-members.ts"
+import { defaultName, ruleName } from "./rule-name.ts"
 
-/** Not a union: for 0, a union would only report an invalid number and not mention that a function is accepted. */
-const isLimit = (value: unknown): boolean => isFunction(value) || v.is(member.limit, value)
-const isFunction = (value: unknown): boolean => typeof value === "function"
-const test = v.custom(isFunction, says("a function", "(request) => boolean"))
-const matchShape = strict("a match", { ...member.match.entries, when: v.optional(test) })
-const match: Schema = v.lazy((value) => (isFunction(value) ? test : matchShape))
-
-const optionalMembers = Object.entries(member).map(([name, schema]) => [name, v.optional(schema)])
 const ruleShape = strict(
   "a rule",
-  {
-    ...Object.fromEntries(optionalMembers),
-    limit: v.custom(isLimit, says("a limit", `${POSITIVE}, or a function that returns one for a request`)),
-    window: member.window,
-    match: v.optional(match),
-  },
+  Object.fromEntries(
+    Object.entries(RULE_MEMBERS).map(([name, { shape, isRequired }]) => [
+      name,
+      isRequired === true ? shape : v.optional(shape),
+    ]),
+  ),
   [],
   NAMES_ELSEWHERE,
 )
-
-/** The names of a rule's members in code. */
-export const RULE_MEMBERS: readonly (keyof Rule)[] = Object.keys(ruleShape.entries) as (keyof Rule)[]
 
 /** The valid rules, in the order written, and the problems of the others. */
 export interface ParsedRules {
@@ -135,16 +124,6 @@ export function withField(rule: StorableRule): Rule {
   return whole
 }
 
-/** Returns the shape of a rule with its throttle checked and spelled as in code. */
-export function withThrottle(shape: Shape, written: "code" | "stored"): Shape {
-  // Nearly all rules omit the throttle or use "hard": do not copy the shape for them.
-  if (shape.good.throttle === undefined || shape.good.throttle === "hard") return shape
-  const { throttle: given, ...good } = shape.good
-  const { throttle, problems } = readThrottle(given, written)
-  if (throttle !== undefined) return { ...shape, good: { ...good, throttle } }
-  return { good, bad: new Set([...shape.bad, "throttle"]), problems: [...shape.problems, ...problems] }
-}
-
 /** Checks members that are valid one by one for contradictions. */
 export function checkTogether(rule: Partial<Rule>, shape: Pick<Shape, "bad" | "problems">): CheckedRule {
   const isNamed = ["name", "field"].every((member) => !shape.bad.has(member))
@@ -178,7 +157,7 @@ function checkRule(value: unknown, needsField: boolean): CheckedRule {
     const rule = value as StorableRule
     return { rule, name: ruleName(rule), problems: [] }
   }
-  const shape = withThrottle(readShape(ruleShape, value), "code")
+  const shape = readShape(ruleShape, value)
   const { good, bad, problems } = shape
   if (!lacksField || bad.has("field")) return checkTogether(good, shape)
   return checkTogether(good, { bad: new Set([...bad, "field"]), problems: [MISSING_FIELD, ...problems] })

@@ -1,8 +1,9 @@
 import * as v from "valibot"
 import { rejectionText } from "../../ground/answer.ts"
-import { answersAtOnce, integer, type Schema, says, strict } from "../../ground/shape.ts"
+import { answersAtOnce, integer, type ObjectSchema, type Schema, says, strict } from "../../ground/shape.ts"
 import type { MemberProblem } from "../../ground/show.ts"
 import type { ParsedRejection, RuleRejection } from "../rejection.ts"
+import { renamed, type StoredNames } from "./member.ts"
 
 /** Most characters of a body, and most levels of nested objects in it. */
 export const MAX_BODY = 16_384
@@ -22,8 +23,11 @@ const contentType = v.optional(v.pipe(v.string(TYPE), v.maxLength(128, TYPE), v.
 const body = (isAccepted: (value: unknown) => boolean, accepted: string): Schema =>
   v.optional(v.custom(isAccepted, says("a body", accepted)))
 
+/** The names in documents of the members of a rejection. */
+export const REJECTION_NAMES: StoredNames = { contentType: "content_type" }
+
 /** The shape of a rejection in code. */
-export const rejectionShape = strict("a rejection", {
+export const rejectionShape: ObjectSchema = strict("a rejection", {
   status,
   body: body(
     (value) => answersAtOnce(value) || isData(value),
@@ -33,11 +37,10 @@ export const rejectionShape = strict("a rejection", {
 })
 
 /** The shape of a rejection in documents. */
-export const storedRejection = strict("a rejection", {
-  status,
-  body: body(isData, DATA),
-  content_type: contentType,
-})
+export const storedRejection: ObjectSchema = strict(
+  "a rejection",
+  renamed({ status, body: body(isData, DATA), contentType }, REJECTION_NAMES),
+)
 
 function isData(value: unknown): boolean {
   if (typeof value !== "string" && (typeof value !== "object" || value === null || !isJson(value, 0)))
@@ -55,12 +58,6 @@ function isJson(value: unknown, depth: number): boolean {
   if (!isList && prototype !== Object.prototype && prototype !== null) return false
   const members = isList ? Array.from(value) : Object.values(value).filter((member) => member !== undefined)
   return members.every((member) => isJson(member, depth + 1))
-}
-
-/** Returns a valid rejection of a document with the names used in code. */
-export function rejectionInCode(stored: object): RuleRejection {
-  const { content_type, ...same } = stored as { readonly content_type?: string }
-  return content_type === undefined ? same : { ...same, contentType: content_type }
 }
 
 /** Returns the rejection as it is stored. */

@@ -1,162 +1,179 @@
 import * as v from "valibot"
-import { ALGORITHM_NAMES } from "../../algorithms/kinds.ts"
+import { ALGORITHM_NAMES, ALGORITHMS } from "../../algorithms/kinds.ts"
 import { DURATION_ACCEPTED, parseDuration } from "../../ground/duration.ts"
-import { choice, integer, record, type Schema, says, strict } from "../../ground/shape.ts"
-import { compilePath, PATH_ACCEPTED } from "../matching/match.ts"
-import { canonicalField, FIELD_ACCEPTED, type FieldMistake, fieldMistake, TOKEN } from "./field-name.ts"
-import { rejectionShape } from "./rejection-members.ts"
+import { choice, integer, says } from "../../ground/shape.ts"
+import type { Rule } from "../rule.ts"
+import { fieldNames } from "./field-name.ts"
+import { matchShape, storedMatch, values } from "./match-members.ts"
+import type { RuleMember } from "./member.ts"
+import { overridesShape, storeOverrides } from "./override-members.ts"
+import { penaltyShape, storePenalty } from "./penalty-members.ts"
+import { REJECTION_NAMES, rejectionShape, storedRejection, storeRejection } from "./rejection-members.ts"
+import { QUEUE_NAMES, storedThrottle, storeThrottle, throttleShape } from "./throttle-members.ts"
+import { POSITIVE } from "./units.ts"
 
-/** The accepted counts, for error messages. */
-export const POSITIVE: string = `a positive whole number up to ${Number.MAX_SAFE_INTEGER}`
 /** The accepted names of rules, for error messages. */
 export const NAME_ACCEPTED = '1 to 64 printable ASCII characters without " and \\'
 /** Names are written into header fields as they are (RFC 9651 section 3.3.3), so they must not need escaping. */
 export const NAME: RegExp = /^[\x20!\x23-\x5b\x5d-\x7e]{1,64}$/
 
-const VALUES = says("a list of values", "a list of non-empty strings")
-const VALUE = says("a value", "a non-empty string")
-const values = v.array(v.pipe(v.string(VALUE), v.minLength(1, VALUE)), VALUES)
-
-const FIELD_AND_FUNCTION =
-  'a name, with the function that reads it in "fields": { field: "user_id", fields: { user_id: (request) => … } }'
-/** A function as a field is an attempt to count by its result, as other rate limiters allow. */
-const hasFunction = (value: unknown): boolean =>
-  [value, ...Object.values(value ?? {})].some((each) => typeof each === "function")
-const FIELDS = ({ input }: { readonly input: unknown }): string =>
-  says("a field or a list of fields", hasFunction(input) ? FIELD_AND_FUNCTION : FIELD_ACCEPTED)
-const fieldNames = v.pipe(
-  v.union([v.string(), v.pipe(v.array(v.string()), v.minLength(1, FIELDS))], FIELDS),
-  v.rawCheck(({ dataset, addIssue }) => {
-    if (!dataset.typed) return
-    const { value } = dataset
-    const names = typeof value === "string" ? [value] : value
-    for (const [index, name] of names.entries()) {
-      const mistake = fieldMistake(name) ?? combinationMistake(names, index)
-      if (mistake === undefined) continue
-      const message = says(mistake.noun, mistake.accepted)
-      const path = { type: "array", origin: "value", input: names, key: index, value: name } as const
-      addIssue(typeof value === "string" ? { message } : { message, input: name, path: [path] })
-    }
-  }),
-)
-
-const BUCKETS = says("a valid number of sub-windows", "a whole number from 2 to 360")
-const BOOLEAN = v.boolean(says("a boolean", "true or false"))
-const durationOf = (noun: string): Schema =>
-  v.custom((value) => parseDuration(value) !== undefined, says(noun, DURATION_ACCEPTED))
-const duration = durationOf("a duration")
+const NAME_SAID = says("a name", NAME_ACCEPTED)
+const MESSAGE = says("a rejection message", "a string of 1 to 1024 characters")
 const THRESHOLDS = says("a list of percentages", "a list such as [80, 100]")
 const THRESHOLD = says("a percentage of the limit", "a whole number from 1 to 100")
-const UNIQUE = says("unique in the list", "each percentage once")
-/** Most steps of growing blocks. The counter of a penalty has room for 31. */
-const MOST_BLOCKS = 16
-const BLOCKS = says("a valid list of durations", `1 to ${MOST_BLOCKS} durations`)
-const SHRINKS = says(
-  "at least as long as the length before it",
-  'lengths from short to long, such as ["1 minute", "1 hour"]',
-)
-const growing = v.pipe(
-  v.array(duration),
-  v.minLength(1, BLOCKS),
-  v.maxLength(MOST_BLOCKS, BLOCKS),
-  v.rawCheck(({ dataset, addIssue }) => {
-    if (!dataset.typed) return
-    const { value } = dataset
-    // A set in DynamoDB has no order, so its members may arrive in any.
-    for (const [key, length] of value.entries()) {
-      if (key === 0 || Number(parseDuration(length)) >= Number(parseDuration(value[key - 1]))) continue
-      const path = { type: "array", origin: "value", input: value, key, value: length } as const
-      addIssue({ message: SHRINKS, input: length, path: [path] })
-    }
-  }),
-)
-const single = v.custom(
-  (value) => parseDuration(value) !== undefined,
-  says("a duration", `${DURATION_ACCEPTED}, or a list of 1 to ${MOST_BLOCKS} of them`),
-)
-const blockLengths = v.pipe(
-  v.unknown(),
-  v.rawCheck(({ dataset: { value }, addIssue }) => {
-    const { issues = [] } = v.safeParse(Array.isArray(value) ? growing : single, value)
-    for (const { input, message, path } of issues) addIssue({ input, message, ...(path && { path }) })
-  }),
-)
-const METHOD = says("an HTTP method", 'a name such as "GET" or "POST"')
-const METHODS = says("a list of methods", 'a list such as ["GET", "POST"]')
-const PATH = says("a path pattern", PATH_ACCEPTED)
-const MESSAGE = says("a rejection message", "a string of 1 to 1024 characters")
-const NAME_SAID = says("a name", NAME_ACCEPTED)
-const matchFields = record(
-  v.pipe(
-    v.string(says("a field", FIELD_ACCEPTED)),
-    v.rawCheck(({ dataset, addIssue }) => {
-      const mistake = dataset.typed ? fieldMistake(dataset.value) : undefined
-      if (mistake !== undefined) addIssue({ message: says(mistake.noun, mistake.accepted) })
-    }),
-  ),
-  v.pipe(values, v.minLength(1, VALUES)),
-  says("an object of fields", 'an object such as {"plan": ["free", "trial"]}'),
-)
+const BOOLEAN = v.boolean(says("a boolean", "true or false"))
+const limit = integer(says("a limit", POSITIVE), 1)
+/** Not a union: for 0, a union would only report an invalid number and not mention that a function is accepted. */
+const isLimit = (value: unknown): boolean => typeof value === "function" || v.is(limit, value)
 
-const OVERRIDES = says("an object of overrides", 'an object such as {"ann": 2, "vip-7": {"limit": 500}}')
-const overrideLimit = integer(
-  says(
-    "a limit",
-    `${POSITIVE}, or an object with a limit; to refuse a client, list it in deny, and to exempt it, in allow`,
-  ),
-  1,
-)
-/** An override in its long form. */
-export const overrideShape = strict("an override", {
-  limit: integer(says("a limit", POSITIVE), 1),
-  burst: v.optional(integer(says("a burst", POSITIVE), 1)),
-})
-/** An override in either form. An object is checked as an object, so that the message is about its members. */
-export const override: Schema = v.lazy((value) =>
-  typeof value === "object" && value !== null ? overrideShape : overrideLimit,
-)
+const either = new Intl.ListFormat("en", { type: "disjunction" })
+const algorithms = ALGORITHM_NAMES.map((name) => `${ALGORITHMS[name].summary} (${name})`)
 
-/** Schemas of the rule members that are the same in code and in documents. None of them transforms its value. */
-export const member = {
-  name: v.pipe(v.string(NAME_SAID), v.regex(NAME, NAME_SAID)),
-  limit: integer(says("a limit", POSITIVE), 1),
-  window: durationOf("a window"),
-  field: fieldNames,
-  onMissing: choice("a valid value", ["ip", "skip", "deny", "shared"]),
-  algorithm: choice("an algorithm", ALGORITHM_NAMES),
-  align: choice("an alignment", ["epoch", "first-hit"]),
-  buckets: integer(BUCKETS, 2, 360),
-  burst: integer(says("a burst", POSITIVE), 1),
-  refill: choice("a refill", ["continuous", "periodic"]),
-  /** Read separately, by its kind: see `withThrottle`. */
-  throttle: v.unknown(),
-  countRejected: BOOLEAN,
-  penalty: strict("a penalty", {
-    refusals: integer(says("a valid number of refusals", POSITIVE), 1),
-    within: v.optional(duration),
-    for: blockLengths,
-  }),
-  notify: v.pipe(
-    v.array(integer(THRESHOLD, 1, 100), THRESHOLDS),
-    v.minLength(1, THRESHOLDS),
-    v.checkItems((percent, index, all) => all.indexOf(percent) === index, UNIQUE),
-  ),
-  cost: integer(says("a cost", POSITIVE), 1),
-  match: strict("a match", {
-    methods: v.optional(
-      v.pipe(v.array(v.pipe(v.string(METHOD), v.regex(TOKEN, METHOD)), METHODS), v.minLength(1, METHODS)),
+/**
+ * The members of a rule, in the order in which they are listed and stored. Code, documents and the JSON Schema read and
+ * write rules by this table, so a plain member needs nothing but its type and an entry.
+ */
+export const RULE_MEMBERS: { readonly [Name in keyof Rule]-?: RuleMember<NonNullable<Rule[Name]>> } = {
+  name: {
+    shape: v.pipe(v.string(NAME_SAID), v.regex(NAME, NAME_SAID)),
+    description:
+      "The rule's name in headers, problems and events. It must be unique within the service. Default: made from field and window, such as ip-1m.",
+  },
+  field: {
+    shape: fieldNames,
+    description:
+      "Requests with the same value of this field are counted together: ip, method, route, header:NAME, query:NAME, body:PATH, param:NAME, cookie:NAME, or a name that the app has an extractor for, such as user_id. A list combines several fields. Default: service, which counts all requests together.",
+  },
+  limit: {
+    shape: v.custom(isLimit, says("a limit", `${POSITIVE}, or a function that returns one for a request`)),
+    storedShape: limit,
+    isRequired: true,
+    description: "Number of units admitted per window. Requires window.",
+  },
+  window: {
+    shape: v.custom((value) => parseDuration(value) !== undefined, says("a window", DURATION_ACCEPTED)),
+    isRequired: true,
+    description:
+      "Length of the window: a number of milliseconds, or a string such as 90 seconds, 15m or 2 weeks. Requires limit.",
+  },
+  cost: {
+    shape: integer(says("a cost", POSITIVE), 1),
+    default: 1,
+    description: "Number of units that one request takes, multiplied by the request's own cost.",
+  },
+  match: {
+    shape: matchShape,
+    storedShape: storedMatch,
+    description:
+      "Which requests the rule applies to. A request must match everything given here. Default: all requests.",
+  },
+  allow: {
+    shape: values,
+    default: [],
+    description: "Values of the rule's field that are never counted. For ip: addresses and CIDRs.",
+  },
+  deny: {
+    shape: values,
+    default: [],
+    description: "Values of the rule's field that are always refused. For ip: addresses and CIDRs.",
+  },
+  overrides: {
+    shape: overridesShape,
+    store: storeOverrides,
+    description:
+      "Other limits by the value of the rule's field, such as ann: 2 or vip-7: { limit: 500 }. For ip: addresses and CIDRs, of which the narrowest applies.",
+  },
+  onMissing: {
+    stored: ["on_missing"],
+    shape: choice("a valid value", ["ip", "skip", "deny", "shared"]),
+    default: "ip",
+    description:
+      "What to do with a request without the field: count it by address (ip, the default), count all such requests together (shared), do not count it (skip), or refuse it with 400 (deny).",
+  },
+  algorithm: {
+    shape: choice("an algorithm", ALGORITHM_NAMES),
+    default: "sliding-window",
+    description: `How requests are counted: ${either.format(algorithms)}.`,
+  },
+  align: {
+    shape: choice("an alignment", ["epoch", "first-hit"]),
+    default: "epoch",
+    description:
+      "When windows begin: at whole multiples of the window since 1970 (epoch), or at a client's first request (first-hit). Only for fixed-window.",
+  },
+  buckets: {
+    shape: integer(says("a valid number of sub-windows", "a whole number from 2 to 360"), 2, 360),
+    description:
+      "Number of sub-windows. More of them count more precisely. Only for sliding-window (default: two whole windows) and sliding-window-strict (default: 60).",
+  },
+  burst: {
+    shape: integer(says("a burst", POSITIVE), 1),
+    description:
+      "Number of units that the bucket holds. Only for token-bucket and leaky-bucket. Default: the limit.",
+  },
+  refill: {
+    shape: choice("a refill", ["continuous", "periodic"]),
+    default: "continuous",
+    description:
+      "How tokens are refilled: evenly over the window (continuous), or all at once when a window begins (periodic). Only for token-bucket.",
+  },
+  throttle: {
+    shape: throttleShape,
+    storedShape: storedThrottle,
+    names: QUEUE_NAMES,
+    store: storeThrottle,
+    description:
+      "What to do with a request above the limit: refuse it (hard, the default), admit a given percentage more (soft), admit it while there is spare capacity (elastic), or hold it until it fits (queue, the default of leaky-bucket).",
+  },
+  countRejected: {
+    stored: ["count_rejected"],
+    shape: BOOLEAN,
+    default: false,
+    description: "True if refused requests count too, so that a client that keeps trying stays refused.",
+  },
+  penalty: {
+    shape: penaltyShape,
+    store: storePenalty,
+    description: "Blocks a client that was refused too often. Requires a field.",
+  },
+  notify: {
+    shape: v.pipe(
+      v.array(integer(THRESHOLD, 1, 100), THRESHOLDS),
+      v.minLength(1, THRESHOLDS),
+      v.checkItems(
+        (percent, index, all) => all.indexOf(percent) === index,
+        says("unique in the list", "each percentage once"),
+      ),
     ),
-    path: v.optional(v.pipe(v.string(PATH), v.check(isPathPattern, PATH))),
-    fields: v.optional(matchFields),
-  }),
-  allow: values,
-  deny: values,
-  overrides: record(v.pipe(v.string(VALUE), v.minLength(1, VALUE)), override, OVERRIDES),
-  rejectionMessage: v.pipe(v.string(MESSAGE), v.minLength(1, MESSAGE), v.maxLength(1024, MESSAGE)),
-  rejection: rejectionShape,
-  shadow: BOOLEAN,
-  onStoreFailure: choice("a valid value", ["local", "allow", "deny"]),
-} as const
+    description:
+      "Percentages of the limit, such as [80, 100]. The event near-limit and a metric report that a client has used as much, at most once per client and window in each process. 100 means that nothing is left.",
+  },
+  shadow: {
+    shape: BOOLEAN,
+    default: false,
+    description: "True if the rule counts and reports but never refuses, to try it out.",
+  },
+  onStoreFailure: {
+    stored: ["on_store_failure"],
+    shape: choice("a valid value", ["local", "allow", "deny"]),
+    description:
+      "What to do when the shared store fails: count in the process (local), admit the request (allow), or refuse it with 503 (deny). Default: the limiter's own option.",
+  },
+  rejectionMessage: {
+    stored: ["request_rejection_message", "rejection_message", "errorMessage"],
+    shape: v.pipe(v.string(MESSAGE), v.minLength(1, MESSAGE), v.maxLength(1024, MESSAGE)),
+    description:
+      "Message for a refused client: any text, or one of three that programs understand: retry-with-exponential-backoff, retry-with-fixed-time, exhausted-daily-limit.",
+  },
+  rejection: {
+    shape: rejectionShape,
+    storedShape: storedRejection,
+    names: REJECTION_NAMES,
+    store: storeRejection,
+    description:
+      "The answer to a refused request, instead of the standard one. Headers such as Retry-After stay. Default: the limiter's own option.",
+  },
+}
 
 /** Names that other rate limiters have for the members of a rule. */
 export const NAMES_ELSEWHERE: Readonly<Record<string, string>> = {
@@ -177,27 +194,4 @@ export const NAMES_ELSEWHERE: Readonly<Record<string, string>> = {
   queue: "throttle",
   dryRun: "shadow",
   dry_run: "shadow",
-}
-
-function combinationMistake(names: readonly string[], index: number): FieldMistake | undefined {
-  const [name, ...earlier] = names
-    .slice(0, index + 1)
-    .map(canonicalField)
-    .reverse()
-  if (names.length > 1 && name === "service") {
-    return { noun: "a field that can be combined", accepted: 'fields of a request, or "service" alone' }
-  }
-  if (!earlier.includes(name as string)) return undefined
-  return { noun: "unique in the combination", accepted: "each field once" }
-}
-
-function isPathPattern(path: string): boolean {
-  // A longer path is not realistic. Compiling takes time and stack space in proportion to the length.
-  if (!path.startsWith("/") || path.length > 1024) return false
-  try {
-    compilePath(path)
-    return true
-  } catch {
-    return false
-  }
 }

@@ -1,152 +1,159 @@
-import { ALGORITHMS, readsMember } from "../../algorithms/kinds.ts"
+import { ALGORITHMS, type AlgorithmName, holdsAdmitted, readsMember } from "../../algorithms/kinds.ts"
 import { parseDuration } from "../../ground/duration.ts"
 import type { MemberProblem } from "../../ground/show.ts"
 import type { Rule } from "../rule.ts"
 import type { Throttle } from "../throttle.ts"
-import { burstOf, limitOf, type Override } from "./parsed-rule.ts"
+import { burstOf, limitOf, type Override } from "./override-members.ts"
+import { fieldsOf } from "./rule-name.ts"
 import { mostExactUnits, mostUnits, percentOf, smallestPercent } from "./units.ts"
 
-/** True if none of these members is given with an invalid value. */
-export type Knows = (...names: (keyof Rule)[]) => boolean
+/** The valid members of a rule, with what several checks need. */
+export interface CombinedRule extends Partial<Rule> {
+  readonly algorithm: AlgorithmName
+  readonly windowMs: number | undefined
+  readonly fields: readonly string[]
+  /** The throttle as an object, with the default of the algorithm. */
+  readonly kind: Exclude<Throttle, string>
+  /** The limit. Undefined if a function returns it. */
+  readonly units: number | undefined
+  /** The percentage of a soft throttle, or 0. */
+  readonly percent: number
+}
 
-/** Returns the contradictions between members that are units or times. */
-export function sizeProblems(rule: Partial<Rule>, knows: Knows): MemberProblem[] {
-  const counted = countProblems(rule, knows("burst"))
-  const throttled = knows("burst") ? throttleProblems(rule) : []
+/** Returns what the checks of a rule need, computed once. */
+export function combined(rule: Partial<Rule>): CombinedRule {
+  const { algorithm = "sliding-window", limit, window, field } = rule
+  const { throttle = holdsAdmitted(algorithm) ? { kind: "queue" } : "hard" } = rule
+  const kind = typeof throttle === "object" ? throttle : { kind: throttle }
+  return {
+    ...rule,
+    algorithm,
+    windowMs: parseDuration(window),
+    fields: fieldsOf(field),
+    kind,
+    units: typeof limit === "number" ? limit : undefined,
+    percent: kind.kind === "soft" ? kind.percent : 0,
+  }
+}
+
+export function problem(path: readonly PropertyKey[], message: string, accepted: string): MemberProblem {
+  return { path, message, accepted }
+}
+
+/**
+ * Returns the contradictions between members that are units or times. `knows` returns false if one of the members is
+ * given with an invalid value.
+ */
+export function sizeProblems(
+  rule: CombinedRule,
+  knows: (...names: (keyof Rule)[]) => boolean,
+): MemberProblem[] {
+  const isKnown = knows("burst")
+  const wrong = [...countProblems(rule, isKnown), ...(isKnown ? throttleProblems(rule) : [])]
+  const problems = [...bucketsProblems(rule), ...wrong]
   // If one of these is wrong, it is unknown how much may be admitted.
-  const isKnown = counted.length === 0 && throttled.length === 0 && knows("burst", "throttle")
-  const cost = isKnown ? costProblems(rule) : []
-  return [
-    ...bucketsProblems(rule),
-    ...counted,
-    ...throttled,
-    ...cost,
-    ...(isKnown && cost.length === 0 && knows("overrides", "cost") ? overrideProblems(rule) : []),
-  ]
+  if (wrong.length > 0 || !knows("burst", "throttle")) return problems
+  const cost = costProblems(rule)
+  if (cost.length > 0 || !knows("overrides", "cost")) return [...problems, ...cost]
+  return [...problems, ...overrideProblems(rule)]
 }
 
 /** Checks each override as the rule's own limit and burst are checked. */
-function overrideProblems(rule: Partial<Rule>): MemberProblem[] {
-  const { overrides = {}, algorithm = "sliding-window", cost = 1 } = rule
-  const windowMs = parseDuration(rule.window)
-  const kind = kindOf(rule.throttle)
-  const percent = kind.kind === "soft" ? kind.percent : 0
+function overrideProblems(rule: CombinedRule): MemberProblem[] {
+  const { overrides = {}, algorithm, cost = 1, windowMs, percent } = rule
   const most = windowMs === undefined ? Number.POSITIVE_INFINITY : mostUnits(algorithm, windowMs)
+  const ceiling = ceilingOf(rule)
   const problems: MemberProblem[] = []
   for (const value in overrides) {
     const override = overrides[value] as Override
-    const limit = limitOf(override)
+    const units = limitOf(override)
     const burst = burstOf(override) ?? rule.burst
-    const capacity = burst ?? limit
-    const extra = percent === 0 ? 0 : percentOf(limit, percent)
-    const ceiling =
-      kind.kind === "elastic" ? (kind.ceiling ?? Number.POSITIVE_INFINITY) : Number.POSITIVE_INFINITY
+    const capacity = burst ?? units
+    const extra = percent === 0 ? 0 : percentOf(units, percent)
     // The usual case: a rule may have thousands of overrides.
-    if (cost <= capacity && capacity + extra <= most && limit <= most && capacity < ceiling) continue
-    const ofClient: Partial<Rule> = { ...rule, limit, burst }
-    const at = (member: PropertyKey) => [
-      "overrides",
-      value,
-      ...(typeof override === "number" ? [] : [member]),
-    ]
-    const counted = countProblems(ofClient, true)
-    for (const { path, ...problem } of counted) {
-      problems.push({ ...problem, path: at(path[0] === "burst" ? "burst" : "limit") })
+    if (cost <= capacity && capacity + extra <= most && units <= most && capacity < ceiling) continue
+    const ofClient = { ...rule, units, burst }
+    const at = (member: string) => ["overrides", value, ...(typeof override === "number" ? [] : [member])]
+    const [counted] = countProblems(ofClient, true)
+    if (counted !== undefined) {
+      problems.push({ ...counted, path: at(counted.path[0] === "burst" ? "burst" : "limit") })
+      continue
     }
-    if (counted.length === 0 && capacity >= ceiling) {
+    const path = at(burst === undefined ? "limit" : "burst")
+    if (capacity >= ceiling) {
       const message = `the ceiling of ${ceiling} is not above ${capacity}, so it would have no effect for this client`
-      problems.push({
-        path: at(burst === undefined ? "limit" : "burst"),
-        message,
-        accepted: `at most ${ceiling - 1}`,
-      })
+      problems.push(problem(path, message, `at most ${ceiling - 1}`))
     }
-    if (counted.length > 0 || costProblems(ofClient).length === 0) continue
+    if (costProblems(ofClient).length === 0) continue
     const message = `${capacity} is below the rule's cost of ${cost}, so no request of this client would ever be admitted`
-    problems.push({ path: at(burst === undefined ? "limit" : "burst"), message, accepted: `${cost} or more` })
+    problems.push(problem(path, message, `${cost} or more`))
   }
   return problems
 }
 
-function bucketsProblems({ buckets, window, algorithm = "sliding-window" }: Partial<Rule>): MemberProblem[] {
-  const windowMs = parseDuration(window)
+/** Returns the ceiling of an elastic throttle. Infinity if there is none. */
+function ceilingOf({ kind }: CombinedRule): number {
+  return (kind.kind === "elastic" ? kind.ceiling : undefined) ?? Number.POSITIVE_INFINITY
+}
+
+function bucketsProblems({ buckets, windowMs, algorithm }: CombinedRule): MemberProblem[] {
   if (buckets === undefined || windowMs === undefined || buckets <= windowMs) return []
   // Another check already reports that the member is not used.
   if (!readsMember(algorithm, "buckets")) return []
   const message = `${buckets} sub-windows do not fit into ${windowMs} ms: each must be at least 1 ms long`
-  const accepted = windowMs < 2 ? "a longer window" : `2 to ${windowMs}`
-  return [{ path: ["buckets"], message, accepted }]
+  return [problem(["buckets"], message, windowMs < 2 ? "a longer window" : `2 to ${windowMs}`)]
 }
 
 /** Checks that units times windows are exact integers and that logs stay short. */
-function countProblems(rule: Partial<Rule>, knowsBurst: boolean): MemberProblem[] {
-  const most = ALGORITHMS[rule.algorithm ?? "sliding-window"].mostUnits ?? Number.POSITIVE_INFINITY
-  const windowMs = parseDuration(rule.window)
-  for (const { path, units } of countedBy(rule, knowsBurst)) {
-    if (units > most) return [logProblem(path, units, most)]
-    const problem = windowMs === undefined ? undefined : exactProblem(path, units, windowMs)
+function countProblems(rule: CombinedRule, knowsBurst: boolean): MemberProblem[] {
+  const { algorithm, windowMs } = rule
+  const most = ALGORITHMS[algorithm].mostUnits ?? Number.POSITIVE_INFINITY
+  for (const [path, units] of countedBy(rule, knowsBurst)) {
+    if (units > most) {
+      const what = path.length === 1 ? units : `${units}, with the units admitted above the limit,`
+      const message = `${what} is too many for a log, which keeps an entry for each unit`
+      const accepted = `at most ${most} in total, or algorithm "sliding-window-strict"`
+      return [problem(path, message, accepted)]
+    }
     // One problem is enough: if the limit is too high, everything above it is too high as well.
-    if (problem !== undefined) return [problem]
+    if (windowMs !== undefined && units > mostExactUnits(windowMs))
+      return [exactProblem(path, units, windowMs)]
   }
   return []
 }
 
+type CountedBy = readonly [path: readonly string[], units: number]
+
 /** Returns how many units may be counted, each with the member that sets the number. */
-function countedBy({ limit, burst, throttle }: Partial<Rule>, knowsBurst: boolean): CountedBy[] {
-  const units = typeof limit === "number" ? limit : undefined
+function countedBy(rule: CombinedRule, knowsBurst: boolean): readonly CountedBy[] {
+  const { units, burst, percent } = rule
+  const ceiling = ceilingOf(rule)
   const all: CountedBy[] = []
-  if (units !== undefined) all.push({ path: ["limit"], units })
-  if (burst !== undefined) all.push({ path: ["burst"], units: burst })
-  const kind = kindOf(throttle)
-  if (kind.kind === "soft" && units !== undefined && knowsBurst) {
-    all.push({ path: ["throttle", "percent"], units: (burst ?? units) + percentOf(units, kind.percent) })
+  if (units !== undefined) all.push([["limit"], units])
+  if (burst !== undefined) all.push([["burst"], burst])
+  if (percent > 0 && units !== undefined && knowsBurst) {
+    all.push([["throttle", "percent"], (burst ?? units) + percentOf(units, percent)])
   }
-  if (kind.kind === "elastic" && kind.ceiling !== undefined) {
-    all.push({ path: ["throttle", "ceiling"], units: kind.ceiling })
-  }
+  if (Number.isFinite(ceiling)) all.push([["throttle", "ceiling"], ceiling])
   return all
 }
 
-interface CountedBy {
-  readonly path: readonly string[]
-  readonly units: number
-}
-
-function logProblem(path: CountedBy["path"], units: number, most: number): MemberProblem {
-  const what = path.length === 1 ? units : `${units}, with the units admitted above the limit,`
-  const message = `${what} is too many for a log, which keeps an entry for each unit`
-  return { path, message, accepted: `at most ${most} in total, or algorithm "sliding-window-strict"` }
-}
-
-function exactProblem(path: CountedBy["path"], units: number, windowMs: number): MemberProblem | undefined {
-  const most = mostExactUnits(windowMs)
-  if (units <= most) return undefined
+function exactProblem(path: readonly string[], units: number, windowMs: number): MemberProblem {
   const isSeconds = windowMs % 1000 === 0
   const window = isSeconds ? `${windowMs / 1000} s` : `${windowMs} ms`
   const name = path.length === 1 ? path[0] : "units"
   const message = `${units} in ${window} cannot be counted exactly: ${name} times ${isSeconds ? "seconds" : "milliseconds"} must be below 2^53`
   const member = path.at(-1) as string
-  const accepted =
-    member === "percent"
-      ? "a smaller percent or limit"
-      : isSeconds
-        ? `up to ${most} in this window`
-        : `a smaller ${member}, or a window of whole seconds`
-  return { path, message, accepted }
+  if (member === "percent") return problem(path, message, "a smaller percent or limit")
+  const inWindow = `up to ${mostExactUnits(windowMs)} in this window`
+  return problem(path, message, isSeconds ? inWindow : `a smaller ${member}, or a window of whole seconds`)
 }
 
-function throttleProblems({
-  limit,
-  burst,
-  algorithm = "sliding-window",
-  throttle,
-}: Partial<Rule>): MemberProblem[] {
-  const kind = kindOf(throttle)
-  if (kind.kind === "soft" && typeof limit === "number" && percentOf(limit, kind.percent) === 0) {
-    const least = smallestPercent(limit)
-    const message = `${kind.percent} percent of ${limit} is less than one unit, so it would have no effect`
+function throttleProblems({ units, burst, algorithm, kind, percent }: CombinedRule): MemberProblem[] {
+  if (percent > 0 && units !== undefined && percentOf(units, percent) === 0) {
+    const message = `${percent} percent of ${units} is less than one unit, so it would have no effect`
     // At most 100 percent is needed, for a limit of 1, so there always is such a percentage.
-    return [{ path: ["throttle", "percent"], message, accepted: `${least} to 1000` }]
+    return [problem(["throttle", "percent"], message, `${smallestPercent(units)} to 1000`)]
   }
   if (kind.kind !== "elastic") return []
   const path = ["throttle", "ceiling"]
@@ -154,35 +161,26 @@ function throttleProblems({
     const most = ALGORITHMS[algorithm].mostUnits
     if (most === undefined) return []
     const message = "is missing, but a log needs it, because it keeps an entry for each admitted unit"
-    return [{ path, message, accepted: `a ceiling up to ${most}` }]
+    return [problem(path, message, `a ceiling up to ${most}`)]
   }
-  const capacity = burst ?? (typeof limit === "number" ? limit : undefined)
+  const capacity = burst ?? units
   if (capacity === undefined || kind.ceiling > capacity) return []
   const of = burst === undefined ? "the limit" : "the burst"
   const message = `${kind.ceiling} is not above ${of} of ${capacity}, so it would have no effect`
-  return [{ path, message, accepted: `${capacity + 1} or more` }]
+  return [problem(path, message, `${capacity + 1} or more`)]
 }
 
-function costProblems({ limit, burst, cost, throttle }: Partial<Rule>): MemberProblem[] {
-  const kind = kindOf(throttle)
-  const units = typeof limit === "number" ? limit : undefined
+function costProblems(rule: CombinedRule): MemberProblem[] {
+  const { units, burst, cost, percent, kind } = rule
   const capacity = burst ?? units
   if (cost === undefined || capacity === undefined) return []
-  let what = burst === undefined ? "limit" : "burst"
-  let most = capacity
-  if (kind.kind === "elastic") {
-    what = "ceiling"
-    most = kind.ceiling ?? Number.POSITIVE_INFINITY
-  } else if (kind.kind === "soft") {
+  let [what, most] = [burst === undefined ? "limit" : "burst", capacity]
+  if (kind.kind === "elastic") [what, most] = ["ceiling", ceilingOf(rule)]
+  else if (percent > 0) {
     what = "limit plus its percent"
-    most = units === undefined ? Number.POSITIVE_INFINITY : capacity + percentOf(units, kind.percent)
+    most = units === undefined ? Number.POSITIVE_INFINITY : capacity + percentOf(units, percent)
   }
   if (cost <= most) return []
   const message = `${cost} is above the ${what} of ${most}, so no request would ever be admitted`
-  return [{ path: ["cost"], message, accepted: `1 to ${most}` }]
-}
-
-/** Returns a throttle as an object. */
-export function kindOf(throttle: Rule["throttle"]): Exclude<Throttle, string> {
-  return typeof throttle === "object" ? throttle : { kind: "hard" }
+  return [problem(["cost"], message, `1 to ${most}`)]
 }

@@ -2,113 +2,79 @@ import * as v from "valibot"
 import {
   answersAtOnce,
   integer,
+  isObject,
   type ObjectSchema,
-  readShape,
   type Schema,
   says,
   strict,
 } from "../../ground/shape.ts"
-import { type MemberProblem, show } from "../../ground/show.ts"
 import { LONGEST_TIMER_MS } from "../../ground/time.ts"
 import type { Throttle, ThrottleQueue } from "../throttle.ts"
-import { POSITIVE } from "./rule-members.ts"
+import { renamed, type StoredNames } from "./member.ts"
+import { POSITIVE } from "./units.ts"
 
 type ThrottleKind = Exclude<Throttle, string>["kind"]
 
 const KINDS: readonly ThrottleKind[] = ["hard", "soft", "elastic", "queue"]
-const KINDS_ACCEPTED = KINDS.map((kind) => `"${kind}"`).join(", ")
-const THROTTLE_ACCEPTED =
-  '"hard", or an object with the kind "hard", "soft" (and percent), "elastic" or "queue", such as {"kind": "soft", "percent": 5}'
-
-const kind = (name: ThrottleKind): Schema => v.literal(name, says("a kind of throttle", `"${name}"`))
+const KIND = says("a kind of throttle", KINDS.map((kind) => `"${kind}"`).join(", "))
+const THROTTLE = says(
+  "a throttle",
+  '"hard", or an object with the kind "hard", "soft" (and percent), "elastic" or "queue", such as {"kind": "soft", "percent": 5}',
+)
 const PERCENT = says("a percentage", "a number above 0 and up to 1000")
 const WAIT = says("a wait", `a whole number of milliseconds from 1 to ${LONGEST_TIMER_MS}`)
 const SIGNAL = says("a signal", "a function that returns whether there is spare capacity")
 
-const percent = v.pipe(v.number(PERCENT), v.gtValue(0, PERCENT), v.maxValue(1000, PERCENT))
-const ceiling = v.optional(integer(says("a ceiling", POSITIVE), 1))
-/** 0 is only valid for a leaky bucket, which `contradictions` checks. */
-const maxWaiting = v.optional(
-  integer(says("a valid number of waiting requests", `${POSITIVE}, or 0 for a leaky bucket`), 0),
-)
-const maxWaitMs = v.optional(integer(WAIT, 1, LONGEST_TIMER_MS))
-
+/** The names in documents of the members of a queue. */
+export const QUEUE_NAMES: StoredNames = { maxWaiting: "max_waiting", maxWaitMs: "max_wait_ms" }
+const codeQueue = strict("a queue", {
+  /** 0 is only valid for a leaky bucket, which `contradictions` checks. */
+  maxWaiting: v.optional(
+    integer(says("a valid number of waiting requests", `${POSITIVE}, or 0 for a leaky bucket`), 0),
+  ),
+  maxWaitMs: v.optional(integer(WAIT, 1, LONGEST_TIMER_MS)),
+})
 /** The shape of a queue of another kind of throttle in documents. */
-export const storedQueue = strict("a queue", { max_waiting: maxWaiting, max_wait_ms: maxWaitMs })
-const codeQueue = v.optional(strict("a queue", { maxWaiting, maxWaitMs }))
+export const storedQueue: ObjectSchema = strict("a queue", renamed(codeQueue.entries, QUEUE_NAMES))
+
+type ThrottleShapes = Readonly<Record<ThrottleKind, ObjectSchema>>
+
+function shapesWith(queue: ObjectSchema, ofElastic: Readonly<Record<string, Schema>>): ThrottleShapes {
+  const shapeOf = (kind: ThrottleKind, members: Readonly<Record<string, Schema>>): ObjectSchema =>
+    strict(`${kind === "elastic" ? "an" : "a"} "${kind}" throttle`, {
+      kind: v.literal(kind, KIND),
+      ...members,
+    })
+  const ceiling = v.optional(integer(says("a ceiling", POSITIVE), 1))
+  return {
+    hard: shapeOf("hard", {}),
+    soft: shapeOf("soft", {
+      percent: v.pipe(v.number(PERCENT), v.gtValue(0, PERCENT), v.maxValue(1000, PERCENT)),
+      queue: v.optional(queue),
+    }),
+    elastic: shapeOf("elastic", { ceiling, ...ofElastic, queue: v.optional(queue) }),
+    queue: shapeOf("queue", queue.entries),
+  }
+}
 
 /** The throttle shapes of documents, without members that only code can have. */
-export const storedThrottles = {
-  hard: strict('a "hard" throttle', { kind: kind("hard") }),
-  soft: strict('a "soft" throttle', { kind: kind("soft"), percent, queue: v.optional(storedQueue) }),
-  elastic: strict('an "elastic" throttle', {
-    kind: kind("elastic"),
-    ceiling,
-    queue: v.optional(storedQueue),
-  }),
-  queue: strict('a "queue" throttle', {
-    kind: kind("queue"),
-    max_waiting: maxWaiting,
-    max_wait_ms: maxWaitMs,
-  }),
-} as const
+export const storedThrottles: ThrottleShapes = shapesWith(storedQueue, {})
+const codeThrottles = shapesWith(codeQueue, { signal: v.optional(v.custom(answersAtOnce, SIGNAL)) })
 
-const codeThrottles: Readonly<Record<ThrottleKind, ObjectSchema>> = {
-  hard: storedThrottles.hard,
-  soft: strict('a "soft" throttle', { kind: kind("soft"), percent, queue: codeQueue }),
-  elastic: strict('an "elastic" throttle', {
-    kind: kind("elastic"),
-    ceiling,
-    signal: v.optional(v.custom(answersAtOnce, SIGNAL)),
-    queue: codeQueue,
-  }),
-  queue: strict('a "queue" throttle', { kind: kind("queue"), maxWaiting, maxWaitMs }),
+/** Checks the kind first, so that all other problems are about the members of this kind. */
+function throttleOf(shapes: ThrottleShapes): Schema {
+  const hard = v.custom((value) => value === "hard", THROTTLE)
+  const wrongKind = v.object({ kind: v.picklist(KINDS, KIND) }, KIND)
+  return v.lazy((value) => {
+    if (!isObject(value)) return hard
+    return KINDS.includes(value.kind as ThrottleKind) ? shapes[value.kind as ThrottleKind] : wrongKind
+  })
 }
 
-/** A rule's throttle with the names used in code, or its problems with paths from the rule. */
-export interface ReadThrottle {
-  readonly throttle?: Throttle
-  readonly problems: readonly MemberProblem[]
-}
-
-/** Reads a throttle as written in code or in documents. */
-export function readThrottle(value: unknown, written: "code" | "stored"): ReadThrottle {
-  if (value === "hard") return { throttle: value, problems: [] }
-  if (typeof value !== "object" || value === null || Array.isArray(value)) {
-    const message = `${show(value)} is not a throttle`
-    return { problems: [{ path: ["throttle"], message, accepted: THROTTLE_ACCEPTED }] }
-  }
-  const { kind } = value as { readonly kind?: ThrottleKind }
-  if (kind === undefined || !KINDS.includes(kind)) {
-    const message = kind === undefined ? "is missing" : `${show(kind)} is not a kind of throttle`
-    return { problems: [{ path: ["throttle", "kind"], message, accepted: KINDS_ACCEPTED }] }
-  }
-  const shapes: Readonly<Record<ThrottleKind, ObjectSchema>> =
-    written === "code" ? codeThrottles : storedThrottles
-  const { good, problems } = readShape(shapes[kind], value)
-  if (problems.length > 0) {
-    return { problems: problems.map((problem) => ({ ...problem, path: ["throttle", ...problem.path] })) }
-  }
-  return { throttle: inCode(good) as unknown as Throttle, problems: [] }
-}
-
-type ThrottleMembers = Readonly<Record<string, unknown>>
-
-const IN_CODE: ReadonlyMap<string, string> = new Map([
-  ["max_waiting", "maxWaiting"],
-  ["max_wait_ms", "maxWaitMs"],
-])
-
-/** Returns the members that are given, with the names used in code. */
-function inCode(members: ThrottleMembers): ThrottleMembers {
-  const given = Object.entries(members).filter(([, value]) => value !== undefined)
-  return Object.fromEntries(
-    given.map(([name, value]) => [
-      IN_CODE.get(name) ?? name,
-      name === "queue" ? inCode(value as ThrottleMembers) : value,
-    ]),
-  )
-}
+/** A throttle in code. */
+export const throttleShape: Schema = throttleOf(codeThrottles)
+/** A throttle in documents. */
+export const storedThrottle: Schema = throttleOf(storedThrottles)
 
 /**
  * Returns the throttle as it is stored, with a fixed order and spelling. The caller has checked that it is valid and
@@ -118,10 +84,10 @@ export function storeThrottle(throttle: Throttle): unknown {
   if (typeof throttle === "string" || throttle.kind === "hard") return "hard"
   if (throttle.kind === "queue") return { kind: throttle.kind, ...storeQueue(throttle) }
   const { kind, queue, ...members } = throttle
-  const { percent, ceiling }: ThrottleMembers = members
+  const { percent, ceiling }: { readonly percent?: number; readonly ceiling?: number | undefined } = members
   return { kind, percent, ceiling, queue: queue && storeQueue(queue) }
 }
 
-function storeQueue({ maxWaiting, maxWaitMs }: ThrottleQueue): ThrottleMembers {
+function storeQueue({ maxWaiting, maxWaitMs }: ThrottleQueue): object {
   return { max_waiting: maxWaiting, max_wait_ms: maxWaitMs }
 }

@@ -129,7 +129,10 @@ describe("a throttle", () => {
     [null, `throttle: null is not a throttle; ${KINDS}`],
     [[{ kind: "soft", percent: 5 }], /^throttle: \[.* is not a throttle; /],
     [{}, 'throttle.kind: is missing; "hard", "soft", "elastic", "queue"'],
-    [{ kind: "Soft" }, 'throttle.kind: "Soft" is not a kind of throttle; "hard", "soft", "elastic", "queue"'],
+    [
+      { kind: "Soft" },
+      'throttle.kind: "Soft" is not a kind of throttle; did you mean "soft"?; "hard", "soft", "elastic", "queue"',
+    ],
     [{ kind: "__proto__" }, /^throttle.kind: "__proto__" is not a kind of throttle/],
     [{ kind: "hard", percent: 5 }, /^throttle.percent: "percent" is not a member of a "hard" throttle/],
     [{ kind: "soft" }, "throttle.percent: is missing; a number above 0 and up to 1000"],
@@ -204,8 +207,8 @@ describe("a throttle", () => {
     ])
     expect(wrong({ throttle: "soft", shadow: 1, name: "" }).map((text) => text.split(":")[0])).toEqual([
       "name",
-      "shadow",
       "throttle",
+      "shadow",
     ])
   })
 })
@@ -235,7 +238,7 @@ describe("an algorithm's own members", () => {
       "fixed-window",
     ]) {
       const { buckets, burst, refill } = parsed({ algorithm })
-      expect({ buckets, burst, refill }).toEqual({})
+      expect({ buckets, burst, refill }).toEqual({ refill: "continuous" })
     }
     // Both are the same refill, so they share counters.
     expect(parsed({ algorithm: "token-bucket", refill: "continuous" })).toEqual(

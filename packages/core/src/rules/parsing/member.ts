@@ -1,0 +1,43 @@
+import type { Schema } from "../../ground/shape.ts"
+
+/** The names in documents of members whose name in code is another one. */
+export type StoredNames = Readonly<Record<string, string>>
+
+/** A member of a rule as code, documents and the JSON Schema know it. */
+export interface RuleMember<Value = unknown> {
+  /** The names in documents. The first one is written, the others are older. Default: the name in code. */
+  readonly stored?: readonly [string, ...string[]]
+  /** The values in code. */
+  readonly shape: Schema
+  /** The values in documents. Default: `shape`. */
+  readonly storedShape?: Schema
+  /** If the value is an object: the names in documents of its own members. */
+  readonly names?: StoredNames
+  /** True if a rule in code is invalid without it. */
+  readonly isRequired?: true
+  /** The value of rules without the member, if it is the same for all rules. */
+  readonly default?: Value
+  /** Returns a value as it is written into a document. By default, it is written as it is. */
+  store?(value: Value): unknown
+  /** What editors of documents show. */
+  readonly description: string
+}
+
+/** Returns the object with other names for its members, also in its `queue`. */
+export function renamed<Value>(
+  members: Readonly<Record<string, Value>>,
+  names: StoredNames,
+): Readonly<Record<string, Value>> {
+  const entries = Object.entries(members).map(([name, value]) => [
+    names[name] ?? name,
+    name === "queue" ? renamed(value as Readonly<Record<string, unknown>>, names) : value,
+  ])
+  return Object.fromEntries(entries)
+}
+
+/** Returns a copy without undefined members. */
+export function given(members: object): Record<string, unknown> {
+  const copy: Record<string, unknown> = {}
+  for (const [name, value] of Object.entries(members)) if (value !== undefined) copy[name] = value
+  return copy
+}
