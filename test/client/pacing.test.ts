@@ -5,7 +5,7 @@ import { startLimitedApi } from "../servers/limited-api.ts"
 // A small version of bench:client. It counts, and does not measure time.
 
 const LIMIT = 50
-const CALLS = 60
+const CALLS = 45
 const WORKERS = 10
 
 it("two clients that share a limit get all answers, are hardly ever refused, and neither starves", async () => {

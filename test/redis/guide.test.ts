@@ -15,6 +15,7 @@ import { startCluster } from "../servers/redis-cluster.ts"
 import { redisForTests } from "../servers/redis-for-tests.ts"
 import { startProxy } from "../servers/tcp-proxy.ts"
 import { until } from "../servers/until.ts"
+import { everyNth } from "../test-length.ts"
 import { unitsIn } from "./counted.ts"
 import { MONTHLY_CHECK } from "./monthly-check.ts"
 import { startSlotMove } from "./slot-move.ts"
@@ -271,26 +272,29 @@ describe("the examples with REDIS_URL", () => {
     return child
   }
 
-  it.each(["express", "koa", "fastify"])("count together in two instances of %s", async (name) => {
-    await server.command("FLUSHALL")
-    const ports = [await freePort(), await freePort()]
-    const children = await Promise.all(ports.map((port) => start(name, port)))
-    try {
-      let counted = 0
-      while (counted < 6) {
-        const response = await fetch(`http://127.0.0.1:${ports[counted % 2]}/`)
-        expect(response.status).toBe(200)
-        // On a busy machine, a decision may be made without Redis. Its response has no RateLimit header.
-        if (response.headers.has("ratelimit")) counted++
+  it.each(everyNth(3, ["express", "koa", "fastify"]))(
+    "count together in two instances of %s",
+    async (name) => {
+      await server.command("FLUSHALL")
+      const ports = [await freePort(), await freePort()]
+      const children = await Promise.all(ports.map((port) => start(name, port)))
+      try {
+        let counted = 0
+        while (counted < 6) {
+          const response = await fetch(`http://127.0.0.1:${ports[counted % 2]}/`)
+          expect(response.status).toBe(200)
+          // On a busy machine, a decision may be made without Redis. Its response has no RateLimit header.
+          if (response.headers.has("ratelimit")) counted++
+        }
+        // One client has one counter, whichever instance it asks. A minute may have ended, so the previous window counts
+        // too.
+        expect(await server.command("DBSIZE")).toBe(1)
+        expect(await unitsIn(server, "sl2:")).toBeGreaterThanOrEqual(6)
+      } finally {
+        for (const child of children) child.kill()
       }
-      // One client has one counter, whichever instance it asks. A minute may have ended, so the previous window counts
-      // too.
-      expect(await server.command("DBSIZE")).toBe(1)
-      expect(await unitsIn(server, "sl2:")).toBeGreaterThanOrEqual(6)
-    } finally {
-      for (const child of children) child.kill()
-    }
-  })
+    },
+  )
 })
 
 it("a store with the app's own clock uses its time", async () => {

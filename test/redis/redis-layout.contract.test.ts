@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe } from "vitest"
 import { RedisStore } from "../../packages/redis/src/redis-store.ts"
 import { runContract } from "../contracts/run-contract.ts"
 import { type RedisServer, startRedis } from "../servers/redis-server.ts"
+import { everyNth } from "../test-length.ts"
 import { emptyOne } from "./contract-on.ts"
 import { KeysOnAClock } from "./keys-on-a-clock.ts"
 
@@ -26,5 +27,6 @@ describe("by the server's own time", () => {
       return new RedisStore({ commands, clock, isWide: false, ...emptyOne() })
     },
   })
-  runContract("the Redis store", behaviours)
+  // Other tests compare this layout with the memory store: differential.test.ts, forgetting.test.ts.
+  runContract("the Redis store", everyNth(3, behaviours))
 })

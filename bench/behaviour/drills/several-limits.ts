@@ -10,7 +10,8 @@ const LONG = { limit: 6, windowMs: 8_000 }
 /** Two windows, after which every algorithm has forgotten the first one. */
 const SHORT_OPEN_AFTER_MS = 2 * SHORT.windowMs + 200
 const KNOCKS = 8
-const MOST_ATTEMPTS = 3
+/** A machine that is busy for a moment gets another attempt. */
+const MOST_ATTEMPTS = 6
 /** Admitted requests whose calls are counted. */
 const MEASURED = 5
 
