@@ -1,28 +1,17 @@
 import { afterAll, beforeAll, expect, it } from "vitest"
 import { keyNamer } from "../../packages/redis/src/key.ts"
 import { redisStore } from "../../packages/redis/src/redis-store.ts"
-import { type RedisCluster, startCluster } from "../servers/redis-cluster.ts"
 import type { RedisServer } from "../servers/redis-server.ts"
 import { until } from "../servers/until.ts"
+import { clusterForTests } from "./cluster-for-tests.ts"
 import { MONTHLY_CHECK } from "./monthly-check.ts"
-import { LIBRARIES, type OpenedClient, openClient } from "./open-client.ts"
 import { startSlotMove } from "./slot-move.ts"
 
-let cluster: RedisCluster
-let clients: readonly OpenedClient[] = []
+const { cluster, clients } = await clusterForTests({ primaries: 3 })
 const unhandled: unknown[] = []
 const note = (reason: unknown) => void unhandled.push(reason)
-beforeAll(async () => {
-  process.on("unhandledRejection", note)
-  cluster = await startCluster({ primaries: 3 })
-  const ports = cluster.nodes.map(({ port }) => port)
-  clients = await Promise.all(LIBRARIES.map((library) => openClient({ library, ports, isCluster: true })))
-})
-afterAll(async () => {
-  process.off("unhandledRejection", note)
-  for (const { close } of clients) close()
-  await cluster?.stop()
-})
+beforeAll(() => void process.on("unhandledRejection", note))
+afterAll(() => void process.off("unhandledRejection", note))
 
 /** Returns how often a node has redirected clients to the node that a slot is moving to. */
 async function asksBy(node: RedisServer): Promise<number> {

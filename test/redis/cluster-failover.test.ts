@@ -1,24 +1,14 @@
-import { afterAll, beforeAll, expect, it } from "vitest"
+import { expect, it } from "vitest"
 import { redisStore } from "../../packages/redis/src/redis-store.ts"
-import { type RedisCluster, startCluster } from "../servers/redis-cluster.ts"
 import type { RedisServer } from "../servers/redis-server.ts"
 import { until } from "../servers/until.ts"
+import { clusterForTests } from "./cluster-for-tests.ts"
 import { admittedIn, lastingKeysIn, limiterOn, loadOn, primariesOf, unitsInCluster } from "./cluster-load.ts"
 import { unitsIn } from "./counted.ts"
-import { LIBRARIES, type OpenedClient, openClient } from "./open-client.ts"
+import { LIBRARIES } from "./open-client.ts"
 
-let cluster: RedisCluster
-let clients: readonly OpenedClient[] = []
+const { cluster, clients } = await clusterForTests({ primaries: 3, replicas: 1 })
 let made = 0
-beforeAll(async () => {
-  cluster = await startCluster({ primaries: 3, replicas: 1 })
-  const ports = cluster.nodes.map(({ port }) => port)
-  clients = await Promise.all(LIBRARIES.map((library) => openClient({ library, ports, isCluster: true })))
-})
-afterAll(async () => {
-  for (const { close } of clients) close()
-  await cluster?.stop()
-})
 
 function open(storeTimeoutMs: number) {
   const prefix = `f${made++}:`

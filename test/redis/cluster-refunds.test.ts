@@ -1,24 +1,15 @@
 import { createLimiter, type Decision, type Limiter, memoryStore, type Rule } from "@sluice/core"
 import { redisStore } from "@sluice/redis"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { describe, expect, it } from "vitest"
 import { manualClock } from "../../packages/core/src/ground/clock.ts"
 import { commandsOf } from "../../packages/redis/src/clients/commands-of.ts"
 import { RedisStore } from "../../packages/redis/src/redis-store.ts"
-import { type RedisCluster, startCluster } from "../servers/redis-cluster.ts"
-import { type OpenedClient, openClient } from "./open-client.ts"
+import { clusterForTests } from "./cluster-for-tests.ts"
+import type { OpenedClient } from "./open-client.ts"
 
-let cluster: RedisCluster
-let opened: OpenedClient
+const { clients } = await clusterForTests({ primaries: 3 }, ["ioredis 6"])
+const [opened] = clients as [OpenedClient]
 let made = 0
-beforeAll(async () => {
-  cluster = await startCluster({ primaries: 3 })
-  const ports = cluster.nodes.map(({ port }) => port)
-  opened = await openClient({ library: "ioredis 6", ports, isCluster: true })
-})
-afterAll(async () => {
-  opened?.close()
-  await cluster?.stop()
-})
 
 const MINUTE = 60_000
 /** The start of a window, and of a sub-window. */

@@ -1,31 +1,21 @@
 import { peekStore } from "@sluice/core/stores"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { describe, expect, it } from "vitest"
 import type { Policy } from "../../packages/core/src/ground/policy.ts"
 import { createLimiter } from "../../packages/core/src/limiter/create-limiter.ts"
 import type { Check, Store } from "../../packages/core/src/stores/store.ts"
 import { keyNamer } from "../../packages/redis/src/key.ts"
 import { redisStore } from "../../packages/redis/src/redis-store.ts"
-import { type RedisCluster, startCluster } from "../servers/redis-cluster.ts"
 import { until } from "../servers/until.ts"
+import { clusterForTests } from "./cluster-for-tests.ts"
 import { admittedIn, lastingKeysIn, limiterOn, loadOn, unitsInCluster } from "./cluster-load.ts"
 import { callsBetween, callsOf, unitsIn } from "./counted.ts"
-import { LIBRARIES, type Library, librariesInTurn, type OpenedClient, openClient } from "./open-client.ts"
+import { LIBRARIES, type Library, librariesInTurn, type OpenedClient } from "./open-client.ts"
 import { startSlotMove } from "./slot-move.ts"
 
 const MONTH = 30 * 24 * 3_600_000
 
-let cluster: RedisCluster
-let clients: readonly OpenedClient[] = []
+const { cluster, clients } = await clusterForTests({ primaries: 5 })
 let made = 0
-beforeAll(async () => {
-  cluster = await startCluster({ primaries: 5 })
-  const ports = cluster.nodes.map(({ port }) => port)
-  clients = await Promise.all(LIBRARIES.map((library) => openClient({ library, ports, isCluster: true })))
-})
-afterAll(async () => {
-  for (const { close } of clients) close()
-  await cluster?.stop()
-})
 
 /** Creates a store on each client, as separate processes would. */
 function open(denyCacheMs = 0): { prefix: string; stores: readonly [Store, ...Store[]] } {

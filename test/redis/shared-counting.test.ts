@@ -116,31 +116,8 @@ describe("concurrent takes of random costs", () => {
 })
 
 describe("a key that does not hold a valid counter", () => {
-  const texts = [
-    "-5",
-    "5",
-    "1.5",
-    "1e3",
-    "",
-    "rubbish",
-    "w:x",
-    "w:1:2",
-    "w:-1:2:3",
-    "w:1:2:3:4",
-    "w:1:2:3:",
-    "w:1:2:3:101",
-    "w:3600000:2:3:0",
-    "w:3600000:2:3:000",
-    "w:3600000:2:3:21",
-    "w:3600000:2:3:1~",
-    " 5",
-    "007",
-    `${2 ** 42 - 1}`,
-    `${2n ** 53n}`,
-    `${2n ** 60n}`,
-    "9223372036854775807",
-    "-9223372036854775808",
-  ]
+  // corrupt-values.test.ts and corrupt-keys.test.ts try other values, with less around them.
+  const texts = ["-5", "rubbish", "w:1:2", `${2n ** 53n}`]
   const rubbish: readonly {
     readonly what: string
     readonly put: (client: Redis, key: string) => Promise<unknown>
@@ -152,8 +129,6 @@ describe("a key that does not hold a valid counter", () => {
     { what: "a number that expires", put: (client, key) => client.set(key, "5", "PX", 1_000_000) },
     { what: "a list", put: (client, key) => client.rpush(key, "1", "2") },
     { what: "a hash", put: (client, key) => client.hset(key, "1", "2") },
-    { what: "a set", put: (client, key) => client.sadd(key, "1") },
-    { what: "a stream", put: (client, key) => client.xadd(key, "1-1", "a", "b") },
   ]
 
   it.each(rubbish)(

@@ -1,30 +1,16 @@
 import { Redis } from "ioredis"
-import { afterAll, beforeAll, beforeEach } from "vitest"
-import { type RedisServer, startRedis } from "../../servers/redis-server.ts"
+import { beforeEach } from "vitest"
+import { type RedisForTests, redisForTests } from "../../servers/redis-for-tests.ts"
 
-/** A Redis for one test file, and its client. */
-export interface Running {
-  server: RedisServer
-  client: Redis
-}
-
-/** Starts a Redis for the tests of this file and empties it before each test. It is available once the tests run. */
-export function withRedis(): Running {
-  const running = {} as Running
-  beforeAll(async () => {
-    running.server = await startRedis()
-    running.client = new Redis(running.server.port, running.server.host)
-  })
-  beforeEach(() => running.server.command("FLUSHALL"))
-  afterAll(async () => {
-    running.client?.disconnect()
-    await running.server?.stop()
-  })
-  return running
+/** Starts a Redis for the tests of a file, and empties it before each test. */
+export async function emptyRedis(): Promise<RedisForTests> {
+  const redis = await redisForTests()
+  beforeEach(() => redis.server.command("FLUSHALL"))
+  return redis
 }
 
 /** Returns a client that has been closed, so that each command fails immediately. */
-export async function closedClient({ server }: Running): Promise<Redis> {
+export async function closedClient({ server }: RedisForTests): Promise<Redis> {
   const client = new Redis(server.port, server.host)
   await client.quit()
   return client

@@ -6,11 +6,11 @@ import { MemoryStore, rateLimit as peer } from "express-rate-limit"
 import { RedisStore } from "rate-limit-redis"
 import { describe, expect, it } from "vitest"
 import { answers, commonClock, serve, statuses } from "../pairs.ts"
-import { closedClient, withRedis } from "../redis.ts"
+import { closedClient, emptyRedis } from "../redis.ts"
 import { as, quiet } from "../requests.ts"
 import { appOf, callOf } from "./app.ts"
 
-const redis = withRedis()
+const redis = await emptyRedis()
 const once = { windowMs: 60_000, limit: 1 }
 const minutely = { limit: 1, window: "1 minute" } as const
 

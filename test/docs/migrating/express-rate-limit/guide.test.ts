@@ -3,12 +3,12 @@ import { exportedValuesOf, fileOf, membersOf } from "../declared.ts"
 import { namesIn, namesWithCounterpart, notShown, type Row, readGuide, type ShownBy } from "../guide.ts"
 import { linesCell, linesOfPairs } from "../lines-of-pairs.ts"
 import { behaveAlike } from "../pairs.ts"
-import { withRedis } from "../redis.ts"
+import { emptyRedis } from "../redis.ts"
 import { METHODS } from "./methods.ts"
 import { OPTIONS } from "./options.ts"
 import { redisOptions } from "./redis-options.ts"
 
-const pairs = { ...OPTIONS, ...METHODS, ...redisOptions(withRedis()) }
+const pairs = { ...OPTIONS, ...METHODS, ...redisOptions(await emptyRedis()) }
 const lines = linesOfPairs(
   new URL("options.ts", import.meta.url),
   new URL("redis-options.ts", import.meta.url),

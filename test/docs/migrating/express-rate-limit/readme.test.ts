@@ -7,10 +7,10 @@ import { blocksOf } from "../../documents.ts"
 import { runTypeScript } from "../../typescript/run.ts"
 import { answers } from "../pairs.ts"
 import { blockWith, type Edit, edited, exampleOf, expectLinesTold, linesChanged } from "../readme-examples.ts"
-import { withRedis } from "../redis.ts"
+import { emptyRedis } from "../redis.ts"
 import { fromAddress, pretendAddress, times } from "../requests.ts"
 
-const redis = withRedis()
+const redis = await emptyRedis()
 
 /** The lines that the guide adds for the store. */
 const [IMPORT = "", STORE = ""] = ["import { SluiceStore }", "store: new SluiceStore("].map((text) => {

@@ -5,13 +5,14 @@ import type { RequestHandler } from "express"
 import { rateLimit as peer } from "express-rate-limit"
 import type { Redis } from "ioredis"
 import { RedisStore } from "rate-limit-redis"
+import type { RedisForTests } from "../../../servers/redis-for-tests.ts"
 import type { Pair } from "../pairs.ts"
-import { closedClient, type Running } from "../redis.ts"
+import { closedClient } from "../redis.ts"
 import { quiet, thenRefused, twice } from "../requests.ts"
 import { appOf, callOf } from "./app.ts"
 
 /** Returns the options that need a Redis, and the options of rate-limit-redis. */
-export const redisOptions = (redis: Running): Readonly<Record<string, Pair>> => {
+export const redisOptions = (redis: RedisForTests): Readonly<Record<string, Pair>> => {
   const failing = async <S>(storeOf: (client: Redis) => S) => ({
     store: storeOf(await closedClient(redis)),
     logger: quiet,
@@ -55,7 +56,7 @@ const ours = (client: Redis, prefix = ""): Store => redisStore({ client, prefix 
 
 /** Returns a handler that sets X-Keys to the number of keys with a prefix. */
 const tellKeys =
-  ({ server }: Running, prefix: string): RequestHandler =>
+  ({ server }: RedisForTests, prefix: string): RequestHandler =>
   (_req, res, next) => {
     void server.command("KEYS", `${prefix}*`).then((keys) => {
       res.set("X-Keys", String((keys as unknown[]).length))

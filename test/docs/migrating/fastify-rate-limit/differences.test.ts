@@ -5,11 +5,11 @@ import type { FastifyError, FastifyInstance, FastifyRequest } from "fastify"
 import { describe, expect, it } from "vitest"
 import type { Response } from "../../../contracts/adapter/ask.ts"
 import { type App, answers, commonClock, serve, statuses } from "../pairs.ts"
-import { closedClient, withRedis } from "../redis.ts"
+import { closedClient, emptyRedis } from "../redis.ts"
 import { admitted, as, times, twice } from "../requests.ts"
 import { after, before, type More, registered } from "./app.ts"
 
-const redis = withRedis()
+const redis = await emptyRedis()
 
 /** Returns a function for the statuses of an app with Sluice. Its steps advance the clock. */
 async function ours(...[options, more]: Parameters<typeof after>) {

@@ -3,12 +3,12 @@ import { exportsOf, fileOf, membersOf } from "../declared.ts"
 import { namesIn, namesWithCounterpart, notShown, type Row, readGuide, type ShownBy } from "../guide.ts"
 import { linesCell, linesOfPairs } from "../lines-of-pairs.ts"
 import { behaveAlike } from "../pairs.ts"
-import { withRedis } from "../redis.ts"
+import { emptyRedis } from "../redis.ts"
 import { CALLBACKS } from "./callbacks.ts"
 import { OPTIONS } from "./options.ts"
 import { redisOptions } from "./redis-options.ts"
 
-const pairs = { ...OPTIONS, ...CALLBACKS, ...redisOptions(withRedis()) }
+const pairs = { ...OPTIONS, ...CALLBACKS, ...redisOptions(await emptyRedis()) }
 const lines = linesOfPairs(
   ...["options.ts", "callbacks.ts", "redis-options.ts"].map((name) => new URL(name, import.meta.url)),
 )

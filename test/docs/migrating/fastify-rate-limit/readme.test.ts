@@ -6,12 +6,12 @@ import { runTypeScript } from "../../typescript/run.ts"
 import { readGuide } from "../guide.ts"
 import { answers, commonClock } from "../pairs.ts"
 import { exampleOf, expectLinesTold, type LinesChanged, linesChanged } from "../readme-examples.ts"
-import { withRedis } from "../redis.ts"
+import { emptyRedis } from "../redis.ts"
 import { times } from "../requests.ts"
 import { changed, EXAMPLES, type Example, FIRST } from "./examples.ts"
 
 const PEER = "@fastify/rate-limit"
-const redis = withRedis()
+const redis = await emptyRedis()
 
 /** Runs an example on a new app, or on the given one, and resolves with its statuses. */
 async function statusesOf(

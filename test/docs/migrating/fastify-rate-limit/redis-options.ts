@@ -1,13 +1,14 @@
 import { redisStore } from "@sluice/redis"
 import type { Redis } from "ioredis"
+import type { RedisForTests } from "../../../servers/redis-for-tests.ts"
 import type { Pair } from "../pairs.ts"
-import { closedClient, type Running } from "../redis.ts"
+import { closedClient } from "../redis.ts"
 import { thenRefused, twice } from "../requests.ts"
 import { after, before, type More } from "./app.ts"
 
 /** Adds an unlimited route that returns the number of keys with the prefix. */
 const tellsKeys =
-  ({ server }: Running, prefix: string): More =>
+  ({ server }: RedisForTests, prefix: string): More =>
   (app) =>
     void app.get("/keys", { config: { rateLimit: false } }, async () => {
       const keys = (await server.command("KEYS", `${prefix}*`)) as unknown[]
@@ -15,7 +16,7 @@ const tellsKeys =
     })
 
 /** Returns the options that need a Redis. The window is long enough for a slow machine. */
-export const redisOptions = (redis: Running): Readonly<Record<string, Pair>> => {
+export const redisOptions = (redis: RedisForTests): Readonly<Record<string, Pair>> => {
   const inRedis = (prefix = "") =>
     ({
       ...{ service: "migrated", window: "1 day", storeTimeoutMs: 20_000, clock: undefined },

@@ -3,11 +3,11 @@ import { redisStore } from "@sluice/redis"
 import Koa, { type Middleware } from "koa"
 import { describe, expect, it } from "vitest"
 import { type App, answers, commonClock, serve, statuses } from "../pairs.ts"
-import { closedClient, withRedis } from "../redis.ts"
+import { closedClient, emptyRedis } from "../redis.ts"
 import { admitted, as, quiet, times, twice } from "../requests.ts"
 import { after, appOf, before, inMemory, inRedis, type PeerOptions, peer } from "./app.ts"
 
-const redis = withRedis()
+const redis = await emptyRedis()
 type Steps = Parameters<typeof statuses>[1]
 
 const theirs = async (options: PeerOptions, steps: Steps): Promise<number[]> => {

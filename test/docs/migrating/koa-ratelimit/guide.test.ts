@@ -2,12 +2,12 @@ import { describe, expect, it } from "vitest"
 import { namesIn, namesWithCounterpart, readGuide } from "../guide.ts"
 import { linesCell, linesOfPairs } from "../lines-of-pairs.ts"
 import { behaveAlike } from "../pairs.ts"
-import { withRedis } from "../redis.ts"
+import { emptyRedis } from "../redis.ts"
 import { OPTIONS } from "./options.ts"
 import { optionsRead } from "./options-read.ts"
 import { redisOptions } from "./redis-options.ts"
 
-const pairs = { ...OPTIONS, ...redisOptions(withRedis()) }
+const pairs = { ...OPTIONS, ...redisOptions(await emptyRedis()) }
 const lines = linesOfPairs(
   new URL("options.ts", import.meta.url),
   new URL("redis-options.ts", import.meta.url),

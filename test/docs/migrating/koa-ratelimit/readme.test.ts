@@ -6,10 +6,10 @@ import type { Block } from "../../blocks.ts"
 import { runTypeScript } from "../../typescript/run.ts"
 import { answers } from "../pairs.ts"
 import { type Edit, edited, exampleOf, expectLinesTold, linesChanged } from "../readme-examples.ts"
-import { withRedis } from "../redis.ts"
+import { emptyRedis } from "../redis.ts"
 import { fromAddress, pretendAddress, times } from "../requests.ts"
 
-const redis = withRedis()
+const redis = await emptyRedis()
 
 /** The lines that both examples share. The function `isBlocked` is the logic of the example's `blacklist`. */
 const OPTIONS: readonly Edit[] = [

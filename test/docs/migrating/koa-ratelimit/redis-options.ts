@@ -1,21 +1,21 @@
 import { memoryStore } from "@sluice/core"
 import { redisStore } from "@sluice/redis"
 import type { Middleware } from "koa"
+import type { RedisForTests } from "../../../servers/redis-for-tests.ts"
 import type { Pair } from "../pairs.ts"
-import type { Running } from "../redis.ts"
 import { thenRefused, twice } from "../requests.ts"
 import { after, before, inMemory, inRedis } from "./app.ts"
 
 /** Returns a middleware for /keys that responds with the number of keys with a prefix. */
 const tellsKeys =
-  ({ server }: Running, prefix: string): Middleware =>
+  ({ server }: RedisForTests, prefix: string): Middleware =>
   async (ctx, next) => {
     if (ctx.path !== "/keys") return next()
     ctx.body = String(((await server.command("KEYS", `${prefix}*`)) as unknown[]).length)
   }
 
 /** Returns the options that choose where counters are. The window is long enough for a slow machine. */
-export const redisOptions = (redis: Running): Readonly<Record<string, Pair>> => {
+export const redisOptions = (redis: RedisForTests): Readonly<Record<string, Pair>> => {
   const shared = (prefix = "") =>
     ({
       ...{ service: "migrated", window: "1 day", storeTimeoutMs: 20_000, clock: undefined },

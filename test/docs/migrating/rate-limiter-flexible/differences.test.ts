@@ -12,11 +12,11 @@ import {
 import { describe, expect, it } from "vitest"
 import { until } from "../../../servers/until.ts"
 import { type App, afterwards, answers, commonClock, serve, statuses } from "../pairs.ts"
-import { closedClient, withRedis } from "../redis.ts"
+import { closedClient, emptyRedis } from "../redis.ts"
 import { admitted, as, quiet, times, twice } from "../requests.ts"
 import { after, before, consuming } from "./app.ts"
 
-const redis = withRedis()
+const redis = await emptyRedis()
 type Steps = Parameters<typeof statuses>[1]
 
 const theirs = async (app: App | Promise<App>, steps: Steps, clock = commonClock()): Promise<number[]> =>

@@ -4,11 +4,11 @@ import { exportedValuesOf, fileOf, membersOf, nodesOf } from "../declared.ts"
 import { namesIn, namesWithCounterpart, notShown, type Row, readGuide, type ShownBy } from "../guide.ts"
 import { linesCell, linesOfPairs } from "../lines-of-pairs.ts"
 import { behaveAlike } from "../pairs.ts"
-import { withRedis } from "../redis.ts"
+import { emptyRedis } from "../redis.ts"
 import { METHODS } from "./methods.ts"
 import { OPTIONS, redisOptions } from "./options.ts"
 
-const pairs = { ...OPTIONS, ...METHODS, ...redisOptions(withRedis()) }
+const pairs = { ...OPTIONS, ...METHODS, ...redisOptions(await emptyRedis()) }
 const lines = linesOfPairs(...["options.ts", "methods.ts"].map((name) => new URL(name, import.meta.url)))
 const guide = readGuide("rate-limiter-flexible.md")
 const [options, methods, yielded, classes] = ["Options", "Methods", "What it yields", "Classes"].map(

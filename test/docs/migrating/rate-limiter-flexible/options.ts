@@ -4,8 +4,9 @@ import type { Request } from "express"
 import type { Redis } from "ioredis"
 import { RateLimiterMemory, RateLimiterRedis, RLWrapperBlackAndWhite } from "rate-limiter-flexible"
 import type { Response } from "../../../contracts/adapter/ask.ts"
+import type { RedisForTests } from "../../../servers/redis-for-tests.ts"
 import type { Pair } from "../pairs.ts"
-import { closedClient, type Running } from "../redis.ts"
+import { closedClient } from "../redis.ts"
 import { as, quiet, thenRefused, times, twice } from "../requests.ts"
 import { after, before, consuming, userOf } from "./app.ts"
 
@@ -88,7 +89,7 @@ const isBlocked = ({ status, headers }: Response): unknown => [
 ]
 
 /** Returns the options that need a Redis. The window is long enough for a slow machine. */
-export const redisOptions = (redis: Running): Readonly<Record<string, Pair>> => {
+export const redisOptions = (redis: RedisForTests): Readonly<Record<string, Pair>> => {
   const daily = { points: 1, duration: 86_400 }
   const shared = () =>
     ({
