@@ -17,5 +17,7 @@ if (room === undefined || (room !== LUA && ROOMS[room] === undefined)) {
 process.once("SIGINT", () => process.exit(130))
 // A run takes long, so everything else on the machine has priority.
 setPriority(19)
+// The tests of the scripts search for mistakes. With few examples, they would miss some mutants.
+if (room === LUA) process.env.TESTS = "long"
 const isEveryOneNoticed = room === LUA ? await mutateScripts(only) : await mutateRoom(room, only)
 process.exitCode = isEveryOneNoticed ? 0 : 1
