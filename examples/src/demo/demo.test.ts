@@ -44,7 +44,7 @@ ServerResponse.prototype.writeHead = function (status, ...rest) {
   return writeHead.call(this, status, ...rest)
 }`
 
-describe("the demo", () => {
+describe.concurrent("the demo", () => {
   let sound: Ended
   let forgetful: Ended
 
@@ -107,7 +107,7 @@ describe("the demo", () => {
 const hasTerminal =
   spawnSync("/usr/bin/script", ["--version"], { encoding: "utf8" }).stdout?.includes("util-linux") ?? false
 
-describe.skipIf(!hasTerminal)("the demo in a terminal", () => {
+describe.skipIf(!hasTerminal)("the demo in a terminal", { concurrent: true }, () => {
   it("keeps serving after the demo, and exits with code 0 at Ctrl-C", async () => {
     // Use exec. Otherwise some shells keep running in front of the command, and exit with 130 on Ctrl-C.
     const command = `exec "${process.execPath}" --import tsx examples/src/demo/main.ts`
