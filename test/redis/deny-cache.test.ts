@@ -1,6 +1,5 @@
 import { Redis } from "ioredis"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import type { CounterState } from "../../packages/core/src/algorithms/algorithm.ts"
 import { algorithmOf } from "../../packages/core/src/algorithms/kinds.ts"
 import type { Policy } from "../../packages/core/src/ground/policy.ts"
 import type { Check, Store, StoreResult } from "../../packages/core/src/stores/store.ts"
@@ -50,12 +49,6 @@ async function isGranted(store: Store, ...checks: Check[]): Promise<boolean> {
   return (await ask(store, ...checks)).granted
 }
 
-/** Returns the state of the only counter of an answer. */
-function stateOf({ checks: [counted] }: StoreResult): CounterState {
-  if (counted === undefined) throw new Error("the answer does not say what was counted")
-  return counted.state
-}
-
 /** Returns the server time at which a refusal would admit the same request. */
 function releaseOf({ nowMs, checks: [counted] }: StoreResult, { policy, cost }: Check): number {
   if (counted === undefined) throw new Error("the refusal does not say what was counted")
@@ -75,46 +68,6 @@ describe("a client that is refused", () => {
     }
     expect(callsBetween(before, await callsOf(server))).toEqual({})
     expect(await isGranted(store, check("somebody else"))).toBe(true)
-  })
-
-  it("is checked in Redis again when it asks for fewer units than were refused", async () => {
-    const [store] = open()
-    await ask(store, check("ann", 3))
-    expect(await isGranted(store, check("ann", 3))).toBe(false)
-    expect(await isGranted(store, check("ann", 2))).toBe(true)
-  })
-
-  it("is admitted at once when the limit is raised, on the same counter", async () => {
-    const [store] = open()
-    await ask(store, check("ann", 5))
-    expect(await isGranted(store, check("ann"))).toBe(false)
-    expect(await isGranted(store, check("ann", 2, { ...MONTH, limit: 7 }))).toBe(true)
-    expect(await isGranted(store, check("ann", 1, { ...MONTH, limit: 7 }))).toBe(false)
-  })
-
-  it("is admitted at once after a refund or a reset by the same process", async () => {
-    const [store] = open()
-    const taken = await ask(store, check("ann", 5))
-    expect(await isGranted(store, check("ann"))).toBe(false)
-    const after = stateOf(taken)
-    await store.refund([{ policy: MONTH, partition: "ann", units: 1, after }])
-    expect(await isGranted(store, check("ann"))).toBe(true)
-    expect(await isGranted(store, check("ann"))).toBe(false)
-    await store.reset([{ policy: MONTH, partition: "ann" }])
-    expect(await isGranted(store, check("ann", 5))).toBe(true)
-  })
-
-  it("is admitted after a reset by another process once the cached refusal expires", async () => {
-    const denyCacheMs = 300
-    const [store, other] = open(denyCacheMs)
-    await ask(store, check("ann", 5))
-    expect(await isGranted(store, check("ann"))).toBe(false)
-    const refusedAt = performance.now()
-    await other.reset([{ policy: MONTH, partition: "ann" }])
-    await new Promise((resolve) => setTimeout(resolve, refusedAt + denyCacheMs - performance.now()))
-    // A timer may fire a fraction of a millisecond early.
-    while (performance.now() < refusedAt + denyCacheMs) await new Promise(setImmediate)
-    expect(await isGranted(store, check("ann"))).toBe(true)
   })
 })
 

@@ -136,20 +136,6 @@ describe("a penalty on a Redis that three instances share", () => {
     expect(await calls(() => limiter.decide(ALICE))).toEqual([0, 0, 0, []])
     expect((await limiter.decide(ALICE)).refusal).toBe("penalty")
   })
-
-  it("counts every refusal of its rule, even if another rule's refusal of the request is cached", async () => {
-    const other = {
-      name: "other",
-      field: "ip",
-      limit: 2,
-      window: "1 hour",
-      algorithm: "fixed-window",
-    } as const
-    const { limiters } = three({ rules: [other, { ...BLOCKING, name: "own", field: "ip" } as never] })
-    for (let i = 0; i < 5; i++) await limiters[0].decide(ALICE)
-    const { checks } = await limiters[1].decide(ALICE)
-    expect(checks.map(({ refusal }) => refusal)).toEqual(["quota", "penalty"])
-  })
 })
 
 describe("growing blocks on a Redis that three instances share", () => {
@@ -175,29 +161,6 @@ describe("growing blocks on a Redis that three instances share", () => {
       clock.advance(lengthMs)
     }
     expect(lengths).toEqual([1, 10, 60, 60, 10, 1])
-  })
-
-  it("grow by exactly one step, even if the refusals of many requests come at once", async () => {
-    const { clock, limiters } = three(GROWING)
-    for (const lengthMs of [MINUTE, 10 * MINUTE, 60 * MINUTE, 60 * MINUTE]) {
-      const all = await Promise.all(
-        Array.from({ length: 30 }, (_, i) => (limiters[i % 3] as Three[0]).decide(ALICE)),
-      )
-      const count = (refusal: string | undefined) => all.filter((one) => one.refusal === refusal).length
-      expect([count(undefined), count("quota"), count("penalty")]).toEqual([2, 2, 26])
-      expect(new Set(all.map(({ retryAfterMs }) => retryAfterMs)).has(lengthMs)).toBe(true)
-      expect(Math.max(...all.map(({ retryAfterMs }) => retryAfterMs))).toBe(lengthMs)
-      clock.advance(lengthMs)
-    }
-  })
-
-  it("start from the first length when an operator has unblocked the client", async () => {
-    const { clock, limiters } = three(GROWING)
-    clock.advance(await blockAgain(limiters))
-    expect(await blockAgain(limiters)).toBe(10 * MINUTE)
-    await limiters[0].unblock(ALICE)
-    clock.advance(DENY_CACHE_MS)
-    expect(await blockAgain(limiters)).toBe(MINUTE)
   })
 })
 
@@ -255,18 +218,6 @@ describe("a rule under which refused requests count, on Redis", () => {
       await store.close()
     },
   )
-
-  it("is checked even if another rule's refusal of the request is cached", async () => {
-    const day = { name: "day", field: "ip", limit: 5, window: "1 day" }
-    const { clock, limiters } = three({ rules: [day, { ...COUNTING, name: "own", field: "ip" } as never] })
-    for (let i = 0; i < 5; i++) await limiters[0].decide(ALICE)
-    clock.advance(30_000)
-    await limiters[0].decide(ALICE, { cost: 5 })
-    await limiters[0].decide(ALICE, { cost: 5 })
-    clock.advance(31_000)
-    const { checks } = await limiters[0].decide(ALICE)
-    expect(checks.map(({ allowed }) => allowed)).toEqual([false, false])
-  })
 })
 
 describe("a client that one instance blocks", () => {
