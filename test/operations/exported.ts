@@ -145,11 +145,11 @@ async function loseCharges(measured: Measured, ending: (() => unknown)[]): Promi
 function refuseCallers(metrics: ReturnType<typeof createMetrics>): void {
   metrics.onPhase("ready")
   metrics.onUnknownService()
-  metrics.onRefusedConnection("peer")
-  metrics.onLateConnection()
-  metrics.onOverload("bytes")
-  metrics.onWrongToken(CALL)
-  metrics.onFailedHandshake("ERR_TLS_HANDSHAKE_TIMEOUT")
+  metrics.onRefusedConnection("peer", "192.0.2.7")
+  metrics.onLateConnection("192.0.2.7")
+  metrics.onOverload("bytes", "192.0.2.7")
+  metrics.onWrongToken(CALL, "192.0.2.7")
+  metrics.onFailedHandshake("ERR_TLS_HANDSHAKE_TIMEOUT", "192.0.2.7")
   const codes = [0, 3, 14]
   for (const code of codes) metrics.onAnswered("grpc", CALL, code, 1, "plain")
   for (const code of codes) metrics.onAnswered("http", CALL, code, 1)

@@ -67,8 +67,7 @@ export class Forwarding {
    * the caller no longer waits for the answer. Throws or rejects with StatusError for an invalid request.
    */
   decide(request: ShouldForwardRequestRequest, context: CallContext): ForwardAnswer | Promise<ForwardAnswer> {
-    const attempt = this.attempt(request, context, false)
-    return attempt instanceof Promise ? attempt.then(orThrow) : orThrow(attempt)
+    return settled(this.attempt(request, context, false))
   }
 
   /**
@@ -97,8 +96,7 @@ export class Forwarding {
   ): ForwardAnswer | Promise<ForwardAnswer> {
     const { asking, places } = context
     const question = { ...{ service, known, asking, places }, ...ONE_UNIT }
-    const attempt = this.#ask(question, context)
-    return attempt instanceof Promise ? attempt.then(orThrow) : orThrow(attempt)
+    return settled(this.#ask(question, context))
   }
 
   /** Reads a request of a group, and finds the guard of its service. Rejects with StatusError if it is invalid. */
@@ -212,6 +210,10 @@ function errorOf(thrown: unknown): Error {
   return thrown instanceof Error
     ? thrown
     : new Error("A value that is not an Error was thrown.", { cause: thrown })
+}
+
+function settled(attempt: ForwardAttempt | Promise<ForwardAttempt>): ForwardAnswer | Promise<ForwardAnswer> {
+  return attempt instanceof Promise ? attempt.then(orThrow) : orThrow(attempt)
 }
 
 function orThrow(attempt: ForwardAttempt): ForwardAnswer {

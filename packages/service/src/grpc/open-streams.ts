@@ -4,7 +4,7 @@ import { Deadline, DeadlineQueue } from "../bounds/deadlines.ts"
 import type { InFlight } from "../bounds/in-flight.ts"
 import type { Connection } from "../sockets/connection.ts"
 import { Code, StatusError } from "../status-error.ts"
-import { retryHeaders } from "./retry-headers.ts"
+import { pushbackHeaders } from "../wire/status-message.ts"
 
 /** Maximum bytes of the headers of a call, as in Node's HTTP/1 parser. A reference of one byte may stand for thousands. */
 const MOST_HEADER_BYTES = 16_384
@@ -131,7 +131,7 @@ function refuse(stream: ServerHttp2Stream, error: StatusError): void {
       "content-type": "application/grpc+proto",
       "grpc-status": String(error.code),
       "grpc-message": encodeURI(error.message),
-      ...retryHeaders(error),
+      ...pushbackHeaders(error),
     },
     { endStream: true },
   )

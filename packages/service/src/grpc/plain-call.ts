@@ -4,10 +4,9 @@ import { CallPlaces, type InFlight } from "../bounds/in-flight.ts"
 import { PartialMessage } from "../bounds/partial-message.ts"
 import { type Asking, answerInstead, bearerToken, type Call, mostBytesOf, tooLong } from "../calls.ts"
 import { Code, type StatusError } from "../status-error.ts"
-import { statusBytes } from "../wire/status-message.ts"
+import { pushbackHeaders, statusBytes } from "../wire/status-message.ts"
 import type { Answering, AskedCall } from "./answering.ts"
 import type { OpenStream } from "./open-streams.ts"
-import { retryHeaders } from "./retry-headers.ts"
 import { timeLeftMs } from "./time-left.ts"
 
 // For the protocol of a plain call on its HTTP/2 stream, see
@@ -165,7 +164,7 @@ export class PlainCall implements AskedCall, Asking {
   fail(error: StatusError): void {
     if (!this.#finish()) return
     const details = statusBytes(error).toString("base64")
-    this.#send(error.code, error.message, { "grpc-status-details-bin": details, ...retryHeaders(error) })
+    this.#send(error.code, error.message, { "grpc-status-details-bin": details, ...pushbackHeaders(error) })
   }
 
   /** Ends the call when its stream has closed. If it was not answered, its caller has disconnected. */
@@ -177,7 +176,7 @@ export class PlainCall implements AskedCall, Asking {
   endArrival(error: StatusError): void {
     const instead = answerInstead(this.#call, this.#expected, error)
     if (instead !== undefined) this.#answerEarly(instead)
-    else if (this.#close(error.code)) this.#send(error.code, error.message, retryHeaders(error))
+    else if (this.#close(error.code)) this.#send(error.code, error.message, pushbackHeaders(error))
   }
 
   /** Answers a request that has not arrived. The rest is discarded, because grpc-js misses an answer before a reset. */

@@ -3,29 +3,23 @@ import { OTLPMetricExporter } from "@opentelemetry/exporter-metrics-otlp-http"
 import { PrometheusExporter, PrometheusSerializer } from "@opentelemetry/exporter-prometheus"
 import { MeterProvider, type MetricReader, PeriodicExportingMetricReader } from "@opentelemetry/sdk-metrics"
 import { instrument } from "@sluice/otel"
-import type { Overload } from "../bounds/in-flight.ts"
 import type { DecisionServiceParts } from "../decision-service.ts"
-import type { ConnectionBound, Door, GrpcReader } from "../sockets/door.ts"
+import type { GrpcReader } from "../sockets/door.ts"
 import { CallDurations } from "./call-durations.ts"
 import type { Phase } from "./readiness.ts"
 
 /** OpenTelemetry's variables with the endpoint to send metrics to. Its exporter reads them itself. */
 const PUSHED_BY = ["OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT"]
 
+/** The events that are counted. */
+type CountedEvents = Pick<
+  DecisionServiceParts,
+  | ("onLimiter" | "onUnknownService" | "onAnswered" | "onRefusedConnection")
+  | ("onLateConnection" | "onOverload" | "onWrongToken" | "onFailedHandshake")
+>
+
 /** The metrics of the service. They can be read, and are sent to a collector if one is configured. */
-export interface Metrics extends Pick<DecisionServiceParts, "onLimiter" | "onUnknownService"> {
-  /** Records the duration of an answered call. */
-  onAnswered(door: Door, path: string, code: number, durationMs: number, reader?: GrpcReader): void
-  /** Counts a connection that was refused. */
-  onRefusedConnection(bound: ConnectionBound): void
-  /** Counts a connection whose first request did not arrive in time. */
-  onLateConnection(): void
-  /** Counts a call that was refused because a limit was reached. */
-  onOverload(what: Overload): void
-  /** Counts a call whose token was missing or wrong. */
-  onWrongToken(path: string): void
-  /** Counts a TLS handshake that failed. */
-  onFailedHandshake(reason: string): void
+export interface Metrics extends Required<CountedEvents> {
   /** Records whether clients should send requests, as /readyz reports it. At first, they should not. */
   onPhase(phase: Phase): void
   /** Returns the response of GET /metrics, for Prometheus. */

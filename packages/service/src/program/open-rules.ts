@@ -3,9 +3,8 @@ import type { LoadedRules, RuleSource } from "@sluice/rules"
 import { fileFirst } from "../registering/file-first.ts"
 import { rulesInMemory } from "../registering/rules-home.ts"
 import type { Log } from "./log.ts"
-import type { OpenRules } from "./rules.ts"
 import type { Settings } from "./settings/settings-table.ts"
-import type { TableSettings } from "./table.ts"
+import type { OpenRules, TableSettings } from "./table.ts"
 
 /**
  * Opens the table or the file in the settings. Rejects if the file has an invalid rule, unless the settings allow it.

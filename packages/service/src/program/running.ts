@@ -84,11 +84,11 @@ export async function start(
       onFault: (err, path) =>
         log.error({ err, path }, "A call failed because of an internal error. See err for the cause."),
       onRefusedConnection(bound, peer) {
-        metrics.onRefusedConnection(bound)
+        metrics.onRefusedConnection(bound, peer)
         logCaller(`connection ${bound}`, { peer }, REFUSED_CONNECTION[bound])
       },
       onLateConnection(peer) {
-        metrics.onLateConnection()
+        metrics.onLateConnection(peer)
         logCaller(
           "late",
           { peer },
@@ -96,11 +96,11 @@ export async function start(
         )
       },
       onOverload(what, peer) {
-        metrics.onOverload(what)
+        metrics.onOverload(what, peer)
         logCaller(`overload ${what}`, { peer }, OVERLOAD[what])
       },
       onWrongToken(path, peer) {
-        metrics.onWrongToken(path)
+        metrics.onWrongToken(path, peer)
         logCaller(
           `token ${path}`,
           { path, peer },
@@ -114,7 +114,7 @@ export async function start(
           "Checks of a gateway fail, so it does not forward requests. Correct its configuration; reason says what is wrong.",
         ),
       onFailedHandshake(reason, peer) {
-        metrics.onFailedHandshake(reason)
+        metrics.onFailedHandshake(reason, peer)
         logCaller(
           `handshake ${reason}`,
           { reason, peer },

@@ -1,6 +1,6 @@
 import { DynamoDBClient, type DynamoDBClientConfig } from "@aws-sdk/client-dynamodb"
+import type { RuleRegistry, RuleSource } from "@sluice/rules"
 import { rulesInTable } from "../registering/rules-in-table.ts"
-import type { OpenRules } from "./rules.ts"
 import type { Settings } from "./settings/settings-table.ts"
 
 /**
@@ -11,6 +11,16 @@ const QUIET = { trace() {}, debug() {}, warn() {} } as unknown as NonNullable<Dy
 
 /** The settings of a table. The AWS SDK looks up the values that are undefined. */
 export type TableSettings = Pick<Settings, "table" | "region" | "endpoint" | "createTable" | "pollMs">
+
+/** The source of rules, and the registry for them. */
+export interface OpenRules {
+  readonly source: RuleSource
+  /** Undefined if rules are changed elsewhere. */
+  readonly registry: RuleRegistry | undefined
+  /** Whether a failure of the first load is a mistake that a retry cannot fix. */
+  readonly mustLoadAtOnce: boolean
+  close(): void | Promise<void>
+}
 
 /** Timeout of an operation, with the SDK's three attempts. A load that never ended would report nothing. */
 const TIMEOUT_MS = 10_000

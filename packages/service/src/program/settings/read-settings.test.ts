@@ -136,6 +136,12 @@ describe("settings", () => {
     expect(settings("--rules r --write-back 2s", { REDIS_URL: "redis://us:6379" }).writeBackMs).toBe(2_000)
   })
 
+  it("treat an object without tokens as no tokens", () => {
+    expect(shownSettings(settings("--rules r", { SLUICE_TOKENS: "{}" }))).toMatchObject({
+      registration: "open, because only this machine can connect",
+    })
+  })
+
   it("read secrets from files that the environment names", () => {
     const folder = mkdtempSync(join(tmpdir(), "sluice-settings-"))
     const tokens = join(folder, "tokens.json")

@@ -41,8 +41,8 @@ export const mirrorUrls: Kind<Readonly<Record<string, readonly string[]>>> = {
       try {
         return redisUrls.read(value)
       } catch (error) {
-        if (!(error instanceof NotAccepted)) throw error
-        throw new NotAccepted(`of ${JSON.stringify(name)} ${error.message}`, error.accepted)
+        const { message, accepted } = error as NotAccepted
+        throw new NotAccepted(`of ${JSON.stringify(name)} ${message}`, accepted)
       }
     })
   },
