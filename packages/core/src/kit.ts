@@ -4,7 +4,7 @@
  * @module @sluice/core/kit
  */
 
-export { soundTime, steadyClock, waitOf } from "./ground/clock.ts"
+export { soundTime, steadyClock } from "./ground/clock.ts"
 export { sentenceOf, textOf } from "./ground/errors.ts"
 export type { Events } from "./ground/events.ts"
 export { hashText } from "./ground/hash.ts"
@@ -21,5 +21,5 @@ export {
   wholeNumber,
 } from "./ground/option-checks.ts"
 export { show, suggestion } from "./ground/show.ts"
-export { abortedAfter, beforeDeadline, LONGEST_TIMER_MS, outsideRequests } from "./ground/time.ts"
+export { after, beforeDeadline, LONGEST_TIMER_MS, outsideRequests, waitOf } from "./ground/time.ts"
 export { createWarner, type Warner, warnOncePerLogger } from "./ground/warnings.ts"

@@ -9,7 +9,8 @@ export { problemWithoutCredentials } from "./ground/errors.ts"
 export { SafeEvents } from "./ground/events.ts"
 export { locate, type MemberProblem } from "./ground/show.ts"
 export { type SignalOption, startCall } from "./ground/signal.ts"
-export { atOnce, held, ignore, inSlices, Slices, type Steps, unlessAborted } from "./ground/time.ts"
+export { atOnce, inSlices, Slices, type Steps } from "./ground/slices.ts"
+export { held, ignore, unlessAborted } from "./ground/time.ts"
 export {
   formatRuleDocument,
   formatRuleDocumentInSlices,

@@ -8,7 +8,6 @@ export type { Algorithm, CounterState } from "./algorithms/algorithm.ts"
 export { timeUnitMs } from "./algorithms/exact-counts.ts"
 export { algorithmOf, countsByPart } from "./algorithms/kinds.ts"
 export { bucketMsOf, bucketsOf } from "./algorithms/sub-windows.ts"
-export { waitUnheld } from "./ground/clock.ts"
 export type { StoreErrorKind, StoreOutcome } from "./ground/errors.ts"
 export {
   capacityOf,
@@ -19,7 +18,7 @@ export {
   type Policy,
 } from "./ground/policy.ts"
 export { makeStringsQuick } from "./ground/quick-strings.ts"
-export { atDeadline, setTimer, soon } from "./ground/time.ts"
+export { setTimer, soon } from "./ground/time.ts"
 export { BoundedTable, type TableEntry } from "./stores/bounded-table.ts"
 export { type CounterStates, Counters, chargeable, type NameKey } from "./stores/counters.ts"
 export { foreignStore, guardedStore } from "./stores/foreign-store.ts"

@@ -4,7 +4,8 @@ import {
   ScanCommand,
   type ScanCommandOutput,
 } from "@aws-sdk/client-dynamodb"
-import { abortedAfter } from "@sluice/core/kit"
+import { beforeDeadline } from "@sluice/core/kit"
+import { unlessAborted } from "@sluice/core/rules"
 import type { Attributes } from "./attribute-values.ts"
 import { type CallDescription, DeadlineError, details, failure } from "./failure.ts"
 import { keyFor, keyOf, type TableKey } from "./table-key.ts"
@@ -54,6 +55,9 @@ export interface ItemPage {
   readonly next: Attributes | undefined
 }
 
+/** The reason to stop a call. Without a reason, each abort would create an error with a stack, which is slow. */
+const NOT_AWAITED = new Error("Nobody waits for the call.")
+
 const GIVE_KEY = "set the options keyName and keyType"
 
 /** Returns the table for these options. Sends nothing before the first call. */
@@ -61,8 +65,19 @@ export function openTable({ client, tableName, key: given, timeoutMs }: ParsedTa
   let learnt: Promise<TableKey> | undefined = given === undefined ? undefined : Promise.resolve(given)
 
   /** The SDK ignores its signal while it waits for credentials, so the deadline does not rely on the SDK. */
-  const inTime = <T>(signal: AbortSignal | undefined, run: (signal: AbortSignal) => Promise<T>): Promise<T> =>
-    abortedAfter(timeoutMs, signal, () => new DeadlineError(timeoutMs), run)
+  const inTime = async <T>(
+    signal: AbortSignal | undefined,
+    run: (signal: AbortSignal) => Promise<T>,
+  ): Promise<T> => {
+    signal?.throwIfAborted()
+    const running = new AbortController()
+    const late = (): Promise<never> => Promise.reject(new DeadlineError(timeoutMs))
+    try {
+      return await beforeDeadline(unlessAborted(run(running.signal), signal), timeoutMs, late)
+    } finally {
+      running.abort(NOT_AWAITED)
+    }
+  }
 
   /** Shares one request among concurrent calls. Does not keep a failure. */
   const learn = (): Promise<TableKey> => {

@@ -1,8 +1,8 @@
 import type { Server } from "@grpc/grpc-js"
 import type { Limiter } from "@sluice/core"
+import { beforeDeadline } from "@sluice/core/kit"
 import type { CounterKey } from "@sluice/core/stores"
 import type { RuleBook, RuleRegistry } from "@sluice/rules"
-import { falseAfter } from "./bounds/deadlines.ts"
 import { type Call, callsOf, type Handlers } from "./calls.ts"
 import { clients } from "./contract/clients.ts"
 import { Forwarding } from "./contract/forward.ts"
@@ -161,7 +161,7 @@ export function createDecisionService(parts: DecisionServiceParts): DecisionServ
     async close(timeoutMs) {
       guards.drain()
       const answered = Promise.all([grpcDoor.drain(), httpDoor.drain()]).then(() => true)
-      const wasInTime = await falseAfter(timeoutMs, answered)
+      const wasInTime = await beforeDeadline(answered, timeoutMs, () => false)
       grpcDoor.close()
       httpDoor.close()
       await guards.close()

@@ -1,7 +1,5 @@
-import { getEventListeners } from "node:events"
-import { afterEach, describe, expect, it, vi } from "vitest"
-import { LATEST_MS, manualClock, soundTime, steadyClock, waitHeld, waitUnheld } from "./clock.ts"
-import { countHeldTimers } from "./testing/held-timers.ts"
+import { describe, expect, it, vi } from "vitest"
+import { LATEST_MS, manualClock, soundTime, steadyClock } from "./clock.ts"
 
 describe("a manual clock", () => {
   it("stands still until it is moved, forwards or back", () => {
@@ -145,83 +143,6 @@ describe("a signal given to a manual clock", () => {
     expect(remove).toHaveBeenCalledExactlyOnceWith("abort", add.mock.calls[0]?.[1])
   })
 })
-
-describe("waiting by a timer", () => {
-  it.each([
-    ["keeps the process alive", waitHeld, 1],
-    ["does not keep the process alive", waitUnheld, 0],
-  ])("%s until it ends", (_what, wait, held) =>
-    countHeldTimers(async (timers) => {
-      const aborting = new AbortController()
-      const before = timers()
-      const waiting = wait(60_000, aborting.signal)
-      expect(timers() - before).toBe(held)
-      aborting.abort(new Error("enough"))
-      await expect(waiting).rejects.toThrow("aborted")
-      expect(timers()).toBe(before)
-      await expect(waitHeld(1)).resolves.toBeUndefined()
-    }),
-  )
-
-  it("ends after the time, or rejects if the signal is aborted", async () => {
-    await expect(waitUnheld(1)).resolves.toBeUndefined()
-    await expect(waitUnheld(1, new AbortController().signal)).resolves.toBeUndefined()
-    await expect(waitUnheld(60_000, AbortSignal.abort(new Error("enough")))).rejects.toThrow("aborted")
-  })
-})
-
-describe.each([
-  ["that keeps the process alive", waitHeld],
-  ["that does not", waitUnheld],
-])("waiting by a timer %s, in a test with fake timers", (_what, wait) => {
-  afterEach(() => void vi.useRealTimers())
-
-  it("ends only when the timers have moved by the full wait", async () => {
-    vi.useFakeTimers()
-    const { signal } = new AbortController()
-    const ended: number[] = []
-    for (const ms of [100, 50]) void wait(ms, ms === 50 ? signal : undefined).then(() => ended.push(ms))
-    await vi.advanceTimersByTimeAsync(49)
-    expect(ended).toEqual([])
-    await vi.advanceTimersByTimeAsync(1)
-    expect(ended).toEqual([50])
-    expect(getEventListeners(signal, "abort")).toEqual([])
-    await vi.advanceTimersByTimeAsync(50)
-    expect(ended).toEqual([50, 100])
-  })
-
-  it("rejects with the signal's reason, aborted before or during the wait, and leaves no timer", async () => {
-    vi.useFakeTimers()
-    const aborting = new AbortController()
-    const waiting = wait(100, aborting.signal)
-    aborting.abort(new Error("enough"))
-    await expect(waiting).rejects.toThrow("enough")
-    await expect(wait(100, aborting.signal)).rejects.toThrow("enough")
-    expect(vi.getTimerCount()).toBe(0)
-  })
-})
-
-it("waiting keeps the process alive only if the caller requests that, even if a tool has replaced setTimeout", () =>
-  countHeldTimers(async (timers) => {
-    const real = globalThis.setTimeout
-    // Like a tool that counts timers: another function that sets Node's own timer.
-    globalThis.setTimeout = ((...args: Parameters<typeof setTimeout>) => real(...args)) as typeof setTimeout
-    try {
-      for (const [wait, held] of [
-        [waitHeld, 1],
-        [waitUnheld, 0],
-      ] as const) {
-        const aborting = new AbortController()
-        const before = timers()
-        const waiting = wait(60_000, aborting.signal)
-        expect(timers() - before).toBe(held)
-        aborting.abort(new Error("enough"))
-        await expect(waiting).rejects.toThrow("enough")
-      }
-    } finally {
-      globalThis.setTimeout = real
-    }
-  }))
 
 describe("the time of a clock that may be broken", () => {
   it("is the value of that clock if the value is a valid epoch time", () => {

@@ -1,5 +1,4 @@
 import hooks from "node:perf_hooks"
-import { setTimeout as delay } from "node:timers/promises"
 import { inspect } from "node:util"
 import { InvalidOptionError } from "./errors.ts"
 
@@ -140,42 +139,4 @@ export function soundTime(clock: Clock): number {
   } catch {
     return steadyClock.now()
   }
-}
-
-/** Waits by a timer that keeps the process alive. Rejects when the signal is aborted. */
-export async function waitHeld(ms: number, signal?: AbortSignal): Promise<void> {
-  if (setTimeout !== REAL_SET_TIMEOUT) return await waitFaked(ms, signal, true)
-  await delay(ms, undefined, signal === undefined ? {} : { signal })
-}
-
-/** Waits by a timer that does not keep the process alive. Rejects when the signal is aborted. */
-export async function waitUnheld(ms: number, signal?: AbortSignal): Promise<void> {
-  if (setTimeout !== REAL_SET_TIMEOUT) return await waitFaked(ms, signal, false)
-  await delay(ms, undefined, signal === undefined ? { ref: false } : { ref: false, signal })
-}
-
-/** Returns how the clock waits: by itself, or by a timer that does not keep the process alive. */
-export function waitOf(clock: Clock): NonNullable<Clock["wait"]> {
-  return clock.wait === undefined ? waitUnheld : clock.wait.bind(clock)
-}
-
-/**
- * Waits by the global `setTimeout` when it is not Node's own. A test may have faked it: the steady clock then follows
- * the fake time, but test libraries do not fake `node:timers/promises`. A monitoring tool may also have wrapped it.
- */
-async function waitFaked(ms: number, signal: AbortSignal | undefined, holds: boolean): Promise<void> {
-  signal?.throwIfAborted()
-  await new Promise<void>((resolve, reject) => {
-    const abort = (): void => {
-      clearTimeout(timer)
-      reject(signal?.reason)
-    }
-    const timer = setTimeout(() => {
-      signal?.removeEventListener("abort", abort)
-      resolve()
-    }, ms)
-    // Fake timers that imitate a browser return a number.
-    if (!holds) (timer as Partial<NodeJS.Timeout>).unref?.()
-    signal?.addEventListener("abort", abort, { once: true })
-  })
 }

@@ -1,6 +1,6 @@
-import { type Clock, steadyClock, waitOf } from "./clock.ts"
+import { type Clock, steadyClock } from "./clock.ts"
 import { sentenceOf } from "./errors.ts"
-import { outsideRequests } from "./time.ts"
+import { outsideRequests, waitOf } from "./time.ts"
 import type { Warner, WarningCode } from "./warnings.ts"
 
 /** A line of the log about an incident. */

@@ -1,17 +1,15 @@
 import { AsyncLocalStorage } from "node:async_hooks"
 import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises"
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
+import { type Clock, manualClock } from "./clock.ts"
 import { countHeldTimers } from "./testing/held-timers.ts"
 import {
-  abortedAfter,
-  atDeadline,
-  atOnce,
+  after,
   beforeDeadline,
   held,
-  inSlices,
+  ignore,
   onAbort,
   outsideRequests,
-  type Steps,
   setTimer,
   soon,
   unlessAborted,
@@ -37,7 +35,8 @@ describe("work outside of requests", () => {
       request.run("a request", () => {
         const timers: unknown[] = []
         setTimer(() => timers.push(request.getStore()), 1)
-        atDeadline(2, () => resolve([...timers, request.getStore()]))
+        const late = () => resolve([...timers, request.getStore()])
+        void beforeDeadline<void>(never, 2, late)
       })
     })
     expect(seen).toEqual([undefined, undefined])
@@ -57,13 +56,13 @@ it("soon runs after the current callback, even with fake timers", async () => {
   }
 })
 
-describe("atDeadline", () => {
+describe("a deadline", () => {
   beforeEach(() => void vi.useFakeTimers())
   afterEach(() => void vi.useRealTimers())
 
-  it("calls back one event loop turn after the deadline", () => {
+  it("is over one event loop turn after the time", () => {
     const onLate = vi.fn()
-    atDeadline(10, onLate)
+    void beforeDeadline(never, 10, onLate)
     vi.advanceTimersByTime(9)
     expect(vi.getTimerCount()).toBe(1)
     vi.runOnlyPendingTimers()
@@ -72,23 +71,29 @@ describe("atDeadline", () => {
     expect(onLate).toHaveBeenCalledOnce()
   })
 
-  it.each([9, 10])("can be canceled %i ms later, and leaves no timer", (ms) => {
+  it.each([9, 10])("leaves no timer if the work ends %i ms later", async (ms) => {
     const onLate = vi.fn()
-    const cancel = atDeadline(10, onLate)
+    let end: () => void = () => undefined
+    const work = new Promise<void>((resolve) => {
+      end = resolve
+    })
+    const answered = beforeDeadline(work, 10, onLate)
     vi.advanceTimersByTime(9)
     if (ms === 10) vi.runOnlyPendingTimers()
-    cancel()
+    end()
+    await answered
     expect(vi.getTimerCount()).toBe(0)
     expect(onLate).not.toHaveBeenCalled()
   })
 })
 
 it("a deadline keeps the process alive, unless it is set not to", () =>
-  countHeldTimers((alive) => {
+  countHeldTimers(async (alive) => {
     const before = alive()
-    const cancels = [atDeadline(60_000, tooLate), atDeadline(60_000, tooLate, false)]
+    const work = nextTurn()
+    const answered = [beforeDeadline(work, 60_000, ignore), beforeDeadline(work, 60_000, ignore, false)]
     expect(alive() - before).toBe(1)
-    for (const cancel of cancels) cancel()
+    await Promise.all(answered)
     expect(alive() - before).toBe(0)
   }))
 
@@ -138,6 +143,30 @@ describe("beforeDeadline", () => {
     await expect(beforeDeadline<string>(never, 5, () => "nothing")).resolves.toBe("nothing")
   })
 
+  it("measures the time by a clock that waits", async () => {
+    const clock = manualClock()
+    const answered = beforeDeadline(never, 5, tooLate, true, clock)
+    clock.advance(5)
+    await expect(answered).rejects.toThrow("too late")
+    const work = nextTurn("answer")
+    expect(await beforeDeadline(work, 5, tooLate, true, clock)).toBe("answer")
+  })
+
+  it("uses a timer if the clock cannot wait, and cancels it when the work ends", async () => {
+    const clock: Clock = {
+      now: () => 0,
+      wait() {
+        throw new Error("no timers")
+      },
+    }
+    await expect(beforeDeadline(never, 5, tooLate, true, clock)).rejects.toThrow("too late")
+    await countHeldTimers(async (alive) => {
+      const before = alive()
+      await beforeDeadline(nextTurn(), 60_000, ignore, true, clock)
+      expect(alive() - before).toBe(0)
+    })
+  })
+
   it("accepts an answer that arrived during an event loop stall, even after the deadline", async () => {
     // A timer that is due after the deadline fires in the same turn: its result arrived while the event loop stalled.
     const answer = new Promise<string>((resolve) => {
@@ -159,6 +188,42 @@ describe("beforeDeadline", () => {
     // An unhandled rejection would end the process in this turn.
     await sleep(5)
     await expect(answered).rejects.toThrow("too late")
+  })
+})
+
+describe("after", () => {
+  it("calls back after the time of the clock, unless it was canceled", async () => {
+    const clock = manualClock()
+    const called: string[] = []
+    after(10, clock, () => called.push("stays"))
+    after(10, clock, () => called.push("canceled"))()
+    clock.advance(10)
+    await nextTurn()
+    expect(called).toEqual(["stays"])
+  })
+
+  it("does not call back after it was canceled, even if the clock ignores its signal", async () => {
+    const called: string[] = []
+    const deaf: Clock = { now: () => 0, wait: () => nextTurn() }
+    const broken: Clock = { now: () => 0, wait: () => nextTurn().then(() => Promise.reject(new Error("no"))) }
+    for (const clock of [deaf, broken]) {
+      after(
+        10,
+        clock,
+        () => called.push("callback"),
+        () => called.push("failed"),
+      )()
+    }
+    await nextTurn()
+    await nextTurn()
+    expect(called).toEqual([])
+  })
+
+  it("reports the error of a clock that cannot wait", async () => {
+    const error = new Error("no timers")
+    const clock: Clock = { now: () => 0, wait: () => Promise.reject(error) }
+    const failed = await new Promise((resolve) => after(10, clock, ignore, resolve))
+    expect(failed).toBe(error)
   })
 })
 
@@ -203,76 +268,5 @@ describe("unlessAborted", () => {
 
   it("rejects if the signal was already aborted", async () => {
     await expect(unlessAborted(never, AbortSignal.abort(new Error("enough")))).rejects.toThrow("enough")
-  })
-})
-
-describe("abortedAfter", () => {
-  const late = (): Error => new Error("too late")
-
-  it("returns the result and leaves no timer", async () => {
-    vi.useFakeTimers()
-    try {
-      const { signal } = new AbortController()
-      expect(await abortedAfter(60_000, signal, late, async ({ aborted }) => aborted)).toBe(false)
-      expect(vi.getTimerCount()).toBe(0)
-    } finally {
-      vi.useRealTimers()
-    }
-  })
-
-  it("aborts the work after the timeout, and rejects even if the work goes on", async () => {
-    let seen: AbortSignal | undefined
-    const run = (signal: AbortSignal): Promise<never> => {
-      seen = signal
-      return never
-    }
-    await expect(abortedAfter(5, undefined, late, run)).rejects.toThrow("too late")
-    expect(seen?.reason).toEqual(new Error("too late"))
-  })
-
-  it("aborts the work with the caller's reason", async () => {
-    const aborting = new AbortController()
-    const working = abortedAfter(60_000, aborting.signal, late, () => never)
-    aborting.abort(new Error("enough"))
-    await expect(working).rejects.toThrow("enough")
-  })
-
-  it("does not start the work if the caller's signal was already aborted", async () => {
-    const run = vi.fn()
-    const reason = new Error("enough")
-    await expect(abortedAfter(5, AbortSignal.abort(reason), late, run)).rejects.toBe(reason)
-    expect(run).not.toHaveBeenCalled()
-  })
-})
-
-describe("work in steps", () => {
-  function* steps(onStep: () => void = () => undefined): Steps<string> {
-    for (let i = 0; i < 3; i++) {
-      onStep()
-      yield
-    }
-    return "done"
-  }
-
-  it("is done synchronously by atOnce", () => {
-    expect(atOnce(steps())).toBe("done")
-  })
-
-  it("is done in slices of a millisecond, so that timers can fire in between", async () => {
-    let turns = 0
-    const turning = setInterval(() => turns++, 0)
-    try {
-      expect(await inSlices(steps(() => blockEventLoop(3)))).toBe("done")
-      expect(turns).toBeGreaterThan(0)
-    } finally {
-      clearInterval(turning)
-    }
-  })
-
-  it("rejects if a step throws", async () => {
-    const failing = steps(() => {
-      throw new Error("step")
-    })
-    await expect(inSlices(failing)).rejects.toThrow("step")
   })
 })

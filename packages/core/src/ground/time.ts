@@ -1,5 +1,17 @@
+/*
+ * The six ways to wait. Each of them is used with the clock of the app or with the timers of Node:
+ *
+ * - `setTimer` calls back after milliseconds of the process, outside of requests.
+ * - `after` calls back after milliseconds of a clock, and can be canceled.
+ * - `waitOf` returns how a clock waits, as a promise that a signal ends.
+ * - `beforeDeadline` settles like some work, or in another way at a deadline.
+ * - `unlessAborted` settles like some work, or rejects when a signal is aborted.
+ * - `held` settles like some work, and keeps the process alive until then.
+ *
+ * test/mechanisms.test.ts finds other ways.
+ */
 import { AsyncResource } from "node:async_hooks"
-import { setImmediate as nextTurn } from "node:timers/promises"
+import { type Clock, steadyClock } from "./clock.ts"
 
 /** The longest delay of a timer in milliseconds. Node fires a timer with a longer delay at once. */
 export const LONGEST_TIMER_MS: number = 2 ** 31 - 1
@@ -28,11 +40,73 @@ export function soon(run: () => void): void {
 }
 
 /**
+ * Returns how the clock waits: by itself, or by a timer. The timer does not keep the process alive, unless `keepsAlive` is
+ * true. Rejects with the signal's reason when the signal is aborted.
+ */
+export function waitOf(clock: Clock, keepsAlive = false): NonNullable<Clock["wait"]> {
+  return clock.wait === undefined
+    ? (ms, signal) => waitByTimer(ms, signal, keepsAlive)
+    : clock.wait.bind(clock)
+}
+
+/**
+ * Waits by the global `setTimeout`. A test may have faked it: the steady clock then follows the fake time, but test
+ * libraries do not fake `node:timers/promises`. A monitoring tool may also have wrapped it.
+ */
+async function waitByTimer(ms: number, signal: AbortSignal | undefined, keepsAlive: boolean): Promise<void> {
+  signal?.throwIfAborted()
+  await new Promise<void>((resolve, reject) => {
+    const abort = (): void => {
+      clearTimeout(timer)
+      reject(signal?.reason)
+    }
+    const timer = setTimeout(() => {
+      signal?.removeEventListener("abort", abort)
+      resolve()
+    }, ms)
+    // Fake timers that imitate a browser return a number.
+    if (!keepsAlive) (timer as Partial<NodeJS.Timeout>).unref?.()
+    signal?.addEventListener("abort", abort, { once: true })
+  })
+}
+
+/** The reason to stop a wait. Without a reason, each abort would create an error with a stack, which is slow. */
+const NOT_NEEDED = new Error("The wait is not needed.")
+
+/**
+ * Calls back after `ms` milliseconds of the clock, or calls `failed` if the clock cannot wait. Returns the function that
+ * cancels both. Without a clock that waits by itself, a timer keeps the process alive if `keepsAlive` is true.
+ */
+export function after(
+  ms: number,
+  clock: Clock,
+  callback: () => void,
+  failed: (error: unknown) => void = ignore,
+  keepsAlive = false,
+): () => void {
+  const waiting = new AbortController()
+  const { signal } = waiting
+  // A clock may throw, and may ignore its signal.
+  const wait = async (): Promise<void> => {
+    await waitOf(clock, keepsAlive)(ms, signal)
+  }
+  wait().then(
+    () => {
+      if (!signal.aborted) callback()
+    },
+    (error: unknown) => {
+      if (!signal.aborted) failed(error)
+    },
+  )
+  return () => waiting.abort(NOT_NEEDED)
+}
+
+/**
  * Calls back after `ms` milliseconds and one more turn of the event loop. If the event loop stalled, replies that have
  * arrived are read in that turn. So a stall of this process does not count as a failure of the server. Returns the
  * function that cancels the callback.
  */
-export function atDeadline(ms: number, onLate: () => void, keepsAlive = true): () => void {
+function atDeadline(ms: number, onLate: () => void, keepsAlive: boolean): () => void {
   let grace: NodeJS.Immediate | undefined
   const timer = setTimer(() => {
     grace = setImmediate(onLate)
@@ -45,19 +119,38 @@ export function atDeadline(ms: number, onLate: () => void, keepsAlive = true): (
 }
 
 /**
- * Settles as `work` does, or as `late()` does if `work` is still pending {@link atDeadline}. A later result of `work`
- * is dropped. The timer keeps the process alive unless `keepsAlive` is false.
+ * Settles as `work` does, or as `late()` does if `work` is still pending after `ms` milliseconds. A later result of
+ * `work` is dropped. A clock that waits by itself measures the time. Otherwise a timer does, which keeps the process
+ * alive unless `keepsAlive` is false, and after which replies that arrived during a stall of the event loop still count.
  */
 export function beforeDeadline<T>(
   work: PromiseLike<T>,
   ms: number,
   late: () => T | Promise<T>,
   keepsAlive = true,
+  clock: Clock = steadyClock,
 ): Promise<T> {
   return new Promise((resolve, reject) => {
-    const cancel = atDeadline(ms, () => resolve(late()), keepsAlive)
+    const onLate = (): void => resolve(late())
+    const byTimer = (): (() => void) => atDeadline(ms, onLate, keepsAlive)
+    let cancel: () => void
+    if (clock.wait === undefined) cancel = byTimer()
+    // A timer replaces a clock that cannot wait.
+    else
+      cancel = after(ms, clock, onLate, () => {
+        cancel = byTimer()
+      })
     // Wrap `work`, because the `then` of a foreign thenable may throw.
-    Promise.resolve(work).finally(cancel).then(resolve, reject)
+    Promise.resolve(work).then(
+      (value) => {
+        cancel()
+        resolve(value)
+      },
+      (error: unknown) => {
+        cancel()
+        reject(error)
+      },
+    )
   })
 }
 
@@ -83,35 +176,13 @@ export function onAbort(signal: AbortSignal, callback: () => void): () => void {
 }
 
 /** Settles as `work` does, or rejects with the signal's reason as soon as the signal is aborted. */
-export async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+export function unlessAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   if (signal === undefined) return work
   return new Promise((resolve, reject) => {
     if (signal.aborted) reject(signal.reason)
     const cancel = onAbort(signal, () => reject(signal.reason))
     work.finally(cancel).then(resolve, reject)
   })
-}
-
-/**
- * Passes `run` a signal that is aborted with `tooLate()` after `ms` milliseconds, and with the caller's reason when the
- * caller's signal is aborted. Rejects at once in both cases, even if `run` ignores its signal.
- */
-export async function abortedAfter<T>(
-  ms: number,
-  signal: AbortSignal | undefined,
-  tooLate: () => Error,
-  run: (signal: AbortSignal) => Promise<T>,
-): Promise<T> {
-  signal?.throwIfAborted()
-  const running = new AbortController()
-  const timer = setTimer(() => running.abort(tooLate()), ms)
-  const cancel = signal === undefined ? ignore : onAbort(signal, () => running.abort(signal.reason))
-  try {
-    return await unlessAborted(run(running.signal), running.signal)
-  } finally {
-    clearTimeout(timer)
-    cancel()
-  }
 }
 
 /**
@@ -130,48 +201,3 @@ export async function held<T>(work: Promise<T>): Promise<T> {
 
 /** Does nothing. Use it as the handler of work that is not awaited. */
 export function ignore(): void {}
-
-/** Steps run for this long before the event loop gets its turn. With one more document, a slice stays below 5 ms. */
-const SLICE_MS = 1
-
-/** Work in steps, such as one for each rule of a document. It yields after each of them. */
-export type Steps<Result> = Generator<unknown, Result>
-
-/** Runs all steps at once. Returns the result. */
-export function atOnce<Result>(steps: Steps<Result>): Result {
-  for (;;) {
-    const { done, value } = steps.next()
-    if (done === true) return value
-  }
-}
-
-/** Runs the steps in slices and lets the event loop run in between. Rejects with the error that a step throws. */
-export async function inSlices<Result>(steps: Steps<Result>): Promise<Result> {
-  const slices = new Slices()
-  for (;;) {
-    const { done, value } = steps.next()
-    if (done === true) return value
-    if (slices.isUsedUp) await slices.pause()
-  }
-}
-
-/** A timer that cuts long work into slices, so that the event loop can run between them. */
-export class Slices {
-  #beganAtMs = performance.now()
-
-  /** True when it is time for a `pause`. */
-  get isUsedUp(): boolean {
-    return performance.now() - this.#beganAtMs >= SLICE_MS
-  }
-
-  /** Lets requests and timers run, then begins the next slice. */
-  async pause(): Promise<void> {
-    await nextTurn()
-    this.begin()
-  }
-
-  /** Begins a slice. The time before it does not count. */
-  begin(): void {
-    this.#beganAtMs = performance.now()
-  }
-}

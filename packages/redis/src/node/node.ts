@@ -1,12 +1,6 @@
 import { type Clock, StoreUnavailableError } from "@sluice/core"
 import { beforeDeadline, outsideRequests, sentenceOf } from "@sluice/core/kit"
-import {
-  atDeadline,
-  RoundTrips,
-  type StoreOutcome,
-  type StoreWarningEvent,
-  setTimer,
-} from "@sluice/core/stores"
+import { RoundTrips, type StoreOutcome, type StoreWarningEvent, setTimer } from "@sluice/core/stores"
 import type { RedisCommands } from "../commands.ts"
 import { failureOf, isCode, type Reach, silent, titleOf } from "../failure.ts"
 import type { CallTime, PolicyTable } from "../scripts/script-input.ts"
@@ -335,14 +329,13 @@ export class Node {
    * any caller would wait, but not before it has answered.
    */
   async #probe(): Promise<void> {
-    let isLate = false
-    const markLate = (): void => {
-      isLate = true
-    }
-    const cancel = atDeadline(this.#longestWaitMs, markLate, false)
+    const asking = this.#askTime()
+    const late = (): Promise<never> =>
+      asking.then(() => {
+        throw this.silence()
+      })
     try {
-      await this.#askTime()
-      if (isLate) throw this.silence()
+      await beforeDeadline(asking, this.#longestWaitMs, late, false)
     } catch (error) {
       if (this.isReplica(error)) {
         this.becameReplica()
@@ -350,8 +343,6 @@ export class Node {
       }
       this.#explain(failureOf(error, this.title))
       throw error
-    } finally {
-      cancel()
     }
   }
 

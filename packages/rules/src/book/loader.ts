@@ -1,9 +1,9 @@
 import { ClosedError } from "@sluice/core"
-import { outsideRequests } from "@sluice/core/kit"
+import { after, outsideRequests } from "@sluice/core/kit"
 import { ignore, type ReadyOptions, unlessAborted } from "@sluice/core/rules"
 import { isOutage, type LoadFailure, loadError } from "./edition.ts"
 import type { ParsedBookOptions } from "./options.ts"
-import { after, nextPollMs, retryMs } from "./timing.ts"
+import { nextPollMs, retryMs } from "./timing.ts"
 
 /** One load of a service, or of the list of all services. */
 export interface Load {

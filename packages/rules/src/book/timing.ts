@@ -1,4 +1,5 @@
-import { ignore, unlessAborted } from "@sluice/core/rules"
+import { after } from "@sluice/core/kit"
+import { unlessAborted } from "@sluice/core/rules"
 import { loadError } from "./edition.ts"
 
 /** The time source of a rule book. */
@@ -61,18 +62,4 @@ export function nextPollMs(
   const dueMs = intervalMs * (1 - jitter * timing.random()) - (timing.now() - begunAtMs)
   // Leave the source a pause even if loads take longer than the interval.
   return Math.max(dueMs, intervalMs / 10)
-}
-
-/**
- * Calls back after `ms` milliseconds; never if the clock cannot wait. Returns the function that cancels the callback.
- */
-export function after(ms: number, timing: Pick<Timing, "wait">, callback: () => void): () => void {
-  const waiting = new AbortController()
-  const wait = async (): Promise<void> => {
-    await timing.wait(ms, waiting.signal)
-    // A custom `wait` may ignore its signal.
-    waiting.signal.throwIfAborted()
-  }
-  wait().then(callback, ignore)
-  return () => waiting.abort()
 }

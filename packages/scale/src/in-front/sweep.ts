@@ -1,6 +1,5 @@
 import type { Clock } from "@sluice/core"
-import { outsideRequests } from "@sluice/core/kit"
-import { waitUnheld } from "@sluice/core/stores"
+import { outsideRequests, steadyClock, waitOf } from "@sluice/core/kit"
 
 /** Calls back when the earliest of the planned times has come. Its timer does not keep the process alive. */
 export class Sweep {
@@ -38,7 +37,7 @@ export class Sweep {
 
   async #wait(dueMs: number, ms: number, signal: AbortSignal): Promise<void> {
     // A clock that cannot wait, or wakes up early, would otherwise make this an endless loop without a pause.
-    for (const wait of [this.#clock.wait?.bind(this.#clock) ?? waitUnheld, waitUnheld]) {
+    for (const wait of [waitOf(this.#clock), waitOf(steadyClock)]) {
       try {
         await wait(ms, signal)
       } catch {

@@ -1,19 +1,6 @@
 /** Maximum number of late deadlines to end in one turn of the event loop. Thousands may be late at the same time. */
 const MOST_AT_ONCE = 32
 
-/** Settles like `work`, or resolves with false if the promise is still pending after `ms` milliseconds. */
-export async function falseAfter(ms: number, work: Promise<boolean>): Promise<boolean> {
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise<false>((resolve) => {
-    timer = setTimeout(() => resolve(false), ms)
-  })
-  try {
-    return await Promise.race([work, late])
-  } finally {
-    clearTimeout(timer)
-  }
-}
-
 /** An operation with a timeout. Only DeadlineQueue reads and writes the links. */
 export abstract class Deadline {
   sinceMs = 0

@@ -1,7 +1,7 @@
 import { memoryStore, type Store } from "@sluice/core"
+import { beforeDeadline } from "@sluice/core/kit"
 import type { CounterKey } from "@sluice/core/stores"
 import { leasedStore, mirroredStore, writeBackStore } from "@sluice/scale"
-import { falseAfter } from "../bounds/deadlines.ts"
 import type { Log } from "./log.ts"
 import { answers, createRedisClient, type ServiceRedis } from "./redis-client.ts"
 import type { Settings } from "./settings/settings-table.ts"
@@ -73,9 +73,10 @@ async function openRedis(
       // Concurrent calls share one health check. A client that is not connected would queue the check, so return false
       // at once.
       if (client.status !== "ready") return Promise.resolve(false)
-      looking ??= falseAfter(
-        LOOK_MS,
+      looking ??= beforeDeadline(
         answers(client).catch(() => false),
+        LOOK_MS,
+        () => false,
       ).finally(() => {
         looking = undefined
       })

@@ -1,4 +1,4 @@
-import { type Clock, waitHeld } from "../../ground/clock.ts"
+import type { Clock } from "../../ground/clock.ts"
 import { textOf } from "../../ground/errors.ts"
 import { isThenable, type MaybePromise } from "../../ground/maybe-promise.ts"
 import { isUnits } from "../../ground/policy.ts"
@@ -66,14 +66,7 @@ export class Callback<Value> {
   #inTime(result: PromiseLike<unknown>): Promise<unknown> {
     const { callbackTimeoutMs: ms, clock } = this.#context
     const late = () => Promise.reject(new WrongResult(`did not settle within ${ms} ms`))
-    if (clock.wait === undefined) return beforeDeadline(result, ms, late)
-    const settled = new AbortController()
-    const { signal } = settled
-    // The app's clock may throw. Then a timer replaces it.
-    const passed = Promise.resolve()
-      .then(() => clock.wait?.(ms, signal))
-      .catch(() => waitHeld(ms, signal))
-    return Promise.race([result, passed.then(late)]).finally(() => settled.abort())
+    return beforeDeadline(result, ms, late, true, clock)
   }
 
   #fail(error: unknown): Value {

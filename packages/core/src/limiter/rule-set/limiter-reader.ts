@@ -1,7 +1,8 @@
-import { type Clock, waitOf } from "../../ground/clock.ts"
+import type { Clock } from "../../ground/clock.ts"
 import { ClosedError, InvalidRuleError } from "../../ground/errors.ts"
 import type { MaybePromise } from "../../ground/maybe-promise.ts"
 import type { SignalOption } from "../../ground/signal.ts"
+import { beforeDeadline, ignore } from "../../ground/time.ts"
 import type { Logger, Warner } from "../../ground/warnings.ts"
 import type {
   Edition,
@@ -108,12 +109,9 @@ export class LimiterReader implements RulesReader {
   #loaded(): Promise<void> | undefined {
     // A shared book may have rules already, or may have failed to load them.
     if (this.edition !== undefined || this.status.error !== undefined) return undefined
-    const stopWaiting = new AbortController()
     const done = () => {
       this.first = undefined
-      stopWaiting.abort()
     }
-    const tooLong = waitOf(this.clock)(MOST_WAIT_FOR_RULES_MS, stopWaiting.signal)
-    return Promise.race([this.ready({}), tooLong]).then(done, done)
+    return beforeDeadline(this.ready({}), MOST_WAIT_FOR_RULES_MS, ignore, false, this.clock).then(done, done)
   }
 }

@@ -1,7 +1,7 @@
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
 import { manualClock } from "../../ground/clock.ts"
-import { atOnce } from "../../ground/time.ts"
+import { atOnce } from "../../ground/slices.ts"
 import { isBuiltInField } from "../../request/field.ts"
 import type { RequestFacts } from "../../request/request.ts"
 import { pathReadings } from "../../rules/matching/path.ts"

@@ -1,4 +1,4 @@
-import type { Steps } from "../../ground/time.ts"
+import type { Steps } from "../../ground/slices.ts"
 import { compilePath, methodSet, routeShape } from "../../rules/matching/match.ts"
 import { type PrefixSegment, pathPrefix } from "../../rules/matching/path-prefix.ts"
 import type { ParsedRule } from "../../rules/rule.ts"

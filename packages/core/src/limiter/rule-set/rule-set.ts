@@ -1,6 +1,6 @@
 import { RULES_MISSING, type RuleCheck } from "../../decision/rule-check.ts"
 import { queueOf } from "../../ground/policy.ts"
-import { atOnce, type Steps } from "../../ground/time.ts"
+import { atOnce, type Steps } from "../../ground/slices.ts"
 import { hasMethod } from "../../request/method.ts"
 import type { RequestFacts } from "../../request/request.ts"
 import { pathReadings } from "../../rules/matching/path.ts"

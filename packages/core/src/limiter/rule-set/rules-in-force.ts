@@ -1,6 +1,7 @@
 import { InvalidOptionError } from "../../ground/errors.ts"
 import type { MaybePromise } from "../../ground/maybe-promise.ts"
-import { atOnce, held, inSlices, type Steps } from "../../ground/time.ts"
+import { atOnce, inSlices, type Steps } from "../../ground/slices.ts"
+import { held } from "../../ground/time.ts"
 import type { Edition, ReadyOptions, RulesStatus } from "../../rules/live-rules.ts"
 import type { ParsedRule } from "../../rules/rule.ts"
 import type { ParsedOptions } from "../options/parse-options.ts"

@@ -1,7 +1,7 @@
 import { InvalidRuleError, type Problem } from "../../ground/errors.ts"
 import { isObject } from "../../ground/shape.ts"
 import { locate, type MemberProblem, show } from "../../ground/show.ts"
-import { atOnce, inSlices, type Steps } from "../../ground/time.ts"
+import { atOnce, inSlices, type Steps } from "../../ground/slices.ts"
 import { methodDoubt, pathDoubt } from "../matching/match.ts"
 import { lacksUnit } from "../parsing/fill-rule.ts"
 import { given } from "../parsing/member.ts"

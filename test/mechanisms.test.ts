@@ -1,0 +1,84 @@
+import { execFileSync } from "node:child_process"
+import { readFileSync } from "node:fs"
+import { fileURLToPath } from "node:url"
+import { describe, expect, it } from "vitest"
+
+const root = fileURLToPath(new URL("..", import.meta.url))
+
+/** The code of the packages, without comments, by the path of the file. */
+const sources = new Map(
+  execFileSync("git", ["ls-files", "packages/*/src/*.ts"], { cwd: root, encoding: "utf8" })
+    .trim()
+    .split("\n")
+    .filter((file) => !/\.test\.ts$|\/testing\/|\/gen\/|^packages\/contracts\//.test(file))
+    .map((file) => [
+      file,
+      readFileSync(`${root}${file}`, "utf8").replace(/\/\*[\s\S]*?\*\/|^\s*\/\/.*$/gm, ""),
+    ]),
+)
+
+/** Returns the files whose code matches, below `packages`. */
+function filesWith(pattern: RegExp): readonly string[] {
+  return [...sources]
+    .filter(([, code]) => pattern.test(code))
+    .map(([file]) => file.replace(/^packages\//, ""))
+    .sort()
+}
+
+// Lower these lists with each step. A new file here is a further mechanism for something that the house can do already.
+describe("the packages have one way to", () => {
+  it("wait at most: the six tools of ground/time.ts, and sockets and files of their own", () => {
+    const time = sources.get("packages/core/src/ground/time.ts") as string
+    const exported = [...time.matchAll(/^export (?:async )?function (\w+)/gm)].map(
+      ([, name]) => name as string,
+    )
+    const noWaits = ["outsideRequests", "soon", "onAbort", "ignore"]
+    expect(exported.filter((name) => !noWaits.includes(name)).sort()).toEqual([
+      "after",
+      "beforeDeadline",
+      "held",
+      "setTimer",
+      "unlessAborted",
+      "waitOf",
+    ])
+    expect(
+      filesWith(/\b(?:setTimeout|setInterval)\(|Promise\.race\(|AbortSignal\.(?:any|timeout)\((?!5_000)/),
+    ).toEqual([
+      // It calls the service once, from the command line.
+      "cli/src/service-call.ts",
+      // The client imports no other package.
+      ...["client/src/gate.ts", "client/src/problem.ts", "client/src/watch.ts"],
+      "core/src/ground/time.ts",
+      // It samples as long as the process lives.
+      "core/src/limiter/spare-capacity/monitor.ts",
+      // It joins two signals, and waits for none.
+      "dynamodb/src/scan-items.ts",
+      "rules/src/sources/watch-file.ts",
+      // Bounds of sockets: many deadlines share one timer, or end with the socket.
+      ...[
+        "service/src/bounds/deadlines.ts",
+        "service/src/grpc/grpc-door.ts",
+        "service/src/grpc/plain-call.ts",
+      ],
+      ...[
+        "service/src/grpc/wasted-bytes.ts",
+        "service/src/http/http-context.ts",
+        "service/src/http/http-door.ts",
+      ],
+      ...["service/src/program/running.ts", "service/src/sockets/connections.ts"],
+    ])
+  })
+
+  it("report an incident: the class Incident, and single warnings of the warner", () => {
+    expect(filesWith(/\bclass (?!Incident\b)\w*(?:Incident|Outage|Loss|Complaint)\w*/)).toEqual([
+      // It words the lines of an incident.
+      "core/src/limiter/events/outage-log.ts",
+    ])
+    expect(filesWith(/\b#?warner\.say\(/)).toEqual([
+      "core/src/ground/incident.ts",
+      "core/src/ground/warnings.ts",
+      // Changes of rules, which do not last.
+      "rules/src/book/reporter.ts",
+    ])
+  })
+})
