@@ -6,7 +6,7 @@ import { type Calls, WAYS, type Way } from "./calls/ways.ts"
 import { Worktree } from "./compare/worktree.ts"
 import { printTable } from "./report/table.ts"
 
-// Counts the functions of Sluice that one admitted request calls, and their files: `bench:calls [COMMIT] [--files]`.
+// Counts the functions of Sluice that one admitted request or the text of a rule calls, and their files: `bench:calls [COMMIT] [--files]`.
 // With a commit, it also counts those in the sources of that commit. bench/README.md explains the output.
 
 const here = fileURLToPath(new URL("..", import.meta.url)).replace(/\/$/, "")

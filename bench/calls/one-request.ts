@@ -4,15 +4,18 @@ import { Session } from "node:inspector/promises"
 import type { AddressInfo } from "node:net"
 import { fileURLToPath } from "node:url"
 import { createLimiter } from "@sluice/core"
+import { parseRules } from "@sluice/core/rules"
 import * as express from "@sluice/express"
 import * as fastifyAdapter from "@sluice/fastify"
 import * as koa from "@sluice/koa"
+import { readRuleFile } from "@sluice/rules"
 import expressApp from "express"
 import fastify from "fastify"
 import KoaApp from "koa"
 import type { Calls, Way } from "./ways.ts"
 
-// Sends requests in one way, and prints the functions of Sluice that the last request called.
+// Sends requests in one way, and prints the functions of Sluice that the last request called. The way "rule text" reads a rule
+// instead.
 
 /** Number of requests before the counted one, because the first request initializes some things. */
 const BEFORE = 5
@@ -41,6 +44,13 @@ const WAYS: Readonly<Record<Way, () => Promise<Send>>> = {
       context.body = "ok"
     })
     return over(app.callback())
+  },
+  async "rule text"() {
+    const text = "rules:\n  - { field: ip, rate: { requests_per_unit: 100, unit: minute } }\n"
+    return async () => {
+      const { documents } = await readRuleFile(text, "yaml")
+      return parseRules(documents[0]?.rules, "rules")
+    }
   },
 }
 

@@ -1,5 +1,5 @@
-/** How a request reaches the limiter. */
-export const WAYS = ["decide", "express", "fastify", "koa"] as const
+/** How a request reaches the limiter, and how the text of a rule does. */
+export const WAYS = ["decide", "express", "fastify", "koa", "rule text"] as const
 export type Way = (typeof WAYS)[number]
 
 /** The number of calls of each function in each file. An anonymous function has the name "". */
