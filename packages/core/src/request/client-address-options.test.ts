@@ -62,13 +62,10 @@ describe("the options for client addresses", () => {
     ],
     [
       { trustedProxies: { a: { b: 1 } } },
-      [["trustedProxies", "{ a: [Object] } is not a valid value for trustedProxies"]],
+      [["trustedProxies", '{"a":{"b":1}} is not a valid value for trustedProxies']],
     ],
     [{ trustedProxies: ["x".repeat(58)] }, [["trustedProxies[0]", `"${"x".repeat(58)}" is not an address`]]],
-    [
-      { trustedProxies: ["x".repeat(100)] },
-      [["trustedProxies[0]", `"${"x".repeat(59)}... is not an address`]],
-    ],
+    [{ trustedProxies: ["x".repeat(100)] }, [["trustedProxies[0]", `"${"x".repeat(58)}… is not an address`]]],
     [{ trustedProxies: 1, clientIpHeader: "" }, [["clientIpHeader", '"" is not the name of a header']]],
     [{ trustedProxies: 1, clientIpHeader: "x y" }, [["clientIpHeader", '"x y" is not the name of a header']]],
     [{ trustedProxies: 1, clientIpHeader: 7 }, [["clientIpHeader", "7 is not the name of a header"]]],
@@ -80,7 +77,7 @@ describe("the options for client addresses", () => {
     [{ ipv6Prefix: 129 }, [["ipv6Prefix", "129 is not a prefix length"]]],
     [{ ipv6Prefix: "64" }, [["ipv6Prefix", '"64" is not a prefix length']]],
     [{ ipv6Prefix: null }, [["ipv6Prefix", "null is not a prefix length"]]],
-    [{ ipv6Prefix: [64] }, [["ipv6Prefix", "[ 64 ] is not a prefix length"]]],
+    [{ ipv6Prefix: [64] }, [["ipv6Prefix", "[64] is not a prefix length"]]],
     [
       {
         ipv6Prefix: {

@@ -1,7 +1,7 @@
-import { inspect } from "node:util"
 import { ADDRESS_RANGE_ACCEPTED, type AddressRange, parseAddressRange, rangeKey } from "../ground/address.ts"
 import type { Problem } from "../ground/errors.ts"
 import { hintFor } from "../ground/hints.ts"
+import { show } from "../ground/show.ts"
 import { KNOWN_NETWORKS } from "./known-networks.ts"
 
 /** Options that decide which proxies may report a client's address. */
@@ -85,7 +85,7 @@ export function clientAddressProblems(
     const hint = hintFor(trustedProxies, "trustedProxies", PROXIES_ACCEPTED)
     problems.push({
       path: "trustedProxies",
-      message: `${shown(trustedProxies)} is not a valid value for trustedProxies${hint}`,
+      message: `${show(trustedProxies)} is not a valid value for trustedProxies${hint}`,
       accepted: PROXIES_ACCEPTED,
     })
   }
@@ -101,12 +101,12 @@ function prefixProblems(option: unknown): Problem[] {
   }
   const written = new Map<string, string>()
   return Object.entries(option).flatMap(([name, length]): Problem[] => {
-    const path = `ipv6Prefix[${shown(name)}]`
+    const path = `ipv6Prefix[${show(name)}]`
     if (name === "default") return lengthProblems(length, path, 1, PREFIX_ACCEPTED)
     const range = parseAddressRange(name)
     if (range?.groups.length !== 8) {
       const accepted = '"default", or an IPv6 network such as "2001:db8::/32"'
-      return [{ path, message: `${shown(name)} is not an IPv6 network`, accepted }]
+      return [{ path, message: `${show(name)} is not an IPv6 network`, accepted }]
     }
     const key = rangeKey(range)
     const same = written.get(key)
@@ -116,7 +116,7 @@ function prefixProblems(option: unknown): Problem[] {
       // A shorter prefix would put clients of the network into one group with clients outside of it.
       return lengthProblems(length, path, least, `a whole number from ${least} to 128, within the network`)
     }
-    const message = `${shown(name)} is the same network as ${shown(same)}`
+    const message = `${show(name)} is the same network as ${show(same)}`
     return [{ path, message, accepted: "each network once" }]
   })
 }
@@ -125,7 +125,7 @@ const PREFIX_ACCEPTED = "a whole number from 1 to 128"
 
 function lengthProblems(length: unknown, path: string, least: number, accepted: string): Problem[] {
   if (isWholeBetween(length, least, 128)) return []
-  return [{ path, message: `${shown(length)} is not a prefix length`, accepted }]
+  return [{ path, message: `${show(length)} is not a prefix length`, accepted }]
 }
 
 function proxyProblems(proxy: unknown, path: string): Problem[] {
@@ -133,11 +133,11 @@ function proxyProblems(proxy: unknown, path: string): Problem[] {
   const range = typeof proxy === "string" ? parseAddressRange(proxy) : undefined
   if (range === undefined) {
     const accepted = `${ADDRESS_RANGE_ACCEPTED}, or one of ${NAMES}`
-    return [{ path, message: `${shown(proxy)} is not an address`, accepted }]
+    return [{ path, message: `${show(proxy)} is not an address`, accepted }]
   }
   if (range.prefix > 0) return []
   // If every address were trusted, the left-most entry would win, which the client can write itself.
-  const message = `${shown(proxy)} would let every client choose its own address`
+  const message = `${show(proxy)} would let every client choose its own address`
   return [
     { path, message, accepted: "the number of proxies in front of the app, or the proxies' own addresses" },
   ]
@@ -146,11 +146,11 @@ function proxyProblems(proxy: unknown, path: string): Problem[] {
 function headerProblems(header: unknown, trustedProxies: unknown): Problem[] {
   const path = "clientIpHeader"
   if (typeof header !== "string" || !/^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}$/.test(header)) {
-    const message = `${shown(header)} is not the name of a header`
+    const message = `${show(header)} is not the name of a header`
     return [{ path, message, accepted: 'the name of a header that a proxy sets, such as "cf-connecting-ip"' }]
   }
   if (!trustsNobody(trustedProxies)) return []
-  const message = `${shown(header)} is only read from a trusted proxy, and no proxy is trusted`
+  const message = `${show(header)} is only read from a trusted proxy, and no proxy is trusted`
   return [{ path, message, accepted: "clientIpHeader together with trustedProxies" }]
 }
 
@@ -162,9 +162,4 @@ export function trustsNobody(trustedProxies: unknown): trustedProxies is undefin
 
 function isWholeBetween(value: unknown, least: number, most: number): boolean {
   return Number.isInteger(value) && (value as number) >= least && (value as number) <= most
-}
-
-function shown(value: unknown): string {
-  const text = typeof value === "string" ? JSON.stringify(value) : inspect(value, { depth: 0 })
-  return text.length > 60 ? `${text.slice(0, 60)}...` : text
 }
