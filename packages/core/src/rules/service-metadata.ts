@@ -12,18 +12,3 @@ export interface ServiceMetadata {
    */
   readonly link?: string | undefined
 }
-
-/** The members, in the order in which they are stored. */
-const MEMBERS: readonly (keyof ServiceMetadata)[] = ["owner", "description", "contact", "link"]
-
-/**
- * Returns a frozen copy of valid metadata, with its members in a fixed order. Returns undefined if it is absent or has
- * no members.
- */
-export function plainMetadata(metadata: ServiceMetadata | undefined): ServiceMetadata | undefined {
-  const members = MEMBERS.flatMap((name) => {
-    const value = metadata?.[name]
-    return value === undefined ? [] : [[name, value]]
-  })
-  return members.length === 0 ? undefined : Object.freeze(Object.fromEntries(members) as ServiceMetadata)
-}

@@ -6,11 +6,11 @@ import { atOnce, inSlices, type Steps } from "../../ground/slices.ts"
 import type { RuleMember } from "../parsing/member.ts"
 import { parseRules } from "../parsing/parse-rule.ts"
 import { RULE_MEMBERS } from "../parsing/rule-members.ts"
-import { serviceMetadata } from "../parsing/service-metadata-members.ts"
+import { plainMetadata, serviceMetadata } from "../parsing/service-metadata-members.ts"
 import { storeSize } from "../parsing/stored-size.ts"
 import { POSITIVE } from "../parsing/units.ts"
 import type { StorableRule } from "../rule.ts"
-import { plainMetadata, type ServiceMetadata } from "../service-metadata.ts"
+import type { ServiceMetadata } from "../service-metadata.ts"
 import { documentVersion, serviceName } from "./document-schema.ts"
 
 /** The stored rules of one service: plain JSON values, each in its current spelling. */

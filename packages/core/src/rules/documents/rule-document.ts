@@ -7,9 +7,10 @@ import { lacksUnit } from "../parsing/fill-rule.ts"
 import { given } from "../parsing/member.ts"
 import { type CheckedRule, checkTogether, ofRule, withField, withUniqueNames } from "../parsing/parse-rule.ts"
 import { RULE_MEMBERS } from "../parsing/rule-members.ts"
+import { plainMetadata } from "../parsing/service-metadata-members.ts"
 import { POSITIVE } from "../parsing/units.ts"
 import type { Rule, RuleMatch, StorableRule } from "../rule.ts"
-import { plainMetadata, type ServiceMetadata } from "../service-metadata.ts"
+import type { ServiceMetadata } from "../service-metadata.ts"
 import { readStored, ruleDocument, type StoredMembers, storedRate, storedRule } from "./document-schema.ts"
 
 /** The valid content of a document, with its problems. */

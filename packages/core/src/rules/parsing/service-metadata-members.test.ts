@@ -1,8 +1,7 @@
 import { describe, expect, it } from "vitest"
 import { formatRuleDocument } from "../documents/format-document.ts"
 import { readRuleDocument } from "../documents/rule-document.ts"
-import { plainMetadata } from "../service-metadata.ts"
-import { metadataProblems } from "./service-metadata-members.ts"
+import { metadataProblems, plainMetadata } from "./service-metadata-members.ts"
 
 const pathsOf = (value: unknown) => metadataProblems(value).map(({ path }) => path.join("."))
 

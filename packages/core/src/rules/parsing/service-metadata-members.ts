@@ -2,6 +2,7 @@ import * as v from "valibot"
 import { type ObjectSchema, readShape, type Schema, says, strict } from "../../ground/shape.ts"
 import type { MemberProblem } from "../../ground/show.ts"
 import type { ServiceMetadata } from "../service-metadata.ts"
+import { given } from "./member.ts"
 
 const text = (noun: string, most: number) => {
   const said = says(noun, `a string of 1 to ${most} characters`)
@@ -42,4 +43,14 @@ export function metadataProblems(value: unknown): readonly MemberProblem[] {
   if (value === undefined) return []
   const { problems } = readShape(serviceMetadata, value)
   return problems.map((problem) => ({ ...problem, path: ["metadata", ...problem.path] }))
+}
+
+/**
+ * Returns a frozen copy of valid metadata, with its members in a fixed order. Returns undefined if it is absent or has
+ * no members.
+ */
+export function plainMetadata(metadata: ServiceMetadata | undefined): ServiceMetadata | undefined {
+  const names = Object.keys(serviceMetadata.entries) as (keyof ServiceMetadata)[]
+  const members = given(Object.fromEntries(names.map((name) => [name, metadata?.[name]])))
+  return Object.keys(members).length === 0 ? undefined : Object.freeze(members)
 }

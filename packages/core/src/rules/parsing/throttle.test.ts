@@ -113,17 +113,6 @@ describe("a throttle", () => {
     parsed({ field: "ip", countRejected: true, penalty, throttle: refusing })
   })
 
-  test("in a document uses snake_case", () => {
-    const throttle = { kind: "queue", max_waiting: 7, max_wait_ms: 50 }
-    expect(parseRuleDocument({ rules: [{ limit: 5, window: "1m", throttle }] })).toEqual([
-      { field: "service", limit: 5, window: "1m", throttle: { kind: "queue", maxWaiting: 7, maxWaitMs: 50 } },
-    ])
-    const elastic = { kind: "elastic", queue: { max_waiting: 7, max_wait_ms: 50 } }
-    expect(parseRuleDocument({ rules: [{ limit: 5, window: "1m", throttle: elastic }] })).toMatchObject([
-      { throttle: { kind: "elastic", queue: { maxWaiting: 7, maxWaitMs: 50 } } },
-    ])
-  })
-
   test.each([
     ["soft", `throttle: "soft" is not a throttle; ${KINDS}`],
     [null, `throttle: null is not a throttle; ${KINDS}`],
@@ -190,13 +179,6 @@ describe("a throttle", () => {
     expect(wrong({ throttle })).toEqual([
       typeof problem === "string" ? problem : expect.stringMatching(problem),
     ])
-  })
-
-  test("with a function as its signal cannot be in a document", () => {
-    const throttle = { kind: "elastic", signal }
-    expect(() => parseRuleDocument({ rules: [{ limit: 5, window: "1m", throttle }] })).toThrow(
-      /rules\[0\].throttle.signal: "signal" is not a member of an "elastic" throttle/,
-    )
   })
 
   test("that is invalid does not cause follow-up problems and does not hide other problems", () => {
