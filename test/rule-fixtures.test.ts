@@ -39,34 +39,6 @@ test("each fixture results in its rules and in its problems with path and accept
   await expect(`${answers.join("\n\n")}\n`).toMatchFileSnapshot("fixtures/rules/answers.txt")
 })
 
-test("only the valid fixtures load without a problem", async () => {
-  const answers = await Promise.all(files.map(async (name) => [name, await fileAnswer(name)] as const))
-  const silent = answers.filter(([, problems]) => problems === 0).map(([name]) => name)
-  expect(silent).toEqual([
-    "algorithms.yaml",
-    "contract-list.json",
-    "extended.yaml",
-    "no-limits.yaml",
-    "services.yaml",
-  ])
-})
-
-async function fileAnswer(name: string): Promise<number> {
-  try {
-    return (await fileRules(new URL(name, SHELF)).load("checkout")).problems.length
-  } catch {
-    return 1
-  }
-}
-
-test("the contract's single rule, with a numeric service and older spellings, is loaded for its service", async () => {
-  const { rules, problems } = await fileRules(new URL("contract-single.json", SHELF)).load("42")
-  expect(problems).toEqual([])
-  expect(rules).toEqual([
-    { field: "user_id", limit: 5, window: "1 minute", rejectionMessage: "retry-with-exponential-backoff" },
-  ])
-})
-
 test("a document without service_id applies to services without their own document", async () => {
   const source = fileRules(new URL("services.yaml", SHELF))
   const limits = async (service: string) => (await source.load(service)).rules.map(({ limit }) => limit)

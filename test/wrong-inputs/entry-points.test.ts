@@ -27,6 +27,7 @@ import * as service from "@sluice/service"
 import fc from "fast-check"
 import fastify from "fastify"
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest"
+import { RULE_MEMBERS } from "../../packages/core/src/rules/parsing/rule-members.ts"
 import { type DynamoDBServer, startDynamoDB } from "../servers/dynamodb.ts"
 import { anyOdd, argument, exactly, type Odd, oddFor, oddObject, ReadingFailed } from "./values.ts"
 
@@ -54,26 +55,10 @@ afterAll(async () => {
 })
 
 const RULE = { limit: 5, window: "1 minute", field: "ip" }
-const RULE_MEMBERS = [
-  ...["name", "limit", "window", "field", "onMissing", "algorithm", "align", "buckets", "burst", "refill"],
-  ...[
-    "throttle",
-    "countRejected",
-    "penalty",
-    "notify",
-    "cost",
-    "match",
-    "allow",
-    "deny",
-    "overrides",
-    "rejectionMessage",
-    "shadow",
-  ],
-  "onStoreFailure",
-]
+const MEMBERS = Object.keys(RULE_MEMBERS)
 const GOOD = { limit: 5, window: "1 minute", logger: QUIET }
 const OPTIONS = [
-  ...RULE_MEMBERS,
+  ...MEMBERS,
   ...["rules", "defaultRules", "onRulesMissing", "service", "store", "trustedProxies", "clientIpHeader"],
   ...["ipv6Prefix", "fields", "skip", "onRejected", "refundWhen", "headers", "storeTimeoutMs", "instances"],
   ...["enabled", "logger", "clock", "limiter", "hook"],
@@ -93,10 +78,7 @@ const GROUP_REQUEST = {
 
 type Args = readonly fc.Arbitrary<Odd>[]
 const limiterOptions = oddFor(OPTIONS, GOOD)
-const ruleOf = oddFor(
-  [...RULE_MEMBERS, "rate", "on_missing", "request_rejection_message", "content_type"],
-  RULE,
-)
+const ruleOf = oddFor([...MEMBERS, "rate", "on_missing", "request_rejection_message", "content_type"], RULE)
 const storedDocument = fc.oneof(
   oddFor(STORED_MEMBERS, { service_id: "a", rules: [RULE] }),
   ruleOf.map(({ name, make }) => ({ name: `{ rules: ${name} }`, make: () => ({ rules: make() }) })),
@@ -114,7 +96,7 @@ const LOG_LINE = '192.0.2.1 - - [03/Jun/2025:08:00:00 +0000] "POST /login HTTP/1
 const ADDRESS_OPTIONS = ["trustedProxies", "clientIpHeader", "ipv6Prefix"]
 const openedLog = exactly("a log", () => logs.readLogs([LOG]))
 
-const storableRule = oddFor(RULE_MEMBERS, RULE)
+const storableRule = oddFor(MEMBERS, RULE)
 
 /** Generates options of `replayLogs` in which one option has the wrong value. */
 function membersOf(option: string, odd: fc.Arbitrary<Odd>): fc.Arbitrary<Odd> {
@@ -217,7 +199,7 @@ const EXPORTS: Readonly<Record<string, readonly [module: object, Readonly<Record
           ),
           oddFor(["maxBytes", "pollMs", "required"]),
         ],
-        staticRules: [oddFor(RULE_MEMBERS, RULE)],
+        staticRules: [oddFor(MEMBERS, RULE)],
         parseRuleDocument: [storedDocument],
         readRuleDocument: [storedDocument],
         readRuleDocumentInSlices: [storedDocument],
@@ -230,7 +212,7 @@ const EXPORTS: Readonly<Record<string, readonly [module: object, Readonly<Record
             anyOdd,
             exactly("a service", () => "a"),
           ),
-          oddFor(RULE_MEMBERS, RULE),
+          oddFor(MEMBERS, RULE),
           anyOdd,
           oddFor(["owner", "description", "contact", "link"]),
         ],
@@ -239,7 +221,7 @@ const EXPORTS: Readonly<Record<string, readonly [module: object, Readonly<Record
             anyOdd,
             exactly("a service", () => "a"),
           ),
-          oddFor(RULE_MEMBERS, RULE),
+          oddFor(MEMBERS, RULE),
           anyOdd,
           oddFor(["owner", "description", "contact", "link"]),
         ],
@@ -415,7 +397,7 @@ const EXPORTS: Readonly<Record<string, readonly [module: object, Readonly<Record
             oddObject(OPTIONS, GOOD),
             exactly("good options", () => GOOD),
           ),
-          oddFor(RULE_MEMBERS, RULE),
+          oddFor(MEMBERS, RULE),
         ],
       },
     ],
@@ -558,7 +540,7 @@ const BOOK = {
 } satisfies Record<Exclude<MethodsOf<rules.RuleBook>, "open">, Args>
 
 const REGISTRY = {
-  register: [name, oddFor(RULE_MEMBERS, RULE), callOptions],
+  register: [name, oddFor(MEMBERS, RULE), callOptions],
   get: [name, callOptions],
   list: [callOptions],
   remove: [name, callOptions],
