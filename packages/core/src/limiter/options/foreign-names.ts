@@ -1,29 +1,23 @@
 import type { Problem } from "../../ground/errors.ts"
-import { RULE_MEMBERS } from "../../rules/parsing/rule-members.ts"
+import { NAMES_ELSEWHERE, RULE_MEMBERS } from "../../rules/parsing/rule-members.ts"
 import { optionsShape } from "./options-shape.ts"
 
 type Names = Readonly<Record<string, string>>
 
 /** Names that other rate limiters have for the members of a rule, with hints to the names in Sluice. */
 const MEMBER_NAMES: Names = {
-  max: 'use "limit" instead',
-  points: 'use "limit" instead',
-  windowMs: 'use "window" instead',
-  timeWindow: 'use "window" instead',
+  ...Object.fromEntries(
+    Object.entries(NAMES_ELSEWHERE).map(([name, here]) => [name, `use "${here}" instead`]),
+  ),
   // Some limiters use seconds, others milliseconds: copying the number could make a limit a thousand times too lax.
-  ttl: 'use "window" instead',
   per: 'use "window" instead, such as "1 minute"',
   interval: 'use "window" instead, such as "1 minute"',
   period: 'use "window" instead, such as "1 minute"',
   tokensPerInterval: 'use "limit" instead',
-  requests: 'use "limit" instead',
   rate: 'use "limit" and "window" instead, as in code',
   capacity: 'use "burst" of a "token-bucket" instead',
-  key: 'use "field" instead',
   path: 'use "match": { path } instead',
   methods: 'use "match": { methods } instead',
-  queue: 'use "throttle" instead',
-  dryRun: 'use "shadow" instead',
   duration: 'use "window" instead, in milliseconds or as a string such as "60 seconds"',
   keyGenerator: 'use "field" to choose what is counted by, and "fields" to read it',
   id: 'use "field" to choose what is counted by, and "fields" to read it',

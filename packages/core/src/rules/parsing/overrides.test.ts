@@ -49,10 +49,6 @@ describe("overrides", () => {
     ],
     [{ overrides: ["ann"] }, /^overrides: .* is not an object of overrides/],
     [{ overrides: { ann: 0 } }, `overrides.ann: 0 is not a limit; ${LIMIT}`],
-    [
-      { overrides: { ann: "2" } },
-      `overrides.ann: "2" is not a limit; it is a string, use the number 2; ${LIMIT}`,
-    ],
     [{ overrides: { ann: null } }, `overrides.ann: null is not a limit; ${LIMIT}`],
     [{ overrides: { ann: Number.POSITIVE_INFINITY } }, `overrides.ann: Infinity is not a limit; ${LIMIT}`],
     [{ overrides: { ann: () => 5 } }, /^overrides\.ann: .* is not a limit/],
