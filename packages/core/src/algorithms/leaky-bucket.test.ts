@@ -62,22 +62,6 @@ describe("the leaky bucket", () => {
     },
   )
 
-  it("releases at most the limit in any window, at any arrival times", () => {
-    const policy = { ...POLICY, limit: 7, burst: 20 }
-    const counter = new Counter(policy)
-    const goneMs: number[] = []
-    for (let atMs = 0; atMs < 6_000; atMs += 37) {
-      const delayMs = delayOf(counter, atMs, 1)
-      if (delayMs !== undefined) goneMs.push(atMs + delayMs)
-    }
-    expect(goneMs.length).toBeGreaterThan(42)
-    for (const fromMs of goneMs) {
-      expect(goneMs.filter((ms) => ms >= fromMs && ms < fromMs + 1_000).length).toBeLessThanOrEqual(7)
-    }
-    // In the order of arrival.
-    expect(goneMs).toEqual([...goneMs].sort((one, other) => one - other))
-  })
-
   it("is the only algorithm with delays", () => {
     const delays = ["token-bucket", "sliding-log", "sliding-window", "fixed-window"] as const
     expect(delays.map((algorithm) => algorithmOf({ ...POLICY, algorithm }).delayMs)).toEqual(

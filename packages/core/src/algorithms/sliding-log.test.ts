@@ -1,5 +1,4 @@
 import { describe, expect, it } from "vitest"
-import { logOf } from "./packed-log.ts"
 import { slidingLog } from "./sliding-log.ts"
 import { Counter, expectLedger, policyOf } from "./testing/counter-story.ts"
 
@@ -22,17 +21,6 @@ describe("the sliding log", () => {
       [1_401, 1, 0, 0],
       [9_000, 3, 0, 0],
     ])
-  })
-
-  it("keeps one entry per instant, with the fewest time digits that are unique within the window", () => {
-    const counter = new Counter(POLICY)
-    const unused = { startMs: 0, current: 0, previous: 0 }
-    const timeDigits = (windowMs: number) => logOf(unused, { ...POLICY, windowMs }).timeWidth
-    expect([POLICY.windowMs, 4_095, 4_096].map(timeDigits)).toEqual([2, 2, 3])
-    counter.take(64, 1)
-    counter.take(64, 1)
-    counter.take(65, 1)
-    expect(counter.state).toEqual({ startMs: 65, current: 3, previous: 0, parts: "1102111" })
   })
 
   it("adds units of the same millisecond to the last entry, and widens all entries if necessary", () => {
@@ -187,19 +175,6 @@ describe("the sliding log", () => {
     expect(algorithm.emptyAtMs({ startMs: 400, current: 1, previous: 0 }, POLICY)).toBe(1_401)
   })
 
-  it("charges units to the instant of a take of cost 0, in order of time", () => {
-    const counter = new Counter(POLICY)
-    const nothing = counter.charge(100, 0)
-    counter.charge(200, 1)
-    counter.refund(250, -2, nothing)
-    expectUsed(counter, [
-      [1_100, 3],
-      [1_101, 1],
-      [1_200, 1],
-      [1_201, 0],
-    ])
-  })
-
   it("charges units to the instant of a take of cost 0 between two entries", () => {
     const counter = new Counter(POLICY)
     counter.charge(100, 1)
@@ -213,14 +188,6 @@ describe("the sliding log", () => {
       [1_401, 1],
       [1_501, 0],
     ])
-  })
-
-  it("charges nothing to an expired instant", () => {
-    const counter = new Counter(POLICY)
-    const nothing = counter.charge(100, 0)
-    counter.charge(200, 1)
-    counter.refund(1_101, -2, nothing)
-    expect(counter.used(1_101)).toBe(1)
   })
 
   it("moves future entries to the current time when the clock goes back, and keeps the other entries", () => {
