@@ -3,6 +3,7 @@ import { fileURLToPath } from "node:url"
 import { type Behaviour, storeContract } from "@sluice/contracts"
 import { type Clock, memoryStore, type Store } from "@sluice/core"
 import { describe, expect, it } from "vitest"
+import { methodsOf } from "../packages/core/src/stores/testing/methods-of.ts"
 import { blocksTestedBy } from "./docs/shown.ts"
 
 /** Returns the names of the behaviors that this store lacks, among those that begin with `group`. */
@@ -19,14 +20,7 @@ async function missing(create: (clock: Clock) => Store, group = ""): Promise<rea
 function wrong(change: (store: Store) => Partial<Store>) {
   return (clock: Clock): Store => {
     const store = memoryStore({ clock })
-    const whole: Store = {
-      take: (checks) => store.take(checks),
-      read: (checks) => store.read(checks),
-      refund: (refunds) => store.refund(refunds),
-      reset: (keys) => store.reset(keys),
-      subscribe: (listener) => store.subscribe(listener),
-      close: () => store.close(),
-    }
+    const whole: Store = { ...methodsOf(store), subscribe: (listener) => store.subscribe(listener) }
     return { ...whole, ...change(whole) }
   }
 }

@@ -94,13 +94,6 @@ describe("another attempt", () => {
     expect(made.result).toBe(refused)
   })
 
-  it("does not follow a failed connection if the call may not wait", async () => {
-    const { call, fail } = world({ maxWaitMs: 100 })
-    const made = call()
-    await fail(0, refused)
-    expect(made.result).toBe(refused)
-  })
-
   it("follows at most `retries` times, of which the last refusal goes to the caller", async () => {
     const { api, call, arrived, answer, pass } = world({ retries: 1 })
     const events: unknown[] = []
@@ -558,23 +551,6 @@ describe("an abort", () => {
     expect(arrived).toHaveLength(0)
   })
 
-  it("of a call in line frees its place, and leaves no timer", async () => {
-    const { api, call, arrived, answer, pass, timers } = world()
-    call()
-    const abort = new AbortController()
-    const made = call("second", { signal: abort.signal })
-    call("third")
-    await pass(0)
-    abort.abort(reason)
-    await pass(0)
-    expect(made.result).toBe(reason)
-    expect(api.status()).toMatchObject([{ waiting: 1 }])
-    await answer(0)
-    expect(arrived[1]?.url).toContain("third")
-    await answer(1)
-    expect(timers()).toBe(0)
-  })
-
   it("of the last call in line leaves no timer", async () => {
     const { call, answer, pass, timers } = world()
     const abort = new AbortController()
@@ -598,18 +574,6 @@ describe("an abort", () => {
     await pass(0)
     expect(made.result).toBe(reason)
     expect(arrived).toHaveLength(2)
-  })
-
-  it("in the pause after a failed connection sends nothing more", async () => {
-    const { call, arrived, fail, pass, timers } = world()
-    const abort = new AbortController()
-    const made = call("", { signal: abort.signal })
-    await fail(0, refused)
-    abort.abort(reason)
-    await pass(9_000)
-    expect(made.result).toBe(reason)
-    expect(arrived).toHaveLength(1)
-    expect(timers()).toBe(0)
   })
 
   it("by the signal of a Request counts, too", async () => {
@@ -726,14 +690,6 @@ describe("the key", () => {
     expect(new Set(keys).size).toBe(4)
     expect(keys[0]).toBe("http://localhost")
     for (const key of keys.slice(1)) expect(key).toMatch(/^http:\/\/localhost#[0-9a-z]{10,14}$/)
-  })
-
-  it("can be a function of the request, or given with the call", async () => {
-    const { api, call, pass } = world({ key: ({ url, method, body }) => `${method} ${url.at(-1)} ${body}` })
-    call("a", { method: "POST", body: "text" })
-    call("b", { pace: { key: "own" } })
-    await pass(0)
-    expect(api.status().map(({ key }) => key)).toEqual(["POST a null", "own"])
   })
 })
 
@@ -883,23 +839,6 @@ describe("options", () => {
   ])("of a call, %o are refused", async (pace, message) => {
     const { api } = world()
     await expect(api("http://localhost/", { pace: pace as never })).rejects.toThrow(message)
-  })
-
-  it.each(["500 ms", "0.5 s", 500])("a window can be %s", async (window) => {
-    const { call, arrived, answer, pass } = world({ limit: { limit: 1, window } })
-    times(2, () => call())
-    await answer(0)
-    await pass(499)
-    expect(arrived).toHaveLength(1)
-    await pass(1)
-    expect(arrived).toHaveLength(2)
-  })
-
-  it("can be undefined", async () => {
-    const { call, answer } = world({ maxWaitMs: undefined, key: undefined, share: undefined })
-    const made = call("", { pace: undefined })
-    await answer(0)
-    expect(made.result).toBe(200)
   })
 })
 

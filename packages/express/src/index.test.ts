@@ -14,6 +14,7 @@ import {
 } from "@sluice/core"
 import express, { type Express, type Request, type RequestHandler, type Response, Router } from "express"
 import { afterEach, describe, expect, expectTypeOf, it } from "vitest"
+import { methodsOf } from "../../core/src/stores/testing/methods-of.ts"
 import { type RateLimit, rateLimit } from "./index.ts"
 
 const closing: (() => Promise<void>)[] = []
@@ -82,6 +83,7 @@ function lateStore(n: number): { readonly store: Store; readonly asked: Promise<
     asked,
     answer,
     store: {
+      ...methodsOf(store),
       async take(checks) {
         if (++asks === n) {
           arrive()
@@ -89,10 +91,6 @@ function lateStore(n: number): { readonly store: Store; readonly asked: Promise<
         }
         return store.take(checks)
       },
-      read: (checks) => store.read(checks),
-      refund: (refunds) => store.refund(refunds),
-      reset: (keys) => store.reset(keys),
-      close: () => store.close(),
     },
   }
 }
@@ -527,13 +525,7 @@ describe("an error that is thrown after a late decision", () => {
     ],
   ] as const)("goes to the error handler: %s", async (_what, broken, more) => {
     const memory = memoryStore()
-    const store: Store = {
-      take: async (checks) => memory.take(checks),
-      read: async (checks) => memory.read(checks),
-      refund: async (refunds) => memory.refund(refunds),
-      reset: async (keys) => memory.reset(keys),
-      close: () => memory.close(),
-    }
+    const store: Store = { ...methodsOf(memory), take: async (checks) => memory.take(checks) }
     const app = express()
     app.use((_req, res, next) => {
       res.setHeader = (name) => {

@@ -1,6 +1,7 @@
 import { manualClock, memoryStore, type Store } from "@sluice/core"
 import fastify, { type FastifyReply } from "fastify"
 import { describe, expect, it } from "vitest"
+import { methodsOf } from "../../core/src/stores/testing/methods-of.ts"
 import { rateLimit } from "./index.ts"
 
 const clock = manualClock()
@@ -10,14 +11,11 @@ const once = { clock, limit: 1, window: "1 minute" } as const
 function laterStore(before: () => Promise<void> = async () => undefined): Store {
   const store = memoryStore({ clock })
   return {
+    ...methodsOf(store),
     take: async (checks) => {
       await before()
       return store.take(checks)
     },
-    read: (checks) => store.read(checks),
-    refund: (refunds) => store.refund(refunds),
-    reset: (keys) => store.reset(keys),
-    close: () => store.close(),
   }
 }
 

@@ -2,6 +2,7 @@ import { createLimiter, manualClock, memoryStore, type Rule, type Store } from "
 import { liveRules, type RuleSource } from "@sluice/rules"
 import fastify, { type FastifyInstance, type FastifyRequest } from "fastify"
 import { afterEach, describe, expect, it } from "vitest"
+import { methodsOf } from "../../core/src/stores/testing/methods-of.ts"
 import { type RateLimitOptions, type RouteRateLimit, rateLimit } from "./index.ts"
 
 const clock = manualClock()
@@ -191,13 +192,7 @@ describe("rules that are decided at different steps", () => {
     const memory = memoryStore({ clock })
     const app = await make({
       rules: [user, address],
-      store: {
-        take: async (checks) => memory.take(checks),
-        read: async (checks) => memory.read(checks),
-        refund: async (refunds) => memory.refund(refunds),
-        reset: async (keys) => memory.reset(keys),
-        close: () => memory.close(),
-      },
+      store: { ...methodsOf(memory), take: async (checks) => memory.take(checks) },
     })
     expect(await statuses(app, "a", "a", "b")).toEqual([200, 429, 200])
     expect((await as(app, "c")).headers["ratelimit-policy"]).toContain('"address"')
