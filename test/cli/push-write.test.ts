@@ -191,7 +191,7 @@ describe("rules that the table cannot store", () => {
   })
 })
 
-it("treats a service that is named twice as one", async () => {
+it("push --write treats a service that is named twice as one", async () => {
   await writeFile(file, RULES)
   expect(await run("push", file, "--service", "a", "--service", "a")).toEqual({
     code: 0,

@@ -47,7 +47,7 @@ describe("sluice rules suggest", () => {
     )
   })
 
-  it("does not let a client that guesses passwords set the limits of a small log, and says that it is small", async () => {
+  it("does not let a client that guesses passwords set the limits of a log that is small", async () => {
     const line = (client: string, second: number) =>
       `${client} - - [03/Jun/2025:08:${String(Math.floor(second / 60)).padStart(2, "0")}:${String(second % 60).padStart(2, "0")} +0000] "POST /login HTTP/1.1" 401 5 "-" "-"\n`
     const others = Array.from({ length: 897 }, (_, at) =>

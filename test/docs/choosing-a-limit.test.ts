@@ -42,19 +42,19 @@ async function expectOutput({ text }: Block): Promise<void> {
   expectShown(lines.join("\n"), out)
 }
 
-it("suggests the limits that the guide shows, as a file of rules", async () => {
+it("sluice rules suggest prints the limits that the guide shows, as a file of rules", async () => {
   await expectOutput(suggest)
   expect(await readFile("rules.yaml", "utf8")).toContain(
     "field: ip, limit: 20, window: 1 minute, shadow: true",
   )
 })
 
-it("replays the limits with the result that the guide shows", async () => {
+it("sluice rules replay prints the result that the guide shows", async () => {
   await expectOutput(replay)
   expect(await readFile("replay.html", "utf8")).toMatch(/^<!doctype html>/i)
 })
 
-it("has a check for CI that passes, and fails for a tighter limit", async () => {
+it("the guide's check for CI passes, and fails for a tighter limit", async () => {
   const [command] = commandLines(gate.text)
   const words = command?.words.slice(1) ?? []
   expect((await sluice(words)).code).toBe(0)

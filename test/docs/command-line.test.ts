@@ -67,7 +67,7 @@ async function runShown({ text }: Block): Promise<{ shown: string; printed: stri
   return { shown: lines.join("\n"), printed: err + out }
 }
 
-it("runs the commands one after the other, once the table has version 7", async () => {
+it("the documented commands run one after the other, once the table has version 7", async () => {
   await writeRules(10, "minute")
   const codes: Record<string, number> = {}
   for (const { words } of commandLines(commands.text)) {
@@ -81,13 +81,13 @@ it("runs the commands one after the other, once the table has version 7", async 
   expect(codes).toEqual({ "create-table": 0, check: 0, diff: 1, push: 0, list: 0, pull: 0, remove: 0 })
 })
 
-it("shows the message for a mistake", async () => {
+it("sluice rules check prints the documented message for a mistake", async () => {
   await writeRules(5, "minit")
   const { shown, printed } = await runShown(check)
   expectShown(shown, printed)
 })
 
-it("shows which rules apply to a request, and why", async () => {
+it("sluice rules match prints which rules apply to a request, and why", async () => {
   await writeFile(
     "checkout.yaml",
     `service_id: checkout
@@ -101,7 +101,7 @@ rules:
   expectShown(shown, printed)
 })
 
-it("shows the message for a conflict", async () => {
+it("sluice rules push prints the documented message for a conflict", async () => {
   await registerUntil(8, 20)
   await writeRules(10, "minute")
   const { shown, printed } = await runShown(push)

@@ -37,7 +37,7 @@ const decide = async () => (await post("ShouldForwardRequest", REQUEST)).shouldF
 const run = (words: readonly string[]) =>
   sluice(words.slice(1), { env: { SLUICE_URL: started.http, SLUICE_TOKEN: "the-token" } })
 
-it("shows a client that is over its limit, and admits it after a reset", async () => {
+it("sluice clients shows a client that is over its limit, and admits it after a reset", async () => {
   for (let i = 0; i < 6; i++) await decide()
   const [first = "", ...lines] = shown.text.split("\n")
   const [line] = commandLines(first.replace("$ ", ""))
@@ -58,7 +58,7 @@ it("shows a client that is over its limit, and admits it after a reset", async (
   ])
 })
 
-it("blocks a client over HTTP", async () => {
+it("sluice clients blocks a client over HTTP", async () => {
   const [line] = commandLines(curl.text)
   const words = line?.words ?? []
   const [method = ""] = (words[1] ?? "").split("/").slice(-1)

@@ -52,7 +52,7 @@ async function refusal(loading: Promise<unknown>): Promise<string> {
 }
 const what = 'The rules of service "checkout" in DynamoDB table "rules" cannot be read: '
 
-describe("explains the error and what to do, with table and service:", () => {
+describe("dynamoDBRules explains the error and what to do, with table and service:", () => {
   it("a table that does not exist", async () => {
     const missing = source({ tableName: "rulez" })
     expect(await refusal(missing.load("checkout"))).toBe(

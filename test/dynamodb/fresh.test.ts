@@ -39,14 +39,14 @@ async function consistent(source: RuleSource, options?: LoadOptions): Promise<re
   return proxy.inputs.map((input) => (input as { ConsistentRead?: boolean }).ConsistentRead)
 }
 
-it("reads eventually consistently by default, and consistently for fresh loads", async () => {
+it("dynamoDBRules reads eventually consistently by default, and consistently for fresh loads", async () => {
   expect(await consistent(open())).toEqual([false, false])
   expect(await consistent(open(), { fresh: false })).toEqual([false, false])
   expect(await consistent(open(), { fresh: true })).toEqual([true, true])
   expect(await consistent(open({ consistentRead: true }))).toEqual([true, true])
 })
 
-it("keeps reading consistently for 10 s, so that polls do not bring back older rules", async () => {
+it("dynamoDBRules keeps reading consistently for 10 s, so that polls do not bring back older rules", async () => {
   const source = open()
   await source.load("checkout", { fresh: true })
   clock.advance(9_999)
@@ -56,7 +56,7 @@ it("keeps reading consistently for 10 s, so that polls do not bring back older r
   expect(await consistent(open())).toEqual([false, false])
 })
 
-it("counts the 10 s from the latest fresh load of any service", async () => {
+it("dynamoDBRules counts the 10 s from the latest fresh load of any service", async () => {
   const source = open()
   await source.load("checkout", { fresh: true })
   clock.advance(5_000)

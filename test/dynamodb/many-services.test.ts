@@ -86,7 +86,7 @@ it.skipIf(engine !== "dynoxide")(
   60_000,
 )
 
-it("reads small pages while items are large, and larger pages when items are small again", async () => {
+it("dynamoDBRules reads small pages while items are large, and larger ones when items are small again", async () => {
   await fillTable(client, "large", 30, (index) => ({
     rules: attribute(Array.from({ length: 100 }, (_, i) => ({ name: `rule-${index}-${i}`, rate: rate(5) }))),
   }))
@@ -97,7 +97,7 @@ it("reads small pages while items are large, and larger pages when items are sma
   expect((await pagesOf("large", 1)).map(({ length }) => length).filter((length) => length > 1)).toEqual([])
 })
 
-it("lists a table of more than 1 MB, although DynamoDB returns at most 1 MB per request", async () => {
+it("dynamoDBRegistry lists a table of more than 1 MB, although DynamoDB returns at most 1 MB per request", async () => {
   await fillTable(client, "megabytes", 20, () => ({
     rules: attribute([]),
     // Attributes of other programs count toward DynamoDB's page size, but not toward ours.

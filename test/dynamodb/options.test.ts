@@ -75,7 +75,7 @@ describe.each([
   })
 })
 
-it("rejects invalid options that only dynamoDBRules has", () => {
+it("dynamoDBRules rejects invalid options that only dynamoDBRules has", () => {
   expect(problems(() => dynamoDBRules({ client, tableName, pollMs: 0 }))).toEqual([
     "pollMs: 0 is not an interval; a whole number of milliseconds from 1 to 2147483647",
   ])

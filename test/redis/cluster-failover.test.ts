@@ -24,7 +24,7 @@ const ALL = USERS.length * LIMIT
 /** The most units that can be in flight to one primary: calls per client times requests per call. */
 const IN_FLIGHT = LIBRARIES.length * 4 * 64
 
-it("counts exactly through a coordinated failover", async () => {
+it("a cluster counts exactly through a coordinated failover", async () => {
   const { prefix, limiters } = open(20_000)
   const users = [...USERS]
   const load = loadOn(limiters, users)
@@ -47,7 +47,7 @@ it("counts exactly through a coordinated failover", async () => {
   for (const limiter of limiters) await limiter.close()
 })
 
-it("never throws when a primary dies and returns, and admits at most the limit plus the lost units", async () => {
+it("the store never throws when a primary dies and returns, and admits at most the limit plus the lost units", async () => {
   const { prefix, limiters } = open(50)
   const load = loadOn(limiters, USERS)
   const { ledger } = load
@@ -82,6 +82,6 @@ it("never throws when a primary dies and returns, and admits at most the limit p
   for (const limiter of limiters) await limiter.close()
 })
 
-it("leaves no key without a time to live", async () => {
+it("the store leaves no key without a time to live after the failovers", async () => {
   expect(await lastingKeysIn(cluster)).toEqual([])
 })

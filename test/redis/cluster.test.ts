@@ -115,7 +115,7 @@ describe("a request whose counters are in different slots", () => {
   })
 })
 
-it("caches the refusal of each key separately, on any node", async () => {
+it("the deny cache contains the refusal of each key separately, on any node", async () => {
   const { stores } = open(60_000)
   const [store] = stores
   const one = policy("just-one", 1)
@@ -136,7 +136,7 @@ it("caches the refusal of each key separately, on any node", async () => {
   for (const user of users.slice(50)) expect(await isGranted(user)).toBe(true)
 })
 
-it("reports no remaining units of a counter that was not read, even if the refusal is cached", async () => {
+it("the store reports no remaining units of a counter that was not read, even if the refusal is cached", async () => {
   const prefix = `c${made++}:`
   const { client } = clients[0] as OpenedClient
   const rules = [
@@ -166,7 +166,7 @@ it("reports no remaining units of a counter that was not read, even if the refus
   }
 })
 
-it("counts exactly while one of five nodes hands over its slots and leaves", async () => {
+it("the store counts exactly while one of five nodes hands over its slots and leaves", async () => {
   const { stores, prefix } = open()
   const limit = 2_000
   const users = Array.from({ length: 30 }, (_, i) => `user-${i}`)
@@ -241,7 +241,7 @@ describe("a slot that is moving to another node", () => {
   )
 })
 
-it("leaves no key without a time to live", async () => {
+it("the store leaves no key of the cluster without a time to live", async () => {
   expect(await lastingKeysIn(cluster)).toEqual([])
 })
 

@@ -126,7 +126,7 @@ it.each<[string, number, () => unknown, () => unknown]>([
   },
 )
 
-it("a Redis that takes 20 or 60 ms is reported once, if some replies are over and some under the timeout", async () => {
+it("a Redis that takes 20 or 60 ms is reported once, if only some replies exceed the timeout", async () => {
   const { isDegraded, timeouts, endMinute } = watchedLimiter("uneven:", 45)
   const delays = [10, 30]
   for (let minute = 0; minute < 2; minute++) {

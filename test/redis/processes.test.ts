@@ -151,6 +151,6 @@ describe("two processes whose clocks differ by an hour", { timeout: 300_000 }, (
   })
 })
 
-it("leaves no key without a time to live", async () => {
+it("the processes leave no key without a time to live", async () => {
   expect(await keysWithoutTtl(server)).toEqual([])
 })

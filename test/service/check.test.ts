@@ -185,7 +185,7 @@ describe("a check", () => {
     expect(await ask("/?user=ann&user=bob", "session=1", "a.example")).toBe(400)
   })
 
-  it("is answered with the status and the body that the rule has for refusals, and with 400 for a missing field", async () => {
+  it("is answered with the status and body of the rule's refusals, and with 400 for a missing field", async () => {
     await start()
     const headers = { ...original("GET", "/"), "x-api-key": "a" }
     expect((await check("/check/texts", { headers })).status).toBe(204)

@@ -124,7 +124,7 @@ describe("the gateway of the examples", () => {
   })
 
   it.each([70_000, 5_000_000])(
-    "answers 431 if %d characters of a client cannot be decided, and does not act as if the service were gone",
+    "answers 431 if %d characters of a client cannot be decided, instead of admitting it as in an outage",
     async (length) => {
       const verdict = await decisions.ask(1, { user_id: "x".repeat(length) })
       expect(verdict).toMatchObject({ shouldForward: false, statusCode: 431 })

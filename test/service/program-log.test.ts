@@ -13,7 +13,7 @@ const BIN = fileURLToPath(new URL("../../packages/service/bin/sluice-service.js"
 const FULL = "/dev/full"
 
 it.runIf(existsSync(FULL))(
-  `decides, registers and drains when its log cannot be written (by ${FULL})`,
+  `sluice-service decides, registers and drains when its log cannot be written (by ${FULL})`,
   async () => {
     const folder = await mkdtemp(join(tmpdir(), "sluice-log-"))
     onTestFinished(() => rm(folder, { recursive: true }))

@@ -17,7 +17,7 @@ test.each<[AttributeValue | undefined, unknown]>([
   [{ BS: [new Uint8Array(3)] }, "a set of 1 binary values"],
   [{ $unknown: ["X", 1] }, "a value of an unknown type"],
   [undefined, "an attribute without a value"],
-])("converts %j to %j", (value, expected) => {
+])("plainValue converts %j to %j", (value, expected) => {
   expect(described(plainValue(value))).toEqual(expected)
 })
 
@@ -30,9 +30,12 @@ test.each([
   ["12345678901234567890.5", "12345678901234567890.5"],
   ["1.0000000000000000001", "1.0000000000000000001"],
   ["100000000000000000000000000000", "100000000000000000000000000000"],
-])("converts the number %s to %j: a number if it is exact, otherwise its text", (text, expected) => {
-  expect(plainValue({ N: text })).toBe(expected)
-})
+])(
+  "plainValue converts the number %s to %j: a number if it is exact, otherwise its text",
+  (text, expected) => {
+    expect(plainValue({ N: text })).toBe(expected)
+  },
+)
 
 test("__proto__ is an ordinary member and does not change any prototype", () => {
   const hostile = Object.fromEntries([["__proto__", { M: { limit: { N: "1" } } }]])
@@ -42,7 +45,7 @@ test("__proto__ is an ordinary member and does not change any prototype", () => 
   expect("limit" in plain).toBe(false)
 })
 
-test("stops at values that are nested deeper than DynamoDB allows", () => {
+test("plainValue stops at values that are nested deeper than DynamoDB allows", () => {
   let value: AttributeValue = { S: "x" }
   for (let depth = 0; depth < 20_000; depth++) value = { L: [value] }
   expect(canonicalText(plainValue(value))).toBe(

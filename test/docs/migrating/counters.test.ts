@@ -12,14 +12,14 @@ const daily = { limit: 5, window: "1 day" } as const
 const three = ["/", "/", "/"]
 const six = [...three, ...three]
 
-it("grants the quota twice on the day of an immediate switch", async () => {
+it("an immediate switch grants the quota of its day twice", async () => {
   const clock = commonClock()
   expect(await statuses(appOf(peer({ windowMs: DAY_MS, limit: 5 })), three, clock)).toEqual([200, 200, 200])
   const after = await statuses(appOf(sluice({ ...daily, clock })), six, clock)
   expect(after).toEqual([200, 200, 200, 200, 200, 429])
 })
 
-it("grants no extra quota if both libraries run for a window before the switch", async () => {
+it("a switch after a window with both libraries grants no extra quota", async () => {
   const clock = commonClock()
   const old = peer({ windowMs: DAY_MS, limit: 5, requestPropertyName: "oldRateLimit", legacyHeaders: false })
   await statuses(appOf(old), three, clock)
@@ -32,7 +32,7 @@ it("grants no extra quota if both libraries run for a window before the switch",
   expect(await statuses(appOf(limits), three, clock)).toEqual([200, 200, 429])
 })
 
-it("admits all requests in shadow mode, and keeps the counts in Redis for the next process", async () => {
+it("shadow mode admits all requests, and its counts in Redis remain for the next process", async () => {
   const server = await startRedis()
   afterwards(() => server.stop())
   const deployed = (more: { shadow?: true }) => {

@@ -6,13 +6,13 @@ afterEach(() => {
   vi.resetModules()
 })
 
-it("is Node's own function", async () => {
+it("hash hashes a text as node:crypto does", async () => {
   const { hash } = await import("./hash.ts")
   expect(hash("sha1", "abc")).toBe(crypto.createHash("sha1").update("abc").digest("hex"))
 })
 
 // test/packages/too-old.check.ts loads the packages in such a Node.
-it("fails to load with one clear line in a Node without it", async () => {
+it("hash.ts fails to load with one clear line in a Node without crypto.hash", async () => {
   vi.doMock("node:crypto", () => ({ hash: undefined }))
   await expect(import("./hash.ts")).rejects.toMatchObject({
     code: "SLUICE_NODE_TOO_OLD",

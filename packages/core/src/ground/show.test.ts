@@ -80,6 +80,6 @@ test.each([
   expect(suggestion(given, names)).toBe(meant === undefined ? "" : `; did you mean "${meant}"?`)
 })
 
-test("nothing is suggested if there are no names", () => {
+test("suggestion returns nothing if there are no names", () => {
   expect(closest("limit", [])).toBeUndefined()
 })

@@ -126,7 +126,7 @@ it("a request that is delayed behind another one on its connection leaves the qu
   expect((await next[0])?.rejection).toBeUndefined()
 })
 
-it("keeps no reference to a request if its connection outlives the answer", async () => {
+it("onGone keeps no reference to a request if its connection outlives the answer", async () => {
   setFlagsFromString("--expose-gc")
   const collect = runInNewContext("gc") as () => void
   const response = Object.assign(new EventEmitter(), { req: { socket: new EventEmitter() } })

@@ -141,7 +141,7 @@ describe("a request of the fetch API", () => {
   })
 })
 
-it("has no headers if reading them throws", async () => {
+it("a Request has no headers if reading them throws", async () => {
   const { admits } = limiterOf({ field: "ip" })
   const of = (remoteAddress: string) => ({
     remoteAddress,

@@ -49,7 +49,7 @@ const KINDS: [string, Partial<Rule>][] = [
   ["leaky-bucket", { algorithm: "leaky-bucket" }],
 ]
 
-it("keeps at most 100,000 clients while the store is gone, so that an outage does not exhaust the memory", async () => {
+it("the fallback counts at most 100,000 clients, so that an outage does not exhaust the memory", async () => {
   const limiter = createLimiter<{ readonly remoteAddress: string }>({
     ...{ name: "r", limit: 2, window: "1 hour", store: down(), service: "test" },
     ...{ clock: manualClock(), logger: QUIET },

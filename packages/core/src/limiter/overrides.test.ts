@@ -22,7 +22,7 @@ async function admittedOf(limiter: ReturnType<typeof limiterWith>, request: Aske
   return admitted
 }
 
-it("gives each named client its own limit, and all others the rule's", async () => {
+it("an override gives a named client its own limit, and all others have the rule's", async () => {
   const limiter = limiterWith({ overrides: { ann: 1, bob: { limit: 5 } } })
   expect(await limiter.decide({ user: "bob" })).toMatchObject({ limit: 5, remaining: 4 })
   expect(await admittedOf(limiter, { user: "ann" })).toBe(1)
@@ -31,13 +31,13 @@ it("gives each named client its own limit, and all others the rule's", async () 
   expect(await admittedOf(limiter, { user: "Ann" })).toBe(3)
 })
 
-it("has no override for names of members of objects", async () => {
+it("a rule has no override for names of members of objects", async () => {
   const limiter = limiterWith({ overrides: { ann: 1 } })
   expect(await admittedOf(limiter, { user: "constructor" })).toBe(3)
   expect(await admittedOf(limiter, { user: "__proto__" })).toBe(3)
 })
 
-it("keeps the counts when an override is added, changed or removed", async () => {
+it("counts remain when an override is added, changed or removed", async () => {
   const store = memoryStore({ clock: manualClock() })
   const fields = { user: ({ user }: Asker) => user }
   const remaining: (number | undefined)[] = []
@@ -50,7 +50,7 @@ it("keeps the counts when an override is added, changed or removed", async () =>
   expect(remaining).toEqual([5, 7, 1, 2])
 })
 
-it("applies instead of a limit function, which is not called", async () => {
+it("an override applies instead of a limit function, which is not called", async () => {
   const asked: (string | undefined)[] = []
   const limit = ({ user }: Asker): number => {
     asked.push(user)
@@ -62,7 +62,7 @@ it("applies instead of a limit function, which is not called", async () => {
   expect(asked).toEqual(["bob"])
 })
 
-it("uses the narrowest address range, also for a single address of an IPv6 network", async () => {
+it("the override of the narrowest address range applies, also for a single address of an IPv6 network", async () => {
   const rule = {
     field: "ip",
     overrides: { "10.0.0.0/8": 4, "10.1.0.0/16": 5, "10.1.2.3": 6, "2001:db8::/32": 7, "2001:db8::9": 8 },
@@ -78,12 +78,12 @@ it("uses the narrowest address range, also for a single address of an IPv6 netwo
   expect(await limitOf("2001:db9::9")).toBe(3)
 })
 
-it("does not give a client without the field an override", async () => {
+it("a client without the field has no override", async () => {
   const limiter = limiterWith({ overrides: { "192.0.2.7": 1, "@ip:192.0.2.7": 1 } })
   expect(await admittedOf(limiter, { remoteAddress: "192.0.2.7" })).toBe(3)
 })
 
-it("counts soft and elastic throttling from the override", async () => {
+it("soft and elastic throttling begin at a share of the override", async () => {
   const soft = limiterWith({ throttle: { kind: "soft", percent: 50 }, overrides: { ann: 6 } })
   expect(await admittedOf(soft, { user: "ann" })).toBe(9)
   expect(await admittedOf(soft, { user: "bob" })).toBe(4)
@@ -95,7 +95,7 @@ it("counts soft and elastic throttling from the override", async () => {
   expect(await admittedOf(elastic, { user: "bob" })).toBe(8)
 })
 
-it("uses the rule's burst unless the override has one", async () => {
+it("the rule's burst applies unless the override has one", async () => {
   const rule = {
     algorithm: "token-bucket",
     burst: 5,
@@ -109,7 +109,7 @@ it("uses the rule's burst unless the override has one", async () => {
   expect(tooMuch).toMatchObject({ allowed: false, refusal: "cost", limit: 9 })
 })
 
-it("does not change what ranges in deny and allow say", async () => {
+it("an override does not change what ranges in deny and allow say", async () => {
   const rule = {
     field: "ip",
     allow: ["10.0.0.0/8"],
@@ -121,7 +121,7 @@ it("does not change what ranges in deny and allow say", async () => {
   expect(await admittedOf(limiter, { remoteAddress: "11.0.0.1" })).toBe(0)
 })
 
-it("names the largest cost that a client of this limit may have", async () => {
+it("a refusal names the largest cost that a client with an override may have", async () => {
   const rule = { algorithm: "token-bucket", limit: 5, overrides: { vip: { limit: 5, burst: 50 } } } as const
   expect((await limiterWith(rule).decide({ user: "ann" }, { cost: 6 })).refusal).toBe("cost")
   expect((await limiterWith(rule).decide({ user: "vip" }, { cost: 50 })).allowed).toBe(true)
@@ -136,7 +136,7 @@ it("names the largest cost that a client of this limit may have", async () => {
   expect(guarded).toThrow("never admits more than 5")
 })
 
-it("resets and blocks clients with an override like others", async () => {
+it("reset and block treat clients with an override like others", async () => {
   const limiter = limiterWith({ overrides: { ann: 1 } })
   expect(await admittedOf(limiter, { user: "ann" })).toBe(1)
   await limiter.reset({ user: "ann" })

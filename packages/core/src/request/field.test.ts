@@ -113,7 +113,7 @@ describe("route", () => {
     expect(known.told).toEqual([])
   })
 
-  it("pitfall 7: is never the raw path; an unknown route is reported once", () => {
+  it("is never the raw path, and an unknown route is reported once", () => {
     const known = context()
     const reader = compileField("route", known)
     expect(reader({ url: "/users/7" }, undefined)).toBeUndefined()
@@ -270,7 +270,7 @@ describe("a bare name", () => {
     expect(read("user_id", facts)).toBe(text)
   })
 
-  it("pitfall 5: is set by the client, which is reported once", () => {
+  it("is set by the client, which is reported once", () => {
     const known = context()
     const reader = compileField("User_Id", known)
     expect(known.told).toEqual([["client-chosen", "User_Id"]])

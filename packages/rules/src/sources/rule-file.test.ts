@@ -129,7 +129,7 @@ test("a text that cannot be parsed is one problem, with its place if it is known
   expect((await one("# nothing but this\n"))?.message).toBe("is empty")
 })
 
-test("rejects nesting deeper than 32 levels before it can overflow the stack", async () => {
+test("readRuleFile rejects nesting deeper than 32 levels before it can overflow the stack", async () => {
   const nested = (open: string, close: string, levels: number) =>
     `${open.repeat(levels)}${close.repeat(levels)}`
   const first = async (text: string, format: "yaml" | "json") =>
@@ -153,7 +153,7 @@ test("rejects nesting deeper than 32 levels before it can overflow the stack", a
   }
 })
 
-test("accepts objects and lists with thousands of members", async () => {
+test("readRuleFile accepts objects and lists with thousands of members", async () => {
   const entries = (count: number, more = "") =>
     Array.from({ length: count }, (_, index) => `n${index}${more}`)
   const problemsOf = async (text: string) =>
@@ -170,12 +170,12 @@ test("accepts objects and lists with thousands of members", async () => {
   }
 })
 
-test("ignores a byte order mark", async () => {
+test("readRuleFile ignores a byte order mark", async () => {
   expect(await readRuleFile('\ufeff{"rules":[]}', "json")).toEqual(await readRuleFile('{"rules":[]}', "json"))
   expect(await readRuleFile("\ufeffrules: 5\n", "yaml")).toEqual(await readRuleFile("rules: 5\n", "yaml"))
 })
 
-test("rejects a text that is not a string and an unknown format as invalid options", async () => {
+test("readRuleFile rejects a text that is not a string and an unknown format as invalid options", async () => {
   await expect(readRuleFile(undefined as never, "jsno" as never)).rejects.toMatchObject({
     code: "SLUICE_INVALID_OPTION",
     problems: [
@@ -185,7 +185,7 @@ test("rejects a text that is not a string and an unknown format as invalid optio
   })
 })
 
-test("rejects member names that are not strings, or reports them as unknown", async () => {
+test("readRuleFile rejects member names that are not strings, or reports them as unknown", async () => {
   for (const text of ["? { a: b }\n: 1\n", "? - a\n: 1\n", "{ [a]: 1 }", "a: &a b\n*a : 1\n"]) {
     expect((await readRuleFile(text, "yaml")).problems).toEqual([
       {
@@ -207,7 +207,7 @@ test.each([
   ["null: 1", "null is read as no text"],
   ["~: 1", "~ is read as no text"],
   ["TRUE: 1", "TRUE is read as the boolean true"],
-])("rejects the name in %s, which would be another client's", async (line, told) => {
+])("readRuleFile rejects the name in %s, which would be another client's", async (line, told) => {
   expect((await readRuleFile(`rules: []\n${line}\n`, "yaml")).problems).toEqual([
     { path: "", message: `is not YAML: the name ${told}; write it in quotes`, line: 2, column: 1 },
   ])
@@ -263,12 +263,12 @@ test.each([
   '{ rules: [], "rules": [] }',
   "rules:\n  - { limit: 5, window: 1m, overrides: { ann: 1, 'ann': 2 } }\n",
   "rules:\n  - { limit: 5, window: 1m, overrides: { 7: 1, '7': 2 } }\n",
-])("rejects a member that appears twice in %j", async (text) => {
+])("readRuleFile rejects a member that appears twice in %j", async (text) => {
   const [problem] = (await readRuleFile(text, "yaml")).problems
   expect(problem?.message).toMatch(/^is not YAML: the member "(rules|ann|7)" appears twice$/)
 })
 
-test("finds the place of a name that is too long to be shown in full", async () => {
+test("readRuleFile finds the place of a name that is too long to be shown in full", async () => {
   const text = `{"rules":[],\n "${"k".repeat(3_000)}":1, "\u202e":2}`
   expect((await readRuleFile(text, "json")).problems.map(({ line, column }) => [line, column])).toEqual([
     [2, 2],
@@ -276,7 +276,7 @@ test("finds the place of a name that is too long to be shown in full", async () 
   ])
 })
 
-test("returns each document's service, version, valid rules and place", async () => {
+test("readRuleFile returns each document's service, version, valid rules and place", async () => {
   const text = "# two\n- service_id: 7\n  version: 3\n  rules: [{ limit: 5, window: 1m }, 9]\n- rules: []\n"
   expect((await readRuleFile(text, "yaml")).documents).toEqual([
     { service: "7", version: 3, rules: [{ limit: 5, window: "1m" }], line: 2, column: 3 },
@@ -298,7 +298,7 @@ test("a rule without a field has a note with its place", async () => {
   ])
 })
 
-test("finds the places of thousands of problems in a few seconds", async () => {
+test("readRuleFile finds the places of thousands of problems in a few seconds", async () => {
   const length = examples(4_000, 20_000)
   const names = Array.from({ length }, (_, index) => `"n ${index}": 1`).join(", ")
   const rules = Array.from({ length }, () => "{}").join(", ")

@@ -2,7 +2,7 @@ import { InvalidRuleError, type Rule } from "@sluice/core"
 import { expect, test } from "vitest"
 import { staticRules } from "./static.ts"
 
-test("returns the same rules, with their functions, for every service", async () => {
+test("staticRules returns the same rules, with their functions, for every service", async () => {
   const limit = () => 5
   const source = staticRules([{ field: "service", limit, window: "1m" }])
   expect(await source.load("a")).toEqual({
@@ -12,14 +12,14 @@ test("returns the same rules, with their functions, for every service", async ()
   expect(await source.load("b")).toBe(await source.load("a"))
 })
 
-test("keeps its rules when the list that was passed in changes", async () => {
+test("staticRules keeps its rules when the list that was passed in changes", async () => {
   const rules: Rule[] = [{ field: "service", limit: 5, window: "1m" }]
   const source = staticRules(rules)
   rules.pop()
   expect((await source.load("a")).rules).toHaveLength(1)
 })
 
-test("throws for invalid rules at once, with every problem", () => {
+test("staticRules throws for invalid rules, with every problem", () => {
   const wrong = [
     { field: "ip", limit: 0, window: "1m" },
     { field: "ip", limit: 5, window: "soon" },

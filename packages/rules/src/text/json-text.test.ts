@@ -49,11 +49,11 @@ test.each([
   ' [ 1 , -2.5e+3 , "a\\n\\u00e9" , true , false , { } , [ ] ] ',
   '{"a":{"a":[{"a":1},{"a":2}]},"__proto__":{"a":1}}',
   `"${"x".repeat(2_000_000)}\\n${"y".repeat(100)}"`,
-])("accepts valid text %#", (text) => {
+])("parseJsonText accepts valid text %#", (text) => {
   expect(jsonMistake(text)).toBeUndefined()
 })
 
-test("rejects nesting deeper than 32 levels, even if it would overflow the stack", () => {
+test("parseJsonText rejects nesting deeper than 32 levels, even if it would overflow the stack", () => {
   expect(jsonMistake("[".repeat(32) + "]".repeat(32))).toBeUndefined()
   for (const levels of [33, 200_000]) {
     expect(jsonMistake("[ ".repeat(levels) + "]".repeat(levels))).toEqual({
@@ -63,7 +63,7 @@ test("rejects nesting deeper than 32 levels, even if it would overflow the stack
   }
 })
 
-test("agrees with JSON.parse on valid and on almost valid JSON", () => {
+test("parseJsonText agrees with JSON.parse on valid and on almost valid JSON", () => {
   const text = fc.oneof(
     fc.json({ noUnicodeString: false }),
     fc

@@ -19,11 +19,11 @@ it.each([
   ["~: 3", [""], [1, 1]],
   ["a: &one {b: 1}\nc: *one", ["c", "b"], [1, 10]],
   ["a: &one\n  b: 1\n---\n# of another document\nc: *one", [], [1, 1]],
-])("in %j the path %j is at %j", (text, path, [line, column]) => {
+])("placesIn finds in %j the path %j at %j", (text, path, [line, column]) => {
   expect(placed(text, path)).toEqual({ line, column })
 })
 
-it("finds no values in an empty text and one for each entry of a list", () => {
+it("placesIn finds no values in an empty text, and one for each entry of a list", () => {
   expect(placesIn("")).toEqual([])
   expect(placesIn("---\n---\n~")).toEqual([])
   expect(placed("- a: 1\n- b: 1", ["b"], 1)).toEqual({ line: 2, column: 3 })

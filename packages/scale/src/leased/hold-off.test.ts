@@ -28,7 +28,7 @@ function asked(world: ReturnType<typeof leased>, ...checks: Check[]) {
 }
 
 describe("the hold-off after a refusal", () => {
-  it("refuses for 10 ms without asking the store, and is doubled up to T / 2 while few units are granted", () => {
+  it("refuses for 10 ms without asking the store, and doubles up to T / 2 while few units are granted", () => {
     const world = full()
     const ledger: unknown[] = []
     for (const afterMs of [0, 9, 1, 19, 1, 40, 80, 160, 320, 500, 499]) {

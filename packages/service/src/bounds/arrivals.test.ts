@@ -30,7 +30,7 @@ function begin(name: string, sender: Sender): Arrival {
   return arrival
 }
 
-it("ends the oldest request of the connection with the most requests when too many are arriving", async () => {
+it("the service ends the oldest request of the connection with the most requests when too many are arriving", async () => {
   const [quiet, busy] = [newPeer("192.0.2.1"), newPeer("192.0.2.2")]
   const first = connection(busy)
   begin("quiet", connection(quiet))
@@ -43,7 +43,7 @@ it("ends the oldest request of the connection with the most requests when too ma
   expect(refused).toEqual(["arriving 192.0.2.2"])
 })
 
-it("ends no request if enough of them have arrived completely by the end of the turn", async () => {
+it("the service ends no request if enough of them have arrived completely by the end of the turn", async () => {
   const sender = connection(newPeer("192.0.2.1"))
   const all = ["a", "b", "c", "d", "e"].map((name) => begin(name, sender))
   for (const arrival of all.slice(0, 3)) arrivals.end(arrival)
@@ -53,7 +53,7 @@ it("ends no request if enough of them have arrived completely by the end of the 
   expect(sender).toMatchObject({ arriving: 2, peer: { arriving: 2 } })
 })
 
-it("ends the request of a connection that holds more than a quarter of the bytes", () => {
+it("the service ends the request of a connection that holds more than a quarter of the bytes", () => {
   const arrival = begin("large", connection(newPeer("192.0.2.1")))
   expect(arrivals.hold(arrival, 100)).toBe(true)
   expect(arrivals.hold(arrival, 1)).toBe(false)
@@ -61,7 +61,7 @@ it("ends the request of a connection that holds more than a quarter of the bytes
   expect(arrivals.hold(arrival, 1)).toBe(false)
 })
 
-it("ends the request of the peer with the most bytes when all peers together hold too many", () => {
+it("the service ends the request of the peer with the most bytes when all peers together hold too many", () => {
   const [one, other] = [newPeer("192.0.2.1"), newPeer("192.0.2.2")]
   begin("empty", connection(one))
   const small = begin("small", connection(other))
@@ -75,7 +75,7 @@ it("ends the request of the peer with the most bytes when all peers together hol
   expect(refused).toEqual(["bytes 192.0.2.1"])
 })
 
-it("ends at most 32 requests in one turn of the event loop", async () => {
+it("the service ends at most 32 requests in one turn of the event loop", async () => {
   const sender = connection(newPeer("192.0.2.1"))
   for (let i = 0; i < 100; i++) begin(`${i}`, sender)
   await nextTurn()

@@ -31,7 +31,7 @@ function open(pacing: Pacing, pace: PeerPace, count: number): Connection[] {
 
 const read = (connections: readonly Connection[]): number => connections.filter(({ isRead }) => isRead).length
 
-it("pauses the connections of a peer that cause too much work, and reads them again in growing numbers", async () => {
+it("the service pauses the connections of a peer that cause too much work, and reads them again in growing numbers", async () => {
   const pacing = new Pacing()
   const [busy, quiet] = [new PeerPace(), new PeerPace()]
   const others = open(pacing, quiet, 2)
@@ -50,7 +50,7 @@ it("pauses the connections of a peer that cause too much work, and reads them ag
   expect(counts).toEqual([1, 3, 7, 11])
 })
 
-it("counts work from turn to turn anew, and pauses again from the first connection that waits", async () => {
+it("the service counts the work of each turn from zero, and pauses again from the first connection that waits", async () => {
   const pacing = new Pacing()
   const pace = new PeerPace()
   const many = open(pacing, pace, 4)
@@ -68,7 +68,7 @@ it("counts work from turn to turn anew, and pauses again from the first connecti
   expect(many.map(({ isRead }) => isRead)).toEqual([false, true, false, false])
 })
 
-it("leaves alone a connection that has closed, or that Node has paused because its answers are not read", async () => {
+it("the service does not resume a connection that has closed, or that Node has paused for its unread answers", async () => {
   const pacing = new Pacing()
   const pace = new PeerPace()
   const [closed, full, other] = open(pacing, pace, 3) as [Connection, Connection, Connection]

@@ -7,11 +7,11 @@ it.each([
   ["2001:db8::1", "2001:db8::1"],
   ["::ffff:c000:201", "::ffff:c000:201"],
   [undefined, "unknown"],
-])("treats a peer at %s as %s", (remoteAddress, address) => {
+])("the service treats a peer at %s as %s", (remoteAddress, address) => {
   expect(peerAddress({ remoteAddress })).toBe(address)
 })
 
-it("treats all addresses of an IPv6 /64 as one peer, and each IPv4 address as its own", () => {
+it("the service treats an IPv6 /64 as one peer, and each IPv4 address as its own", () => {
   const peers = new Peers()
   expect(peers.of("2001:db8:1:2:3::4")).toBe(peers.of("2001:db8:1:2::5"))
   expect(peers.of("2001:db8:1:2::5").address).toBe("2001:db8:1:2::/64")
@@ -22,7 +22,7 @@ it("treats all addresses of an IPv6 /64 as one peer, and each IPv4 address as it
   expect(peers.of("unknown").address).toBe("unknown")
 })
 
-it("keeps a peer until its last connection and its last call have ended", () => {
+it("the service keeps a peer until its last connection and its last call have ended", () => {
   const peers = new Peers()
   const peer = peers.of("192.0.2.1")
   peer.calls = 1
@@ -34,7 +34,7 @@ it("keeps a peer until its last connection and its last call have ended", () => 
   expect(peers.of("192.0.2.1")).toEqual(newPeer("192.0.2.1"))
 })
 
-it("keeps a peer that has reconnected when a late call of its old connection ends", () => {
+it("the service keeps a peer that has reconnected when a late call of its old connection ends", () => {
   const peers = new Peers()
   const before = peers.of("192.0.2.1")
   peers.forgetIfGone(before)

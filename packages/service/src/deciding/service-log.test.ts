@@ -2,7 +2,7 @@ import { createLimiter } from "@sluice/core"
 import { expect, it } from "vitest"
 import { serviceLog } from "./service-log.ts"
 
-it("adds the service to log lines, except to those about the shared store", () => {
+it("serviceLog adds the service to log lines, except to those about the shared store", () => {
   const told: unknown[] = []
   const tell = (fields: object, message: string): void => void told.push([fields, message])
   const log = serviceLog({ warn: tell, error: tell }, "shop")
@@ -16,7 +16,7 @@ it("adds the service to log lines, except to those about the shared store", () =
   ])
 })
 
-it("says what callers should send if a field is never sent", async () => {
+it("serviceLog says what callers should send if a field is never sent", async () => {
   const told: string[] = []
   const tell = (_fields: object, message: string): void => void told.push(message)
   const logger = serviceLog({ warn: tell, error: tell }, "shop")
@@ -31,6 +31,6 @@ it("says what callers should send if a field is never sent", async () => {
   ])
 })
 
-it("is undefined if there is no logger", () => {
+it("serviceLog returns undefined if there is no logger", () => {
   expect(serviceLog(undefined, "shop")).toBeUndefined()
 })

@@ -7,11 +7,11 @@ const session = (state: unknown) => Object.assign(new EventEmitter(), { state })
 it.each<{ what: string; state: unknown }>([
   { what: "no state", state: null },
   { what: "streams that are not a Map", state: { streams: [] } },
-])("leaves a session unchanged that has $what", ({ state }) => {
+])("renewStreams leaves a session unchanged that has $what", ({ state }) => {
   expect(renewStreams(session(state))).toBe(false)
 })
 
-it("replaces a full list of streams by a new one of the same capacity", () => {
+it("renewStreams replaces a full list of streams by a new one of the same capacity", () => {
   const open = new Map<number, object>()
   const state = { streams: open }
   const one = session(state)

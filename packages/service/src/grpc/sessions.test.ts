@@ -2,13 +2,13 @@ import { EventEmitter } from "node:events"
 import { expect, it } from "vitest"
 import { offerStreams, sessionOf } from "./sessions.ts"
 
-it("finds the session of a socket under any symbol key", () => {
+it("sessionOf finds the session of a socket under any symbol key", () => {
   const session = Object.assign(new EventEmitter(), { goaway: () => undefined })
   expect(sessionOf({ server: new EventEmitter(), handle: null, [Symbol("session")]: session })).toBe(session)
   expect(sessionOf({ server: new EventEmitter(), handle: null })).toBeUndefined()
 })
 
-it("passes unclaimed streams to the server's own listener with the original arguments", () => {
+it("offerStreams passes unclaimed streams to the server's own listener with the original arguments", () => {
   const session = new EventEmitter()
   const handed: unknown[][] = []
   session.on("stream", function (this: unknown, ...given: unknown[]) {

@@ -10,7 +10,7 @@ it.each([
   ["2000000n", 2],
   ["99999999m", 99_999_999],
   ["0S", 0],
-])("converts the timeout %s to %d ms", (timeout, ms) => {
+])("timeLeftMs converts the timeout %s to %d ms", (timeout, ms) => {
   expect(timeLeftMs(timeout)).toBeCloseTo(ms, 9)
 })
 

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest"
 import { createCallersLog } from "./callers-log.ts"
 
-it("writes one line a minute for each kind, with the number of events since the line before", () => {
+it("the log about callers has one line a minute for each kind, with the number of events since", () => {
   let nowMs = 0
   const lines: unknown[] = []
   const log = createCallersLog({ warn: (...line: unknown[]) => void lines.push(line) }, () => nowMs)
@@ -22,7 +22,7 @@ it("writes one line a minute for each kind, with the number of events since the 
   ])
 })
 
-it("limits the number of kinds it remembers, without forgetting any", () => {
+it("the log about callers limits the number of kinds it remembers, without forgetting any", () => {
   let lines = 0
   const log = createCallersLog({ warn: () => void lines++ }, () => 0)
   for (let kind = 0; kind < 2_000; kind++) log(String(kind), {}, "")

@@ -2,7 +2,7 @@ import type { Cluster } from "ioredis"
 import { expect, it } from "vitest"
 import { createRedisClient } from "./redis-client.ts"
 
-it("connects to every node of a cluster with the user, password and TLS of the URLs", async () => {
+it("the Redis client of the service connects to every node with the user, password and TLS of the URLs", async () => {
   const urls = ["rediss://app:p%40ss@[::1]:7000", "rediss://app:p%40ss@redis.example"]
   const client = (await createRedisClient(urls, true)) as Cluster
   client.disconnect()
@@ -14,7 +14,7 @@ it("connects to every node of a cluster with the user, password and TLS of the U
   })
 })
 
-it("sets no user, password or TLS that the URLs do not contain", async () => {
+it("the Redis client of the service has no user, password or TLS that the URLs do not contain", async () => {
   const client = (await createRedisClient(["redis://redis"], true)) as Cluster
   client.disconnect()
   expect(client.options.redisOptions).toEqual({ connectTimeout: 3_000 })

@@ -51,7 +51,7 @@ describe("TLS files that cannot be used", () => {
   })
 })
 
-it("warns only of certificates that are not valid now", () => {
+it("warnOfDates warns only of certificates that are not valid now", () => {
   const expired = pem("expired.pem")
   const said: unknown[] = []
   const log = { warn: (fields: object, msg: string) => void said.push({ ...fields, msg }) }

@@ -222,7 +222,7 @@ describe("the guide on options", () => {
   })
 })
 
-it("counts IPv6 by /64, like the old plugin", async () => {
+it("@sluice/fastify counts IPv6 by /64, like the old plugin", async () => {
   const steps = ["2001:db8::1", "2001:db8::2", "2001:db8:0:1::1"].map((ip) => as("X-Forwarded-For", ip))
   expect(await (await theirs({}, undefined, { trustProxy: ["127.0.0.1"] }))(steps)).toEqual([200, 429, 200])
   expect(await (await ours({ trustedProxies: 1 }))(steps)).toEqual([200, 429, 200])
@@ -348,14 +348,14 @@ describe("the guide on outages", () => {
   })
 })
 
-it("counts calls of app.sluice.limiter together with the plugin", async () => {
+it("@sluice/fastify counts calls of app.sluice.limiter together with the plugin", async () => {
   const app = await registered({ limit: 1, window: "1 minute" }, (app) => {
     app.get("/call", { config: { rateLimit: false } }, (request) => app.sluice.limiter.decide(request))
   })
   expect(await statuses(app, ["/call", "/"])).toEqual([200, 429])
 })
 
-it("runs next to the old plugin if no route has its own limit", async () => {
+it("@sluice/fastify runs next to the old plugin if no route has its own limit", async () => {
   const clock = commonClock()
   const beside =
     (limit?: object): More =>

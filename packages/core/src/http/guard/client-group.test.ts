@@ -113,6 +113,6 @@ it.each([
   ["fe80::1%eth0", "fe80::/64"],
   ["unknown", undefined],
   ["", undefined],
-])("groups %s as %s by default", (address, group) => {
+])("addressGroup turns %s into %s by default", (address, group) => {
   expect(addressGroup(address)).toBe(group)
 })

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest"
 import { textsOf } from "./rule-texts.ts"
 
-it("creates the text of a rule at its first use, and only once", () => {
+it("textsOf creates the text of a rule at its first use, and only once", () => {
   const made: string[] = []
   const texts = textsOf([{ name: "a" }, { name: "b" }], ({ name }) => {
     made.push(name)

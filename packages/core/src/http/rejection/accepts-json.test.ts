@@ -77,7 +77,7 @@ describe.each([
   })
 })
 
-it("caches a few dozen results, but not for long or repeated headers", () => {
+it("rememberJsonAcceptance caches a few dozen results, but not for long or repeated headers", () => {
   const remembered = new Map([["text/x", true]])
   const remembering = rememberJsonAcceptance(remembered)
   expect(remembering("text/x")).toBe(true)
@@ -90,7 +90,7 @@ it("caches a few dozen results, but not for long or repeated headers", () => {
   expect([...remembered]).toEqual([["application/json", true]])
 })
 
-it("returns the right result for more headers than are cached", () => {
+it("rememberJsonAcceptance returns the right result for more headers than are cached", () => {
   const remembering = rememberJsonAcceptance()
   for (let round = 0; round < 2; round++) {
     for (let index = 0; index < 200; index++) {

@@ -9,7 +9,7 @@ const open = () => {
   return { events, decisionEvents: new DecisionEvents(events) }
 }
 
-it("emits nothing and reads no clock without a listener", () => {
+it("DecisionEvents emits nothing and reads no clock without a listener", () => {
   const { events, decisionEvents } = open()
   expect(decisionEvents.start()).toBeUndefined()
   const told: unknown[] = []
@@ -19,7 +19,7 @@ it("emits nothing and reads no clock without a listener", () => {
   expect(told).toEqual([])
 })
 
-it("emits an event for a value and for the value of a promise", async () => {
+it("DecisionEvents emits an event for a value and for the value of a promise", async () => {
   const { events, decisionEvents } = open()
   const told: [string, DecisionCall["operation"]][] = []
   events.on("decision", (_decision, request, { operation, durationMs }) => {

@@ -13,7 +13,7 @@ it.each([
   ["store", { store: later }],
   ["throttle", { throttle: later }],
   ["fields.user", { fields: { user: later } }],
-])("rejects a promise as %s once, with a hint to await it", (path, wrong) => {
+])("createLimiter rejects a promise as %s once, with a hint to await it", (path, wrong) => {
   const create = () => createLimiter({ limit: 1, window: 1000, ...(wrong as object) })
   expect(create).toThrow(expect.objectContaining({ code: "SLUICE_INVALID_OPTION" }))
   expect(create).toThrow(`${path}: is a promise; accepted: its value, with await before it`)
@@ -24,14 +24,14 @@ it.each([
   }
 })
 
-it("reports a promise beside a member whose name is a symbol", () => {
+it("createLimiter reports a promise beside a member whose name is a symbol", () => {
   const fields = { [Symbol("user")]: "user" }
   expect(() => createLimiter({ limit: later, window: 1000, fields } as never)).toThrow(
     expect.objectContaining({ code: "SLUICE_INVALID_OPTION" }),
   )
 })
 
-it("rejects a list of rules with holes", () => {
+it("createLimiter rejects a list of rules with holes", () => {
   const oneHole = [
     { limit: 1, window: 1000 },
     { limit: 2, window: 1000 },

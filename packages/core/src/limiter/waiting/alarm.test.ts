@@ -5,7 +5,7 @@ import { callAt } from "./alarm.ts"
 
 const LONGEST_TIMER_MS = 2 ** 31 - 1
 
-it("uses one timer up to the longest possible delay, and two for one millisecond more", async () => {
+it("callAt uses one timer up to the longest possible delay, and two for one millisecond more", async () => {
   for (const [ms, timers] of [
     [LONGEST_TIMER_MS, [LONGEST_TIMER_MS]],
     [LONGEST_TIMER_MS + 1, [LONGEST_TIMER_MS, 1]],
@@ -31,7 +31,7 @@ it("uses one timer up to the longest possible delay, and two for one millisecond
   }
 })
 
-it("uses a real timer if the clock has no wait function", async () => {
+it("callAt uses a real timer if the clock has no wait function", async () => {
   await new Promise<void>((resolve, reject) => {
     callAt({ now: () => 1_000 }, 1_000, resolve, reject)
   })

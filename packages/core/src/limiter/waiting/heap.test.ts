@@ -49,7 +49,7 @@ it("the first entry always has the earliest deadline, whatever is added or remov
   }
 })
 
-it("compares O(log n) entries in general, and one or two if entries arrive in order of their deadlines", () => {
+it("a heap compares O(log n) entries in general, and one or two if entries arrive in order of their deadlines", () => {
   const roll = dice(42)
   const deadlines = new Heap<Waiter>(({ deadlineMs }) => deadlineMs)
   Waiter.looks = 0
@@ -65,7 +65,7 @@ it("compares O(log n) entries in general, and one or two if entries arrive in or
   expect(Waiter.looks / (2 * 4_096)).toBeLessThan(3 * 13 + 4)
 })
 
-it("compares one or two entries if all deadlines are equal", () => {
+it("a heap compares one or two entries if all deadlines are equal", () => {
   const deadlines = new Heap<Waiter>(({ deadlineMs }) => deadlineMs)
   Waiter.looks = 0
   for (let i = 0; i < 4_096; i++) deadlines.add(new Waiter(1_000))

@@ -19,7 +19,7 @@ it("a request that is being decided while all rules are removed is admitted with
   expect([log, room.size]).toEqual([["0 all", "0 asks"], 0])
 })
 
-it("a request whose pending grant is superseded is decided by the new rules and keeps no units of the old ones", async () => {
+it("a request whose pending grant is superseded is decided by the new rules, without units of the old ones", async () => {
   let isSlow = false
   const { decider, room, enter, answer, pending, log, calls } = setUp(() => isSlow)
   const [one, other] = [(cost: number) => ruleCheck("one", 4, cost), ruleCheck("other", 4)]
@@ -55,7 +55,7 @@ it("a request is read again only if the rules change and its grant depends on th
   expect([log.slice(2), reads]).toEqual([["200 c"], 1])
 })
 
-it("after a rule change, rules that do not queue are checked only for waiting requests that have not asked yet", async () => {
+it("rules that do not queue are checked after a rule change only for requests that have not asked yet", async () => {
   const { decider, room, enter, calls, log } = setUp()
   const [one, hard] = [ruleCheck("one", 1), ruleCheck("hard", 9)]
   await decider.take([one])
@@ -67,7 +67,7 @@ it("after a rule change, rules that do not queue are checked only for waiting re
   expect([log, calls.reads]).toEqual([[], 2])
 })
 
-it("a request behind others that is being decided while the rules change is refused at once by a new hard rule", async () => {
+it("a request behind others, being decided while the rules change, is refused immediately by a new hard rule", async () => {
   let isSlow = false
   const { decider, room, enter, answer, log } = setUp((_checks, isPeek) => isSlow && !isPeek)
   const [one, hard] = [ruleCheck("one", 1), ruleCheck("hard", 1, 1, { windowMs: 60 * SECOND })]

@@ -26,7 +26,7 @@ it("a long queue with units for all requests is served at a constant stack depth
   expect(new Set(depths.slice(-50)).size).toBe(1)
 })
 
-it("later requests that may ask the store do so while earlier answers are still pending", async () => {
+it("a later request that may ask the store does so while earlier answers are still pending", async () => {
   const { enter, answer, pass, pending, log } = setUp(() => true)
   enter("all", [ruleCheck("one", 9, 9)])
   for (let i = 0; i < 9; i++) enter(`${i}`, [ruleCheck("one", 9)])
@@ -79,7 +79,7 @@ it("a request whose grant was superseded asks again at once if it has become the
   expect([log, calls.takes]).toEqual([["0 dear: gone", "0 cheap"], 4])
 })
 
-it("a request that was refused under one rule asks again at once if units of that rule have come back since", async () => {
+it("a request that one rule refused asks again immediately if units of that rule have come back since", async () => {
   let isSlow = false
   const { decider, room, enter, answer, log, calls } = setUp(() => isSlow)
   const [free, full] = [ruleCheck("free", 3), ruleCheck("full", 3)]

@@ -11,7 +11,7 @@ import { parseRuleDocument } from "./rule-document.ts"
 
 const rulesOf = (...rules: StorableRule[]): unknown => formatRuleDocument("checkout", rules).rules
 
-test("writes the document that the contract shows", () => {
+test("formatRuleDocument writes the document that the contract shows", () => {
   const rules: StorableRule[] = [
     {
       rejectionMessage: "retry-with-exponential-backoff",
@@ -52,11 +52,11 @@ test.each([
   ["336h", { limit: 5, window: "2 weeks" }],
   [90_000, { limit: 5, window: "90 seconds" }],
   ["1500ms", { limit: 5, window: 1_500 }],
-])("writes a window of %s as %j", (window, stored) => {
+])("formatRuleDocument writes a window of %s as %j", (window, stored) => {
   expect(rulesOf({ limit: 5, window })).toEqual([stored])
 })
 
-test("writes a throttle in snake_case, followed by the options of each algorithm", () => {
+test("formatRuleDocument writes a throttle in snake_case, followed by the options of each algorithm", () => {
   const throttle: Throttle = { kind: "queue", maxWaitMs: 50, maxWaiting: 7 }
   expect(
     JSON.stringify(rulesOf({ limit: 5, window: "1m", throttle, burst: 9, algorithm: "leaky-bucket" })),
@@ -74,7 +74,7 @@ test("writes a throttle in snake_case, followed by the options of each algorithm
   ])
 })
 
-test("omits undefined members, also inside match, and a missing version", () => {
+test("formatRuleDocument omits undefined members, also inside match, and a missing version", () => {
   const rule: StorableRule = {
     name: undefined,
     limit: 5,
@@ -88,7 +88,7 @@ test("omits undefined members, also inside match, and a missing version", () => 
   })
 })
 
-describe("rejects invalid rules with every problem", () => {
+describe("formatRuleDocument rejects invalid rules with every problem", () => {
   const problems = (service: unknown, rules: unknown, version?: unknown): unknown => {
     try {
       formatRuleDocument(service as string, rules as Rule[], version as number)

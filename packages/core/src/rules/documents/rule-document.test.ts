@@ -12,7 +12,7 @@ const WHOLE_SERVICE = (place: string) => ({
   accepted: '"service" to make this explicit, or "ip" to limit each client address',
 })
 
-test("converts the stored shape into rules in code", () => {
+test("parseRuleDocument converts the stored shape into rules in code", () => {
   expect(
     parseRuleDocument({
       service_id: "checkout",
@@ -86,7 +86,7 @@ test.each(["second", "minute", "hour", "day", "week"])("the unit %s becomes a wi
   expect(parseRule(rule, "").rule?.name).toBe(`service-${{ week: "7d" }[unit] ?? `1${unit[0]}`}`)
 })
 
-test("reports an invalid rule with its path in the document and still reads the valid ones", () => {
+test("parseRuleDocument reports an invalid rule with its path in the document and still reads the valid ones", () => {
   const document = {
     rules: [
       { rate: perMinute },
@@ -135,12 +135,12 @@ test.each([null, undefined, "rules", 5, []])("%s is not a document", (value) => 
   })
 })
 
-test("rejects limit and window if the rule also has a rate", () => {
+test("parseRuleDocument rejects limit and window if the rule also has a rate", () => {
   const { problems } = readRuleDocument({ rules: { rate: perMinute, limit: 5, window: "1m" } })
   expect(problems.map(({ path }) => path)).toEqual(["rules.limit", "rules.window"])
 })
 
-test("reports each invalid member of a rate and does not report the limit as missing", () => {
+test("parseRuleDocument reports each invalid member of a rate and does not report the limit as missing", () => {
   const paths = (rate: unknown) => readRuleDocument({ rules: [{ rate }] }).problems.map(({ path }) => path)
   expect(paths({ requests_per_unit: 0, unit: "month" })).toEqual([
     "rules[0].rate.requests_per_unit",

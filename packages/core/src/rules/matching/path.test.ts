@@ -21,7 +21,7 @@ test.each([
   ["/a?b/c", "/a"],
   ["/a#b?c", "/a"],
   ["a/b", "/a/b"],
-])("normalizes %j to %j", (path, normal) => {
+])("normalizePath turns %j into %j", (path, normal) => {
   expect(normalizePath(path)).toBe(normal)
 })
 
@@ -65,17 +65,17 @@ test.each([
   ["names that contain dots", "/.well-known/...", ["/.well-known/..."]],
   ["the asterisk form", "*", ["/*"]],
   ["nothing", "", ["/"]],
-])("reads %s", (_name, target, readings) => {
+])("pathReadings returns the readings of %s", (_name, target, readings) => {
   expect(pathReadings(target)).toEqual(readings)
 })
 
-test("reads a long target that repeats one unusual part", () => {
+test("pathReadings reads a long target that repeats one unusual part", () => {
   for (const part of ["/", "\\", ";", "%", "%41", "/%", "//;\\", "/.", "/..", "%2f", "@", "//a@b#"]) {
     expect(pathReadings(`/${part.repeat(20_000)}`).length).toBeGreaterThan(0)
   }
 })
 
-test("triggers no Node warning, whatever the client sends", async () => {
+test("pathReadings triggers no Node warning, whatever the client sends", async () => {
   const warnings: Error[] = []
   const listener = (warning: Error) => void warnings.push(warning)
   process.on("warning", listener)
@@ -120,7 +120,7 @@ function normalizedByExceptions(path: string): string {
 
 const escaped = (byte: number): string => `%${byte.toString(16).padStart(2, "0")}`
 
-test("decodes every well-formed sequence of two bytes and no other", () => {
+test("normalizePath decodes every well-formed sequence of two bytes and no other", () => {
   for (let first = 0; first < 256; first += 1) {
     for (let second = 0; second < 256; second += first < 0xc0 ? 15 : 1) {
       const path = `/${escaped(first)}${escaped(second)}`
@@ -129,7 +129,7 @@ test("decodes every well-formed sequence of two bytes and no other", () => {
   }
 })
 
-test("decodes longer sequences up to the limits of well-formed UTF-8", () => {
+test("normalizePath decodes longer sequences up to the limits of well-formed UTF-8", () => {
   const seconds = [0x7f, 0x80, 0x8f, 0x90, 0x9f, 0xa0, 0xbf, 0xc0]
   const tails = [0x7f, 0x80, 0xbf, 0xc0].map(escaped)
   for (let first = 0xe0; first < 256; first += 1) {
@@ -142,7 +142,7 @@ test("decodes longer sequences up to the limits of well-formed UTF-8", () => {
   }
 })
 
-test("decodes a segment as decodeURIComponent does, or leaves it unchanged if it is malformed", () => {
+test("normalizePath decodes a segment as decodeURIComponent does, or leaves it unchanged if it is malformed", () => {
   const parts = ["/", "%", "%4", "%41", "%2F", "%25", "%c3", "%A9", "%e2%84%aa", "%F0%9f%98%80", "%ed%a0%80"]
   const part = fc.oneof(
     fc.constantFrom(...parts, "é", "\ud800", "ΑΣ", "İ", "."),
@@ -157,7 +157,7 @@ test("decodes a segment as decodeURIComponent does, or leaves it unchanged if it
   )
 })
 
-test("throws no internal exception, however many segments are malformed", () => {
+test("normalizePath throws no internal exception, however many segments are malformed", () => {
   let thrown = 0
   const decodeStrictly = globalThis.decodeURIComponent
   globalThis.decodeURIComponent = (text) => {
@@ -178,7 +178,7 @@ test("throws no internal exception, however many segments are malformed", () => 
   expect(thrown).toBe(0)
 })
 
-test("decodes equal segments once, even in several readings of a path", () => {
+test("pathReadings decodes equal segments once, even in several readings of a path", () => {
   let calls = 0
   const decode = globalThis.decodeURIComponent
   globalThis.decodeURIComponent = (text) => {

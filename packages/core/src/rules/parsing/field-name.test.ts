@@ -57,7 +57,7 @@ test.each([
   expect(fieldMistake(text)).toEqual({ noun, accepted })
 })
 
-test("only header names are case-insensitive", () => {
+test("canonicalField ignores the case of header names, and of no other names", () => {
   expect(canonicalField("header:X-API-Key")).toBe("header:x-api-key")
   expect(canonicalField("query:Page")).toBe("query:Page")
   expect(canonicalField("userId")).toBe("userId")

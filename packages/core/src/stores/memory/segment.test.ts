@@ -532,7 +532,7 @@ describe("an eviction", () => {
     expect(lossOf(segment)).toEqual([60_000, 60_000])
   })
 
-  it("keeps a key that is used at least once per n / 2 new keys, in a segment with n keys", () => {
+  it("keeps a key of a segment with n keys that is used once per n / 2 new keys", () => {
     const segment = new Segment(0)
     const keys = keysOf(21_000)
     const [regular, ...others] = keys as [KeyHash, ...KeyHash[]]
