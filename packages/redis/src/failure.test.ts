@@ -20,11 +20,6 @@ describe("the error of a client", () => {
     expect(failureOf(new TypeError()).message).toBe("Redis failed: TypeError")
   })
 
-  it("is returned unchanged if it is already a store error", () => {
-    const ours = silent()
-    expect(failureOf(ours)).toBe(ours)
-  })
-
   it("has a Redis code at its start, or where scripts of older Redis versions put it", () => {
     const texts = [
       ["READONLY You can't write against a read only replica.", true],

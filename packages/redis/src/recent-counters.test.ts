@@ -49,15 +49,6 @@ describe("RecentCounters", () => {
     expect([has("bob"), has("ann", "other"), counters.isEmpty]).toEqual([false, false, true])
   })
 
-  it("returns the new value, never an older value from the previous generation", () => {
-    const { counters, set } = open()
-    set("ann", { bytes: 1 })
-    set("ann", { bytes: 2, atMs: TURN_MS })
-    expect(counters.get("counter", "ann")?.bytes).toBe(2)
-    set("bob", { atMs: 2 * TURN_MS })
-    expect(counters.get("counter", "ann")?.bytes).toBe(2)
-  })
-
   it("keeps at least the last 50,000 values and at most 100,000", () => {
     const { set, has } = open()
     for (let i = 0; i < 3 * HALF + 7; i++) set(`${i}`)

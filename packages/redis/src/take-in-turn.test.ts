@@ -138,19 +138,6 @@ describe("a request whose checks are in several slots", () => {
     expect([answer.granted, takenOf(answer)]).toEqual([false, [undefined, undefined, [0, 0], [0, 0]]])
   })
 
-  it("is not refused by a shadow check that does not fit", async () => {
-    const { returned, take } = cluster("a", "b")
-    const answer = await take(check("a", 3), check("b", 11, { shadow: true }))
-    expect([answer.granted, takenOf(answer), returned]).toEqual([
-      true,
-      [
-        [3, 3],
-        [0, 0],
-      ],
-      [],
-    ])
-  })
-
   it("refunds earlier slots when a later slot fails, and rejects with that slot's error", async () => {
     const { returned, instead, take, inUse } = cluster("a", "b")
     const lost = new StoreUnavailableError("The connection is lost.", { kind: "unavailable" })

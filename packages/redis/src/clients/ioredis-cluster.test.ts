@@ -73,15 +73,6 @@ describe("a cluster of ioredis", () => {
     expect([commands.isReady("a"), client.refreshes]).toEqual([true, 1])
   })
 
-  it("is not ready for a node that reconnects after a lost connection", () => {
-    const { first, commands } = connected()
-    expect(commands.isReady("a")).toBe(true)
-    for (const status of ["wait", "connecting", "connect", "close", "reconnecting"]) {
-      first.status = status
-      expect([status, commands.isReady("a")]).toEqual([status, false])
-    }
-  })
-
   it("lists its nodes only when a node has ended or is unknown, not for every call", () => {
     const { client, first, commands } = connected()
     for (let i = 0; i < 3; i++) commands.isReady("a")
