@@ -251,15 +251,6 @@ describe("records are lost", () => {
     await settled()
     expect(warnings[1]).toMatch(/^The records of 4 decisions were lost: the sink failed: Error: down\./)
   })
-
-  it("without a logger as a process warning", async () => {
-    const emit = vi.spyOn(process, "emitWarning").mockImplementation(() => undefined)
-    const { decide } = open(() => Promise.reject(new Error("down")), { batchSize: 1, logger: undefined })
-    await decide(1)
-    expect(emit.mock.calls.map(([, options]) => (options as { code?: string }).code)).toEqual([
-      "SLUICE_RECORDS_LOST",
-    ])
-  })
 })
 
 describe("closing", () => {
@@ -313,27 +304,6 @@ describe("closing", () => {
     await Promise.all([settled, closed])
     expect(sizes()).toEqual([1])
     expect(recorder.status).toEqual({ waiting: 0, written: 1, lost: { ...NOT_LOST, closed: 1 } })
-  })
-
-  it("logs the losses that are not logged yet", async () => {
-    const { decide, recorder, warnings } = open(() => Promise.reject(new Error("down")), { batchSize: 1 })
-    await decide(3)
-    await recorder.close()
-    expect(warnings).toHaveLength(2)
-    expect(warnings[1]).toMatch(/^The records of 2 decisions were lost: /)
-  })
-
-  it("the limiter ends the recording, too", async () => {
-    const { sink, sizes, settle } = slowSink()
-    const { decide, limiter, recorder } = open(sink)
-    await decide(2)
-    await limiter.close()
-    await settled()
-    expect(sizes()).toEqual([2])
-    const closed = recorder.close()
-    await settle()
-    await closed
-    expect(recorder.status).toEqual({ waiting: 0, written: 2, lost: NOT_LOST })
   })
 
   it("rejects wrong options, and can then be called again", async () => {
