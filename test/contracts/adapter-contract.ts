@@ -13,7 +13,6 @@ import { refunding } from "./adapter/refunding.ts"
 import { type Behaves, clientOf } from "./adapter/stage.ts"
 import { starting } from "./adapter/starting.ts"
 import { telling } from "./adapter/telling.ts"
-import { throttling } from "./adapter/throttling.ts"
 
 /** Registers the tests for the behavior of every adapter, over real sockets. `adapter` starts apps of one framework. */
 export function adapterContract(name: string, adapter: AdapterUnderTest): void {
@@ -56,7 +55,6 @@ export function adapterContract(name: string, adapter: AdapterUnderTest): void {
   describe(name, () => {
     telling(behaves)
     counting(behaves)
-    throttling(behaves)
     matching(behaves)
     fields(behaves)
     mounting(behaves)

@@ -19,10 +19,7 @@ const BROKEN: readonly (readonly [what: string, take: () => never])[] = [
       throw new Error("The store is gone.")
     },
   ],
-  ["rejects", () => Promise.reject(new Error("The store is gone.")) as never],
   ["does not answer", () => new Promise(() => undefined) as never],
-  ["returns nothing", () => undefined as never],
-  ["returns an invalid result", () => [{ nowMs: "now", granted: 1, checks: {} }] as never],
 ]
 
 /** Registers the behaviors with broken or hostile input. No request fails because of it. */

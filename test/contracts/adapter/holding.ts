@@ -1,9 +1,9 @@
 import { setImmediate as nextTurn } from "node:timers/promises"
-import { createLimiter, type Decision, type ManualClock, type Rule } from "@sluice/core"
+import { createLimiter, type Decision, type ManualClock } from "@sluice/core"
 import { describe, expect } from "vitest"
 import { askAndHangUp, type Response } from "./ask.ts"
 import type { Options } from "./plan.ts"
-import { type Behaves, type Client, type Stage, told } from "./stage.ts"
+import type { Behaves, Client, Stage } from "./stage.ts"
 
 /** One request leaves every 100 ms, and five fit in. */
 const LEAKY = { limit: 10, window: "1 second", algorithm: "leaky-bucket", burst: 5 } as const
@@ -95,37 +95,6 @@ export function holding(behaves: Behaves): void {
       expect(responses[1]?.headers["ratelimit-policy"]).toBe('"ip-1s";q=10;w=1')
     })
 
-    behaves(
-      "holds at most as many units as fit into a leaky bucket, and refuses the others at once",
-      async (stage) => {
-        const served = new Served(stage)
-        const bucket = { limit: 50, window: "1 second", algorithm: "leaky-bucket", burst: 10 } as const
-        await served.start(stage, served.counting({ ...stage.base, ...bucket }))
-        const asked: Promise<Response>[] = []
-        for (let i = 0; i < 20; i++) asked.push((await served.ask(`${i}`)).response)
-        // No time has passed. Ten units fit: the first goes through, and the others are held.
-        const refused = await Promise.all(asked.slice(10))
-        expect(refused.map(({ status }) => status)).toEqual(Array(10).fill(429))
-        expect(refused.map(({ headers }) => headers["retry-after"])).toEqual(Array(10).fill("1"))
-        expect(served.entries).toEqual(["0 0"])
-        await served.pass(180, 20)
-        for (const response of asked.slice(0, 10)) expect((await response).status).toBe(200)
-        expect(served.entries).toEqual(Array.from({ length: 10 }, (_, i) => `${20 * i} ${i}`))
-      },
-    )
-
-    behaves("queues requests in front of a leaky bucket if the rule's throttle is a queue", async (stage) => {
-      const served = new Served(stage)
-      const throttle = { kind: "queue", maxWaiting: 2 } as const
-      await served.start(stage, served.counting({ ...stage.base, ...LEAKY, throttle }))
-      const asked: Awaited<ReturnType<Served["ask"]>>[] = []
-      for (const name of ["a", "b", "c", "d", "e", "f", "g"]) asked.push(await served.ask(name))
-      expect((await (await served.ask("h")).response).status).toBe(429)
-      await served.pass(600)
-      for (const { response } of asked) expect((await response).status).toBe(200)
-      expect(served.entries).toEqual(["0 a", "100 b", "200 c", "300 d", "400 e", "500 f", "600 g"])
-    })
-
     behaves("holds requests above the limit until they fit, in order of arrival", async (stage) => {
       const served = new Served(stage)
       await served.start(stage, served.counting({ ...stage.base, ...QUEUE }))
@@ -136,23 +105,6 @@ export function holding(behaves: Behaves): void {
       expect(responses.map(({ status }) => status)).toEqual([200, 200, 200, 200, 200])
       expect(served.entries).toEqual(["0 a", "0 b", "1000 c", "1000 d", "2000 e"])
     })
-
-    behaves(
-      "holds requests above what a soft rule with a queue admits, in order of arrival",
-      async (stage) => {
-        const served = new Served(stage)
-        const throttle = { kind: "soft", percent: 50, queue: { maxWaiting: 3, maxWaitMs: 2_000 } } as const
-        await served.start(stage, served.counting({ ...stage.base, ...QUEUE, throttle }))
-        const asked: Awaited<ReturnType<Served["ask"]>>[] = []
-        for (const name of ["a", "b", "c", "d", "e", "f"]) asked.push(await served.ask(name))
-        expect((await (await served.ask("g")).response).status).toBe(429)
-        await served.pass(2_000, 250)
-        for (const { response } of asked) expect((await response).status).toBe(200)
-        expect(served.entries).toEqual(["0 a", "0 b", "0 c", "1000 d", "1000 e", "1000 f"])
-        const marked = served.decisions.map((decision) => decision?.overLimit)
-        expect(marked).toEqual([false, false, true, false, false, true])
-      },
-    )
 
     behaves("refuses a request at once with Retry-After if the queue is full", async (stage) => {
       const served = new Served(stage)
@@ -165,15 +117,6 @@ export function holding(behaves: Behaves): void {
       await served.pass(2_000, 250)
       for (const { response } of asked) expect((await response).status).toBe(200)
       expect(served.entries.map((entry) => entry.slice(-1))).toEqual(["a", "b", "c", "d", "e"])
-    })
-
-    behaves("refuses a request at once if it would have to wait too long", async (stage) => {
-      const served = new Served(stage)
-      const throttle = { kind: "queue", maxWaitMs: 999 } as const
-      await served.start(stage, served.counting({ ...stage.base, ...QUEUE, throttle }))
-      for (const name of ["a", "b"]) expect((await (await served.ask(name)).response).status).toBe(200)
-      expect((await (await served.ask("c")).response).status).toBe(429)
-      expect(served.entries).toEqual(["0 a", "0 b"])
     })
 
     for (const [who, requests] of [
@@ -209,43 +152,5 @@ export function holding(behaves: Behaves): void {
       }
       expect(served.entries).toEqual(["0 a", "0 b"])
     })
-
-    behaves("does not hold a request that another rule without a queue refuses", async (stage) => {
-      const served = new Served(stage)
-      const rules: Rule[] = [
-        { ...QUEUE, name: "queue", field: "service", limit: 1 },
-        { name: "hard", field: "service", limit: 2, window: "1 minute", algorithm: "fixed-window" },
-      ]
-      await served.start(stage, served.counting({ ...stage.base, rules }))
-      expect((await (await served.ask("a")).response).status).toBe(200)
-      const held = await served.ask("b")
-      await served.pass(1_000, 500)
-      expect((await held.response).status).toBe(200)
-      const refused = await (await served.ask("c")).response
-      expect([refused.status, JSON.parse(refused.body)["violated-policies"]]).toEqual([
-        429,
-        ["queue", "hard"],
-      ])
-      expect(served.entries).toEqual(["0 a", "1000 b"])
-    })
-  })
-
-  behaves("a hard leaky bucket reports the delay, and does not hold requests", async (stage) => {
-    const served = new Served(stage)
-    await served.start(stage, served.counting({ ...stage.base, ...LEAKY, throttle: "hard" }))
-    for (const name of ["a", "b", "c"]) expect((await (await served.ask(name)).response).status).toBe(200)
-    expect(served.entries).toEqual(["0 a", "0 b", "0 c"])
-    expect(served.decisions.map((decision) => decision?.delayMs)).toEqual([0, 100, 200])
-  })
-
-  behaves("a shadow rule does not hold requests", async (stage) => {
-    const served = new Served(stage)
-    await served.start(stage, served.counting({ ...stage.base, ...QUEUE, shadow: true }))
-    for (const name of ["a", "b", "c"]) {
-      const response = await (await served.ask(name)).response
-      expect([response.status, told(response)]).toEqual([200, []])
-    }
-    expect(served.entries).toEqual(["0 a", "0 b", "0 c"])
-    expect(served.decisions.at(-1)?.shadowed).toEqual(["ip-1s"])
   })
 }

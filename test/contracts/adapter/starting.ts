@@ -1,7 +1,7 @@
 import { RuleSourceError } from "@sluice/core"
 import { liveRules, type RuleSource } from "@sluice/rules"
 import { describe, expect } from "vitest"
-import { type Behaves, expectOk, statuses } from "./stage.ts"
+import { type Behaves, statuses } from "./stage.ts"
 
 const RULE = { name: "rule", field: "ip", limit: 2, window: "1 minute" }
 
@@ -50,20 +50,6 @@ export function starting(behaves: Behaves): void {
       expect(handled).toBe(0)
       publish()
       expect(await statuses(client, 3)).toEqual([200, 200, 429])
-    })
-
-    behaves('admits every request with "allow"', async ({ start, base }) => {
-      const { source } = failingSource()
-      const client = await start({ mounts: [{ ...base, rules: liveRules(source), onRulesMissing: "allow" }] })
-      expectOk(await client("/"))
-      expect(await statuses(client, 3)).toEqual([200, 200, 200])
-    })
-
-    behaves("decides by the default rules", async ({ start, base }) => {
-      const { source } = failingSource()
-      const defaultRules = [{ ...RULE, limit: 1 }]
-      const client = await start({ mounts: [{ ...base, rules: liveRules(source), defaultRules }] })
-      expect(await statuses(client, 2)).toEqual([200, 429])
     })
   })
 }

@@ -110,34 +110,6 @@ export function telling(behaves: Behaves): void {
       expect(handled).toBe(1)
     })
 
-    behaves(
-      "gets an abnormal-usage problem during a penalty, and is admitted when the penalty ends",
-      async ({ start, base, clock }) => {
-        const penalty = { refusals: 2, for: "10 minutes" }
-        const client = await start({ mounts: [{ ...base, limit: 1, window: "1 minute", penalty }] })
-        expect(await statuses(client, 2)).toEqual([200, 429])
-        const response = await client("/")
-        expect(response.status).toBe(429)
-        expect(response.headers).toMatchObject({
-          "retry-after": "600",
-          "cache-control": "no-store",
-          ratelimit: '"ip-1m";r=0;t=600',
-        })
-        expect(JSON.parse(response.body)).toEqual({
-          type: "https://iana.org/assignments/http-problem-types#abnormal-usage-detected",
-          title: "Abnormal Usage Detected",
-          status: 429,
-          detail:
-            "Too many requests were refused, so none is accepted for a while. Try again in 600 seconds.",
-          "violated-policies": ["ip-1m"],
-        })
-        clock.advance(599_999)
-        expect((await client("/")).headers["retry-after"]).toBe("1")
-        clock.advance(1)
-        expectOk(await client("/"))
-      },
-    )
-
     behaves("gets plain text if it does not accept JSON", async ({ start, base }) => {
       const client = await start({ mounts: [{ ...base, limit: 1, window: "1 minute" }] })
       await client("/")
@@ -157,23 +129,6 @@ export function telling(behaves: Behaves): void {
       expect(head.headers).toMatchObject(expected)
       expect(await client.exactly("/", "HEAD")).toEqual({ status: 429, body: "" })
     })
-
-    behaves(
-      "gets the rule's rejection message and machine-readable retry advice",
-      async ({ start, base }) => {
-        const client = await start({
-          mounts: [{ ...base, limit: 1, window: "1 minute", rejectionMessage: "retry-with-fixed-time" }],
-        })
-        await client("/")
-        expect(JSON.parse((await client("/")).body)).toEqual({
-          ...PROBLEM,
-          detail: "The quota is used up. Try again in 61 seconds.",
-          "violated-policies": ["ip-1m"],
-          rejection: "retry-with-fixed-time",
-          retry: { kind: "fixed", afterSeconds: 61 },
-        })
-      },
-    )
 
     behaves("gets the app's own answer, and no body if its method is HEAD", async ({ start, base }) => {
       const headers = ["draft-11", { dialect: "legacy", prefix: "X-App-RateLimit" }] as const
