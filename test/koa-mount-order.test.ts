@@ -35,11 +35,6 @@ const LATE: readonly [string, Mount, string][] = [
     "POST /a",
   ],
   [
-    "the routes are for all methods",
-    (app, limiter) => app.use(router().all("/a", ok).routes()).use(limiter),
-    "ALL /a",
-  ],
-  [
     "the routes are in a router of a router",
     (app, limiter) => app.use(router("/api").use(router("/b").get("/c", ok).routes()).routes()).use(limiter),
     "GET /api/b/c",
@@ -71,10 +66,6 @@ const FINE: readonly [string, Mount][] = [
   [
     "a router has a limiter",
     (app, limiter) => app.use(router().use(another()).get("/", ok).routes()).use(limiter),
-  ],
-  [
-    "each route has a limiter",
-    (app, limiter) => app.use(router().get("/", another(), ok).routes()).use(limiter),
   ],
 ]
 

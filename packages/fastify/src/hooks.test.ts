@@ -338,19 +338,6 @@ describe("a direct call of the limiter", () => {
     await expect(limiter.reset(client, { policies: ["all"] })).rejects.toThrow("is not the name of a rule")
   })
 
-  it("accepts plain facts", async () => {
-    const limiter = createLimiter<FastifyRequest | object>({
-      ...rule,
-      field: "header:x-key",
-      onMissing: "deny",
-    })
-    const app = fastify()
-    app.register(rateLimit, { limiter })
-    await app.ready()
-    expect((await limiter.peek({ headers: { "x-key": "k" } })).allowed).toBe(true)
-    expect((await limiter.peek({ raw: {}, headers: {} })).refusal).toBe("missing-field")
-  })
-
   it("accepts plain facts that have a member of a request", async () => {
     const limiter = createLimiter<object>({ ...rule, onMissing: "deny" })
     const app = fastify()

@@ -101,21 +101,6 @@ describe("the onRejected of a route", () => {
     expect((await app.inject({ method: "HEAD", url: "/" })).statusCode).toBe(402)
   })
 
-  it("answers after a step that decides later", async () => {
-    const app = await appWith({ clock, rules: [{ name: "all", field: "ip", limit: 9, window: "1 minute" }] })
-    const rule = {
-      limit: 1,
-      window: "1 minute",
-      field: "body:a",
-      onMissing: "shared",
-      onRejected: ours,
-    } as const
-    app.get("/", { config: { rateLimit: rule } }, handler)
-    const { statusCode, headers } = await second(app, "/")
-    expect([statusCode, headers["retry-after"]]).toEqual([402, "61"])
-    expect(headers["ratelimit-policy"]).toBe('"GET /";q=1;w=60, "all";q=9;w=60')
-  })
-
   it("answers for a hook of app.sluice, on a shared limiter too", async () => {
     const limiter = createLimiter<FastifyRequest>({ ...plugin, limit: 9 })
     const app = await appWith({ limiter })

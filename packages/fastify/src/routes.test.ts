@@ -138,21 +138,6 @@ describe.each(["before", "after"] as const)("a route added %s the plugin has run
     expect(await quota(app, "/a", { method: "PUT" })).toBe(429)
   })
 
-  it("shares the counter with the HEAD route that Fastify adds for several methods", async () => {
-    const app = await appWith(when, (app) =>
-      app.route({
-        method: ["GET", "POST"],
-        url: "/a",
-        config: { rateLimit: { ...strict, name: "both" } },
-        handler: async () => "ok",
-      }),
-    )
-    expect(await quota(app, "/a", { method: "POST" })).toBe('"both";r=1;t=61')
-    expect(await quota(app, "/a", { method: "HEAD" })).toBe('"both";r=0;t=61')
-    expect(await quota(app, "/a", { method: "HEAD" })).toBe(429)
-    expect(await quota(app, "/a")).toBe(429)
-  })
-
   it("shares the counter with both HEAD routes that Fastify adds at the root of a prefix", async () => {
     const app = await appWith(when, (app) => {
       app.register(
@@ -308,17 +293,6 @@ describe("a route that is older than the plugin", () => {
   const log = ({ code }: { readonly code: string }, message: string) =>
     void warnings.push(`${code} ${message}`)
   const wrong = { rateLimit: { limit: 0, window: 1000 } }
-
-  it("causes a warning, which a logger that fails later does not affect", async () => {
-    const app = fastify()
-    const fail = async () => {
-      throw new Error("no log")
-    }
-    app.register(rateLimit, { ...plugin, logger: { warn: fail, error: fail } })
-    app.get("/a", { config: wrong }, async () => "ok")
-    expect(await quota(app, "/a")).toBe('"ip-1m";r=4;t=61')
-    await app.close()
-  })
 
   it("causes one warning if its rule is invalid, and uses the plugin's rule", async () => {
     warnings.length = 0

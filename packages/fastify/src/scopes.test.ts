@@ -113,16 +113,6 @@ describe("a plugin registered twice", () => {
   const outer = { ...rule, name: "outer" }
   const inner = { ...rule, name: "inner", limit: 3 }
 
-  it("makes two decisions and sends both in the headers", async () => {
-    const app = fastify()
-    app.register(rateLimit, outer)
-    app.register(rateLimit, inner)
-    app.get("/", async (request) => request.rateLimit?.policy)
-    const { headers, body } = await app.inject("/")
-    expect(headers.ratelimit).toBe('"outer";r=4;t=61, "inner";r=2;t=61')
-    expect(body).toBe("inner")
-  })
-
   describe.each(["newer", "older"] as const)(
     "applies a route's own rule, if the route is %s than the plugin,",
     (age) => {

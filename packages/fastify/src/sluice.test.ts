@@ -180,18 +180,6 @@ describe("a hook of app.sluice", () => {
     expect(await quota(app, "/")).toBe('"ip-1m";r=5;t=61')
   })
 
-  it("refunds by the plugin's refundWhen", async () => {
-    const app = await appWith({
-      clock,
-      refundWhen: (_request: FastifyRequest, status: number) => status < 400,
-    })
-    app.get("/", { preHandler: app.sluice.hook(strict) }, handler)
-    app.get("/own", { config: { rateLimit: strict } }, handler)
-    for (const url of ["/", "/own"]) {
-      for (let i = 0; i < 5; i++) expect(await quota(app, url)).toContain(";r=1;")
-    }
-  })
-
   it("is released when the app closes, also on a shared limiter", async () => {
     const store = memoryStore({ clock })
     const limiter = createLimiter<FastifyRequest>({ ...plugin, store })

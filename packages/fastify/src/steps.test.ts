@@ -70,15 +70,6 @@ describe("rules that are decided at different steps", () => {
     expect(headers.ratelimit).toBe('"address";r=8;t=61')
   })
 
-  it("are decided once if the handler calls the 404 handler", async () => {
-    const app = await make({ rules: [user, address] })
-    app.setNotFoundHandler({ preHandler: authenticate }, async (request) => request.rateLimit)
-    app.get("/gone", { preHandler: authenticate }, (_request, reply) => void reply.callNotFound())
-    const { headers, body } = await app.inject({ url: "/gone", headers: { user: "a" } })
-    expect(headers["ratelimit-policy"]).toBe('"user";q=1;w=60, "address";q=9;w=60')
-    expect(JSON.parse(body).checks.map(({ remaining }: { remaining: number }) => remaining)).toEqual([0, 8])
-  })
-
   it.each([
     ["by the rules of the plugin", { rules: [user, address] }, {}],
     ["by all rules with hook: handler", { rules: [user], hook: "handler" }, {}],
@@ -99,18 +90,6 @@ describe("rules that are decided at different steps", () => {
     expect([await ask("/other", "b"), await ask("/none", "c"), await ask("/hidden", "d")]).toEqual([
       404, 404, 404,
     ])
-  })
-
-  it("are decided before the handler of HEAD, which shares the quota of GET", async () => {
-    const app = fastify()
-    apps.push(app)
-    await app.register(rateLimit, { clock, fields, rules: [{ ...user, limit: 2 }] })
-    app.get("/", { preHandler: authenticate }, async () => "ok")
-    const all = []
-    for (const method of ["GET", "HEAD", "GET", "HEAD"] as const) {
-      all.push((await app.inject({ method, url: "/", headers: { user: "a" } })).statusCode)
-    }
-    expect(all).toEqual([200, 200, 429, 429])
   })
 
   it("hold requests at each step, and keep earlier units after a refusal", async () => {
