@@ -69,7 +69,6 @@ const REASONS: Readonly<Record<string, string>> = {
   "scripts.ts": "It joins the Lua files to scripts, and each Lua file is an import.",
   "decision-service.ts":
     "It is the root of the service: it creates the calls and both servers, and connects them.",
-  "grpc-door.ts": "It connects the parts of one server, each of which has a file of its own.",
   "http-door.ts": "It connects the parts of one server, each of which has a file of its own.",
 }
 
