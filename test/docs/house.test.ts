@@ -43,6 +43,18 @@ it("ARCHITECTURE.md lists every entry point of the core", () => {
   for (const name of files) expect(house.text, name).toContain(name)
 })
 
+it("ARCHITECTURE.md says where to put a change by files and folders that exist", () => {
+  const page = readFileSync(`${ROOT}ARCHITECTURE.md`, "utf8")
+  const rows = page.slice(page.indexOf("## Where to put what")).match(/^\| .+ \|$/gm) ?? []
+  const paths = rows.flatMap((row) =>
+    [...row.matchAll(/`([\w./-]+(?:\/|\.ts))`/g)].map(([, path = ""]) => path),
+  )
+  expect(paths.length).toBeGreaterThan(40)
+  const folders = ["", "packages/core/src/", "packages/scale/src/", "packages/otel/src/"]
+  const missing = paths.filter((path) => !folders.some((folder) => existsSync(ROOT + folder + path)))
+  expect(missing).toEqual([])
+})
+
 it("ARCHITECTURE.md draws arrows only between folders that exist", () => {
   const rooms =
     arrows.text.match(/[a-z]+/g)?.filter((word) => !["core", "door", "adapters"].includes(word)) ?? []
