@@ -50,6 +50,8 @@ const REASONS: Readonly<Record<string, string>> = {
     "Reading a line needs the columns that an earlier line has named, so both are closures over them.",
   "reorder.ts reorder":
     "Each method is short. They share the buckets, which a class would have as private members.",
+  "table.ts openTable":
+    "Its calls share the client, the deadline and the key of the table, which the first of them learns.",
   "file.ts fileRules":
     "Its loads, listings and watches share one read of the file and one view of what has changed.",
   "json-text.ts withExactIds": "It is a parser: its functions share the text and the place reached in it.",
