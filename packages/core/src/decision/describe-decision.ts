@@ -1,7 +1,7 @@
 import { weighted } from "../algorithms/exact-counts.ts"
 import type { AlgorithmName } from "../algorithms/kinds.ts"
 import { InvalidOptionError } from "../ground/errors.ts"
-import { show } from "../ground/show.ts"
+import { mustBe, requireValue } from "../ground/option-checks.ts"
 import type { Decision, PolicyCheck, Refusal } from "./decision.ts"
 import { isDecision, throwNotADecision } from "./is-decision.ts"
 
@@ -245,13 +245,9 @@ function requireChecks(decision: unknown): void {
 }
 
 function readTime(options: ExplainOptions): number | undefined {
-  const atMs: unknown = (options as ExplainOptions | null)?.atMs
-  if (atMs === undefined || (typeof atMs === "number" && Number.isFinite(atMs))) return atMs
-  throw new InvalidOptionError([
-    {
-      path: "atMs",
-      message: `${show(atMs)} is not a time`,
-      accepted: "epoch milliseconds, such as Date.now()",
-    },
-  ])
+  const atMs = (options as ExplainOptions | null)?.atMs
+  if (atMs !== undefined) requireValue("atMs", atMs, checkTime)
+  return atMs
 }
+
+const checkTime = mustBe("a time", "epoch milliseconds, such as Date.now()", Number.isFinite)

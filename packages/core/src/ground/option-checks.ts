@@ -1,5 +1,6 @@
 import type { Clock } from "./clock.ts"
 import { InvalidOptionError, type Problem } from "./errors.ts"
+import { hintFor } from "./hints.ts"
 import { show, suggestion } from "./show.ts"
 import { LONGEST_TIMER_MS } from "./time.ts"
 import type { Logger } from "./warnings.ts"
@@ -13,6 +14,18 @@ export function mustBe(noun: string, accepted: string, isGood: (value: unknown) 
     if (isGood(value)) return undefined
     return { message: value === undefined ? "is missing" : `${show(value)} is not ${noun}`, accepted }
   }
+}
+
+/** Returns a check whose message also has a hint, if the value has another type or spelling. */
+export function mustBeWithHint(
+  noun: string,
+  accepted: string,
+  isGood: (value: unknown) => boolean,
+): OptionCheck {
+  return (value) =>
+    isGood(value)
+      ? undefined
+      : { message: `${show(value)} is not ${noun}${hintFor(value, noun, accepted)}`, accepted }
 }
 
 /** Accepts an interval that a timer can wait. */
@@ -54,6 +67,16 @@ export function problemAt(path: string, value: unknown, check: OptionCheck): Pro
   return problem === undefined ? [] : [{ path, ...problem }]
 }
 
+/** Throws {@link InvalidOptionError} unless the value at a place passes the check. */
+export function requireValue(path: string, value: unknown, check: OptionCheck): void {
+  requireNone(problemAt(path, value, check))
+}
+
+/** Throws {@link InvalidOptionError} if there are problems. */
+export function requireNone(problems: readonly Problem[]): void {
+  if (problems.length > 0) throw new InvalidOptionError(problems)
+}
+
 /**
  * Throws {@link InvalidOptionError} with the problems of all options that are invalid or misspelled, after `others`.
  * `title` names the function: "leasedStore". `elsewhere` has the names that options have in other libraries, each with
@@ -66,8 +89,7 @@ export function requireOptions(
   others: readonly Problem[] = [],
   elsewhere: Readonly<Record<string, string>> = {},
 ): void {
-  const problems = [...others, ...problemsOf(title, options, checks, elsewhere)]
-  if (problems.length > 0) throw new InvalidOptionError(problems)
+  requireNone([...others, ...problemsOf(title, options, checks, elsewhere)])
 }
 
 function problemsOf(

@@ -1,4 +1,4 @@
-import { InvalidOptionError } from "./errors.ts"
+import { mustBe, requireNone, requireValue } from "./option-checks.ts"
 import { show } from "./show.ts"
 
 /** The signal of a call. */
@@ -16,18 +16,15 @@ export function startCall<Options extends SignalOption>(
 ): Partial<Options> {
   if (typeof (options ?? {}) !== "object") {
     const accepted = "an object such as { signal: AbortSignal.timeout(5_000) }"
-    throw new InvalidOptionError([
-      { path: "", message: `${show(options)} is not an options object`, accepted },
-    ])
+    requireNone([{ path: "", message: `${show(options)} is not an options object`, accepted }])
   }
-  const signal: unknown = options?.signal
-  if (signal !== undefined && !isSignal(signal)) {
-    const message = `${show(signal)} is not a signal`
-    throw new InvalidOptionError([{ path: "signal", message, accepted: "an AbortSignal" }])
-  }
+  const signal = options?.signal
+  if (signal !== undefined) requireValue("signal", signal, checkSignal)
   signal?.throwIfAborted()
   return options ?? {}
 }
+
+const checkSignal = mustBe("a signal", "an AbortSignal", isSignal)
 
 /** True for an AbortSignal, also from another realm or a polyfill. */
 export function isSignal(value: unknown): value is AbortSignal {

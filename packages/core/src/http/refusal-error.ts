@@ -1,7 +1,7 @@
 import { type Decision, RateLimitExceededError } from "../decision/decision.ts"
 import type { HeaderLine, RejectionAnswer } from "../ground/answer.ts"
 import { InvalidOptionError } from "../ground/errors.ts"
-import { show } from "../ground/show.ts"
+import { mustBe, requireValue } from "../ground/option-checks.ts"
 
 /** The option of adapters that passes refusals to the app's error handler. */
 export interface RefusalOptions {
@@ -54,7 +54,8 @@ export function readRefusalOption<Options>(options: Options & RefusalOptions): {
   // Pass on anything else as it is, because createGuard reports what is wrong with it.
   if (!Object.hasOwn(Object(options), "throwOnRefusal")) return { throws: false, options }
   const { throwOnRefusal: throws = false, ...others } = options
-  if (typeof throws === "boolean") return { throws, options: others as Options }
-  const message = `${show(throws)} is not a boolean`
-  throw new InvalidOptionError([{ path: "throwOnRefusal", message, accepted: "true or false" }])
+  requireValue("throwOnRefusal", throws, checkBoolean)
+  return { throws, options: others as Options }
 }
+
+const checkBoolean = mustBe("a boolean", "true or false", (value) => typeof value === "boolean")

@@ -2,6 +2,7 @@ import type { Decision } from "../decision/decision.ts"
 import { takeAll } from "../decision/group.ts"
 import type { RuleCheck } from "../decision/rule-check.ts"
 import { InvalidOptionError, type Problem } from "../ground/errors.ts"
+import { requireNone } from "../ground/option-checks.ts"
 import { show } from "../ground/show.ts"
 import type { PreparedRequest } from "./checking/prepared-request.ts"
 import type { Limiter } from "./interface/limiter.ts"
@@ -123,5 +124,5 @@ export function requireGroup(group: unknown): void {
       problems.push({ path, message: "has another store than requests[0].limiter", accepted })
     }
   }
-  if (problems.length > 0) throw new InvalidOptionError(problems)
+  requireNone(problems)
 }

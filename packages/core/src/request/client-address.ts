@@ -1,5 +1,5 @@
 import { canonicalAddress, compileAddressTable } from "../ground/address.ts"
-import { InvalidOptionError } from "../ground/errors.ts"
+import { requireNone } from "../ground/option-checks.ts"
 import { ignore } from "../ground/time.ts"
 import type { WarningCode } from "../ground/warnings.ts"
 import {
@@ -44,8 +44,7 @@ export function compileClientAddress(
   onForwardedIgnored: OnForwardedIgnored,
   onUnexpected: (code: WarningCode, message: string) => void = ignore,
 ): ClientAddressReader {
-  const problems = clientAddressProblems(options)
-  if (problems.length > 0) throw new InvalidOptionError(problems)
+  requireNone(clientAddressProblems(options))
   const { trustedProxies } = options
   if (trustsNobody(trustedProxies)) return compilePeer(trustedProxies === undefined, onForwardedIgnored)
   const trusts = typeof trustedProxies === "number" ? withinHops(trustedProxies) : fromRanges(trustedProxies)

@@ -4,14 +4,36 @@ import { DecisionRecord } from "../../decision/decision-record.ts"
 import { isDecision, throwNotADecision } from "../../decision/is-decision.ts"
 import { parseDuration } from "../../ground/duration.ts"
 import { InvalidOptionError, type Problem } from "../../ground/errors.ts"
-import { hintFor } from "../../ground/hints.ts"
+import {
+  mustBeWithHint,
+  type OptionCheck,
+  problemAt,
+  requireNone,
+  requireValue,
+} from "../../ground/option-checks.ts"
 import { isUnits } from "../../ground/policy.ts"
 import { show, suggestion } from "../../ground/show.ts"
 import { isSignal } from "../../ground/signal.ts"
 import type { AcquireOptions, CostOption, ResetOptions } from "../interface/limiter.ts"
 
 const MAX_WAITING = 1_000
-const ACQUIRE_OPTIONS: readonly string[] = ["cost", "signal", "maxWaitMs", "maxWaiting"]
+const UNITS = "a whole number from 0 up"
+const checkCost = mustBeWithHint("a cost", UNITS, isUnits)
+const ACQUIRE_CHECKS: Readonly<Record<string, OptionCheck>> = {
+  cost: checkCost,
+  signal: mustBeWithHint("a signal", "an AbortSignal", isSignal),
+  maxWaitMs: mustBeWithHint(
+    "a time",
+    "a number of milliseconds from 0 up",
+    (value) => typeof value === "number" && value >= 0,
+  ),
+  maxWaiting: mustBeWithHint(
+    "a number of requests",
+    "a whole number from 1 up, or Infinity",
+    (value) => value === Number.POSITIVE_INFINITY || (isUnits(value) && value > 0),
+  ),
+}
+const ACQUIRE_OPTIONS: readonly string[] = Object.keys(ACQUIRE_CHECKS)
 
 export interface ParsedAcquireOptions {
   readonly cost: number | undefined
@@ -25,23 +47,13 @@ export function parseAcquireOptions(options: AcquireOptions = {}): ParsedAcquire
   requireObject(options, ACQUIRE_OPTIONS)
   // Other calls treat null as "no options". Here that would silently mean an unlimited wait.
   if (options === null) refuseOptions(options, ACQUIRE_OPTIONS)
-  const { cost, signal, maxWaitMs = Number.POSITIVE_INFINITY, maxWaiting = MAX_WAITING } = options
   const problems = unknownOptions(options, ACQUIRE_OPTIONS, "acquire()")
-  const check = (isGood: boolean, path: string, noun: string, accepted: string): void => {
+  for (const [path, check] of Object.entries(ACQUIRE_CHECKS)) {
     const value = options[path as keyof AcquireOptions]
-    if (!isGood) problems.push(notA(noun, path, value, accepted))
+    if (value !== undefined) problems.push(...problemAt(path, value, check))
   }
-  check(cost === undefined || isUnits(cost), "cost", "a cost", "a whole number from 0 up")
-  check(signal === undefined || isSignal(signal), "signal", "a signal", "an AbortSignal")
-  check(
-    typeof maxWaitMs === "number" && maxWaitMs >= 0,
-    "maxWaitMs",
-    "a time",
-    "a number of milliseconds from 0 up",
-  )
-  const isCount = maxWaiting === Number.POSITIVE_INFINITY || (isUnits(maxWaiting) && maxWaiting > 0)
-  check(isCount, "maxWaiting", "a number of requests", "a whole number from 1 up, or Infinity")
-  if (problems.length > 0) throw new InvalidOptionError(problems)
+  requireNone(problems)
+  const { cost, signal, maxWaitMs = Number.POSITIVE_INFINITY, maxWaiting = MAX_WAITING } = options
   return { cost, signal, maxWaitMs, maxWaiting }
 }
 
@@ -70,18 +82,14 @@ const NAMES_HERE: Readonly<Record<string, readonly string[] | undefined>> = Obje
   },
 )
 
-function notA(noun: string, path: string, value: unknown, accepted: string): Problem {
-  return { path, message: `${show(value)} is not ${noun}${hintFor(value, noun, accepted)}`, accepted }
-}
-
 /** Returns the `cost` option of a call, if given. Throws InvalidOptionError. */
 export function parseCost(options: CostOption | undefined): number | undefined {
   if (options === undefined) return undefined
   // Untyped code may pass null.
   const cost = options?.cost
   if (cost === undefined) return requireKnown(options, ["cost"], "the call")
-  if (isUnits(cost)) return cost
-  throw new InvalidOptionError([notA("a cost", "cost", cost, "a whole number from 0 up")])
+  requireValue("cost", cost, checkCost)
+  return cost
 }
 
 /** Throws InvalidOptionError for unknown options of `reset`. */
@@ -92,8 +100,7 @@ export function requireResetOptions(options: ResetOptions): void {
 /** Throws InvalidOptionError for unknown options of a call. */
 export function requireKnown(options: object, names: readonly string[], call: string): undefined {
   requireObject(options, names)
-  const problems = unknownOptions(options ?? {}, names, call)
-  if (problems.length > 0) throw new InvalidOptionError(problems)
+  requireNone(unknownOptions(options ?? {}, names, call))
   return undefined
 }
 
@@ -104,7 +111,7 @@ export function requireKnown(options: object, names: readonly string[], call: st
 export function requireDecision(decision: unknown, decider: Pick<Decider, "isOwn">): void {
   if (!isDecision(decision)) throwNotADecision(decision)
   const fault = faultOf(decision, decider)
-  if (fault !== undefined) throw new InvalidOptionError([{ path: "decision", ...fault }])
+  requireNone(fault === undefined ? [] : [{ path: "decision", ...fault }])
 }
 
 function faultOf(decision: Decision, decider: Pick<Decider, "isOwn">): Omit<Problem, "path"> | undefined {
@@ -135,9 +142,10 @@ function refuseOptions(options: unknown, [name = "cost"]: readonly string[]): ne
 
 /** Throws InvalidOptionError if the value is not a number of units. */
 export function requireUnits(units: number): void {
-  if (isUnits(units)) return
-  throw new InvalidOptionError([notA("a number of units", "units", units, "a whole number from 0 up")])
+  requireValue("units", units, checkUnits)
 }
+
+const checkUnits = mustBeWithHint("a number of units", UNITS, isUnits)
 
 /** Returns the names given by an option, all of which must be in `names`. Throws InvalidOptionError. */
 export function parseRuleNames(
@@ -148,14 +156,8 @@ export function parseRuleNames(
   if (given === undefined) return undefined
   const known = names.map((name) => JSON.stringify(name)).join(", ")
   const unknown = Array.isArray(given) ? given.filter((name) => !names.includes(name)) : [given]
-  if (unknown.length === 0) return given
-  throw new InvalidOptionError(
-    unknown.map((name) => ({
-      path: option,
-      message: Array.isArray(given)
-        ? `${show(name)} is not the name of a rule`
-        : `${show(name)} is not a list`,
-      accepted: known === "" ? "no names, because there are no rules" : `a list of these names: ${known}`,
-    })),
-  )
+  const noun = Array.isArray(given) ? "the name of a rule" : "a list"
+  const accepted = known === "" ? "no names, because there are no rules" : `a list of these names: ${known}`
+  requireNone(unknown.map((name) => ({ path: option, message: `${show(name)} is not ${noun}`, accepted })))
+  return given
 }

@@ -1,5 +1,6 @@
-import { ClosedError, InvalidOptionError, StoreUnavailableError } from "../../ground/errors.ts"
+import { ClosedError, StoreUnavailableError } from "../../ground/errors.ts"
 import { isThenable, type MaybePromise } from "../../ground/maybe-promise.ts"
+import { requireNone } from "../../ground/option-checks.ts"
 import { Counters } from "../counters.ts"
 import type { Check, CounterKey, Refund, Store, StoreReading, StoreResult } from "../store.ts"
 import type { CounterBackend } from "./counter-backend.ts"
@@ -32,18 +33,14 @@ import { Transaction, textKey, wholeMs } from "./transaction.ts"
 export function transactionalStore(backend: CounterBackend): Store {
   if (typeof backend?.transact !== "function") {
     const accepted = "an object with transact(keys, change)"
-    throw new InvalidOptionError([{ path: "", message: "the back end has no method transact()", accepted }])
+    requireNone([{ path: "", message: "the back end has no method transact()", accepted }])
   }
   const { isShared = true, close } = backend
   if (typeof isShared !== "boolean") {
-    throw new InvalidOptionError([
-      { path: "isShared", message: "is not a boolean", accepted: "true or false" },
-    ])
+    requireNone([{ path: "isShared", message: "is not a boolean", accepted: "true or false" }])
   }
   if (close !== undefined && typeof close !== "function") {
-    throw new InvalidOptionError([
-      { path: "close", message: "is not a function", accepted: "a function, or undefined" },
-    ])
+    requireNone([{ path: "close", message: "is not a function", accepted: "a function, or undefined" }])
   }
   return new TransactionalStore(backend)
 }
