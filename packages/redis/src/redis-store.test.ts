@@ -336,20 +336,6 @@ describe("a client that was refused by Redis", () => {
     expect(takenOf(await taking)).toEqual([false, [10, 0]])
   })
 
-  it("is checked in Redis again if the reply to a later reset was read before the refusal", async () => {
-    const { store, next } = open()
-    const taking = store.take([check()])
-    const refusing = await next()
-    const resetting = store.reset([check()])
-    ;(await next()).answer(1)
-    await resetting
-    refusing.answer(holding(10), 1, 0)
-    expect(await taking).toMatchObject({ granted: false })
-    const again = store.take([check()])
-    ;(await next()).answer(holding(1))
-    expect(takenOf(await again)).toEqual([true, [1, 1]])
-  })
-
   it("is checked in Redis again if a later call may have been counted", async () => {
     const { store, next, refuse } = open()
     await refuse(check("ann", 3))
@@ -474,19 +460,6 @@ describe("a store on a cluster", () => {
     const remembered = await both()
     expect([remembered.isRemembered, takenOf(remembered)]).toEqual([true, [false, [9, 0], undefined]])
     expect(await arriving()).toEqual([])
-  })
-
-  it("refunds units even if the server's circuit breaker has opened in the meantime", async () => {
-    const { store, next, breakServer } = open({ isCluster: true })
-    const taking = store.take([check("ann", 2), check("bob")])
-    ;(await next()).answer(holding(2))
-    const second = await next()
-    await breakServer()
-    second.answer(holding(10), 1, 0)
-    expect(takenOf(await taking)).toEqual([false, undefined, [10, 0]])
-    const returned = await next()
-    expect(returned.what).toBe("refund")
-    returned.answer(1)
   })
 
   it.each([
