@@ -503,6 +503,15 @@ describe("ready() of a book", () => {
     await limiter.close()
     await expect(waiting).resolves.toBeUndefined()
   })
+
+  it("stops waiting for listed rules that are invalid when their last limiter closes", async () => {
+    const { book, limiterOf } = await setUp({ s1: { rules: [rule(0)] } })
+    const limiter = limiterOf("s1")
+    const waiting = book.ready({ retry: true })
+    await settled()
+    await limiter.close()
+    await expect(waiting).resolves.toBeUndefined()
+  })
 })
 
 describe("a file", () => {

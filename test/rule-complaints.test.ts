@@ -183,7 +183,10 @@ describe("an edition with a rule name that another limiter already uses", () => 
       const limiter = make()
       await expect(limiter.ready()).rejects.toThrow("another limiter")
       expect(said.splice(0)).toEqual([expect.stringContaining(inForce)])
+      const waiting = limiter.ready({ retry: true })
+      await nextTurn()
       await other.close()
+      await waiting
       expect(said.splice(0)).toEqual([expect.stringContaining('In force now: the rule "login".')])
       expect(limiter.rules.isRejected).toBe(false)
     },

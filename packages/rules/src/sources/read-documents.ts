@@ -43,7 +43,7 @@ export function* documentsIn(text: string, format: TextFormat): Steps<readonly R
     const { service } = document
     const isReadable = !problems.some(isAboutService)
     const place = all.length === 1 ? "" : `[${index}]`
-    const name = place === "" || service === undefined || !isReadable ? place : `service ${show(service)}`
+    const name = place === "" || service === undefined ? place : `service ${show(service)}`
     const placed = (problem: MemberProblem): FileProblem => ({
       ...below(name, locate("", problem)),
       ...placeOf(problem.path),
