@@ -1,5 +1,4 @@
-import type { Problem } from "@sluice/core"
-import { RuleSourceError } from "@sluice/core"
+import { type Problem, RuleSourceError } from "@sluice/core"
 import { show } from "@sluice/core/kit"
 import { ignore, Slices } from "@sluice/core/rules"
 import type { FoundRules, LoadedRules } from "../source.ts"
@@ -26,7 +25,7 @@ export interface ListedServices {
 }
 
 /**
- * Loads the list of all services, and keeps it up to date which services it contains. Rejects if the list cannot be read
+ * Loads the list of all services, and records which services it contains. Rejects if the list cannot be read
  * to its end; pages that were read until then stay in force. Invalid rules of one service do not affect the others.
  */
 export async function loadList(services: ListedServices, load: Load): Promise<void> {

@@ -177,7 +177,7 @@ export class Loader {
     if (!isKnown) this.loadedAtMs = undefined
   }
 
-  /** Settles the calls of `ready`, because nobody needs the rules any more or another loader's load has failed. */
+  /** Settles the calls of `ready`: without an error if the rules are not needed, or with the error of another loader. */
   release(error?: Error): void {
     this.#settle(0, error)
   }
