@@ -19,7 +19,7 @@ export function timeUpTo(mostMs: number): OptionCheck {
 export const timeMs: OptionCheck = timeUpTo(LONGEST_TIMER_MS)
 
 /** The checks of the options that all stores in front have. */
-export const COMMON_CHECKS = {
+export const COMMON_CHECKS: Readonly<Record<"rules" | "clock", OptionCheck>> = {
   rules: mustBe(
     "a function",
     "a function that returns true for the names of the selected rules",
