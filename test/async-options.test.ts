@@ -508,7 +508,7 @@ describe("while a function is pending", () => {
     expect(read).toEqual(["user", "user"])
     await publish({ ...MINUTE, name: "b", field: "org", limit: 9 })
     expect(read).toEqual(["user", "user", "org"])
-    await limiter.reset({}, { policies: [] })
+    await limiter.reset({}, { rules: [] })
     await limiter.close()
     await expect(second).rejects.toThrow("closed")
   })

@@ -60,7 +60,7 @@ describe.each(STORES)("in %s", (_store, open) => {
         const asked = Array.from({ length: count }, async () => {
           const request = {}
           const { decision } = await guard.check({}, request)
-          return { decision, respond: (status: number) => guard.settle(request, status) }
+          return { decision, respond: (status: number) => guard.reportStatus(request, status) }
         })
         return Promise.all(asked)
       }

@@ -72,7 +72,7 @@ export const EQUIVALENT: Readonly<Record<string, Readonly<Record<string, string>
     "return refunds.filter(({ units }) => units > 0)": "EqualityOperator: of no units there is no refund",
   },
   "core/src/http/guard/mount-check.ts": {
-    "const part = isWhole ? undefined : this.#part(steps, newest, own)":
+    "const scope = isWhole ? undefined : this.#scope(steps, newest, own)":
       "ConditionalExpression: of no mounts none is this one's",
     "if (newest !== undefined) warnSameNames(warner, mount)":
       "ConditionalExpression: beside no other mount there is nothing to warn of",
@@ -117,7 +117,7 @@ export const EQUIVALENT: Readonly<Record<string, Readonly<Record<string, string>
       "ConditionalExpression,StringLiteral: what is not usual is written anew, and is the same",
   },
   "core/src/http/respond.ts": {
-    "if (guard.settles) settleWhenSent(guard, exchange)":
+    "if (guard.needsStatus) reportWhenSent(guard, exchange)":
       "ConditionalExpression: a limiter without refundWhen gives nothing back",
     "return guard.asksApp ? askApp(outcome, guard, exchange) : refuse(rejection, outcome, guard, exchange)":
       "ConditionalExpression: the guard would return the same rejection",

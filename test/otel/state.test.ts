@@ -154,7 +154,7 @@ describe("a refund that no code awaits", () => {
     const guard = createGuard<RequestFacts>({ limiter })
     const request = { ...ALICE }
     await guard.check(request, request)
-    guard.settle(request, 200)
+    guard.reportStatus(request, 200)
     await nextTurn()
     expect(await metering.values("sluice.store.lost_refunds", "error.type")).toEqual({ unavailable: 1 })
     stop()

@@ -118,7 +118,7 @@ async function carryOut(
       return [decision]
     }
     case "reset":
-      await limiter.reset(request, { policies: step.policies })
+      await limiter.reset(request, { rules: step.policies })
       return []
     case "refund":
     case "settle": {

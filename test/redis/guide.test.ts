@@ -47,7 +47,7 @@ async function useAll(store: Store, algorithm: Algorithm): Promise<readonly Deci
   const refused = await limiter.decide({})
   await limiter.refund(admitted)
   const again = await limiter.peek({})
-  await limiter.reset({}, { policies: ["service-1d"] })
+  await limiter.reset({}, { rules: ["service-1d"] })
   await limiter.close()
   return [admitted, refused, again]
 }

@@ -9,8 +9,8 @@ export { problemWithoutCredentials } from "./ground/errors.ts"
 export { SafeEvents } from "./ground/events.ts"
 export { locate, type MemberProblem } from "./ground/show.ts"
 export { type SignalOption, startCall } from "./ground/signal.ts"
-export { atOnce, inSlices, Slices, type Steps } from "./ground/slices.ts"
-export { held, ignore, unlessAborted } from "./ground/time.ts"
+export { atOnce, inSlices, type Pausable, Slices } from "./ground/slices.ts"
+export { ignore, keepingAlive, unlessAborted } from "./ground/time.ts"
 export {
   formatRuleDocument,
   formatRuleDocumentInSlices,
@@ -18,8 +18,8 @@ export {
   type StoredRule,
 } from "./rules/documents/format-document.ts"
 export {
-  documentSteps,
   parseRuleDocument,
+  pausableDocument,
   type RuleDocument,
   readRuleDocument,
   readRuleDocumentInSlices,

@@ -327,15 +327,15 @@ describe("a direct call of the limiter", () => {
     // A counter of the whole service does not belong to a client.
     await limiter.reset(client)
     expect(await statuses()).toEqual([200, 200, 429])
-    await limiter.reset(client, { policies: ["GET /plain"] })
+    await limiter.reset(client, { rules: ["GET /plain"] })
     expect(await statuses()).toEqual([200, 429, 429])
-    await limiter.reset({}, { policies: ["all"] })
+    await limiter.reset({}, { rules: ["all"] })
     expect(await statuses()).toEqual([429, 429, 200])
-    await expect(limiter.reset(client, { policies: ["none"] })).rejects.toThrow(
+    await expect(limiter.reset(client, { rules: ["none"] })).rejects.toThrow(
       '"none" is not the name of a rule; accepted: a list of these names: "ip-1m", "GET /plain", "GET /blocks", "all"',
     )
     await app.close()
-    await expect(limiter.reset(client, { policies: ["all"] })).rejects.toThrow("is not the name of a rule")
+    await expect(limiter.reset(client, { rules: ["all"] })).rejects.toThrow("is not the name of a rule")
   })
 
   it("accepts plain facts that have a member of a request", async () => {

@@ -97,9 +97,9 @@ export function rateLimit<Context = unknown>(options: RateLimitOptions<Context>)
 
   const settle = (request: Request, context: Context, status: number): void => {
     // A client that has hung up does not get the response, so its units stay taken.
-    if (!guard.settles || request.signal.aborted) return
+    if (!guard.needsStatus || request.signal.aborted) return
     setContext(request, context)
-    guard.settle(request, status)
+    guard.reportStatus(request, status)
   }
 
   const limit = async (request: Request, context: Context): Promise<Limited> => {

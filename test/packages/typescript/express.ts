@@ -59,7 +59,7 @@ app.get("/tenants/:id", byTenant, (req, res) => {
 })
 
 export async function forgive(req: Request): Promise<void> {
-  await byTenant.limiter.reset(req, { policies: ["plan"] })
+  await byTenant.limiter.reset(req, { rules: ["plan"] })
 }
 byTenant.limiter.on("decision", ({ policy, allowed }, req) => console.log(policy, allowed, req.ip))
 

@@ -5,7 +5,7 @@ import { BACKGROUND_REFUND_MS, type CounterKey, type Refund, type Store } from "
 import { storeErrorOf } from "../stores/store-error.ts"
 import type { Decision } from "./decision.ts"
 import { DecisionRecord, type Receipt } from "./decision-record.ts"
-import { partOf, refundsOf, settlementOf } from "./settlement.ts"
+import { receiptFor, refundsOf, settlementOf } from "./settlement.ts"
 
 /** A call that changes what was counted. */
 export type Correction = "refund" | "settle" | "reset" | "block" | "unblock"
@@ -52,8 +52,8 @@ export class Corrections {
     if (receipt === undefined) return NONE
     let meant = receipt
     if (isMeant !== undefined) {
-      meant = partOf(receipt, isMeant)
-      const rest = partOf(receipt, (counter) => !isMeant(counter))
+      meant = receiptFor(receipt, isMeant)
+      const rest = receiptFor(receipt, (counter) => !isMeant(counter))
       DecisionRecord.leaveReceipt(decision, rest)
     }
     const withinMs = backgroundMs(this.#options.storeTimeoutMs)

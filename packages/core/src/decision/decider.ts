@@ -6,7 +6,7 @@ import type { BlockWatch } from "./block-watch.ts"
 import { type CorrectionOptions, Corrections } from "./corrections.ts"
 import type { Decision } from "./decision.ts"
 import { DENIED_WITHOUT_RULES, DecisionRecord, UNLIMITED } from "./decision-record.ts"
-import { explainAnswer, explainSettled, storeChecksOf } from "./explain-answer.ts"
+import { explainAnswer, explainUncountable, storeChecksOf } from "./explain-answer.ts"
 import { LocalFallback } from "./local-fallback.ts"
 import { countRefusals } from "./penalties.ts"
 import { canNeverFit, type OnStoreAnswer, RULES_MISSING, type RuleCheck } from "./rule-check.ts"
@@ -48,7 +48,7 @@ export class Decider {
 
   /** Returns the decision that `take` makes during an outage. For a request that has already waited for the store. */
   takeWithoutStore(ruleChecks: readonly RuleCheck[]): Decision {
-    return settledBy(ruleChecks) ?? this.#fallback().decide(ruleChecks, false)
+    return decidedWithoutCounters(ruleChecks) ?? this.#fallback().decide(ruleChecks, false)
   }
 
   /**
@@ -87,7 +87,7 @@ export class Decider {
    * rules, so they cannot be refunded here.
    */
   isOwn(decision: Decision): boolean {
-    return DecisionRecord.partsOf(decision).every((part) => {
+    return DecisionRecord.joinedFrom(decision).every((part) => {
       const receipt = DecisionRecord.receiptOf(part)
       return receipt === undefined || receipt.by === this.#options
     })
@@ -98,7 +98,7 @@ export class Decider {
     peeked: boolean,
     onAnswer?: OnStoreAnswer,
   ): MaybePromise<Decision> {
-    const settled = settledBy(ruleChecks)
+    const settled = decidedWithoutCounters(ruleChecks)
     if (settled !== undefined) return settled
     const storeChecks = storeChecksOf(ruleChecks)
     const { store, storeTimeoutMs } = this.#options
@@ -161,7 +161,7 @@ export class Decider {
       return
     }
     health.answers++
-    if (health.isUnsettled && isRemembered !== true) health.answered()
+    if (health.isWatching && isRemembered !== true) health.answered()
   }
 
   /** Notes that the store has failed, and decides without it. */
@@ -185,7 +185,7 @@ export class Decider {
 }
 
 /** Returns the decision if the counters cannot change it, otherwise undefined. */
-export function settledBy(ruleChecks: readonly RuleCheck[]): Decision | undefined {
+export function decidedWithoutCounters(ruleChecks: readonly RuleCheck[]): Decision | undefined {
   if (ruleChecks.length === 0) return ruleChecks === RULES_MISSING ? DENIED_WITHOUT_RULES : UNLIMITED
   for (let i = 0; i < ruleChecks.length; i++) {
     const ruleCheck = ruleChecks[i] as RuleCheck
@@ -195,7 +195,7 @@ export function settledBy(ruleChecks: readonly RuleCheck[]): Decision | undefine
 }
 
 function hopeless(ruleChecks: readonly RuleCheck[]): Decision {
-  return new DecisionRecord(ruleChecks.filter(canNeverFit).map(explainSettled), false, undefined)
+  return new DecisionRecord(ruleChecks.filter(canNeverFit).map(explainUncountable), false, undefined)
 }
 
 /** What is in force while a store counts in this process (`writeBackStore`). */

@@ -76,7 +76,7 @@ export class DecisionRecord implements Decision {
   declare readonly shadowed: readonly string[]
   declare readonly checks: readonly PolicyCheck[]
   #receipt: Receipt | undefined
-  #parts: readonly Decision[] | undefined
+  #joinedFrom: readonly Decision[] | undefined
 
   /** `receipt` is undefined when nothing was taken. */
   constructor(checks: readonly PolicyCheck[], degraded: boolean, receipt: Receipt | undefined) {
@@ -118,15 +118,15 @@ export class DecisionRecord implements Decision {
   /** Whether the decision, or a decision that it was joined from, was made without the store. */
   static isWithoutStore(decision: Decision): boolean {
     if (!decision.degraded) return false
-    if (!(#parts in decision)) return true
-    return decision.#parts?.some(DecisionRecord.isWithoutStore) ?? !madeByStore.has(decision)
+    if (!(#joinedFrom in decision)) return true
+    return decision.#joinedFrom?.some(DecisionRecord.isWithoutStore) ?? !madeByStore.has(decision)
   }
 
   /**
    * Returns an admitting decision as a refusal, because another decision of its group refuses. It took nothing.
    * `retryAfterMs` is how long the group has to wait.
    */
-  static heldBack({ checks, degraded }: Decision, retryAfterMs: number): Decision {
+  static refusedByGroup({ checks, degraded }: Decision, retryAfterMs: number): Decision {
     const record = new DecisionRecord(checks, degraded, undefined)
     const refusal: Refusal = "group"
     return Object.assign(record, { allowed: false, delayMs: 0, overLimit: false, retryAfterMs, refusal })
@@ -148,14 +148,14 @@ export class DecisionRecord implements Decision {
     const record = new DecisionRecord(checks, earlier.degraded || later.degraded, undefined)
     const { cost } = earlier.policy === record.policy ? earlier : later
     Object.assign(record, { cost: allowed ? cost : 0 })
-    record.#parts = allowed ? [earlier, later] : [later]
+    record.#joinedFrom = allowed ? [earlier, later] : [later]
     return record
   }
 
   /** Returns the decisions that hold the receipts: those that this decision was joined from, or the decision itself. */
-  static partsOf(decision: Decision): readonly Decision[] {
-    const parts = #parts in decision ? decision.#parts : undefined
-    return parts?.flatMap(DecisionRecord.partsOf) ?? [decision]
+  static joinedFrom(decision: Decision): readonly Decision[] {
+    const parts = #joinedFrom in decision ? decision.#joinedFrom : undefined
+    return parts?.flatMap(DecisionRecord.joinedFrom) ?? [decision]
   }
 
   /** Returns the decision with `cost` set to the number of units granted, whatever each rule charges for one unit. */

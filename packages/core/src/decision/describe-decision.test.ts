@@ -189,7 +189,7 @@ describe("explainDecision", () => {
     expect(explainDecision(degraded)[0]?.text).toMatch(
       /; the store did not answer, so only this process counted$/,
     )
-    const held = DecisionRecord.heldBack(decisionOf(admitted), 500)
+    const held = DecisionRecord.refusedByGroup(decisionOf(admitted), 500)
     expect(explainDecision(held).at(-1)).toEqual({
       policy: "",
       verdict: "refused",

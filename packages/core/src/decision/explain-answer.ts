@@ -3,7 +3,7 @@ import type { Counted, StoreResult } from "../stores/store.ts"
 import type { Decision, PolicyCheck } from "./decision.ts"
 import { type DecisionMaker, DecisionRecord, RETRY_WHEN_CLOSED_MS, type Receipt } from "./decision-record.ts"
 import { explainCounted, explainUncounted } from "./explain.ts"
-import { type Parted, partPenalties, underPenalty, withPenalties } from "./penalties.ts"
+import { type Parted, separatePenalties, underPenalty, withPenalties } from "./penalties.ts"
 import type { OnStoreAnswer, RuleCheck } from "./rule-check.ts"
 
 /**
@@ -23,7 +23,7 @@ export function isCounted(ruleCheck: RuleCheck): boolean {
 }
 
 /** Returns the verdict on a rule check that is settled without counting. */
-export function explainSettled(ruleCheck: RuleCheck): PolicyCheck {
+export function explainUncountable(ruleCheck: RuleCheck): PolicyCheck {
   const { refusal = "cost" } = ruleCheck
   const waitMs = refusal === "store-failure" ? RETRY_WHEN_CLOSED_MS : Number.POSITIVE_INFINITY
   return explainUncounted(ruleCheck, refusal, waitMs)
@@ -42,7 +42,7 @@ export function explainAnswer(
 ): Decision {
   // Usually all checks are counted and none has a penalty, so no list is allocated.
   if (storeChecks !== ruleChecks)
-    return explainParted(partPenalties(storeChecks, answer), ruleChecks, peeked, by, onAnswer)
+    return explainParted(separatePenalties(storeChecks, answer), ruleChecks, peeked, by, onAnswer)
   onAnswer?.(ruleChecks, answer)
   const { nowMs, againAfterMs } = answer
   const isTaken = answer.granted && !peeked
@@ -76,7 +76,7 @@ function explainParted(
   const isTaken = answer.granted && !peeked
   let next = 0
   const checks = ruleChecks.map((ruleCheck) => {
-    if (!isCounted(ruleCheck)) return explainSettled(ruleCheck)
+    if (!isCounted(ruleCheck)) return explainUncountable(ruleCheck)
     const check = explain(ruleCheck, answer.checks[next], answer, isTaken)
     return underPenalty(check, ruleCheck, penalties[next++], nowMs)
   })

@@ -1,5 +1,5 @@
 import type { Store, StoreResult } from "../stores/store.ts"
-import { type Decider, settledBy } from "./decider.ts"
+import { type Decider, decidedWithoutCounters } from "./decider.ts"
 import type { Decision } from "./decision.ts"
 import { DecisionRecord } from "./decision-record.ts"
 import { storeChecksOf } from "./explain-answer.ts"
@@ -25,7 +25,7 @@ interface CountedMember extends GroupMember {
  * given back if one refuses.
  */
 export async function takeAll(members: readonly GroupMember[]): Promise<readonly Decision[]> {
-  const decisions = members.map(({ ruleChecks }) => settledBy(ruleChecks))
+  const decisions = members.map(({ ruleChecks }) => decidedWithoutCounters(ruleChecks))
   if (decisions.some((decision) => decision?.allowed === false)) {
     return together(decisions.map((decision) => decision ?? NOT_ASKED))
   }
@@ -86,6 +86,6 @@ function together(decisions: readonly Decision[]): readonly Decision[] {
   if (refusing.length === 0) return decisions
   const retryAfterMs = Math.max(...refusing.map((decision) => decision.retryAfterMs))
   return decisions.map((decision) =>
-    decision.allowed ? DecisionRecord.heldBack(decision, retryAfterMs) : decision,
+    decision.allowed ? DecisionRecord.refusedByGroup(decision, retryAfterMs) : decision,
   )
 }

@@ -7,8 +7,8 @@ import { peekResult } from "../stores/take-together.ts"
 import type { Decision } from "./decision.ts"
 import { type DecisionMaker, DecisionRecord, RETRY_WHEN_CLOSED_MS } from "./decision-record.ts"
 import { explainCounted, explainUncounted } from "./explain.ts"
-import { explainSettled, isCounted } from "./explain-answer.ts"
-import { partPenalties, underPenalty, withPenalties } from "./penalties.ts"
+import { explainUncountable, isCounted } from "./explain-answer.ts"
+import { separatePenalties, underPenalty, withPenalties } from "./penalties.ts"
 import type { OnStoreAnswer, RuleCheck } from "./rule-check.ts"
 
 /** Number of rules that a log line describes. */
@@ -73,13 +73,13 @@ export class LocalFallback {
     const local = ruleChecks.filter(isCountedHere).map(this.#share)
     const all = withPenalties(local)
     const result = peeked ? peekResult(all, this.#store.read(all)) : this.#store.take(all)
-    const { answer, penalties } = partPenalties(all, result)
+    const { answer, penalties } = separatePenalties(all, result)
     const { nowMs, checks } = answer
     const isTaken = answer.granted && !peeked
     onAnswer?.(local, answer)
     let counted = 0
     const explained = ruleChecks.map((ruleCheck) => {
-      if (!isCounted(ruleCheck)) return explainSettled(ruleCheck)
+      if (!isCounted(ruleCheck)) return explainUncountable(ruleCheck)
       if (!isCountedHere(ruleCheck)) return explainUncounted(ruleCheck, undefined, 0)
       const i = counted++
       const shared = explainCounted(local[i] as RuleCheck, checks[i] as Counted, nowMs, isTaken)
@@ -108,13 +108,13 @@ function isCountedHere(ruleCheck: RuleCheck): boolean {
  * A bucket refills at the instance's share of the rate whatever a request costs, so expensive requests wait longer.
  */
 function shareOf(policy: Policy, cost: number, instances: number): Policy {
-  const part = (units: number): number => Math.floor(units / instances)
+  const divided = (units: number): number => Math.floor(units / instances)
   const whole = capacityOf(policy)
-  const capacity = Math.min(whole, Math.max(1, part(whole), cost))
+  const capacity = Math.min(whole, Math.max(1, divided(whole), cost))
   const { limit, extra } = policy
   const sized = readsMember(policy.algorithm, "burst")
-    ? { limit: Math.min(limit, Math.max(1, part(limit))), burst: capacity }
+    ? { limit: Math.min(limit, Math.max(1, divided(limit))), burst: capacity }
     : { limit: capacity }
   if (extra === undefined) return { ...policy, ...sized }
-  return { ...policy, ...sized, extra: Math.max(part(extra), Math.min(extra, cost - capacity)) }
+  return { ...policy, ...sized, extra: Math.max(divided(extra), Math.min(extra, cost - capacity)) }
 }

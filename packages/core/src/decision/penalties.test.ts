@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest"
 import type { CounterState } from "../algorithms/algorithm.ts"
 import type { Policy } from "../ground/policy.ts"
 import { explainUncounted } from "./explain.ts"
-import { partPenalties, underPenalty, withPenalties } from "./penalties.ts"
+import { separatePenalties, underPenalty, withPenalties } from "./penalties.ts"
 import { ruleCheck, SECOND } from "./testing/rule-checks.ts"
 
 const PENALTY: Policy = {
@@ -18,7 +18,7 @@ describe("the penalties of an answer", () => {
     const all = withPenalties([storeChecks, ruleCheck("b", 5)])
     expect(all.map(({ policy }) => policy.name)).toEqual(["a", "block", "b"])
     const answer = { nowMs: 0, granted: false, checks: [undefined, undefined, undefined] }
-    expect(partPenalties(all, answer)).toMatchObject({
+    expect(separatePenalties(all, answer)).toMatchObject({
       storeChecks: [{ policy: { name: "a" } }, { policy: { name: "b" } }],
       answer: { checks: [undefined, undefined] },
       penalties: [undefined],

@@ -39,7 +39,7 @@ export interface Parted {
 }
 
 /** Separates the checks of penalties, which `withPenalties` has added, from an answer. */
-export function partPenalties(storeChecks: readonly RuleCheck[], answer: StoreResult): Parted {
+export function separatePenalties(storeChecks: readonly RuleCheck[], answer: StoreResult): Parted {
   const rules: RuleCheck[] = []
   const checks: (Counted | undefined)[] = []
   const penalties: (CounterState | undefined)[] = []

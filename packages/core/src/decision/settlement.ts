@@ -8,7 +8,7 @@ import type { Receipt } from "./decision-record.ts"
 import { costOf, type RuleCheck } from "./rule-check.ts"
 
 /** Returns the receipt for what was taken from some of the counters. */
-export function partOf(receipt: Receipt, isMeant: (counter: CounterKey) => boolean): Receipt {
+export function receiptFor(receipt: Receipt, isMeant: (counter: CounterKey) => boolean): Receipt {
   const { ruleChecks, answer } = receipt
   const checks = answer.checks.filter((_, i) => isMeant(ruleChecks[i] as RuleCheck))
   return { ...receipt, ruleChecks: ruleChecks.filter(isMeant), answer: { ...answer, checks } }

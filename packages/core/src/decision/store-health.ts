@@ -33,7 +33,7 @@ export class StoreHealth {
    */
   answers = 0
   /** Whether the caller has to call `answered`: a failure was recent, or a minute with timeouts is being counted. */
-  isUnsettled = false
+  isWatching = false
   readonly #options: HealthOptions
   readonly #timeouts: TimeoutShare
   #isDegraded = false
@@ -53,7 +53,7 @@ export class StoreHealth {
   failed(error: unknown): StoreUnavailableError | undefined {
     const { clock, onStoreError, onFailedAgain } = this.#options
     this.#failedAtMs = soundTime(clock)
-    this.isUnsettled = true
+    this.isWatching = true
     const first = this.#isDegraded ? undefined : storeErrorOf(error)
     this.#isDegraded = true
     // While a circuit breaker is open, all failures are the same error.
@@ -75,6 +75,6 @@ export class StoreHealth {
       onRecovered()
     }
     this.#timeouts.passed(nowMs)
-    this.isUnsettled = this.#isDegraded || this.#timeouts.isCounting
+    this.isWatching = this.#isDegraded || this.#timeouts.isCounting
   }
 }

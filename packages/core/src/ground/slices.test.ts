@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest"
-import { atOnce, inSlices, type Steps } from "./slices.ts"
+import { atOnce, inSlices, type Pausable } from "./slices.ts"
 
 function blockEventLoop(forMs: number): void {
   const endMs = performance.now() + forMs
@@ -7,7 +7,7 @@ function blockEventLoop(forMs: number): void {
 }
 
 describe("work in steps", () => {
-  function* steps(onStep: () => void = () => undefined): Steps<string> {
+  function* steps(onStep: () => void = () => undefined): Pausable<string> {
     for (let i = 0; i < 3; i++) {
       onStep()
       yield

@@ -1,24 +1,24 @@
 import { setImmediate as nextTurn } from "node:timers/promises"
 
-/** Steps run for this long before the event loop gets its turn. With one more document, a slice stays below 5 ms. */
+/** A slice of work runs for this long before the event loop gets its turn. With one more document, a slice stays below 5 ms. */
 const SLICE_MS = 1
 
-/** Work in steps, such as one for each rule of a document. It yields after each of them. */
-export type Steps<Result> = Generator<unknown, Result>
+/** Work that can pause, such as after each rule of a document. It yields where it can. */
+export type Pausable<Result> = Generator<unknown, Result>
 
-/** Runs all steps at once. Returns the result. */
-export function atOnce<Result>(steps: Steps<Result>): Result {
+/** Runs the work without a pause. Returns the result. */
+export function atOnce<Result>(work: Pausable<Result>): Result {
   for (;;) {
-    const { done, value } = steps.next()
+    const { done, value } = work.next()
     if (done === true) return value
   }
 }
 
-/** Runs the steps in slices and lets the event loop run in between. Rejects with the error that a step throws. */
-export async function inSlices<Result>(steps: Steps<Result>): Promise<Result> {
+/** Runs the work in slices and lets the event loop run in between. Rejects with the error that the work throws. */
+export async function inSlices<Result>(work: Pausable<Result>): Promise<Result> {
   const slices = new Slices()
   for (;;) {
-    const { done, value } = steps.next()
+    const { done, value } = work.next()
     if (done === true) return value
     if (slices.isUsedUp) await slices.pause()
   }

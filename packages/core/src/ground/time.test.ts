@@ -6,8 +6,8 @@ import { countHeldTimers } from "./testing/held-timers.ts"
 import {
   after,
   beforeDeadline,
-  held,
   ignore,
+  keepingAlive,
   onAbort,
   outsideRequests,
   setTimer,
@@ -97,10 +97,13 @@ it("a deadline keeps the process alive, unless it is set not to", () =>
     expect(alive() - before).toBe(0)
   }))
 
-it("held keeps the process alive until the work ends, and settles like the work", () =>
+it("keepingAlive keeps the process alive until the work ends, and settles like the work", () =>
   countHeldTimers(async (alive) => {
     const before = alive()
-    const [done, failed] = [held(nextTurn().then(() => "done")), held(Promise.reject(new Error("failed")))]
+    const [done, failed] = [
+      keepingAlive(nextTurn().then(() => "done")),
+      keepingAlive(Promise.reject(new Error("failed"))),
+    ]
     expect(alive() - before).toBe(2)
     await expect(failed).rejects.toThrow("failed")
     expect(await done).toBe("done")

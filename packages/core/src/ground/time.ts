@@ -189,7 +189,7 @@ export function unlessAborted<T>(work: Promise<T>, signal: AbortSignal | undefin
  * Settles as `work` does, and keeps the process alive until then. Loading rules in the background does not; a caller
  * that awaits it does.
  */
-export async function held<T>(work: Promise<T>): Promise<T> {
+export async function keepingAlive<T>(work: Promise<T>): Promise<T> {
   // A no-op interval keeps the event loop alive, because its timer is referenced.
   const handle = setInterval(ignore, LONGEST_TIMER_MS)
   try {

@@ -31,7 +31,7 @@ export interface Exchange<Request extends object> {
   send(answer: RejectionAnswer): void
   /** Passes a refusal to the app's error handler. Absent if the adapter does not have the option `throwOnRefusal`. */
   fail?(error: RefusalError): void
-  /** Calls back with the status when the response has been sent. Absent if the adapter calls `guard.settle` itself. */
+  /** Calls back with the status when the response has been sent. Absent if the adapter calls `guard.reportStatus` itself. */
   onSent?(listener: (status: number) => void): void
 }
 
@@ -125,7 +125,7 @@ export function respond<Request extends object>(
   exchange: Exchange<Request>,
   step?: DecisionStep,
 ): unknown {
-  if (guard.settles) settleWhenSent(guard, exchange)
+  if (guard.needsStatus) reportWhenSent(guard, exchange)
   const outcome = guard.check(facts, exchange.request, exchange.nodeResponse, step)
   // With the memory store, no request waits for a promise. The closure is in another function, because here every
   // request would allocate it.
@@ -134,10 +134,10 @@ export function respond<Request extends object>(
     : carryOut(outcome, guard, exchange)
 }
 
-function settleWhenSent<Request extends object>(guard: Guard<Request>, exchange: Exchange<Request>): void {
-  // The first mount or step of a limiter has a listener, which settles the later ones, too.
+function reportWhenSent<Request extends object>(guard: Guard<Request>, exchange: Exchange<Request>): void {
+  // The first mount or step of a limiter has a listener, which reports to the later ones, too.
   if (guard.limiter.decisionOn(exchange.request) !== undefined) return
-  exchange.onSent?.((status) => guard.settle(exchange.request, status))
+  exchange.onSent?.((status) => guard.reportStatus(exchange.request, status))
 }
 
 function carryOutLater<Request extends object>(

@@ -694,28 +694,26 @@ describe("reset", () => {
 
   it("resets only the counters of the named rules, including those of the whole service", async () => {
     const { limiter, post } = await setUp()
-    await limiter.reset(post, { policies: ["posts"] })
+    await limiter.reset(post, { rules: ["posts"] })
     expect(await remainingOf(limiter, post)).toEqual([3, 5, 46])
-    await limiter.reset(post, { policies: ["whole", "client"] })
+    await limiter.reset(post, { rules: ["whole", "client"] })
     expect(await remainingOf(limiter, post)).toEqual([5, 5, 50])
     await limiter.decide(post)
-    await limiter.reset(post, { policies: [] })
+    await limiter.reset(post, { rules: [] })
     expect(await remainingOf(limiter, post)).toEqual([4, 4, 49])
   })
 
   it("rejects unknown rule names, all of them, and resets nothing", async () => {
     const { limiter, post } = await setUp()
-    const error: unknown = await limiter.reset(post, { policies: ["client", "cleint", "x"] }).catch((e) => e)
+    const error: unknown = await limiter.reset(post, { rules: ["client", "cleint", "x"] }).catch((e) => e)
     expect(error).toBeInstanceOf(InvalidOptionError)
     const accepted = 'a list of these names: "client", "posts", "whole"'
     expect((error as InvalidOptionError).problems).toEqual([
-      { path: "policies", message: '"cleint" is not the name of a rule', accepted },
-      { path: "policies", message: '"x" is not the name of a rule', accepted },
+      { path: "rules", message: '"cleint" is not the name of a rule', accepted },
+      { path: "rules", message: '"x" is not the name of a rule', accepted },
     ])
-    await expect(limiter.reset(post, { policies: "client" as never })).rejects.toThrow(
-      '"client" is not a list',
-    )
-    await expect(limiterWith({ rules: [] }).limiter.reset(post, { policies: ["a"] })).rejects.toThrow(
+    await expect(limiter.reset(post, { rules: "client" as never })).rejects.toThrow('"client" is not a list')
+    await expect(limiterWith({ rules: [] }).limiter.reset(post, { rules: ["a"] })).rejects.toThrow(
       "accepted: no names, because there are no rules",
     )
     expect(await remainingOf(limiter, post)).toEqual([3, 3, 46])

@@ -6,7 +6,7 @@ import { InvalidOptionError, type Problem } from "../ground/errors.ts"
 import type { MaybePromise } from "../ground/maybe-promise.ts"
 import { show } from "../ground/show.ts"
 import { type SignalOption, startCall } from "../ground/signal.ts"
-import { held, unlessAborted } from "../ground/time.ts"
+import { keepingAlive, unlessAborted } from "../ground/time.ts"
 import type { Warner } from "../ground/warnings.ts"
 import type { FactsReader } from "../request/facts-readers.ts"
 import type { RequestFacts } from "../request/request.ts"
@@ -14,7 +14,7 @@ import type { ReadyOptions, RulesStatus } from "../rules/live-rules.ts"
 import type { CounterKey } from "../stores/store.ts"
 import { Admission } from "./checking/admission.ts"
 import { LimiterState } from "./checking/limiter-state.ts"
-import type { Part, PreparedRequest } from "./checking/prepared-request.ts"
+import type { PreparedRequest, Scope } from "./checking/prepared-request.ts"
 import { parsePeekOptions } from "./control/block-options.ts"
 import { parseAcquireOptions, parseCost, requireDecision, requireUnits } from "./control/call-options.ts"
 import { ClientControl } from "./control/client-control.ts"
@@ -164,10 +164,10 @@ export class RequestLimiter<Request> implements Limiter<Request> {
   #prepare(
     request: Request,
     cost: number | undefined,
-    part?: Part,
+    scope?: Scope,
   ): MaybePromise<PreparedRequest<Request> | undefined> {
     this.#state.requireOpen()
-    return this.admission.prepare(this.#state.factsReaders.read(request), request, cost, part)
+    return this.admission.prepare(this.#state.factsReaders.read(request), request, cost, scope)
   }
 
   async enforce(request: Request, options?: CostOption): Promise<Decision> {
@@ -180,7 +180,8 @@ export class RequestLimiter<Request> implements Limiter<Request> {
     const { cost, signal, maxWaitMs, maxWaiting } = parseAcquireOptions(options)
     signal?.throwIfAborted()
     const preparing = this.#prepare(request, cost)
-    const prepared = preparing instanceof Promise ? await held(unlessAborted(preparing, signal)) : preparing
+    const prepared =
+      preparing instanceof Promise ? await keepingAlive(unlessAborted(preparing, signal)) : preparing
     if (prepared === undefined) return UNLIMITED
     let { ruleChecks } = prepared
     let latest = ruleChecks
@@ -215,18 +216,18 @@ export class RequestLimiter<Request> implements Limiter<Request> {
   peek(request: Request | RequestFacts, options?: PeekOptions): Promise<Decision>
   async peek(request: Request, options?: PeekOptions): Promise<Decision> {
     const { cost, rules } = parsePeekOptions(options, "peek()")
-    const prepared = await this.#prepare(request, cost, partOf(rules))
+    const prepared = await this.#prepare(request, cost, scopeOf(rules))
     if (prepared === undefined) return UNLIMITED
-    const names = this.#control.parseNames("rules", rules)
+    const names = this.#control.parseNames(rules)
     return this.#state.decider.peek(await this.#control.checksOf(prepared, names))
   }
 
   explain(request: Request | RequestFacts, options?: PeekOptions): Promise<readonly RuleExplanation[]>
   async explain(request: Request, options?: PeekOptions): Promise<readonly RuleExplanation[]> {
     const { cost, rules } = parsePeekOptions(options, "explain()")
-    const prepared = await this.#prepare(request, cost, partOf(rules))
+    const prepared = await this.#prepare(request, cost, scopeOf(rules))
     if (prepared === undefined) return []
-    const names = this.#control.parseNames("rules", rules)
+    const names = this.#control.parseNames(rules)
     const checks = await this.#control.checksOf(prepared, names)
     return prepared.complete(() => explainRules(prepared, checks, names))
   }
@@ -265,7 +266,7 @@ export class RequestLimiter<Request> implements Limiter<Request> {
     correct: (part: Decision) => Promise<readonly CounterKey[]>,
   ): Promise<void> {
     await Promise.all(
-      DecisionRecord.partsOf(decision).map(async (part) => this.#state.wake(await correct(part))),
+      DecisionRecord.joinedFrom(decision).map(async (part) => this.#state.wake(await correct(part))),
     )
   }
 
@@ -354,7 +355,7 @@ export class RequestLimiter<Request> implements Limiter<Request> {
 }
 
 /** Returns the part of a call that is about these rules. Other rules would read fields that the request may not have. */
-function partOf(rules: readonly string[] | undefined): Part | undefined {
+function scopeOf(rules: readonly string[] | undefined): Scope | undefined {
   return rules === undefined ? undefined : { steps: NO_STEPS, isLeft: undefined }
 }
 

@@ -1,4 +1,4 @@
-import { settledBy } from "../decision/decider.ts"
+import { decidedWithoutCounters } from "../decision/decider.ts"
 import type { Decision } from "../decision/decision.ts"
 import { explainAnswer, storeChecksOf } from "../decision/explain-answer.ts"
 import type { RuleCheck } from "../decision/rule-check.ts"
@@ -34,7 +34,7 @@ export class Verdict implements ReplayVerdict {
     this.#request = request
     this.checks = checks
     this.client = client
-    this.#decision = settledBy(checks)
+    this.#decision = decidedWithoutCounters(checks)
     if (this.#decision !== undefined) return this.#read(this.#decision)
     this.#storeChecks = storeChecksOf(checks)
     this.#answer = this.#maker.store.take(this.#storeChecks)

@@ -40,7 +40,7 @@ export class FactsReaders {
     return ownFacts(request)
   }
 
-  /** Reads the facts of a client to change, but not of options alone: reset({ policies }) would change no client. */
+  /** Reads the facts of a client to change, but not of options alone: reset({ rules }) would change no client. */
   readClient(request: unknown): RequestFacts {
     const names = Object.keys(request ?? {})
     if (names.length > 0 && names.every((name) => CALL_OPTIONS.has(name))) throwNotARequest(names)
@@ -49,7 +49,7 @@ export class FactsReaders {
 }
 
 /** Names of options that a call takes after the request. */
-const CALL_OPTIONS: ReadonlySet<string> = new Set(["rules", "policies", "for"])
+const CALL_OPTIONS: ReadonlySet<string> = new Set(["rules", "for"])
 
 /**
  * Returns the facts in the request's own members. If reading `headers` throws, they are left out. Frameworks throw

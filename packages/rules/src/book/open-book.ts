@@ -1,7 +1,7 @@
 import { InvalidRuleError, type RulesStatus } from "@sluice/core"
 import {
   type Edition,
-  held,
+  keepingAlive,
   type OpenedRules,
   type ReadyOptions,
   type RulesReader,
@@ -130,7 +130,7 @@ export class OpenBook implements RuleBook, ListedServices {
 
   async find(service: string, options?: SignalOption): Promise<Edition | undefined> {
     this.#requireOpen()
-    return held(this.#find(service, startCall(options).signal))
+    return keepingAlive(this.#find(service, startCall(options).signal))
   }
 
   statusOf(service: string): RulesStatus {
@@ -152,14 +152,14 @@ export class OpenBook implements RuleBook, ListedServices {
 
   async ready(options?: ReadyOptions): Promise<void> {
     this.#requireOpen()
-    await held(this.#ready(startCall(options)))
+    await keepingAlive(this.#ready(startCall(options)))
   }
 
   async refresh(options?: RefreshOptions): Promise<void> {
     this.#requireOpen()
     const { service, signal } = startCall(options)
     const refreshed = service === undefined ? this.#refreshAll() : this.#refreshOne(service)
-    await held(unlessAborted(refreshed, signal))
+    await keepingAlive(unlessAborted(refreshed, signal))
   }
 
   close(): void {

@@ -2,7 +2,7 @@ import { type BigIntStats, readFileSync, statSync } from "node:fs"
 import { readFile, stat } from "node:fs/promises"
 import { extname } from "node:path"
 import { RuleSourceError } from "@sluice/core"
-import { atOnce, inSlices, type Steps } from "@sluice/core/rules"
+import { atOnce, inSlices, type Pausable } from "@sluice/core/rules"
 import type { TextFormat } from "../text/document-text.ts"
 import { FileTextError } from "../text/json-text.ts"
 import { type FileDocuments, fileDocuments } from "./file-documents.ts"
@@ -60,7 +60,7 @@ function stampOf(found: BigIntStats, maxBytes: number): string {
 }
 
 /** Reads the documents rule by rule. */
-function* parse(file: string, stamp: string, bytes: Uint8Array, last?: FileContent): Steps<FileContent> {
+function* parse(file: string, stamp: string, bytes: Uint8Array, last?: FileContent): Pausable<FileContent> {
   const text = new TextDecoder("utf-8", { fatal: true }).decode(bytes)
   if (text === last?.text) return { ...last, stamp }
   const documents = yield* documentsIn(text, formatOf(file))

@@ -1,10 +1,10 @@
 import type { Problem } from "@sluice/core"
 import { show } from "@sluice/core/kit"
 import {
-  documentSteps,
   locate,
   type MemberProblem,
-  type Steps,
+  type Pausable,
+  pausableDocument,
   type UnlocatedDocument,
 } from "@sluice/core/rules"
 import { type TextFormat, valuesIn } from "../text/document-text.ts"
@@ -32,10 +32,10 @@ export interface ReadDocument extends Omit<UnlocatedDocument, "problems"> {
 }
 
 /** Reads the documents in a text rule by rule. Throws FileTextError if the text is not YAML or JSON. */
-export function* documentsIn(text: string, format: TextFormat): Steps<readonly ReadDocument[]> {
+export function* documentsIn(text: string, format: TextFormat): Pausable<readonly ReadDocument[]> {
   const all = []
   for (const { value, placeOf } of valuesIn(text, format)) {
-    all.push({ placeOf, ...(yield* documentSteps(value)) })
+    all.push({ placeOf, ...(yield* pausableDocument(value)) })
     yield
   }
   const first = new Map<string | undefined, number>()

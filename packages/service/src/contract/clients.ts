@@ -99,7 +99,7 @@ export function clients(parts: ClientsParts): Pick<Handlers<typeof RateLimiter>,
       }),
     async resetClient(named, context) {
       await changing(named, context, { action: "reset" }, ({ limiter, request, rules }) =>
-        limiter.reset(request, { policies: rules }),
+        limiter.reset(request, { rules }),
       )
       return create(ResetClientResponseSchema)
     },

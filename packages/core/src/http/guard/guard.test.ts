@@ -180,7 +180,7 @@ describe("a guard", () => {
     expect(outcome.rejection?.status).toBe(429)
     // Only an error of onRejected reaches the app.
     await expect(guard.answer(outcome, {}, {})).rejects.toThrow()
-    expect(() => guard.settle(request, 200)).not.toThrow()
+    expect(() => guard.reportStatus(request, 200)).not.toThrow()
     await nextTurn()
   })
 
@@ -256,8 +256,8 @@ describe("a guard", () => {
   })
 
   it("needs the status of responses only with refundWhen", async () => {
-    expect((await mount(limit(5))).settles).toBe(false)
-    expect((await mount(limit(5, { refundWhen: () => true }))).settles).toBe(true)
+    expect((await mount(limit(5))).needsStatus).toBe(false)
+    expect((await mount(limit(5, { refundWhen: () => true }))).needsStatus).toBe(true)
   })
 
   const user = { user: () => "u" }
@@ -957,10 +957,10 @@ describe("refundWhen", () => {
     checked(guard, two)
     // Parallel guesses cannot bypass the limit.
     expect(checked(guard, { id: "3" }).decision.allowed).toBe(false)
-    guard.settle(one, 401)
+    guard.reportStatus(one, 401)
     expect(await left(guard)).toBe(0)
-    guard.settle(two, 200)
-    guard.settle(two, 200)
+    guard.reportStatus(two, 200)
+    guard.reportStatus(two, 200)
     expect(await left(guard)).toBe(1)
     expect(seen).toEqual([
       [one, 401],
@@ -974,8 +974,8 @@ describe("refundWhen", () => {
     const request = {}
     checked(strict, request)
     expect(checked(generous, request).decision.policy).toBe("a")
-    strict.settle(request, 200)
-    generous.settle(request, 200)
+    strict.reportStatus(request, 200)
+    generous.reportStatus(request, 200)
     expect([await left(strict), await left(generous)]).toEqual([1, 9])
   })
 
@@ -985,17 +985,17 @@ describe("refundWhen", () => {
     const request = {}
     checked(first, request)
     checked(second, request)
-    first.settle(request, 200)
+    first.reportStatus(request, 200)
     expect([await left(first), await left(second)]).toEqual([2, 8])
   })
 
   it("refunds nothing for a request that the guard has not checked or has refused", async () => {
     const guard = await mount(limit(1, { refundWhen: () => true }))
-    guard.settle({}, 200)
+    guard.reportStatus({}, 200)
     checked(guard)
     const refused = {}
     checked(guard, refused)
-    guard.settle(refused, 429)
+    guard.reportStatus(refused, 429)
     expect(await left(guard)).toBe(0)
   })
 
@@ -1015,7 +1015,7 @@ describe("refundWhen", () => {
     for (let i = 0; i < 2; i++) {
       const request = {}
       checked(guard, request)
-      guard.settle(request, 200)
+      guard.reportStatus(request, 200)
     }
     expect(await left(guard)).toBe(3)
     expect(said).toEqual([
@@ -1033,10 +1033,10 @@ describe("refundWhen", () => {
     )
     const request = {}
     await guard.check(FACTS, request)
-    guard.settle(request, 200)
+    guard.reportStatus(request, 200)
     expect(await left(guard)).toBe(4)
     await guard.limiter.close()
-    expect(() => guard.settle(request, 200)).not.toThrow()
+    expect(() => guard.reportStatus(request, 200)).not.toThrow()
     await nextTurn()
   })
 })
@@ -1057,10 +1057,10 @@ describe("a guard of one route", () => {
     const guard = await mount(limit(9, { refundWhen: () => true }))
     const route = guard.forRoute({ limit: 3, window: "1h" }, { label: "login" })
     await Promise.resolve()
-    expect(route.settles).toBe(true)
+    expect(route.needsStatus).toBe(true)
     const request = {}
     checked(route, request)
-    route.settle(request, 200)
+    route.reportStatus(request, 200)
     await nextTurn()
     expect((await route.limiter.peek({ remoteAddress: "192.0.2.1" } as Req)).remaining).toBe(3)
   })
@@ -1178,15 +1178,15 @@ describe("a guard of one route", () => {
     expect(left()).toEqual([7, 7, 5, 95])
     await guard.limiter.reset(FACTS as Req)
     expect(left()).toEqual([8, 6, 7, 93])
-    await guard.limiter.reset(FACTS as Req, { policies: ["two", "ip"] })
+    await guard.limiter.reset(FACTS as Req, { rules: ["two", "ip"] })
     expect(left()).toEqual([7, 8, 7, 91])
-    await guard.limiter.reset(FACTS as Req, { policies: ["one"] })
+    await guard.limiter.reset(FACTS as Req, { rules: ["one"] })
     expect(left()).toEqual([8, 7, 5, 89])
-    await expect(guard.limiter.reset(FACTS as Req, { policies: ["three"] })).rejects.toThrow(
+    await expect(guard.limiter.reset(FACTS as Req, { rules: ["three"] })).rejects.toThrow(
       'accepted: a list of these names: "ip", "all", "one", "two"',
     )
     await routes[0].close()
-    await expect(guard.limiter.reset(FACTS as Req, { policies: ["one"] })).rejects.toThrow("not the name")
+    await expect(guard.limiter.reset(FACTS as Req, { rules: ["one"] })).rejects.toThrow("not the name")
   })
 
   it("may name its rule, and rejects an invalid one", async () => {

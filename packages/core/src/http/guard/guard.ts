@@ -27,8 +27,8 @@ export interface Guard<Request extends object> {
   readonly limiter: Limiter<Request>
   /** The steps at which the limiter's current or future rules can be decided, in order. */
   readonly steps: readonly DecisionStep[]
-  /** Whether the adapter has to call `settle` with the status of every response. */
-  readonly settles: boolean
+  /** Whether the adapter has to call `reportStatus` with the status of every response. */
+  readonly needsStatus: boolean
   /** Whether `answer` calls the app's `onRejected`. If not, it returns the outcome's rejection at once. */
   readonly asksApp: boolean
   /** Whether the app has set `throwOnRefusal`. Then `respond` calls `fail` of the exchange instead of `send`. */
@@ -72,7 +72,7 @@ export interface Guard<Request extends object> {
    * Passes the status of a sent response to `refundWhen`. Idempotent. Do not call it when the client hung up before the
    * answer; over HTTP/2, even such a response has a status.
    */
-  settle(request: Request, status: number): void
+  reportStatus(request: Request, status: number): void
   /**
    * Returns a guard for a route. The rule written for the route replaces the inline rule. All else is shared,
    * rules of a source included.

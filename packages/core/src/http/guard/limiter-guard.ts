@@ -29,7 +29,7 @@ interface OfRoute {
 
 /** The guard of one limiter, for a mount or for one of its routes. */
 export class LimiterGuard<Request extends object> extends MountCheck<Request> implements Guard<Request> {
-  readonly settles: boolean
+  readonly needsStatus: boolean
   readonly asksApp: boolean
   readonly throws: boolean
   /** Closes or leaves the limiter when the guard closes. A no-op for a shared limiter. */
@@ -53,7 +53,7 @@ export class LimiterGuard<Request extends object> extends MountCheck<Request> im
   ) {
     const draining = ofRoute?.draining ?? new AbortController()
     super(limiter, draining.signal, ofRoute?.isMeant)
-    this.settles = limiter.options.refundWhen !== undefined
+    this.needsStatus = limiter.options.refundWhen !== undefined
     this.throws = throws
     this.#leave = leave
     this.#ofRoute = ofRoute
@@ -111,10 +111,10 @@ export class LimiterGuard<Request extends object> extends MountCheck<Request> im
     warnMountedTooLate(this.limiter.warner, routes)
   }
 
-  settle(request: Request, status: number): void {
+  reportStatus(request: Request, status: number): void {
     for (let mount = (request as Marked<MountOutcome>)[MARK]; mount !== undefined; mount = mount.earlier) {
-      if (!this.limiter.isRelatedTo(mount.limiter) || mount.settled) continue
-      mount.settled = true
+      if (!this.limiter.isRelatedTo(mount.limiter) || mount.isReported) continue
+      mount.isReported = true
       // A refused request may have taken units at earlier steps, which stay taken.
       if (this.#refunds(request, status) && mount.own.allowed) this.limiter.refundInBackground(mount.own)
     }

@@ -145,7 +145,7 @@ describe("a guard that decides in steps", () => {
       ["c", 429],
     ] as const) {
       const asked = await ask(guard, name, "stepped")
-      guard.settle(asked.request, asked.status)
+      guard.reportStatus(asked.request, asked.status)
       expect(asked.status).toBe(status)
     }
     expect((await guard.limiter.peek(FACTS)).checks[0]?.remaining).toBe(0)
@@ -279,7 +279,7 @@ describe("a guard that decides in steps", () => {
       refundWhen: (_request, status) => asked.push(status) > 0,
     })
     const { request } = await ask(guard, "a", "stepped")
-    guard.settle(request, 204)
+    guard.reportStatus(request, 204)
     expect(asked).toEqual([204])
     const peeked = await guard.limiter.peek(Object.assign({ user: "a" }, FACTS))
     expect(peeked.checks.map(({ remaining }) => remaining)).toEqual([9, 5])

@@ -3,7 +3,7 @@ import { DecisionRecord, UNLIMITED } from "../../decision/decision-record.ts"
 import type { RuleCheck } from "../../decision/rule-check.ts"
 import type { MaybePromise } from "../../ground/maybe-promise.ts"
 import type { Held } from "../../limiter/checking/hold.ts"
-import type { Part, PreparedRequest } from "../../limiter/checking/prepared-request.ts"
+import type { PreparedRequest, Scope } from "../../limiter/checking/prepared-request.ts"
 import type { DecisionCall } from "../../limiter/interface/limiter.ts"
 import { MARK, type Marked } from "../../limiter/interface/mount-decision.ts"
 import type { RequestLimiter } from "../../limiter/request-limiter.ts"
@@ -108,13 +108,13 @@ export abstract class MountCheck<Request extends object> implements DecidingMoun
     const at = step === undefined ? undefined : this.#atStep(step, own, startedMs)
     if (!isCounted) return this.#uncounted(facts, request, newest, at)
     const isWhole = newest === undefined && at === undefined && this.#isMeant === undefined
-    const part = isWhole ? undefined : this.#part(steps, newest, own)
+    const scope = isWhole ? undefined : this.#scope(steps, newest, own)
     // The steps of a request are reported together, as one decision.
     const prepared = admission.prepareCounted(
       facts,
       request,
       undefined,
-      part,
+      scope,
       at === undefined ? startedMs : undefined,
     )
     // No closures here: they would cost the synchronous path an allocation.
@@ -156,10 +156,11 @@ export abstract class MountCheck<Request extends object> implements DecidingMoun
     at: AtStep | undefined,
   ): MaybePromise<Outcome | undefined> {
     // The rules may change before the store answers. Headers and refusals must use the rules of the decision.
-    const { ruleSet, part } = prepared
+    const { ruleSet, scope } = prepared
     if (newest !== undefined && at?.own === undefined && prepared.isDecided)
       return decidedBefore(this.limiter, newest, ruleSet)
-    const isHeld = ruleSet.holding !== NO_STEPS && (ruleSet.holding & (part?.steps ?? ALL_STEPS)) !== NO_STEPS
+    const isHeld =
+      ruleSet.holding !== NO_STEPS && (ruleSet.holding & (scope?.steps ?? ALL_STEPS)) !== NO_STEPS
     if (isHeld) return this.#hold(prepared, response, newest, at)
     const decision = this.limiter.admission.take(prepared)
     return decision instanceof Promise
@@ -183,12 +184,12 @@ export abstract class MountCheck<Request extends object> implements DecidingMoun
     newest: MountOutcome | undefined,
     at: AtStep | undefined,
   ): MaybePromise<Outcome | undefined> {
-    const { facts, request, part } = prepared
+    const { facts, request, scope } = prepared
     const outcomeOf = (held: Held | undefined): Outcome | undefined => {
       if (held === undefined) return undefined
       const { decision, ruleSet } = held
       // The rules may have changed while the request was held, so that none is left to decide.
-      const isDecided = at === undefined && part !== undefined && decision === UNLIMITED
+      const isDecided = at === undefined && scope !== undefined && decision === UNLIMITED
       return newest !== undefined && isDecided
         ? decidedBefore(this.limiter, newest, ruleSet)
         : this.#conclude(decision, { ...held, facts, request }, response, newest, at, true)
@@ -211,7 +212,7 @@ export abstract class MountCheck<Request extends object> implements DecidingMoun
   }
 
   /** Returns the rules to decide by, without those by which earlier mounts of this limiter have decided. */
-  #part(steps: StepSet, newest: MountOutcome | undefined, own: MountOutcome | undefined): Part {
+  #scope(steps: StepSet, newest: MountOutcome | undefined, own: MountOutcome | undefined): Scope {
     const isMeant = this.#isMeant
     const isUndecided = newest && leftBy(this.limiter, newest)
     const isLeft =

@@ -43,10 +43,10 @@ export class MountOutcome implements MountDecision {
   declare own: Decision
   declare rejection?: Rejection
   /**
-   * Whether this mount has been settled. If a limiter is mounted twice, each mount reports the status, but
+   * Whether the status has been reported to this mount. If a limiter is mounted twice, each mount reports the status, but
    * only the first report counts.
    */
-  declare settled: boolean
+  declare isReported: boolean
   /** Undefined if the mount decides by all rules at once. */
   declare progress: Progress | undefined
   // No `#private` members and no field initializers, because every request creates an instance.
@@ -64,7 +64,7 @@ export class MountOutcome implements MountDecision {
   ) {
     this.mount = mount
     this.earlier = earlier
-    this.settled = false
+    this.isReported = false
     this.progress = progress
     this.own = own
     this.writers = mount.writersFor(ruleSet)

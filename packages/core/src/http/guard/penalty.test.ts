@@ -241,7 +241,7 @@ describe("a penalty", () => {
       "quota",
       "penalty",
     ])
-    await opened.limiter.reset(ALICE, { policies: ["ip-1m"] })
+    await opened.limiter.reset(ALICE, { rules: ["ip-1m"] })
     expect(await decide(opened, 1)).toEqual([OK])
   })
 

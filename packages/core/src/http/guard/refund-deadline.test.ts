@@ -121,7 +121,7 @@ describe("a background refund", () => {
     const answer = async () => {
       const request = { ...ALICE }
       await guard.check(request, request)
-      guard.settle(request, 200)
+      guard.reportStatus(request, 200)
       await nextTurn()
     }
     return { store, clock, line, remaining, limiter, warnings, lost, answer }
@@ -135,7 +135,7 @@ describe("a background refund", () => {
     const guard = createGuard<RequestFacts>({ limiter: slow.limiter })
     const request = { ...ALICE }
     await guard.check(request, request)
-    guard.settle(request, 200)
+    guard.reportStatus(request, 200)
     await nextTurn()
     expect(slow.line.deadlines).toEqual([40_000])
   })
@@ -185,7 +185,7 @@ describe("a background refund", () => {
     const guard = createGuard<RequestFacts>({ limiter })
     await guard.check(request, request)
     await limiter.close()
-    guard.settle(request, 200)
+    guard.reportStatus(request, 200)
     await nextTurn()
     expect([line.deadlines.length, warnings, lost]).toEqual([1, [], []])
   })

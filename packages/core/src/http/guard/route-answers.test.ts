@@ -140,7 +140,7 @@ it("a mount refunds what its routes have taken, by refundWhen", async () => {
   await nextTurn()
   const request = {}
   for (const each of [guard, other, route]) await each.check(FACTS, request)
-  guard.settle(request, 200)
+  guard.reportStatus(request, 200)
   await nextTurn()
   const left = async (each: Guard<object>, name: string) =>
     (await each.limiter.peek(FACTS, { rules: [name] })).remaining

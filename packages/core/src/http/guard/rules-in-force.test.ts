@@ -237,7 +237,7 @@ describe("the first rules", () => {
 
   it("delay reset until their names are known", async () => {
     const { limiter } = setUp(new Publisher([rule(1)]))
-    await expect(limiter.reset(ALICE, { policies: ["rule"] })).resolves.toBeUndefined()
+    await expect(limiter.reset(ALICE, { rules: ["rule"] })).resolves.toBeUndefined()
   })
 
   it("delay requests for at most a second, and apply as soon as they are loaded", async () => {

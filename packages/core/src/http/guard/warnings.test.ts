@@ -33,7 +33,7 @@ async function saidOf(
   for (const request of [...requests, ...requests].map((each) => ({ ...each }))) {
     const outcome = await guard.check(request, request)
     if (outcome.rejection !== undefined) await guard.answer(outcome, request, undefined)
-    guard.settle(request, 200)
+    guard.reportStatus(request, 200)
     clock.advance(10_000)
   }
   return said

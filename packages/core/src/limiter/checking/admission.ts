@@ -8,7 +8,7 @@ import type { ParsedOptions } from "../options/parse-options.ts"
 import type { RulesInForce } from "../rule-set/rules-in-force.ts"
 import { type Held, holdInLine, type Leaving } from "./hold.ts"
 import type { LimiterState } from "./limiter-state.ts"
-import { type Part, PreparedRequest } from "./prepared-request.ts"
+import { PreparedRequest, type Scope } from "./prepared-request.ts"
 
 /** Prepares requests for a decision, and decides the requests of adapters and of `decide`. */
 export class Admission<Request> {
@@ -53,7 +53,7 @@ export class Admission<Request> {
     facts: RequestFacts,
     request: Request,
     cost: number | undefined,
-    part?: Part,
+    scope?: Scope,
   ): MaybePromise<PreparedRequest<Request> | undefined> {
     const startedMs = this.decisionEvents.start()
     // Apply `skip` (health checks) even before the rules have loaded.
@@ -62,8 +62,8 @@ export class Admission<Request> {
     const { first } = this.#rules
     // No closures here: they would cost the synchronous path an allocation.
     if (first !== undefined || counts !== true)
-      return this.#prepareAfter(counts, first, facts, request, cost, part, startedMs)
-    return this.prepareCounted(facts, request, cost, part, startedMs)
+      return this.#prepareAfter(counts, first, facts, request, cost, scope, startedMs)
+    return this.prepareCounted(facts, request, cost, scope, startedMs)
   }
 
   /** Prepares a request that is counted, under the rules in force. Does not call `skip`. */
@@ -71,11 +71,11 @@ export class Admission<Request> {
     facts: RequestFacts,
     request: Request,
     cost: number | undefined,
-    part: Part | undefined,
+    scope: Scope | undefined,
     startedMs: number | undefined,
   ): MaybePromise<PreparedRequest<Request>> {
     const units = cost ?? this.#cost
-    return new PreparedRequest(this.#rules, facts, request, units, part, startedMs).completed(units)
+    return new PreparedRequest(this.#rules, facts, request, units, scope, startedMs).completed(units)
   }
 
   async #prepareAfter(
@@ -84,12 +84,12 @@ export class Admission<Request> {
     facts: RequestFacts,
     request: Request,
     cost: number | undefined,
-    part: Part | undefined,
+    scope: Scope | undefined,
     startedMs: number | undefined,
   ): Promise<PreparedRequest<Request> | undefined> {
     if (!(await counts)) return undefined
     await first
-    return this.prepareCounted(facts, request, cost, part, startedMs)
+    return this.prepareCounted(facts, request, cost, scope, startedMs)
   }
 
   /** Decides a request. Returns a value, not a promise, when the store does. */
@@ -98,7 +98,7 @@ export class Admission<Request> {
     const { decider } = this.#state
     const { ruleChecks, startedMs } = prepared
     const decision =
-      prepared.part?.isStoreGone === true ? decider.takeWithoutStore(ruleChecks) : decider.take(ruleChecks)
+      prepared.scope?.isStoreGone === true ? decider.takeWithoutStore(ruleChecks) : decider.take(ruleChecks)
     return startedMs === undefined
       ? decision
       : this.decisionEvents.told(decision, prepared.request, "decide", startedMs, ruleChecks)
@@ -112,7 +112,7 @@ export class Admission<Request> {
   hold(prepared: PreparedRequest<Request>, leaving: Leaving): MaybePromise<Held | undefined> {
     const { isClosed, warner } = this.#state
     const { ruleSet, ruleChecks, request, startedMs } = prepared
-    if (isClosed || prepared.part?.isStoreGone === true) {
+    if (isClosed || prepared.scope?.isStoreGone === true) {
       const decision = this.take(prepared)
       const held = (made: Decision): Held => ({ decision: made, ruleSet, ruleChecks })
       return decision instanceof Promise ? decision.then(held) : held(decision)

@@ -7,7 +7,7 @@ import type { RuleSet } from "../rule-set/rule-set.ts"
 import { ALL_STEPS, type StepSet } from "../rule-set/steps.ts"
 
 /** The rules to decide a request by. Undefined stands for all rules. */
-export interface Part {
+export interface Scope {
   readonly steps: StepSet
   /**
    * Returns whether a check still has to be made on a request that other mounts have decided. Undefined if no other
@@ -24,7 +24,7 @@ export class PreparedRequest<Request> extends CallbackResults<Request> {
   declare readonly facts: RequestFacts
   /** Final once the request is `completed`. */
   declare units: number
-  declare readonly part: Part | undefined
+  declare readonly scope: Scope | undefined
   /** When the call began. Undefined if there is no listener for decisions, or if the caller reports them. */
   declare readonly startedMs: number | undefined
   declare readonly ruleSet: RuleSet
@@ -37,23 +37,23 @@ export class PreparedRequest<Request> extends CallbackResults<Request> {
     facts: RequestFacts,
     request: Request,
     cost: number | Callback<number>,
-    part: Part | undefined,
+    scope: Scope | undefined,
     startedMs: number | undefined,
     known?: CallbackResults,
   ) {
     super(request, known)
     this.rules = rules
     this.facts = facts
-    this.part = part
+    this.scope = scope
     this.startedMs = startedMs
     this.ruleSet = rules.current
     this.check(cost)
   }
 
-  /** True if other mounts have decided the request by all rules of its part. */
+  /** True if other mounts have decided the request by all rules of its scope. */
   get isDecided(): boolean {
     return (
-      this.part?.isLeft !== undefined && this.ruleChecks.length === 0 && this.ruleChecks !== RULES_MISSING
+      this.scope?.isLeft !== undefined && this.ruleChecks.length === 0 && this.ruleChecks !== RULES_MISSING
     )
   }
 
@@ -67,8 +67,8 @@ export class PreparedRequest<Request> extends CallbackResults<Request> {
    * function of the app that returns a promise, and that has not been called for this request yet.
    */
   renewed(): PreparedRequest<Request> | undefined {
-    const { rules, facts, request, units, part, startedMs } = this
-    const renewed = new PreparedRequest(rules, facts, request, units, part, startedMs, this)
+    const { rules, facts, request, units, scope, startedMs } = this
+    const renewed = new PreparedRequest(rules, facts, request, units, scope, startedMs, this)
     return renewed.isPending ? undefined : renewed
   }
 
@@ -78,11 +78,13 @@ export class PreparedRequest<Request> extends CallbackResults<Request> {
   }
 
   private check(cost: number | Callback<number>): void {
-    const { ruleSet, facts, part } = this
+    const { ruleSet, facts, scope } = this
     const units = typeof cost === "number" ? cost : (this.resultOf(cost) ?? 1)
-    const ruleChecks = ruleSet.ruleChecks(facts, this, units, part === undefined ? ALL_STEPS : part.steps)
+    const ruleChecks = ruleSet.ruleChecks(facts, this, units, scope === undefined ? ALL_STEPS : scope.steps)
     this.units = units
     this.ruleChecks =
-      part?.isLeft === undefined || ruleChecks === RULES_MISSING ? ruleChecks : ruleChecks.filter(part.isLeft)
+      scope?.isLeft === undefined || ruleChecks === RULES_MISSING
+        ? ruleChecks
+        : ruleChecks.filter(scope.isLeft)
   }
 }

@@ -3,7 +3,7 @@ import { DURATION_ACCEPTED, formatDuration, parseDuration } from "../../ground/d
 import { InvalidOptionError } from "../../ground/errors.ts"
 import { hintFor } from "../../ground/hints.ts"
 import { show } from "../../ground/show.ts"
-import type { BlockOptions, PeekOptions, UnblockOptions } from "../interface/limiter.ts"
+import type { BlockOptions, PeekOptions } from "../interface/limiter.ts"
 import { parseCost, requireKnown } from "./call-options.ts"
 
 /** The options of `block`, with the duration in milliseconds. */
@@ -26,11 +26,6 @@ export function parseBlockOptions(options: BlockOptions): ParsedBlockOptions {
   const accepted = `${DURATION_ACCEPTED}; at most ${formatDuration(LONGEST_BLOCK_MS)}`
   const hint = hintFor(given.for, "a duration", accepted)
   throw new InvalidOptionError([{ path: "for", message: message + hint, accepted }])
-}
-
-/** Throws InvalidOptionError for unknown options of `unblock`. */
-export function requireUnblockOptions(options: UnblockOptions): void {
-  requireKnown(options, ["rules"], "unblock()")
 }
 
 /** Returns the parsed options of `peek` or `explain`. Throws InvalidOptionError. */

@@ -109,7 +109,7 @@ it("an unknown option of a call is rejected, because a misspelled cost would cou
     '"rule" is not an option of peek(); did you mean "rules"?; accepted: cost, rules',
   )
   await expect(limiter.reset({}, { policy: ["ip-1m"] } as never)).rejects.toThrow(
-    '"policy" is not an option of reset(); use "policies" instead; accepted: policies',
+    '"policy" is not an option of reset(); use "rules" instead; accepted: rules',
   )
 })
 

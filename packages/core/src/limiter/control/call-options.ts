@@ -14,7 +14,7 @@ import {
 import { isUnits } from "../../ground/policy.ts"
 import { show, suggestion } from "../../ground/show.ts"
 import { isSignal } from "../../ground/signal.ts"
-import type { AcquireOptions, CostOption, ResetOptions } from "../interface/limiter.ts"
+import type { AcquireOptions, CostOption } from "../interface/limiter.ts"
 
 const MAX_WAITING = 1_000
 const UNITS = "a whole number from 0 up"
@@ -76,7 +76,7 @@ function unknownOptions(options: object, names: readonly string[], call: string)
 const NAMES_HERE: Readonly<Record<string, readonly string[] | undefined>> = Object.assign(
   Object.create(null),
   {
-    ...{ rules: ["policies"], policies: ["rules"], policy: ["rules", "policies"] },
+    ...{ policies: ["rules"], policy: ["rules"] },
     ...{ duration: ["for"], durationMs: ["for"], ms: ["for"], until: ["for"] },
     ...{ points: ["cost"], units: ["cost"], timeout: ["maxWaitMs"], timeoutMs: ["maxWaitMs"] },
   },
@@ -90,11 +90,6 @@ export function parseCost(options: CostOption | undefined): number | undefined {
   if (cost === undefined) return requireKnown(options, ["cost"], "the call")
   requireValue("cost", cost, checkCost)
   return cost
-}
-
-/** Throws InvalidOptionError for unknown options of `reset`. */
-export function requireResetOptions(options: ResetOptions): void {
-  requireKnown(options, ["policies"], "reset()")
 }
 
 /** Throws InvalidOptionError for unknown options of a call. */
@@ -133,7 +128,7 @@ function requireObject(options: unknown, names: readonly string[]): undefined {
 
 function refuseOptions(options: unknown, [name = "cost"]: readonly string[]): never {
   const message = `${show(options)} is not an object of options`
-  const isList = name === "rules" || name === "policies"
+  const isList = name === "rules"
   const value = isList ? show(typeof options === "string" ? [options] : options) : show(options)
   const fits = name === "for" ? parseDuration(options) !== undefined : isList || isUnits(options)
   const accepted = `an object such as { ${name}: ${fits ? value : name === "for" ? '"1 hour"' : "3"} }`
@@ -147,9 +142,8 @@ export function requireUnits(units: number): void {
 
 const checkUnits = mustBeWithHint("a number of units", UNITS, isUnits)
 
-/** Returns the names given by an option, all of which must be in `names`. Throws InvalidOptionError. */
+/** Returns the names given by the option `rules`, all of which must be in `names`. Throws InvalidOptionError. */
 export function parseRuleNames(
-  option: string,
   given: readonly string[] | undefined,
   names: readonly string[],
 ): readonly string[] | undefined {
@@ -158,6 +152,6 @@ export function parseRuleNames(
   const unknown = Array.isArray(given) ? given.filter((name) => !names.includes(name)) : [given]
   const noun = Array.isArray(given) ? "the name of a rule" : "a list"
   const accepted = known === "" ? "no names, because there are no rules" : `a list of these names: ${known}`
-  requireNone(unknown.map((name) => ({ path: option, message: `${show(name)} is not ${noun}`, accepted })))
+  requireNone(unknown.map((name) => ({ path: "rules", message: `${show(name)} is not ${noun}`, accepted })))
   return given
 }

@@ -11,8 +11,8 @@ import type { ParsedOptions } from "../options/parse-options.ts"
 import type { RouteRules } from "../rule-set/route-rules.ts"
 import { isMeant, type RuleSet } from "../rule-set/rule-set.ts"
 import type { RulesInForce } from "../rule-set/rules-in-force.ts"
-import { parseBlockOptions, refusedByNone, requireUnblockOptions } from "./block-options.ts"
-import { parseRuleNames, requireResetOptions } from "./call-options.ts"
+import { parseBlockOptions, refusedByNone } from "./block-options.ts"
+import { parseRuleNames, requireKnown } from "./call-options.ts"
 
 /** Resets, blocks and unblocks a client under the named rules, including rules of routes. */
 export class ClientControl<Request> {
@@ -33,10 +33,10 @@ export class ClientControl<Request> {
     this.#routes = routes
   }
 
-  /** Returns the rule names given by `option`. Throws InvalidOptionError for a name that no rule has. */
-  parseNames(option: string, given: readonly string[] | undefined): readonly string[] | undefined {
+  /** Returns the rule names that the option `rules` gives. Throws InvalidOptionError for a name that no rule has. */
+  parseNames(given: readonly string[] | undefined): readonly string[] | undefined {
     const ofRoutes = this.#routes.all.map(({ rule }) => rule.name)
-    return parseRuleNames(option, given, [...this.#rules.current.names, ...ofRoutes])
+    return parseRuleNames(given, [...this.#rules.current.names, ...ofRoutes])
   }
 
   /** Returns the checks of a request under the named rules. Without names, returns the checks that `decide` makes. */
@@ -51,10 +51,10 @@ export class ClientControl<Request> {
   }
 
   async reset(request: Request, options: ResetOptions): Promise<void> {
-    requireResetOptions(options)
+    requireKnown(options, ["rules"], "reset()")
     // A disabled limiter has not claimed its names, so the counters may belong to another limiter.
     if (!this.#options.enabled) return
-    const counters = await this.#countersOf(request, "policies", options?.policies)
+    const counters = await this.#countersOf(request, options?.rules)
     await this.#state.decider.corrections.reset(counters)
     this.#state.wake(counters)
   }
@@ -63,7 +63,7 @@ export class ClientControl<Request> {
     const { forMs, rules } = parseBlockOptions(options)
     if (!this.#options.enabled) return
     await this.#rules.first
-    const names = this.parseNames("rules", rules)
+    const names = this.parseNames(rules)
     const facts = this.#state.factsReaders.readClient(request)
     const results = new CallbackResults(request)
     const counters = await this.#eachSet(results, names, (ruleSet, own) =>
@@ -76,23 +76,19 @@ export class ClientControl<Request> {
   }
 
   async unblock(request: Request, options: UnblockOptions): Promise<void> {
-    requireUnblockOptions(options)
+    requireKnown(options, ["rules"], "unblock()")
     if (!this.#options.enabled) return
-    const counters = await this.#countersOf(request, "rules", options?.rules)
+    const counters = await this.#countersOf(request, options?.rules)
     await this.#state.decider.corrections.reset(counters.filter(isBlocking), "unblock")
     this.#state.wake(counters)
   }
 
   /**
-   * Returns the counters of a client under the rules named by an option, otherwise under all rules that have a field.
+   * Returns the counters of a client under the rules with these names, otherwise under all rules that have a field.
    */
-  async #countersOf(
-    request: Request,
-    option: string,
-    given: readonly string[] | undefined,
-  ): Promise<readonly CounterKey[]> {
+  async #countersOf(request: Request, given: readonly string[] | undefined): Promise<readonly CounterKey[]> {
     await this.#rules.first
-    const names = this.parseNames(option, given)
+    const names = this.parseNames(given)
     const facts = this.#state.factsReaders.readClient(request)
     const results = new CallbackResults(request)
     return this.#eachSet(results, names, (ruleSet, own) => ruleSet.counters(facts, results, own))

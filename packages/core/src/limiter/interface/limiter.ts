@@ -165,7 +165,7 @@ export interface BlockOptions extends UnblockOptions {
 /** The counters that `reset` resets. */
 export interface ResetOptions {
   /** Names of rules whose counters are reset. Default: all of the client's own counters, none of the whole service. */
-  readonly policies?: readonly string[] | undefined
+  readonly rules?: readonly string[] | undefined
 }
 
 /**

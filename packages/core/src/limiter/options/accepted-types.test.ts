@@ -80,7 +80,7 @@ describe("a member that is undefined counts as absent", () => {
     const options: LimiterOptions<RequestFacts> = { ...NO_OPTIONS, ...NO_MEMBERS, ...LIMIT }
     const limiter = createLimiter({ ...options, clock: { now: () => 0, wait: undefined } })
     expect(await limiter.decide(ALICE, NO_COST)).toMatchObject({ policy: "ip-1m", remaining: 4 })
-    await limiter.reset(ALICE, { policies: undefined })
+    await limiter.reset(ALICE, { rules: undefined })
     await limiter.ready({ signal: undefined })
     expect(await limiter.peek(ALICE, NO_COST)).toMatchObject({ remaining: 5 })
     await limiter.close()

@@ -5,7 +5,7 @@ import type { RuleMatch } from "../../rules/rule.ts"
 import type { Mismatch } from "../interface/rule-explanation.ts"
 
 /**
- * Returns each part of a `match` that excludes a request. Compiles the parts one by one, so it is for tools. Together
+ * Returns each only of a `match` that excludes a request. Compiles the members one by one, so it is for tools. Together
  * they exclude the same requests as the whole.
  */
 export function matchMismatches(
@@ -15,8 +15,8 @@ export function matchMismatches(
   results: unknown,
   paths: readonly string[],
 ): readonly Mismatch[] {
-  return partsOf(match).flatMap(([member, part, field]): Mismatch[] => {
-    const matches = compileMatch(part, readerOf, hasMethod)
+  return membersOf(match).flatMap(([member, only, field]): Mismatch[] => {
+    const matches = compileMatch(only, readerOf, hasMethod)
     if (matches(facts, results, paths, text(facts.route))) return []
     return [{ member, ...(field !== undefined && textOfField(field, readerOf, facts, results)) }]
   })
@@ -33,16 +33,16 @@ export function textOfField(
   return value === undefined ? { field } : { field, value }
 }
 
-type MatchPart = readonly [member: Mismatch["member"], part: RuleMatch, field?: string]
+type MatchMember = readonly [member: Mismatch["member"], only: RuleMatch, field?: string]
 
 /** Returns the members of a match one by one, and each of its fields by itself. */
-function partsOf({ methods, path, fields = {} }: RuleMatch): readonly MatchPart[] {
-  const parts: MatchPart[] = []
-  if (methods !== undefined) parts.push(["match.methods", { methods }])
-  if (path !== undefined) parts.push(["match.path", { path }])
+function membersOf({ methods, path, fields = {} }: RuleMatch): readonly MatchMember[] {
+  const members: MatchMember[] = []
+  if (methods !== undefined) members.push(["match.methods", { methods }])
+  if (path !== undefined) members.push(["match.path", { path }])
   for (const [field, values] of Object.entries(fields))
-    parts.push(["match.fields", { fields: { [field]: values } }, field])
-  return parts
+    members.push(["match.fields", { fields: { [field]: values } }, field])
+  return members
 }
 
 /** Returns the fact if it is a string, otherwise undefined. A caller of the core might pass any value. */

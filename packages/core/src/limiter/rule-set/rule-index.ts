@@ -1,4 +1,4 @@
-import type { Steps } from "../../ground/slices.ts"
+import type { Pausable } from "../../ground/slices.ts"
 import { compilePath, methodSet, routeShape } from "../../rules/matching/match.ts"
 import { type PrefixSegment, pathPrefix } from "../../rules/matching/path-prefix.ts"
 import type { ParsedRule } from "../../rules/rule.ts"
@@ -66,7 +66,7 @@ export class RuleIndex {
   #byShape: ReadonlyMap<string | undefined, readonly Group[]> | undefined
 
   /** Builds an index of the rules, whose decision steps are `stepsOf`. Returns undefined if there are few rules. */
-  static *of(rules: readonly ParsedRule[], stepsOf: readonly StepSet[]): Steps<RuleIndex | undefined> {
+  static *of(rules: readonly ParsedRule[], stepsOf: readonly StepSet[]): Pausable<RuleIndex | undefined> {
     const matches = rules.filter(({ match }) => match !== undefined)
     if (matches.length < LEAST_MATCHES) return undefined
     const root: IndexNode = { groups: [], next: new Map() }
@@ -110,7 +110,7 @@ function byShape(groups: readonly Group[]): ReadonlyMap<string | undefined, read
   return shapes
 }
 
-function* groupsOf(rules: readonly ParsedRule[], stepsOf: readonly StepSet[]): Steps<readonly Group[]> {
+function* groupsOf(rules: readonly ParsedRule[], stepsOf: readonly StepSet[]): Pausable<readonly Group[]> {
   const groups = new Map<string, Group>()
   for (const [position, rule] of rules.entries()) {
     const { methods, path } = rule.match ?? {}
@@ -134,7 +134,7 @@ function* groupsOf(rules: readonly ParsedRule[], stepsOf: readonly StepSet[]): S
 function* valueIndexOf(
   positions: readonly number[],
   rules: readonly ParsedRule[],
-): Steps<ValueIndex | undefined> {
+): Pausable<ValueIndex | undefined> {
   if (positions.length < LEAST_VALUES) return undefined
   const byField = new Map<string, Map<string, number[]>>()
   for (const position of positions) {

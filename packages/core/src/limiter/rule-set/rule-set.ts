@@ -1,6 +1,6 @@
 import { RULES_MISSING, type RuleCheck } from "../../decision/rule-check.ts"
 import { queueOf } from "../../ground/policy.ts"
-import { atOnce, type Steps } from "../../ground/slices.ts"
+import { atOnce, type Pausable } from "../../ground/slices.ts"
 import { hasMethod } from "../../request/method.ts"
 import type { RequestFacts } from "../../request/request.ts"
 import { pathReadings } from "../../rules/matching/path.ts"
@@ -74,7 +74,7 @@ export function* compileRuleSet(
   rules: readonly ParsedRule[],
   { fieldOf, ...others }: RuleContext,
   link?: string,
-): Steps<RuleSet> {
+): Pausable<RuleSet> {
   const context = { ...others, fieldOf: remembered(fieldOf) }
   const steps: StepSet[] = []
   for (const rule of rules) {

@@ -1,7 +1,7 @@
 import { InvalidOptionError } from "../../ground/errors.ts"
 import type { MaybePromise } from "../../ground/maybe-promise.ts"
-import { atOnce, inSlices, type Steps } from "../../ground/slices.ts"
-import { held } from "../../ground/time.ts"
+import { atOnce, inSlices, type Pausable } from "../../ground/slices.ts"
+import { keepingAlive } from "../../ground/time.ts"
 import type { Edition, ReadyOptions, RulesStatus } from "../../rules/live-rules.ts"
 import type { ParsedRule } from "../../rules/rule.ts"
 import type { ParsedOptions } from "../options/parse-options.ts"
@@ -92,7 +92,7 @@ export class RulesInForce implements RulesOwner {
 
   /** Keeps the process alive until it is settled. */
   async ready(options: ReadyOptions): Promise<void> {
-    if (this.#live !== undefined) await held(this.#live.ready(options))
+    if (this.#live !== undefined) await keepingAlive(this.#live.ready(options))
   }
 
   async refresh(options: Pick<ReadyOptions, "signal">): Promise<void> {
@@ -113,19 +113,19 @@ export class RulesInForce implements RulesOwner {
   }
 
   compileAll({ rules, metadata }: Edition, isNeededNow: boolean): MaybePromise<() => void> {
-    const steps = this.#compileSteps(rules, metadata?.link)
+    const steps = this.#compileAllPausably(rules, metadata?.link)
     const count = rules.length * (1 + this.#routes().length)
     return isNeededNow || count <= MOST_AT_ONCE ? atOnce(steps) : inSlices(steps)
   }
 
   /** Compiles the shared rules and the inline rule. */
-  #compile(shared: readonly ParsedRule[], link: string | undefined): Steps<RuleSet> {
+  #compile(shared: readonly ParsedRule[], link: string | undefined): Pausable<RuleSet> {
     const rules = this.#inline === undefined ? shared : [this.#inline, ...shared]
     return compileRuleSet(rules, this.#listener.context, link)
   }
 
   /** Compiles the shared rules for the limiter and for each of its routes. Returns what brings them into force. */
-  *#compileSteps(shared: readonly ParsedRule[], link: string | undefined): Steps<() => void> {
+  *#compileAllPausably(shared: readonly ParsedRule[], link: string | undefined): Pausable<() => void> {
     const sets = new Map<RulesInForce, RuleSet>()
     for (const each of [this, ...this.#routes()]) sets.set(each, yield* each.#compile(shared, link))
     return () => {

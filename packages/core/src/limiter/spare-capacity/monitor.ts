@@ -3,7 +3,7 @@ import { type LoopGauge, openGauge } from "./event-loop-gauge.ts"
 import { afterSample, isOverdue, SAMPLE_EVERY_MS, UNKNOWN } from "./spare-capacity.ts"
 
 /** The dependencies of a monitor. */
-export interface MonitorParts {
+export interface MonitorDependencies {
   readonly openGauge: () => LoopGauge
   /** Returns the time of a monotonic clock, in milliseconds. */
   readonly now: () => number
@@ -16,34 +16,35 @@ export interface MonitorParts {
  * nothing and reports no spare capacity.
  */
 export class SpareCapacityMonitor {
-  readonly #parts: MonitorParts
+  readonly #dependencies: MonitorDependencies
   #leases = 0
   #known = UNKNOWN
   #sampledAtMs = 0
   #stop!: () => void
 
-  constructor(parts: MonitorParts) {
-    this.#parts = parts
+  constructor(parts: MonitorDependencies) {
+    this.#dependencies = parts
   }
 
   /** Whether there is spare capacity right now. Costs one clock read. */
-  readonly isSpare = (): boolean => this.#known.isSpare && !isOverdue(this.#parts.now() - this.#sampledAtMs)
+  readonly isSpare = (): boolean =>
+    this.#known.isSpare && !isOverdue(this.#dependencies.now() - this.#sampledAtMs)
 
   /** Starts watching unless it already does. Returns a function that releases the lease; further calls are no-ops. */
   lease(): () => void {
     this.#leases++
     if (this.#leases === 1) this.#start()
-    let isHeld = true
+    let isLeased = true
     return () => {
-      if (!isHeld) return
-      isHeld = false
+      if (!isLeased) return
+      isLeased = false
       this.#leases--
       if (this.#leases === 0) this.#stop()
     }
   }
 
   #start(): void {
-    const { openGauge, now, every } = this.#parts
+    const { openGauge, now, every } = this.#dependencies
     const gauge = openGauge()
     this.#sampledAtMs = now()
     const end = every(SAMPLE_EVERY_MS, () => {

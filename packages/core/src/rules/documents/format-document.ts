@@ -2,7 +2,7 @@ import * as v from "valibot"
 import { InvalidRuleError, type Problem } from "../../ground/errors.ts"
 import { readShape, strict } from "../../ground/shape.ts"
 import { locate } from "../../ground/show.ts"
-import { atOnce, inSlices, type Steps } from "../../ground/slices.ts"
+import { atOnce, inSlices, type Pausable } from "../../ground/slices.ts"
 import type { RuleMember } from "../parsing/member.ts"
 import { parseRules } from "../parsing/parse-rule.ts"
 import { RULE_MEMBERS } from "../parsing/rule-members.ts"
@@ -74,7 +74,7 @@ function* formatSteps(
   rules: readonly StorableRule[],
   version: number | undefined,
   given: ServiceMetadata | undefined,
-): Steps<StoredDocument> {
+): Pausable<StoredDocument> {
   const head = readShape(documentHead, { service_id: service, version, metadata: given })
   const problems = [
     ...head.problems.map((problem) => locate("", problem)),

@@ -1,7 +1,7 @@
 import { InvalidRuleError, type Problem } from "../../ground/errors.ts"
 import { isObject } from "../../ground/shape.ts"
 import { locate, type MemberProblem, show } from "../../ground/show.ts"
-import { atOnce, inSlices, type Steps } from "../../ground/slices.ts"
+import { atOnce, inSlices, type Pausable } from "../../ground/slices.ts"
 import { methodDoubt, pathDoubt } from "../matching/match.ts"
 import { lacksUnit } from "../parsing/fill-rule.ts"
 import { given } from "../parsing/member.ts"
@@ -58,7 +58,7 @@ export function parseRuleDocument(value: unknown): Rule[] {
  * and the problems of the others.
  */
 export function readRuleDocument(value: unknown): RuleDocument {
-  return located(atOnce(documentSteps(value)))
+  return located(atOnce(pausableDocument(value)))
 }
 
 /**
@@ -67,7 +67,7 @@ export function readRuleDocument(value: unknown): RuleDocument {
  * change until then.
  */
 export async function readRuleDocumentInSlices(value: unknown): Promise<RuleDocument> {
-  return located(await inSlices(documentSteps(value)))
+  return located(await inSlices(pausableDocument(value)))
 }
 
 /** A document whose problems are not yet located: their paths are lists of keys. */
@@ -86,7 +86,7 @@ function located(document: UnlocatedDocument): RuleDocument {
 }
 
 /** Reads a document rule by rule. */
-export function* documentSteps(value: unknown): Steps<UnlocatedDocument> {
+export function* pausableDocument(value: unknown): Pausable<UnlocatedDocument> {
   const bare = bareRule(value)
   if (bare !== undefined) return { rules: [], problems: [bare], warnings: [], notes: [] }
   const { members, spelled, problems } = readStored(ruleDocument, value)
@@ -154,7 +154,7 @@ interface ListedRule extends CheckedRule {
   readonly at: Path
 }
 
-function* readRules(key: string, value: unknown): Steps<readonly ListedRule[]> {
+function* readRules(key: string, value: unknown): Pausable<readonly ListedRule[]> {
   if (isObject(value)) return [{ ...readRule(value), at: [key] }]
   if (!Array.isArray(value)) {
     const accepted = "a list of rules, or one rule"
