@@ -74,7 +74,7 @@ export const EQUIVALENT: Readonly<Record<string, Readonly<Record<string, string>
   "core/src/http/guard/mount-check.ts": {
     "const scope = isWhole ? undefined : this.#scope(steps, newest, own)":
       "ConditionalExpression: of no mounts none is this one's",
-    "if (newest !== undefined) warnSameNames(warner, mount)":
+    "if (newest !== undefined) warnSameNames(this.limiter.warner, mount)":
       "ConditionalExpression: beside no other mount there is nothing to warn of",
   },
   "core/src/http/guard/mount-outcome.ts": {

@@ -1,4 +1,5 @@
 import { InvalidOptionError } from "../../ground/errors.ts"
+import { ignore } from "../../ground/time.ts"
 import { createLimiter } from "../../limiter/create-limiter.ts"
 import { notALimiter, RequestLimiter } from "../../limiter/request-limiter.ts"
 import type { FactsReader } from "../../request/facts-readers.ts"
@@ -35,20 +36,11 @@ function guardOf<Request extends object, Response>(
   reader: FactsReader | undefined,
   throws: boolean,
 ): Guard<Request> {
-  const guard = isShared(options)
-    ? new LimiterGuard(sharedLimiter(options), nothing, throws)
-    : ownGuard(createLimiter(options) as RequestLimiter<Request>, throws)
-  if (reader !== undefined) guard.limiter.readFactsWith(reader)
-  return guard
-}
-
-function nothing(): void {}
-
-function ownGuard<Request extends object>(
-  limiter: RequestLimiter<Request>,
-  throws: boolean,
-): LimiterGuard<Request> {
-  return new LimiterGuard(limiter, () => limiter.close(), throws)
+  const [limiter, close] = isShared(options)
+    ? [sharedLimiter(options), ignore]
+    : [createLimiter(options) as RequestLimiter<Request>, () => limiter.close()]
+  if (reader !== undefined) limiter.readFactsWith(reader)
+  return new LimiterGuard(limiter, close, throws)
 }
 
 type Shared<Request> = Extract<GuardOptions<Request>, { readonly limiter: unknown }>

@@ -265,13 +265,12 @@ export abstract class MountCheck<Request extends object> implements DecidingMoun
     at: AtStep | undefined,
     isHeld = false,
   ): Outcome {
-    const { warner } = this.limiter
     const progress = at && { ...at.progress, ruleSet }
     const mount = at?.own ?? new MountOutcome(this, ruleSet, decision, newest, facts, request, progress)
     let outcome: Outcome = mount
     if (at?.own === undefined) (request as Marked<MountOutcome>)[MARK] = mount
     else outcome = mount.advance(decision, progress as Progress, newest as MountOutcome, facts, request)
-    if (newest !== undefined) warnSameNames(warner, mount)
+    if (newest !== undefined) warnSameNames(this.limiter.warner, mount)
     if (at?.startedMs !== undefined) this.#report(mount, ruleChecks, request, response, at.startedMs, isHeld)
     return outcome
   }

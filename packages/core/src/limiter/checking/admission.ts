@@ -75,7 +75,8 @@ export class Admission<Request> {
     startedMs: number | undefined,
   ): MaybePromise<PreparedRequest<Request>> {
     const units = cost ?? this.#cost
-    return new PreparedRequest(this.#rules, facts, request, units, scope, startedMs).completed(units)
+    const prepared = new PreparedRequest(this.#rules, facts, request, units, scope, startedMs)
+    return prepared.isPending ? prepared.settled(units) : prepared
   }
 
   async #prepareAfter(

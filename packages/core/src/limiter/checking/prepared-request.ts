@@ -1,5 +1,4 @@
 import { RULES_MISSING, type RuleCheck } from "../../decision/rule-check.ts"
-import type { MaybePromise } from "../../ground/maybe-promise.ts"
 import type { RequestFacts } from "../../request/request.ts"
 import type { Callback } from "../callbacks/callback.ts"
 import { CallbackResults } from "../callbacks/callback-results.ts"
@@ -22,13 +21,13 @@ export interface Scope {
 export class PreparedRequest<Request> extends CallbackResults<Request> {
   // For speed: one is created per request, so no private names, and only the constructor adds fields.
   declare readonly facts: RequestFacts
-  /** Final once the request is `completed`. */
+  /** Final once no function of the app is pending. */
   declare units: number
   declare readonly scope: Scope | undefined
   /** When the call began. Undefined if there is no listener for decisions, or if the caller reports them. */
   declare readonly startedMs: number | undefined
   declare readonly ruleSet: RuleSet
-  /** Final once the request is `completed`. */
+  /** Final once no function of the app is pending. */
   declare ruleChecks: readonly RuleCheck[]
   declare private readonly rules: { readonly current: RuleSet }
 
@@ -57,11 +56,6 @@ export class PreparedRequest<Request> extends CallbackResults<Request> {
     )
   }
 
-  /** Returns the request itself, with its final checks: at once, or when the app's functions have settled. */
-  completed(cost: number | Callback<number>): MaybePromise<this> {
-    return this.isPending ? this.settled(cost) : this
-  }
-
   /**
    * Returns the same request with its checks under the rules that are in force now. Returns undefined if they need a
    * function of the app that returns a promise, and that has not been called for this request yet.
@@ -72,7 +66,8 @@ export class PreparedRequest<Request> extends CallbackResults<Request> {
     return renewed.isPending ? undefined : renewed
   }
 
-  private async settled(cost: number | Callback<number>): Promise<this> {
+  /** Returns the request itself, with its final checks, when the app's functions have settled. */
+  async settled(cost: number | Callback<number>): Promise<this> {
     await this.complete(() => this.check(cost))
     return this
   }

@@ -31,7 +31,8 @@ export class RulesInForce implements RulesOwner {
   readonly #routes: () => readonly RulesInForce[]
   /** Present only with live rules. Routes have the limiter's. */
   readonly #live: LimiterReader | undefined
-  #current: RuleSet
+  /** The compiled rules. */
+  current: RuleSet
   /** Releases the monitor's lease. Present only while a rule depends on the spare capacity of this process. */
   #unwatch: (() => void) | undefined
 
@@ -56,7 +57,7 @@ export class RulesInForce implements RulesOwner {
     const edition = live?.edition
     const isDenying = edition === undefined && untilLoaded.onRulesMissing === "deny"
     const shared = edition?.rules ?? (isList(rules) ? rules : untilLoaded.defaultRules)
-    this.#current = isDenying
+    this.current = isDenying
       ? denyingRuleSet(listener.context)
       : atOnce(this.#compile(shared, edition?.metadata?.link))
     this.#claimOrThrow(limiter === undefined ? shared : [])
@@ -70,10 +71,6 @@ export class RulesInForce implements RulesOwner {
       }
     }
     this.#watch()
-  }
-
-  get current(): RuleSet {
-    return this.#current
   }
 
   /** A promise that settles when decisions can start; undefined if they can start now. */
@@ -131,15 +128,15 @@ export class RulesInForce implements RulesOwner {
     return () => {
       for (const each of [this, ...this.#routes()]) {
         // A route may have been added while the others were compiled.
-        each.#current = sets.get(each) ?? atOnce(each.#compile(shared, link))
+        each.current = sets.get(each) ?? atOnce(each.#compile(shared, link))
         each.#watch()
       }
     }
   }
 
   #watch(): void {
-    this.#listener.follow(this, this.#current.rules)
-    if (this.#current.needsMonitor && this.#options.enabled) this.#unwatch ??= spareCapacityMonitor.lease()
+    this.#listener.follow(this, this.current.rules)
+    if (this.current.needsMonitor && this.#options.enabled) this.#unwatch ??= spareCapacityMonitor.lease()
     else {
       this.#unwatch?.()
       this.#unwatch = undefined

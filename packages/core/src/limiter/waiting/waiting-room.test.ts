@@ -150,20 +150,6 @@ describe("the turn that a leaky bucket gave to a request that leaves", () => {
     expect([log.slice(2), calls.returns]).toEqual([["200 c", "300 d"], 0])
   })
 
-  it("is freed when the request with the later turn leaves as well", async () => {
-    const { decider, enter, answer, calls, pending, leaving } = await setUpHeld()
-    enter("c", [leaky()], { signal: leaving.signal })
-    leaving.abort(new Error("gone"))
-    await nextTurn()
-    // The grant for c is still unknown.
-    expect(calls.returns).toBe(0)
-    await answer()
-    expect(calls.returns).toBe(2)
-    const peeked = decider.peek([leaky()])
-    await answer()
-    expect([(await peeked).checks[0]?.counts?.current, pending.length]).toEqual([1, 0])
-  })
-
   it("is not given twice if two pending requests leave and others arrive at that moment", async () => {
     const { enter, answer, pass, log, calls, slow, leaving } = await setUpHeld()
     enter("c", [leaky()], { signal: leaving.signal })
@@ -191,15 +177,6 @@ describe("the turn that a leaky bucket gave to a request that leaves", () => {
     enter("d", [leaky()])
     for (let i = 0; i < 5; i++) await pass(100)
     expect(log.slice(2)).toEqual(["100 b", "300 c", "400 d"])
-  })
-
-  it("is freed at once if all delayed requests have earlier turns", async () => {
-    const { enter, answer, calls } = await setUpHeld()
-    const gone = new AbortController()
-    enter("c", [leaky()], { signal: gone.signal })
-    gone.abort(new Error("gone"))
-    await answer()
-    expect(calls.returns).toBe(1)
   })
 
   it("stays taken while a request that asked later has a later turn but a shorter wait", async () => {
@@ -305,18 +282,6 @@ it("a request that would be admitted by the time its refusal is counted takes no
   await pass(600)
   await answer()
   expect([log, calls.returns]).toEqual([["0 takes", "600 refused: refused by hard"], 1])
-})
-
-it("a request waits for the rules that refuse it, and not for a shadow rule that would refuse for longer", async () => {
-  const { log, enter, pass } = setUp()
-  const ruleChecks = [
-    ruleCheck("one", 1),
-    { ...ruleCheck("trial", 1, 1, { windowMs: 3_600 * SECOND }), shadow: true },
-  ]
-  for (const name of ["a", "b"]) enter(name, ruleChecks)
-  await nextTurn()
-  await pass(SECOND)
-  expect(log).toEqual(["0 a", "1000 b"])
 })
 
 it("no timer is left, whether requests were woken, refused as late or admitted", async () => {
