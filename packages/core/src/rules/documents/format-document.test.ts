@@ -74,6 +74,13 @@ test("formatRuleDocument writes a throttle in snake_case, followed by the option
   ])
 })
 
+test("formatRuleDocument writes the times of a penalty like windows, and a list of one length as the length", () => {
+  const penalty = { refusals: 5, within: 60_000, for: ["900s"] }
+  expect(rulesOf({ field: "ip", limit: 5, window: 5, penalty })).toMatchObject([
+    { penalty: { refusals: 5, within: "1 minute", for: "15 minutes" } },
+  ])
+})
+
 test("formatRuleDocument omits undefined members, also inside match, and a missing version", () => {
   const rule: StorableRule = {
     name: undefined,
