@@ -81,6 +81,13 @@ test("formatRuleDocument writes the times of a penalty like windows, and a list 
   ])
 })
 
+test("formatRuleDocument writes an override without a burst as its limit", () => {
+  const overrides = { ann: { limit: 7, burst: undefined }, bob: { burst: 9, limit: 8 } }
+  expect(
+    JSON.stringify(rulesOf({ field: "u", limit: 5, window: 5, algorithm: "token-bucket", overrides })),
+  ).toContain('"overrides":{"ann":7,"bob":{"limit":8,"burst":9}}')
+})
+
 test("formatRuleDocument omits undefined members, also inside match, and a missing version", () => {
   const rule: StorableRule = {
     name: undefined,

@@ -184,6 +184,10 @@ describe("a throttle", () => {
   test("that is invalid does not cause follow-up problems and does not hide other problems", () => {
     expect(wrong({ throttle: { kind: "soft" }, cost: 501 })).toHaveLength(1)
     expect(wrong({ throttle: { kind: "elastic", ceiling: 3 }, cost: 501 })).toHaveLength(1)
+    const soft = { algorithm: "token-bucket", throttle: { kind: "soft", percent: 1 } }
+    expect(wrong({ ...soft, limit: 150_119_987_579_016, burst: 0 })).toEqual([
+      expect.stringMatching(/^burst: /),
+    ])
     expect(wrong({ algorithm: "fixed-window", buckets: 60, window: 59 })).toEqual([
       expect.stringMatching(/^buckets: .*"fixed-window"/),
     ])
