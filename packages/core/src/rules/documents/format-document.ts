@@ -104,7 +104,7 @@ function formatRule(rule: StorableRule): StoredRule {
   const stored: Record<string, unknown> = { name, field, ...storeSize(rule) }
   for (const [member, { stored: [spelling] = [member], store }] of OTHERS) {
     const value = rule[member]
-    stored[spelling] = value === undefined || store === undefined ? value : store(value)
+    if (value !== undefined) stored[spelling] = store === undefined ? value : store(value)
   }
   return plain(stored) as StoredRule
 }

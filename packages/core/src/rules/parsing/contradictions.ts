@@ -19,18 +19,18 @@ export function contradictions(given: Partial<Rule>, bad: ReadonlySet<string>): 
   const rule = combined(given)
   const knows = (...names: (keyof Rule)[]): boolean => names.every((name) => !bad.has(name))
   return [
-    ...(knows("name", "field", "window") ? nameProblems(rule) : []),
+    ...(knows("name", "field", "window") ? nameProblems(given) : []),
     ...sizeProblems(rule, knows),
     ...(knows("algorithm") ? memberUseProblems(rule) : []),
     ...(knows("algorithm", "throttle") ? heldProblems(rule) : []),
     ...(knows("field") ? [...penaltyProblems(rule), ...listProblems(rule)] : []),
     ...(knows("field", "allow", "deny", "overrides") ? deadOverrideProblems(rule) : []),
-    ...matchFieldProblems(rule),
-    ...rejectionProblems(rule.rejection),
+    ...matchFieldProblems(given),
+    ...rejectionProblems(given.rejection),
   ]
 }
 
-function nameProblems(rule: CombinedRule): MemberProblem[] {
+function nameProblems(rule: Partial<Rule>): MemberProblem[] {
   const name = rule.name ?? defaultName(rule)
   if (name === undefined || NAME.test(name)) return []
   const message = `is missing, and the default name ${show(name)} (from field and window) is not valid`
@@ -40,7 +40,8 @@ function nameProblems(rule: CombinedRule): MemberProblem[] {
 const ALGORITHM_MEMBERS: readonly AlgorithmMember[] = ["align", "buckets", "burst", "refill"]
 
 /** Returns the members that the algorithm does not use, also in overrides. */
-function memberUseProblems({ algorithm, overrides = {}, ...rule }: CombinedRule): MemberProblem[] {
+function memberUseProblems({ rule, algorithm }: CombinedRule): MemberProblem[] {
+  const { overrides = {} } = rule
   const unused = (member: AlgorithmMember): boolean => !readsMember(algorithm, member)
   const given = ALGORITHM_MEMBERS.filter((member) => rule[member] !== undefined && unused(member))
   const paths: (readonly string[])[] = given.map((member) => [member])
@@ -62,7 +63,8 @@ function memberUseProblems({ algorithm, overrides = {}, ...rule }: CombinedRule)
  * not refused: it is only checked repeatedly while it waits. Without a line, a queue holds only requests that a leaky
  * bucket delays. Other algorithms delay nothing, so no request would be held.
  */
-function heldProblems({ algorithm, throttle, kind, countRejected, penalty }: CombinedRule): MemberProblem[] {
+function heldProblems({ rule, algorithm, kind }: CombinedRule): MemberProblem[] {
+  const { throttle, countRejected, penalty } = rule
   const isQueue = kind.kind === "queue"
   const queue: ThrottleQueue | undefined = isQueue ? kind : kind.kind === "hard" ? undefined : kind.queue
   if (queue === undefined) return []
@@ -79,7 +81,7 @@ function heldProblems({ algorithm, throttle, kind, countRejected, penalty }: Com
   return [...problems, problem(path, noLine, `${POSITIVE}, ${instead}, or algorithm "leaky-bucket"`)]
 }
 
-function penaltyProblems({ penalty, fields }: CombinedRule): MemberProblem[] {
+function penaltyProblems({ rule: { penalty }, fields }: CombinedRule): MemberProblem[] {
   if (penalty === undefined || fields.length > 0) return []
   const message =
     "would block the whole service, because the rule has no field: one client could lock out all others"
@@ -87,7 +89,9 @@ function penaltyProblems({ penalty, fields }: CombinedRule): MemberProblem[] {
 }
 
 /** Returns the problems of members that name values of the rule's own field. */
-function listProblems({ fields, allow, deny, overrides }: CombinedRule): MemberProblem[] {
+function listProblems({ rule: { allow, deny, overrides }, fields }: CombinedRule): MemberProblem[] {
+  // Most rules have none, and thousands of rules may be read at once.
+  if (allow === undefined && deny === undefined && overrides === undefined) return []
   const lists = Object.entries({ allow, deny, overrides }).filter(([, values]) => values !== undefined)
   const [field] = fields
   if (field === undefined || fields.length > 1) {
@@ -120,7 +124,8 @@ function sameClientProblems(field: string, named: readonly string[]): MemberProb
 }
 
 /** Returns the overrides of clients that another list settles. They would have no effect. */
-function deadOverrideProblems({ fields, overrides, allow = [], deny = [] }: CombinedRule): MemberProblem[] {
+function deadOverrideProblems({ rule, fields }: CombinedRule): MemberProblem[] {
+  const { overrides, allow = [], deny = [] } = rule
   const [own] = fields
   if (overrides === undefined || own === undefined) return []
   const listed = new Map<string, string>()
@@ -155,7 +160,7 @@ function valueProblems(
   })
 }
 
-function matchFieldProblems({ match }: CombinedRule): MemberProblem[] {
+function matchFieldProblems({ match }: Partial<Rule>): MemberProblem[] {
   const { fields = {} }: RuleMatch = typeof match === "object" ? match : {}
   return Object.entries(fields).flatMap(([field, values]) => {
     const path = ["match", "fields", field]

@@ -8,7 +8,8 @@ import { fieldsOf } from "./rule-name.ts"
 import { mostExactUnits, mostUnits, percentOf, smallestPercent } from "./units.ts"
 
 /** The valid members of a rule, with what several checks need. */
-export interface CombinedRule extends Partial<Rule> {
+export interface CombinedRule {
+  readonly rule: Partial<Rule>
   readonly algorithm: AlgorithmName
   readonly windowMs: number | undefined
   readonly fields: readonly string[]
@@ -16,22 +17,24 @@ export interface CombinedRule extends Partial<Rule> {
   readonly kind: Exclude<Throttle, string>
   /** The limit. Undefined if a function returns it. */
   readonly units: number | undefined
+  readonly burst: number | undefined
   /** The percentage of a soft throttle, or 0. */
   readonly percent: number
 }
 
 /** Returns what the checks of a rule need, computed once. */
 export function combined(rule: Partial<Rule>): CombinedRule {
-  const { algorithm = "sliding-window", limit, window, field } = rule
+  const { algorithm = "sliding-window", limit, window, field, burst } = rule
   const { throttle = holdsAdmitted(algorithm) ? { kind: "queue" } : "hard" } = rule
   const kind = typeof throttle === "object" ? throttle : { kind: throttle }
   return {
-    ...rule,
+    rule,
     algorithm,
     windowMs: parseDuration(window),
     fields: fieldsOf(field),
     kind,
     units: typeof limit === "number" ? limit : undefined,
+    burst,
     percent: kind.kind === "soft" ? kind.percent : 0,
   }
 }
@@ -60,7 +63,8 @@ export function sizeProblems(
 
 /** Checks each override as the rule's own limit and burst are checked. */
 function overrideProblems(rule: CombinedRule): MemberProblem[] {
-  const { overrides = {}, algorithm, cost = 1, windowMs, percent } = rule
+  const { algorithm, windowMs, percent } = rule
+  const { overrides = {}, cost = 1 } = rule.rule
   const most = windowMs === undefined ? Number.POSITIVE_INFINITY : mostUnits(algorithm, windowMs)
   const ceiling = ceilingOf(rule)
   const problems: MemberProblem[] = []
@@ -96,7 +100,7 @@ function ceilingOf({ kind }: CombinedRule): number {
   return (kind.kind === "elastic" ? kind.ceiling : undefined) ?? Number.POSITIVE_INFINITY
 }
 
-function bucketsProblems({ buckets, windowMs, algorithm }: CombinedRule): MemberProblem[] {
+function bucketsProblems({ rule: { buckets }, windowMs, algorithm }: CombinedRule): MemberProblem[] {
   if (buckets === undefined || windowMs === undefined || buckets <= windowMs) return []
   // Another check already reports that the member is not used.
   if (!readsMember(algorithm, "buckets")) return []
@@ -171,7 +175,8 @@ function throttleProblems({ units, burst, algorithm, kind, percent }: CombinedRu
 }
 
 function costProblems(rule: CombinedRule): MemberProblem[] {
-  const { units, burst, cost, percent, kind } = rule
+  const { units, burst, percent, kind } = rule
+  const { cost } = rule.rule
   const capacity = burst ?? units
   if (cost === undefined || capacity === undefined) return []
   let [what, most] = [burst === undefined ? "limit" : "burst", capacity]
