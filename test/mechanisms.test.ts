@@ -39,7 +39,7 @@ describe("the packages have one way to", () => {
     expect(exported.filter((name) => !noWaits.includes(name)).sort()).toEqual([
       "after",
       "beforeDeadline",
-      "held",
+      "keepingAlive",
       "setTimer",
       "unlessAborted",
       "waitOf",

@@ -121,6 +121,7 @@ it("requests the next page while the current one is used, and aborts it when the
     expect(send).toHaveBeenCalledTimes(2)
     break
   }
+  await new Promise((resolve) => setImmediate(resolve))
   const signals = send.mock.calls.map(([, options]) => (options as { abortSignal: AbortSignal }).abortSignal)
   expect(signals.map(({ aborted }) => aborted)).toEqual([false, true])
 })

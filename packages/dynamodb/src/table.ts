@@ -74,8 +74,9 @@ export function openTable({ client, tableName, key: given, timeoutMs }: ParsedTa
     const late = (): Promise<never> => Promise.reject(new DeadlineError(timeoutMs))
     try {
       return await beforeDeadline(unlessAborted(run(running.signal), signal), timeoutMs, late)
-    } finally {
+    } catch (error) {
       running.abort(NOT_AWAITED)
+      throw error
     }
   }
 

@@ -6,7 +6,7 @@
  * - `waitOf` returns how a clock waits, as a promise that a signal ends.
  * - `beforeDeadline` settles like some work, or in another way at a deadline.
  * - `unlessAborted` settles like some work, or rejects when a signal is aborted.
- * - `held` settles like some work, and keeps the process alive until then.
+ * - `keepingAlive` settles like some work, and keeps the process alive until then.
  *
  * test/mechanisms.test.ts finds other ways.
  */
