@@ -11,13 +11,13 @@ import { createLimiter } from "../../limiter/create-limiter.ts"
 import type { Limiter, LimiterEvents } from "../../limiter/interface/limiter.ts"
 import type { LimiterOptions } from "../../limiter/options/options.ts"
 import { RequestLimiter } from "../../limiter/request-limiter.ts"
-import { limiterOfRoute } from "../../limiter/rule-set/testing/limiter-of-route.ts"
 import type { RequestFacts } from "../../request/request.ts"
 import type { LiveRules } from "../../rules/live-rules.ts"
 import type { Rule } from "../../rules/rule.ts"
 import { memoryStore } from "../../stores/memory/memory-store.ts"
 import { methodsOf } from "../../stores/testing/methods-of.ts"
 import { createGuard } from "./create-guard.ts"
+import { limiterOfRoute } from "./testing/limiter-of-route.ts"
 
 const ALICE: RequestFacts = { remoteAddress: "192.0.2.1" }
 const QUIET = { warn() {}, error() {} }

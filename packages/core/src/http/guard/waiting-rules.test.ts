@@ -7,7 +7,6 @@ import type { MaybePromise } from "../../ground/maybe-promise.ts"
 import { createLimiter } from "../../limiter/create-limiter.ts"
 import type { AcquireOptions, Limiter } from "../../limiter/interface/limiter.ts"
 import type { LimiterOptions } from "../../limiter/options/options.ts"
-import { limiterOfRoute } from "../../limiter/rule-set/testing/limiter-of-route.ts"
 import type { RequestFacts } from "../../request/request.ts"
 import type { Rule } from "../../rules/rule.ts"
 import { memoryStore } from "../../stores/memory/memory-store.ts"
@@ -15,6 +14,7 @@ import type { Store } from "../../stores/store.ts"
 import { methodsOf } from "../../stores/testing/methods-of.ts"
 import { createGuard } from "./create-guard.ts"
 import type { Outcome } from "./mount-outcome.ts"
+import { limiterOfRoute } from "./testing/limiter-of-route.ts"
 
 const SECOND = 1_000
 const HOUR = 3_600 * SECOND

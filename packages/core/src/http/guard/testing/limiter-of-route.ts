@@ -1,6 +1,6 @@
+import type { Limiter } from "../../../limiter/interface/limiter.ts"
+import type { RequestLimiter } from "../../../limiter/request-limiter.ts"
 import type { RequestFacts } from "../../../request/request.ts"
-import type { Limiter } from "../../interface/limiter.ts"
-import type { RequestLimiter } from "../../request-limiter.ts"
 
 /** Returns the limiter of a route with this rule, as if it had its own mount. */
 export function limiterOfRoute(limiter: Limiter, rule: object, name: string): RequestLimiter<RequestFacts> {
