@@ -103,7 +103,7 @@ describe("keepalive", () => {
       const before = Atomics.load(answers, 0)
       await new Promise(setImmediate)
       // Blocks this process until the peer has answered, and until its time to answer is over.
-      Atomics.wait(answers, 0, before, 100)
+      Atomics.wait(answers, 0, before, 500)
       const untilMs = performance.now() + 2 * pongMs
       while (performance.now() < untilMs);
     }
