@@ -65,6 +65,7 @@ describe("the packages have one way to", () => {
       ],
       ...[
         "service/src/grpc/wasted-bytes.ts",
+        "service/src/http/answer-call.ts",
         "service/src/http/http-context.ts",
         "service/src/http/http-door.ts",
       ],

@@ -24,7 +24,7 @@ const REASONS: Readonly<Record<string, string>> = {
   "refusing.ts refusing": SUITE,
   "keys.ts keys": SUITE,
   "http-door.ts createHttpDoor":
-    "Its hooks, parser and handlers share the arrivals, connections and places in flight of one server, which end with it.",
+    "It creates the parts of one server and connects them. Each part has a file of its own.",
   "grpc-door.ts createGrpcDoor":
     "It creates the nine parts of one server and connects them. Each part has a file of its own.",
   "running.ts start":
@@ -71,7 +71,6 @@ const REASONS: Readonly<Record<string, string>> = {
   "scripts.ts": "It joins the Lua files to scripts, and each Lua file is an import.",
   "decision-service.ts":
     "It is the root of the service: it creates the calls and both servers, and connects them.",
-  "http-door.ts": "It connects the parts of one server, each of which has a file of its own.",
 }
 
 /** The keys of all reasons, see {@link keyOf}. */

@@ -1,0 +1,58 @@
+import type { IncomingMessage, ServerResponse } from "node:http"
+import { CallPlaces } from "../bounds/in-flight.ts"
+import type { Peer } from "../bounds/peers.ts"
+import type { Callers } from "../sockets/callers.ts"
+import type { DoorListeners } from "../sockets/door.ts"
+import { Code, TokenError } from "../status-error.ts"
+import {
+  announcesBody,
+  CHECK_PATH,
+  type CheckAnswer,
+  failedCheck,
+  type GatewayChecks,
+} from "./gateway-checks.ts"
+import type { HttpAnswers } from "./http-answers.ts"
+import { CheckContext } from "./http-context.ts"
+
+/**
+ * Returns the function that answers checks of gateways. Nobody reads the body that a gateway may pass on, and a gateway
+ * may announce one that it does not send. So the answer does not wait for the body, and ends the connection.
+ */
+export function checkAnswerer(
+  checks: GatewayChecks,
+  answers: HttpAnswers,
+  { inFlight }: Callers,
+  listeners: DoorListeners,
+): (request: IncomingMessage, response: ServerResponse, peer: Peer) => Promise<void> {
+  return async (request, response, peer) => {
+    const { socket, rawHeaders, url = "" } = request
+    const sinceMs = listeners.onAnswered === undefined ? 0 : performance.now()
+    const places = new CallPlaces(inFlight, peer)
+    let code: Code = Code.OK
+    let answer: CheckAnswer
+    answers.busy.add(socket)
+    try {
+      places.take(undefined, url.length + rawHeaders.reduce((sum, { length }) => sum + length, 0))
+      const deciding = checks.decide(request, new CheckContext(request, response, places))
+      if (deciding instanceof Promise) places.wait()
+      answer = await deciding
+    } catch (error) {
+      const failure = answers.statusErrorOf(error, CHECK_PATH)
+      code = failure.code
+      if (failure instanceof TokenError) listeners.onWrongToken?.(CHECK_PATH, peer.address)
+      else if (code === Code.INVALID_ARGUMENT || code === Code.PERMISSION_DENIED)
+        listeners.onInvalidCheck?.(failure.message, peer.address)
+      answer = failedCheck(failure, url)
+    }
+    places.leave()
+    answers.busy.delete(socket)
+    listeners.onAnswered?.("http", CHECK_PATH, code, performance.now() - sinceMs)
+    const { status, headers, body } = answer
+    if (answers.isLeaving || announcesBody(request)) response.setHeader("connection", "close")
+    // Node sets no length for a body that it omits, as for HEAD.
+    if (status !== 204) response.setHeader("content-length", Buffer.byteLength(body))
+    answers.count(response, body.length)
+    response.writeHead(status, headers).end(body)
+    request.resume()
+  }
+}
