@@ -14,7 +14,14 @@ import {
 
 import { attempt, CallsInFlight } from "./calls.ts"
 import { Charger, type ChargerNames } from "./charger.ts"
-import { restOf, type SetAside, type SplitRequest, wholeResult } from "./split-request.ts"
+import {
+  isWhole,
+  localResult,
+  restOf,
+  type SetAside,
+  type SplitRequest,
+  wholeResult,
+} from "./split-request.ts"
 import { StoreWrapper } from "./store-wrapper.ts"
 import { Sweep } from "./sweep.ts"
 
@@ -73,7 +80,7 @@ export abstract class LocalStore<
   /** Puts units back that a request did not get in the end. Not called after a reset, which has deleted them. */
   protected abstract putBack(aside: Aside): void
 
-  /** Learns from the answer to the rest of a request, and returns the answer to report. */
+  /** Learns from the answer to the rest of a request, or from the result without a rest. Returns what to report. */
   protected abstract answered(request: SplitRequest<Counter, Aside>, answer: StoreResult): StoreResult
 
   /** Called while the shared store is being asked. */
@@ -111,10 +118,8 @@ export abstract class LocalStore<
 
   #takeRest(request: SplitRequest<Counter, Aside>): MaybePromise<StoreResult> {
     const { checks, withinMs } = request
+    if (isWhole(request)) return this.answered(request, localResult(request, true, this.condition))
     const rest = restOf(request)
-    if (rest.length === 0) {
-      return this.#answered(request, { nowMs: 0, granted: true, checks: [], ...this.condition })
-    }
     const whole = attempt(
       () => this.wrapped.take(rest, withinMs),
       (answer) => this.#answered(request, answer),

@@ -5,6 +5,7 @@ import {
   type CounterKey,
   type Policy,
   type Refund,
+  type StoreCondition,
   type StoreResult,
 } from "@sluice/core/stores"
 
@@ -41,11 +42,40 @@ export function restOf({ checks, aside }: SplitRequest<unknown>): readonly Check
   return checks.filter((_, i) => aside[i] === undefined)
 }
 
+/** Returns true if local counters have decided all checks. */
+export function isWhole({ checks, aside }: SplitRequest<unknown>): boolean {
+  for (let i = 0; i < checks.length; i++) if (aside[i] === undefined) return false
+  return true
+}
+
 /**
  * Returns the result of a whole request. `answer` has the results of the rest only. The whole result has the latest of
  * all times. If the request was not granted, the units that were set aside are reported as not taken.
  */
-export function wholeResult({ checks, aside }: SplitRequest<unknown>, answer: StoreResult): StoreResult {
+export function wholeResult(request: SplitRequest<unknown>, answer: StoreResult): StoreResult {
+  const { nowMs, checks } = joined(request, answer)
+  return { ...answer, nowMs, checks }
+}
+
+/** Returns the result of a request without the checks of the shared store. */
+export function localResult(
+  request: SplitRequest<unknown>,
+  granted: boolean,
+  condition: StoreCondition,
+): StoreResult {
+  // One spread instead of two: each request that local counters decide pays for it.
+  const { nowMs, checks } = joined(request, granted ? GRANTED : REFUSED)
+  return { nowMs, granted, checks, ...condition }
+}
+
+const GRANTED: StoreResult = { nowMs: 0, granted: true, checks: [] }
+const REFUSED: StoreResult = { nowMs: 0, granted: false, checks: [] }
+
+/** Joins what was set aside with the results of the rest, as of the latest of all times. */
+function joined(
+  { checks, aside }: SplitRequest<unknown>,
+  answer: StoreResult,
+): Pick<StoreResult, "nowMs" | "checks"> {
   let { nowMs } = answer
   for (const one of aside) if (one !== undefined) nowMs = Math.max(nowMs, one.serverMs)
   const whole: (Counted | undefined)[] = []
@@ -59,7 +89,7 @@ export function wholeResult({ checks, aside }: SplitRequest<unknown>, answer: St
     const isFinal = counted === undefined || (isOfMs === nowMs && !isReturned)
     whole.push(isFinal ? counted : asOf(counted, (checks[i] as Check).policy, nowMs, isReturned))
   }
-  return { ...answer, nowMs, checks: whole }
+  return { nowMs, checks: whole }
 }
 
 /** Returns what was counted as of a later time. With `isReturned`, the units have not been taken in the end. */

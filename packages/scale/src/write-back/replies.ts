@@ -1,4 +1,4 @@
-import { StoreUnavailableError } from "@sluice/core"
+import { type Clock, StoreUnavailableError } from "@sluice/core"
 import { type StoreCondition, storeErrorOf } from "@sluice/core/stores"
 import { CHARGE_MS } from "../in-front/charger.ts"
 
@@ -22,6 +22,7 @@ export class Replies {
   /** True if the last settling that failed got no reply at all. */
   isSilent = false
   readonly #settleMs: number
+  readonly #clock: Clock
   #failures = 0
   #failedMs = Number.NEGATIVE_INFINITY
   /** Number of counters that are being settled, and since when there have been some without an answer. Pauses do not count. */
@@ -31,8 +32,9 @@ export class Replies {
   /** With the last error, as long as the shared store fails. */
   #degraded: StoreCondition = DEGRADED
 
-  constructor(settleMs: number) {
+  constructor(settleMs: number, clock: Clock) {
     this.#settleMs = settleMs
+    this.#clock = clock
   }
 
   get isFailing(): boolean {
@@ -47,8 +49,9 @@ export class Replies {
     return this.isSilent ? 1 : SETTLED_TOGETHER
   }
 
-  condition(nowMs: number): StoreCondition {
-    const silentMs = this.#settling > 0 ? nowMs - this.#silentSinceMs : this.#silentMs
+  /** What answers report about the shared store. Each request reads it, so the clock is read only if that matters. */
+  get condition(): StoreCondition {
+    const silentMs = this.#settling > 0 ? this.#clock.now() - this.#silentSinceMs : this.#silentMs
     const isDegraded = silentMs >= SILENT_UNTIL_DEGRADED_MS || this.#failures >= FAILURES_UNTIL_DEGRADED
     return isDegraded ? this.#degraded : this.isFailing ? FAILING : CONFIRMED
   }

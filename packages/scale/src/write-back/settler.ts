@@ -34,7 +34,7 @@ export class Settler {
   constructor(parts: SettlerParts, options: ParsedWriteBackOptions) {
     this.#parts = parts
     this.#options = options
-    this.replies = new Replies(options.settleMs)
+    this.replies = new Replies(options.settleMs, options.clock)
   }
 
   /** Settles the counter after `settleMs`, unless that is planned already. */

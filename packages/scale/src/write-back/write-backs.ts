@@ -16,7 +16,14 @@ import {
 } from "@sluice/core/stores"
 import { CHARGE_MS } from "../in-front/charger.ts"
 import { isBeforePenalty, LocalStore } from "../in-front/local-store.ts"
-import { refundOf, restOf, type SetAside, type SplitRequest, wholeResult } from "../in-front/split-request.ts"
+import {
+  localResult,
+  refundOf,
+  restOf,
+  type SetAside,
+  type SplitRequest,
+  wholeResult,
+} from "../in-front/split-request.ts"
 import type { ParsedWriteBackOptions } from "./options.ts"
 import { Settler } from "./settler.ts"
 import { WrittenCounter } from "./written-counter.ts"
@@ -40,7 +47,7 @@ export class WriteBacks extends LocalStore<WrittenCounter> {
   }
 
   protected get condition(): StoreCondition {
-    return this.#settler.replies.condition(this.nowMs())
+    return this.#settler.replies.condition
   }
 
   /** Reads local counters that lack units of this process. Once everything is settled, the shared store is asked. */
@@ -107,7 +114,7 @@ export class WriteBacks extends LocalStore<WrittenCounter> {
     if (!takeTogether(pending, serverMs)) {
       look(request)
       // Counters of the shared store are not read.
-      return wholeResult(request, { nowMs: 0, granted: false, checks: [], ...this.condition })
+      return localResult(request, false, this.condition)
     }
     let next = 0
     for (let i = 0; i < checks.length; i++) {
@@ -127,7 +134,7 @@ export class WriteBacks extends LocalStore<WrittenCounter> {
   }
 
   protected answered(_: unknown, answer: StoreResult): StoreResult {
-    return answer.checks.length === 0 ? answer : this.#reported(answer)
+    return this.#reported(answer)
   }
 
   /** Returns an answer that says so if the shared counters have not answered for a while. */
