@@ -91,6 +91,13 @@ async function flood(store: Store, ms: number, first = 0): Promise<number> {
   return granted
 }
 
+/** Closes the store. Expects no long turn and no long wait. */
+async function expectQuickClose(store: Store): Promise<void> {
+  const beganMs = performance.now()
+  expect(await longTurnMs(async () => store.close())).toBeLessThan(MOST_CPU_MS)
+  expect(performance.now() - beganMs).toBeLessThan(10_000)
+}
+
 describe("2,000 new clients a second, while Redis is frozen", () => {
   it("cost no long turn and few calls, and do not delay close, which reports as lost what was not charged", async () => {
     const { client, store } = open(10_000)
@@ -104,10 +111,7 @@ describe("2,000 new clients a second, while Redis is frozen", () => {
     expect(turnMs).toBeLessThan(MOST_CPU_MS)
     // A client collects the calls to a frozen server in memory.
     expect(client.commandQueue.length).toBeLessThan(100)
-    const closesAtMs = performance.now()
-    const closeMs = await longTurnMs(async () => store.close())
-    expect(performance.now() - closesAtMs).toBeLessThan(10_000)
-    expect(closeMs).toBeLessThan(MOST_CPU_MS)
+    await expectQuickClose(store)
     expect(store.status?.writeBack?.lost).toBe(granted - settledKeys)
     server.thaw()
   })
@@ -135,13 +139,10 @@ describe("2,000 new clients a second, while Redis is frozen", () => {
         await new Promise((resolve) => setTimeout(resolve, FLOOD_MS))
         await stop()
       })
-      expect(app.decisions.length).toBeGreaterThan(50)
+      expect(app.decisions.length).toBeGreaterThan(examples(250, 1_000))
       expect(turnMs).toBeLessThan(MOST_CPU_MS)
       expect(client.commandQueue.length).toBeLessThan(100)
-      const closesAtMs = performance.now()
-      const closeMs = await longTurnMs(async () => store.close())
-      expect(performance.now() - closesAtMs).toBeLessThan(10_000)
-      expect(closeMs).toBeLessThan(MOST_CPU_MS)
+      await expectQuickClose(store)
     },
   )
 })

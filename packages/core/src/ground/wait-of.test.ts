@@ -7,19 +7,24 @@ import { waitOf } from "./time.ts"
 const waitHeld = waitOf(steadyClock, true)
 const waitUnheld = waitOf(steadyClock)
 
+/** Expects that a wait adds so many timers that keep the process alive, until it is aborted. */
+async function expectHeld(wait: typeof waitHeld, held: number, timers: () => number): Promise<void> {
+  const aborting = new AbortController()
+  const before = timers()
+  const waiting = wait(60_000, aborting.signal)
+  expect(timers() - before).toBe(held)
+  aborting.abort(new Error("enough"))
+  await expect(waiting).rejects.toThrow("enough")
+  expect(timers()).toBe(before)
+}
+
 describe("waiting by a timer", () => {
   it.each([
     ["keeps the process alive", waitHeld, 1],
     ["does not keep the process alive", waitUnheld, 0],
   ])("%s until it ends", (_what, wait, held) =>
     countHeldTimers(async (timers) => {
-      const aborting = new AbortController()
-      const before = timers()
-      const waiting = wait(60_000, aborting.signal)
-      expect(timers() - before).toBe(held)
-      aborting.abort(new Error("enough"))
-      await expect(waiting).rejects.toThrow("enough")
-      expect(timers()).toBe(before)
+      await expectHeld(wait, held, timers)
       await expect(waitHeld(1)).resolves.toBeUndefined()
     }),
   )
@@ -30,17 +35,8 @@ describe("waiting by a timer", () => {
       // Like a tool that counts timers: another function that sets Node's own timer.
       globalThis.setTimeout = ((...args: Parameters<typeof setTimeout>) => real(...args)) as typeof setTimeout
       try {
-        for (const [wait, held] of [
-          [waitHeld, 1],
-          [waitUnheld, 0],
-        ] as const) {
-          const aborting = new AbortController()
-          const before = timers()
-          const waiting = wait(60_000, aborting.signal)
-          expect(timers() - before).toBe(held)
-          aborting.abort(new Error("enough"))
-          await expect(waiting).rejects.toThrow("enough")
-        }
+        await expectHeld(waitHeld, 1, timers)
+        await expectHeld(waitUnheld, 0, timers)
       } finally {
         globalThis.setTimeout = real
       }

@@ -1,5 +1,5 @@
 import { ClosedError, type LogFields, type Logger } from "@sluice/core"
-import { Incident, type IncidentLine } from "@sluice/core/kit"
+import { Incident, type IncidentLine, type Warner } from "@sluice/core/kit"
 
 /**
  * Creates a logger for limiters that share a store. Each limiter reports an outage of the store, its causes and its end,
@@ -7,7 +7,7 @@ import { Incident, type IncidentLine } from "@sluice/core/kit"
  * the store under running calls while it ends, because operators need not be alerted.
  */
 export function oncePerOutage(log: Logger): Logger {
-  const writer: ConstructorParameters<typeof Incident>[0] = {
+  const writer: Pick<Warner, "say"> = {
     say: (level, code, message, err) => log[level](err === undefined ? { code } : { code, err }, message),
   }
   const outage = new Incident(writer)
