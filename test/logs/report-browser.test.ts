@@ -21,8 +21,9 @@ describe.each(RESULTS)("the report of %s", (_name, result) => {
   it("requests nothing but itself, writes nothing to the console, and fits into 360 pixels", async () => {
     const { page, requests, complaints } = await browser.open(replayReport(result))
     await page.mouse.move(400, 400)
-    // Only tables scroll sideways.
+    // Only tables scroll sideways. The plots follow the new width in the next frame.
     await page.setViewportSize({ width: 360, height: 740 })
+    await nextFrame(page)
     await openTables(page)
     expect(await page.evaluate("document.documentElement.scrollWidth")).toBe(360)
     expect(requests).toEqual([page.url()])
