@@ -12,6 +12,10 @@ export const EQUIVALENT: Readonly<Record<string, Readonly<Record<string, string>
     "if (product <= Number.MAX_SAFE_INTEGER) return Math.floor(product / whole)":
       "ConditionalExpression,EqualityOperator: in two parts it is the same, only slower",
   },
+  "core/src/algorithms/most-in-use.ts": {
+    "if (units <= ceilingOf(policy)) return false":
+      "ConditionalExpression,EqualityOperator: the most in use is at least the ceiling",
+  },
   "core/src/algorithms/packed-counts.ts": {
     'if (packed === "") return 0':
       "ConditionalExpression,StringLiteral: numbers of no digits yield the same, by way of NaN",
@@ -36,10 +40,10 @@ export const EQUIVALENT: Readonly<Record<string, Readonly<Record<string, string>
       "EqualityOperator: of an entry of as many none are left, whichever way it goes",
   },
   "core/src/algorithms/sliding-window.ts": {
-    "if (state !== undefined && nowMs >= state.startMs && nowMs - state.startMs < policy.windowMs) return state":
-      "all: what follows tells the same",
     "if (state.startMs > startMs) {": "EqualityOperator: the same window has been returned",
     "if (previous === 0) return true":
+      "ConditionalExpression: a share of nothing is nothing, but most windows have none before them",
+    "if (previous === 0) return current":
       "ConditionalExpression: a share of nothing is nothing, but most windows have none before them",
   },
   "core/src/algorithms/sub-windows.ts": {

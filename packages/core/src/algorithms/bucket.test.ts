@@ -122,6 +122,20 @@ describe("the token bucket", () => {
     expect(refused(9, 30_000)).toEqual({ startMs: 0, current: 9, previous: 30_000 })
   })
 
+  it("is filled up to its ceiling, and keeps what it owes beyond it", () => {
+    const { filled } = algorithmOf(POLICY)
+    expect(filled?.({ startMs: 5, current: 1, previous: 7 }, POLICY)).toEqual({
+      startMs: 5,
+      current: 3,
+      previous: 7,
+    })
+    expect(filled?.({ startMs: 5, current: 4, previous: 7 }, POLICY)).toEqual({
+      startMs: 5,
+      current: 4,
+      previous: 7,
+    })
+  })
+
   it("refunds only tokens that have not refilled yet, and charges only units that would not have refilled", () => {
     const counter = new Counter({ ...POLICY, burst: 10 })
     const after = counter.charge(0, 4)

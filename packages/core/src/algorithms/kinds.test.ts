@@ -2,7 +2,7 @@ import { expect, it } from "vitest"
 import { leakyBucket, tokenBucket } from "./bucket.ts"
 import { bucketedWindow } from "./bucketed-window.ts"
 import { fixedWindow } from "./fixed-window.ts"
-import { algorithmOf } from "./kinds.ts"
+import { ALGORITHM_NAMES, algorithmOf, countsByPart, holdsAdmitted, readsMember } from "./kinds.ts"
 import { penalty } from "./penalty.ts"
 import { periodicRefill } from "./periodic-refill.ts"
 import { slidingLog } from "./sliding-log.ts"
@@ -48,3 +48,23 @@ it.each([
     expect(algorithm.endsByRule ?? false).toBe(endsByRule)
   },
 )
+
+it("holdsAdmitted is true for the leaky bucket only", () => {
+  expect(ALGORITHM_NAMES.filter(holdsAdmitted)).toEqual(["leaky-bucket"])
+})
+
+it("countsByPart is true for algorithms whose units can be booked ahead", () => {
+  const algorithms = [...ALGORITHM_NAMES, "penalty", "of a later version" as "penalty"] as const
+  const byPart = algorithms.filter((algorithm) =>
+    countsByPart(policyOf({ algorithm, limit: 3, windowMs: 1_000 })),
+  )
+  expect(byPart).toEqual(["sliding-window", "sliding-window-strict", "fixed-window", "token-bucket"])
+})
+
+it("readsMember is false for an algorithm that does not exist", () => {
+  expect(["token-bucket", "sliding-window", "none"].map((name) => readsMember(name, "burst"))).toEqual([
+    true,
+    false,
+    false,
+  ])
+})

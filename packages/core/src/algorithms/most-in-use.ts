@@ -23,5 +23,6 @@ export function mostInUse(policy: Policy): number {
 /** True if a bucket owes more units than {@link mostInUse}. */
 export function owesTooMuch(units: number, policy: Policy): boolean {
   // Fast path: a bucket nearly always holds at most its ceiling.
-  return units > ceilingOf(policy) && units > mostInUse(policy)
+  if (units <= ceilingOf(policy)) return false
+  return units > mostInUse(policy)
 }

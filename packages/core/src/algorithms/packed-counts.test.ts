@@ -1,6 +1,16 @@
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
-import { countOf, digits, digitsFor, numberAt, pack, parseDigits, shift, unpack } from "./packed-counts.ts"
+import {
+  countOf,
+  digits,
+  digitsFor,
+  isPacked,
+  numberAt,
+  pack,
+  parseDigits,
+  shift,
+  unpack,
+} from "./packed-counts.ts"
 
 const MOST = Number.MAX_SAFE_INTEGER
 
@@ -24,6 +34,19 @@ describe("packed counts", () => {
     const kept = unpack(text)
     expect(kept).toEqual(numbers.slice(0, kept.length))
     expect(countOf(text)).toBe(kept.length)
+  })
+
+  it.each([
+    [undefined, true],
+    ["", true],
+    ["19:o", true],
+    ["9Ooooooooo", true],
+    ["0", false],
+    ["x19", false],
+    [7, false],
+    [null, false],
+  ])("%j is packed: %j", (value, expected) => {
+    expect(isPacked(value)).toBe(expected)
   })
 
   it("return 0 at every index beyond their end", () => {

@@ -119,6 +119,12 @@ describe("a penalty", () => {
   })
 })
 
+it("a penalty never blocks under a limit of 0", () => {
+  const never = { ...POLICY, limit: 0 }
+  const state = penalty.at(undefined, never, START_MS)
+  expect(penalty.withRejected(state, never, 1, START_MS)).toBe(state)
+})
+
 it("a penalty stores no step for blocks of a single length", () => {
   expect(refusedAt(0, 500)).toEqual({ startMs: START_MS, current: 2, previous: 0 })
   expect(refusedAt(0, 500, 500)).toEqual({ startMs: START_MS + 500, current: 3, previous: 1 })
@@ -130,6 +136,11 @@ describe("a penalty with blocks that grow", () => {
   const MINUTE = 60_000
   /** Three refusals, of which the last is at this instant. */
   const burst = (ms: number): readonly number[] => [ms, ms, ms]
+
+  it("counts from the first refusal after a block, and not from the end of the block", () => {
+    const state = refusedUnder(GROWING, ...burst(0), 69_000, 74_000, 78_999)
+    expect(waitMs(state, 78_999, GROWING)).toBe(2 * MINUTE)
+  })
 
   it.each([
     { refusals: burst(0), wait: 1 * MINUTE, on: "the first step" },

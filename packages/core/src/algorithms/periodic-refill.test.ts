@@ -46,6 +46,12 @@ describe("the token bucket with a periodic refill", () => {
     ])
   })
 
+  it("is filled up to its burst, and keeps what it owes beyond it", () => {
+    const { filled } = algorithmOf(POLICY)
+    expect(filled?.({ startMs: 5, current: 1, previous: 0 }, POLICY).current).toBe(3)
+    expect(filled?.({ startMs: 5, current: 4, previous: 0 }, POLICY).current).toBe(4)
+  })
+
   it("refunds only tokens that have not refilled yet, and charges only units that would not have refilled", () => {
     const counter = new Counter({ ...POLICY, burst: 10 })
     const after = counter.charge(30_000, 3)

@@ -13,11 +13,10 @@ import { firstOffsetBelow, weighted, withCountedUpTo } from "./exact-counts.ts"
  */
 export const slidingWindow: Algorithm = {
   at(state, policy, nowMs) {
-    // Fast path: the state is nearly always of this window, and the remainder operation is expensive.
+    // The state is nearly always of this window, and the remainder operation below is expensive.
     if (state !== undefined && nowMs >= state.startMs && nowMs - state.startMs < policy.windowMs) return state
     const startMs = nowMs - (nowMs % policy.windowMs)
     if (state === undefined) return { startMs, current: 0, previous: 0 }
-    if (state.startMs === startMs) return state
     if (state.startMs > startMs) {
       // The clock went back.
       const current = Math.min(state.previous + state.current, Number.MAX_SAFE_INTEGER)
