@@ -8,9 +8,9 @@ import { hardship } from "./adapter/hardship.ts"
 import { holding } from "./adapter/holding.ts"
 import { matching } from "./adapter/matching.ts"
 import { mounting } from "./adapter/mounting.ts"
-import type { AdapterUnderTest, RunningApp } from "./adapter/plan.ts"
+import type { AdapterUnderTest, AppPlan, RunningApp } from "./adapter/plan.ts"
 import { refunding } from "./adapter/refunding.ts"
-import { type Behaves, clientOf } from "./adapter/stage.ts"
+import { type Behaves, type Client, clientOf } from "./adapter/stage.ts"
 import { starting } from "./adapter/starting.ts"
 import { telling } from "./adapter/telling.ts"
 
@@ -34,17 +34,16 @@ export function adapterContract(name: string, adapter: AdapterUnderTest): void {
         warnings.push(code)
       }
       const apps: RunningApp[] = []
+      const start = async (plan: AppPlan): Promise<Client> => {
+        const app = await adapter.start(plan)
+        apps.push(app)
+        return clientOf(app.url)
+      }
+      const base = { clock, logger: { warn: log, error: log } }
       try {
         await show({
-          adapter,
-          clock,
-          base: { clock, logger: { warn: log, error: log } },
-          warnings,
-          async start(plan) {
-            const app = await adapter.start(plan)
-            apps.push(app)
-            return clientOf(app.url)
-          },
+          ...{ adapter, clock, base, warnings, start },
+          limited: (options, plan) => start({ mounts: [{ ...base, ...options }], ...plan }),
         })
       } finally {
         await Promise.all(apps.map((app) => app.close()))

@@ -27,19 +27,14 @@ export function answering(behaves: Behaves): void {
   describe("onRejected", () => {
     const rule = { limit: 1, window: "1 minute" } as const
 
-    behaves("gets the request, the standard answer and the decision", async ({ start, base, adapter }) => {
+    behaves("gets the request, the standard answer and the decision", async ({ limited, adapter }) => {
       const got: unknown[] = []
-      const client = await start({
-        mounts: [
-          {
-            ...base,
-            ...rule,
-            onRejected: (request, rejection, decision) => {
-              got.push(adapter.headerOf(request, "x-who"), rejection.status, rejection.body, decision.allowed)
-              got.push(adapter.decisionOf(request) === decision)
-            },
-          },
-        ],
+      const client = await limited({
+        ...rule,
+        onRejected: (request, rejection, decision) => {
+          got.push(adapter.headerOf(request, "x-who"), rejection.status, rejection.body, decision.allowed)
+          got.push(adapter.decisionOf(request) === decision)
+        },
       })
       await client("/")
       const response = await client("/", { headers: { "X-Who": "me" } })
@@ -49,23 +44,18 @@ export function answering(behaves: Behaves): void {
     })
 
     for (const [how, wrap] of WAYS) {
-      behaves(`returns another answer ${how}, which also gets the quota headers`, async ({ start, base }) => {
-        const client = await start({
-          mounts: [
-            {
-              ...base,
-              ...rule,
-              onRejected: () =>
-                wrap({
-                  status: 403,
-                  headers: [
-                    ["Content-Type", "text/html; charset=utf-8"],
-                    ["X-Own", "yes"],
-                  ] as const,
-                  body: "<p>später</p>",
-                }),
-            },
-          ],
+      behaves(`returns another answer ${how}, which also gets the quota headers`, async ({ limited }) => {
+        const client = await limited({
+          ...rule,
+          onRejected: () =>
+            wrap({
+              status: 403,
+              headers: [
+                ["Content-Type", "text/html; charset=utf-8"],
+                ["X-Own", "yes"],
+              ] as const,
+              body: "<p>später</p>",
+            }),
         })
         await client("/")
         const { status, headers, body } = await client("/")
@@ -96,10 +86,7 @@ export function answering(behaves: Behaves): void {
           ...rejection,
           headers: [...rejection.headers, ...lines],
         })
-        const client = await stage.start({
-          setsCookie: "app=1",
-          mounts: [{ ...stage.base, ...rule, onRejected }],
-        })
+        const client = await stage.limited({ ...rule, onRejected }, { setsCookie: "app=1" })
         await client("/")
         const { status, headers } = await client("/")
         expect([status, headers["retry-after"], headers["x-own"]]).toEqual([429, "5", "yes"])
@@ -108,17 +95,12 @@ export function answering(behaves: Behaves): void {
       },
     )
 
-    behaves("sends the response itself", async ({ start, base, adapter, warnings }) => {
-      const client = await start({
-        mounts: [
-          {
-            ...base,
-            ...rule,
-            onRejected: (_request, _rejection, _decision, response) => {
-              void adapter.reply(response, 402, "pay")
-            },
-          },
-        ],
+    behaves("sends the response itself", async ({ limited, adapter, warnings }) => {
+      const client = await limited({
+        ...rule,
+        onRejected: (_request, _rejection, _decision, response) => {
+          void adapter.reply(response, 402, "pay")
+        },
       })
       await client("/")
       const { status, headers, body } = await client("/")
@@ -132,18 +114,13 @@ export function answering(behaves: Behaves): void {
       expect(warnings).toEqual([])
     })
 
-    behaves("sends the response itself, later", async ({ start, base, adapter }) => {
-      const client = await start({
-        mounts: [
-          {
-            ...base,
-            ...rule,
-            onRejected: async (_request, _rejection, _decision, response) => {
-              await new Promise(setImmediate)
-              await adapter.reply(response, 402, "pay")
-            },
-          },
-        ],
+    behaves("sends the response itself, later", async ({ limited, adapter }) => {
+      const client = await limited({
+        ...rule,
+        onRejected: async (_request, _rejection, _decision, response) => {
+          await new Promise(setImmediate)
+          await adapter.reply(response, 402, "pay")
+        },
       })
       await client("/")
       const { status, body } = await client("/")
@@ -172,18 +149,13 @@ export function answering(behaves: Behaves): void {
 
     for (const [how, wrap] of WAYS) {
       behaves(`returns false ${how}, and sends the response itself in a later turn`, async (stage) => {
-        const { start, base, adapter, warnings } = stage
-        const client = await start({
-          mounts: [
-            {
-              ...base,
-              ...rule,
-              onRejected: (_request, _rejection, _decision, response) => {
-                adapter.replyLater(response, 402, "pay")
-                return wrap(false as const)
-              },
-            },
-          ],
+        const { limited, adapter, warnings } = stage
+        const client = await limited({
+          ...rule,
+          onRejected: (_request, _rejection, _decision, response) => {
+            adapter.replyLater(response, 402, "pay")
+            return wrap(false as const)
+          },
         })
         await client("/")
         const { status, headers, body } = await client("/")
@@ -196,18 +168,13 @@ export function answering(behaves: Behaves): void {
 
     for (const [how, wrap] of WAYS) {
       behaves(`begins to send the response itself, and returns undefined ${how}`, async (stage) => {
-        const { start, base, adapter, warnings } = stage
-        const client = await start({
-          mounts: [
-            {
-              ...base,
-              ...rule,
-              onRejected: (_request, _rejection, _decision, response) => {
-                adapter.replyInParts(response, 402, "pay")
-                return wrap(undefined)
-              },
-            },
-          ],
+        const { limited, adapter, warnings } = stage
+        const client = await limited({
+          ...rule,
+          onRejected: (_request, _rejection, _decision, response) => {
+            adapter.replyInParts(response, 402, "pay")
+            return wrap(undefined)
+          },
         })
         await client("/")
         const { status, headers, body } = await client("/")
@@ -249,18 +216,12 @@ export function answering(behaves: Behaves): void {
       ["a header without a name", { status: 429, headers: [["", "a"]], body: "" }],
       ["a status that does not exist", { status: 7, headers: [], body: "" }],
     ] as const) {
-      for (const [how, wrap] of [
-        ["at once", <T>(value: T) => value],
-        ["in a promise", <T>(value: T) => Promise.resolve(value)],
-      ] as const) {
+      for (const [how, wrap] of WAYS) {
         behaves(
           `that returns ${what} ${how} is replaced by the standard answer, with one warning`,
           async (stage) => {
-            const { start, base, warnings } = stage
-            const client = await start({
-              // A program without types may return this.
-              mounts: [{ ...base, ...rule, onRejected: () => wrap(nonsense) as never }],
-            })
+            const { limited, warnings } = stage
+            const client = await limited({ ...rule, onRejected: () => wrap(nonsense) as never })
             await client("/")
             for (let i = 0; i < 2; i++) {
               const { status, headers } = await client("/")
@@ -275,18 +236,13 @@ export function answering(behaves: Behaves): void {
 
     for (const [how, wrap] of WAYS) {
       behaves(`may return anything ${how} after it has sent the response itself`, async (stage) => {
-        const { start, base, adapter, warnings } = stage
-        const client = await start({
-          mounts: [
-            {
-              ...base,
-              ...rule,
-              onRejected: (_request, _rejection, _decision, response) => {
-                void adapter.reply(response, 402, "pay")
-                return wrap({ error: "ignored" }) as never
-              },
-            },
-          ],
+        const { limited, adapter, warnings } = stage
+        const client = await limited({
+          ...rule,
+          onRejected: (_request, _rejection, _decision, response) => {
+            void adapter.reply(response, 402, "pay")
+            return wrap({ error: "ignored" }) as never
+          },
         })
         await client("/")
         const { status, body } = await client("/")

@@ -78,14 +78,14 @@ export function awaiting(behaves: Behaves): void {
     behaves(
       "take nothing from a client that hangs up meanwhile, whose handler does not run",
       async (stage) => {
-        const { start, base, clock } = stage
+        const { limited, clock } = stage
         let asked = 0
         let handled = 0
         const cost = () => (asked++ === 0 ? never() : 1)
-        const client = await start({
-          mounts: [{ ...base, ...RULE, cost }],
-          routes: [{ path: "/", handle: () => ({ status: 200, body: `${++handled}` }) }],
-        })
+        const client = await limited(
+          { ...RULE, cost },
+          { routes: [{ path: "/", handle: () => ({ status: 200, body: `${++handled}` }) }] },
+        )
         const arrived = (async () => {
           while (asked === 0) await nextTurn()
         })()

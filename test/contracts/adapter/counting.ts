@@ -1,7 +1,7 @@
 import type { Decision } from "@sluice/core"
 import { describe, expect } from "vitest"
 import { askOnOneConnection } from "./ask.ts"
-import { type Behaves, from, statuses, told } from "./stage.ts"
+import { type Behaves, from, notingRoute, statuses, told } from "./stage.ts"
 
 const PREFLIGHT = {
   method: "OPTIONS",
@@ -63,12 +63,12 @@ export function counting(behaves: Behaves): void {
       expect((await client("/", guess)).status).toBe(429)
     })
 
-    behaves("concurrent requests, and admits exactly the limit", async ({ start, base }) => {
+    behaves("concurrent requests, and admits exactly the limit", async ({ limited }) => {
       let handled = 0
-      const client = await start({
-        mounts: [{ ...base, limit: 5, window: "1 minute" }],
-        routes: [{ path: "/", handle: () => ({ body: String(++handled) }) }],
-      })
+      const client = await limited(
+        { limit: 5, window: "1 minute" },
+        { routes: [{ path: "/", handle: () => ({ body: String(++handled) }) }] },
+      )
       const responses = await Promise.all(Array.from({ length: 20 }, () => client("/")))
       expect(responses.filter(({ status }) => status === 200)).toHaveLength(5)
       expect(responses.filter(({ status }) => status === 429)).toHaveLength(15)
@@ -104,20 +104,9 @@ export function counting(behaves: Behaves): void {
 
     behaves(
       "are all sent in the headers, and the decision is that of the strictest rule",
-      async ({ start, base, adapter }) => {
+      async ({ limited, adapter }) => {
         const decisions: (Decision | undefined)[] = []
-        const client = await start({
-          mounts: [{ ...base, rules: [minute, day] }],
-          routes: [
-            {
-              path: "/",
-              handle: (request) => {
-                decisions.push(adapter.decisionOf(request))
-                return {}
-              },
-            },
-          ],
-        })
+        const client = await limited({ rules: [minute, day] }, { routes: [notingRoute(adapter, decisions)] })
         const { headers } = await client("/")
         expect(headers["ratelimit-policy"]).toBe('"minute";q=2;w=60, "day";q=4;w=86400')
         expect(decisions).toMatchObject([{ allowed: true, policy: "minute", limit: 2, remaining: 1 }])
@@ -126,52 +115,18 @@ export function counting(behaves: Behaves): void {
 
     behaves(
       "refuse no request in shadow mode, and only the app sees the shadow rules",
-      async ({ start, base, adapter }) => {
-        const shadowed: unknown[] = []
-        const client = await start({
-          mounts: [{ ...base, rules: [{ ...minute, limit: 1, shadow: true }, day] }],
-          routes: [
-            {
-              path: "/",
-              handle: (request) => {
-                shadowed.push(adapter.decisionOf(request)?.shadowed)
-                return {}
-              },
-            },
-          ],
-        })
+      async ({ limited, adapter }) => {
+        const decisions: (Decision | undefined)[] = []
+        const client = await limited(
+          { rules: [{ ...minute, limit: 1, shadow: true }, day] },
+          { routes: [notingRoute(adapter, decisions)] },
+        )
         expect((await client("/")).headers["ratelimit-policy"]).toBe('"day";q=4;w=86400')
         const second = await client("/")
         expect(second.status).toBe(200)
         expect(second.headers.ratelimit).toMatch(/^"day";r=2;t=\d+$/)
-        expect(shadowed).toEqual([[], ["minute"]])
+        expect(decisions.map((decision) => decision?.shadowed)).toEqual([[], ["minute"]])
       },
     )
-  })
-
-  behaves("the decision is available on the framework's request", async ({ start, base, adapter }) => {
-    let decision: Decision | undefined
-    const client = await start({
-      mounts: [{ ...base, limit: 3, window: "1 minute" }],
-      routes: [
-        {
-          path: "/",
-          handle: (request) => {
-            decision = adapter.decisionOf(request)
-            return {}
-          },
-        },
-      ],
-    })
-    await client("/")
-    expect(decision).toMatchObject({
-      allowed: true,
-      policy: "ip-1m",
-      limit: 3,
-      remaining: 2,
-      cost: 1,
-      retryAfterMs: 0,
-      degraded: false,
-    })
   })
 }

@@ -102,22 +102,18 @@ const ON_A_ROUTE: readonly Row[] = [
 export function fields(behaves: Behaves): void {
   describe("a client is identified by", () => {
     for (const { field, what, one, same, other } of EVERYWHERE) {
-      behaves([field, what].flat().filter(Boolean).join(" "), async ({ start, base, adapter }) => {
-        const client = await start({
-          parsesBodies: true,
-          mounts: [
-            {
-              ...base,
-              limit: 1,
-              window: "1 minute",
-              field,
-              onMissing: "skip",
-              trustedProxies: 1,
-              fields: { account: (request) => adapter.headerOf(request, "x-account") },
-            },
-          ],
-          routes: [{ path: "/" }, { path: "/", method: "POST" }],
-        })
+      behaves([field, what].flat().filter(Boolean).join(" "), async ({ limited, adapter }) => {
+        const client = await limited(
+          {
+            limit: 1,
+            window: "1 minute",
+            field,
+            onMissing: "skip",
+            trustedProxies: 1,
+            fields: { account: (request) => adapter.headerOf(request, "x-account") },
+          },
+          { parsesBodies: true, routes: [{ path: "/" }, { path: "/", method: "POST" }] },
+        )
         expect((await client(...one)).status).toBe(200)
         expect((await client(...same)).status).toBe(429)
         expect((await client(...other)).status).toBe(200)
@@ -143,34 +139,33 @@ export function fields(behaves: Behaves): void {
       })
     }
 
-    behaves("an extractor that sees the framework's request", async ({ start, base, adapter }) => {
+    behaves("an extractor that sees the framework's request", async ({ limited, adapter }) => {
       const seen: object[] = []
       const handled: object[] = []
-      const client = await start({
-        mounts: [
-          {
-            ...base,
-            limit: 5,
-            window: "1 minute",
-            field: "account",
-            fields: {
-              account: (request) => {
-                seen.push(request)
-                return adapter.headerOf(request, "host")
+      const client = await limited(
+        {
+          limit: 5,
+          window: "1 minute",
+          field: "account",
+          fields: {
+            account: (request) => {
+              seen.push(request)
+              return adapter.headerOf(request, "host")
+            },
+          },
+        },
+        {
+          routes: [
+            {
+              path: "/",
+              handle: (request) => {
+                handled.push(request)
+                return {}
               },
             },
-          },
-        ],
-        routes: [
-          {
-            path: "/",
-            handle: (request) => {
-              handled.push(request)
-              return {}
-            },
-          },
-        ],
-      })
+          ],
+        },
+      )
       await client("/")
       expect(seen).toHaveLength(1)
       expect(seen[0]).toBe(handled[0])
@@ -232,23 +227,23 @@ export function fields(behaves: Behaves): void {
 
     behaves(
       "is assumed for a body that no parser has read, with one warning",
-      async ({ start, base, warnings }) => {
-        const client = await start({
-          mounts: [{ ...base, limit: 1, window: "1 minute", field: "body:account", onMissing: "shared" }],
-          routes: [{ path: "/", method: "POST" }],
-          parsesBodies: false,
-        })
+      async ({ limited, warnings }) => {
+        const client = await limited(
+          { limit: 1, window: "1 minute", field: "body:account", onMissing: "shared" },
+          { routes: [{ path: "/", method: "POST" }], parsesBodies: false },
+        )
         expect((await client(...post({ account: "a" }))).status).toBe(200)
         expect((await client(...post({ account: "b" }))).status).toBe(429)
         expect(warnings).toEqual(["SLUICE_BODY_NOT_PARSED"])
       },
     )
 
-    behaves("is assumed if one field of a combination is missing", async ({ start, base }) => {
-      const client = await start({
-        mounts: [
-          { ...base, limit: 1, window: "1 minute", field: ["ip", "header:x-api-key"], onMissing: "deny" },
-        ],
+    behaves("is assumed if one field of a combination is missing", async ({ limited }) => {
+      const client = await limited({
+        limit: 1,
+        window: "1 minute",
+        field: ["ip", "header:x-api-key"],
+        onMissing: "deny",
       })
       expect((await client("/")).status).toBe(400)
     })

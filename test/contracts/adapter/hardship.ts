@@ -2,7 +2,7 @@ import { type Decision, memoryStore, type Store } from "@sluice/core"
 import { describe, expect } from "vitest"
 import { methodsOf } from "../../../packages/core/src/stores/testing/methods-of.ts"
 import { askAndHangUp } from "./ask.ts"
-import { type Behaves, expectOk, statuses, told } from "./stage.ts"
+import { type Behaves, expectOk, notingRoute, statuses, told } from "./stage.ts"
 
 /** Returns a memory store with a different `take`. */
 function storeWith(take: Store["take"], store: Store = memoryStore()): Store {
@@ -28,44 +28,27 @@ export function hardship(behaves: Behaves): void {
     describe("a store that is broken", () => {
       behaves(
         `causes degraded decisions without quota headers when it ${what}`,
-        async ({ start, base, adapter, warnings }) => {
-          let decision: Decision | undefined
-          const client = await start({
-            mounts: [{ ...base, limit: 2, window: "1 minute", store: storeWith(take), storeTimeoutMs: 1 }],
-            routes: [
-              {
-                path: "/",
-                handle: (request) => {
-                  decision = adapter.decisionOf(request)
-                  return {}
-                },
-              },
-            ],
-          })
+        async ({ limited, adapter, warnings }) => {
+          const decisions: (Decision | undefined)[] = []
+          const client = await limited(
+            { limit: 2, window: "1 minute", store: storeWith(take), storeTimeoutMs: 1 },
+            { routes: [notingRoute(adapter, decisions)] },
+          )
           const response = await client("/")
           expectOk(response)
           expect(told(response)).not.toContain("ratelimit")
-          expect(decision).toMatchObject({ allowed: true, degraded: true })
+          expect(decisions).toMatchObject([{ allowed: true, degraded: true }])
           expect(await statuses(client, 2)).toEqual([200, 429])
           expect(warnings).toEqual(["SLUICE_DEGRADED"])
         },
       )
 
-      behaves(`causes a 503 with onStoreFailure "deny" when it ${what}`, async ({ start, base }) => {
+      behaves(`causes a 503 with onStoreFailure "deny" when it ${what}`, async ({ limited }) => {
         let handled = 0
-        const client = await start({
-          mounts: [
-            {
-              ...base,
-              limit: 2,
-              window: "1 minute",
-              store: storeWith(take),
-              storeTimeoutMs: 1,
-              onStoreFailure: "deny",
-            },
-          ],
-          routes: [{ path: "/", handle: () => ({ body: String(++handled) }) }],
-        })
+        const client = await limited(
+          { limit: 2, window: "1 minute", store: storeWith(take), storeTimeoutMs: 1, onStoreFailure: "deny" },
+          { routes: [{ path: "/", handle: () => ({ body: String(++handled) }) }] },
+        )
         const { status, headers, body } = await client("/")
         expect(status).toBe(503)
         expect(headers["retry-after"]).toBe("1")
@@ -80,7 +63,7 @@ export function hardship(behaves: Behaves): void {
       ["admits it", 5],
       ["refuses it", 1],
     ] as const) {
-      behaves(`does not affect other requests when the decision ${what}`, async ({ start, base, clock }) => {
+      behaves(`does not affect other requests when the decision ${what}`, async ({ limited, clock }) => {
         const store = memoryStore({ clock })
         let arrived = () => {}
         const arrival = new Promise<void>((resolve) => {
@@ -91,23 +74,19 @@ export function hardship(behaves: Behaves): void {
           decide = resolve
         })
         let asked = 0
-        const client = await start({
-          mounts: [
-            {
-              ...base,
-              limit,
-              window: "1 minute",
-              // The second request is the one whose client disconnects.
-              store: storeWith(async (checks) => {
-                if (++asked === 2) {
-                  arrived()
-                  await decided
-                }
-                return store.take(checks)
-              }, store),
-              storeTimeoutMs: 60_000,
-            },
-          ],
+        const client = await limited({
+          limit,
+          window: "1 minute",
+          // The second request is the one whose client disconnects.
+
+          store: storeWith(async (checks) => {
+            if (++asked === 2) {
+              arrived()
+              await decided
+            }
+            return store.take(checks)
+          }, store),
+          storeTimeoutMs: 60_000,
         })
         expect((await client("/")).status).toBe(200)
         await askAndHangUp(client.url, "/", arrival)
@@ -161,22 +140,18 @@ export function hardship(behaves: Behaves): void {
   })
 
   describe("a response that was already sent", () => {
-    behaves("is left unchanged", async ({ start, base, adapter }) => {
+    behaves("is left unchanged", async ({ limited, adapter }) => {
       const decisions: unknown[] = []
-      const client = await start({
-        answersFirst: { status: 202, body: "first" },
-        mounts: [
-          {
-            ...base,
-            limit: 1,
-            window: "1 minute",
-            onRejected: (request) => {
-              decisions.push(adapter.decisionOf(request))
-            },
+      const client = await limited(
+        {
+          limit: 1,
+          window: "1 minute",
+          onRejected: (request) => {
+            decisions.push(adapter.decisionOf(request))
           },
-        ],
-        routes: [],
-      })
+        },
+        { answersFirst: { status: 202, body: "first" }, routes: [] },
+      )
       for (let i = 0; i < 2; i++) {
         const response = await client("/")
         expect([response.status, response.body]).toEqual([202, "first"])
@@ -188,20 +163,17 @@ export function hardship(behaves: Behaves): void {
   })
 
   describe("a response that an earlier handler has begun", () => {
-    behaves("is ended when the request is refused, with one warning", async ({ start, base, warnings }) => {
+    behaves("is ended when the request is refused, with one warning", async ({ limited, warnings }) => {
       const asked: unknown[] = []
-      const client = await start({
-        beginsFirst: { status: 202, body: "first" },
-        mounts: [
-          {
-            ...base,
-            limit: 1,
-            window: "1 minute",
-            deny: ["127.0.0.1"],
-            onRejected: (request) => void asked.push(request),
-          },
-        ],
-      })
+      const client = await limited(
+        {
+          limit: 1,
+          window: "1 minute",
+          deny: ["127.0.0.1"],
+          onRejected: (request) => void asked.push(request),
+        },
+        { beginsFirst: { status: 202, body: "first" } },
+      )
       for (let i = 0; i < 2; i++) {
         const response = await client("/")
         expect([response.status, response.body]).toEqual([202, "first"])
@@ -224,18 +196,20 @@ export function hardship(behaves: Behaves): void {
     behaves(
       "keeps its status and the headers of its class, and also gets the quota headers",
       async (stage) => {
-        const { start, base } = stage
-        const client = await start({
-          mounts: [{ ...base, limit: 5, window: "1 minute" }],
-          routes: [
-            {
-              path: "/",
-              handle: () => {
-                throw new NotFound("No such thing.")
+        const { limited } = stage
+        const client = await limited(
+          { limit: 5, window: "1 minute" },
+          {
+            routes: [
+              {
+                path: "/",
+                handle: () => {
+                  throw new NotFound("No such thing.")
+                },
               },
-            },
-          ],
-        })
+            ],
+          },
+        )
         const { status, headers } = await client("/")
         expect(status).toBe(404)
         expect(headers).toMatchObject({ "x-own": "yes", ratelimit: '"ip-1m";r=4;t=61' })

@@ -66,21 +66,18 @@ export function matching(behaves: Behaves): void {
       ["/login", SPELLINGS],
       ["/users/:id", PARAMETERS],
     ] as const) {
-      behaves(`covers every spelling of ${path} that reaches its handler`, async ({ start, base }) => {
+      behaves(`covers every spelling of ${path} that reaches its handler`, async ({ limited, start }) => {
         const routes = [{ path, handle: () => ({ body: "reached" }) }]
         const open = await start({ routes })
-        const limited = await start({
-          mounts: [{ ...base, limit: 1, window: "1 minute", match: { path } }],
-          routes,
-        })
-        expect((await limited(spellings[0] as string)).body).toBe("reached")
+        const closed = await limited({ limit: 1, window: "1 minute", match: { path } }, { routes })
+        expect((await closed(spellings[0] as string)).body).toBe("reached")
 
         const reaching: string[] = []
         const slipping: string[] = []
         for (const spelling of spellings) {
           if ((await open.exactly(spelling)).body !== "reached") continue
           reaching.push(spelling)
-          if ((await limited.exactly(spelling)).status !== 429) slipping.push(spelling)
+          if ((await closed.exactly(spelling)).status !== 429) slipping.push(spelling)
         }
         expect(slipping).toEqual([])
         // If fewer spellings reached the route, this test would show nothing.
@@ -88,17 +85,14 @@ export function matching(behaves: Behaves): void {
       })
     }
 
-    behaves("matches the path both before and after the app rewrites it", async ({ start, base }) => {
+    behaves("matches the path both before and after the app rewrites it", async ({ limited }) => {
       const plan = {
         rewrite: (target: string) => target.replace(/^\/(en|de)\//, "/"),
         // The path can only be read from the target, because the route has a pattern of its own.
         routes: [{ path: "/:page" }],
       }
       const asked = async (path: string, limit: number) => {
-        const client = await start({
-          ...plan,
-          mounts: [{ ...base, limit, window: "1 minute", match: { path } }],
-        })
+        const client = await limited({ limit, window: "1 minute", match: { path } }, { ...plan })
         const all: number[] = []
         for (const target of ["/login", "/en/login", "/DE/login", "/de/login?x=1", "/en/login", "/login"]) {
           all.push((await client(target)).status)
@@ -110,11 +104,11 @@ export function matching(behaves: Behaves): void {
       expect(await asked("/en/login", 1)).toEqual([200, 200, 404, 200, 429, 200])
     })
 
-    behaves("matches no other path", async ({ start, base }) => {
-      const client = await start({
-        mounts: [{ ...base, limit: 1, window: "1 minute", match: { path: "/login" } }],
-        routes: [{ path: "/login" }, { path: "/logins" }, { path: "/login/help" }],
-      })
+    behaves("matches no other path", async ({ limited }) => {
+      const client = await limited(
+        { limit: 1, window: "1 minute", match: { path: "/login" } },
+        { routes: [{ path: "/login" }, { path: "/logins" }, { path: "/login/help" }] },
+      )
       await client("/login")
       for (const path of ["/logins", "/login/help", "/login/help"]) {
         expect((await client(path)).status).toBe(200)
@@ -122,11 +116,11 @@ export function matching(behaves: Behaves): void {
       expect((await client("/login")).status).toBe(429)
     })
 
-    behaves("and for methods matches a POST that names another method", async ({ start, base }) => {
-      const client = await start({
-        mounts: [{ ...base, limit: 1, window: "1 minute", match: { path: "/item", methods: ["DELETE"] } }],
-        routes: [{ path: "/item", method: "POST" }],
-      })
+    behaves("and for methods matches a POST that names another method", async ({ limited }) => {
+      const client = await limited(
+        { limit: 1, window: "1 minute", match: { path: "/item", methods: ["DELETE"] } },
+        { routes: [{ path: "/item", method: "POST" }] },
+      )
       const rows: readonly (readonly [string, string | undefined, number])[] = [
         ["/item", undefined, 200],
         ["/item", "PUT", 200],

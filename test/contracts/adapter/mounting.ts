@@ -1,7 +1,7 @@
 import { createLimiter, type Decision } from "@sluice/core"
 import { describe, expect } from "vitest"
 import type { FrameworkRequest } from "./plan.ts"
-import { type Behaves, statuses } from "./stage.ts"
+import { type Behaves, notingRoute, statuses } from "./stage.ts"
 
 /** Registers the behaviors of several mounts that one request passes. */
 export function mounting(behaves: Behaves): void {
@@ -72,15 +72,7 @@ export function mounting(behaves: Behaves): void {
           { ...base, name: "strict", limit: 2, window: "1 minute" },
           { ...base, name: "lax", limit: 5, window: "1 minute" },
         ],
-        routes: [
-          {
-            path: "/",
-            handle: (request) => {
-              decisions.push(adapter.decisionOf(request))
-              return {}
-            },
-          },
-        ],
+        routes: [notingRoute(adapter, decisions)],
       })
       await client("/")
       expect(decisions).toMatchObject([{ policy: "strict", remaining: 1 }])
@@ -88,14 +80,16 @@ export function mounting(behaves: Behaves): void {
 
     behaves(
       "on the app and on a route decide in this order, the second one only on its route",
-      async ({ start, base }) => {
-        const client = await start({
-          mounts: [{ ...base, name: "app", limit: 4, window: "1 minute" }],
-          routes: [
-            { path: "/" },
-            { path: "/login", mounts: [{ ...base, name: "login", limit: 1, window: "1 minute" }] },
-          ],
-        })
+      async ({ limited, base }) => {
+        const client = await limited(
+          { name: "app", limit: 4, window: "1 minute" },
+          {
+            routes: [
+              { path: "/" },
+              { path: "/login", mounts: [{ ...base, name: "login", limit: 1, window: "1 minute" }] },
+            ],
+          },
+        )
         expect((await client("/login")).headers.ratelimit).toBe('"app";r=3;t=61, "login";r=0;t=61')
         const refused = await client("/login")
         expect(refused.status).toBe(429)

@@ -8,34 +8,29 @@ import type { Behaves } from "./stage.ts"
 /** Registers the behaviors of `refundWhen`. */
 export function refunding(behaves: Behaves): void {
   describe("refundWhen", () => {
-    behaves("counts concurrent guesses before it refunds any of them", async ({ start, base, clock }) => {
+    behaves("counts concurrent guesses before it refunds any of them", async ({ limited, clock }) => {
       let running = 0
       let most = 0
       let open = () => {}
       const gate = new Promise<void>((resolve) => {
         open = resolve
       })
-      const client = await start({
-        mounts: [
-          {
-            ...base,
-            limit: 5,
-            window: "1 minute",
-            refundWhen: (_request, status) => status < 400,
-          },
-        ],
-        routes: [
-          {
-            path: "/",
-            handle: async () => {
-              most = Math.max(most, ++running)
-              await gate
-              running--
-              return { status: 401, body: "wrong" }
+      const client = await limited(
+        { limit: 5, window: "1 minute", refundWhen: (_request, status) => status < 400 },
+        {
+          routes: [
+            {
+              path: "/",
+              handle: async () => {
+                most = Math.max(most, ++running)
+                await gate
+                running--
+                return { status: 401, body: "wrong" }
+              },
             },
-          },
-        ],
-      })
+          ],
+        },
+      )
       const guesses = Array.from({ length: 20 }, () =>
         client("/").then((response) => {
           // The last refusal opens the gate for the others.
@@ -53,69 +48,70 @@ export function refunding(behaves: Behaves): void {
       expect((await client("/")).status).toBe(429)
     })
 
-    behaves("keeps the units of a client that hangs up before the response", async ({ start, base }) => {
+    behaves("keeps the units of a client that hangs up before the response", async ({ limited }) => {
       const told: number[] = []
       const [arrival, arrived] = gate()
       const [answer, answered] = gate()
       let asked = 0
-      const client = await start({
-        mounts: [
-          {
-            ...base,
-            limit: 1,
-            window: "1 minute",
-            refundWhen: (_request, status) => {
-              told.push(status)
-              return true
-            },
+      const client = await limited(
+        {
+          limit: 1,
+          window: "1 minute",
+          refundWhen: (_request, status) => {
+            told.push(status)
+            return true
           },
-        ],
-        routes: [
-          {
-            path: "/",
-            handle: async (request) => {
-              if (asked++ > 0) return {}
-              const { signal, socket } = request as { readonly signal?: AbortSignal; readonly socket: Socket }
-              const gone = signal === undefined ? once(socket, "close") : once(signal, "abort")
-              arrived()
-              await gone
-              setImmediate(answered)
-              return {}
+        },
+        {
+          routes: [
+            {
+              path: "/",
+              handle: async (request) => {
+                if (asked++ > 0) return {}
+                const { signal, socket } = request as {
+                  readonly signal?: AbortSignal
+                  readonly socket: Socket
+                }
+                const gone = signal === undefined ? once(socket, "close") : once(signal, "abort")
+                arrived()
+                await gone
+                setImmediate(answered)
+                return {}
+              },
             },
-          },
-        ],
-      })
+          ],
+        },
+      )
       await askAndHangUp(client.url, "/", arrival)
       await answer
       expect((await client("/")).status).toBe(429)
       expect(told).not.toContain(200)
     })
 
-    behaves("refunds only requests for whose response it returns true", async ({ start, base, adapter }) => {
+    behaves("refunds only requests for whose response it returns true", async ({ limited, adapter }) => {
       const told: [object, number][] = []
       const decisions: (Decision | undefined)[] = []
-      const client = await start({
-        mounts: [
-          {
-            ...base,
-            limit: 2,
-            window: "1 minute",
-            refundWhen: (request, status) => {
-              told.push([request, status])
-              return status < 400
-            },
+      const client = await limited(
+        {
+          limit: 2,
+          window: "1 minute",
+          refundWhen: (request, status) => {
+            told.push([request, status])
+            return status < 400
           },
-        ],
-        routes: [
-          {
-            path: "/",
-            handle: (request) => {
-              decisions.push(adapter.decisionOf(request))
-              return { status: Number(adapter.headerOf(request, "x-answer")) }
+        },
+        {
+          routes: [
+            {
+              path: "/",
+              handle: (request) => {
+                decisions.push(adapter.decisionOf(request))
+                return { status: Number(adapter.headerOf(request, "x-answer")) }
+              },
             },
-          },
-        ],
-      })
+          ],
+        },
+      )
       let asked = 0
       const answered = async (status: number) => {
         const response = await client("/", { headers: { "X-Answer": String(status) } })

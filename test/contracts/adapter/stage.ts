@@ -1,7 +1,7 @@
-import type { Logger, ManualClock } from "@sluice/core"
+import type { Decision, Logger, ManualClock } from "@sluice/core"
 import { expect } from "vitest"
 import { type Ask, ask, askExactly, type Bytes, type Response } from "./ask.ts"
-import type { AdapterUnderTest, AppPlan } from "./plan.ts"
+import type { AdapterUnderTest, AppPlan, Options, RoutePlan } from "./plan.ts"
 
 /** The environment of a behavior: an adapter, with its own clock and log. */
 export interface Stage {
@@ -13,6 +13,8 @@ export interface Stage {
   readonly warnings: readonly string[]
   /** Starts an app. It is stopped after the behavior. */
   start(plan: AppPlan): Promise<Client>
+  /** Starts an app with one mount, which gets these options and those of `base`. */
+  limited(options: Options, plan?: AppPlan): Promise<Client>
 }
 
 export interface Client {
@@ -51,4 +53,13 @@ export function told({ headers }: Response): string[] {
 
 export function expectOk(response: Response): void {
   expect({ status: response.status, body: response.body }).toEqual({ status: 200, body: "ok" })
+}
+
+/** Returns the route "/", which adds the decision on each request to a list. */
+export function notingRoute(adapter: AdapterUnderTest, decisions: (Decision | undefined)[]): RoutePlan {
+  const handle = (request: object) => {
+    decisions.push(adapter.decisionOf(request))
+    return {}
+  }
+  return { path: "/", handle }
 }

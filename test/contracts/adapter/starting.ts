@@ -30,13 +30,13 @@ function failingSource(): { readonly source: RuleSource; publish(): void } {
 /** Registers the behaviors before the rules of a network source have loaded for the first time. */
 export function starting(behaves: Behaves): void {
   describe("until rules are loaded", () => {
-    behaves('answers 503 with "deny", and counts as soon as there are rules', async ({ start, base }) => {
+    behaves('answers 503 with "deny", and counts as soon as there are rules', async ({ limited }) => {
       const { source, publish } = failingSource()
       let handled = 0
-      const client = await start({
-        mounts: [{ ...base, rules: liveRules(source), onRulesMissing: "deny" }],
-        routes: [{ path: "/", handle: () => ({ body: String(++handled) }) }],
-      })
+      const client = await limited(
+        { rules: liveRules(source), onRulesMissing: "deny" },
+        { routes: [{ path: "/", handle: () => ({ body: String(++handled) }) }] },
+      )
       const { status, headers, body } = await client("/")
       expect(status).toBe(503)
       expect(headers["retry-after"]).toBe("1")

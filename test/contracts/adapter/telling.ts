@@ -63,18 +63,20 @@ export function telling(behaves: Behaves): void {
       expect(response.headers.ratelimit).toBe('"ip-1m";r=2;t=61')
     })
 
-    behaves("gets quota headers if its handler fails", async ({ start, base }) => {
-      const client = await start({
-        mounts: [{ ...base, limit: 3, window: "1 minute" }],
-        routes: [
-          {
-            path: "/",
-            handle: () => {
-              throw new Error("The handler has failed.")
+    behaves("gets quota headers if its handler fails", async ({ limited }) => {
+      const client = await limited(
+        { limit: 3, window: "1 minute" },
+        {
+          routes: [
+            {
+              path: "/",
+              handle: () => {
+                throw new Error("The handler has failed.")
+              },
             },
-          },
-        ],
-      })
+          ],
+        },
+      )
       const response = await client("/")
       expect(response.status).toBe(500)
       expect(response.headers.ratelimit).toBe('"ip-1m";r=2;t=61')
@@ -83,12 +85,12 @@ export function telling(behaves: Behaves): void {
   })
 
   describe("a refused request", () => {
-    behaves("gets a 429 with Retry-After and a problem document", async ({ start, base }) => {
+    behaves("gets a 429 with Retry-After and a problem document", async ({ limited }) => {
       let handled = 0
-      const client = await start({
-        mounts: [{ ...base, limit: 1, window: "1 minute" }],
-        routes: [{ path: "/", handle: () => ({ body: `handled ${++handled}` }) }],
-      })
+      const client = await limited(
+        { limit: 1, window: "1 minute" },
+        { routes: [{ path: "/", handle: () => ({ body: `handled ${++handled}` }) }] },
+      )
       expect((await client("/")).body).toBe("handled 1")
       const response = await client("/")
       expect(response.status).toBe(429)
