@@ -56,11 +56,6 @@ class NaiveLog {
     this.#keep(nowMs, this.at(nowMs))
   }
 
-  /** Forgets everything, as a store does with an expired counter. */
-  forget(): void {
-    this.#kept = []
-  }
-
   /** Writes only when something has changed. Expired units may count again when the clock goes back. */
   #keep(nowMs: number, counted: readonly number[]): void {
     if (counted.join() !== this.at(nowMs).join() || this.#kept.some((atMs) => atMs > nowMs))
@@ -74,38 +69,23 @@ interface Taken {
   readonly after: CounterState
 }
 
-/** Checks of when a store forgets the counter. */
-export interface Forgetting {
-  /** Makes the store forget expired counters. Resolves with true if it forgot this one. */
-  forgets(): Promise<boolean>
-  /** Expects that the store keeps the counter until this instant, from which it equals an empty one. */
-  expectKeptUntil(emptyAtMs: number): void
-}
-
 /**
- * Plays a trace on one counter of a store, "alice" under `policy.counter`. Compares all results with the naive log.
- * Omit `forgetting` for a store that never forgets.
+ * Plays a trace on one counter of a store that forgets nothing, "alice" under `policy.counter`. Compares all results
+ * with the naive log.
  */
 export async function playLog(
   { policies, steps }: LogTrace,
   store: Store,
   clock: ManualClock,
-  forgetting?: Forgetting,
 ): Promise<void> {
   const naive = new NaiveLog(policies[0].windowMs)
   const taken: Taken[] = []
   for (const step of steps) {
     clock.set(clock.now() + step.afterMs)
-    if (await forgetting?.forgets()) {
-      expect(naive.at(clock.now())).toEqual([])
-      naive.forget()
-    }
     naive.look(clock.now())
     const policy = policies[step.under] as Policy
     await play(step, policy, store, naive, clock.now(), taken)
     for (const each of policies) await compare(each, store, naive, clock.now())
-    const lastMs = naive.at(clock.now()).at(-1)
-    if (lastMs !== undefined) forgetting?.expectKeptUntil(lastMs + policy.windowMs + 1)
   }
 }
 

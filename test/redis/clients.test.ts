@@ -187,14 +187,6 @@ describe.each(IOREDIS)("commandsOf a client of %s", (_, make) => {
   })
   afterAll(() => server.stop())
 
-  it("connects a lazy client on the first isReady call", async () => {
-    const client = make(server.port, { lazyConnect: true })
-    const { commands } = ioredis(client)
-    expect(client.status).toBe("wait")
-    expect(commands.isReady("a")).toBe(false)
-    await until("it is connected", () => commands.isReady("a"))
-  })
-
   it("tries to connect only once, and leaves the failure to the app", async () => {
     const client = make(await freePort(), { lazyConnect: true, retryStrategy: () => null })
     const errors: Error[] = []
@@ -214,21 +206,6 @@ describe.each(IOREDIS)("commandsOf a client of %s", (_, make) => {
     closers.push(() => client.disconnect())
     commandsOf(client)
     expect(client.listenerCount("error")).toBe(0)
-  })
-
-  it("opens a new connection on reconnect", async () => {
-    const client = make(server.port, { lazyConnect: true, retryStrategy: retryAtOnce })
-    const { commands, connect } = ioredis(client)
-    commands.reconnect("a")
-    expect(client.status).toBe("wait")
-    await connect()
-    const before = await client.client("ID")
-    let left = 0
-    client.on("close", () => left++)
-    commands.reconnect("a")
-    await until("it has left", () => left === 1)
-    await until("it is connected again", () => commands.isReady("a"))
-    expect(await client.client("ID")).not.toBe(before)
   })
 
   it("lets the app's own commands be sent again", async () => {
@@ -253,21 +230,7 @@ describe.each(IOREDIS)("commandsOf a client of %s", (_, make) => {
     await refused
     expect(await server.command("GET", "ours")).toBe("1")
   })
-
-  it("still works with a client whose methods are not ioredis' own", async () => {
-    const client = make(server.port, { lazyConnect: true })
-    const own = Object.create(Object.getPrototypeOf(client) as object, {
-      evalsha: { value: throwing },
-    }) as object
-    const { commands, connect } = ioredis(Object.setPrototypeOf(client, own) as Redis)
-    await connect()
-    expect(await commands.eval("return {KEYS[1], ARGV[1]}", ["k"], ["v"])).toEqual(["k", "v"])
-  })
 })
-
-function throwing(): never {
-  throw new Error("not ioredis' own")
-}
 
 /** The setting of an app that keeps bytes in Redis. */
 const IN_BYTES = { typeMapping: { [RESP_TYPES.BLOB_STRING]: Buffer } }

@@ -157,20 +157,4 @@ describe("units taken in the last millisecond of a window, when another slot cou
     await Promise.all([limiter.close(), twin.close()])
     store.close()
   })
-
-  it("never let a strict window of 10 a minute admit 15", async () => {
-    const { both, takeInTurn, close } = open({ algorithm: "sliding-window-strict" })
-    const { here, there } = await takeInTurn(EDGE_MS - 1)
-    // A decision has a single time, the later one. By that time, the next sub-window has begun.
-    expect(here.checks.map(({ counts }) => counts?.startMs)).toEqual([EDGE_MS, EDGE_MS])
-    await takeInTurn(EDGE_MS + 1)
-    await both(EDGE_MS + 3, (one, i) => one.refund([here, there][i] as Decision))
-    let admitted = 5
-    for (let afterMs = 4; afterMs <= MINUTE; afterMs += 666) {
-      const more = await both(EDGE_MS + afterMs, (one) => one.takeUpTo(REQUEST, 10))
-      if (more.here.allowed) admitted += more.here.cost
-    }
-    expect(admitted).toBe(10)
-    await close()
-  })
 })

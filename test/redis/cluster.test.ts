@@ -8,7 +8,7 @@ import { redisStore } from "../../packages/redis/src/redis-store.ts"
 import { until } from "../servers/until.ts"
 import { clusterForTests } from "./cluster-for-tests.ts"
 import { admittedIn, lastingKeysIn, limiterOn, loadOn, unitsInCluster } from "./cluster-load.ts"
-import { callsBetween, callsOf, unitsIn } from "./counted.ts"
+import { unitsIn } from "./counted.ts"
 import { LIBRARIES, type Library, librariesInTurn, type OpenedClient } from "./open-client.ts"
 import { startSlotMove } from "./slot-move.ts"
 
@@ -45,22 +45,6 @@ async function countOf(store: Store, key: Check): Promise<number> {
 }
 
 describe("a request whose counters are in different slots", () => {
-  it("takes from all of them, or refunds what it took if one of them refuses", async () => {
-    const { stores, prefix } = open()
-    const [store] = stores
-    const narrow = policy("narrow--", 3)
-    const checks = [check(PER_USER, "ann"), check(PER_DEVICE, "phone"), check(narrow, "")]
-    const slots = await Promise.all(
-      checks.map((each) => cluster.nodes[0]?.command("CLUSTER", "KEYSLOT", keyNamer(prefix)(each))),
-    )
-    expect(new Set(slots).size).toBe(3)
-    const granted: (boolean | undefined)[] = []
-    for (let i = 0; i < 6; i++) granted.push((await store.take(checks))?.granted)
-    expect(granted).toEqual([true, true, true, false, false, false])
-    await until("all is given back", async () => (await unitsInCluster(cluster, prefix)) === 9)
-    for (const each of checks) expect(await countOf(store, each)).toBe(3)
-  })
-
   it("admits exactly the service's limit under concurrency, and refunds the units of refused requests", async () => {
     const { stores, prefix } = open()
     const asked = stores.flatMap((store) =>
@@ -91,49 +75,6 @@ describe("a request whose counters are in different slots", () => {
     expect(answers.flat().filter(({ granted }) => granted)).toHaveLength(10)
     await until("all is given back", async () => (await unitsInCluster(cluster, prefix)) === 20)
   })
-
-  it("never admits more than any of its counters allows when many requests conflict", async () => {
-    const { stores, prefix } = open()
-    const users = Array.from({ length: 10 }, (_, i) => `user-${i}`)
-    const devices = Array.from({ length: 8 }, (_, i) => `device-${i}`)
-    const granted = new Map<string, number>()
-    await Promise.all(
-      stores.flatMap((store) =>
-        Array.from({ length: 300 }, async (_, i) => {
-          const names = [users[(i * 7) % 10] as string, devices[(i * 3) % 8] as string] as const
-          const answer = await store.take([check(PER_USER, names[0]), check(PER_DEVICE, names[1])])
-          if (answer?.granted) for (const name of names) granted.set(name, (granted.get(name) ?? 0) + 1)
-        }),
-      ),
-    )
-    expect(Math.max(...granted.values())).toBeLessThanOrEqual(40)
-    const all = [...granted.values()].reduce((sum, units) => sum + units, 0)
-    await until("all is given back", async () => (await unitsInCluster(cluster, prefix)) === all)
-    for (const user of users) {
-      expect(await countOf(stores[0], check(PER_USER, user))).toBe(granted.get(user) ?? 0)
-    }
-  })
-})
-
-it("the deny cache contains the refusal of each key separately, on any node", async () => {
-  const { stores } = open(60_000)
-  const [store] = stores
-  const one = policy("just-one", 1)
-  const users = Array.from({ length: 60 }, (_, i) => `user-${i}`)
-  const isGranted = async (user: string) => (await store.take([check(one, user)]))?.granted
-  // The last users are never refused.
-  for (const user of users.slice(0, 50)) {
-    expect([await isGranted(user), await isGranted(user)]).toEqual([true, false])
-  }
-  const looks = () => Promise.all(cluster.nodes.map(callsOf))
-  const before = await looks()
-  for (const user of users.slice(0, 50)) expect(await isGranted(user)).toBe(false)
-  const after = await looks()
-  for (const [i, calls] of after.entries()) {
-    const { evalsha, eval: evaluated } = callsBetween(before[i] ?? new Map(), calls)
-    expect([evalsha, evaluated]).toEqual([undefined, undefined])
-  }
-  for (const user of users.slice(50)) expect(await isGranted(user)).toBe(true)
 })
 
 it("the store reports no remaining units of a counter that was not read, even if the refusal is cached", async () => {

@@ -9,7 +9,7 @@ import { redisForTests } from "../servers/redis-for-tests.ts"
 import { startProxy, type TcpProxy } from "../servers/tcp-proxy.ts"
 import { until } from "../servers/until.ts"
 import { everyNth } from "../test-length.ts"
-import { callsOf, keysCountedTwice, keysWithoutTtl, unitsByKey, unitsIn } from "./counted.ts"
+import { keysCountedTwice, keysWithoutTtl, unitsByKey, unitsIn } from "./counted.ts"
 import { afterwards, asker, checkEachTest, oneEach } from "./load.ts"
 
 checkEachTest()
@@ -130,24 +130,6 @@ describe.each(CLIENTS)("with %s", (library) => {
     await until("it has counted what was granted", async () => (await unitsIn(server, "")) === app.granted())
   })
 
-  it("requests that a partition delays beyond their deadlines are not counted, even if the replies are lost", async () => {
-    const app = asker(await connected(proxy.port, 60_000))
-    await app.askUntil(false)
-    await until("it has counted what was granted", async () => (await unitsIn(server, "")) === app.granted())
-    proxy.pause()
-    const asked = await Promise.all([app.ask("192.0.2.2"), app.ask("192.0.2.3")])
-    expect(asked.every(({ degraded }) => degraded)).toBe(true)
-    const calls = async () => (await callsOf(server)).get("evalsha") ?? 0
-    const before = await calls()
-    // The replies are dropped, so the store cannot know about these units and give them back.
-    proxy.dropReplies = true
-    proxy.resume()
-    await until("the server has got them", async () => (await calls()) > before)
-    proxy.cut()
-    proxy.dropReplies = false
-    expect(await unitsIn(server, "")).toBe(app.granted())
-  })
-
   // The store measures time and returns units in the same way with every client.
   if (everyNth(2, CLIENTS).includes(library)) {
     it("a slow server counts as unavailable unless the timeout is long enough", async () => {
@@ -184,35 +166,6 @@ describe.each(CLIENTS)("with %s", (library) => {
       proxy.delayMs = 0
       await app.askUntil(false)
     })
-
-    it("units that a server counts in time but answers too late are returned", async () => {
-      const app = asker(await connected(proxy.port, 60_000), { storeTimeoutMs: 1_000 })
-      await app.askUntil(false)
-      const granted = app.granted()
-      proxy.pause("replies")
-      const asked = Promise.all([app.ask(), app.ask(), app.ask()])
-      await until("it was counted", async () => (await unitsIn(server, "")) === granted + 3)
-      expect((await asked).every(({ degraded }) => degraded)).toBe(true)
-      proxy.resume("replies")
-      await until("it was given back", async () => (await unitsIn(server, "")) === granted)
-    })
-
-    it("a server that answers too late but refunds in time does not delay decisions either", async () => {
-      const app = asker(await connected(proxy.port))
-      await app.askUntil(false)
-      // A call is counted after 35 ms. Its reply arrives after 70 ms, which is too late. Giving it back takes another 70
-      // ms.
-      proxy.delayMs = 35
-      const stop = app.load()
-      await until("nobody waits any more", () => app.decidesAtOnce())
-      for (let i = 0; i < 30; i++) {
-        await new Promise((resolve) => setTimeout(resolve, 20))
-        expect(await app.decidesAtOnce()).toBe(true)
-      }
-      proxy.delayMs = 0
-      await stop()
-      await app.askUntil(false)
-    })
   }
 
   it("requests that wait while a client connects are counted within their deadline", async () => {
@@ -243,17 +196,6 @@ describe("a client that", () => {
     await until("nobody waits any more", () => app.decidesAtOnce())
     expect(app.late).toBe(0)
     expect(app.events).toEqual(["degraded"])
-  })
-
-  it("receives no reply is logged differently from one without a connection", async () => {
-    const store = storeOf(ioredis(proxy.port))
-    await asker(store, { storeTimeoutMs: 5_000 }).askUntil(false)
-    proxy.delayMs = 1_000
-    expect(await loggedFirst(store)).toBe(`Redis at 127.0.0.1:${proxy.port} did not answer in time.`)
-    const nobody = await freePort()
-    expect(await loggedFirst(storeOf(ioredis(nobody)))).toBe(
-      `Redis at 127.0.0.1:${nobody} did not answer in time, because its client has no connection.`,
-    )
   })
 
   it("never connected or was closed is logged differently from one that cannot connect", async () => {
@@ -296,18 +238,6 @@ describe("a client that", () => {
       void limiter.decide({ remoteAddress: "192.0.2.1" })
     })
   }
-
-  it("has its connections refused for a while is used again afterwards", async () => {
-    const app = asker(storeOf(ioredis(proxy.port, AT_ONCE)), { storeTimeoutMs: 500 })
-    await app.askUntil(false)
-    proxy.refuse()
-    proxy.cut()
-    await app.askUntil(true)
-    await until("nobody waits any more", () => app.decidesAtOnce())
-    await proxy.accept()
-    await app.askUntil(false)
-    expect(app.late).toBe(0)
-  })
 
   it("was closed degrades decisions, and makes all other calls reject", async () => {
     const client = ioredis(server.port)

@@ -84,17 +84,6 @@ describe("a server that is frozen from the start", () => {
     expect(app.late).toBe(0)
     await until("it has counted what was granted", async () => (await unitsIn(server, "")) === app.granted())
   })
-
-  it("is used again after an outage long enough to open the circuit breaker", async () => {
-    const store = await openStore("ioredis 6")
-    server.freeze()
-    const app = asker(store)
-    await until("nobody waits any more", () => app.decidesAtOnce())
-    server.thaw()
-    await app.askUntil(false)
-    expect(app.late).toBe(0)
-    await until("it has counted what was granted", async () => (await unitsIn(server, "")) === app.granted())
-  })
 })
 
 it("a cached refusal is not taken as a sign that the server is back", async () => {

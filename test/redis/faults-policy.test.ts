@@ -1,16 +1,14 @@
-import { createLimiter, type Limiter, memoryStore } from "@sluice/core"
+import { createLimiter, type Limiter } from "@sluice/core"
 import { rateLimit } from "@sluice/express"
-import { rateLimit as fastifyRateLimit } from "@sluice/fastify"
 import { redisStore } from "@sluice/redis"
 import express, { type Request } from "express"
-import Fastify from "fastify"
 import { Redis } from "ioredis"
 import request from "supertest"
 import { beforeEach, describe, expect, it } from "vitest"
 import { redisForTests } from "../servers/redis-for-tests.ts"
 import { until } from "../servers/until.ts"
 import { unitsIn } from "./counted.ts"
-import { afterwards, asker, checkEachTest, oneEach } from "./load.ts"
+import { afterwards, checkEachTest } from "./load.ts"
 
 checkEachTest()
 
@@ -102,24 +100,6 @@ describe("over HTTP, while Redis is gone", () => {
       expect(await statuses(patient, left + 1)).toEqual([...Array(left).fill(200), 429])
     },
   )
-
-  it("a Fastify app with onStoreFailure: deny answers that its capacity is reduced", async () => {
-    const app = Fastify()
-    const store = await openStore()
-    await app.register(fastifyRateLimit, {
-      limit: 4,
-      window: "1 day",
-      onStoreFailure: "deny",
-      logger: QUIET,
-      store,
-    })
-    app.get("/", async () => "fine")
-    afterwards(() => app.close())
-    await server.kill()
-    const answer = await app.inject("/")
-    expect(answer.statusCode).toBe(503)
-    expect(answer.json().type).toContain("temporary-reduced-capacity")
-  })
 })
 
 describe("a strict window with an outage", () => {
@@ -161,49 +141,5 @@ describe("a strict window with an outage", () => {
     })
     admitted += await admittedOf(3 * LIMIT, false)
     expect(admitted).toBe(most)
-  })
-})
-
-describe("in the process, while Redis is gone", () => {
-  it("admits each client as often as a memory store would", async () => {
-    const rule = { limit: 3, window: "1 day", storeTimeoutMs: 50 }
-    const app = asker(await openStore(), rule)
-    const other = asker(memoryStore(), { ...rule, service: "other" })
-    await server.kill()
-    for (const partition of ["192.0.2.1", "192.0.2.1", "192.0.2.2", "192.0.2.1", "192.0.2.1"]) {
-      const { allowed, remaining, degraded } = await app.ask(partition)
-      const inMemory = await other.ask(partition)
-      expect({ allowed, remaining, degraded }).toEqual({
-        allowed: inMemory.allowed,
-        remaining: inMemory.remaining,
-        degraded: true,
-      })
-    }
-    expect(app.late).toBe(0)
-  })
-
-  it("forgets idle clients but no refused ones when there are too many for its memory", async () => {
-    const limiter = createLimiter({
-      store: await openStore(),
-      service: "flood",
-      limit: 2,
-      window: "1 day",
-      logger: QUIET,
-    })
-    afterwards(() => limiter.close())
-    await server.kill()
-    const askEach = (first: number, count: number) =>
-      Promise.all(
-        Array.from({ length: count }, (_, i) => limiter.decide({ remoteAddress: oneEach(first + i) })),
-      )
-    const idle = await askEach(0, 100)
-    expect(idle.every(({ degraded, remaining }) => degraded && remaining === 1)).toBe(true)
-    for (let i = 0; i < 2; i++) await askEach(100, 100)
-    expect((await askEach(100, 100)).some(({ allowed }) => allowed)).toBe(false)
-    // The fallback has room for 100,000 clients.
-    for (let first = 200; first < 200_000; first += 1_000) await askEach(first, 1_000)
-    expect((await askEach(100, 100)).some(({ allowed }) => allowed)).toBe(false)
-    const remembered = (await askEach(0, 100)).filter(({ remaining }) => remaining === 0)
-    expect(remembered.length).toBeLessThan(50)
   })
 })

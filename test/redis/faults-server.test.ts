@@ -1,4 +1,3 @@
-import { peekStore } from "@sluice/core/stores"
 import { redisStore } from "@sluice/redis"
 import { beforeEach, describe, expect, it } from "vitest"
 import { redisForTests } from "../servers/redis-for-tests.ts"
@@ -116,25 +115,6 @@ describe("a server that sends an invalid reply", () => {
 })
 
 describe("a store", () => {
-  it("rejects with StoreUnavailableError when a reply is invalid, and shows the reply", async () => {
-    const proxy: TcpProxy = await startProxy(server)
-    afterwards(() => proxy.close())
-    const store = await openStore("ioredis 6", proxy.port)
-    const check = { policy: POLICY, partition: "a", cost: 1, shadow: false }
-    // The store looks for evictions after its first reply. The server answers that before the second call.
-    for (let i = 0; i < 2; i++) await store.take([check])
-    proxy.answerWith("+OK\r\n")
-    await expect(store.take([check])).rejects.toMatchObject({
-      code: "SLUICE_STORE_UNAVAILABLE",
-      message: "Redis sent an invalid reply: OK.",
-    })
-    await expect(peekStore(store, [check])).rejects.toMatchObject({ code: "SLUICE_STORE_UNAVAILABLE" })
-    const after = { startMs: 0, current: 1, previous: 0 }
-    await expect(store.refund([{ ...check, units: 1, after }])).rejects.toMatchObject({
-      code: "SLUICE_STORE_UNAVAILABLE",
-    })
-  })
-
   it("calls a server that only returns errors a few times, and then only occasionally", async () => {
     await server.command("CONFIG", "RESETSTAT")
     await server.command("CONFIG", "SET", "maxmemory", 1)
@@ -147,12 +127,3 @@ describe("a store", () => {
     expect((calls.get("evalsha") ?? 0) + (calls.get("eval") ?? 0)).toBeLessThan(40)
   })
 })
-
-const POLICY = {
-  name: "limit",
-  counter: "counter1",
-  algorithm: "fixed-window",
-  limit: 10,
-  windowMs: 86_400_000,
-  align: "epoch",
-} as const

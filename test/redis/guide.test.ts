@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from "node:child_process"
 import { readFile } from "node:fs/promises"
 import { setTimeout as sleep } from "node:timers/promises"
 import { runInNewContext } from "node:vm"
-import { createLimiter, type Decision, manualClock, type Rule, type Store } from "@sluice/core"
+import { createLimiter, type Rule, type Store } from "@sluice/core"
 import { peekStore } from "@sluice/core/stores"
 import { redisStore } from "@sluice/redis"
 import { Cluster, Redis } from "ioredis"
@@ -25,53 +25,8 @@ const guide = await readFile(new URL("docs/guides/redis.md", root), "utf8")
 
 const { server } = await redisForTests()
 
-type Algorithm = (typeof ALGORITHMS)[number]
-/** One algorithm for each kind of value: an integer, a text, and a hash. */
-const ALGORITHMS = ["sliding-window", "token-bucket", "sliding-window-strict"] as const
-
 /** Long enough for a busy machine. A mistake shows as an error here, and not as a slow answer. */
 const storeTimeoutMs = 20_000
-
-/** Makes every call that a limiter makes to a store. */
-async function useAll(store: Store, algorithm: Algorithm): Promise<readonly Decision[]> {
-  const limiter = createLimiter({
-    store,
-    storeTimeoutMs,
-    service: "guide",
-    field: "service",
-    algorithm,
-    limit: 1,
-    window: "1 day",
-  })
-  const admitted = await limiter.decide({})
-  const refused = await limiter.decide({})
-  await limiter.refund(admitted)
-  const again = await limiter.peek({})
-  await limiter.reset({}, { rules: ["service-1d"] })
-  await limiter.close()
-  return [admitted, refused, again]
-}
-
-/** Returns how many decisions were degraded while three windows began, each with the counts of the previous one. */
-async function degradedOverWindows(store: Store, algorithm: Algorithm): Promise<number> {
-  const limiter = createLimiter({
-    store,
-    storeTimeoutMs,
-    service: "guide",
-    field: "service",
-    algorithm,
-    limit: 1_000,
-    window: "1 second",
-  })
-  const endsAtMs = performance.now() + 2_500
-  let degraded = 0
-  while (performance.now() < endsAtMs) {
-    if ((await limiter.decide({})).degraded) degraded++
-    await sleep(50)
-  }
-  await limiter.close()
-  return degraded
-}
 
 /**
  * Returns why the store failed, for everything that a limiter can call for a client under a rule with these members.
@@ -165,36 +120,6 @@ describe("the ACL of the guide", () => {
       expect(await failuresOf(store, members)).toEqual([])
     } finally {
       client.disconnect()
-    }
-  })
-
-  it("is all that the store needs, on ioredis and on node-redis", async () => {
-    expect(line[0]).toBe("sluice")
-    await server.command("ACL", "SETUSER", ...line)
-    const login = { username: "sluice", password: "secret" }
-    const ioredis = new Redis({ host: server.host, port: server.port, ...login })
-    const nodeRedis = createClient({ socket: { host: server.host, port: server.port }, ...login })
-    nodeRedis.on("error", () => undefined)
-    await nodeRedis.connect()
-    try {
-      for (const algorithm of ALGORITHMS) {
-        for (const client of [ioredis, nodeRedis]) {
-          const decisions = await useAll(redisStore({ client, timeoutMs: storeTimeoutMs }), algorithm)
-          expect(decisions.map(({ degraded, allowed }) => [degraded, allowed])).toEqual([
-            [false, true],
-            [false, false],
-            [false, true],
-          ])
-        }
-      }
-      const degraded = ALGORITHMS.map((algorithm) =>
-        degradedOverWindows(redisStore({ client: ioredis, timeoutMs: storeTimeoutMs }), algorithm),
-      )
-      expect(await Promise.all(degraded)).toEqual([0, 0, 0])
-      await expect(ioredis.get("other")).rejects.toThrow(/NOPERM/)
-    } finally {
-      ioredis.disconnect()
-      nodeRedis.destroy()
     }
   })
 
@@ -295,30 +220,4 @@ describe("the examples with REDIS_URL", () => {
       }
     },
   )
-})
-
-it("a store with the app's own clock uses its time", async () => {
-  const client = new Redis(server.port, server.host)
-  const clock = manualClock()
-  const limiter = createLimiter({
-    store: redisStore({ client, clock, prefix: "clock:" }),
-    storeTimeoutMs,
-    clock,
-    service: "guide",
-    limit: 1,
-    window: "1 minute",
-  })
-  const ask = () => limiter.decide({ remoteAddress: "192.0.2.1" })
-  try {
-    expect((await ask()).allowed).toBe(true)
-    const { allowed, retryAfterMs } = await ask()
-    expect([allowed, retryAfterMs]).toEqual([false, 60_001])
-    clock.advance(60_000)
-    expect((await ask()).allowed).toBe(false)
-    clock.advance(1)
-    expect((await ask()).allowed).toBe(true)
-  } finally {
-    client.disconnect()
-    await limiter.close()
-  }
 })

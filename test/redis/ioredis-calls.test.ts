@@ -42,15 +42,6 @@ describe.each(VERSIONS)("the calls on a client of %s", (_, Client) => {
     for (const { pipelineIndex } of written) expect(pipelineIndex).toBe(-1)
   })
 
-  it("add the app's key prefix to each key, and to nothing else", async () => {
-    const client = new Client({ lazyConnect: true, keyPrefix: "app:" })
-    const written = writtenBy(client)
-    const commands = commandsOf(client)
-    await commands.evalsha("abc", ["k", "l"], ["1"])
-    await commands.del(["k"])
-    expect(written.map(({ args }) => args)).toEqual([["abc", "2", "app:k", "app:l", "1"], ["app:k"]])
-  })
-
   it("bypass a method that the app has replaced on its client", async () => {
     const client = new Client({ lazyConnect: true })
     const written = writtenBy(client)

@@ -190,3 +190,64 @@ describe("a charge", () => {
       await play(client, { counters, policies: [policy], startMs, steps }, isWide)
   })
 })
+
+describe("counts that are packed in digits", () => {
+  const MOST = Number.MAX_SAFE_INTEGER
+  const LOG: Policy = {
+    name: "trace",
+    counter: "counter0",
+    algorithm: "sliding-log",
+    limit: 1_000_000,
+    windowMs: 240_000,
+    align: "epoch",
+  }
+  const PARTS: Policy = { ...LOG, algorithm: "sliding-window", buckets: 4 }
+  /** Its limit fits into the hash of a strict window. */
+  const STRICT: Policy = { ...PARTS, algorithm: "sliding-window-strict", limit: 2 ** 17 - 1 }
+  const takeEach = (policy: Policy, afterMs: number, costs: readonly number[]): readonly CallStep[] =>
+    costs.map((cost) => ({
+      kind: "take",
+      afterMs,
+      requests: [[{ policy, partition: "alice", cost, shadow: false }]],
+    }))
+  /** Takes nearly all exact units, and then refunds two of them twice. */
+  const refundOfMost = (policy: Policy) => {
+    const vast = { ...policy, limit: MOST - 1 }
+    const two: CallStep = { kind: "refund", afterMs: 60_000, nths: [0], more: 4 - MOST, moved: false }
+    const look = takeEach(vast, 0, [0]).map((step) => ({ ...step, kind: "peek" }) as CallStep)
+    return { policy: vast, steps: [...takeEach(vast, 0, [MOST - 2]), two, { ...two, afterMs: 0 }, ...look] }
+  }
+  /** A base-64 number gets another digit at 64, 4,096 and 262,144. */
+  const widening = [
+    [1, 63, 1, 1, 1, 1, 1],
+    [1, 64, 1, 1, 1, 1, 1],
+    [64, 63, 64, 0, 1, 4_095, 1],
+    [4_096, 1, 1, 1, 1, 1, 1],
+    [1, 4_096, 0, 0, 1, 262_143, 262_144, 1, 1, 1, 1, 1],
+  ]
+
+  it.each<{ readonly what: string; readonly policy: Policy; readonly steps: readonly CallStep[] }>([
+    { what: "are refunded to the exact unit in a log", ...refundOfMost(LOG) },
+    { what: "are refunded to the exact unit in a strict window", ...refundOfMost(STRICT) },
+    { what: "are refunded to the exact unit in sub-windows", ...refundOfMost(PARTS) },
+    ...[PARTS, STRICT].flatMap((policy) =>
+      widening
+        .filter((costs) => Math.max(...costs) < policy.limit)
+        .map((costs) => ({
+          what: `use as many digits as the largest part of a ${policy.algorithm} needs: ${costs}`,
+          policy,
+          steps: takeEach(policy, 60_000, costs),
+        })),
+    ),
+    {
+      what: "leave a log with all entries that have passed",
+      policy: LOG,
+      steps: [...takeEach(LOG, 10_000, [1, 1, 1]), ...takeEach(LOG, 234_000, [1])],
+    },
+  ])("$what", async ({ policy, steps }) => {
+    const counters = [{ policy, partition: "alice" }]
+    const startMs = Date.UTC(2024, 0, 1)
+    for (const isWide of [false, true])
+      await play(client, { counters, policies: [policy], startMs, steps }, isWide)
+  })
+})

@@ -6,10 +6,9 @@ import { createLimiter } from "../../packages/core/src/limiter/create-limiter.ts
 import type { Limiter } from "../../packages/core/src/limiter/interface/limiter.ts"
 import type { LimiterOptions } from "../../packages/core/src/limiter/options/options.ts"
 import type { RequestFacts } from "../../packages/core/src/request/request.ts"
-import type { Rule } from "../../packages/core/src/rules/rule.ts"
 import { redisStore } from "../../packages/redis/src/redis-store.ts"
 import { redisForTests } from "../servers/redis-for-tests.ts"
-import { callsBetween, callsOf, keysWithoutTtl } from "./counted.ts"
+import { keysWithoutTtl } from "./counted.ts"
 
 const MINUTE = 60_000
 const ALICE: RequestFacts = { remoteAddress: "192.0.2.1" }
@@ -116,108 +115,6 @@ describe("a penalty on a Redis that three instances share", () => {
     clock.advance(1)
     expect(told(await second.decide(ALICE))).toMatchObject([false, "quota", expect.any(Number)])
   })
-
-  it("costs one call per decision, and none during a block", async () => {
-    const { limiters } = three(BLOCKING)
-    const [limiter] = limiters
-    await limiter.decide(BOB)
-    const calls = async (work: () => Promise<unknown>) => {
-      const before = await callsOf(server)
-      await work()
-      const { evalsha = 0, get = 0, set = 0, ...others } = callsBetween(before, await callsOf(server))
-      return [evalsha, get, set, Object.keys(others)]
-    }
-    for (let i = 0; i < 2; i++) {
-      // A granted request writes the rule's own counter and only reads the penalty's. A refused request does the
-      // opposite.
-      expect(await calls(() => limiter.decide(ALICE))).toEqual([1, 2, 1, []])
-    }
-    for (let i = 0; i < 3; i++) expect(await calls(() => limiter.decide(ALICE))).toEqual([1, 2, 1, []])
-    expect(await calls(() => limiter.decide(ALICE))).toEqual([0, 0, 0, []])
-    expect((await limiter.decide(ALICE)).refusal).toBe("penalty")
-  })
-})
-
-describe("growing blocks on a Redis that three instances share", () => {
-  const GROWING: LimiterOptions<RequestFacts> = {
-    ...BLOCKING,
-    penalty: { refusals: 3, within: "2 minutes", for: ["1 minute", "10 minutes", "1 hour"] },
-  }
-  /** Sends requests to the instances in turn until one of them blocks the client. Returns the length of the block. */
-  async function blockAgain(limiters: Three): Promise<number> {
-    for (let i = 0; ; i++) {
-      const { refusal, retryAfterMs } = await (limiters[i % 3] as Three[0]).decide(ALICE)
-      if (refusal === "penalty") return retryAfterMs
-    }
-  }
-
-  it("grow with the blocks of all instances, and shrink with quiet time on all of them", async () => {
-    const { clock, limiters } = three(GROWING)
-    const lengths = []
-    for (const quietMs of [0, 0, 2 * MINUTE - 1, 0, 4 * MINUTE, 30 * MINUTE]) {
-      clock.advance(quietMs)
-      const lengthMs = await blockAgain(limiters)
-      lengths.push(lengthMs / MINUTE)
-      clock.advance(lengthMs)
-    }
-    expect(lengths).toEqual([1, 10, 60, 60, 10, 1])
-  })
-})
-
-describe("a rule under which refused requests count, on Redis", () => {
-  const COUNTING: LimiterOptions<RequestFacts> = {
-    limit: 5,
-    window: "1 minute",
-    algorithm: "sliding-log",
-    countRejected: true,
-  }
-
-  it("counts every request on any instance, and returns the correct wait", async () => {
-    const { clock, limiters } = three(COUNTING)
-    const waits = []
-    for (let i = 0; i < 9; i++) {
-      waits.push((await (limiters[i % 3] as Three[0]).decide(ALICE)).retryAfterMs)
-      clock.advance(10_000)
-    }
-    // Five requests came in the first 40 s. After that, the newest five always span the last 40 s.
-    expect(waits).toEqual([0, 0, 0, 0, 0, 20_001, 20_001, 20_001, 20_001])
-    expect((await limiters[0].decide(ALICE)).retryAfterMs).toBe(20_001)
-    clock.advance(20_001)
-    expect((await limiters[1].decide(ALICE)).allowed).toBe(true)
-  })
-
-  it.each(["sliding-window", "fixed-window"] as const)(
-    "counts refused requests by the server's own time in the packed layout: %s",
-    async (algorithm) => {
-      const month = { field: "ip", limit: 5, window: "30 days", algorithm }
-      const counting = { ...month, countRejected: true }
-      const [client] = clients as readonly [Redis]
-      const store = redisStore({ client, prefix: `packed-${algorithm}:`, timeoutMs: 10_000 })
-      const remaining = async (rules: Rule[]) => {
-        const limiter = createLimiter<RequestFacts>({
-          rules,
-          store,
-          service: "checkout",
-          storeTimeoutMs: 10_000,
-          logger: QUIET,
-        })
-        await limiter.decide(ALICE, { cost: 3 })
-        await limiter.decide(ALICE, { cost: 4 })
-        const { checks } = await limiter.peek(ALICE)
-        await limiter.close()
-        return checks.map((check) => check.remaining)
-      }
-      expect(await remaining([{ ...month, name: "one" }])).toEqual([2])
-      expect(await remaining([{ ...counting, name: "counting" }])).toEqual([0])
-      expect(
-        await remaining([
-          { ...month, name: "beside", limit: 100 },
-          { ...counting, name: "several" },
-        ]),
-      ).toEqual([97, 0])
-      await store.close()
-    },
-  )
 })
 
 describe("a client that one instance blocks", () => {

@@ -3,7 +3,6 @@ import { expect, it } from "vitest"
 import type { Policy } from "../../packages/core/src/ground/policy.ts"
 import type { Check, Refund, Store } from "../../packages/core/src/stores/store.ts"
 import { redisStore } from "../../packages/redis/src/redis-store.ts"
-import { endsWithin } from "../servers/ends-within.ts"
 import { redisForTests } from "../servers/redis-for-tests.ts"
 
 const MONTH: Policy = {
@@ -54,36 +53,4 @@ it("8,000 concurrent refunds are batched into few calls, and each reaches its ow
   // Indexes that are 3 more than a multiple of 4 are odd, so only odd counters were refunded.
   expect(left).toEqual([400, 0, 400, 0, 400, 0, 400, 0, 400, 0])
   store.close()
-})
-
-it("refunds are sent at once when the server is idle, in one call per request", async () => {
-  const store = redisStore({ client, prefix: "quiet:", timeoutMs: 20_000 })
-  const refunds = [await took(store, MONTH, "ann", 3), await took(store, FIXED, "bob", 3)]
-  const before = await scriptCalls()
-  await store.refund(refunds)
-  expect((await scriptCalls()) - before).toBe(1)
-  await store.refund([{ ...refunds[0], units: 2 } as Refund])
-  expect([await counted(store, MONTH, "ann"), await counted(store, FIXED, "bob")]).toEqual([0, 2])
-  store.close()
-})
-
-it("refunds that are still queued at their deadline fail unsent, and later refunds still work", async () => {
-  const store = redisStore({ client, prefix: "late:", timeoutMs: 100 })
-  const refund = await took(store, MONTH, "ann", 1_000)
-  const pid = Number(/process_id:(\d+)/.exec(await client.info("server"))?.[1])
-  process.kill(pid, "SIGSTOP")
-  const givenBack = Promise.allSettled(Array.from({ length: 500 }, () => store.refund([refund])))
-  const isInTime = await endsWithin(200, givenBack)
-  process.kill(pid, "SIGCONT")
-  const outcomes = await givenBack
-  expect(new Set(outcomes.map(({ status }) => status))).toEqual(new Set(["rejected"]))
-  expect(isInTime).toBe(true)
-  // The full calls were sent, with a deadline after which they count nothing. The others are never sent.
-  const patient = redisStore({ client, prefix: "late:", timeoutMs: 20_000 })
-  const left = (await counted(patient, MONTH, "ann")) ?? 0
-  expect(Array.from({ length: 8 }, (_, calls) => 1_000 - 64 * calls)).toContain(left)
-  await patient.refund([refund])
-  expect(await counted(patient, MONTH, "ann")).toBe(left - 1)
-  store.close()
-  patient.close()
 })

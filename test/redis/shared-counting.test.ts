@@ -1,5 +1,4 @@
 import { peekStore } from "@sluice/core/stores"
-import fc from "fast-check"
 import { Redis } from "ioredis"
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
 import { algorithmOf } from "../../packages/core/src/algorithms/kinds.ts"
@@ -8,7 +7,6 @@ import type { Check, Counted, Store, StoreResult } from "../../packages/core/src
 import { keyNamer } from "../../packages/redis/src/key.ts"
 import { redisStore } from "../../packages/redis/src/redis-store.ts"
 import { redisForTests } from "../servers/redis-for-tests.ts"
-import { examples } from "../test-length.ts"
 import { MOST_PACKED } from "./traced-policies.ts"
 
 // The tests use the server's own time. A window of 30 days ensures that they do not cross into the next one.
@@ -69,51 +67,6 @@ function open(): { readonly prefix: string; readonly stores: readonly [Store, ..
   opened.push(...stores)
   return { prefix, stores }
 }
-
-describe("concurrent takes of random costs", () => {
-  it("are granted exactly the limit, and leave a key that expires with its state", async () => {
-    const policies = fc
-      .record({
-        policy: fc.constantFrom(...EACH),
-        limit: fc.oneof(fc.integer({ min: 1, max: 200 }), fc.constantFrom(MOST_PACKED, MOST_PACKED + 1)),
-      })
-      .map(({ policy, limit }) => ({ ...policy, limit }))
-    const bursts = policies.chain((policy) =>
-      fc.record({
-        policy: fc.constant(policy),
-        costs: fc.array(fc.oneof(fc.constant(1), fc.nat(Math.ceil(policy.limit / 8))), {
-          minLength: 1,
-          maxLength: 300,
-        }),
-      }),
-    )
-    await fc.assert(
-      fc.asyncProperty(bursts, async ({ policy, costs }) => {
-        closeAll()
-        const { prefix, stores } = open()
-        const answers = await Promise.all(
-          costs.map(async (cost, i) => {
-            const store = stores[i % stores.length] as Store
-            return (await store.take([check(policy, "alice", cost)])) as StoreResult
-          }),
-        )
-        const granted = costs.filter((_, i) => answers[i]?.granted)
-        const units = granted.reduce((sum, cost) => sum + cost, 0)
-        const refused = costs.filter((_, i) => !answers[i]?.granted)
-        expect(units).toBeLessThanOrEqual(policy.limit)
-        // A refused request did not fit, in any order of the requests.
-        for (const cost of refused) expect(units + cost).toBeGreaterThan(policy.limit)
-        const { startMs, current } = (await look(stores[0], check(policy, "alice", 0))).state
-        expect(current).toBe(units)
-        if (units === 0) return
-        const endsMs = startMs + (policy.algorithm === "sliding-window" ? 2 : 1) * WINDOW_MS
-        const expiresMs = await clients[0].pexpiretime(keyNamer(prefix)(check(policy, "alice")))
-        expect(Math.abs(expiresMs - endsMs)).toBeLessThan(100)
-      }),
-      { seed: 8_001, numRuns: examples(20, 60) },
-    )
-  })
-})
 
 describe("a key that does not hold a valid counter", () => {
   // corrupt-values.test.ts and corrupt-keys.test.ts try other values, with less around them.

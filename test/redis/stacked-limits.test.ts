@@ -57,12 +57,4 @@ describe("a request of several limits", () => {
     ])
     await limiter.close()
   })
-
-  it("costs no command if its refusal is cached", async () => {
-    const { limiter, asked } = await open(10_000)
-    for (let i = 0; i < 11; i++) await limiter.decide({ user: "ann" })
-    for (let i = 0; i < 20; i++) expect(await asked("ann")).toEqual({ allowed: false, calls: {} })
-    expect((await asked("bob")).allowed).toBe(true)
-    await limiter.close()
-  })
 })

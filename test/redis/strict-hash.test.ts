@@ -117,23 +117,6 @@ describe("the hash of a strict window", () => {
     },
   )
 
-  it.each([
-    ["idle seconds", [1, 0, 0, 5, 0, 1, 0, 0, 0, 0, 1]],
-    [
-      "more fields, and later fewer",
-      [100, ...Array(54).fill(0), ...Array(12).fill(1), 100, ...Array(70).fill(1), ...Array(40).fill(100)],
-    ],
-    [
-      "more digits, which are kept from then on",
-      [...Array(40).fill(1), 64, ...Array(30).fill(1), 4_096, 1, 1],
-    ],
-    ["only a burst that leaves the window", [64, ...Array(59).fill(0), 1, 1, 1]],
-    ["more units than there is room for", [LIMIT - 1, 1, 1, 1, 5, ...Array(56).fill(1), 1, 1]],
-    ["a window without a request", [7, ...Array(61).fill(0), 7, 7]],
-  ])("holds the same counts as the memory store: %s", async (_what, units) => {
-    await follow(units)
-  })
-
   it("counts by one command within a sub-window, and writes at most two fields when the next one begins", async () => {
     const clock = manualClock(START_MS)
     const store = open(clock)
@@ -172,24 +155,6 @@ describe("the hash of a strict window", () => {
     },
   )
 
-  it("returns to all refused requests of equal cost the time when their units are available", async () => {
-    const clock = manualClock(START_MS)
-    const [store, twin] = [open(clock), memoryStore({ clock })]
-    const policy = { ...POLICY, limit: 10 }
-    const of = (cost: number) => [{ ...CLIENT, policy, cost, shadow: false }]
-    for (const cost of [1, 1, 4]) {
-      await store.take(of(cost))
-      twin.take(of(cost))
-      clock.advance(SECOND_MS)
-    }
-    const requests = [of(3), of(3), of(3)]
-    const [answers, expected] = [await takeEach(store, requests), await takeEach(twin, requests)]
-    expect(answers.map(({ granted }) => granted)).toEqual([true, false, false])
-    // The twin has also computed the waits.
-    expect(expected.slice(1)).toMatchObject(answers.slice(1))
-    twin.close()
-  })
-
   it("accesses at most two fields even if the hash has one field more than it needs", async () => {
     const clock = manualClock(START_MS)
     const store = open(clock)
@@ -206,38 +171,6 @@ describe("the hash of a strict window", () => {
     await take(store, 1)
     const calls = callsBetween(before, await callsOf(server))
     expect(calls).toEqual({ evalsha: 1, hget: 1, hincrby: 1, hset: 1, pexpire: 1 })
-  })
-
-  it("is unchanged after a refused take", async () => {
-    const store = open(manualClock(START_MS + 1))
-    await take(store, LIMIT - 1)
-    const key = await theKey()
-    const kept = await client.hgetall(key)
-    expect((await take(store, 2)).granted).toBe(false)
-    expect(await client.hgetall(key)).toEqual(kept)
-  })
-
-  it.each([
-    ["several requests in one call", 2],
-    ["one request", 1],
-  ])("lives as long as units taken after all present ones were refunded: by %s", async (_what, times) => {
-    const clock = manualClock(START_MS)
-    const store = open(clock)
-    await take(store, 5)
-    clock.advance(SECOND_MS)
-    const { checks } = await take(store, 1)
-    await store.refund([{ ...CLIENT, units: 1, after: checks[0]?.state as CounterState }])
-    const key = await theKey()
-    const before = await timeOf(server)
-    expect(await client.pexpiretime(key)).toBeLessThanOrEqual(before + 60 * SECOND_MS)
-    const other = { ...CLIENT, partition: "another", cost: 1, shadow: false }
-    await takeEach(
-      store,
-      times === 1
-        ? [[{ ...CLIENT, cost: 1, shadow: false }]]
-        : [[{ ...CLIENT, cost: 1, shadow: false }], [other]],
-    )
-    expect(await client.pexpiretime(key)).toBeGreaterThanOrEqual(before + 61 * SECOND_MS)
   })
 
   it("becomes a string when the limit outgrows it, then a hash again, without losing units", async () => {

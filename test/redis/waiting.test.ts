@@ -93,27 +93,4 @@ describe("waiting for counters in Redis", () => {
     }
     expect([...new Set(entries.map(({ atMs }) => atMs))]).toEqual([0, MINUTE, 2 * MINUTE, 3 * MINUTE])
   })
-
-  it("admits waiting requests at once when their units come back", async () => {
-    const { limiter } = instances({ limit: 3, algorithm: "fixed-window" })
-    const taken = await limiter.decide(ALICE, { cost: 2 })
-    expect((await limiter.decide(ALICE)).allowed).toBe(true)
-    const waiting = [1, 2, 1].map((cost) => limiter.acquire(ALICE, { cost }))
-    while ((await limiter.decide(ALICE)).allowed) await nextTurn()
-    await limiter.settle(taken, 1)
-    expect((await waiting[0])?.allowed).toBe(true)
-    await limiter.reset(ALICE)
-    expect((await Promise.all(waiting)).map(({ cost }) => cost)).toEqual([1, 2, 1])
-    expect(await remainingOf(limiter)).toBe(0)
-  })
-
-  it("refunds what was granted to a request that was aborted in the meantime", async () => {
-    const { limiter } = instances({ limit: 10 })
-    const aborting = new AbortController()
-    const acquiring = limiter.acquire(ALICE, { cost: 6, signal: aborting.signal })
-    await Promise.resolve()
-    aborting.abort(new Error("gone"))
-    await expect(acquiring).rejects.toThrow("gone")
-    while ((await remainingOf(limiter)) !== 10) await nextTurn()
-  })
 })

@@ -88,7 +88,7 @@ export const COUNTERS: Replacements = {
     [
       "((byte(text, at) or FIRST_DIGIT) - FIRST_DIGIT)",
       "(byte(text, at) or FIRST_DIGIT) - FIRST_DIGIT",
-      "largest-counts",
+      "ledgers",
     ],
   ],
   log: [
@@ -106,19 +106,15 @@ export const COUNTERS: Replacements = {
       "if timeAt(log, FIRST + middle * log.width) < instantMs",
       "if timeAt(log, FIRST + middle * log.width) <= instantMs",
     ],
-    ["if to < log.last and timeAt(log, to) < oldestMs then", "if false then", "sliding-log"],
+    ["if to < log.last and timeAt(log, to) < oldestMs then", "if false then", "ledgers"],
     ["current + units - max(policy.limit, current)", "current + units - policy.limit"],
     ["if atMs <= lastMs then return false end", "", "corrupt-values"],
     ["return units == current", "return true", "corrupt-values"],
   ],
   "packed-counts": [
     ["parseDigits(packed, last - width + 1, width) == 0 do", "false do", "ledgers"],
-    ["while bound <= most do", "while bound < most do", "widening-parts"],
-    [
-      "if last > 1 and number < 64 ^ width then",
-      "if last > 1 and number <= 64 ^ width then",
-      "widening-parts",
-    ],
+    ["while bound <= most do", "while bound < most do", "ledgers"],
+    ["if last > 1 and number < 64 ^ width then", "if last > 1 and number <= 64 ^ width then", "ledgers"],
     [" and (policy.kind == LOG or (#parts - 1) / width <= policy.detail)", "", "corrupt-values"],
   ],
   penalty: [
@@ -174,11 +170,11 @@ export const COUNTERS: Replacements = {
       "local kept = last",
       "ledgers",
     ],
-    ['rep("0", (back - 1) * width)', 'rep("0", back * width)', "strict-hash"],
+    ['rep("0", (back - 1) * width)', 'rep("0", back * width)', "ledgers"],
     ["left = stays + current", "left = stays", "strict-hash"],
     ["if stays + dropped ~= left or current > MOST_STRICT then return end", "", "corrupt-values"],
     ["if outlives(key, endsMs, STRICT_CODES / 2 * policy.stepMs) then return end", "", "strict-clock-back"],
-    ["current >= 64 ^ width then return end", "current > 64 ^ width then return end", "strict-hash"],
+    ["current >= 64 ^ width then return end", "current > 64 ^ width then return end", "ledgers"],
   ],
   "sub-windows": [
     ["if by > most or", "if by >= most or", "ledgers"],

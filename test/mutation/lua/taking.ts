@@ -23,7 +23,7 @@ export const TAKING: Replacements = {
   ],
   "take-one": [
     ["if untilMs > 0 and nowMs > untilMs then", "if false then", "script-time"],
-    ['units == 1 and "1" or units', '"1"', "script-time"],
+    ['units == 1 and "1" or units', '"1"', "ledgers"],
     ["windowMs < limit + 1 - units then", "windowMs < limit + 2 - units then", "script-time"],
     ["kind == SLIDING and windowMs + leftMs or leftMs", "leftMs", "ledgers"],
     ["if previous == 0 then", "if false then", "lasting-keys"],
@@ -31,7 +31,7 @@ export const TAKING: Replacements = {
     ["and spareMs < 2046 then", "then", "script-time"],
   ],
   "take-many": [
-    ["if not quickValue then\n", "do\n", "script-time"],
+    ["if not quickValue then\n", "do\n", "ledgers"],
     ["if untilMs > 0 and nowMs > untilMs then", "if false then", "script-time"],
     ["local left = input[3] == 0 and input[position] or -1", "local left = input[position]"],
     [
