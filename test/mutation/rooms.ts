@@ -36,7 +36,6 @@ export const ROOMS: Readonly<Record<string, Room>> = {
       `${CORE}/algorithms/**/*.test.ts`,
       "test/worked-examples/{windows,clients}.test.ts",
       "test/refunds.test.ts",
-      "test/algorithm-promises.test.ts",
       "test/sliding-log.test.ts",
     ],
     needsRedis: false,

@@ -95,9 +95,19 @@ export interface CounterStory {
 }
 
 /** The kinds of counters for which stories are generated. */
-export type Kind = "bucketed" | "strict" | "log" | "token" | "leaky" | "periodic"
+export type Kind = (typeof KINDS)[number]
 
-export const KINDS: readonly Kind[] = ["bucketed", "strict", "log", "token", "leaky", "periodic"]
+export const KINDS = [
+  "sliding",
+  "fixed",
+  "first-hit",
+  "bucketed",
+  "strict",
+  "log",
+  "token",
+  "leaky",
+  "periodic",
+] as const
 
 const EPOCH_MS = Date.UTC(2024, 0, 1)
 const MONTH_MS = 30 * 86_400_000
@@ -147,8 +157,14 @@ function membersOf(
   kind: Kind,
   buckets: number,
   burst: number,
-): Pick<Policy, "algorithm"> & Partial<Pick<Policy, "buckets" | "burst" | "refill">> {
+): Pick<Policy, "algorithm"> & Partial<Pick<Policy, "align" | "buckets" | "burst" | "refill">> {
   switch (kind) {
+    case "sliding":
+      return { algorithm: "sliding-window" }
+    case "fixed":
+      return { algorithm: "fixed-window" }
+    case "first-hit":
+      return { algorithm: "fixed-window", align: "first-hit" }
     case "bucketed":
       return { algorithm: "sliding-window", buckets }
     case "strict":
