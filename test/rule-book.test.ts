@@ -222,18 +222,6 @@ describe("a load that hangs", () => {
     expect(limitsOf(page.edition)).toEqual([5])
     expect(editions).toHaveLength(1)
   })
-
-  test("has its timeout cancelled once the load succeeds or fails", async () => {
-    const { loads, deadlines, change } = open()
-    loads[0]?.resolve(loaded(5))
-    await settled()
-    change()
-    expect(deadlines.map(({ signal }) => signal.aborted)).toEqual([true, false])
-    loads[1]?.reject(down())
-    await settled()
-    expect(deadlines.map(({ signal }) => signal.aborted)).toEqual([true, true])
-    expect(loads.map(({ signal }) => signal?.aborted)).toEqual([false, false])
-  })
 })
 
 describe("a change of the source", () => {

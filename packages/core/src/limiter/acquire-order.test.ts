@@ -9,7 +9,6 @@ import { memoryStore } from "../stores/memory/memory-store.ts"
 import type { Refund, Store } from "../stores/store.ts"
 import { createLimiter } from "./create-limiter.ts"
 
-const SECOND = 1_000
 const QUIET = { warn() {}, error() {} }
 
 interface Caller {
@@ -190,89 +189,4 @@ describe.each(ANSWERS)("with a store that answers %s", (how, answering) => {
     // It plays a thousand requests, which takes seconds on a busy machine.
     60_000,
   )
-})
-
-describe("with a slow store", () => {
-  function setUp() {
-    const clock = manualClock()
-    const waiting: (() => void)[] = []
-    const { store, given, calls } = tellingStore(
-      clock,
-      (value) =>
-        new Promise((resolve) => {
-          waiting.push(() => resolve(value))
-        }),
-    )
-    const limiter = createLimiter<Caller>({
-      rules: RULES,
-      fields: FIELDS,
-      clock,
-      store,
-      storeTimeoutMs: 60_000,
-      logger: QUIET,
-    })
-    const admitted: string[] = []
-    const acquire = (name: string, cost = 1) =>
-      void limiter.acquire({ a: "a", b: name }, { cost }).then(() => admitted.push(name))
-    const answer = async (index: number) => {
-      waiting[index]?.()
-      await nextTurn()
-    }
-    return { clock, given, calls, admitted, acquire, answer }
-  }
-
-  it("asks the store for all requests at once while none of them is known to have to wait", async () => {
-    const { calls, admitted, acquire, answer } = setUp()
-    for (const name of ["1", "2", "3", "4", "5"]) acquire(name)
-    await nextTurn()
-    expect([calls.takes, admitted]).toEqual([5, []])
-    // The first and the third need not wait for another request. The third waits for the second.
-    await answer(0)
-    await answer(2)
-    expect(admitted).toEqual(["1"])
-    await answer(1)
-    expect(admitted).toEqual(["1", "2", "3"])
-  })
-
-  it("refunds a grant if a request ahead of it was refused", async () => {
-    const { clock, given, calls, admitted, acquire, answer } = setUp()
-    acquire("1", 2)
-    acquire("2", 2)
-    acquire("3", 1)
-    await nextTurn()
-    expect(given.get("a")).toBe(3)
-    await answer(2)
-    await answer(0)
-    expect([admitted, given.get("a")]).toEqual([["1"], 3])
-    await answer(1)
-    // The second asks once more when the unit of the third has come back.
-    expect([admitted, given.get("a"), calls.takes]).toEqual([["1"], 2, 4])
-    await answer(3)
-    expect([admitted, calls.takes]).toEqual([["1"], 4])
-    clock.advance(SECOND)
-    await nextTurn()
-    // One by one again, until a request has been granted.
-    expect(calls.takes).toBe(5)
-    await answer(4)
-    expect([admitted, calls.takes]).toEqual([["1", "2"], 6])
-    await answer(5)
-    expect([admitted, given.get("a")]).toEqual([["1", "2", "3"], 5])
-  })
-
-  it("asks the store for more and more requests at once as long as they are granted", async () => {
-    const { clock, calls, acquire, answer, admitted } = setUp()
-    acquire("0", 3)
-    for (let i = 1; i <= 20; i++) acquire(`${i}`)
-    await nextTurn()
-    for (let i = 0; i <= 20; i++) await answer(i)
-    expect([admitted, calls.takes]).toEqual([["0"], 21])
-    clock.advance(SECOND)
-    await nextTurn()
-    expect(calls.takes).toBe(22)
-    await answer(21)
-    expect(calls.takes).toBe(24)
-    await answer(22)
-    await answer(23)
-    expect([admitted.length, calls.takes]).toEqual([4, 22 + 2 + 4])
-  })
 })

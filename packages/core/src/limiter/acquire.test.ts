@@ -1,5 +1,5 @@
 import { setImmediate as nextTurn } from "node:timers/promises"
-import { describe, expect, it, vi } from "vitest"
+import { describe, expect, it } from "vitest"
 import { type Decision, RateLimitExceededError } from "../decision/decision.ts"
 import { type ManualClock, manualClock } from "../ground/clock.ts"
 import { ClosedError } from "../ground/errors.ts"
@@ -62,12 +62,6 @@ async function refusalOf(acquiring: Promise<Decision>): Promise<Decision> {
 }
 
 describe("acquire", () => {
-  it("takes the units at once if enough are left", async () => {
-    const { limiter, calls } = limiterWith(THREE)
-    expect(await limiter.acquire(ALICE, { cost: 2 })).toMatchObject({ allowed: true, cost: 2, remaining: 1 })
-    expect(calls).toMatchObject({ takes: 1 })
-  })
-
   it("waits exactly as long as the refusal says, and does not ask the store in between", async () => {
     const { limiter, clock, calls } = limiterWith(THREE)
     const { acquire, pass, entries } = diary(limiter, clock)
@@ -162,26 +156,6 @@ describe("acquire", () => {
     const { limiter } = limiterWith(THREE)
     await limiter.refund(await limiter.acquire(ALICE, { cost: 2 }))
     expect((await limiter.peek(ALICE, { cost: 0 })).remaining).toBe(3)
-  })
-
-  it("waits longer than the longest timer", async () => {
-    const MONTH = 30 * 24 * 3_600 * SECOND
-    const { limiter, clock } = limiterWith({ limit: 1, window: MONTH, algorithm: "sliding-log" })
-    const { acquire, pass, entries } = diary(limiter, clock)
-    let longest = 0
-    const { wait } = clock
-    Object.assign(clock, {
-      wait: (ms: number, signal: AbortSignal) => {
-        longest = Math.max(longest, ms)
-        return wait(ms, signal)
-      },
-    })
-    await limiter.acquire(ALICE)
-    void acquire("next")
-    await pass(MONTH, MONTH / 10)
-    expect([entries, longest]).toEqual([[], 2 ** 31 - 1])
-    await pass(1)
-    expect(entries).toEqual([`${MONTH + 1} next`])
   })
 
   it("rejects if the clock cannot wait, and admits the next request when units are left", async () => {
@@ -427,18 +401,6 @@ describe("maxWaiting", () => {
     await pass(0)
     expect(entries).toEqual(["0 1000: refused"])
   })
-
-  it("includes the requests that a leaky bucket delays", async () => {
-    const { limiter, clock } = limiterWith({ ...LEAKY, burst: 100 })
-    const { acquire, pass, entries } = diary(limiter, clock)
-    for (const name of ["a", "b", "c", "d"]) void acquire(name, { maxWaiting: 2 })
-    await pass(200, 50)
-    expect(entries).toEqual(["0 a", "0 d: refused", "100 b", "200 c"])
-    // Requests that were admitted no longer wait.
-    for (const name of ["e", "f", "g"]) void acquire(name, { maxWaiting: 2 })
-    await pass(300, 50)
-    expect(entries.slice(4)).toEqual(["200 g: refused", "300 e", "400 f"])
-  })
 })
 
 describe("a signal", () => {
@@ -468,24 +430,6 @@ describe("a signal", () => {
     expect(entries.slice(1).sort()).toEqual(["200 first: me too", "200 second"])
     await pass(800, 100)
     expect(entries.slice(3)).toEqual(["1000 last"])
-  })
-
-  it("may be shared by many requests, and keeps no listeners", async () => {
-    const { limiter, clock } = limiterWith(THREE)
-    const { acquire, pass, entries } = diary(limiter, clock)
-    const warnings: Error[] = []
-    const onWarning = (warning: Error) => void warnings.push(warning)
-    process.on("warning", onWarning)
-    const aborting = new AbortController()
-    await limiter.decide(ALICE, { cost: 3 })
-    for (let i = 0; i < 50; i++) void acquire(`${i}`, { signal: aborting.signal })
-    await pass(SECOND, 500)
-    expect(entries).toEqual(["1000 0", "1000 1", "1000 2"])
-    aborting.abort(new Error("all"))
-    await pass(0)
-    expect(entries).toHaveLength(50)
-    process.off("warning", onWarning)
-    expect(warnings).toEqual([])
   })
 
   it("shared by many requests causes only one store call when it aborts, for the request that still waits", async () => {
@@ -813,31 +757,5 @@ describe("close", () => {
     for (const answer of pending) answer()
     await nextTurn()
     expect(calls.returned).toBe(2)
-  })
-})
-
-describe("acquire in a test with fake timers", () => {
-  it("uses fake timers to wait, as decisions do", async () => {
-    vi.useFakeTimers()
-    try {
-      const limiter = createLimiter({
-        limit: 1,
-        window: "1 minute",
-        algorithm: "fixed-window",
-        align: "first-hit",
-      })
-      await limiter.acquire({ remoteAddress: "192.0.2.1" })
-      let admitted = false
-      void limiter.acquire({ remoteAddress: "192.0.2.1" }).then(() => {
-        admitted = true
-      })
-      await vi.advanceTimersByTimeAsync(59_999)
-      expect(admitted).toBe(false)
-      await vi.advanceTimersByTimeAsync(2)
-      expect(admitted).toBe(true)
-      await limiter.close()
-    } finally {
-      vi.useRealTimers()
-    }
   })
 })

@@ -4,8 +4,7 @@ import { manualClock } from "../ground/clock.ts"
 import type { InvalidOptionError } from "../ground/errors.ts"
 import type { Rule } from "../rules/rule.ts"
 import { memoryStore } from "../stores/memory/memory-store.ts"
-import { peekStore } from "../stores/peek-store.ts"
-import type { Store, StoreResult } from "../stores/store.ts"
+import type { Store } from "../stores/store.ts"
 import { createLimiter } from "./create-limiter.ts"
 import { decideAll } from "./decide-all.ts"
 
@@ -206,30 +205,6 @@ describe("decideAll", () => {
     }
     // The units that the refused groups had taken from search are back.
     expect(await search.decide(ANN)).toMatchObject({ allowed: true, degraded: true, remaining: 0 })
-  })
-
-  it("decides without a store whose answer is invalid", async () => {
-    const { store } = countingStore()
-    const broken: Store = Object.assign(Object.create(store), {
-      take: (): readonly StoreResult[] => [{ nowMs: 1, granted: true, checks: [] }],
-    })
-    const limiter = limiterOf(broken, "search", { onStoreFailure: "deny" })
-    expect(await decideAll([{ limiter, request: ANN }])).toMatchObject({
-      allowed: false,
-      decisions: [{ degraded: true, refusal: "store-failure" }],
-    })
-  })
-
-  it("does not trust a store that refuses although everything fits", async () => {
-    const { store } = countingStore()
-    const contrary: Store = {
-      ...store,
-      take: async (checks) => ({ ...(await peekStore(store, checks)), granted: false }),
-    }
-    const limiter = limiterOf(contrary, "search", { onStoreFailure: "deny" })
-    expect((await decideAll([{ limiter, request: ANN }])).decisions).toMatchObject([
-      { refusal: "store-failure" },
-    ])
   })
 
   it("waits for the longest of several refusals", async () => {

@@ -1,4 +1,3 @@
-import { setImmediate as nextTurn } from "node:timers/promises"
 import { describe, expect, it } from "vitest"
 import type { Decision } from "../decision/decision.ts"
 import { manualClock } from "../ground/clock.ts"
@@ -208,22 +207,6 @@ describe("settling", () => {
       expect(settled).toBeGreaterThan(90_000)
     },
   )
-
-  it("makes waiting requests ask again if units are returned, and not if more are charged", async () => {
-    const { limiter, calls } = limiterWith({ limit: 10, window: "1 minute" })
-    const [first, second] = [
-      await limiter.decide(ALICE, { cost: 5 }),
-      await limiter.decide(ALICE, { cost: 5 }),
-    ]
-    const waiting = limiter.acquire(ALICE)
-    await nextTurn()
-    const { takes } = calls
-    await limiter.settle(first, 7)
-    expect(calls.takes).toBe(takes)
-    await limiter.settle(second, 0)
-    expect(await waiting).toMatchObject({ allowed: true, remaining: 2 })
-    expect(calls.takes).toBe(takes + 1)
-  })
 
   it("settles in the process if the units were counted there while the store was gone", async () => {
     const clock = manualClock()

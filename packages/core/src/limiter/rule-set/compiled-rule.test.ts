@@ -99,46 +99,18 @@ describe("allow and deny lists", () => {
     expect(await verdicts(ofAddresses, [{}, {}])).toEqual(["admit", "quota"])
   })
 
-  it.each<[string, Partial<Rule>, Record<string, string>]>([
-    [
-      "ranges of IPv4, however the address is spelled",
-      { allow: ["10.0.0.0/8"], deny: ["10.1.0.0/16", "192.0.2.7"] },
-      {
-        "10.2.3.4": "none",
-        "::ffff:10.2.3.4": "none",
-        "::ffff:a02:304": "none",
-        "10.1.3.4": "denied",
-        "::ffff:10.1.3.4": "denied",
-        "192.0.2.7": "denied",
-        "192.0.2.8": "admit",
-        "::10.2.3.4": "admit",
-      },
-    ],
-    [
-      "a single address of a /64 that is counted as one client",
-      { deny: ["2001:db8::7"], allow: ["2001:db8::8"] },
-      {
-        "2001:db8::7": "denied",
-        "2001:DB8:0:0::0007": "denied",
-        "2001:db8::8": "none",
-        "2001:db8::9": "admit",
-        "2001:db8::a": "quota",
-        "2001:db8:0:1::7": "admit",
-      },
-    ],
-    [
-      "a whole /64",
-      { deny: ["2001:db8::/64"] },
-      { "2001:db8::1": "denied", "2001:db8::ffff:1": "denied", "2001:db8:0:1::1": "admit" },
-    ],
-  ])("of addresses match %s", async (_what, lists, expected) => {
-    const addresses = Object.keys(expected)
-    expect(
-      await verdicts(
-        { limit: 1, window: "1m", ...lists },
-        addresses.map((at) => FROM(at)),
-      ),
-    ).toEqual(Object.values(expected))
+  it("of addresses match a single address of a /64 that is counted as one client", async () => {
+    const expected = {
+      "2001:db8::7": "denied",
+      "2001:DB8:0:0::0007": "denied",
+      "2001:db8::8": "none",
+      "2001:db8::9": "admit",
+      "2001:db8::a": "quota",
+      "2001:db8:0:1::7": "admit",
+    }
+    const lists = { limit: 1, window: "1m", deny: ["2001:db8::7"], allow: ["2001:db8::8"] }
+    const addresses = Object.keys(expected).map((at) => FROM(at))
+    expect(await verdicts(lists, addresses)).toEqual(Object.values(expected))
   })
 })
 
@@ -182,15 +154,6 @@ describe("match", () => {
     expect(await verdicts(rule, storeChecks)).toEqual(["admit", "quota", "quota", "quota", "none", "none"])
   })
 
-  it("reads the path only for the rules that match by path", async () => {
-    const rules = [
-      { name: "login", field: "service", limit: 1, window: "1m", match: { path: "/login" } },
-      { name: "all", field: "service", limit: 9, window: "1m" },
-    ]
-    const { checks } = await limiterWith({ rules }).decide({ url: "/login" })
-    expect(checks.map(({ policy }) => policy)).toEqual(["login", "all"])
-  })
-
   it("identifies a route by the framework's own pattern", async () => {
     const rule = { limit: 1, window: "1m", match: { path: "/users/:id" } }
     expect(
@@ -227,18 +190,6 @@ describe("match", () => {
     const fields = (() => Promise.reject(new Error("no fields"))) as never
     const rule = { limit: 1, window: "1m", field: "plan", onMissing: "deny" } as const
     expect(await verdicts({ ...rule, fields }, [{}])).toEqual(["missing-field"])
-  })
-
-  it("reads values of ip as addresses and CIDRs, and methods in any case", async () => {
-    const fields = { ip: ["192.0.2.0/24", "2001:db8::7", "::ffff:198.51.100.1"], method: ["post"] }
-    const rule = { limit: 9, window: "1m", match: { fields } }
-    const from = (address: string, method = "POST") => FROM(address, { method })
-    const good = ["192.0.2.7", "::ffff:192.0.2.7", "2001:db8::7", "198.51.100.1"].map((each) => from(each))
-    const others = [from("192.0.3.7"), from("2001:db8::8"), from("192.0.2.7", "GET"), { method: "POST" }]
-    expect(await verdicts(rule, [...good, ...others])).toEqual([
-      ...good.map(() => "admit"),
-      ...others.map(() => "none"),
-    ])
   })
 
   it("lets HEAD share the quota of GET", async () => {
@@ -504,58 +455,11 @@ describe("a shadow rule", () => {
     const { checks } = await limiter.peek({ headers: { key: "foe" } })
     expect(checks.at(-1)).toMatchObject({ policy: "real", remaining: 5 })
   })
-
-  it("keeps its counts when it becomes enforced", async () => {
-    const clock = manualClock()
-    const store = memoryStore({ clock })
-    const rule = { limit: 1, window: "1m", name: "rule" }
-    const trial = limiterWith({ ...rule, store, shadow: true })
-    await trial.decide({})
-    await trial.close()
-    expect(await limiterWith({ ...rule, store }).decide({})).toMatchObject({ allowed: false })
-  })
 })
 
 describe("a counter", () => {
   const clock = manualClock()
   const same = { name: "rule", limit: 3, window: "1m", field: "ip" }
-
-  it.each<[string, Partial<Rule>, remaining: number]>([
-    ["another limit", { limit: 5 }, 4],
-    ["a smaller limit", { limit: 1 }, 0],
-    [
-      "another message, list or shadow",
-      { rejectionMessage: "x", deny: ["192.0.2.9"], onStoreFailure: "deny" },
-      2,
-    ],
-    ["another match", { match: { methods: ["GET"] } }, 2],
-    ["another cost", { cost: 2 }, 2],
-    ["another throttle", { throttle: { kind: "soft", percent: 50 } }, 2],
-  ])("stays the same with %s", async (_what, change, remaining) => {
-    const store = memoryStore({ clock })
-    const before = limiterWith({ rules: [same], store })
-    await before.decide(FROM("192.0.2.1", { method: "GET" }))
-    await before.close()
-    const after = limiterWith({ rules: [{ ...same, ...change }], store })
-    expect((await after.peek(FROM("192.0.2.1", { method: "GET" }))).remaining).toBe(remaining)
-  })
-
-  it.each<[string, Partial<Rule>, string?]>([
-    ["another window", { window: "2m" }],
-    ["another algorithm", { algorithm: "fixed-window" }],
-    ["sub-windows", { buckets: 20 }],
-    ["another field", { field: ["ip", "service-name"] }],
-    ["another name", { name: "other" }],
-    ["another service", {}, "other"],
-  ])("starts again with %s", async (_what, change, service = "default") => {
-    const store = memoryStore({ clock })
-    const before = limiterWith({ rules: [same], store })
-    const request = FROM("192.0.2.1")
-    await before.decide(request)
-    await before.close()
-    const after = limiterWith({ rules: [{ ...same, ...change }], store, service })
-    expect((await after.peek(request)).remaining).toBe(3)
-  })
 
   /** Returns the policy that the store is asked with. */
   async function policyOf(rule: Partial<Rule>): Promise<Policy> {
@@ -635,22 +539,5 @@ describe("a counter", () => {
     expect(await policyOf({ limit: 500, throttle: { kind: "soft", percent: 5 } })).toMatchObject({
       extra: 25,
     })
-  })
-
-  it("with sub-windows is found by reset as well", async () => {
-    const limiter = limiterWith({ rules: [{ ...same, algorithm: "sliding-window-strict" }] })
-    await limiter.decide(FROM("192.0.2.1"))
-    await limiter.reset(FROM("192.0.2.1"))
-    expect((await limiter.peek(FROM("192.0.2.1"))).remaining).toBe(3)
-  })
-
-  it("starts again with another alignment", async () => {
-    const store = memoryStore({ clock })
-    const fixed = { ...same, algorithm: "fixed-window" } as const
-    const before = limiterWith({ rules: [fixed], store })
-    await before.decide(FROM("192.0.2.1"))
-    await before.close()
-    const after = limiterWith({ rules: [{ ...fixed, align: "first-hit" }], store })
-    expect((await after.peek(FROM("192.0.2.1"))).remaining).toBe(3)
   })
 })

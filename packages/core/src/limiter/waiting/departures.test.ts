@@ -163,19 +163,6 @@ describe("a request that gives up", () => {
   })
 })
 
-describe("the refusal of a new request behind waiting ones", () => {
-  it("contains the longest wait of the rules that queue", async () => {
-    const { room, enter } = setUp()
-    const [short, long] = [ruleCheck("short", 1), ruleCheck("long", 1, 1, { windowMs: 10 * SECOND })]
-    for (const name of ["takes", "waits"]) for (const each of [short, long]) enter(name, [each])
-    const patience = { maxWaitMs: 60 * SECOND, maxWaiting: 1, waitsFor: () => true }
-    expect(await room.enter([short, long], patience)).toMatchObject({
-      allowed: false,
-      retryAfterMs: 10 * SECOND,
-    })
-  })
-})
-
 describe("the timers of waiting requests", () => {
   it("are one for the first request in the queue, and none for those behind it without a maximum wait", async () => {
     const { clock, enter } = setUp()

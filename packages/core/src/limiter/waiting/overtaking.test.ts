@@ -3,19 +3,6 @@ import { ruleCheck, SECOND } from "../../decision/testing/rule-checks.ts"
 import { setUp } from "./testing/room.ts"
 
 describe("a request that is refused by an answer that was computed before a refund", () => {
-  it("asks again at once if the queue was notified of the refund", async () => {
-    let isSlow = false
-    const { decider, room, enter, answer, log, calls } = setUp(() => isSlow)
-    const other = await decider.take([ruleCheck("one", 3, 3)])
-    isSlow = true
-    enter("first", [ruleCheck("one", 3)])
-    await decider.corrections.refund(other)
-    room.wake([ruleCheck("one", 3)])
-    await answer()
-    await answer()
-    expect([log, calls.takes]).toEqual([["0 first"], 3])
-  })
-
   it("asks again if a request behind it was granted as many units, even if the queue was not notified", async () => {
     let isSlow = false
     const { decider, enter, answer, log, calls } = setUp(() => isSlow)
