@@ -83,7 +83,10 @@ describe("loading", () => {
     writeFileSync(file, padded(2 ** 20))
     expect(await limits()).toEqual([5])
     writeFileSync(file, padded(2 ** 20 + 1))
-    await expect(source.load("a")).rejects.toThrow("has 1048577 bytes, more than 1048576")
+    await expect(source.load("a")).rejects.toThrow(
+      "has 1048577 bytes, more than 1048576: shorten it, or raise the option maxBytes",
+    )
+    expect(await open({ maxBytes: 2 ** 20 + 1 }).limits()).toEqual([5])
   })
 
   test.each([
@@ -182,6 +185,14 @@ describe("loading", () => {
       .source.load("a")
       .catch((thrown: unknown) => thrown)
     expect(inspect(error).split(mistake)).toHaveLength(2)
+  })
+
+  test("rejects a folder, and a path below a file", async () => {
+    writeFileSync(file, text(5))
+    await expect(fileRules(folder).load("a")).rejects.toThrow(
+      "is not a file: give the path of a YAML or JSON file",
+    )
+    await expect(fileRules(join(file, "below.yaml")).load("a")).rejects.toThrow("does not exist")
   })
 
   test("names any other reason why the file cannot be read", async () => {
