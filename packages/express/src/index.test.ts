@@ -139,26 +139,6 @@ describe("rateLimit", () => {
     expect(warnings).toEqual([])
   })
 
-  it("provides its own decision for settle, even if another mount is stricter", async () => {
-    const global = rateLimit(once({ name: "global", limit: 5 }))
-    const tokens = rateLimit(once({ name: "tokens", limit: 1_000, cost: 100 }))
-    const unmounted = rateLimit(once({ name: "unmounted" }))
-    const seen: unknown[] = []
-    const app = express().use(global)
-    app.get("/", tokens, async (req, res) => {
-      const [decision, own] = [req.rateLimit as Decision, tokens.limiter.decisionOn(req) as Decision]
-      seen.push([decision.policy, own.policy, unmounted.limiter.decisionOn(req)])
-      await expect(tokens.limiter.settle(decision, 200)).rejects.toThrow("was made by another limiter")
-      await tokens.limiter.settle(own, 200)
-      const client = { remoteAddress: "127.0.0.1" }
-      const left = await Promise.all([global, tokens].map(({ limiter }) => limiter.peek(client)))
-      res.send(left.map(({ remaining }) => remaining))
-    })
-    const ask = await serve(app)
-    expect(await (await ask("/")).json()).toEqual([4, 800])
-    expect(seen).toEqual([["global", "tokens", undefined]])
-  })
-
   it("has no address for a request without a connection", async () => {
     const { limiter } = rateLimit(once({ onMissing: "deny" }))
     const request = { baseUrl: "", originalUrl: "/" } as Request

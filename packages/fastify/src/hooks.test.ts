@@ -44,12 +44,9 @@ const body = { field: "body:account" } as const
 describe.each(["newer", "older"] as const)("a request of a route %s than the plugin is decided in", (age) => {
   const plugins: readonly (readonly [Hook, string, RateLimitOptions])[] = [
     ["onRequest", "a rule by address", rule],
-    ["onRequest", "a rule by header", { ...rule, field: "header:host" }],
-    ["onRequest", "a list of rules by data that exists on arrival", { ...base, rules: [rules(rule)] }],
     ["preHandler", "a rule by body", { ...rule, ...body }],
     ["preHandler", "a field of the app", { ...rule, field: "user", fields: { user: () => "u" } }],
     ["preHandler", "a limit of the app", { ...rule, limit: () => 1 }],
-    ["preHandler", "a cost of the app", { ...rule, cost: () => 1 }],
     [
       "onRequest",
       "a rule of a source by address",
@@ -139,24 +136,6 @@ describe.each(["newer", "older"] as const)("the hooks of a route %s than the plu
       expect((await app.inject(POST)).statusCode).toBe(429)
       expect(ran).toEqual([])
     }
-  })
-})
-
-describe("a route that is newer than the plugin", () => {
-  it("decides its own rule after the app's hooks, such as authentication", async () => {
-    const app = fastify()
-    const user = ({ headers }: FastifyRequest) => headers.user as string
-    await app.register(rateLimit, { ...base, fields: { user: (request) => users.get(request) } })
-    const users = new WeakMap<FastifyRequest, string>()
-    app.addHook("preHandler", async (request) => void users.set(request, user(request)))
-    const own = { limit: 1, window: "1 minute", field: "user", onMissing: "deny" } as const
-    app.get("/", { config: { rateLimit: own } }, async () => "ok")
-    const statuses = []
-    for (const name of ["a", "b", "a"]) {
-      statuses.push((await app.inject({ url: "/", headers: { user: name } })).statusCode)
-    }
-    expect(statuses).toEqual([200, 200, 429])
-    await app.close()
   })
 })
 
@@ -299,45 +278,6 @@ describe("a direct call of the limiter", () => {
     expect((await app.inject("/2")).body).toBe("1")
   })
 
-  it("resets the client's counters and blocks of routes with their own rules, too", async () => {
-    const limiter = createLimiter<FastifyRequest>({ ...rule, limit: 9 })
-    const app = fastify()
-    await app.register(rateLimit, { limiter })
-    const penalty = { refusals: 1, within: "1 hour", for: "1 hour" } as const
-    const routes: Readonly<Record<string, RouteRateLimit>> = {
-      "/plain": { limit: 1, window: "1 minute" },
-      "/blocks": { limit: 1, window: "1 minute", penalty },
-      "/all": { limit: 1, window: "1 minute", field: "service", name: "all" },
-    }
-    const paths = Object.keys(routes)
-    for (const [path, rateLimit] of Object.entries(routes)) {
-      app.get(path, { config: { rateLimit } }, async () => "ok")
-    }
-    const statuses = async () => {
-      const all = []
-      for (const url of paths) all.push((await app.inject(url)).statusCode)
-      return all
-    }
-    const client = { remoteAddress: "127.0.0.1" }
-    await statuses()
-    await statuses()
-    expect(await statuses()).toEqual([429, 429, 429])
-    await limiter.reset({ remoteAddress: "192.0.2.1" })
-    expect(await statuses()).toEqual([429, 429, 429])
-    // A counter of the whole service does not belong to a client.
-    await limiter.reset(client)
-    expect(await statuses()).toEqual([200, 200, 429])
-    await limiter.reset(client, { rules: ["GET /plain"] })
-    expect(await statuses()).toEqual([200, 429, 429])
-    await limiter.reset({}, { rules: ["all"] })
-    expect(await statuses()).toEqual([429, 429, 200])
-    await expect(limiter.reset(client, { rules: ["none"] })).rejects.toThrow(
-      '"none" is not the name of a rule; accepted: a list of these names: "ip-1m", "GET /plain", "GET /blocks", "all"',
-    )
-    await app.close()
-    await expect(limiter.reset(client, { rules: ["all"] })).rejects.toThrow("is not the name of a rule")
-  })
-
   it("accepts plain facts that have a member of a request", async () => {
     const limiter = createLimiter<object>({ ...rule, onMissing: "deny" })
     const app = fastify()
@@ -361,10 +301,6 @@ describe("a direct call of the limiter", () => {
     expect(warnings).toEqual(["SLUICE_ADDRESS_UNKNOWN"])
   })
 })
-
-function rules({ limit, window }: { readonly limit: number; readonly window: string }) {
-  return { limit, window, field: "ip" }
-}
 
 /** Returns the status for a request line that client libraries would not send. */
 function rawStatus(app: FastifyInstance, target: string): Promise<number> {

@@ -31,14 +31,6 @@ describe.each(["before", "after"] as const)("a 404 handler set %s the plugin", (
     expect(await quota(app, "/")).toBe('"ip-1m";r=1;t=61')
   })
 
-  it("has the limit of notFound beside the rules of a list", async () => {
-    const rules = [{ name: "all", field: "service", limit: 9, window: "1 minute" }]
-    const app = await appWith({ clock, rules, notFound: own })
-    const { headers } = await app.inject("/none")
-    expect(headers["ratelimit-policy"]).toBe('"not-found";q=4;w=60, "all";q=9;w=60')
-    expect(await quota(app, "/")).toBe('"all";r=7;t=61')
-  })
-
   it("is not limited by notFound: false", async () => {
     const app = await appWith({ ...plugin, notFound: false })
     for (let i = 0; i < 5; i++) expect(await quota(app, "/none")).toBeUndefined()
@@ -105,11 +97,8 @@ it("notFound covers the unknown paths of the scope that has registered it", asyn
 
 it.each([
   ["notFound: true is not a rule; accepted: false, or a rule such as", true],
-  ["notFound: null is not a rule; accepted: false, or", null],
   ["notFound.limit: 0 is not a limit", { ...own, limit: 0 }],
   ["notFound.hook: 'onSend' is not a hook", { ...own, hook: "onSend" }],
-  ['notFound.hok: "hok" is not a member of a rule; did you mean "hook"?', { ...own, hok: "onSend" }],
-  ['notFound.name: another limiter already counts rule "ip-1m"', { ...own, name: "ip-1m" }],
 ])("an invalid limit makes the start fail: %s", async (message, notFound) => {
   const app = fastify()
   app.register(rateLimit, { ...plugin, notFound } as unknown as RateLimitOptions)

@@ -1,10 +1,5 @@
-import { createLimiter, manualClock } from "@sluice/core"
-import fastify, {
-  type FastifyInstance,
-  type FastifyRequest,
-  type InjectOptions,
-  type RouteOptions,
-} from "fastify"
+import { manualClock } from "@sluice/core"
+import fastify, { type FastifyInstance, type InjectOptions, type RouteOptions } from "fastify"
 import { describe, expect, it } from "vitest"
 import { rateLimit } from "./index.ts"
 import { routeLabel } from "./routes.ts"
@@ -46,29 +41,6 @@ describe.each(["before", "after"] as const)("a route added %s the plugin has run
     expect(await quota(app, "/")).toBe('"ip-1m";r=4;t=61')
   })
 
-  it("provides its decision through its limiter, and accepts a refund of it", async () => {
-    const limiter = createLimiter<FastifyRequest>(plugin)
-    const app = await appWith(
-      when,
-      (app) => {
-        app.get("/own", { config: { rateLimit: strict } }, async (request) => {
-          const own = limiter.decisionOn(request)
-          if (own !== undefined) await limiter.refund(own)
-          return own?.policy
-        })
-        app.get(
-          "/free",
-          { config: { rateLimit: false } },
-          async (request) => `${limiter.decisionOn(request)}`,
-        )
-      },
-      { limiter },
-    )
-    for (let i = 0; i < 3; i++) expect((await app.inject("/own")).body).toBe("GET /own")
-    expect((await app.inject("/free")).body).toBe("undefined")
-    await app.close()
-  })
-
   it("opts out completely", async () => {
     const app = await appWith(when, (app) => {
       app.get("/health", { config: { rateLimit: false } }, async (request) => String(request.rateLimit))
@@ -83,17 +55,6 @@ describe.each(["before", "after"] as const)("a route added %s the plugin has run
       })
     }
     expect(await quota(app, "/")).toBe('"ip-1m";r=4;t=61')
-  })
-
-  it("keeps the rules of a list beside its own", async () => {
-    const options = { clock, rules: [{ name: "all", field: "service", limit: 9, window: "1 minute" }] }
-    const app = await appWith(
-      when,
-      (app) => app.get("/a", { config: { rateLimit: strict } }, async () => "ok"),
-      options,
-    )
-    const { headers } = await app.inject("/a")
-    expect(headers["ratelimit-policy"]).toBe('"GET /a";q=2;w=60, "all";q=9;w=60')
   })
 
   it("shares one counter with the routes of its group", async () => {
@@ -122,20 +83,6 @@ describe.each(["before", "after"] as const)("a route added %s the plugin has run
     expect(await quota(app, "/a")).toBe(429)
     expect(await quota(app, "/b")).toBe('"ip-1m";r=4;t=61')
     expect(await quota(app, "/b", { method: "HEAD" })).toBe('"ip-1m";r=3;t=61')
-  })
-
-  it("has one counter for all its methods", async () => {
-    const app = await appWith(when, (app) =>
-      app.route({
-        method: ["PUT", "POST"],
-        url: "/a",
-        config: { rateLimit: strict },
-        handler: async () => "ok",
-      }),
-    )
-    expect(await quota(app, "/a", { method: "PUT" })).toBe('"POST,PUT /a";r=1;t=61')
-    expect(await quota(app, "/a", { method: "POST" })).toBe('"POST,PUT /a";r=0;t=61')
-    expect(await quota(app, "/a", { method: "PUT" })).toBe(429)
   })
 
   it("shares the counter with both HEAD routes that Fastify adds at the root of a prefix", async () => {
@@ -220,38 +167,11 @@ describe("a route added after the plugin has run", () => {
 
   it.each<[string, unknown, RegExp]>([
     ["a limit", { limit: 0, window: 1000 }, /: route POST \/a config\.rateLimit\.limit: 0 is not a limit; /],
-    [
-      "a member",
-      { ...strict, windw: 1 },
-      /: route POST \/a config\.rateLimit\.windw: "windw" is not a member/,
-    ],
-    [
-      "a rule",
-      true,
-      /config\.rateLimit: true is not a rule; accepted: false, or a rule such as \{ limit: 5, /,
-    ],
-    ["a rule", null, /config\.rateLimit: null is not a rule; /],
-    [
-      "a group",
-      { ...strict, group: "" },
-      /config\.rateLimit\.group: '' is not a group; accepted: a non-empty/,
-    ],
-    ["a group", { ...strict, group: 5 }, /config\.rateLimit\.group: 5 is not a group/],
     ["a hook", { ...strict, hook: "onSend" }, /\.hook: 'onSend' is not a hook; accepted: "onRequest", "preP/],
-    [
-      "the rule of its group",
-      { ...strict, limit: 3, group: "g" },
-      /config\.rateLimit: differs from the existing rule for group 'g'; accepted: the same rule as route POST \/g, or another group$/,
-    ],
     [
       "the rule of its GET route",
       { ...strict, limit: 3 },
       /: route GET \/h config\.rateLimit: differs from the existing rule for the same route; accepted: the same rule as route GET \/h, or/,
-    ],
-    [
-      "a name of its own",
-      { ...strict, name: "n" },
-      /\.name: 'n' is already the name of the rule of route GET \/n; accepted: another name, or the same `group` on both routes, so/,
     ],
     [
       "a name that the plugin does not have",
@@ -275,19 +195,6 @@ describe("a route added after the plugin has run", () => {
   })
 })
 
-describe("a group", () => {
-  it("cannot have the name of a route with its own rule", async () => {
-    const app = fastify()
-    await app.register(rateLimit, plugin)
-    app.get("/b", { config: { rateLimit: { ...strict, group: "GET /a" } } }, async () => "ok")
-    const add = () => app.get("/a", { config: { rateLimit: strict } }, async () => "ok")
-    expect(add).toThrow(
-      "route GET /a config.rateLimit.name: 'GET /a' is already the name of the rule of route GET /b",
-    )
-    await app.close()
-  })
-})
-
 describe("a route that is older than the plugin", () => {
   const warnings: string[] = []
   const log = ({ code }: { readonly code: string }, message: string) =>
@@ -307,43 +214,6 @@ describe("a route that is older than the plugin", () => {
       ),
     ])
     await app.close()
-  })
-
-  it("causes a warning by a shared limiter's logger and to its listeners", async () => {
-    warnings.length = 0
-    const codes: string[] = []
-    const limiter = createLimiter<FastifyRequest>({ ...plugin, logger: { warn: log, error: log } })
-    limiter.on("warning", ({ code }) => codes.push(code))
-    const app = fastify()
-    app.register(rateLimit, { limiter })
-    app.get("/a", { config: wrong }, async () => "ok")
-    expect(await quota(app, "/a")).toBe('"ip-1m";r=4;t=61')
-    // The HEAD route counts as the same route.
-    expect(await quota(app, "/a", { method: "HEAD" })).toBe('"ip-1m";r=3;t=61')
-    expect(warnings).toEqual([expect.stringMatching(/^SLUICE_INVALID_OPTION .*config\.rateLimit\.limit: 0 /)])
-    expect(codes).toEqual(["SLUICE_INVALID_OPTION"])
-    await app.close()
-    await limiter.close()
-  })
-
-  it("causes a process warning if no logger works, and a failing logger affects no request", async () => {
-    const emitted: (Error & { code?: string })[] = []
-    const listener = (warning: Error) => void emitted.push(warning)
-    process.on("warning", listener)
-    const fail = () => {
-      throw new Error("no log")
-    }
-    for (const options of [plugin, { ...plugin, logger: { warn: fail, error: fail } }]) {
-      const app = fastify()
-      app.register(rateLimit, options)
-      app.get("/a", { config: wrong }, async () => "ok")
-      expect(await quota(app, "/a")).toBe('"ip-1m";r=4;t=61')
-      await app.close()
-    }
-    await new Promise(setImmediate)
-    process.off("warning", listener)
-    const warning = ["SluiceWarning", "SLUICE_INVALID_OPTION"]
-    expect(emitted.map(({ name, code }) => [name, code])).toEqual([warning, warning])
   })
 
   it("is decided in its own hook without a warning, beside routes that the plugin has seen", async () => {
@@ -413,12 +283,6 @@ describe("an app with only the rules of its routes", () => {
     expect(await quota(app, "/")).toBeUndefined()
     expect(await quota(app, "/a")).toMatch('"GET /a";r=1;')
     await app.close()
-  })
-
-  it("still validates its options", async () => {
-    const app = fastify()
-    app.register(rateLimit, { max: 5 } as object)
-    await expect(app.ready()).rejects.toThrow('"max" is not a member of the options')
   })
 })
 

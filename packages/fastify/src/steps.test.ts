@@ -1,8 +1,7 @@
-import { createLimiter, manualClock, memoryStore, type Rule, type Store } from "@sluice/core"
+import { createLimiter, manualClock, type Rule } from "@sluice/core"
 import { liveRules, type RuleSource } from "@sluice/rules"
 import fastify, { type FastifyInstance, type FastifyRequest } from "fastify"
 import { afterEach, describe, expect, it } from "vitest"
-import { methodsOf } from "../../core/src/stores/testing/methods-of.ts"
 import { type RateLimitOptions, type RouteRateLimit, rateLimit } from "./index.ts"
 
 const clock = manualClock()
@@ -91,91 +90,6 @@ describe("rules that are decided at different steps", () => {
       404, 404, 404,
     ])
   })
-
-  it("hold requests at each step, and keep earlier units after a refusal", async () => {
-    const clock = manualClock()
-    const queue = { kind: "queue", maxWaiting: 1, maxWaitMs: 60_000 } as const
-    const held: Rule = { ...user, window: "1 second", algorithm: "fixed-window", throttle: queue }
-    const limiter = createLimiter<FastifyRequest>({ clock, fields, rules: [address, held] })
-    const app = await make({ limiter })
-    expect(await statuses(app, "a")).toEqual([200])
-    const waiting = as(app, "a")
-    while (limiter.status.waiting === 0) await new Promise(setImmediate)
-    expect(await statuses(app, "a")).toEqual([429])
-    clock.advance(1_000)
-    expect((await waiting).statusCode).toBe(200)
-    const peeked = await limiter.peek({ remoteAddress: "127.0.0.1" })
-    expect(peeked.checks.find(({ policy }) => policy === "address")?.remaining).toBe(6)
-    await limiter.close()
-  })
-
-  it("emit one decision event with all rules that were decided", async () => {
-    const limiter = createLimiter<FastifyRequest>({ clock, fields, rules: [user, note, address] })
-    const told: unknown[] = []
-    limiter.on("decision", ({ allowed, checks }, request, { operation, durationMs }) => {
-      expect(durationMs).toBeGreaterThan(0)
-      told.push([request.url, allowed, checks.map(({ policy }) => policy).join(), operation])
-    })
-    const app = await make({ limiter })
-    app.get("/closed", { preHandler: async (_request, reply) => reply.code(401).send() }, async () => "ok")
-    const post = () => as(app, "a", { method: "POST", payload: { note: "n" } })
-    expect([(await post()).statusCode, (await post()).statusCode]).toEqual([200, 429])
-    await app.inject("/closed")
-    expect((await app.inject("/")).statusCode).toBe(200)
-    await new Promise(setImmediate)
-    expect(told).toEqual([
-      ["/", true, "user,note,address", "decide"],
-      ["/", false, "user,note,address", "decide"],
-      ["/closed", true, "address", "decide"],
-      ["/", true, "address", "decide"],
-    ])
-    await limiter.close()
-  })
-
-  it("are refunded after a single call of refundWhen", async () => {
-    const asked: number[] = []
-    const refundWhen = (_request: unknown, status: number) => asked.push(status) > 0
-    const app = await make({ rules: [user, address], refundWhen })
-    expect(await statuses(app, "a", "a", "a")).toEqual([200, 200, 200])
-    expect(asked).toEqual([200, 200, 200])
-  })
-
-  it("do not ask a store again that timed out at an earlier step", async () => {
-    const memory = memoryStore({ clock })
-    let hangs = false
-    let asked = 0
-    const store: Store = {
-      take: (checks) => {
-        asked++
-        return hangs ? new Promise(() => {}) : memory.take(checks)
-      },
-      read: (checks) => memory.read(checks),
-      refund: (refunds) => memory.refund(refunds),
-      reset: (keys) => memory.reset(keys),
-      close: () => memory.close(),
-    }
-    const logger = { warn() {}, error() {} }
-    const app = await make({ rules: [user, note, address], store, logger, storeTimeoutMs: 5 })
-    const post = (name: string) => as(app, name, { method: "POST", payload: { note: "n" } })
-    expect((await post("a")).statusCode).toBe(200)
-    expect(asked).toBe(3)
-    hangs = true
-    // Without the store, each rule still decides: the user has one request here, too.
-    const [first, second] = [await post("b"), await post("b")]
-    expect([first.statusCode, second.statusCode]).toEqual([200, 429])
-    expect(JSON.parse(first.body)).toMatchObject({ degraded: true, checks: { length: 3 } })
-    expect(asked).toBe(5)
-  })
-
-  it("ask a store that answers later at each step", async () => {
-    const memory = memoryStore({ clock })
-    const app = await make({
-      rules: [user, address],
-      store: { ...methodsOf(memory), take: async (checks) => memory.take(checks) },
-    })
-    expect(await statuses(app, "a", "a", "b")).toEqual([200, 429, 200])
-    expect((await as(app, "c")).headers["ratelimit-policy"]).toContain('"address"')
-  })
 })
 
 describe("a route's own rule", () => {
@@ -231,14 +145,6 @@ describe("functions of the app", () => {
   it("that return a limit are called after the route's hooks", async () => {
     const app = await make({ ...minutely, limit: (request: FastifyRequest) => (admin(request) ? 3 : 1) })
     expect(await statuses(app, "admin", "admin", "admin", "admin", "a")).toEqual([200, 200, 200, 429, 429])
-  })
-
-  it("that return a cost are called with each rule, so a rule by user can use the user", async () => {
-    const cost = (request: FastifyRequest) => (users.has(request) ? 2 : 1)
-    const app = await make({ rules: [{ ...user, limit: 4 }, address], cost })
-    const { headers, body } = await as(app, "a")
-    expect(headers.ratelimit).toBe('"user";r=2;t=61')
-    expect(JSON.parse(body).checks.map(({ cost }: { cost: number }) => cost)).toEqual([2, 1])
   })
 
   it.each([
