@@ -243,6 +243,37 @@ describe.each<[string, Row]>([
     },
   ],
   [
+    "a penalty",
+    {
+      refusal: "penalty",
+      rule: { rejectionMessage: "retry-with-fixed-time" },
+      waitMs: 600000,
+      retryAfter: "600",
+      body: {
+        ...ABUSE,
+        "violated-policies": ["ip-1m"],
+        detail: "Too many requests were refused, so none is accepted for a while. Try again in 600 seconds.",
+        rejection: "retry-with-fixed-time",
+        retry: { kind: "fixed", afterSeconds: 600 },
+      },
+      text: "Abnormal Usage Detected: ip-1m\nToo many requests were refused, so none is accepted for a while. Try again in 600 seconds.\nretry-with-fixed-time\n",
+    },
+  ],
+  [
+    "a block by hand",
+    {
+      refusal: "blocked",
+      waitMs: 90500,
+      retryAfter: "91",
+      body: {
+        ...ABUSE,
+        "violated-policies": ["ip-1m"],
+        detail: "This client is blocked. Try again in 91 seconds.",
+      },
+      text: "Abnormal Usage Detected: ip-1m\nThis client is blocked. Try again in 91 seconds.\n",
+    },
+  ],
+  [
     "a field is missing: the rule's message is about its quota and is not sent",
     {
       refusal: "missing-field",

@@ -161,15 +161,4 @@ describe("a guard that decides in steps, with functions that return promises", (
     clock.advance(60_000)
     expect((await second)?.decision.allowed).toBe(true)
   })
-
-  it("counts a request once that meets the limiter twice", async () => {
-    const { guard, limiter, left } = await mount({ rules: [USER] })
-    const other = createGuard<Req>({ limiter })
-    await nextTurn()
-    const request: Req = { user: "ann" }
-    await pass(guard, request)
-    await pass(other, request)
-    await other.check(FACTS, request)
-    expect(await left("user")).toBe(1)
-  })
 })

@@ -2,7 +2,6 @@ import { describe, expect, it } from "vitest"
 import type { Decision } from "../../decision/decision.ts"
 import { type ManualClock, manualClock } from "../../ground/clock.ts"
 import { InvalidOptionError, StoreUnavailableError } from "../../ground/errors.ts"
-import { createWarner } from "../../ground/warnings.ts"
 import { createLimiter } from "../../limiter/create-limiter.ts"
 import type { Limiter } from "../../limiter/interface/limiter.ts"
 import type { LimiterOptions, LimiterSettings } from "../../limiter/options/options.ts"
@@ -10,7 +9,6 @@ import type { RequestFacts } from "../../request/request.ts"
 import { memoryStore } from "../../stores/memory/memory-store.ts"
 import type { Store } from "../../stores/store.ts"
 import { methodsOf } from "../../stores/testing/methods-of.ts"
-import { compileRejection } from "../rejection.ts"
 
 const HOUR = 3_600_000
 const ALICE: RequestFacts = { remoteAddress: "192.0.2.1" }
@@ -137,21 +135,6 @@ describe("block", () => {
     await limiter.unblock(ALICE)
     clock.advance(2_000)
     expect(await limiter.decide(ALICE)).toMatchObject({ allowed: true })
-  })
-
-  it("is reported to the client: status, problem and Retry-After", async () => {
-    const { limiter, clock } = open()
-    await limiter.block(ALICE, { for: 90_500 })
-    const write = compileRejection(
-      [{ name: "ip-1m", windowMs: 60_000, cost: 1 }],
-      createWarner(undefined, () => undefined),
-    )
-    const { status, headers, body } = write((await limiter.decide(ALICE)) as never, undefined, clock.now)
-    expect([status, Object.fromEntries(headers)["Retry-After"]]).toEqual([429, "91"])
-    expect(JSON.parse(body)).toMatchObject({
-      title: "Abnormal Usage Detected",
-      detail: "This client is blocked. Try again in 91 seconds.",
-    })
   })
 
   it("delays a request under a queueing rule until the block ends, if its maximum wait is long enough", async () => {

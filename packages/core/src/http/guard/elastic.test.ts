@@ -84,20 +84,6 @@ describe("elastic throttling by a signal", () => {
     expect((await limiter.decide(ALICE)).allowed).toBe(true)
   })
 
-  it("returns a wait after which the client is admitted with or without spare capacity", async () => {
-    const { limiter, capacity, clock } = elastic({ algorithm: "sliding-log" }, { ceiling: 5 })
-    for (let i = 0; i < 5; i++) {
-      await limiter.decide(ALICE)
-      clock.advance(1_000)
-    }
-    const { retryAfterMs } = await limiter.decide(ALICE)
-    capacity.isSpare = false
-    clock.advance(retryAfterMs - 1)
-    expect((await limiter.decide(ALICE)).allowed).toBe(false)
-    clock.advance(1)
-    expect((await limiter.decide(ALICE)).allowed).toBe(true)
-  })
-
   it.each<[string, Partial<Rule<RequestFacts>>]>([
     ["sliding-window", {}],
     ["sliding-window with buckets", { buckets: 6 }],
@@ -303,15 +289,6 @@ describe("the monitor of this process", () => {
   }
 
   const ELASTIC = { limit: 1, window: MINUTE, throttle: { kind: "elastic" } } as const
-
-  it("is used by a rule without a signal", async () => {
-    const limiter = createLimiter({ ...ELASTIC, clock: manualClock(), logger: QUIET })
-    expect([await limiter.decide(ALICE), await limiter.decide(ALICE)].map(verdict)).toEqual([
-      "admit 0",
-      "quota 0",
-    ])
-    await limiter.close()
-  })
 
   it("lets a rule without a signal admit above its limit while there is spare capacity", async () => {
     const isSpare = vi.spyOn(spareCapacityMonitor, "isSpare").mockReturnValue(true)

@@ -196,14 +196,6 @@ describe("limits of waiting", () => {
     expect(late.decision.allowed).toBe(false)
   })
 
-  it("apply to each counter separately", async () => {
-    const { check } = await setUp(QUEUE)
-    for (let i = 0; i < 3; i++) check()
-    expect(((await check().outcome) as Outcome).decision.allowed).toBe(false)
-    const bob = check({ remoteAddress: "192.0.2.2" })
-    expect(((await bob.outcome) as Outcome).decision.allowed).toBe(true)
-  })
-
   it("do not count requests that a leaky bucket delays, because its burst bounds their number", async () => {
     const throttle = { kind: "queue", maxWaiting: 2 } as const
     const { check, calls } = await setUp({ ...LEAKY, throttle })
@@ -277,17 +269,6 @@ describe("limits of waiting", () => {
     expect(((await check().outcome) as Outcome).decision).toMatchObject({ allowed: false, retryAfterMs: 100 })
     clock.advance(100)
     expect((await acquiring).allowed).toBe(true)
-  })
-
-  it("refuse with the store's answer if a bucket would delay for too long, and refund all units", async () => {
-    const throttle = { kind: "queue", maxWaitMs: 150 } as const
-    const { check, guard } = await setUp({ ...LEAKY, throttle })
-    check()
-    check()
-    const outcome = (await check().outcome) as Outcome
-    expect(outcome.decision).toMatchObject({ allowed: false, refusal: "quota", retryAfterMs: 50 })
-    expect(outcome.rejection?.headers).toContainEqual(["Retry-After", "1"])
-    expect((await guard.limiter.peek(ALICE, { cost: 0 })).remaining).toBe(3)
   })
 })
 

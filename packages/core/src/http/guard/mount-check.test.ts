@@ -151,12 +151,6 @@ describe("a guard that decides in steps", () => {
     expect((await guard.limiter.peek(FACTS)).checks[0]?.remaining).toBe(0)
   })
 
-  it("keeps the units of earlier steps if no later one is decided", async () => {
-    const guard = await mount({ rules: [address(9), user(1)] })
-    await guard.check(FACTS, {}, RESPONSE, "arrival")
-    expect((await guard.limiter.peek(FACTS)).checks[0]?.remaining).toBe(8)
-  })
-
   it("decides each rule once, and decides nothing at a step without remaining rules", async () => {
     const guard = await mount({ rules: [address(9), user(9)] })
     const warnings: string[] = []

@@ -3,7 +3,6 @@ import { setImmediate as nextTurn } from "node:timers/promises"
 import { describe, expect, it } from "vitest"
 import type { Decision, PolicyCheck } from "../../decision/decision.ts"
 import { type ManualClock, manualClock } from "../../ground/clock.ts"
-import { createWarner } from "../../ground/warnings.ts"
 import { createLimiter } from "../../limiter/create-limiter.ts"
 import type { Limiter } from "../../limiter/interface/limiter.ts"
 import type { LimiterOptions, LimiterSettings } from "../../limiter/options/options.ts"
@@ -12,7 +11,6 @@ import type { RulePenalty } from "../../rules/rule.ts"
 import { memoryStore } from "../../stores/memory/memory-store.ts"
 import type { Check, Store } from "../../stores/store.ts"
 import { methodsOf } from "../../stores/testing/methods-of.ts"
-import { compileRejection } from "../rejection.ts"
 
 const MINUTE = 60_000
 const ALICE: RequestFacts = { remoteAddress: "192.0.2.1" }
@@ -141,16 +139,6 @@ describe("a penalty", () => {
     }
   })
 
-  it("remembers refusals for the configured time from the first of them", async () => {
-    const penalty = { refusals: 2, within: "10 seconds", for: "1 hour" }
-    const opened = penalized({ penalty })
-    expect((await decide(opened, 3)).at(-1)).toEqual([false, "quota", MINUTE])
-    opened.clock.advance(10_000)
-    expect((await decide(opened, 1)).at(-1)).toEqual([false, "quota", 50_000])
-    opened.clock.advance(9_999)
-    expect((await decide(opened, 1)).at(-1)).toEqual([false, "penalty", 60 * MINUTE])
-  })
-
   it("counts the refusals of its own rule only", async () => {
     const opened = open({
       rules: [
@@ -203,21 +191,6 @@ describe("a penalty", () => {
     expect([allowed, shadowed, checks[0]?.refusal]).toEqual([true, ["ip-1m"], "quota"])
   })
 
-  it("does not count costs that never fit or clients that the rule denies", async () => {
-    const opened = penalized()
-    for (let i = 0; i < 5; i++) expect((await opened.limiter.decide(ALICE, { cost: 3 })).refusal).toBe("cost")
-    expect(await decide(opened, 1)).toEqual([OK])
-    const denying = penalized({ deny: ["192.0.2.1"] })
-    expect((await decide(denying, 5)).map(([, refusal]) => refusal)).toEqual(Array(5).fill("denied"))
-  })
-
-  it("admits a cost of 0, even during a block", async () => {
-    const opened = penalized()
-    await decide(opened, 5)
-    expect((await opened.limiter.decide(ALICE, { cost: 0 })).allowed).toBe(true)
-    expect((await opened.limiter.decide(ALICE)).refusal).toBe("penalty")
-  })
-
   it("is visible in a peek, which counts nothing", async () => {
     const opened = penalized()
     await decide(opened, 4)
@@ -243,16 +216,6 @@ describe("a penalty", () => {
     ])
     await opened.limiter.reset(ALICE, { rules: ["ip-1m"] })
     expect(await decide(opened, 1)).toEqual([OK])
-  })
-
-  it("does not change its count of refusals at a refund or a settlement", async () => {
-    const opened = penalized()
-    const first = await opened.limiter.decide(ALICE)
-    const second = await opened.limiter.decide(ALICE)
-    await decide(opened, 2)
-    await opened.limiter.refund(first)
-    await opened.limiter.settle(second, 2)
-    expect((await decide(opened, 1))[0]).toEqual([false, "penalty", 10 * MINUTE])
   })
 
   it("counts one refusal for a partial grant only if no units were left", async () => {
@@ -317,20 +280,6 @@ describe("a penalty", () => {
     // A rule that counts by another field does not share the penalty.
     const other = createLimiter({ ...rule, window: "1 hour", field: "route", onMissing: "ip", penalty })
     expect((await other.decide(ALICE)).allowed).toBe(true)
-  })
-
-  it("grows with each block, up to the last length, and shrinks with quiet time", async () => {
-    const opened = penalized({
-      penalty: { refusals: 3, within: "5 minutes", for: ["1 minute", "10 minutes", "1 hour"] },
-    })
-    const lengths = []
-    for (const quietMs of [0, 0, 0, 0, 15 * MINUTE]) {
-      opened.clock.advance(quietMs)
-      const [, , , , last] = await decide(opened, 5)
-      lengths.push(last)
-      opened.clock.advance(last?.[2] ?? 0)
-    }
-    expect(lengths).toEqual([1, 10, 60, 60, 1].map((minutes) => [false, "penalty", minutes * MINUTE]))
   })
 
   it("asks the store once, with one more check for its rule and none for others", async () => {
@@ -415,27 +364,6 @@ describe("a penalty", () => {
     expect(decisions.map(({ checks }) => checks.length)).toEqual([1, 1, 1, 1, 1])
     clock.advance(10 * MINUTE)
     expect((await opened.limiter.decide(ALICE)).allowed).toBe(true)
-  })
-
-  it("is answered with 429 as abnormal usage, with the time at which it ends", async () => {
-    const opened = penalized({ rejectionMessage: "retry-with-fixed-time" })
-    await decide(opened, 4)
-    const decision = await opened.limiter.decide(ALICE)
-    const write = compileRejection(
-      [{ name: "ip-1m", windowMs: MINUTE, cost: 1, rejectionMessage: "retry-with-fixed-time" }],
-      createWarner(undefined, () => undefined),
-    )
-    const { status, headers, body } = write(decision, undefined, opened.clock.now)
-    expect([status, Object.fromEntries(headers)["Retry-After"]]).toEqual([429, "600"])
-    expect(JSON.parse(body)).toEqual({
-      type: "https://iana.org/assignments/http-problem-types#abnormal-usage-detected",
-      title: "Abnormal Usage Detected",
-      status: 429,
-      detail: "Too many requests were refused, so none is accepted for a while. Try again in 600 seconds.",
-      "violated-policies": ["ip-1m"],
-      rejection: "retry-with-fixed-time",
-      retry: { kind: "fixed", afterSeconds: 600 },
-    })
   })
 })
 

@@ -58,15 +58,6 @@ describe("a soft rule with a queue", () => {
     expect(entries.slice(3)).toEqual(["1000 d in", "1000 e in", "1000 f over", "1000 g refused"])
   })
 
-  it("refuses at once if the line is full or the wait would be too long", async () => {
-    const full = await recording(soft({ maxWaiting: 1 }))
-    full.ask("a", "b", "c", "d", "e")
-    expect(full.entries.slice(3)).toEqual(["0 e refused"])
-    const short = await recording(soft({ maxWaitMs: 999 }))
-    short.ask("a", "b", "c", "d")
-    expect(short.entries.slice(3)).toEqual(["0 d refused"])
-  })
-
   it("holds 100 requests for at most 10 seconds by default, as a queue does", async () => {
     const { entries, ask, pass } = await recording(soft({}, { window: 10 * SECOND }))
     ask("a", "b", "c", ...Array<string>(100).fill("w"), "last")
@@ -108,23 +99,6 @@ describe("an elastic rule with a queue", () => {
     await pass(500)
     // The ceiling of four is reached, and the window has nearly an hour left. So the last one gives up.
     expect(entries.slice(3)).toEqual(["3000 c over", "3000 d over", "3000 e refused"])
-  })
-
-  it("holds requests above the ceiling until they fit", async () => {
-    const { entries, ask, pass } = await elastic({}, { window: SECOND })
-    ask("a", "b", "c", "d", "e")
-    expect(entries).toEqual(["0 a in", "0 b in", "0 c over", "0 d over"])
-    await pass(SECOND)
-    expect(entries.slice(4)).toEqual(["1000 e in"])
-  })
-
-  it("refuses a request when the spare capacity does not come back in time", async () => {
-    const { capacity, entries, ask, pass } = await elastic({ maxWaitMs: 2_500 })
-    capacity.isSpare = false
-    ask("a", "b", "c")
-    await pass(4 * SECOND)
-    // It asks once a second. The next time would be too late.
-    expect(entries.slice(2)).toEqual(["2000 c refused"])
   })
 
   it("counts as a rule that holds beside rules that refuse", async () => {

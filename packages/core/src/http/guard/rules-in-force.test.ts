@@ -10,12 +10,10 @@ import { countHeldTimers } from "../../ground/testing/held-timers.ts"
 import { createLimiter } from "../../limiter/create-limiter.ts"
 import type { Limiter, LimiterEvents } from "../../limiter/interface/limiter.ts"
 import type { LimiterOptions } from "../../limiter/options/options.ts"
-import { RequestLimiter } from "../../limiter/request-limiter.ts"
 import type { RequestFacts } from "../../request/request.ts"
 import type { LiveRules } from "../../rules/live-rules.ts"
 import type { Rule } from "../../rules/rule.ts"
 import { memoryStore } from "../../stores/memory/memory-store.ts"
-import { methodsOf } from "../../stores/testing/methods-of.ts"
 import { createGuard } from "./create-guard.ts"
 import { limiterOfRoute } from "./testing/limiter-of-route.ts"
 
@@ -102,35 +100,6 @@ describe("rules of a source", () => {
     expect(loaded).toEqual([{ service: "7", change: "loaded", names: ["rule"], problems: [] }])
   })
 
-  it("admit everything when there are none for the service", async () => {
-    const { limiter } = setUp(new Publisher([]))
-    await limiter.ready()
-    expect(await limiter.decide(ALICE)).toMatchObject({ allowed: true, policy: "" })
-  })
-
-  it.each<[string, Rule, boolean, number]>([
-    ["a raised limit leaves more units at once", rule(9), true, 5],
-    ["the same limit changes nothing", rule(5), true, 1],
-    ["a limit below the counts leaves no units", rule(2), false, 0],
-    ["another window starts a new counter", rule(5, { window: "2m" }), true, 4],
-    ["another algorithm starts a new counter", rule(5, { algorithm: "fixed-window" }), true, 4],
-    ["another message changes nothing", rule(5, { rejectionMessage: "later" }), true, 1],
-  ])("keep or lose their counts if a rule changes: %s", async (_what, changed, allowed, remaining) => {
-    const source = new Publisher([rule(5)])
-    const { limiter, loaded } = setUp(source)
-    await limiter.ready()
-    await limiter.decide(ALICE, { cost: 3 })
-    await source.publish([changed], 8)
-    expect(await limiter.decide(ALICE)).toMatchObject({ allowed, remaining })
-    expect(loaded.at(-1)).toEqual({
-      service: "default",
-      change: "changed",
-      names: ["rule"],
-      problems: [],
-      version: 8,
-    })
-  })
-
   it("show their current message to a refused client, even if the wait is the same", async () => {
     const source = new Publisher([rule(1, { rejectionMessage: "Buy pro." })])
     const { limiter } = setUp(source)
@@ -147,17 +116,6 @@ describe("rules of a source", () => {
     expect(await told()).toBe("retry-with-fixed-time")
   })
 
-  it("keep the counts when a rule is removed and added again", async () => {
-    const source = new Publisher([rule(5)])
-    const { limiter } = setUp(source)
-    await limiter.ready()
-    await limiter.decide(ALICE, { cost: 3 })
-    await source.publish([])
-    expect(await left(limiter)).toEqual([])
-    await source.publish([rule(5)])
-    expect(await left(limiter)).toEqual([["rule", 2]])
-  })
-
   it("are in force without the invalid rules if no rules were loaded before", async () => {
     const source = new Publisher([rule(5), { name: "bad", limit: -1, window: "1m" }])
     const said: string[] = []
@@ -172,45 +130,6 @@ describe("rules of a source", () => {
     expect(said[0]).toMatch(
       /^SLUICE_RULES_REJECTED the rule source, service "default": some rules are left out, because rule "bad" is invalid\.\nWrong rules: rules\[1\]\.limit: -1 is not a limit.*\nIts valid rules are in force: the rule "rule"\./,
     )
-  })
-
-  it("stay in force if the source fails or has only invalid rules", async () => {
-    const source = new Publisher([rule(5)])
-    const { limiter, errors } = setUp(source)
-    await limiter.ready()
-    await source.publish(new Error("table gone"))
-    await source.publish([{ limit: 0 }])
-    expect(errors).toEqual([expect.any(RuleSourceError), expect.any(InvalidRuleError)])
-    expect(errors[0]?.message).toContain("table gone")
-    expect(await left(limiter)).toEqual([["rule", 5]])
-    await source.publish([rule(6)])
-    expect(await left(limiter)).toEqual([["rule", 6]])
-  })
-
-  it("apply to the next decision at once, and not to a pending one", async () => {
-    const clock = manualClock()
-    const inner = memoryStore({ clock })
-    let release: () => void = () => undefined
-    const source = new Publisher([rule(5)])
-    const { limiter } = setUp(source, {
-      clock,
-      store: {
-        ...methodsOf(inner),
-        take: (checks) =>
-          new Promise((resolve) => {
-            release = () => resolve(inner.take(checks))
-          }),
-      },
-      storeTimeoutMs: 60_000,
-    })
-    await limiter.ready()
-    const inFlight = limiter.decide(ALICE)
-    await source.publish([rule(9)])
-    release()
-    expect(await inFlight).toMatchObject({ limit: 5, remaining: 4 })
-    const next = limiter.decide(ALICE)
-    release()
-    expect(await next).toMatchObject({ limit: 9, remaining: 7 })
   })
 
   it("are released when the limiter is closed", async () => {
@@ -314,19 +233,6 @@ describe("the first rules", () => {
     await limiter.refresh()
     expect([publisher.services, publisher.watched]).toEqual([[], false])
     expect(limiter.rules).toEqual({ ageMs: 0, isStale: false, isRejected: false, problems: [] })
-  })
-
-  it("are loaded again half a second after a failure, by the limiter's clock", async () => {
-    const source = new Publisher(new Error("no table"))
-    const { limiter, clock } = setUp(source)
-    await expect(limiter.ready()).rejects.toThrow("no table")
-    expect(source.services).toHaveLength(1)
-    clock.advance(249)
-    await nextTurn()
-    expect(source.services).toHaveLength(1)
-    clock.advance(251)
-    await nextTurn()
-    expect(source.services).toHaveLength(2)
   })
 
   it("delay ready() only until its signal aborts", async () => {
@@ -450,12 +356,6 @@ describe("refresh", () => {
     expect(source.services).toEqual(["shop", "shop"])
   })
 
-  it("is a no-op if the rules are in code", async () => {
-    const limiter = createLimiter({ rules: [rule(5)], logger: QUIET })
-    await expect(limiter.refresh()).resolves.toBeUndefined()
-    expect(limiter.rules).toEqual({ ageMs: 0, isStale: false, isRejected: false, problems: [] })
-  })
-
   it("rejects with its signal's reason", async () => {
     const source = new Publisher([rule(5)])
     const { limiter } = setUp(source)
@@ -486,19 +386,6 @@ describe("a rule book that several limiters share", () => {
   })
 })
 
-it("stale rules are reported with their service and the time since they were loaded", async () => {
-  const source = Object.assign(new Publisher(new Error("no table")), { pollMs: 200 })
-  const { limiter, clock } = setUp(source, { service: "shop" })
-  const stale: unknown[] = []
-  limiter.on("rules-stale", (event) => stale.push(event))
-  await limiter.ready().catch(() => undefined)
-  for (let seconds = 0; seconds < 10; seconds++) {
-    clock.advance(1_000)
-    await nextTurn()
-  }
-  expect(stale).toEqual([{ service: "shop", ageMs: expect.any(Number) }])
-})
-
 it.each([
   [
     "that were loaded before stay in force",
@@ -524,17 +411,6 @@ it.each([
     await nextTurn()
   }
   expect(said).toEqual([expect.stringMatching(told)])
-})
-
-describe("warnings of a limiter's own rule book", () => {
-  it("are emitted by the limiter", async () => {
-    const heard: string[] = []
-    const source = new Publisher(new Error("no table"))
-    const { limiter } = setUp(source)
-    limiter.on("warning", ({ code }) => heard.push(code))
-    await limiter.ready().catch(() => undefined)
-    expect(heard).toEqual(["SLUICE_RULES_REJECTED"])
-  })
 })
 
 describe("a limiter that cannot be created", () => {
@@ -601,13 +477,6 @@ describe("rules of two limiters on one store", () => {
 describe("the rules of a route", () => {
   const routeOf = (limiter: Limiter) => limiterOfRoute(limiter, { limit: 2, window: "1m" }, "login")
 
-  it("are its own inline rule instead of the limiter's", async () => {
-    const limiter = createLimiter({ limit: 9, window: "1m", clock: manualClock(), logger: QUIET })
-    expect(limiter).toBeInstanceOf(RequestLimiter)
-    expect(await left(routeOf(limiter))).toEqual([["login", 2]])
-    expect(await left(limiter)).toEqual([["ip-1m", 9]])
-  })
-
   it("are its own rule and those of the limiter's list, on the same counters", async () => {
     const limiter = createLimiter({ rules: [rule(9)], clock: manualClock(), logger: QUIET })
     const route = routeOf(limiter)
@@ -652,29 +521,6 @@ describe("the rules of a route", () => {
       ],
     ])
     await expect(before.ready()).resolves.toBeUndefined()
-  })
-
-  it("must have a free name, and release it when the limiter closes", async () => {
-    const store = memoryStore({ clock: manualClock() })
-    const limiter = createLimiter({ rules: [rule(9, { name: "login" })], store, logger: QUIET })
-    expect(() => routeOf(limiter)).toThrow('another limiter already counts rule "login"')
-    const options = { rules: [], service: "other", store, logger: QUIET }
-    const other = createLimiter(options) as RequestLimiter<RequestFacts>
-    routeOf(other)
-    expect(() => limiterOfRoute(other, { limit: 3, window: "1m" }, "login")).toThrow(
-      'name: "login" is already the name of a different rule at another mount of this limiter; accepted: another name, or the same rule at both mounts',
-    )
-    await other.close()
-    expect(() =>
-      createLimiter({ name: "login", limit: 1, window: "1m", service: "other", store }),
-    ).not.toThrow()
-  })
-
-  it("are rejected with every problem if they are invalid", () => {
-    const limiter = createLimiter({ limit: 9, window: "1m", logger: QUIET }) as RequestLimiter<RequestFacts>
-    expect(() => limiterOfRoute(limiter, { limit: 0, windw: "1m" }, "login")).toThrow(
-      / limit: 0 is not a limit.*\n.* window: is missing.*\n.* windw: .*did you mean "window"/,
-    )
   })
 })
 

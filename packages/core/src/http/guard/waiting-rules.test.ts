@@ -233,16 +233,6 @@ describe("a request that waits while the rules of a source change", () => {
     expect(log.slice(3)).toEqual(["1800 behind it"])
   })
 
-  it("keeps its turn in a leaky bucket, unless the leaky bucket no longer delays it", async () => {
-    const { publish, pass, log, acquire } = await acquiring([leaky(3600), hourly(9)])
-    for (const name of ["a", "b", "c", "d"]) acquire(name)
-    await publish([leaky(7200), hourly(9)])
-    await pass(SECOND, 250)
-    expect(log).toEqual(["0 a", "1 b"])
-    await publish([hourly(9)])
-    expect(log.slice(2)).toEqual(["1 c", "1 d"])
-  })
-
   it("and is being granted proceeds at once if the rule that delays it was removed", async () => {
     const { store, answer, publish, pass, log, acquire } = await acquiring([leaky(3600), hourly(9)])
     acquire("a")
@@ -374,23 +364,6 @@ describe("a request that a guard holds while the rules of a source change", () =
     expect(outcome.decision).toMatchObject({ allowed: false, refusal: "quota", policy: "hourly" })
     expect(outcome.rejection?.body).toContain('"rejection":"slower"')
     expect(policies(outcome)).toEqual(['"hourly";q=1;w=3600'])
-  })
-
-  it("is refused at once by a new rule that does not queue, even behind others", async () => {
-    const hard = (methods: string[]) => hourly(1, { name: "hard", field: "service", match: { methods } })
-    const { publish, check, store } = await holding([queueing(1), hard(["POST"])])
-    await check()
-    await check({ ...BOB, method: "POST" })
-    const first = check()
-    const second = Promise.resolve(check({ ...ALICE, method: "PUT" }))
-    const refused: string[] = []
-    void second.then(({ decision }) => refused.push(decision.policy))
-    await publish([queueing(1), hard(["POST", "PUT"])])
-    expect(refused).toEqual(["hard"])
-    expect((await check({ ...ALICE, method: "PUT" })).decision.policy).toBe("hard")
-    await publish([])
-    expect((await first).decision.allowed).toBe(true)
-    expect(store.takes).toBeLessThan(9)
   })
 
   it("is admitted without headers if no rule is left", async () => {
