@@ -1,7 +1,6 @@
 import { setImmediate as nextTurn } from "node:timers/promises"
 import auth from "@fastify/auth"
 import jwt from "@fastify/jwt"
-import peer from "@fastify/rate-limit"
 import { manualClock } from "@sluice/core"
 import { type RateLimitOptions, rateLimit } from "@sluice/fastify"
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify"
@@ -155,20 +154,6 @@ const sluice =
   (options: RateLimitOptions): AddLimiter =>
   (app) =>
     app.register(rateLimit, options)
-const peerByUser: AddLimiter = (app) =>
-  app.register(peer, { hook: "preHandler", max: 2, keyGenerator: ({ user }) => user.name })
-
-describe.each(Object.entries(WIRINGS))("a user that is known after %s", (_name, wire) => {
-  it.each([
-    ["@fastify/rate-limit", peerByUser],
-    ["@sluice/fastify", sluice(byUser)],
-    ['@sluice/fastify with onMissing: "skip"', sluice({ ...byUser, onMissing: "skip" })],
-  ] as const)("has a limit with %s", async (_limiter, limit) => {
-    const app = await appWithJwt("newest")
-    await wire(app, limit)
-    expect(await statuses(app, "alice", "alice", "alice", "bob")).toEqual([200, 200, 429, 200])
-  })
-})
 
 const CASES = Object.entries({ ...WIRINGS, ...UNSEEN_WIRINGS }).flatMap(([name, wire]) =>
   (["newest", "oldest"] as const).map((release) => ({ name, wire, release })),
