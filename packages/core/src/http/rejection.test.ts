@@ -26,251 +26,146 @@ const BAD_REQUEST = { type: "about:blank", title: "Bad Request", status: 400 }
 /** A quarter of a second past 12:10. */
 const NOW_MS = Date.UTC(2026, 0, 31, 12, 10, 0, 250)
 
+/** A refusal by one rule, and what the client is told. */
 interface Row {
   readonly rule?: Partial<RejectionRule>
   readonly refusal?: Refusal
-  readonly waitMs: number
+  readonly waitMs?: number
   readonly check?: Partial<PolicyCheck>
-  readonly retryAfter: string | undefined
-  readonly body: Readonly<Record<string, unknown>>
-  readonly text: string
+  readonly retryAfter?: string
+  readonly problem?: typeof QUOTA
+  readonly detail: string
+  /** The rule's message, if the client is told. */
+  readonly rejection?: string
+  readonly retry?: object
 }
 
-const EXHAUSTED = { ...QUOTA, "violated-policies": ["ip-1m"] }
+const BACKOFF = { kind: "exponential-backoff", multiplier: 2, jitter: 0.5 }
+const MESSAGES = ["retry-with-exponential-backoff", "retry-with-fixed-time", "exhausted-daily-limit"] as const
+const [backoff, fixed, daily] = MESSAGES
+const used = (time: string): string => `The quota is used up. Try again in ${time}.`
+const costly = (cost: number, most: number): string =>
+  `This request costs ${cost} and never succeeds. The largest cost that is accepted is ${most}.`
 
 describe.each<[string, Row]>([
-  [
-    "the quota is used up",
-    {
-      waitMs: 11_001,
-      retryAfter: "12",
-      body: { ...EXHAUSTED, detail: "The quota is used up. Try again in 12 seconds." },
-      text: "Quota Exceeded: ip-1m\nThe quota is used up. Try again in 12 seconds.\n",
-    },
-  ],
-  [
-    "for a whole number of seconds",
-    {
-      waitMs: 12_000,
-      retryAfter: "12",
-      body: { ...EXHAUSTED, detail: "The quota is used up. Try again in 12 seconds." },
-      text: "Quota Exceeded: ip-1m\nThe quota is used up. Try again in 12 seconds.\n",
-    },
-  ],
-  [
-    "for a millisecond",
-    {
-      waitMs: 1,
-      retryAfter: "1",
-      body: { ...EXHAUSTED, detail: "The quota is used up. Try again in 1 second." },
-      text: "Quota Exceeded: ip-1m\nThe quota is used up. Try again in 1 second.\n",
-    },
-  ],
+  ["the quota is used up", { waitMs: 11_001, retryAfter: "12", detail: used("12 seconds") }],
+  ["for a whole number of seconds", { waitMs: 12_000, retryAfter: "12", detail: used("12 seconds") }],
+  ["for a millisecond", { waitMs: 1, retryAfter: "1", detail: used("1 second") }],
   [
     "a message for people",
     {
       rule: { rejectionMessage: 'Buy "pro".' },
       waitMs: 2000,
       retryAfter: "2",
-      body: {
-        ...EXHAUSTED,
-        detail: "The quota is used up. Try again in 2 seconds.",
-        rejection: 'Buy "pro".',
-      },
-      text: 'Quota Exceeded: ip-1m\nThe quota is used up. Try again in 2 seconds.\nBuy "pro".\n',
+      detail: used("2 seconds"),
+      rejection: 'Buy "pro".',
     },
   ],
   [
     "exponential backoff, up to the window",
     {
-      rule: { rejectionMessage: "retry-with-exponential-backoff", windowMs: 59_001 },
+      rule: { rejectionMessage: backoff, windowMs: 59_001 },
       waitMs: 7000,
       retryAfter: "7",
-      body: {
-        ...EXHAUSTED,
-        detail: "The quota is used up. Try again in 7 seconds.",
-        rejection: "retry-with-exponential-backoff",
-        retry: {
-          kind: "exponential-backoff",
-          initialDelaySeconds: 7,
-          multiplier: 2,
-          maxDelaySeconds: 60,
-          jitter: 0.5,
-        },
-      },
-      text: "Quota Exceeded: ip-1m\nThe quota is used up. Try again in 7 seconds.\nretry-with-exponential-backoff\n",
+      detail: used("7 seconds"),
+      rejection: "retry-with-exponential-backoff",
+      retry: { ...BACKOFF, initialDelaySeconds: 7, maxDelaySeconds: 60 },
     },
   ],
   [
     "exponential backoff that starts beyond the window",
     {
-      rule: { rejectionMessage: "retry-with-exponential-backoff", windowMs: MINUTE },
+      rule: { rejectionMessage: backoff, windowMs: MINUTE },
       waitMs: 90_000,
       retryAfter: "90",
-      body: {
-        ...EXHAUSTED,
-        detail: "The quota is used up. Try again in 90 seconds.",
-        rejection: "retry-with-exponential-backoff",
-        retry: {
-          kind: "exponential-backoff",
-          initialDelaySeconds: 90,
-          multiplier: 2,
-          maxDelaySeconds: 90,
-          jitter: 0.5,
-        },
-      },
-      text: "Quota Exceeded: ip-1m\nThe quota is used up. Try again in 90 seconds.\nretry-with-exponential-backoff\n",
+      detail: used("90 seconds"),
+      rejection: "retry-with-exponential-backoff",
+      retry: { ...BACKOFF, initialDelaySeconds: 90, maxDelaySeconds: 90 },
     },
   ],
   [
     "a fixed time",
     {
-      rule: { rejectionMessage: "retry-with-fixed-time" },
+      rule: { rejectionMessage: fixed },
       waitMs: 2500,
       retryAfter: "3",
-      body: {
-        ...EXHAUSTED,
-        detail: "The quota is used up. Try again in 3 seconds.",
-        rejection: "retry-with-fixed-time",
-        retry: { kind: "fixed", afterSeconds: 3 },
-      },
-      text: "Quota Exceeded: ip-1m\nThe quota is used up. Try again in 3 seconds.\nretry-with-fixed-time\n",
+      detail: used("3 seconds"),
+      rejection: "retry-with-fixed-time",
+      retry: { kind: "fixed", afterSeconds: 3 },
     },
   ],
   [
     "a daily limit: the instant is rounded up from the exact wait",
     {
-      rule: { rejectionMessage: "exhausted-daily-limit", windowMs: DAY },
+      rule: { rejectionMessage: daily, windowMs: DAY },
       waitMs: 42_599_500, // 11 h 49 min 59.5 s after 12:10:00.25
       retryAfter: "42600",
-      body: {
-        ...EXHAUSTED,
-        detail: "The quota is used up. Try again in 42600 seconds.",
-        rejection: "exhausted-daily-limit",
-        retry: { kind: "at", at: "2026-02-01T00:00:00.000Z", afterSeconds: 42_600 },
-      },
-      text: "Quota Exceeded: ip-1m\nThe quota is used up. Try again in 42600 seconds.\nexhausted-daily-limit\n",
+      detail: used("42600 seconds"),
+      rejection: "exhausted-daily-limit",
+      retry: { kind: "at", at: "2026-02-01T00:00:00.000Z", afterSeconds: 42_600 },
     },
   ],
   [
     "a daily limit whose end no date can hold",
     {
-      rule: { rejectionMessage: "exhausted-daily-limit" },
+      rule: { rejectionMessage: daily },
       waitMs: 8.64e15,
       retryAfter: "8640000000000",
-      body: {
-        ...EXHAUSTED,
-        detail: "The quota is used up. Try again in 8640000000000 seconds.",
-        rejection: "exhausted-daily-limit",
-        retry: { kind: "at", at: "+275760-09-13T00:00:00.000Z", afterSeconds: 8_640_000_000_000 },
-      },
-      text: "Quota Exceeded: ip-1m\nThe quota is used up. Try again in 8640000000000 seconds.\nexhausted-daily-limit\n",
+      detail: used("8640000000000 seconds"),
+      rejection: "exhausted-daily-limit",
+      retry: { kind: "at", at: "+275760-09-13T00:00:00.000Z", afterSeconds: 8_640_000_000_000 },
     },
   ],
-  [
-    "a quota without an end",
-    {
-      waitMs: NEVER,
-      retryAfter: undefined,
-      body: { ...EXHAUSTED, detail: "The quota is used up." },
-      text: "Quota Exceeded: ip-1m\nThe quota is used up.\n",
-    },
-  ],
+  ["a quota without an end", { detail: "The quota is used up." }],
   [
     "a cost above the limit",
     {
       refusal: "cost",
       rule: { cost: 1, rejectionMessage: "Ask for less." },
       check: { limit: 5, cost: 7 },
-      waitMs: NEVER,
-      retryAfter: undefined,
-      body: {
-        ...EXHAUSTED,
-        detail: "This request costs 7 and never succeeds. The largest cost that is accepted is 5.",
-        rejection: "Ask for less.",
-      },
-      text:
-        "Quota Exceeded: ip-1m\nThis request costs 7 and never succeeds. The largest cost that is accepted is 5.\n" +
-        "Ask for less.\n",
+      detail: costly(7, 5),
+      rejection: "Ask for less.",
     },
   ],
   [
     "a cost above the limit of a rule with a cost of its own",
-    {
-      refusal: "cost",
-      rule: { cost: 3 },
-      check: { limit: 10, cost: 12 },
-      waitMs: NEVER,
-      retryAfter: undefined,
-      body: {
-        ...EXHAUSTED,
-        detail: "This request costs 4 and never succeeds. The largest cost that is accepted is 3.",
-      },
-      text: "Quota Exceeded: ip-1m\nThis request costs 4 and never succeeds. The largest cost that is accepted is 3.\n",
-    },
+    { refusal: "cost", rule: { cost: 3 }, check: { limit: 10, cost: 12 }, detail: costly(4, 3) },
   ],
-  ...["retry-with-exponential-backoff", "retry-with-fixed-time", "exhausted-daily-limit"].map(
-    (rejectionMessage): [string, Row] => [
-      `a cost above the limit does not say ${rejectionMessage}: no time helps`,
-      {
-        refusal: "cost",
-        rule: { rejectionMessage },
-        check: { limit: 5, cost: 7 },
-        waitMs: NEVER,
-        retryAfter: undefined,
-        body: {
-          ...EXHAUSTED,
-          detail: "This request costs 7 and never succeeds. The largest cost that is accepted is 5.",
-        },
-        text: "Quota Exceeded: ip-1m\nThis request costs 7 and never succeeds. The largest cost that is accepted is 5.\n",
-      },
-    ],
-  ),
+  ...MESSAGES.map((rejectionMessage): [string, Row] => [
+    `a cost above the limit does not say ${rejectionMessage}: no time helps`,
+    { refusal: "cost", rule: { rejectionMessage }, check: { limit: 5, cost: 7 }, detail: costly(7, 5) },
+  ]),
   [
     "a client on the deny list",
     {
       refusal: "denied",
       rule: { rejectionMessage: "Write to support." },
-      waitMs: NEVER,
-      retryAfter: undefined,
-      body: {
-        ...ABUSE,
-        "violated-policies": ["ip-1m"],
-        detail: "Requests like this one are not accepted.",
-        rejection: "Write to support.",
-      },
-      text: "Abnormal Usage Detected: ip-1m\nRequests like this one are not accepted.\nWrite to support.\n",
+      problem: ABUSE,
+      detail: "Requests like this one are not accepted.",
+      rejection: "Write to support.",
     },
   ],
   [
     "a penalty",
     {
       refusal: "penalty",
-      rule: { rejectionMessage: "retry-with-fixed-time" },
-      waitMs: 600000,
+      rule: { rejectionMessage: fixed },
+      waitMs: 600_000,
       retryAfter: "600",
-      body: {
-        ...ABUSE,
-        "violated-policies": ["ip-1m"],
-        detail: "Too many requests were refused, so none is accepted for a while. Try again in 600 seconds.",
-        rejection: "retry-with-fixed-time",
-        retry: { kind: "fixed", afterSeconds: 600 },
-      },
-      text: "Abnormal Usage Detected: ip-1m\nToo many requests were refused, so none is accepted for a while. Try again in 600 seconds.\nretry-with-fixed-time\n",
+      problem: ABUSE,
+      detail: "Too many requests were refused, so none is accepted for a while. Try again in 600 seconds.",
+      rejection: "retry-with-fixed-time",
+      retry: { kind: "fixed", afterSeconds: 600 },
     },
   ],
   [
     "a block by hand",
     {
       refusal: "blocked",
-      waitMs: 90500,
+      waitMs: 90_500,
       retryAfter: "91",
-      body: {
-        ...ABUSE,
-        "violated-policies": ["ip-1m"],
-        detail: "This client is blocked. Try again in 91 seconds.",
-      },
-      text: "Abnormal Usage Detected: ip-1m\nThis client is blocked. Try again in 91 seconds.\n",
+      problem: ABUSE,
+      detail: "This client is blocked. Try again in 91 seconds.",
     },
   ],
   [
@@ -279,70 +174,62 @@ describe.each<[string, Row]>([
       refusal: "missing-field",
       rule: { rejectionMessage: "Buy pro." },
       check: { field: "header:x-api-key" },
-      waitMs: NEVER,
-      retryAfter: undefined,
-      body: { ...BAD_REQUEST, detail: 'The request must have "header:x-api-key" to be counted.' },
-      text: 'Bad Request\nThe request must have "header:x-api-key" to be counted.\n',
+      problem: BAD_REQUEST,
+      detail: 'The request must have "header:x-api-key" to be counted.',
     },
   ],
   [
     "the store is gone: the rule's message is about its quota and is not sent",
     {
       refusal: "store-failure",
-      rule: { rejectionMessage: "exhausted-daily-limit" },
+      rule: { rejectionMessage: daily },
       waitMs: 1000,
       retryAfter: "1",
-      body: {
-        ...CAPACITY,
-        "violated-policies": ["ip-1m"],
-        detail: "The quota cannot be checked at the moment. Try again in 1 second.",
-      },
-      text: "Temporary Reduced Capacity: ip-1m\nThe quota cannot be checked at the moment. Try again in 1 second.\n",
+      problem: CAPACITY,
+      detail: "The quota cannot be checked at the moment. Try again in 1 second.",
     },
   ],
   [
     "the store is gone for an unknown time",
-    {
-      refusal: "store-failure",
-      waitMs: NEVER,
-      retryAfter: undefined,
-      body: {
-        ...CAPACITY,
-        "violated-policies": ["ip-1m"],
-        detail: "The quota cannot be checked at the moment.",
-      },
-      text: "Temporary Reduced Capacity: ip-1m\nThe quota cannot be checked at the moment.\n",
-    },
+    { refusal: "store-failure", problem: CAPACITY, detail: "The quota cannot be checked at the moment." },
   ],
-])(
-  "%s",
-  (_case, { rule: members, refusal = "quota", waitMs, check: checkMembers, retryAfter, body, text }) => {
-    const decision = refused([refusing("ip-1m", refusal, waitMs, checkMembers)])
-    const timed = retryAfter === undefined ? {} : { "Retry-After": retryAfter }
+])("%s", (_case, row) => {
+  const { refusal = "quota", waitMs = NEVER, problem = QUOTA, retryAfter, detail, rejection, retry } = row
+  const decision = refused([refusing("ip-1m", refusal, waitMs, row.check)])
+  const timed = retryAfter === undefined ? {} : { "Retry-After": retryAfter }
+  // A request without the field has used up no quota.
+  const isNamed = problem !== BAD_REQUEST
 
-    it("as a problem", () => {
-      const rejection = writerOf([rule(members)])(decision, undefined, () => NOW_MS)
-      expect(rejection.status).toBe(body.status)
-      expect(Object.fromEntries(rejection.headers)).toEqual({
-        ...timed,
-        "Cache-Control": "no-store",
-        "Content-Type": "application/problem+json",
-      })
-      expect(JSON.parse(rejection.body)).toEqual(body)
+  it("as a problem", () => {
+    const answer = writerOf([rule(row.rule)])(decision, undefined, () => NOW_MS)
+    expect(answer.status).toBe(problem.status)
+    expect(Object.fromEntries(answer.headers)).toEqual({
+      ...timed,
+      "Cache-Control": "no-store",
+      "Content-Type": "application/problem+json",
     })
+    const violated = isNamed ? ["ip-1m"] : undefined
+    expect(JSON.parse(answer.body)).toEqual({
+      ...problem,
+      "violated-policies": violated,
+      detail,
+      rejection,
+      retry,
+    })
+  })
 
-    it("as text", () => {
-      const rejection = writerOf([rule(members)])(decision, "text/html", () => NOW_MS)
-      expect(rejection.status).toBe(body.status)
-      expect(Object.fromEntries(rejection.headers)).toEqual({
-        ...timed,
-        "Cache-Control": "no-store",
-        "Content-Type": "text/plain; charset=utf-8",
-      })
-      expect(rejection.body).toBe(text)
+  it("as text", () => {
+    const answer = writerOf([rule(row.rule)])(decision, "text/html", () => NOW_MS)
+    expect(answer.status).toBe(problem.status)
+    expect(Object.fromEntries(answer.headers)).toEqual({
+      ...timed,
+      "Cache-Control": "no-store",
+      "Content-Type": "text/plain; charset=utf-8",
     })
-  },
-)
+    const lines = [isNamed ? `${problem.title}: ip-1m` : problem.title, detail, rejection]
+    expect(answer.body).toBe(`${lines.filter((line) => line !== undefined).join("\n")}\n`)
+  })
+})
 
 describe("several rules", () => {
   it("are named if they refused, and the strictest one is described", () => {
@@ -422,13 +309,7 @@ it("the clock is read only for a message with a point in time", () => {
 })
 
 describe("consecutive refusals", () => {
-  const MESSAGES = [
-    undefined,
-    "Buy pro.",
-    "retry-with-exponential-backoff",
-    "retry-with-fixed-time",
-    "exhausted-daily-limit",
-  ]
+  const OR_NONE = [undefined, "Buy pro.", ...MESSAGES]
   const KINDS: Refusal[] = ["quota", "penalty", "cost", "denied", "missing-field", "store-failure"]
 
   it.each([
@@ -487,7 +368,7 @@ describe("consecutive refusals", () => {
       beside: fc.boolean(),
       accept: fc.constantFrom(undefined, "application/json", "text/plain"),
     })
-    const message = fc.constantFrom(...MESSAGES)
+    const message = fc.constantFrom(...OR_NONE)
     fc.assert(
       fc.property(message, message, fc.array(step, { maxLength: 6 }), (ofA, ofB, steps) => {
         const rules = [
