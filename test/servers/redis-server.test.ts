@@ -31,57 +31,6 @@ describe("a started server", () => {
     expect(await one.command("CONFIG", "GET", "save")).toEqual(["save", ""])
   })
 
-  it("returns replies of each type in order, and rejects with the server's error", async () => {
-    const server = await start()
-    const long = "ü".repeat(100_000)
-    const replies = await Promise.all([
-      server.command("SET", "text", long),
-      server.command("GET", "text"),
-      server.command("GET", "nothing"),
-      server.command("INCRBY", "count", -7),
-      server.command("EVAL", "return {1, 'two', {false, {}}}", 0),
-    ])
-    expect(replies).toEqual(["OK", long, null, -7, [1, "two", [null, []]]])
-    await expect(server.command("INCR", "text")).rejects.toThrow(/^ERR value is not an integer/)
-    expect(await server.command("PING")).toBe("PONG")
-  })
-
-  it("does not answer while frozen, and executes the sent commands once it is thawed", async () => {
-    const server = await start()
-    server.freeze()
-    let answered = false
-    const reply = server.command("INCR", "count").then((value) => {
-      answered = true
-      return value
-    })
-    await new Promise((resolve) => setTimeout(resolve, 100))
-    expect(answered).toBe(false)
-    server.thaw()
-    expect(await reply).toBe(1)
-  })
-
-  it("restarts on the same port in the same folder, with its persisted data", async () => {
-    const server = await start({ args: ["--appendonly", "yes", "--appendfsync", "always"] })
-    const { port, pid } = server
-    const folder = await folderOf(server)
-    await server.command("SET", "kept", "yes")
-    await server.kill()
-    expect(isAlive(pid)).toBe(false)
-    await expect(server.command("PING")).rejects.toThrow()
-    await server.restart()
-    expect(server.port).toBe(port)
-    expect(server.pid).not.toBe(pid)
-    expect(await folderOf(server)).toBe(folder)
-    expect(await server.command("GET", "kept")).toBe("yes")
-  })
-
-  it("can be restarted while frozen", async () => {
-    const server = await start()
-    server.freeze()
-    await server.restart()
-    expect(await server.command("PING")).toBe("PONG")
-  })
-
   it("leaves no process or folder behind when stopped, even if frozen or stopped twice", async () => {
     const server = await start()
     const { pid } = server
