@@ -1,4 +1,3 @@
-import type { AddressInfo } from "node:net"
 import { type Logger, memoryStore, type Store } from "@sluice/core"
 import { rateLimit as expressRateLimit } from "@sluice/express"
 import { rateLimit as fastifyRateLimit } from "@sluice/fastify"
@@ -6,19 +5,15 @@ import compression from "compression"
 import express, { type RequestHandler } from "express"
 import express4 from "express4"
 import fastify from "fastify"
-import { afterEach, describe, expect, it } from "vitest"
+import { describe, expect, it, onTestFinished } from "vitest"
 import { methodsOf } from "../packages/core/src/stores/testing/methods-of.ts"
-
-const closing: (() => unknown)[] = []
-afterEach(async () => {
-  for (const close of closing.splice(0).reverse()) await close()
-})
+import { listening } from "./servers/listening.ts"
 
 /**
  * Starts an app that compresses responses, begins each response, and only then limits the request. Resolves with its
- * port.
+ * URL.
  */
-type Start = (store: Store, logger: Logger) => Promise<number>
+type Start = (store: Store, logger: Logger) => Promise<string>
 
 const rule = { limit: 1, window: "1 hour" } as const
 
@@ -35,18 +30,12 @@ const onExpress =
     const app = create()
     app.use(compression({ threshold: 0 }), begin, expressRateLimit({ ...rule, store, logger }))
     app.use((_req, res) => void res.end(", admitted"))
-    return new Promise((resolve) => {
-      const server = app.listen(0, "127.0.0.1", () => resolve((server.address() as AddressInfo).port))
-      closing.push(() => {
-        server.close()
-        server.closeAllConnections()
-      })
-    })
+    return listening(app)
   }
 
 const onFastify: Start = async (store, logger) => {
   const app = fastify({ forceCloseConnections: true })
-  closing.push(() => app.close())
+  onTestFinished(() => app.close())
   for (const middleware of [compression({ threshold: 0 }), begin]) {
     app.addHook("onRequest", (request, reply, done) =>
       middleware(request.raw as never, reply.raw as never, done),
@@ -57,8 +46,7 @@ const onFastify: Start = async (store, logger) => {
     reply.hijack()
     reply.raw.end(", admitted")
   })
-  await app.listen({ port: 0, host: "127.0.0.1" })
-  return (app.server.address() as AddressInfo).port
+  return app.listen({ port: 0, host: "127.0.0.1" })
 }
 
 /** Creates a store that answers with promises, as Redis does. */
@@ -79,11 +67,11 @@ describe.each([
     const warnings: unknown[] = []
     const log = ({ code }: { readonly code: string }): void => void warnings.push(code)
     const store = makeStore()
-    closing.push(() => store.close())
-    const port = await start(store, { warn: log, error: log })
+    onTestFinished(() => store.close())
+    const url = await start(store, { warn: log, error: log })
     const bodies = []
     for (let i = 0; i < 3; i++) {
-      const response = await fetch(`http://127.0.0.1:${port}`, { signal: AbortSignal.timeout(2_000) })
+      const response = await fetch(url, { signal: AbortSignal.timeout(2_000) })
       bodies.push(await response.text())
     }
     expect(bodies).toEqual(["begun, admitted", "begun", "begun"])

@@ -1,10 +1,9 @@
-import { once } from "node:events"
-import type { AddressInfo } from "node:net"
 import { manualClock } from "@sluice/core"
 import { rateLimit } from "@sluice/express"
 import express, { type Express, type RequestHandler } from "express"
 import express4 from "express4"
-import { afterEach, describe, expect, it, onTestFinished, vi } from "vitest"
+import { afterEach, describe, expect, it, vi } from "vitest"
+import { listening } from "./servers/listening.ts"
 
 afterEach(() => vi.restoreAllMocks())
 
@@ -131,12 +130,9 @@ describe.each<[string, typeof express]>([
     const clock = manualClock()
     const limiter = rateLimit({ limit, window: "1 minute", logger, clock }) as RequestHandler
     mount(app, limiter, () => create.Router(), create)
-    const server = app.listen(0, "127.0.0.1")
-    onTestFinished(() => void server.close())
-    await once(server, "listening")
-    const { port } = server.address() as AddressInfo
+    const url = await listening(app)
     const ask = async (method: string, path: string): Promise<void> => {
-      await fetch(`http://127.0.0.1:${port}${path}`, { method })
+      await fetch(url + path, { method })
     }
     return { app, clock, warnings, ask }
   }

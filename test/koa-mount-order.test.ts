@@ -1,12 +1,10 @@
-import { once } from "node:events"
-import { createServer } from "node:http"
-import type { AddressInfo } from "node:net"
 import Router from "@koa/router"
 import { manualClock } from "@sluice/core"
 import { rateLimit } from "@sluice/koa"
 import Koa, { type Middleware } from "koa"
 import Koa2 from "koa2"
-import { afterEach, describe, expect, it, onTestFinished, vi } from "vitest"
+import { afterEach, describe, expect, it, vi } from "vitest"
+import { listening } from "./servers/listening.ts"
 
 afterEach(() => vi.restoreAllMocks())
 
@@ -78,11 +76,8 @@ describe.each<[string, typeof Koa]>([
     const logger = { warn: (_fields: object, message: string) => void warnings.push(message), error() {} }
     const app = new Application()
     mount(app, rateLimit({ limit, window: "1 minute", logger, clock: manualClock() }))
-    const server = createServer(app.callback()).listen(0, "127.0.0.1")
-    onTestFinished(() => void server.close())
-    await once(server, "listening")
-    const { port } = server.address() as AddressInfo
-    const ask = (path: string, method = "GET") => fetch(`http://127.0.0.1:${port}${path}`, { method })
+    const url = await listening(app.callback())
+    const ask = (path: string, method = "GET") => fetch(url + path, { method })
     return { warnings, ask }
   }
 

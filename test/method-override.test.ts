@@ -1,6 +1,4 @@
-import { once } from "node:events"
-import { createServer, type RequestListener } from "node:http"
-import type { AddressInfo } from "node:net"
+import type { RequestListener } from "node:http"
 import { manualClock } from "@sluice/core"
 import { rateLimit } from "@sluice/express"
 import { rateLimit as onKoa } from "@sluice/koa"
@@ -9,17 +7,15 @@ import express4 from "express4"
 import Koa, { type Context, type Middleware } from "koa"
 import Koa2 from "koa2"
 import methodOverride from "method-override"
-import { describe, expect, it, onTestFinished } from "vitest"
+import { describe, expect, it } from "vitest"
+import { listening } from "./servers/listening.ts"
 
 /** Sends three POST requests that each name another method, and returns the statuses. */
 async function statuses(listener: RequestListener, header: string, method: string, target = "/item") {
-  const server = createServer(listener).listen(0, "127.0.0.1")
-  onTestFinished(() => void server.close())
-  await once(server, "listening")
-  const { port } = server.address() as AddressInfo
+  const url = await listening(listener)
   const all: number[] = []
   for (let i = 0; i < 3; i++) {
-    const response = await fetch(`http://127.0.0.1:${port}${target}`, {
+    const response = await fetch(url + target, {
       method: "POST",
       headers: header === "" ? {} : { [header]: method },
     })

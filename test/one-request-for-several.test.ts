@@ -1,6 +1,4 @@
-import { once } from "node:events"
-import { createServer, type RequestListener } from "node:http"
-import type { AddressInfo } from "node:net"
+import type { RequestListener } from "node:http"
 import Router from "@koa/router"
 import { createLimiter, manualClock } from "@sluice/core"
 import { type RateLimitOptions, rateLimit } from "@sluice/express"
@@ -14,20 +12,16 @@ import fastify from "fastify"
 import { Hono } from "hono"
 import { methodOverride } from "hono/method-override"
 import Koa, { type Middleware } from "koa"
-import { describe, expect, it, onTestFinished } from "vitest"
+import { describe, expect, it } from "vitest"
+import { listening } from "./servers/listening.ts"
 
-async function listening(
+async function posting(
   listener: RequestListener,
 ): Promise<(target: string, body: unknown) => Promise<number>> {
-  const server = createServer(listener).listen(0, "127.0.0.1")
-  onTestFinished(() => void server.close())
-  await once(server, "listening")
-  const { port } = server.address() as AddressInfo
-  return async (target, body) => {
-    const headers = { "Content-Type": "application/json" }
-    const url = `http://127.0.0.1:${port}${target}`
-    return (await fetch(url, { method: "POST", headers, body: JSON.stringify(body) })).status
-  }
+  const url = await listening(listener)
+  const headers = { "Content-Type": "application/json" }
+  return async (target, body) =>
+    (await fetch(url + target, { method: "POST", headers, body: JSON.stringify(body) })).status
 }
 
 const limiting = (options: object) =>
@@ -44,7 +38,7 @@ describe("docs/guides/matching.md on batches", () => {
     const t = initTRPC.create()
     const router = t.router({ login: t.procedure.mutation(() => ++tries) })
     const app = express().use(limiting(options)).use("/trpc", createExpressMiddleware({ router }))
-    const post = await listening(app)
+    const post = await posting(app)
     const batch = (times: number, comma = ",") =>
       post(
         `/trpc/${Array(times).fill("login").join(comma)}?batch=1`,
@@ -72,7 +66,7 @@ describe("docs/guides/matching.md on batches", () => {
   it("a cost counts each call of a list in the body", async () => {
     const cost = (req: { body: unknown }) => (Array.isArray(req.body) ? Math.max(1, req.body.length) : 1)
     const limit = limiting({ match: { path: "/graphql" }, cost })
-    const post = await listening(express().use(express.json(), limit, (_req, res) => void res.end()))
+    const post = await posting(express().use(express.json(), limit, (_req, res) => void res.end()))
     const statuses: number[] = []
     for (const body of [{}, [{}, {}], [], [{}], {}]) statuses.push(await post("/graphql", body))
     expect(statuses).toEqual([200, 200, 200, 429, 429])
@@ -102,7 +96,7 @@ describe("packages/core/errors.md on a limiter after the routes", () => {
       ctx.body = "ok"
     }
     const router = new Router().post("/", ok).use(onKoa(options))
-    const post = await listening(new Koa().use(router.routes()).callback())
+    const post = await posting(new Koa().use(router.routes()).callback())
     expect([await post("/", {}), await post("/", {})]).toEqual([200, 200])
   })
 

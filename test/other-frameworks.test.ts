@@ -1,5 +1,4 @@
-import { createServer, type RequestListener } from "node:http"
-import type { AddressInfo } from "node:net"
+import type { RequestListener } from "node:http"
 import { InvalidOptionError } from "@sluice/core"
 import { rateLimit as onExpress } from "@sluice/express"
 import { rateLimit as onFastify } from "@sluice/fastify"
@@ -10,18 +9,12 @@ import fastify from "fastify"
 import Koa from "koa"
 import Koa2 from "koa2"
 import { describe, expect, it } from "vitest"
+import { listening } from "./servers/listening.ts"
 
 const options = { limit: 5, window: "1 minute", refundWhen: () => false } as const
 
 async function statusOf(listener: RequestListener): Promise<number> {
-  const server = createServer(listener)
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
-  try {
-    return (await fetch(`http://127.0.0.1:${(server.address() as AddressInfo).port}`)).status
-  } finally {
-    server.closeAllConnections()
-    await new Promise((resolve) => server.close(resolve))
-  }
+  return (await fetch(await listening(listener))).status
 }
 
 type Frame = (middleware: never) => Promise<{ readonly status: number; readonly error: unknown }>

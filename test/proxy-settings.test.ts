@@ -1,5 +1,3 @@
-import { once } from "node:events"
-import type { AddressInfo } from "node:net"
 import { rateLimit as onExpress } from "@sluice/express"
 import { rateLimit as onFastify } from "@sluice/fastify"
 import { rateLimit as onKoa } from "@sluice/koa"
@@ -8,6 +6,7 @@ import express4 from "express4"
 import fastify from "fastify"
 import Koa from "koa"
 import { describe, expect, it, onTestFinished } from "vitest"
+import { listening } from "./servers/listening.ts"
 
 interface Options {
   readonly limit: number
@@ -15,14 +14,8 @@ interface Options {
   readonly trustedProxies?: number
   readonly logger: { warn(fields: object, message: string): void; error(): void }
 }
-/** Starts an app whose framework trusts proxies, or does not, and returns its port. */
-type Start = (options: Options, trusts: boolean) => Promise<number>
-
-async function portOf(server: import("node:http").Server): Promise<number> {
-  onTestFinished(() => void server.close())
-  await once(server, "listening")
-  return (server.address() as AddressInfo).port
-}
+/** Starts an app whose framework trusts proxies, or does not, and returns its URL. */
+type Start = (options: Options, trusts: boolean) => Promise<string>
 
 const startExpress =
   (create: typeof express): Start =>
@@ -30,7 +23,7 @@ const startExpress =
     const app = create()
     if (trusts) app.set("trust proxy", 1)
     app.use(onExpress(options), (_req, res) => void res.send("ok"))
-    return portOf(app.listen(0))
+    return listening(app)
   }
 
 const startKoa: Start = (options, trusts) => {
@@ -38,7 +31,7 @@ const startKoa: Start = (options, trusts) => {
   app.use(onKoa(options)).use((ctx) => {
     ctx.body = "ok"
   })
-  return portOf(app.listen(0))
+  return listening(app.callback())
 }
 
 const startFastify: Start = async (options, trusts) => {
@@ -46,8 +39,7 @@ const startFastify: Start = async (options, trusts) => {
   onTestFinished(() => app.close())
   await app.register(onFastify, options)
   app.get("/", async () => "ok")
-  await app.listen({ port: 0 })
-  return (app.server.address() as AddressInfo).port
+  return app.listen({ port: 0 })
 }
 
 describe.each<[string, string, Start]>([
@@ -65,9 +57,9 @@ describe.each<[string, string, Start]>([
       logger,
       ...(trustedProxies !== undefined && { trustedProxies }),
     }
-    const port = await start(options, trusts)
+    const url = await start(options, trusts)
     for (let times = 0; times < 2; times++) {
-      await fetch(`http://127.0.0.1:${port}/`, { headers: { "x-forwarded-for": "192.0.2.7" } })
+      await fetch(url, { headers: { "x-forwarded-for": "192.0.2.7" } })
     }
     return warnings
   }

@@ -1,6 +1,3 @@
-import { once } from "node:events"
-import { createServer } from "node:http"
-import type { AddressInfo } from "node:net"
 import { createLimiter, manualClock } from "@sluice/core"
 import * as onExpress from "@sluice/express"
 import * as onFastify from "@sluice/fastify"
@@ -12,6 +9,7 @@ import fastify50 from "fastify50"
 import Koa, { type Context } from "koa"
 import Koa2 from "koa2"
 import { describe, expect, it, onTestFinished } from "vitest"
+import { listening } from "./servers/listening.ts"
 
 /** How an error handler answers, in the words of all frameworks. */
 type Answer = "json" | "redirect" | "status"
@@ -26,13 +24,6 @@ interface App {
   readonly errors: readonly unknown[]
 }
 type Start = (plan: Plan) => Promise<App>
-
-async function listening(server: ReturnType<typeof createServer>, errors: unknown[]): Promise<App> {
-  server.listen(0, "127.0.0.1")
-  onTestFinished(() => void server.close())
-  await once(server, "listening")
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`, errors }
-}
 
 const startExpress =
   (create: typeof express): Start =>
@@ -50,7 +41,7 @@ const startExpress =
         else res.json({ sorry: true })
       })
     }
-    return await listening(createServer(app), errors)
+    return { url: await listening(app), errors }
   }
 
 const startKoa =
@@ -76,7 +67,7 @@ const startKoa =
     app.use((ctx) => {
       ctx.body = "ok"
     })
-    return await listening(createServer(app.callback()), errors)
+    return { url: await listening(app.callback()), errors }
   }
 
 const startFastify =
@@ -94,9 +85,8 @@ const startFastify =
         else reply.send({ sorry: true })
       })
     }
-    await app.listen({ port: 0, host: "127.0.0.1" })
     onTestFinished(() => app.close())
-    return { url: `http://127.0.0.1:${(app.server.address() as AddressInfo).port}/`, errors }
+    return { url: await app.listen({ port: 0, host: "127.0.0.1" }), errors }
   }
 
 async function second({ url }: App): Promise<Response> {

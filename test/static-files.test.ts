@@ -1,6 +1,6 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
-import { createServer, type RequestListener } from "node:http"
-import { type AddressInfo, connect } from "node:net"
+import type { RequestListener } from "node:http"
+import { connect } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { manualClock } from "@sluice/core"
@@ -8,6 +8,7 @@ import { rateLimit } from "@sluice/express"
 import express from "express"
 import express4 from "express4"
 import { afterAll, beforeAll, expect, it } from "vitest"
+import { listening } from "./servers/listening.ts"
 
 const SPELLINGS = [
   ...["/files/x.txt", "/%66iles/x.txt", "//files/x.txt", "/files%2fx.txt", "/%2Ffiles/x.txt"],
@@ -26,13 +27,11 @@ afterAll(() => rmSync(folder, { recursive: true }))
 
 /** Returns a server's answers to exactly these targets, each on its own connection. */
 async function answersOf(app: RequestListener, targets: readonly string[]): Promise<readonly string[]> {
-  const server = createServer(app)
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
-  const { port } = server.address() as AddressInfo
+  const { port } = new URL(await listening(app))
   const ask = (target: string) =>
     new Promise<string>((resolve, reject) => {
       let answer = ""
-      const socket = connect(port, "127.0.0.1").setEncoding("utf8").on("error", reject)
+      const socket = connect(Number(port), "127.0.0.1").setEncoding("utf8").on("error", reject)
       socket.on("data", (text) => {
         answer += text
       })
@@ -41,7 +40,6 @@ async function answersOf(app: RequestListener, targets: readonly string[]): Prom
     })
   const answers: string[] = []
   for (const target of targets) answers.push(await ask(target))
-  server.close()
   return answers
 }
 

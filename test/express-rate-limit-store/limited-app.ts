@@ -2,7 +2,7 @@ import { SluiceStore, type SluiceStoreOptions } from "@sluice/express-rate-limit
 import express, { type Express, type RequestHandler } from "express"
 import { type Options, type RateLimitInfo, type RateLimitRequestHandler, rateLimit } from "express-rate-limit"
 import { onTestFinished } from "vitest"
-import { listen } from "../contracts/adapter/listen.ts"
+import { listening } from "../servers/listening.ts"
 
 /** An answer of an app: what a client sees, and what the app's handlers see. */
 export interface Answer {
@@ -50,8 +50,7 @@ export async function limitedApp(
 
 /** Serves an app for the current test. */
 export async function serve(app: RequestHandler | Express): Promise<Served> {
-  const { url, close } = await listen(app as never)
-  onTestFinished(close)
+  const url = await listening(app as never)
   const ask = async (...paths: readonly string[]): Promise<Answer[]> => {
     const answers: Answer[] = []
     for (const path of paths) {

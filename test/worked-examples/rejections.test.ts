@@ -1,8 +1,8 @@
 import { manualClock } from "@sluice/core"
 import { rateLimit } from "@sluice/express"
 import express from "express"
-import { expect, it, onTestFinished } from "vitest"
-import { listen } from "../contracts/adapter/listen.ts"
+import { expect, it } from "vitest"
+import { listening } from "../servers/listening.ts"
 import { at, inMemoryAndRedis, SECOND, START_MS } from "./example.ts"
 
 // The three messages of the document, over real HTTP. docs/reference/worked-examples.md lists them by the beginning of
@@ -50,8 +50,7 @@ inMemoryAndRedis((open) => {
       })
       app.use(limits)
       app.get("/", (_req, res) => void res.send("ok"))
-      const { url, close } = await listen(app)
-      onTestFinished(close)
+      const url = await listening(app)
       const ask = (user: string) => fetch(url, { headers: { "user-id": user } })
 
       for (let i = 0; i < rule.limit; i++) expect((await ask("ada")).status).toBe(200)
