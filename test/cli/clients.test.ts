@@ -1,9 +1,11 @@
-import { createServer, type RequestListener } from "node:http"
-import type { AddressInfo } from "node:net"
+import type { RequestListener } from "node:http"
 import { StoreUnavailableError } from "@sluice/core"
 import { redisKey } from "@sluice/redis"
 import { auditTo, rulesInMemory, tokens } from "@sluice/service"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { startHttpServer } from "../servers/http-server.ts"
+import { post } from "../service/post.ts"
+import { FORWARD } from "../service/questions.ts"
 import { type Started, startService } from "../service/started.ts"
 import { sluice } from "./in-process.ts"
 
@@ -29,12 +31,8 @@ const run = (argv: readonly string[], env: Record<string, string> = {}) =>
   sluice(["clients", ...argv], { env: { SLUICE_URL: started.http, SLUICE_TOKEN: "the-token", ...env } })
 
 async function decide(): Promise<boolean> {
-  const response = await fetch(`${started.http}/sluice.v1.RateLimiter/ShouldForwardRequest`, {
-    method: "POST",
-    headers: { "content-type": "application/json" },
-    body: JSON.stringify({ service: "shop", request: '{"user":"ada"}' }),
-  })
-  return ((await response.json()) as { shouldForward: boolean }).shouldForward
+  const { body } = await post(started, FORWARD, { service: "shop", request: '{"user":"ada"}' })
+  return body.shouldForward === true
 }
 
 describe("sluice clients", () => {
@@ -139,14 +137,12 @@ describe("sluice clients", () => {
       (_, response) => response.writeHead(302, { location: started.http }).end(),
     ]
     for (const answer of answers) {
-      const server = createServer(answer).listen(0, "127.0.0.1")
-      await new Promise((resolve) => server.once("listening", resolve))
-      const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+      const { url, close } = await startHttpServer(answer)
       expect(await run(["show", "--service", "shop", "per-user", "ada", "--url", url])).toMatchObject({
         code: 3,
         err: expect.stringContaining("Set --url or SLUICE_URL to the service's HTTP address"),
       })
-      server.close()
+      await close()
     }
   })
 
@@ -165,27 +161,22 @@ describe("sluice clients", () => {
       retryAfterMs: "1500",
       resetAfterMs: "9000",
     }
-    const server = createServer((_, response) => response.end(JSON.stringify(shown))).listen(0, "127.0.0.1")
-    await new Promise((resolve) => server.once("listening", resolve))
-    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+    const { url, close } = await startHttpServer((_, response) => response.end(JSON.stringify(shown)))
     const { code, out } = await run(["show", "--service", "shop", "per-user", "ada", "--url", url])
-    server.close()
+    await close()
     expect([code, out]).toEqual([0, "refused: frozen, for 2 s more\n0 of 5 left, all of them again in 9 s\n"])
   })
 
   it("calls a service whose URL has a path", async () => {
     const urls: (string | undefined)[] = []
-    const server = createServer(({ url }, response) => {
-      urls.push(url)
+    const { url, close } = await startHttpServer((asked, response) => {
+      urls.push(asked.url)
       response.end("{}")
-    }).listen(0, "127.0.0.1")
-    await new Promise((resolve) => server.once("listening", resolve))
-    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/limits/?old`
-    expect(await run(["reset", "--service", "shop", "per-user", "ada", "--url", url])).toMatchObject({
-      code: 0,
     })
+    const client = ["--service", "shop", "per-user", "ada"]
+    expect((await run(["reset", ...client, "--url", `${url}/limits/?old`])).code).toBe(0)
     expect(urls).toEqual(["/limits/sluice.v1.RateLimiter/ResetClient"])
-    server.close()
+    await close()
   })
 
   it("fails if the store did not answer", async () => {

@@ -1,6 +1,7 @@
 import { rulesInMemory } from "@sluice/service"
 import { afterEach, beforeEach, describe, expect, it } from "vitest"
 import { until } from "../servers/until.ts"
+import { post } from "./post.ts"
 import { type Started, startService } from "./started.ts"
 import { openStranger, type Stranger } from "./stranger.ts"
 
@@ -74,25 +75,19 @@ describe("a batch of many requests", () => {
     requests: Array.from({ length: count }, (_, index) => asked(`${name}-${index}`)),
     brief: true,
   })
-  const post = async (method: string, body: object): Promise<Record<string, unknown>> => {
-    const response = await fetch(`${started.http}/sluice.v1.RateLimiter/${method}`, {
-      method: "POST",
-      headers: { "content-type": "application/json" },
-      body: JSON.stringify(body),
-    })
-    return (await response.json()) as Record<string, unknown>
-  }
+  const byHttp = async (method: string, body: object) =>
+    (await post(started, `/sluice.v1.RateLimiter/${method}`, body)).body
   const byGrpc = async (method: string, request: object): Promise<Record<string, unknown>> => {
     const called = await stranger.call(method, request)
     return "value" in called ? called.value : { code: called.error.code }
   }
   const single = {
     gRPC: (user: string) => byGrpc(SINGLE, asked(user)),
-    HTTP: (user: string) => post(SINGLE, asked(user)),
+    HTTP: (user: string) => byHttp(SINGLE, asked(user)),
   }
   const batch = {
     gRPC: (count: number, name: string) => byGrpc(BATCH, batchOf(count, name)),
-    HTTP: (count: number, name: string) => post(BATCH, batchOf(count, name)),
+    HTTP: (count: number, name: string) => byHttp(BATCH, batchOf(count, name)),
   }
   const DOORS = ["gRPC", "HTTP"] as const
 
@@ -162,7 +157,7 @@ describe("a batch of many requests", () => {
     hangUp.abort()
     await expect(answer).rejects.toThrow("abort")
     const peek = { ...asked("gone"), peek: true }
-    await until("its units are back", async () => (await post(SINGLE, peek)).remaining === "1000000")
+    await until("its units are back", async () => (await byHttp(SINGLE, peek)).remaining === "1000000")
     expect(decisions.count).toBeLessThan(MANY / 4)
   })
 })

@@ -1,7 +1,7 @@
 import { request as httpRequest, type IncomingHttpHeaders } from "node:http"
 import { connect } from "node:net"
 import { tokens } from "@sluice/service"
-import { afterEach, describe, expect, it } from "vitest"
+import { afterEach, beforeEach, describe, expect, it } from "vitest"
 import { until } from "../servers/until.ts"
 import { type Started, startService } from "./started.ts"
 
@@ -46,13 +46,22 @@ interface Sent {
 
 let started: Started
 
+beforeEach(() => start())
 afterEach(async () => {
   await started.stop()
   expect(started.faults).toEqual([])
 })
 
-async function start(parts: Parameters<typeof startService>[1] = {}): Promise<void> {
+type Parts = Parameters<typeof startService>[1]
+
+async function start(parts: Parts = {}): Promise<void> {
   started = await startService(RULES, { trustedProxies: ["127.0.0.1"], ...parts })
+}
+
+/** Starts the service again, with other options. */
+async function restart(parts: Parts): Promise<void> {
+  await started.stop()
+  await start(parts)
 }
 
 /** Sends a request of a gateway. Resolves with its answer. */
@@ -88,7 +97,6 @@ const forwarded = (method: string, uri: string, address = "192.0.2.7") => ({
 
 describe("a check", () => {
   it("is answered with 204 and the headers for the client, and above the limit with the refusal", async () => {
-    await start()
     const headers = original("GET", "/")
     const first = await check("/check/shop", { headers })
     expect([first.status, first.body]).toEqual([204, ""])
@@ -114,7 +122,6 @@ describe("a check", () => {
   it.each(["GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PROPFIND", "PURGE"])(
     "may have the method %s, because gateways use that of the client or their own",
     async (method) => {
-      await start()
       const { status } = await check("/check/shop", { method, headers: forwarded("GET", "/") })
       expect(status).toBe(204)
       await check("/check/shop", { method, headers: forwarded("GET", "/") })
@@ -147,14 +154,12 @@ describe("a check", () => {
     ["a path in upper case", "/check/7", { headers: original("POST", "//LOGIN") }],
     ["an encoded path after the service", "/check/7/l%6fgin", { method: "POST", headers: xff("192.0.2.7") }],
   ])("describes the client's request by %s", async (_what, path, sent) => {
-    await start()
     const { status, headers } = await check(path, sent)
     expect([status, headers["ratelimit-policy"]]).toEqual([204, '"logins";q=1;w=86400'])
     expect((await check(path, sent)).status).toBe(429)
   })
 
   it("ignores other parameters, because Caddy may add the client's query to the path", async () => {
-    await start()
     const { status } = await check("/check/shop?user=ann&next=%2F", {
       headers: forwarded("GET", "/?user=ann"),
     })
@@ -162,7 +167,6 @@ describe("a check", () => {
   })
 
   it("counts HEAD as GET, as the core does", async () => {
-    await start()
     const statuses: number[] = []
     for (const method of ["HEAD", "GET", "HEAD"]) {
       statuses.push((await check("/check/7", { headers: original(method, "/") })).status)
@@ -171,7 +175,6 @@ describe("a check", () => {
   })
 
   it("gives rules the query, the cookies, the headers and the host of the client's request", async () => {
-    await start()
     const ask = (uri: string, cookie: string, host: string) => {
       const headers = { ...forwarded("GET", uri), cookie, "x-forwarded-host": host }
       return check("/check/fields", { headers }).then(({ status }) => status)
@@ -186,7 +189,6 @@ describe("a check", () => {
   })
 
   it("is answered with the status and body of the rule's refusals, and with 400 for a missing field", async () => {
-    await start()
     const headers = { ...original("GET", "/"), "x-api-key": "a" }
     expect((await check("/check/texts", { headers })).status).toBe(204)
     const refused = await check("/check/texts", { headers })
@@ -195,11 +197,9 @@ describe("a check", () => {
   })
 
   it("about a service without rules is answered like any other decision about it", async () => {
-    await start()
     const headers = original("GET", "/")
     expect((await check("/check/nobody", { headers })).status).toBe(204)
-    await started.stop()
-    await start({ unknownServices: "refuse" })
+    await restart({ unknownServices: "refuse" })
     const refused = await check("/check/no%20body", { headers })
     expect([refused.status, JSON.parse(refused.body).detail]).toEqual([
       403,
@@ -210,7 +210,6 @@ describe("a check", () => {
 
 describe("refused=403, for gateways that pass on only some statuses,", () => {
   it("is the status of every refusal, and Sluice-Status is the status for the client", async () => {
-    await start()
     const headers = { ...original("GET", "/"), "x-api-key": "a" }
     expect((await check("/check/texts?refused=403", { headers })).headers["sluice-status"]).toBeUndefined()
     const refused = await check("/check/texts?refused=403", { headers })
@@ -227,7 +226,6 @@ describe("refused=403, for gateways that pass on only some statuses,", () => {
   it.each(["200", "600", "", "4e2", "403&refused=429", "403%20", "0403"])(
     "cannot be %j, and the check fails",
     async (text) => {
-      await start()
       const { status, body } = await check(`/check/shop?refused=${text}`, { headers: original("GET", "/") })
       expect([status, JSON.parse(body).message]).toEqual([
         400,
@@ -237,7 +235,7 @@ describe("refused=403, for gateways that pass on only some statuses,", () => {
   )
 
   it("is never the status of an error, so that an error is not taken for a refusal", async () => {
-    await start({ decideTokens: tokens({ shop: "token-of-the-shop" }) })
+    await restart({ decideTokens: tokens({ shop: "token-of-the-shop" }) })
     const headers = original("GET", "/")
     expect((await check("/check/shop", { headers })).status).toBe(401)
     for (const refused of [401, 403, 429]) {
@@ -296,7 +294,7 @@ describe("a check that does not describe one request", () => {
     ],
   ])("is answered with 400 and takes no units: %s", async (_what, headers, message) => {
     const reasons: string[] = []
-    await start({ onInvalidCheck: (reason, peer) => void reasons.push(`${reason} ${peer}`) })
+    await restart({ onInvalidCheck: (reason, peer) => void reasons.push(`${reason} ${peer}`) })
     const { status, body } = await check("/check/7", { headers })
     expect([status, JSON.parse(body).code]).toEqual([400, "invalid_argument"])
     expect(JSON.parse(body).message).toMatch(message)
@@ -310,14 +308,12 @@ describe("a check that does not describe one request", () => {
     ["/check/%zz", /^The service in the path is not valid/],
     [`/check/${"x".repeat(257)}`, /^service: has 257 characters/],
   ])("is answered with 400: the path %s", async (path, message) => {
-    await start()
     const { status, body } = await check(path, { headers: original("GET", "/") })
     expect(status).toBe(400)
     expect(JSON.parse(body).message).toMatch(message)
   })
 
   it("is answered with 400: headers of the client next to a path after the service", async () => {
-    await start()
     const headers = original("GET", "/")
     expect((await check("/check/7/login", { method: "POST", headers })).status).toBe(400)
     // A trailing slash in the configuration is noticed with the first request to another path.
@@ -325,7 +321,6 @@ describe("a check that does not describe one request", () => {
   })
 
   it("is not every path that begins with these letters", async () => {
-    await start()
     expect((await check("/checks/shop", { headers: original("GET", "/") })).status).toBe(501)
   })
 })
@@ -333,7 +328,7 @@ describe("a check that does not describe one request", () => {
 describe("trusted proxies", () => {
   it("are the only addresses that may describe requests", async () => {
     const reasons: string[] = []
-    await start({ onInvalidCheck: (reason, peer) => void reasons.push(`${reason} ${peer}`) })
+    await restart({ onInvalidCheck: (reason, peer) => void reasons.push(`${reason} ${peer}`) })
     const refused = await check("/check/shop", { from: "127.0.0.2", headers: original("GET", "/") })
     expect(refused.status).toBe(403)
     expect(JSON.parse(refused.body).message).toMatch(
@@ -346,13 +341,13 @@ describe("trusted proxies", () => {
   })
 
   it("are loopback addresses by default", async () => {
-    await start({ trustedProxies: undefined })
+    await restart({ trustedProxies: undefined })
     const sent = { from: "127.0.0.2", headers: original("GET", "/") }
     expect((await check("/check/shop", sent)).status).toBe(204)
   })
 
   it("are skipped in X-Forwarded-For from the right, so that a client cannot choose its address", async () => {
-    await start({ trustedProxies: ["127.0.0.1", "10.0.0.0/8"] })
+    await restart({ trustedProxies: ["127.0.0.1", "10.0.0.0/8"] })
     const remaining = async (list: string) => {
       const { status, headers } = await check("/check/shop", { headers: original("GET", "/", list) })
       return [status, /r=(\d)/.exec(String(headers.ratelimit))?.[1]]
@@ -366,7 +361,6 @@ describe("trusted proxies", () => {
   })
 
   it("that are invalid are rejected when the service is created", async () => {
-    await start()
     await expect(startService(RULES, { trustedProxies: ["10.0.0.0/33"] })).rejects.toThrow(/10\.0\.0\.0\/33/)
   })
 })
@@ -375,7 +369,7 @@ describe("tokens for decisions", () => {
   it("are required of gateways, in Authorization or in Sluice-Token", async () => {
     const wrong: string[] = []
     const decideTokens = tokens({ shop: "token-of-the-shop", texts: "token-of-texts" })
-    await start({ decideTokens, onWrongToken: (path) => void wrong.push(path) })
+    await restart({ decideTokens, onWrongToken: (path) => void wrong.push(path) })
     const ask = (token: object) =>
       check("/check/shop", { headers: { ...original("GET", "/"), ...token } }).then(({ status }) => status)
     expect(await ask({})).toBe(401)
@@ -399,13 +393,11 @@ describe("what a gateway passes on of the client's request", () => {
     ["a timeout of another protocol", { headers: { "connect-timeout-ms": "never" } }],
     ["an upgrade", { headers: { connection: "upgrade", upgrade: "websocket" } }],
   ])("is ignored: %s", async (_what, sent) => {
-    await start()
     const headers = { ...original("POST", "/"), ...sent.headers }
     expect((await check("/check/shop", { method: "POST", ...sent, headers })).status).toBe(204)
   })
 
   it("does not delay the answer: a body that never comes, whose connection ends", async () => {
-    await start()
     const { port, hostname } = new URL(started.http)
     const socket = connect(Number(port), hostname)
     let said = ""
@@ -423,7 +415,6 @@ describe("what a gateway passes on of the client's request", () => {
   })
 
   it("ends no connection without a body", async () => {
-    await start()
     const { headers } = await check("/check/shop", {
       headers: { ...original("GET", "/"), connection: "keep-alive" },
     })
@@ -435,7 +426,7 @@ describe("the bounds of calls", () => {
   it("are those of checks, too: a held check takes a place and is refunded when the gateway hangs up", async () => {
     const answered: string[] = []
     const bounds = { maxMessageBytes: 1_024, maxInFlight: 2, maxRequests: 10, arrivalMs: 10_000 }
-    await start({ bounds, onAnswered: (door, path, code) => void answered.push(`${door} ${path} ${code}`) })
+    await restart({ bounds, onAnswered: (door, path, code) => void answered.push(`${door} ${path} ${code}`) })
     const headers = original("GET", "/")
     expect((await check("/check/held", { headers })).status).toBe(204)
     const gone = new AbortController()
@@ -451,7 +442,6 @@ describe("the bounds of calls", () => {
   })
 
   it("end a held check with 503 and its connection, when the service shuts down", async () => {
-    await start()
     const headers = { ...original("GET", "/"), connection: "keep-alive" }
     expect((await check("/check/held", { headers })).headers.connection).toBe("keep-alive")
     let calls = 0
@@ -466,7 +456,6 @@ describe("the bounds of calls", () => {
   })
 
   it("refuse a client's headers of more than 16 KiB with 431, which no gateway takes for an admission", async () => {
-    await start()
     const headers = { ...original("GET", "/"), cookie: "x".repeat(20_000) }
     expect((await check("/check/shop", { headers })).status).toBe(431)
   })

@@ -1,11 +1,11 @@
 import { spawnSync } from "node:child_process"
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
-import { tmpdir } from "node:os"
+import { existsSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { beforeAll, describe, expect, it } from "vitest"
 import { parse } from "yaml"
 import { runProgram, startProgram } from "./program.ts"
+import { rulesFile } from "./rules-file.ts"
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url))
 const FOLDER = `${ROOT}packages/service`
@@ -26,6 +26,7 @@ function stagesOf(text: string): string[][] {
   return stages
 }
 
+const rules = rulesFile("rules: { limit: 1, window: 1m }\n")
 let help: string
 beforeAll(async () => {
   help = (await runProgram(["--help"])).out.replace(/\s+/g, " ")
@@ -87,9 +88,7 @@ describe("the Dockerfile", () => {
   it("has a health check that succeeds only while the program runs", async () => {
     const [, script = ""] = /CMD (\[.*\])$/.exec(one("HEALTHCHECK")) ?? []
     const [, ...args] = JSON.parse(script) as string[]
-    const folder = mkdtempSync(join(tmpdir(), "sluice-program-"))
-    writeFileSync(join(folder, "rules.yaml"), "rules: { limit: 1, window: 1m }\n")
-    const program = await startProgram(["--rules", join(folder, "rules.yaml")])
+    const program = await startProgram(["--rules", rules])
     const check = () =>
       spawnSync(
         process.execPath,
@@ -98,7 +97,6 @@ describe("the Dockerfile", () => {
       ).status
     expect(check()).toBe(0)
     await program.stop()
-    rmSync(folder, { recursive: true })
     expect(check()).toBe(1)
   })
 })

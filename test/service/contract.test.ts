@@ -1,19 +1,16 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { type Started, startService, TWO_SERVICES } from "./started.ts"
+import { post } from "./post.ts"
+import { FORWARD } from "./questions.ts"
+import { TWO_SERVICES, useService } from "./started.ts"
 import { openStranger, type Stranger } from "./stranger.ts"
 
 describe("the contract's two items", () => {
-  let started: Started
+  const started = useService(TWO_SERVICES)
   let stranger: Stranger
-  beforeAll(async () => {
-    started = await startService(TWO_SERVICES)
+  beforeAll(() => {
     stranger = openStranger(started.grpc, "sluice/v1/rate_limiter.proto", "sluice.v1.RateLimiter")
   })
-  afterAll(async () => {
-    stranger.close()
-    await started.stop()
-    expect(started.faults).toEqual([])
-  })
+  afterAll(() => stranger.close())
 
   const ask = async (serviceId: number, request: object): Promise<Readonly<Record<string, unknown>>> => {
     const called = await stranger.call("ShouldForwardRequest", {
@@ -40,18 +37,11 @@ describe("the contract's two items", () => {
   })
 
   it("hold over HTTP: ten requests a day for service 2, regardless of the user", async () => {
-    const post = async (body: object) => {
-      const response = await fetch(`${started.http}/sluice.v1.RateLimiter/ShouldForwardRequest`, {
-        method: "POST",
-        headers: { "content-type": "application/json" },
-        body: JSON.stringify(body),
-      })
-      return (await response.json()) as Readonly<Record<string, unknown>>
-    }
+    const overHttp = async (body: object) => (await post(started, FORWARD, body)).body
     for (let asked = 1; asked <= 9; asked++)
-      expect(await post({ serviceId: 2 })).toMatchObject({ shouldForward: true })
+      expect(await overHttp({ serviceId: 2 })).toMatchObject({ shouldForward: true })
     expect(await ask(2, { user_id: "ada" })).toMatchObject({ should_forward: true, remaining: 0 })
-    expect(await post({ serviceId: 2, request: "" })).toMatchObject({
+    expect(await overHttp({ serviceId: 2, request: "" })).toMatchObject({
       shouldForward: false,
       rejectionMessage: "exhausted-daily-limit",
       policy: "daily",

@@ -1,21 +1,18 @@
-import { connect } from "node:http2"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { type EnvoyAsking, openEnvoy } from "./envoy-asking.ts"
-import { type Started, startService, TWO_SERVICES } from "./started.ts"
+import { post } from "./post.ts"
+import { callOnce } from "./raw-call.ts"
+import { TWO_SERVICES, useService } from "./started.ts"
 
-let started: Started
+const SHOULD_RATE_LIMIT = "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit"
+const started = useService(TWO_SERVICES, {
+  bounds: { maxMessageBytes: 200_000, maxInFlight: 1_000, maxRequests: 10_000, arrivalMs: 10_000 },
+})
 let envoy: EnvoyAsking
-beforeAll(async () => {
-  started = await startService(TWO_SERVICES, {
-    bounds: { maxMessageBytes: 200_000, maxInFlight: 1_000, maxRequests: 10_000, arrivalMs: 10_000 },
-  })
+beforeAll(() => {
   envoy = openEnvoy(started.grpc)
 })
-afterAll(async () => {
-  envoy.close()
-  await started.stop()
-  expect(started.faults).toEqual([])
-})
+afterAll(() => envoy.close())
 
 const entry = { key: "user_id", value: "ada" }
 const many = (count: number, one: object) => Array.from({ length: count }, () => one)
@@ -69,33 +66,8 @@ describe("an invalid request", () => {
 })
 
 describe("a malformed message", () => {
-  /** Resolves with the gRPC status of a frame with this payload. */
-  const statusOf = (payload: Buffer): Promise<string | undefined> =>
-    new Promise((resolve, reject) => {
-      const session = connect(`http://${started.grpc}`)
-      session.on("error", reject)
-      const stream = session.request({
-        ":method": "POST",
-        ":path": "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit",
-        "content-type": "application/grpc+proto",
-        te: "trailers",
-      })
-      let status: string | undefined
-      const read = (headers: Readonly<Record<string, unknown>>): void => {
-        if (headers["grpc-status"] !== undefined) status = String(headers["grpc-status"])
-      }
-      stream.on("response", read)
-      stream.on("trailers", read)
-      stream.on("error", reject)
-      stream.resume()
-      stream.on("close", () => {
-        session.close()
-        resolve(status)
-      })
-      const frame = Buffer.alloc(5)
-      frame.writeUInt32BE(payload.length, 1)
-      stream.end(Buffer.concat([frame, payload]))
-    })
+  const statusOf = async (payload: Buffer): Promise<number> =>
+    (await callOnce(started.grpc, SHOULD_RATE_LIMIT, payload)).status
 
   it.each([
     ["bytes of an invalid field", Buffer.from("ffffffffffffffff", "hex")],
@@ -104,14 +76,14 @@ describe("a malformed message", () => {
     ["a descriptor cut off", Buffer.from("0a013112050a030a", "hex")],
     ["nothing at all", Buffer.alloc(0)],
   ])("%s is INVALID_ARGUMENT", async (_what, payload) => {
-    expect(await statusOf(payload)).toBe("3")
+    expect(await statusOf(payload)).toBe(3)
   })
 
   it("is accepted if a client-supplied value is not UTF-8, and counted by its readable part", async () => {
     // The bytes are domain "1" and a descriptor whose user_id is "a" and one more byte.
     for (const byte of ["ff", "fe"]) {
       const payload = Buffer.from(`0a0131120f0a0d0a07757365725f6964120261${byte}`, "hex")
-      expect(await statusOf(payload)).toBe("0")
+      expect(await statusOf(payload)).toBe(0)
     }
     expect((await envoy.ask("1", [{ user_id: "a\ufffd" }])).statuses[0]).toContain("2 left")
   })
@@ -120,24 +92,15 @@ describe("a malformed message", () => {
     // The bytes are domain "1", a descriptor with user_id "eve" and an unknown field 15, and an unknown request field
     // 14.
     const payload = Buffer.from("0a013112130a0e0a07757365725f69641203657665780a7201ff", "hex")
-    expect(await statusOf(payload)).toBe("0")
+    expect(await statusOf(payload)).toBe(0)
   })
 })
 
 describe("the HTTP endpoint", () => {
   it("gives the same answers as gRPC, in JSON", async () => {
-    const response = await fetch(
-      `${started.http}/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit`,
-      {
-        method: "POST",
-        headers: { "content-type": "application/json" },
-        body: JSON.stringify({
-          domain: "1",
-          descriptors: [{ entries: [{ key: "user_id", value: "carl" }] }],
-        }),
-      },
-    )
-    expect(await response.json()).toMatchObject({
+    const descriptors = [{ entries: [{ key: "user_id", value: "carl" }] }]
+    const { body } = await post(started, SHOULD_RATE_LIMIT, { domain: "1", descriptors })
+    expect(body).toMatchObject({
       overallCode: "OK",
       statuses: [
         {

@@ -2,7 +2,7 @@ import { connect } from "node:http2"
 import { expect, it, onTestFinished } from "vitest"
 import { type EnvoyAsking, openEnvoy } from "./envoy-asking.ts"
 import { answerTo, beginCall, framed } from "./raw-call.ts"
-import { type Started, startService, TWO_SERVICES, WAITING } from "./started.ts"
+import { openService, type Started, TWO_SERVICES, WAITING } from "./started.ts"
 
 // Envoy forwards a request after an error. So nothing that a client can send may lead to one.
 
@@ -12,14 +12,8 @@ const entry = { key: "user_id", value: "ada" }
 const many = (count: number, one: object) => Array.from({ length: count }, () => one)
 const one = (value: string) => ({ entries: [{ key: "user_id", value }] })
 
-async function start(rules: string, parts: object = {}): Promise<Started> {
-  const started = await startService(rules, { bounds: BOUNDS, ...parts })
-  onTestFinished(async () => {
-    await started.stop()
-    expect(started.faults).toEqual([])
-  })
-  return started
-}
+const start = (rules: string, parts: object = {}): Promise<Started> =>
+  openService(rules, { bounds: BOUNDS, ...parts })
 
 async function open(rules: string, parts: object = {}): Promise<EnvoyAsking> {
   const envoy = openEnvoy((await start(rules, parts)).grpc)

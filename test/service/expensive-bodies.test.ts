@@ -3,7 +3,7 @@ import { type IncomingMessage, request } from "node:http"
 import { text } from "node:stream/consumers"
 import { rulesInMemory, tokens } from "@sluice/service"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { answerTo, beginCall, framed, openRaw } from "./raw-call.ts"
+import { answerTo, beginCall, callOnce, framed, openRaw } from "./raw-call.ts"
 import { type Started, startService } from "./started.ts"
 
 // Attacks on the event loop: bodies that take far longer to read than to send.
@@ -276,13 +276,7 @@ describe("the token of a caller is checked before the body is read", () => {
 
   it.each(paths)("over gRPC: %s", async (path) => {
     const ask = async (headers: Record<string, string>): Promise<number> => {
-      const session = openRaw(guarded.grpc)
-      const stream = beginCall(session, path, headers)
-      const answer = answerTo(stream)
-      stream.end(framed(Buffer.from([0xff, 0xff])))
-      const { status } = await answer
-      session.destroy()
-      return status
+      return (await callOnce(guarded.grpc, path, Buffer.from([0xff, 0xff]), headers)).status
     }
     expect([await ask({}), await ask({ authorization: "Bearer wrong" })]).toEqual([16, 7])
   })

@@ -10,7 +10,7 @@ import { type RedisServer, startRedis } from "../servers/redis-server.ts"
 import { startProxy, type TcpProxy } from "../servers/tcp-proxy.ts"
 import { until } from "../servers/until.ts"
 import { FORWARD, question } from "./questions.ts"
-import { answerTo, beginCall, framed } from "./raw-call.ts"
+import { answerTo, beginCall, callRaw, framed } from "./raw-call.ts"
 import { type Started, startService } from "./started.ts"
 
 // Attacks on the room for calls. An attacker takes all that it can get, and innocent callers are still answered.
@@ -89,10 +89,7 @@ function caller({ grpc, http }: Started, door: DoorName, from = "127.0.0.1"): Ca
   if (door === "grpc") {
     const session = open(grpc, from)
     const call = async (path: string, message: Uint8Array, timeoutMs: number): Promise<Said> => {
-      const stream = beginCall(session, path, { "grpc-timeout": `${timeoutMs}m` })
-      const answer = answerTo(stream)
-      stream.end(framed(message))
-      const { status } = await answer
+      const { status } = await callRaw(session, path, message, { "grpc-timeout": `${timeoutMs}m` })
       return SAID[`grpc ${status}`] as Said
     }
     return {

@@ -1,6 +1,3 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
-import { tmpdir } from "node:os"
-import { join } from "node:path"
 import { setTimeout as sleep } from "node:timers/promises"
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
 import { unitsIn } from "../redis/counted.ts"
@@ -9,6 +6,7 @@ import { type RedisServer, startRedis } from "../servers/redis-server.ts"
 import { until } from "../servers/until.ts"
 import { startHere } from "./in-process.ts"
 import { type Program, startProgram } from "./program.ts"
+import { rulesFile } from "./rules-file.ts"
 import { type Called, openStranger, type Stranger } from "./stranger.ts"
 
 const LIMIT = 500
@@ -24,20 +22,15 @@ rules: { name: many, algorithm: fixed-window, align: first-hit, limit: 1000000, 
 `
 
 let server: RedisServer
-let folder: string
+const rules = rulesFile(RULES)
 const opened: { close(): unknown }[] = []
 beforeAll(async () => {
   server = await startRedis()
-  folder = mkdtempSync(join(tmpdir(), "sluice-fleet-"))
-  writeFileSync(join(folder, "rules.yaml"), RULES)
 })
 afterEach(async () => {
   for (const each of opened.splice(0).reverse()) await each.close()
 })
-afterAll(async () => {
-  rmSync(folder, { recursive: true })
-  await server.stop()
-})
+afterAll(() => server.stop())
 
 function stranger(address: string): Stranger {
   const client = openStranger(address, "sluice/v1/rate_limiter.proto", "sluice.v1.RateLimiter")
@@ -49,7 +42,7 @@ const isForwarded = (called: Called): boolean => "value" in called && called.val
 
 /** Returns arguments of an instance that waits for Redis as long as a busy machine may need. */
 function argsOf(prefix: string): readonly string[] {
-  return ["--rules", join(folder, "rules.yaml"), "--redis-prefix", prefix, "--store-timeout", "20s"]
+  return ["--rules", rules, "--redis-prefix", prefix, "--store-timeout", "20s"]
 }
 
 function environment(): { readonly REDIS_URL: string } {

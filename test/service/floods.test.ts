@@ -5,7 +5,7 @@ import { until } from "../servers/until.ts"
 import { examples } from "../test-length.ts"
 import { type Frames, openFrames } from "./frames.ts"
 import { FORWARD, question } from "./questions.ts"
-import { answerTo, beginCall, framed, openRaw } from "./raw-call.ts"
+import { callOnce, callRaw, openRaw } from "./raw-call.ts"
 import { type Started, startService, TWO_SERVICES } from "./started.ts"
 
 // Attacks on the event loop: more valid requests than it can answer, and headers that are small only on the wire.
@@ -95,14 +95,8 @@ function headers(stream: number, ...block: Buffer[]): Buffer {
   return Buffer.concat([head, payload])
 }
 
-async function honestStatus(started: Started): Promise<number> {
-  const session = openRaw(started.grpc)
-  ends.push(() => session.destroy())
-  const stream = beginCall(session, FORWARD)
-  const answer = answerTo(stream)
-  stream.end(framed(question("honest")))
-  return (await answer).status
-}
+const honestStatus = async ({ grpc }: Started): Promise<number> =>
+  (await callOnce(grpc, FORWARD, question("honest"))).status
 
 describe("headers that refer to a long field again and again", () => {
   /** Sends calls until the service ends the connection. Resolves with their number. */
@@ -136,15 +130,13 @@ describe("headers that refer to a long field again and again", () => {
     const { grpc } = await start()
     const session = openRaw(grpc)
     ends.push(() => session.destroy())
-    const large = beginCall(session, FORWARD, { "x-large": "v".repeat(17_000) })
-    large.end(framed(question("a")))
-    expect(await answerTo(large)).toMatchObject({
+    const askWith = (length: number) =>
+      callRaw(session, FORWARD, question("a"), { "x-large": "v".repeat(length) })
+    expect(await askWith(17_000)).toMatchObject({
       status: 8,
       message: expect.stringContaining("16384%20bytes"),
     })
-    const next = beginCall(session, FORWARD, { "x-large": "v".repeat(15_000) })
-    next.end(framed(question("a")))
-    expect(await answerTo(next)).toMatchObject({ status: 0 })
+    expect(await askWith(15_000)).toMatchObject({ status: 0 })
   })
 })
 
@@ -155,11 +147,7 @@ it("messages that are too long for Envoy's call do not end the session of their 
   const path = "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit"
   const endsAtMs = performance.now() + examples(1_300, 3_000)
   while (performance.now() < endsAtMs) {
-    const call = beginCall(session, path)
-    call.end(framed(Buffer.alloc(5_000_000)))
-    expect(await answerTo(call)).toMatchObject({ status: 0 })
+    expect(await callRaw(session, path, Buffer.alloc(5_000_000))).toMatchObject({ status: 0 })
   }
-  const next = beginCall(session, FORWARD)
-  next.end(framed(question("a")))
-  expect(await answerTo(next)).toMatchObject({ status: 0 })
+  expect(await callRaw(session, FORWARD, question("a"))).toMatchObject({ status: 0 })
 })

@@ -1,30 +1,26 @@
-import { createServer, type Server } from "node:http"
-import type { AddressInfo } from "node:net"
 import { createLimiter, manualClock } from "@sluice/core"
 import type { FastifyInstance, FastifyRequest } from "fastify"
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
 import { type DecisionClient, openDecisionClient } from "../../examples/src/gateway/decision-client.ts"
 import { createGateway, type WhenGone } from "../../examples/src/gateway/gateway.ts"
+import { type HttpServer, startHttpServer } from "../servers/http-server.ts"
 import { startProxy } from "../servers/tcp-proxy.ts"
 import { until } from "../servers/until.ts"
 import { type Started, startService, TWO_SERVICES } from "./started.ts"
 
 describe("the gateway of the examples", () => {
-  let upstream: Server
+  let upstream: HttpServer
   let started: Started
   let decisions: DecisionClient
   const forwarded: string[] = []
   const gateways: FastifyInstance[] = []
 
   beforeAll(async () => {
-    upstream = createServer((request, response) => {
+    upstream = await startHttpServer((request, response) => {
       forwarded.push(`${request.method} ${request.url}`)
       response.setHeader("x-upstream", "yes")
       response.setHeader("ratelimit", '"its-own";r=99;t=60')
       response.end("from upstream")
-    })
-    await new Promise<void>((resolve) => {
-      upstream.listen(0, "127.0.0.1", resolve)
     })
     started = await startService(TWO_SERVICES)
     decisions = openDecisionClient(started.grpc, 20_000)
@@ -36,17 +32,13 @@ describe("the gateway of the examples", () => {
   afterAll(async () => {
     decisions.close()
     await started.stop()
-    upstream.close()
+    await upstream.close()
   })
 
-  async function open(whenGone: WhenGone, client: DecisionClient = decisions): Promise<string> {
-    const { port } = upstream.address() as AddressInfo
-    const gateway = createGateway({
-      upstream: `http://127.0.0.1:${port}`,
-      serviceId: 1,
-      decisions: client,
-      whenGone,
-    })
+  /** Opens a gateway with rules, or without them if it has another upstream. */
+  async function open(whenGone: WhenGone, client: DecisionClient = decisions, to?: string): Promise<string> {
+    const serviceId = to === undefined ? 1 : 9
+    const gateway = createGateway({ upstream: to ?? upstream.url, serviceId, decisions: client, whenGone })
     gateways.push(gateway)
     return gateway.listen({ host: "127.0.0.1", port: 0 })
   }
@@ -82,24 +74,13 @@ describe("the gateway of the examples", () => {
     ["a body without a type", "PATCH", "", "text"],
     ["more than a mebibyte", "POST", "application/octet-stream", "x".repeat(1_100_000)],
   ])("forwards a body unchanged: %s", async (_what, method, type, body) => {
-    const echo = createServer((request, response) => {
+    const echo = await startHttpServer((request, response) => {
       response
         .setHeader("x-method", request.method ?? "")
         .setHeader("x-type", request.headers["content-type"] ?? "")
       request.pipe(response)
     })
-    await new Promise<void>((resolve) => {
-      echo.listen(0, "127.0.0.1", resolve)
-    })
-    const { port } = echo.address() as AddressInfo
-    const gateway = createGateway({
-      upstream: `http://127.0.0.1:${port}`,
-      serviceId: 9,
-      decisions,
-      whenGone: "closed",
-    })
-    gateways.push(gateway)
-    const address = await gateway.listen({ host: "127.0.0.1", port: 0 })
+    const address = await open("closed", decisions, echo.url)
     const headers = type === "" ? undefined : { "content-type": type }
     const response = await fetch(address, { method, headers, body: Buffer.from(body) } as RequestInit)
     expect([response.status, response.headers.get("x-method"), response.headers.get("x-type")]).toEqual([
@@ -108,18 +89,11 @@ describe("the gateway of the examples", () => {
       type,
     ])
     expect((await response.text()) === body).toBe(true)
-    echo.close()
+    await echo.close()
   })
 
   it("answers 502 when the upstream is gone, without revealing its address", async () => {
-    const gateway = createGateway({
-      upstream: "http://127.0.0.1:1",
-      serviceId: 9,
-      decisions,
-      whenGone: "closed",
-    })
-    gateways.push(gateway)
-    const response = await fetch(await gateway.listen({ host: "127.0.0.1", port: 0 }))
+    const response = await fetch(await open("closed", decisions, "http://127.0.0.1:1"))
     expect([response.status, await response.text()]).toEqual([502, "Please try again later.\n"])
   })
 

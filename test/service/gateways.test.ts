@@ -1,11 +1,11 @@
 import { writeFileSync } from "node:fs"
-import { createServer, request as httpRequest, type IncomingHttpHeaders, type Server } from "node:http"
-import type { AddressInfo } from "node:net"
+import { request as httpRequest, type IncomingHttpHeaders } from "node:http"
 import { join } from "node:path"
 import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished } from "vitest"
 import type { Block } from "../docs/blocks.ts"
 import { blocksTestedBy } from "../docs/shown.ts"
 import { freePort } from "../servers/free-port.ts"
+import { type HttpServer, startHttpServer } from "../servers/http-server.ts"
 import { startProxy } from "../servers/tcp-proxy.ts"
 import { until } from "../servers/until.ts"
 import { type RunningServer, startServer } from "../servers/web-server.ts"
@@ -109,14 +109,14 @@ function send(port: number, path: string, { method = "GET", headers, body, from 
   })
 }
 
-let upstream: Server
+let upstream: HttpServer
 let started: Started
 /** The requests that have reached the app. */
 const forwarded: string[] = []
 let reasons: string[] = []
 
 beforeAll(async () => {
-  upstream = createServer((request, response) => {
+  upstream = await startHttpServer((request, response) => {
     let body = ""
     request.on("data", (piece: Buffer) => {
       body += piece
@@ -127,11 +127,8 @@ beforeAll(async () => {
       response.setHeader("x-app", "yes").end("from the app")
     })
   })
-  await new Promise<void>((resolve) => {
-    upstream.listen(0, "127.0.0.1", resolve)
-  })
 })
-afterAll(() => void upstream.close())
+afterAll(() => upstream.close())
 afterEach(async () => {
   forwarded.length = 0
   reasons = []
@@ -150,7 +147,7 @@ async function startSluice(): Promise<string> {
 
 async function open(start: Start, edit?: (config: string) => string, sluice?: string): Promise<number> {
   const running = await start(
-    { sluice: sluice ?? (await startSluice()), upstream: (upstream.address() as AddressInfo).port },
+    { sluice: sluice ?? (await startSluice()), upstream: Number(new URL(upstream.url).port) },
     edit,
   )
   onTestFinished(() => running.remove())

@@ -1,5 +1,3 @@
-import { createServer } from "node:http"
-import type { AddressInfo } from "node:net"
 import { diag } from "@opentelemetry/api"
 import { createLimiter } from "@sluice/core"
 import { afterEach, expect, it, vi } from "vitest"
@@ -7,6 +5,7 @@ import type { AskedRequest } from "../../packages/service/src/deciding/asked-req
 import { CallDurations } from "../../packages/service/src/program/call-durations.ts"
 import { createMetrics } from "../../packages/service/src/program/metrics.ts"
 import { logOpenTelemetry } from "../../packages/service/src/program/opentelemetry-log.ts"
+import { startHttpServer } from "../servers/http-server.ts"
 
 afterEach(() => {
   vi.unstubAllEnvs()
@@ -107,19 +106,15 @@ it("the shortest and longest call of a method are kept, and an unnamed code is a
 it("metrics are sent to the endpoint of the OpenTelemetry variable", async () => {
   const received: (string | undefined)[] = []
   let body = ""
-  const collector = createServer((request, response) => {
+  const collector = await startHttpServer((request, response) => {
     received.push(request.url)
     request.on("data", (chunk) => {
       body += chunk
     })
     response.setHeader("content-type", "application/json").end("{}")
   })
-  await new Promise<void>((resolve) => {
-    collector.listen(0, "127.0.0.1", resolve)
-  })
-  const endpoint = `http://127.0.0.1:${(collector.address() as AddressInfo).port}/only/metrics`
   // The exporter reads this variable itself.
-  vi.stubEnv("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", endpoint)
+  vi.stubEnv("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", `${collector.url}/only/metrics`)
   const metrics = createMetrics(process.env)
   metrics.onUnknownService()
   metrics.onAnswered("grpc", "/a.B/C", 0, 2)
@@ -127,7 +122,7 @@ it("metrics are sent to the endpoint of the OpenTelemetry variable", async () =>
   expect(received).toEqual(["/only/metrics"])
   expect(body).toContain("sluice.service.unknown")
   expect(body).toMatch(/"rpc\.server\.call\.duration".*"count":1,"sum":0\.002/)
-  collector.close()
+  await collector.close()
 })
 
 /** Creates a log that keeps its messages. */
@@ -137,15 +132,11 @@ function keptLog() {
 }
 
 it("a collector that refuses metrics and an invalid variable are logged", async () => {
-  const collector = createServer((request, response) => {
+  const collector = await startHttpServer((request, response) => {
     request.resume()
     response.writeHead(401).end("{}")
   })
-  await new Promise<void>((resolve) => {
-    collector.listen(0, "127.0.0.1", resolve)
-  })
-  const { port } = collector.address() as AddressInfo
-  vi.stubEnv("OTEL_EXPORTER_OTLP_ENDPOINT", `http://127.0.0.1:${port}`)
+  vi.stubEnv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.url)
   vi.stubEnv("OTEL_EXPORTER_OTLP_COMPRESSION", "zip")
   const { lines, log } = keptLog()
   logOpenTelemetry(log)
@@ -155,22 +146,17 @@ it("a collector that refuses metrics and an invalid variable are logged", async 
     expect.stringMatching(/^OpenTelemetry: .*OTEL_EXPORTER_OTLP_COMPRESSION.*'zip'/),
     expect.stringMatching(/^OpenTelemetry: [^{]*export failed.*Unauthorized/),
   ])
-  collector.close()
+  await collector.close()
 })
 
 it("an unresponsive collector delays shutdown only briefly, and the loss is logged", async () => {
-  const collector = createServer(() => undefined)
-  await new Promise<void>((resolve) => {
-    collector.listen(0, "127.0.0.1", resolve)
-  })
-  const { port } = collector.address() as AddressInfo
-  vi.stubEnv("OTEL_EXPORTER_OTLP_ENDPOINT", `http://127.0.0.1:${port}`)
+  const collector = await startHttpServer(() => undefined)
+  vi.stubEnv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.url)
   const { lines, log } = keptLog()
   logOpenTelemetry(log)
   await createMetrics(process.env, 50).close()
   expect(lines).toEqual([
     "OpenTelemetry: The last metrics could not be sent to the OTLP endpoint: Operation timed out.",
   ])
-  collector.closeAllConnections()
-  collector.close()
+  await collector.close()
 })

@@ -4,29 +4,20 @@ import { status } from "@grpc/grpc-js"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { openFrames } from "./frames.ts"
 import { decisionOf, FORWARD, question } from "./questions.ts"
-import { answerTo, beginCall, framed, openRaw } from "./raw-call.ts"
-import { type Started, startService, WAITING } from "./started.ts"
+import { answerTo, beginCall, callOnce, callRaw, framed, openRaw } from "./raw-call.ts"
+import { openService, startService, useService, WAITING } from "./started.ts"
 
 const { NGHTTP2_CANCEL: CANCEL, NGHTTP2_NO_ERROR: NO_ERROR } = constants
 
 describe("the gRPC endpoint leaves to @grpc/grpc-js", () => {
-  let started: Started
+  const started = useService(WAITING)
   let session: ClientHttp2Session
-  beforeAll(async () => {
-    started = await startService(WAITING)
+  beforeAll(() => {
     session = openRaw(started.grpc)
   })
-  afterAll(async () => {
-    session.destroy()
-    await started.stop()
-    expect(started.faults).toEqual([])
-  })
-  const ask = (headers: Readonly<Record<string, string>>) => {
-    const stream = beginCall(session, FORWARD, headers)
-    const answer = answerTo(stream)
-    stream.end(framed(question("left")))
-    return answer
-  }
+  afterAll(() => session.destroy())
+  const ask = (headers: Readonly<Record<string, string>>) =>
+    callRaw(session, FORWARD, question("left"), headers)
 
   it.each([
     ["a type that begins like gRPC's", { "content-type": "application/grpc;charset=utf-8" }, status.OK],
@@ -90,7 +81,7 @@ describe("the gRPC endpoint leaves to @grpc/grpc-js", () => {
 })
 
 it("a call takes nothing if its caller disconnects after the message but before the end of the request", async () => {
-  const started = await startService(WAITING)
+  const started = await openService(WAITING)
   const caller = openFrames(started.grpc)
   const begin = (stream: number) => {
     caller.headers(stream, { ":path": FORWARD, "content-type": "application/grpc" })
@@ -110,15 +101,9 @@ it("a call takes nothing if its caller disconnects after the message but before 
     reset(stream)
   }
   await caller.answered()
-  const session = openRaw(started.grpc)
-  const stream = beginCall(session, FORWARD)
-  const answer = answerTo(stream)
-  stream.end(framed(question("early", 1, { peek: true })))
-  expect(decisionOf(await answer)).toMatchObject({ remaining: 1_000_000n })
+  const peek = await callOnce(started.grpc, FORWARD, question("early", 1, { peek: true }))
+  expect(decisionOf(peek)).toMatchObject({ remaining: 1_000_000n })
   caller.close()
-  session.destroy()
-  await started.stop()
-  expect(started.faults).toEqual([])
 })
 
 it.each([

@@ -1,15 +1,14 @@
 import { once } from "node:events"
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { connect as connectHttp2 } from "node:http2"
 import { connect, type Socket } from "node:net"
-import { tmpdir } from "node:os"
-import { join } from "node:path"
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
 import { createMetrics } from "../../packages/service/src/program/metrics.ts"
 import { until } from "../servers/until.ts"
 import { type RunningHere, startHere } from "./in-process.ts"
+import { post } from "./post.ts"
 import { FORWARD, question } from "./questions.ts"
-import { answerTo, beginCall, framed } from "./raw-call.ts"
+import { callRaw } from "./raw-call.ts"
+import { rulesFile } from "./rules-file.ts"
 
 // What an operator sees of refused callers: one log line for each reason, with a peer. The metrics have the total.
 
@@ -24,14 +23,12 @@ rules:
   throttle: { kind: queue, max_wait_ms: 2147483647 }
 `
 
-let folder: string
+const rules = rulesFile(RULES)
 let program: RunningHere
 const sockets: Socket[] = []
 beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), "sluice-callers-"))
-  writeFileSync(join(folder, "rules.yaml"), RULES)
   program = await startHere(
-    ["--rules", join(folder, "rules.yaml"), "--max-in-flight", "4", "--max-connections-per-peer", "3"],
+    ["--rules", rules, "--max-in-flight", "4", "--max-connections-per-peer", "3"],
     { SLUICE_DECIDE_TOKENS: JSON.stringify({ 1: TOKEN, 2: OTHER_TOKEN }) },
     createMetrics({}),
   )
@@ -40,10 +37,7 @@ beforeAll(async () => {
 afterEach(() => {
   for (const socket of sockets.splice(0)) socket.destroy()
 })
-afterAll(async () => {
-  await program.stop()
-  rmSync(folder, { recursive: true })
-})
+afterAll(() => program.stop())
 
 async function connectFrom(from: string): Promise<Socket> {
   const [host, port] = program.grpc.split(":") as [string, string]
@@ -70,23 +64,15 @@ function told(message: string): object[] {
 
 describe("refused callers are logged once a minute and counted", () => {
   it("with a wrong token, in single calls and in batches", async () => {
-    const post = async (path: string, token: string, body: object): Promise<number> => {
-      const headers = { "content-type": "application/json", authorization: `Bearer ${token}` }
-      const response = await fetch(program.http + path, {
-        method: "POST",
-        headers,
-        body: JSON.stringify(body),
-      })
-      await response.text()
-      return response.status
-    }
-    for (let i = 0; i < 5; i++) expect(await post(FORWARD, OTHER_TOKEN, { serviceId: 1 })).toBe(403)
+    const ask = async (path: string, token: string, body: object): Promise<number> =>
+      (await post(program, path, body, { authorization: `Bearer ${token}` })).status
+    for (let i = 0; i < 5; i++) expect(await ask(FORWARD, OTHER_TOKEN, { serviceId: 1 })).toBe(403)
     await counted(`sluice_service_wrong_tokens_total{rpc_method="${FORWARD.slice(1)}"} 5`)
     const many = `${FORWARD}s`
-    expect(await post(many, "token-of-nobody-at-all", { requests: [{ serviceId: 1 }] })).toBe(403)
+    expect(await ask(many, "token-of-nobody-at-all", { requests: [{ serviceId: 1 }] })).toBe(403)
     // The token is right for one request and wrong for two. Those two have the error in their own answers.
     const requests = [{ serviceId: 1 }, { serviceId: 2 }, { serviceId: 1 }]
-    expect(await post(many, OTHER_TOKEN, { requests })).toBe(200)
+    expect(await ask(many, OTHER_TOKEN, { requests })).toBe(200)
     await counted(`sluice_service_wrong_tokens_total{rpc_method="${many.slice(1)}"} 2`)
     expect(
       told("Calls are refused, because their token is missing or wrong. Give the caller a valid token."),
@@ -125,12 +111,7 @@ describe("refused callers are logged once a minute and counted", () => {
     const socket = await connectFrom("127.0.0.4")
     const session = connectHttp2(`http://${program.grpc}`, { createConnection: () => socket })
     session.on("error", () => undefined)
-    const ask = () => {
-      const stream = beginCall(session, FORWARD, { authorization: `Bearer ${TOKEN}` })
-      const answer = answerTo(stream)
-      stream.end(framed(question("a", 1)))
-      return answer
-    }
+    const ask = () => callRaw(session, FORWARD, question("a", 1), { authorization: `Bearer ${TOKEN}` })
     expect(await ask()).toMatchObject({ status: 0 })
     const answers: number[] = []
     for (let i = 0; i < 10; i++) void ask().then(({ status }) => answers.push(status))

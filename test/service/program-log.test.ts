@@ -1,38 +1,26 @@
 import { spawn } from "node:child_process"
 import { closeSync, existsSync, openSync } from "node:fs"
-import { mkdtemp, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
-import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { expect, it, onTestFinished } from "vitest"
 import { freePort } from "../servers/free-port.ts"
 import { until } from "../servers/until.ts"
+import { post } from "./post.ts"
+import { rulesFile } from "./rules-file.ts"
 
 const BIN = fileURLToPath(new URL("../../packages/service/bin/sluice-service.js", import.meta.url))
+const rules = rulesFile("service_id: a\nrules: [{ name: r, field: user_id, limit: 1, window: 1m }]\n")
 /** The Linux device that behaves like a full disk. */
 const FULL = "/dev/full"
 
 it.runIf(existsSync(FULL))(
   `sluice-service decides, registers and drains when its log cannot be written (by ${FULL})`,
   async () => {
-    const folder = await mkdtemp(join(tmpdir(), "sluice-log-"))
-    onTestFinished(() => rm(folder, { recursive: true }))
-    const rules = join(folder, "rules.yaml")
-    await writeFile(rules, "service_id: a\nrules: [{ name: r, field: user_id, limit: 1, window: 1m }]\n")
     const [http, operations] = [await freePort(), await freePort()].map((port) => `127.0.0.1:${port}`)
     const log = openSync(FULL, "w")
-    const args = [
-      "--grpc",
-      "127.0.0.1:0",
-      "--http",
-      `${http}`,
-      "--operations",
-      `${operations}`,
-      "--rules",
-      rules,
-    ]
-    const child = spawn(process.execPath, [BIN, ...args], {
-      env: { PATH: process.env.PATH ?? "", HOME: folder },
+    const ports = ["--grpc", "127.0.0.1:0", "--http", `${http}`, "--operations", `${operations}`]
+    const child = spawn(process.execPath, [BIN, ...ports, "--rules", rules], {
+      env: { PATH: process.env.PATH ?? "", HOME: tmpdir() },
       stdio: ["ignore", log, "pipe"],
     })
     closeSync(log)
@@ -43,14 +31,8 @@ it.runIf(existsSync(FULL))(
     })
     const ended = new Promise((resolve) => child.once("close", (code, signal) => resolve({ code, signal })))
     await until("it is ready", async () => (await fetch(`http://${operations}/readyz`)).ok)
-    const call = async (name: string, body: object) => {
-      const response = await fetch(`http://${http}/sluice.v1.RateLimiter/${name}`, {
-        method: "POST",
-        headers: { "content-type": "application/json" },
-        body: JSON.stringify(body),
-      })
-      return (await response.json()) as Readonly<Record<string, unknown>>
-    }
+    const call = async (name: string, body: object) =>
+      (await post({ http: `http://${http}` }, `/sluice.v1.RateLimiter/${name}`, body)).body
     const register = (version: string) =>
       call("RegisterService", {
         service: "b",

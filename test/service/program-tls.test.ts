@@ -1,27 +1,19 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { readFileSync } from "node:fs"
 import { request } from "node:https"
-import { tmpdir } from "node:os"
-import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { Client, credentials, type ServiceError } from "@grpc/grpc-js"
-import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
+import { afterEach, describe, expect, it } from "vitest"
 import { type RunningHere, startHere } from "./in-process.ts"
+import { rulesFile } from "./rules-file.ts"
 
 const pathOf = (name: string): string => fileURLToPath(new URL(`../fixtures/tls/${name}`, import.meta.url))
 const pem = (name: string): Buffer => readFileSync(pathOf(name))
 const SERVER = ["--tls-cert", pathOf("server.pem"), "--tls-key", pathOf("server.key")]
 const CLIENTS = ["--tls-client-ca", pathOf("ca.pem")]
 
-let folder: string
-let rules: string
+const rules = rulesFile("service_id: 1\nrules: { name: all, limit: 100, window: 1 day }\n")
 let program: RunningHere | undefined
-beforeAll(() => {
-  folder = mkdtempSync(join(tmpdir(), "sluice-program-"))
-  rules = join(folder, "rules.yaml")
-  writeFileSync(rules, "service_id: 1\nrules: { name: all, limit: 100, window: 1 day }\n")
-})
 afterEach(() => program?.stop())
-afterAll(() => rmSync(folder, { recursive: true }))
 
 /** Resolves with the HTTP status, or the error. `who` selects a client certificate of the fixtures. */
 function overHttp({ http }: RunningHere, who?: string): Promise<number | Error> {

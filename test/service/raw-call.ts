@@ -70,6 +70,32 @@ export function answerTo(stream: ClientHttp2Stream): Promise<RawAnswer> {
   })
 }
 
+/** Makes a call with this message. Resolves like `answerTo`. */
+export function callRaw(
+  session: ClientHttp2Session,
+  path: string,
+  message: Uint8Array,
+  headers: Readonly<Record<string, string>> = {},
+): Promise<RawAnswer> {
+  const stream = beginCall(session, path, headers)
+  const answer = answerTo(stream)
+  stream.end(framed(message))
+  return answer
+}
+
+/** Makes a call on a connection of its own. */
+export async function callOnce(
+  address: string,
+  path: string,
+  message: Uint8Array,
+  headers: Readonly<Record<string, string>> = {},
+): Promise<RawAnswer> {
+  const session = openRaw(address)
+  const answer = await callRaw(session, path, message, headers)
+  session.destroy()
+  return answer
+}
+
 /** Connects by HTTP/2, without a gRPC client. */
 export function openRaw(address: string): ClientHttp2Session {
   const session = connect(`http://${address}`)

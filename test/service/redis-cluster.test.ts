@@ -1,79 +1,55 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
-import { tmpdir } from "node:os"
-import { join } from "node:path"
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest"
-import { createLog } from "../../packages/service/src/program/log.ts"
-import { type Running, start } from "../../packages/service/src/program/running.ts"
-import { createCommand } from "../../packages/service/src/program/settings/command.ts"
-import { readSettings } from "../../packages/service/src/program/settings/read-settings.ts"
 import { type RedisCluster, startCluster } from "../servers/redis-cluster.ts"
 import { until } from "../servers/until.ts"
-import { NO_METRICS } from "./in-process.ts"
+import { type RunningHere, startHere } from "./in-process.ts"
+import { post } from "./post.ts"
+import { FORWARD } from "./questions.ts"
+import { rulesFile } from "./rules-file.ts"
 
-const FREE = ["--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0", "--operations", "127.0.0.1:0"]
 const LIMIT = 3
 const USERS = Array.from({ length: 30 }, (_, i) => `user-${i}`)
 
-interface Started {
-  readonly running: Running
-  readonly lines: readonly { readonly msg: string; readonly settings?: object }[]
+interface Program {
+  readonly here: RunningHere
   ask(user: string): Promise<{ readonly shouldForward: boolean; readonly degraded: boolean }>
   store(): Promise<string>
 }
 
+const RULE = `{ name: user, field: user_id, algorithm: sliding-log, limit: ${LIMIT}, window: 1 day }`
+const rules = rulesFile(`service_id: 1\nrules: ${RULE}\n`)
+
 describe("the program on a Redis Cluster", () => {
   let cluster: RedisCluster
-  let folder: string
-  const started: Started[] = []
+  const started: Program[] = []
   beforeAll(async () => {
     cluster = await startCluster({ primaries: 3 })
     for (const node of cluster.nodes)
       await node.command("ACL", "SETUSER", "app", "on", ">p@ss,word", "~*", "+@all")
-    folder = mkdtempSync(join(tmpdir(), "sluice-cluster-"))
-    const rule = `{ name: user, field: user_id, algorithm: sliding-log, limit: ${LIMIT}, window: 1 day }`
-    writeFileSync(join(folder, "rules.yaml"), `service_id: 1\nrules: ${rule}\n`)
   })
   beforeEach(async () => {
     for (const node of cluster.nodes) await node.command("FLUSHALL")
   })
   afterEach(async () => {
-    await Promise.all(started.splice(0).map(({ running }) => running.drain()))
+    await Promise.all(started.splice(0).map(({ here }) => here.stop()))
   })
-  afterAll(async () => {
-    await cluster?.stop()
-    rmSync(folder, { recursive: true })
-  })
+  afterAll(() => cluster?.stop())
 
-  async function run(url: string, timeout: string): Promise<Started> {
-    const lines: { readonly msg: string; readonly ports?: Readonly<Record<string, number>> }[] = []
-    const log = createLog("info", { write: (line) => void lines.push(JSON.parse(line)) })
-    const noop = (): void => undefined
-    const rules = join(folder, "rules.yaml")
-    const args = [...FREE, "--rules", rules, "--redis-cluster", "--store-timeout", timeout]
-    const command = createCommand("0", noop, noop).parse(args, { from: "user" })
-    const env = { REDIS_URL: url }
-    const running = await start(readSettings(command, env), env, log, NO_METRICS)
-    const { http, operations } = lines.find(({ ports }) => ports !== undefined)?.ports ?? {}
-    const one: Started = {
-      running,
-      lines,
+  async function run(url: string, timeout: string): Promise<Program> {
+    const args = ["--rules", rules, "--redis-cluster", "--store-timeout", timeout]
+    const here = await startHere(args, { REDIS_URL: url })
+    const program: Program = {
+      here,
       async ask(user) {
-        const response = await fetch(`http://127.0.0.1:${http}/sluice.v1.RateLimiter/ShouldForwardRequest`, {
-          method: "POST",
-          headers: { "content-type": "application/json" },
-          body: JSON.stringify({ serviceId: 1, request: JSON.stringify({ user_id: user }) }),
-        })
-        return (await response.json()) as Awaited<ReturnType<Started["ask"]>>
+        const asked = { serviceId: 1, request: JSON.stringify({ user_id: user }) }
+        return (await post(here, FORWARD, asked)).body as Awaited<ReturnType<Program["ask"]>>
       },
-      async store() {
-        const ready = await (await fetch(`http://127.0.0.1:${operations}/readyz`)).json()
-        return (ready as { readonly store: { readonly status: string } }).store.status
-      },
+      store: async () =>
+        ((await here.readyz()).body as { readonly store: { readonly status: string } }).store.status,
     }
-    started.push(one)
-    await until("the rules are loaded", () => lines.some(({ msg }) => msg === "The service is ready."))
-    await until("the cluster is reachable", async () => (await one.store()) === "reachable")
-    return one
+    started.push(program)
+    await here.said("The service is ready.")
+    await until("the cluster is reachable", async () => (await program.store()) === "reachable")
+    return program
   }
 
   it("finds every node through one, logs in to each, and counts together with other processes", async () => {
@@ -81,7 +57,7 @@ describe("the program on a Redis Cluster", () => {
     const url = `redis://app:p%40ss%2Cword@${node?.host}:${node?.port}`
     const two = await Promise.all([run(url, "20s"), run(url, "20s")])
     const asked = USERS.flatMap((user) => Array.from({ length: LIMIT + 2 }, () => user))
-    const answers = await Promise.all(asked.map((user, i) => (two[i % 2] as Started).ask(user)))
+    const answers = await Promise.all(asked.map((user, i) => (two[i % 2] as Program).ask(user)))
     expect(answers.filter(({ degraded }) => degraded)).toEqual([])
     expect(answers.filter(({ shouldForward }) => shouldForward)).toHaveLength(USERS.length * LIMIT)
     const sizes = await Promise.all(cluster.nodes.map((one) => one.command("DBSIZE")))
@@ -90,7 +66,7 @@ describe("the program on a Redis Cluster", () => {
       expect(String(await one.command("CLIENT", "LIST")).match(/ user=app /g)?.length).toBeGreaterThanOrEqual(
         2,
       )
-    expect(two[0]?.lines.find(({ settings }) => settings !== undefined)?.settings).toMatchObject({
+    expect((await two[0]?.here.said("sluice-service is listening."))?.settings).toMatchObject({
       redis: `redis://***@${node?.host}:${node?.port}`,
       redisCluster: true,
     })

@@ -1,9 +1,9 @@
 import { rulesInMemory } from "@sluice/service"
 import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest"
+import { post as postTo } from "./post.ts"
+import { FORWARD as PATH } from "./questions.ts"
 import { type Started, startService } from "./started.ts"
 import { openStranger } from "./stranger.ts"
-
-const PATH = "/sluice.v1.RateLimiter/ShouldForwardRequest"
 
 let started: Started
 beforeAll(async () => {
@@ -23,12 +23,7 @@ interface Body extends Readonly<Record<string, unknown>> {
 }
 
 async function post(path: string, body: string | object): Promise<{ status: number; body: Body }> {
-  const response = await fetch(started.http + path, {
-    method: "POST",
-    headers: { "content-type": "application/json" },
-    body: typeof body === "string" ? body : JSON.stringify(body),
-  })
-  return { status: response.status, body: (await response.json()) as Body }
+  return postTo(started, path, body)
 }
 
 const asked = (request: unknown): object => ({ service: "shop", request })

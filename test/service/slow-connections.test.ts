@@ -9,7 +9,7 @@ import { afterEach, describe, expect, it, vi } from "vitest"
 import { until } from "../servers/until.ts"
 import { openFrames } from "./frames.ts"
 import { FORWARD, question } from "./questions.ts"
-import { answerTo, beginCall, framed, openRaw } from "./raw-call.ts"
+import { callRaw, framed, openRaw } from "./raw-call.ts"
 import { type Started, startService, TWO_SERVICES } from "./started.ts"
 
 // Attacks that cost their sender almost nothing: connections that never complete a request.
@@ -85,10 +85,7 @@ async function ask(to: Started, door: DoorName, tls: boolean): Promise<string> {
       ? connectHttp2(`https://${to.grpc}`, { ca: file("ca.pem"), servername: "localhost" })
       : openRaw(to.grpc)
     session.on("error", () => undefined)
-    const stream = beginCall(session, FORWARD)
-    const answer = answerTo(stream)
-    stream.end(framed(question("innocent")))
-    const { status } = await answer
+    const { status } = await callRaw(session, FORWARD, question("innocent"))
     session.destroy()
     return String(status)
   }
@@ -204,12 +201,8 @@ describe.each(["grpc", "http"] as const)("over %s", (door) => {
     }
     const idle = openRaw(started.grpc)
     const busy = openRaw(started.grpc)
-    const call = async (session: typeof idle): Promise<number> => {
-      const stream = beginCall(session, FORWARD)
-      const answer = answerTo(stream)
-      stream.end(framed(question("somebody")))
-      return (await answer).status
-    }
+    const call = async (session: typeof idle): Promise<number> =>
+      (await callRaw(session, FORWARD, question("somebody"))).status
     let goaway: number | undefined
     idle.on("goaway", (code) => {
       goaway = code

@@ -1,10 +1,10 @@
 import { connect, type Socket } from "node:net"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { describe, expect, it } from "vitest"
 import { until } from "../servers/until.ts"
 import { openFrames } from "./frames.ts"
 import { FORWARD, question } from "./questions.ts"
 import { framed } from "./raw-call.ts"
-import { type Started, startService, TWO_SERVICES } from "./started.ts"
+import { TWO_SERVICES, useService } from "./started.ts"
 
 // Attacks on the event loop: requests in pieces of one byte, each of which takes as much time as a large piece.
 
@@ -12,13 +12,9 @@ const MANY = `${FORWARD}s`
 const MOST_BYTES = 200_000
 const BODY = '{"serviceId":1,"request":"{\\"user_id\\":\\"a\\"}"}'
 
-let started: Started
-beforeAll(async () => {
-  started = await startService(TWO_SERVICES, {
-    bounds: { maxMessageBytes: MOST_BYTES, maxInFlight: 100, maxRequests: 100, arrivalMs: 60_000 },
-  })
+const started = useService(TWO_SERVICES, {
+  bounds: { maxMessageBytes: MOST_BYTES, maxInFlight: 100, maxRequests: 100, arrivalMs: 60_000 },
 })
-afterAll(() => started.stop())
 
 /** A connection over HTTP, with what it has received. */
 class Client {

@@ -4,6 +4,7 @@ import { join } from "node:path"
 import { manualClock, memoryStore } from "@sluice/core"
 import { createRuleBook, fileRules, type RuleSource } from "@sluice/rules"
 import { createDecisionService, type DecisionServiceParts, type RulesHome, tokens } from "@sluice/service"
+import { afterAll, beforeAll, expect, onTestFinished } from "vitest"
 
 /** The two items of the contract: in service 1, user_id 5 a minute, and in service 2, at most 10 a day. */
 export const TWO_SERVICES = `
@@ -104,6 +105,26 @@ export async function startService(
       await end(5_000)
     },
   }
+}
+
+/** Starts a service like `startService` before the tests, and stops it after them. It must not report a fault. */
+export function useService(...given: Parameters<typeof startService>): Started {
+  const started = {} as Started
+  beforeAll(async () => void Object.assign(started, await startService(...given)))
+  afterAll(() => stopWithoutFaults(started))
+  return started
+}
+
+/** Starts a service like `startService`, and stops it when the test ends. It must not report a fault. */
+export async function openService(...given: Parameters<typeof startService>): Promise<Started> {
+  const started = await startService(...given)
+  onTestFinished(() => stopWithoutFaults(started))
+  return started
+}
+
+async function stopWithoutFaults(started: Started): Promise<void> {
+  await started.stop()
+  expect(started.faults).toEqual([])
 }
 
 function inFile(folder: string, rules: string): { source: RuleSource; registry: undefined } {

@@ -1,8 +1,5 @@
 import { type ChildProcess, spawn } from "node:child_process"
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { connect } from "node:net"
-import { tmpdir } from "node:os"
-import { join } from "node:path"
 import { setTimeout as sleep } from "node:timers/promises"
 import { fileURLToPath } from "node:url"
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
@@ -10,7 +7,8 @@ import { until } from "../servers/until.ts"
 import { examples } from "../test-length.ts"
 import { type LogLine, type Program, startProgram } from "./program.ts"
 import { FORWARD, question } from "./questions.ts"
-import { answerTo, beginCall, framed, openRaw } from "./raw-call.ts"
+import { callOnce } from "./raw-call.ts"
+import { rulesFile } from "./rules-file.ts"
 import { TWO_SERVICES } from "./started.ts"
 
 // Attacks on the program's memory: requests that never end, or that a rule holds, and answers that nobody reads. Their
@@ -36,18 +34,16 @@ rules:
 `
 
 const ends: (() => void)[] = []
-let folder: string
+const rules = rulesFile(TWO_SERVICES + HOLDING)
 let program: Program
 beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), "sluice-bytes-"))
-  writeFileSync(join(folder, "rules.yaml"), TWO_SERVICES + HOLDING)
   const bounds = {
     "--arrival-time": `${examples(1_000, 3_000)}ms`,
     "--max-message-bytes": 131_072 / SCALE,
     "--max-batch-bytes": (4 * MIB) / SCALE,
     "--max-unfinished-bytes": MOST_BYTES,
   }
-  const args = ["--rules", join(folder, "rules.yaml"), ...Object.entries(bounds).flat().map(String)]
+  const args = ["--rules", rules, ...Object.entries(bounds).flat().map(String)]
   program = await startProgram(args, {}, ["--expose-gc", "--import", PROBE])
   await program.said("The service is ready.")
   expect(await innocent(program)).toBe("0 200")
@@ -55,10 +51,7 @@ beforeAll(async () => {
 afterEach(() => {
   for (const end of ends.splice(0)) end()
 })
-afterAll(async () => {
-  await program?.stop()
-  rmSync(folder, { recursive: true })
-})
+afterAll(() => program?.stop())
 
 interface Memory {
   readonly heapUsed: number
@@ -79,12 +72,7 @@ async function memoryOf(of: Program): Promise<Memory> {
 
 /** Sends an innocent call on its own connection. Resolves with its answer. */
 async function innocent(of: Program): Promise<string> {
-  const session = openRaw(of.grpc)
-  const stream = beginCall(session, FORWARD)
-  const answer = answerTo(stream)
-  stream.end(framed(question("innocent", 9)))
-  const { status } = await answer
-  session.destroy()
+  const { status } = await callOnce(of.grpc, FORWARD, question("innocent", 9))
   const body = '{"serviceId":1,"request":"{\\"user_id\\":\\"innocent\\"}","peek":true}'
   const headers = { "content-type": "application/json", connection: "close" }
   const response = await fetch(of.http + FORWARD, { method: "POST", headers, body })

@@ -1,0 +1,24 @@
+import { once } from "node:events"
+import { createServer, type RequestListener } from "node:http"
+import type { AddressInfo } from "node:net"
+
+/** An HTTP server of a test, on a free port of this machine. */
+export interface HttpServer {
+  /** "http://127.0.0.1:1234" */
+  readonly url: string
+  /** Ends its connections, too. */
+  close(): Promise<void>
+}
+
+/** Starts a server that answers with this listener. */
+export async function startHttpServer(listener: RequestListener): Promise<HttpServer> {
+  const server = createServer(listener).listen(0, "127.0.0.1")
+  await once(server, "listening")
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    async close() {
+      server.closeAllConnections()
+      await new Promise((resolve) => server.close(resolve))
+    },
+  }
+}
