@@ -237,21 +237,9 @@ describe("odd replays", () => {
       "1 line came too late to be sorted. Late lines count at the time of the line before.",
     )
   })
-
-  it.each([["2h"], ["5"], ["1 minute"]])("reject --reorder %s", async (time) => {
-    const { err, code } = await sluice(["rules", "replay", "r.yaml", "a.log", "--reorder", time])
-    expect(code).toBe(2)
-    expect(err).toContain("Expected a time of at most an hour, such as 500ms, 10s or 1m.")
-  })
 })
 
 describe("odd suggestions", () => {
-  it.each([["100%"], ["1"], ["x%"]])("reject --refuse-at-most %s", async (share) => {
-    const { err, code } = await sluice(["rules", "suggest", "a.log", "--refuse-at-most", share])
-    expect(code).toBe(2)
-    expect(err).toContain("Expected a percentage of the clients below 100%, such as 0.1%.")
-  })
-
   it("name a group of a rule without a name and a path", async () => {
     const log = file("post.log", [...trafficLog({ lines: 500, clients: 50 })].join(""))
     const rules = file(

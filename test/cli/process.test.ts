@@ -95,19 +95,6 @@ describe("the program", () => {
     expect((await sluice(["rules", "diff", "-", ...where], { input: pulled.out })).code).toBe(0)
   })
 
-  it("ends with 3 and prints one line if the server cannot be reached", async () => {
-    const { code, out, err } = await sluice([
-      "rules",
-      "list",
-      "--table",
-      "rules",
-      "--endpoint",
-      "http://127.0.0.1:1",
-    ])
-    expect({ code, out }).toEqual({ code: 3, out: "" })
-    expect(err).toMatch(/^error: .*ECONNREFUSED.*\n$/)
-  })
-
   it("ends quietly if the reader of its output stops reading", async () => {
     const file = join(folder, "many.yaml")
     await writeFile(file, `rules:\n${"  - { limit: 0, window: 1m }\n".repeat(5_000)}`)

@@ -227,16 +227,6 @@ client     rule    requests  refused  peak
         noLongerRefused: { requests: 2, clients: 1 },
       })
     })
-
-    it("shows no difference between equal rules", async () => {
-      const log = [0, 1, 2, 3].map((second) => line(ANN, second)).join("")
-      const { result } = await replay(log, PER_IP, "--against", file("same.yaml", PER_IP))
-      expect(result.against).toMatchObject({
-        newlyRefused: { requests: 0 },
-        noLongerRefused: { requests: 0 },
-        clients: [],
-      })
-    })
   })
 
   it("replays each rule with each algorithm, and says why one does not fit", async () => {

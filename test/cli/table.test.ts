@@ -238,6 +238,15 @@ describe("push", () => {
     expect((await run("push", file, "--dry-run")).code).toBe(1)
   })
 
+  it("refuses a file that is longer than --max-bytes, as diff does", async () => {
+    const short = ["--max-bytes", "9"]
+    for (const command of ["push", "diff"]) {
+      const { code, err } = await run(command, file, ...short)
+      expect([code, err]).toEqual([2, expect.stringContaining("has more than 9 bytes: shorten it, or raise")])
+    }
+    expect(await registry().get("checkout")).toBeUndefined()
+  })
+
   it("registers nothing from a file with problems, and prints them on standard error", async () => {
     await writeFile(file, RULES.replace("unit: minute", "unit: minit"))
     const { code, out, err } = await run("push", file)
@@ -246,18 +255,6 @@ describe("push", () => {
     expect(err).toMatch(/\n1 problem in .*: nothing was changed\n$/)
     expect(await json("push", file)).toMatchObject({ ok: false, problems: [{ file, line: 6 }] })
     expect(await registry().get("checkout")).toBeUndefined()
-  })
-
-  it("registers a window without a unit and warns if its value looks too small", async () => {
-    await writeFile(file, "service_id: checkout\nrules: { limit: 5, window: 60 }\n")
-    const { code, err } = await run("push", file)
-    expect({ code, err }).toEqual({
-      code: 0,
-      err:
-        `${file}:2:20: warning: rules.window: 60 without a unit means milliseconds\n` +
-        '    accepted: "60 seconds", or "60 ms" if you mean milliseconds\n',
-    })
-    expect((await registry().get("checkout"))?.rules).toMatchObject([{ window: 60 }])
   })
 
   it("asks for the service if the file does not name one", async () => {
@@ -288,39 +285,6 @@ describe("push", () => {
     )
     expect((await readdir(folder)).filter((name) => name.endsWith(".tmp"))).toEqual([])
     expect((await runWith({ stdin: RULES }, "push", "-", "--write")).err).toContain("--write needs a file")
-  })
-
-  it("with --write, updates the versions in the file if the table already has the same rules", async () => {
-    await run("push", file)
-    await run("push", file, "--write")
-    expect(await readFile(file, "utf8")).toContain("version: 1\nservice_id")
-  })
-})
-
-describe("the file of a command", () => {
-  it.each(["push", "diff"])(
-    "is rejected by %s if it is too large for check, and accepted with --max-bytes",
-    async (command) => {
-      const large = RULES.padEnd(2 ** 20 + 1, "#")
-      await writeFile(file, large)
-      const refused = (name: string) =>
-        `error: ${name} has more than 1048576 bytes: shorten it, or raise --max-bytes; apps that load it with fileRules need a higher maxBytes, too\n`
-      expect(await run(command, file)).toEqual({ code: 2, out: "", err: refused(file) })
-      expect(await runWith({ stdin: large }, command, "-")).toMatchObject({
-        code: 2,
-        err: refused("standard input"),
-      })
-      expect(await registry().get("checkout")).toBeUndefined()
-      const raised = await run(command, file, "--max-bytes", String(2 ** 20 + 1))
-      expect(raised.err).toBe("")
-      expect(raised.out).toContain("checkout: ")
-    },
-  )
-
-  it.skipIf(process.platform === "win32")("is rejected if it is an endless device", async () => {
-    for (const command of ["push", "diff"]) {
-      expect((await run(command, "/dev/zero")).err).toContain("/dev/zero has more than 1048576 bytes")
-    }
   })
 })
 

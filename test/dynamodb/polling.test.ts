@@ -43,15 +43,6 @@ beforeEach(async () => {
 afterEach(() => limiter?.close())
 
 describe("while the table is polled", () => {
-  it("a change takes effect without a refresh", async () => {
-    limiter = createLimiter({ rules: rules(), onRulesMissing: "allow", service: "checkout", logger: silent })
-    await limiter.ready({ retry: true })
-    await register(2_000)
-    await until("the change is in force", async () => (await limiter.peek({})).limit === 2_000)
-    await register(1_000)
-    await until("it is changed back", async () => (await limiter.peek({})).limit === 1_000)
-  })
-
   it.each<Fault>(["throttle", "reset", "hang"])(
     "decisions use the last valid rules during a failure, and a change is loaded after it: %s",
     async (fault) => {
