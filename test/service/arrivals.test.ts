@@ -1,13 +1,5 @@
 import { once } from "node:events"
-import {
-  Client,
-  credentials,
-  Server,
-  ServerCredentials,
-  type ServerUnaryCall,
-  type StatusObject,
-  status,
-} from "@grpc/grpc-js"
+import { Client, credentials, Server, ServerCredentials, type ServerUnaryCall, status } from "@grpc/grpc-js"
 import { afterEach, describe, expect, it } from "vitest"
 import { Arrivals } from "../../packages/service/src/bounds/arrivals.ts"
 import { LibraryArrivals } from "../../packages/service/src/grpc/library-arrivals.ts"
@@ -82,39 +74,6 @@ describe("a call that is still arriving and is read by @grpc/grpc-js", () => {
     expect(await ended).toBe(status.DEADLINE_EXCEEDED)
     expect(await say(client, "release")).toBe("at once")
     expect(await first).toBe("late")
-  })
-
-  it("is ended in favor of a later call when there are too many, with a retry time", async () => {
-    const { server, overloads } = arrivalsOf(60_000)
-    const client = await clientOf(server, (_call, done) => done(null, Buffer.from("answer")))
-    const half = client.makeClientStreamRequest(PATH, same, same, () => undefined)
-    half.on("error", () => undefined)
-    const ended = new Promise<StatusObject>((resolve) => half.on("status", resolve))
-    expect(await say(client, "second")).toBe("answer")
-    expect(overloads).toEqual([])
-    const more = client.makeClientStreamRequest(PATH, same, same, () => undefined)
-    more.on("error", () => undefined)
-    const { code, metadata } = await ended
-    expect(code).toBe(status.UNAVAILABLE)
-    expect(overloads).toEqual(["arriving"])
-    more.cancel()
-    expect(Number(metadata.get("grpc-retry-pushback-ms")[0])).toBeGreaterThanOrEqual(500)
-  })
-
-  it("does not count as arriving after its caller has gone", async () => {
-    const { server, overloads } = arrivalsOf(60_000)
-    const client = await clientOf(server, (_call, done) => done(null, Buffer.from("answer")))
-    const session = openRaw(client.getChannel().getTarget().replace(/^dns:/, ""))
-    ends.push(() => session.destroy())
-    for (let turn = 0; turn < 5; turn++) {
-      const half = beginCall(session, PATH)
-      half.write(Buffer.from([0]))
-      half.close()
-      // The server reads frames in order.
-      await new Promise((resolve) => session.ping(resolve))
-    }
-    expect(await say(client, "last")).toBe("answer")
-    expect(overloads).toEqual([])
   })
 
   it("does not count as arriving after its deadline, even if its caller stays", async () => {

@@ -1,14 +1,11 @@
-import { lookup } from "node:dns/promises"
 import { readFileSync } from "node:fs"
 import { connect as connectHttp2 } from "node:http2"
-import { type AddressInfo, connect, type Server, type Socket } from "node:net"
+import { connect, type Socket } from "node:net"
 import { networkInterfaces } from "node:os"
 import { setTimeout as sleep } from "node:timers/promises"
 import { memoryStore, type Store } from "@sluice/core"
 import { afterEach, describe, expect, it } from "vitest"
 import { methodsOf } from "../../packages/core/src/stores/testing/methods-of.ts"
-import { createGrpcListener } from "../../packages/service/src/grpc/grpc-listener.ts"
-import { listenOnEach, portOf } from "../../packages/service/src/sockets/listening.ts"
 import { until } from "../servers/until.ts"
 import { type Started, startService, TWO_SERVICES } from "./started.ts"
 import { openStranger } from "./stranger.ts"
@@ -129,27 +126,6 @@ describe("a service that shuts down", () => {
     expect(await started.end(50)).toBe(false)
     expect(await ended).toBe(true)
     expect(await isClosed(socket)).toBe(true)
-  })
-})
-
-describe("the gRPC port", () => {
-  it("listens on every address of its host name", async () => {
-    const addresses = (await lookup("localhost", { all: true })).map(({ address }) => address)
-    const servers = await listenOnEach("localhost", 0, () => createGrpcListener(undefined, () => {}))
-    const bound = servers.map((server) => server.address() as AddressInfo)
-    for (const server of servers) server.close()
-    // A machine may know a name for an address that it does not have.
-    expect(addresses).toEqual(expect.arrayContaining(bound.map(({ address }) => address)))
-    expect(bound.map(({ address }) => address)).toContain("127.0.0.1")
-    expect(new Set(bound.map(({ port }) => port)).size).toBe(1)
-  })
-
-  it("fails to listen if none of the addresses is available", async () => {
-    const create = () => createGrpcListener(undefined, () => {})
-    const [taken] = await listenOnEach("127.0.0.1", 0, create)
-    const port = portOf(taken as Server)
-    await expect(listenOnEach("127.0.0.1", port, create)).rejects.toThrow("EADDRINUSE")
-    taken?.close()
   })
 })
 

@@ -28,21 +28,6 @@ function listeningLog() {
   return { said, log: createLog("info", { write: (line) => void said.push(JSON.parse(line).msg) }) }
 }
 
-it("the log reports that Redis refuses the database of its URL, but not a lost connection", async () => {
-  const { said, log } = listeningLog()
-  const { isReachable, close } = await openCounters(countersAt(`redis://${redis.host}:${redis.port}/99`), log)
-  try {
-    await expect.poll(isReachable, { timeout: 60_000 }).toBe(true)
-    await expect
-      .poll(() => said)
-      .toEqual([
-        "Redis refuses the database of REDIS_URL, so requests are counted in database 0. Correct the database number, or allow SELECT.",
-      ])
-  } finally {
-    await close()
-  }
-})
-
 it("the log reports a missing connection only once, despite many attempts", async () => {
   let tries = 0
   const server = createServer((socket) => {

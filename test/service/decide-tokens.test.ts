@@ -1,9 +1,7 @@
-import { Metadata } from "@grpc/grpc-js"
 import { rulesInMemory, tokens } from "@sluice/service"
 import { afterEach, beforeEach, describe, expect, it } from "vitest"
 import { DOORS, type Door } from "./door-clients.ts"
 import { type Started, startService } from "./started.ts"
-import { openStranger } from "./stranger.ts"
 
 const OK = 0
 const PERMISSION_DENIED = 7
@@ -19,7 +17,7 @@ async function start(parts: object): Promise<Started> {
 
 const asked = (service: string) => ({ service, request: '{"user":"ada"}' })
 
-describe.each(DOORS)("tokens for decisions over %s", (name, open) => {
+describe.each(DOORS)("tokens for decisions over %s", (_name, open) => {
   let started: Started
   let door: Door
   beforeEach(async () => {
@@ -65,42 +63,6 @@ describe.each(DOORS)("tokens for decisions over %s", (name, open) => {
       expect((await door.call("ShouldForwardRequests", { requests }, token)).code).toBe(expected)
     }
   })
-
-  it.runIf(name === "HTTP")("are answered with 401 or 403 if missing or wrong", async () => {
-    const statusOf = async (method: string, body: object, headers: Record<string, string>) => {
-      const response = await fetch(`${started.http}/sluice.v1.RateLimiter/${method}`, {
-        method: "POST",
-        headers: { "content-type": "application/json", ...headers },
-        body: JSON.stringify(body),
-      })
-      return response.status
-    }
-    const wrong = { authorization: "Bearer token-of-search" }
-    expect(await statusOf("ShouldForwardRequest", asked("shop"), {})).toBe(401)
-    expect(await statusOf("ShouldForwardRequest", asked("shop"), wrong)).toBe(403)
-    expect(await statusOf("ShouldForwardRequests", { requests: [asked("shop")] }, {})).toBe(401)
-  })
-})
-
-it("tokens for decisions are required in Envoy's protocol", async () => {
-  const started = await start({ decideTokens: tokens(TOKENS) })
-  const envoy = openStranger(
-    started.grpc,
-    "envoy/service/ratelimit/v3/rls.proto",
-    "envoy.service.ratelimit.v3.RateLimitService",
-  )
-  const ask = async (token?: string): Promise<unknown> => {
-    const metadata = new Metadata()
-    if (token !== undefined) metadata.set("authorization", `Bearer ${token}`)
-    const descriptors = [{ entries: [{ key: "user", value: "ada" }] }]
-    const called = await envoy.call("ShouldRateLimit", { domain: "shop", descriptors }, { metadata })
-    return "value" in called ? called.value.overall_code : called.error.code
-  }
-  expect(await ask()).toBe(UNAUTHENTICATED)
-  expect(await ask("token-of-search")).toBe(PERMISSION_DENIED)
-  expect(await ask("token-of-the-shop")).toBe("OK")
-  envoy.close()
-  await started.stop()
 })
 
 it("a service without tokens for decisions requires none and accepts any", async () => {

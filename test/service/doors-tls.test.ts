@@ -32,18 +32,6 @@ function post(url: string, client: object): Promise<number | string> {
   })
 }
 
-it.each([
-  ["any client", undefined, 200],
-  ["only clients with a certificate of its authority", file("ca.pem"), expect.any(String)],
-])("a service with TLS accepts %s", async (_who, clientCa, withoutCertificate) => {
-  const tls = { cert: file("server.pem"), key: file("server.key"), clientCa }
-  const started = await startService(TWO_SERVICES, { tls })
-  const known = { cert: file("client.pem"), key: file("client.key") }
-  expect(await post(started.http, known)).toBe(200)
-  expect(await post(started.http, {})).toEqual(withoutCertificate)
-  await started.stop()
-})
-
 it("gRPC and HTTP report why a TLS handshake failed, but not a mere connection check", async () => {
   const told: string[] = []
   const tls = { cert: file("server.pem"), key: file("server.key"), clientCa: file("ca.pem") }

@@ -1,8 +1,7 @@
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { createOperationsServer } from "../../packages/service/src/program/operations-server.ts"
-import { type Started, startService } from "./started.ts"
-
-const PATH = "/sluice.v1.RateLimiter/ShouldForwardRequest"
+import { describe, expect, it } from "vitest"
+import { post } from "./post.ts"
+import { FORWARD as PATH } from "./questions.ts"
+import { startService, useService } from "./started.ts"
 
 const RULES = `
 - service_id: dotted
@@ -31,33 +30,15 @@ const RULES = `
   rules: { name: r, field: user, limit: 100, window: 1 day, throttle: { kind: soft, percent: 50 } }
 `
 
-type Body = Readonly<Record<string, unknown>>
-
-async function post(started: Started, body: unknown, path = PATH): Promise<{ status: number; body: Body }> {
-  const response = await fetch(started.http + path, {
-    method: "POST",
-    headers: { "content-type": "application/json" },
-    body: JSON.stringify(body),
-  })
-  return { status: response.status, body: (await response.json()) as Body }
-}
-
 describe("the request object of a call", () => {
-  let started: Started
-  beforeAll(async () => {
-    started = await startService(RULES)
-  })
-  afterAll(async () => {
-    await started.stop()
-    expect(started.faults).toEqual([])
-  })
+  const started = useService(RULES)
 
   const policyOf = async (service: string, known: unknown): Promise<unknown> => {
     const request = JSON.stringify(known)
-    return (await post(started, { service, request, peek: true })).body.policy
+    return (await post(started, PATH, { service, request, peek: true })).body.policy
   }
   const take = async (service: string, known: unknown): Promise<unknown> =>
-    (await post(started, { service, request: JSON.stringify(known) })).body.shouldForward
+    (await post(started, PATH, { service, request: JSON.stringify(known) })).body.shouldForward
 
   it.each([
     ["dotted", { user: { id: 7 } }, { user: { id: "7" } }, { user: { id: 8 } }],
@@ -121,7 +102,7 @@ describe("the request object of a call", () => {
   it.each(['"text"', "[1]", "null", "7", "", "{", '{"a":'])(
     "is refused if not a JSON object: %s",
     async (request) => {
-      expect(await post(started, { service: "dotted", request })).toMatchObject({
+      expect(await post(started, PATH, { service: "dotted", request })).toMatchObject({
         status: 400,
         body: { message: "request: is not the text of a JSON object" },
       })
@@ -132,15 +113,17 @@ describe("the request object of a call", () => {
     const sized = (bytes: number): string =>
       JSON.stringify({ text: "€".repeat(Math.floor((bytes - 11) / 3)) })
     expect(Buffer.byteLength(sized(65_536))).toBeLessThanOrEqual(65_536)
-    expect(await post(started, { service: "dotted", request: sized(65_536) })).toMatchObject({ status: 200 })
-    expect(await post(started, { service: "dotted", request: sized(65_540) })).toMatchObject({
+    expect(await post(started, PATH, { service: "dotted", request: sized(65_536) })).toMatchObject({
+      status: 200,
+    })
+    expect(await post(started, PATH, { service: "dotted", request: sized(65_540) })).toMatchObject({
       status: 400,
       body: { message: "request: is longer than 65536 bytes" },
     })
   })
 
   it("may lack a required field, which makes the status 400", async () => {
-    const { body } = await post(started, { service: "insists", request: "{}" })
+    const { body } = await post(started, PATH, { service: "insists", request: "{}" })
     expect(body).toMatchObject({ shouldForward: false, statusCode: 400, policy: "r" })
     expect(body.body).toContain('\\"user\\"')
     expect(body).not.toHaveProperty("retryAfterMs")
@@ -148,7 +131,7 @@ describe("the request object of a call", () => {
 
   it("gets an answer with delays, shadow rules and requests above the limit", async () => {
     const ask = async (service: string, more: object = {}) =>
-      (await post(started, { service, request: '{"user":1}', ...more })).body
+      (await post(started, PATH, { service, request: '{"user":1}', ...more })).body
     expect(await ask("shapes")).toMatchObject({ shouldForward: true, delayMs: "0", shadowed: [] })
     expect(await ask("shapes")).toMatchObject({ shouldForward: true, delayMs: "60000", shadowed: ["trial"] })
     expect(await ask("soft", { cost: 100 })).toMatchObject({ shouldForward: true, overLimit: false })
@@ -159,14 +142,14 @@ describe("the request object of a call", () => {
 
   it("has a cost of at most the largest exact number", async () => {
     const cost = "9007199254740992"
-    expect(await post(started, { service: "soft", request: "{}", cost })).toMatchObject({
+    expect(await post(started, PATH, { service: "soft", request: "{}", cost })).toMatchObject({
       status: 400,
       body: { message: "cost: 9007199254740992 is too large; at most 9007199254740991 is accepted" },
     })
   })
 
   it("is missing if the body is null", async () => {
-    expect(await post(started, null)).toMatchObject({
+    expect(await post(started, PATH, null)).toMatchObject({
       status: 400,
       body: { message: "service_id: is missing; give service_id or service" },
     })
@@ -176,7 +159,7 @@ describe("the request object of a call", () => {
 describe("an unregistered service", () => {
   it("is refused with 403 if unknown services are refused", async () => {
     const started = await startService(RULES, { unknownServices: "refuse" })
-    const { body } = await post(started, { serviceId: 9, request: "" })
+    const { body } = await post(started, PATH, { serviceId: 9, request: "" })
     expect(body).toMatchObject({
       shouldForward: false,
       statusCode: 403,
@@ -187,40 +170,17 @@ describe("an unregistered service", () => {
   })
 
   it("that fails one request of a batch fails the whole batch", async () => {
-    const fault = new Error("of the house")
+    const fault = new Error("a secret of the house")
     const started = await startService(RULES, {
       onUnknownService() {
         throw fault
       },
     })
     const requests = [{ service: "soft", request: "{}" }, { service: "nobody" }]
-    expect(await post(started, { requests }, `${PATH}s`)).toMatchObject({ status: 500 })
+    const { status, body } = await post(started, `${PATH}s`, { requests })
+    expect(status).toBe(500)
+    expect(JSON.stringify(body)).not.toContain("secret")
     expect(started.faults).toEqual([fault])
     await started.stop()
-  })
-})
-
-describe("the operations server", () => {
-  const ready = { status: "ready", rules: "loaded", store: { kind: "memory", status: "reachable" } } as const
-
-  it("answers GET and HEAD for its paths, and keeps serving after a failure", async () => {
-    let status: "ready" | "draining" = "ready"
-    const server = createOperationsServer(() => Promise.resolve({ ...ready, status }), {
-      read: () => Promise.reject(new Error("a secret")),
-    })
-    const port = await server.listen({ host: "127.0.0.1", port: 0 })
-    const at = `http://127.0.0.1:${port}`
-    const ask = async (path: string, method = "GET") => {
-      const response = await fetch(at + path, { method })
-      return [response.status, await response.text()]
-    }
-    expect(await ask("/livez?a=1")).toEqual([200, '{"status":"alive"}\n'])
-    expect(await ask("/readyz", "HEAD")).toEqual([200, ""])
-    status = "draining"
-    expect((await ask("/readyz"))[0]).toBe(503)
-    expect(await ask("/metrics")).toEqual([500, '{"status":"failed"}\n'])
-    expect((await ask("/nothing"))[0]).toBe(404)
-    expect((await ask("/livez", "POST"))[0]).toBe(405)
-    await server.close()
   })
 })

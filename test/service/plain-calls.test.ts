@@ -10,7 +10,7 @@ import { ShouldForwardRequestsRequestSchema } from "../../packages/service/src/g
 import { until } from "../servers/until.ts"
 import { bytesOf, decisionOf, FORWARD, question, WAYS } from "./questions.ts"
 import { answerTo, beginCall, framed, openRaw, type RawAnswer } from "./raw-call.ts"
-import { type Started, startService, WAITING } from "./started.ts"
+import { useService, WAITING } from "./started.ts"
 
 const { NGHTTP2_CANCEL: CANCEL } = constants
 const MOST_BYTES = 1_000
@@ -26,24 +26,21 @@ function questionOf(length: number): Uint8Array {
 describe.each(WAYS)("a call that is read by $way", ({ way, reader, headers, plainCalls }) => {
   const told: [code: number, durationMs: number][] = []
   const readers = new Set<unknown>()
-  let started: Started
+  const methods = new Set<string>()
   let session: ClientHttp2Session
-  beforeAll(async () => {
-    started = await startService(WAITING, {
-      bounds: { maxMessageBytes: MOST_BYTES, maxInFlight: 3, maxRequests: 20, arrivalMs: 300 },
-      plainCalls,
-      onAnswered(_door, _path, code, durationMs, by) {
-        told.push([code, durationMs])
-        readers.add(by)
-      },
-    })
+  const started = useService(WAITING, {
+    bounds: { maxMessageBytes: MOST_BYTES, maxInFlight: 3, maxRequests: 20, arrivalMs: 300 },
+    plainCalls,
+    onAnswered(door, path, code, durationMs, by) {
+      told.push([code, durationMs])
+      methods.add(`${door} ${path}`)
+      readers.add(by)
+    },
+  })
+  beforeAll(() => {
     session = openRaw(started.grpc)
   })
-  afterAll(async () => {
-    session.destroy()
-    await started.stop()
-    expect(started.faults).toEqual([])
-  })
+  afterAll(() => session.destroy())
 
   const begin = (more: Readonly<Record<string, string>> = {}) =>
     beginCall(session, FORWARD, { ...headers, ...more })
@@ -140,11 +137,12 @@ describe.each(WAYS)("a call that is read by $way", ({ way, reader, headers, plai
     expect(await ask(Buffer.alloc(0))).toMatchObject({ status: status.INVALID_ARGUMENT })
   })
 
-  it("is reported once, with its duration", async () => {
+  it("is reported once, with its method and duration", async () => {
     const [ok] = await Promise.all([ask(question("told")), answeredWith(status.OK)])
     expect(ok.status).toBe(status.OK)
     await Promise.all([ask(Buffer.from("nonsense")), answeredWith(status.INVALID_ARGUMENT)])
     for (const [, durationMs] of told) expect(durationMs).toBeGreaterThanOrEqual(0)
+    expect(methods).toContain(`grpc ${FORWARD}`)
   })
 
   it("ends at its deadline, and leaves the queue", async () => {

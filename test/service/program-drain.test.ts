@@ -1,9 +1,5 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { Agent, request } from "node:http"
 import { connect } from "node:net"
-import { tmpdir } from "node:os"
-import { join } from "node:path"
-import { setTimeout as sleep } from "node:timers/promises"
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
 import { dynamoDBRegistry } from "../../packages/dynamodb/src/index.ts"
 import { startDynamoDB } from "../servers/dynamodb.ts"
@@ -12,27 +8,19 @@ import { startProxy, type TcpProxy } from "../servers/tcp-proxy.ts"
 import { until } from "../servers/until.ts"
 import { type HealthClient, openHealth } from "./health-client.ts"
 import { type Program, startProgram } from "./program.ts"
+import { rulesFile } from "./rules-file.ts"
 import { openStranger, type Stranger } from "./stranger.ts"
 
 const RULES = "service_id: 1\nrules: { name: all, field: service, limit: 1000000, window: 1 day }\n"
 const SERVICE = "sluice.v1.RateLimiter"
 const ASKED = { service_id: 1 }
-/** Callers pause between calls. They test for failures and not for throughput. */
-const PAUSE_MS = 10
 
-let folder: string
-let rules: string
+const rules = rulesFile(RULES)
 /** The objects to close after a test. */
 const opened: { close(): unknown }[] = []
-beforeAll(() => {
-  folder = mkdtempSync(join(tmpdir(), "sluice-program-"))
-  rules = join(folder, "rules.yaml")
-  writeFileSync(rules, RULES)
-})
 afterEach(async () => {
   for (const each of opened.splice(0).reverse()) await each.close()
 })
-afterAll(() => rmSync(folder, { recursive: true }))
 
 async function start(args: readonly string[], env: Readonly<Record<string, string>> = {}): Promise<Program> {
   const program = await startProgram(args, env)
@@ -135,49 +123,6 @@ describe("shutdown", () => {
     expect(watched.said.slice(0, 2)).toEqual(["SERVING", "NOT_SERVING"])
     expect(await program.ended).toEqual({ code: 0, signal: null })
     expect(await program.said("The service has ended.")).toMatchObject({ level: "info" })
-  })
-
-  it("loses no decision under load while another instance runs, over gRPC and HTTP", async () => {
-    const args = ["--rules", rules, "--drain-pause", "500ms"]
-    const [leaving, staying] = (await Promise.all([start(args), start(args)])) as [Program, Program]
-    await Promise.all([leaving, staying].map((each) => each.said("The service is ready.")))
-    const both = stranger(`ipv4:${leaving.grpc},${staying.grpc}`)
-    const failures: unknown[] = []
-    let answers = 0
-    let isOver = false
-    const overGrpc = async (): Promise<void> => {
-      while (!isOver) {
-        const called = await both.call("ShouldForwardRequest", ASKED)
-        if ("error" in called) failures.push(called.error)
-        answers++
-        await sleep(PAUSE_MS)
-      }
-    }
-    /** Acts like a load balancer: it leaves with the last answer of its connection. */
-    const overHttp = async (): Promise<void> => {
-      const agent = new Agent({ keepAlive: true, maxSockets: 1 })
-      let to = leaving
-      while (!isOver) {
-        const { status, isLast } = await post(to, agent)
-        if (status !== 200) failures.push(status)
-        if (isLast) to = staying
-        answers++
-        await sleep(PAUSE_MS)
-      }
-      agent.destroy()
-    }
-    const load = [...Array.from({ length: 4 }, overGrpc), ...Array.from({ length: 4 }, overHttp)]
-    const more = (count: number) => {
-      const from = answers
-      return until(`${count} more answers`, () => answers >= from + count)
-    }
-    await more(200)
-    leaving.signal("SIGTERM")
-    expect(await leaving.ended).toEqual({ code: 0, signal: null })
-    await more(200)
-    isOver = true
-    await Promise.all(load)
-    expect(failures).toEqual([])
   })
 
   describe("with calls in flight", () => {

@@ -1,10 +1,9 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { createServer } from "node:net"
-import { tmpdir } from "node:os"
-import { join } from "node:path"
-import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
-import { createCommand } from "../../packages/service/src/program/settings/command.ts"
+import { afterEach, describe, expect, it } from "vitest"
+import { post } from "./post.ts"
 import { type Program, runProgram, runUnread, startProgram } from "./program.ts"
+import { FORWARD } from "./questions.ts"
+import { rulesFile } from "./rules-file.ts"
 
 /** A log has no window that could end, so the test can run at any time. */
 const RULES = `
@@ -12,28 +11,17 @@ service_id: 1
 rules: { name: per-user, field: user_id, algorithm: sliding-log, limit: 5, window: 1 day }
 `
 
-let folder: string
-let rules: string
+const rules = rulesFile(RULES)
+const wrong = rulesFile(
+  "service_id: 1\nrules: [{ name: a, limit: -1, window: 1m }, { name: b, limit: 5, window: soon }]\n",
+)
 let program: Program | undefined
-beforeAll(() => {
-  folder = mkdtempSync(join(tmpdir(), "sluice-program-"))
-  rules = join(folder, "rules.yaml")
-  writeFileSync(rules, RULES)
-})
 afterEach(async () => {
   await program?.stop()
   program = undefined
 })
-afterAll(() => rmSync(folder, { recursive: true }))
 
-const ask = async ({ http }: Program, body: object): Promise<Readonly<Record<string, unknown>>> => {
-  const response = await fetch(`${http}/sluice.v1.RateLimiter/ShouldForwardRequest`, {
-    method: "POST",
-    headers: { "content-type": "application/json" },
-    body: JSON.stringify(body),
-  })
-  return (await response.json()) as Readonly<Record<string, unknown>>
-}
+const ask = async (program: Program, body: object) => (await post(program, FORWARD, body)).body
 
 describe("the program", () => {
   it("counts in memory by the rules of a file, and logs its settings at the start", async () => {
@@ -107,11 +95,8 @@ describe("the program", () => {
     program = await startProgram(["--rules", rules], env)
     await program.said(/no connection to Redis/)
     await ask(program, { serviceId: 1, request: '{"user_id":"hidden-user"}' })
-    await fetch(`${program.http}/sluice.v1.RateLimiter/GetService`, {
-      method: "POST",
-      headers: { "content-type": "application/json", authorization: `Bearer ${secrets[0]}x` },
-      body: '{"serviceId":1}',
-    })
+    const authorization = `Bearer ${secrets[0]}x`
+    await post(program, "/sluice.v1.RateLimiter/GetService", { serviceId: 1 }, { authorization })
     program.signal("SIGTERM")
     expect(await program.ended).toEqual({ code: 0, signal: null })
     const { settings } = await program.said("sluice-service is listening.")
@@ -166,30 +151,12 @@ describe("the program", () => {
   })
 
   it("exits with code 1 if rules are invalid, and reports which and how to start anyway", async () => {
-    const file = join(folder, "wrong.yaml")
-    writeFileSync(
-      file,
-      "service_id: 1\nrules: [{ name: a, limit: -1, window: 1m }, { name: b, limit: 5, window: soon }]\n",
-    )
     const free = ["--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0", "--operations", "127.0.0.1:0"]
-    const { code, out, err } = await runProgram(["--rules", file, ...free])
+    const { code, out, err } = await runProgram(["--rules", wrong, ...free])
     expect({ code, out }).toEqual({ code: 1, out: "" })
     expect(err).toMatch(
       /^error: The rules file .* has invalid rules\..*--allow-invalid-rules.*\nWrong rules in ".*":\n {2}- rules\[0\]\.limit \(line 2, column 20\): -1 is not a limit; .*\n {2}- rules\[1\]\.window \(.*\): "soon" is not a window; .*\n$/,
     )
-  })
-
-  it("shows help with every flag, variable and default", () => {
-    let out = ""
-    const write = (text: string) => {
-      out += text
-    }
-    expect(() => createCommand("0", write, write).parse(["--help"], { from: "user" })).toThrow("outputHelp")
-    expect(out).toMatch(
-      /--grpc <host:port>\s+address of the gRPC server \(default:\s+127\.0\.0\.1:50051\)\s+\(env: SLUICE_GRPC_ADDRESS\)/,
-    )
-    expect(out).toContain("SLUICE_TOKENS_FILE")
-    expect(out).toMatch(/--operations <host:port>\s+address of \/livez, \/readyz and \/metrics/)
   })
 
   it("prints no error if the reader of the help stops early", async () => {

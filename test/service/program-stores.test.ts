@@ -1,6 +1,4 @@
-import { mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs"
-import { tmpdir } from "node:os"
-import { join } from "node:path"
+import { renameSync, writeFileSync } from "node:fs"
 import { PutItemCommand } from "@aws-sdk/client-dynamodb"
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest"
 import { dynamoDBRegistry } from "../../packages/dynamodb/src/index.ts"
@@ -12,7 +10,9 @@ import { type RedisServer, startRedis } from "../servers/redis-server.ts"
 import { startProxy, type TcpProxy } from "../servers/tcp-proxy.ts"
 import { until } from "../servers/until.ts"
 import { type RunningHere, startHere } from "./in-process.ts"
+import { post } from "./post.ts"
 import { startProgram } from "./program.ts"
+import { rulesFile } from "./rules-file.ts"
 
 const RULES = `
 service_id: 1
@@ -22,8 +22,7 @@ const TOKEN = "token-of-all-services"
 /** A timeout that a busy machine does not exceed. */
 const PATIENT = ["--store-timeout", "20s"]
 
-let folder: string
-let rules: string
+const rules = rulesFile(RULES)
 const programs: { stop(): Promise<unknown> }[] = []
 const start = async (
   args: readonly string[],
@@ -33,31 +32,16 @@ const start = async (
   programs.push(program)
   return program
 }
-beforeAll(() => {
-  folder = mkdtempSync(join(tmpdir(), "sluice-program-"))
-  rules = join(folder, "rules.yaml")
-})
 beforeEach(() => writeFileSync(rules, RULES))
 afterEach(async () => {
   await Promise.all(programs.splice(0).map((program) => program.stop()))
 })
-afterAll(() => rmSync(folder, { recursive: true }))
 
 /** A program, in this process or in another one. */
 type Asked = Pick<RunningHere, "http" | "readyz">
 
-async function call(
-  { http }: Asked,
-  method: string,
-  body: object,
-): Promise<Readonly<Record<string, unknown>>> {
-  const response = await fetch(`${http}/sluice.v1.RateLimiter/${method}`, {
-    method: "POST",
-    headers: { "content-type": "application/json", authorization: `Bearer ${TOKEN}` },
-    body: JSON.stringify(body),
-  })
-  return (await response.json()) as Readonly<Record<string, unknown>>
-}
+const call = async (program: Asked, method: string, body: object) =>
+  (await post(program, `/sluice.v1.RateLimiter/${method}`, body, { authorization: `Bearer ${TOKEN}` })).body
 const ask = (program: Asked, user: string) =>
   call(program, "ShouldForwardRequest", { serviceId: 1, request: JSON.stringify({ user_id: user }) })
 const storeOf = async (program: Asked) =>

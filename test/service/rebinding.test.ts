@@ -24,25 +24,9 @@ async function open(parts: Parameters<typeof startService>[1] = {}) {
 }
 
 describe("the decision service on loopback, without tokens", () => {
-  it.each(["evil.example", "evil.example:PORT", "localhost.evil.example", "127.0.0.1.evil.example"])(
-    "refuses a call with the Host %j",
-    async (host) => {
-      const ask = await open()
-      expect(await ask(host)).toBe(403)
-    },
-  )
-
-  it.each([
-    "127.0.0.1:PORT",
-    "localhost:PORT",
-    "LOCALHOST",
-    "app.localhost",
-    "[::1]:PORT",
-    "192.0.2.7",
-    "sluice:PORT",
-  ])("answers a call with the Host %s", async (host) => {
+  it("answers a call with a Host of this machine, and refuses one with another Host", async () => {
     const ask = await open()
-    expect(await ask(host)).toBe(200)
+    expect([await ask("localhost:PORT"), await ask("evil.example:PORT")]).toEqual([200, 403])
   })
 
   it("answers a gateway's check, which passes the Host of its client on", async () => {

@@ -1,5 +1,4 @@
 import { DeleteTableCommand } from "@aws-sdk/client-dynamodb"
-import { manualClock, memoryStore } from "@sluice/core"
 import { type RulesHome, rulesInTable } from "@sluice/service"
 import { afterEach, beforeEach, expect, it } from "vitest"
 import { dynamoDBRegistry } from "../../packages/dynamodb/src/dynamodb-registry.ts"
@@ -150,17 +149,4 @@ it("rules are neither read nor written while the table is gone, and the current 
   expect(await limitAt(one)).toBe(5)
   await dynamoDBRegistry({ client: dynamoDB.client(), tableName }).createTable()
   expect((await one.call("GetService", { service_id: 1 })).code).toBe(NOT_FOUND)
-})
-
-it("rules keep their counts when the limit changes", async () => {
-  const clock = manualClock()
-  const shared = { store: memoryStore({ clock }), storeTimeoutMs: 20_000, clock }
-  const instance = await startService(home(), { shared })
-  instances.push(instance)
-  const door = openHttp(instance)
-  await door.call("RegisterService", { service_id: 1, rules: [rule(5)] })
-  await door.call("ShouldForwardRequest", { service_id: 1, cost: 4 })
-  await door.call("RegisterService", { service_id: 1, rules: [rule(9)], version: 1 })
-  const { value } = await door.call("ShouldForwardRequest", { service_id: 1 })
-  expect(value).toMatchObject({ limit: 9, remaining: 4 })
 })

@@ -1,100 +1,61 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
-import { request } from "node:https"
+import { writeFileSync } from "node:fs"
 import { type AddressInfo, connect, createServer } from "node:net"
-import { tmpdir } from "node:os"
-import { join } from "node:path"
+import { dirname, join } from "node:path"
 import { fileURLToPath } from "node:url"
-import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
-import { createLog, type Log } from "../../packages/service/src/program/log.ts"
+import { afterEach, describe, expect, it } from "vitest"
 import type { Metrics } from "../../packages/service/src/program/metrics.ts"
-import { type Running, start } from "../../packages/service/src/program/running.ts"
-import { createCommand } from "../../packages/service/src/program/settings/command.ts"
-import { readSettings } from "../../packages/service/src/program/settings/read-settings.ts"
 import { startDynamoDB } from "../servers/dynamodb.ts"
 import { startRedis } from "../servers/redis-server.ts"
 import { startProxy } from "../servers/tcp-proxy.ts"
 import { until } from "../servers/until.ts"
-import { openHealth } from "./health-client.ts"
-import { NO_METRICS } from "./in-process.ts"
+import { NO_METRICS, type RunningHere, startHere } from "./in-process.ts"
+import { post } from "./post.ts"
+import { FORWARD } from "./questions.ts"
+import { rulesFile } from "./rules-file.ts"
 import { openStranger } from "./stranger.ts"
 
 // Runs the same code as the program, but in this process, so that a test can inspect what it uses.
 
-const FREE = ["--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0", "--operations", "127.0.0.1:0"]
 const pem = (name: string): string => fileURLToPath(new URL(`../fixtures/tls/${name}`, import.meta.url))
 const TLS = ["--tls-cert", pem("server.pem"), "--tls-key", pem("server.key")]
 const SERVICE = "sluice.v1.RateLimiter"
 
-let folder: string
-let rules: string
-let running: Running | undefined
-let lines: { readonly msg: string; readonly ports?: Readonly<Record<string, number>> }[]
-let log: Log
+const DOCUMENTS = ["1", "other"].map(
+  (service) => `service_id: ${service}\nrules: { name: all, limit: 100, window: 1 day }\n`,
+)
+const rules = rulesFile(DOCUMENTS.join("---\n"))
+const folder = dirname(rules)
+let running: RunningHere | undefined
 /** The functions to run after a test, the last one first. */
 const opened: (() => unknown)[] = []
-beforeAll(() => {
-  folder = mkdtempSync(join(tmpdir(), "sluice-running-"))
-  rules = join(folder, "rules.yaml")
-  const document = (service: string) =>
-    `service_id: ${service}\nrules: { name: all, limit: 100, window: 1 day }\n`
-  writeFileSync(rules, `${document("1")}---\n${document("other")}`)
-})
 afterEach(async () => {
-  await running?.drain()
+  await running?.stop()
   running = undefined
   for (const close of opened.splice(0).reverse()) await close()
 })
-afterAll(() => rmSync(folder, { recursive: true }))
-
-interface Places {
-  readonly grpc: string
-  readonly http: string
-  readonly operations: string
-}
-
 async function run(
   args: readonly string[],
   metrics: Metrics = NO_METRICS,
   env: Readonly<Record<string, string>> = {},
-): Promise<Places> {
-  lines = []
-  log = createLog("info", { write: (line) => void lines.push(JSON.parse(line)) })
-  const noop = (): void => undefined
-  const command = createCommand("0", noop, noop).parse([...FREE, ...args], { from: "user" })
-  running = await start(readSettings(command, env), env, log, metrics)
-  const { grpc, http, operations } = lines.find(({ ports }) => ports !== undefined)?.ports ?? {}
-  return {
-    grpc: `127.0.0.1:${grpc}`,
-    http: `http://127.0.0.1:${http}`,
-    operations: `http://127.0.0.1:${operations}`,
-  }
+): Promise<RunningHere> {
+  running = await startHere(args, env, metrics)
+  return running
 }
-const said = (msg: string): boolean => lines.some((line) => line.msg === msg)
+const lines = () => running?.lines() ?? []
+const said = (msg: string): boolean => lines().some((line) => line.msg === msg)
 const ready = (): Promise<void> => until("it is ready", () => said("The service is ready."))
-
-function ask({ http }: Places, service: string): Promise<Response> {
-  return fetch(`${http}/${SERVICE}/ShouldForwardRequest`, {
-    method: "POST",
-    headers: { "content-type": "application/json" },
-    body: JSON.stringify({ service }),
-  })
-}
+const ask = (to: RunningHere, service: string) => post(to, FORWARD, { service })
 
 describe("a service that runs", () => {
   it("includes its phase, every limiter and every request without rules in its metrics at /metrics", async () => {
     const seen: string[] = []
     const places = await run(["--rules", rules], {
+      ...NO_METRICS,
       onLimiter: (limiter, service) => {
         limiter.on("decision", ({ policy }) => seen.push(`${service} ${policy}`))
       },
       onUnknownService: () => seen.push("unknown"),
       onPhase: (phase) => seen.push(phase),
-      onAnswered() {},
-      onRefusedConnection() {},
-      onLateConnection() {},
-      onOverload() {},
-      onWrongToken() {},
-      onFailedHandshake() {},
       read: async () => ({ contentType: "text/plain", text: "decisions 3\n" }),
       close: async () => void seen.push("closed"),
     })
@@ -106,6 +67,9 @@ describe("a service that runs", () => {
       "text/plain",
       "decisions 3\n",
     ])
+    await places.stop()
+    expect(seen.slice(4)).toEqual(["draining", "closed"])
+    running = undefined
   })
 
   it("answers operators' requests, and no others, only on the operations port", async () => {
@@ -138,7 +102,7 @@ describe("a service that runs", () => {
       await new Promise((resolve) => socket.once("connect", resolve))
     }
     await until("two are refused", () => refused === 2)
-    const told = lines.filter(
+    const told = lines().filter(
       ({ msg }) =>
         msg ===
         "Connections are refused, because --max-connections is reached. Raise it if the callers are legitimate.",
@@ -154,7 +118,7 @@ describe("a service that runs", () => {
     const socket = connect(Number(port), hostname).on("error", () => undefined)
     opened.push(() => socket.destroy())
     await until("it is ended", () => late === 1)
-    expect(lines.filter(({ msg }) => msg.includes("--arrival-time"))).toEqual([
+    expect(lines().filter(({ msg }) => msg.includes("--arrival-time"))).toEqual([
       expect.objectContaining({ peer: "127.0.0.1", count: 1 }),
     ])
   })
@@ -175,13 +139,13 @@ describe("a service that runs", () => {
     )
     const places = await run(["--rules", file, "--allow-invalid-rules"])
     await ready()
-    expect(await (await ask(places, "2")).json()).toMatchObject({ policy: "all" })
-    expect(lines.filter(({ msg }) => msg.includes("services without a document"))).toEqual([
+    expect((await ask(places, "2")).body).toMatchObject({ policy: "all" })
+    expect(lines().filter(({ msg }) => msg.includes("services without a document"))).toEqual([
       expect.objectContaining({
         msg: expect.stringMatching(/\nAll of their rules are disabled until this is fixed\.$/),
       }),
     ])
-    expect(lines.filter(({ msg }) => msg.startsWith("Some services have no rules in force"))).toEqual([
+    expect(lines().filter(({ msg }) => msg.startsWith("Some services have no rules in force"))).toEqual([
       expect.objectContaining({ wrong: 1, services: 2, example: "1" }),
     ])
   })
@@ -192,14 +156,14 @@ describe("a service that runs", () => {
     writeFileSync(file, `rules: [${rule("none", 0)}, ${rule("all", 5)}]\n`)
     const places = await run(["--rules", file, "--allow-invalid-rules"])
     await ready()
-    expect(await (await ask(places, "7")).json()).toMatchObject({ policy: "all" })
-    const told = () => lines.filter(({ msg }) => msg.includes("services without a document"))
+    expect((await ask(places, "7")).body).toMatchObject({ policy: "all" })
+    const told = () => lines().filter(({ msg }) => msg.includes("services without a document"))
     expect(told()).toEqual([
       expect.objectContaining({
         msg: expect.stringMatching(/disabled until this is fixed; the valid ones are in force\.$/),
       }),
     ])
-    await running?.drain()
+    await running?.stop()
     await run(["--rules", rules, "--allow-invalid-rules"])
     await ready()
     expect(told()).toEqual([])
@@ -232,8 +196,8 @@ describe("a service that runs", () => {
     )
     const places = await run(["--rules", file, "--allow-invalid-rules"])
     await ready()
-    expect(await (await ask(places, "2")).json()).toMatchObject({ policy: "good" })
-    expect(lines.filter(({ msg }) => msg.includes('service "2"'))).toEqual([
+    expect((await ask(places, "2")).body).toMatchObject({ policy: "good" })
+    expect(lines().filter(({ msg }) => msg.includes('service "2"'))).toEqual([
       expect.objectContaining({
         code: "SLUICE_RULES_REJECTED",
         msg: expect.stringMatching(/some rules are left out, because rule "bad" is invalid/),
@@ -280,49 +244,14 @@ describe("a service that runs", () => {
     expect((await ask(first, "1")).status).toBe(200)
   })
 
-  it("uses TLS, and requires a certificate from callers", async () => {
-    const { http } = await run(["--rules", rules, ...TLS, "--tls-client-ca", pem("ca.pem")])
-    const status = await new Promise((resolve, reject) => {
-      const own = { ca: readFileSync(pem("ca.pem")), cert: readFileSync(pem("client.pem")) }
-      const options = {
-        ...own,
-        key: readFileSync(pem("client.key")),
-        servername: "localhost",
-        agent: false,
-      } as const
-      request(http.replace("http:", "https:"), options, (response) => resolve(response.resume().statusCode))
-        .once("error", reject)
-        .end()
-    })
-    expect(status).toBe(501)
-  })
-
   it("logs why TLS handshakes fail, once for each reason", async () => {
     const { http } = await run(["--rules", rules, ...TLS])
-    for (const _ of [1, 2]) await fetch(http).catch(() => undefined)
+    for (const _ of [1, 2]) await fetch(http.replace("https", "http")).catch(() => undefined)
     await until("it says so", () => said("A TLS handshake failed. Check the TLS settings of the caller."))
-    const told = lines.filter(
+    const told = lines().filter(
       ({ msg }) => msg === "A TLS handshake failed. Check the TLS settings of the caller.",
     )
     expect(told).toMatchObject([{ level: "warn", reason: "ERR_SSL_HTTP_REQUEST", peer: "127.0.0.1" }])
-  })
-
-  it("reports the state of /readyz over gRPC, and ends watching calls on shutdown", async () => {
-    const { grpc } = await run(["--rules", rules, "--drain-pause", "0"])
-    const health = openHealth(grpc)
-    opened.push(() => health.close())
-    await ready()
-    expect([await health.check(""), await health.check(SERVICE), await health.check("other")]).toEqual([
-      "SERVING",
-      "SERVING",
-      5,
-    ])
-    const watched = health.watch(SERVICE)
-    await until("it is told", () => watched.said.length === 1)
-    expect(await running?.drain()).toBe(true)
-    running = undefined
-    await watched.ended
-    expect(watched.said.slice(0, 2)).toEqual(["SERVING", "NOT_SERVING"])
   })
 
   it("checks Redis once for concurrent readiness requests, and detects a server that hangs", async () => {
@@ -391,7 +320,7 @@ describe("a service that runs", () => {
       const rules = [{ name: "own", limit: 3, window: "1 day" }]
       const registered = await client.call("RegisterService", { service, rules })
       const asked = await client.call("ShouldForwardRequest", { service })
-      await running?.drain()
+      await running?.stop()
       return { registered, asked }
     }
     expect(await register({}, "shop")).toMatchObject({
@@ -416,7 +345,7 @@ describe("a service that runs", () => {
     const table = ["--table", "rules", "--endpoint", server.endpoint]
     await run([...table, "--create-table"])
     await ready()
-    await running?.drain()
+    await running?.stop()
     const env = { AWS_ACCESS_KEY_ID: "some", AWS_REGION: "eu-central-1" }
     for (const [name, value] of Object.entries({ ...env, AWS_SECRET_ACCESS_KEY: "other" })) {
       const was = process.env[name]

@@ -49,18 +49,6 @@ describe("instances of the service on one Redis", () => {
     return called.value.should_forward === true
   }
 
-  it("admit exactly the limit in batches", async () => {
-    const requests = Array.from({ length: 40 }, () => ({ service_id: 1, request: '{"user":"batch"}' }))
-    const answers = await Promise.all(
-      instances.map(({ stranger }) => stranger.call("ShouldForwardRequests", { requests, brief: true })),
-    )
-    const forwarded = answers.flatMap((called) =>
-      "value" in called ? (called.value.responses as { should_forward: boolean }[]) : [],
-    )
-    expect(forwarded).toHaveLength(120)
-    expect(forwarded.filter(({ should_forward }) => should_forward)).toHaveLength(50)
-  })
-
   it("refund the units of a caller that had gone before the answer", async () => {
     const [instance] = instances as [Instance]
     await ask(instance, "gone")

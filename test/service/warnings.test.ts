@@ -27,20 +27,3 @@ it("a warning of a service's limiter names the service and what the caller shoul
   envoy.close()
   await started.stop()
 })
-
-it("the decision service warns of a rule without a field when it first decides for the service", async () => {
-  const said: unknown[] = []
-  const say = (fields: object, message: string): void => void said.push({ ...fields, message })
-  const started = await startService(
-    "{ service_id: shop, rules: { name: whole, limit: 9, window: 1 day } }",
-    {
-      shared: { logger: { warn: say, error: say } },
-    },
-  )
-  const envoy = openEnvoy(started.grpc)
-  for (let i = 0; i < 2; i++) await envoy.ask("shop", [{ user: "7" }])
-  const message = expect.stringMatching(/^Rule "whole" has no field, so all requests of the service share/)
-  expect(said).toEqual([{ code: "SLUICE_RULE_WITHOUT_FIELD", service: "shop", message }])
-  envoy.close()
-  await started.stop()
-})

@@ -9,7 +9,9 @@ const asked = (localAddress: string | undefined, host: string | undefined): (() 
 
 it.each([
   ["127.0.0.1", "localhost:8080"],
+  ["127.0.0.1", "LOCALHOST"],
   ["127.0.0.1", "a.localhost"],
+  ["127.0.0.1", "192.0.2.7"],
   ["::ffff:127.0.0.1", "127.0.0.1:8080"],
   ["::1", "[::1]:8080"],
   ["::1", "sluice"],
