@@ -76,9 +76,7 @@ export const EQUIVALENT: Readonly<Record<string, Readonly<Record<string, string>
     "return refunds.filter(({ units }) => units > 0)": "EqualityOperator: of no units there is no refund",
   },
   "core/src/http/guard/mount-check.ts": {
-    "const scope = isWhole ? undefined : this.#scope(steps, newest, own)":
-      "ConditionalExpression: of no mounts none is this one's",
-    "if (newest !== undefined) warnSameNames(this.limiter.warner, mount)":
+    "if (newest !== undefined) warnSameNames(warner, mount)":
       "ConditionalExpression: beside no other mount there is nothing to warn of",
   },
   "core/src/http/guard/mount-outcome.ts": {

@@ -88,8 +88,7 @@ export async function takeGroup<Request>(
   for (const [i, { limiter, prepared }] of members.entries()) {
     if (prepared === undefined) continue
     const { request, ruleChecks, startedMs } = prepared
-    const { decisionEvents } = limiter.admission
-    decisionEvents.tell(decisions[i] as Decision, request, "decide", startedMs, ruleChecks)
+    limiter.admission.tell(decisions[i] as Decision, request, "decide", startedMs, ruleChecks)
   }
   return decisions
 }

@@ -809,6 +809,17 @@ describe("events", () => {
     }
   })
 
+  it("report a later answer of the store, but no call that began before the listener was added", async () => {
+    const { store } = recordingStore()
+    const later: Store = { ...store, take: async (checks) => store.take(checks) }
+    const { limiter } = limiterWith({ store: later, limit: 9, window: "1m" })
+    const heard: RequestFacts[] = []
+    const earlier = [limiter.decide(ALICE), limiter.acquire(ALICE)]
+    limiter.on("decision", (_decision, request) => heard.push(request))
+    await Promise.all([...earlier, limiter.decide(BOB)])
+    expect(heard).toEqual([BOB])
+  })
+
   it("do not affect a request if a listener throws, at once or later", async () => {
     const { limiter } = limiterWith({ limit: 5, window: "1m" })
     const warned: string[] = []

@@ -19,7 +19,6 @@ import { parsePeekOptions } from "./control/block-options.ts"
 import { parseAcquireOptions, parseCost, requireDecision, requireUnits } from "./control/call-options.ts"
 import { ClientControl } from "./control/client-control.ts"
 import { explainRules } from "./control/explain-rules.ts"
-import { DecisionEvents } from "./events/decision-events.ts"
 import type {
   AcquireOptions,
   BlockOptions,
@@ -82,7 +81,7 @@ export class RequestLimiter<Request> implements Limiter<Request> {
     this.#state = state
     this.#rules = rules
     this.#control = new ClientControl(options, state, rules, routes)
-    this.admission = new Admission(options, state, rules, new DecisionEvents(state.events))
+    this.admission = new Admission(options, state, rules)
   }
 
   get warner(): Warner {
@@ -196,7 +195,7 @@ export class RequestLimiter<Request> implements Limiter<Request> {
         ruleChecks = latest
       },
     })
-    this.admission.decisionEvents.tell(decision, request, "acquire", prepared.startedMs, ruleChecks)
+    this.admission.tell(decision, request, "acquire", prepared.startedMs, ruleChecks)
     if (!decision.allowed) throw new RateLimitExceededError(decision)
     return decision
   }
@@ -207,7 +206,7 @@ export class RequestLimiter<Request> implements Limiter<Request> {
     if (prepared === undefined) return { ...UNLIMITED, cost: units }
     const { ruleChecks, startedMs } = prepared
     const decision = await this.#state.decider.takeUpTo(ruleChecks, units)
-    this.admission.decisionEvents.tell(decision, request, "takeUpTo", startedMs, ruleChecks)
+    this.admission.tell(decision, request, "takeUpTo", startedMs, ruleChecks)
     return decision
   }
 

@@ -89,7 +89,7 @@ export class LimiterGuard<Request extends object> extends MountCheck<Request> im
     step?: DecisionStep,
   ): MaybePromise<Outcome | undefined> {
     if (this.#mayBeOfHandler) this.#noteCreation()
-    return this.decide(facts, request, response, step)
+    return this.decide(this.requestAt(facts, request, response, step))
   }
 
   #noteCreation(): void {

@@ -17,26 +17,33 @@ import {
 } from "../../limiter/rule-set/steps.ts"
 import type { RequestFacts } from "../../request/request.ts"
 import { type ClosingResponse, clientOf, hasGone } from "../client-gone.ts"
-import { decidedBefore, leftBy } from "./earlier-mounts.ts"
-import { type DecidingMount, MountOutcome, type Outcome, type Progress } from "./mount-outcome.ts"
-import { warnSameNames } from "./mount-warnings.ts"
+import { type DecidingMount, MountOutcome, type Outcome, rulesDecidedBy } from "./mount-outcome.ts"
+import { warnMountedTwice, warnSameNames } from "./mount-warnings.ts"
 import { StepReport } from "./step-report.ts"
 import { compileWriters, type Writers } from "./writers.ts"
 
 const NONE: readonly never[] = []
 const LAST: DecisionStep = "app"
 
-/** What a mount that decides in steps knows of a request at one step. A mount that decides by all rules at once has none. */
-interface AtStep {
-  /** The outcome of this mount's earlier steps. */
-  readonly own: MountOutcome | undefined
-  readonly progress: Progress
+/** A request at a mount, and the rules that the mount decides now: those by which its limiter has not decided it yet. */
+export interface MountRequest<Request> extends Scope {
+  readonly facts: RequestFacts
+  readonly request: Request
+  readonly response: ClosingResponse | undefined
+  /** Undefined if the mount decides by all rules at once. */
+  readonly step: DecisionStep | undefined
   /** Undefined if nothing listens to decisions. */
   readonly startedMs: number | undefined
+  /** The outcome of the latest mount. */
+  readonly newest: MountOutcome | undefined
+  /** The outcome of this mount's earlier steps. */
+  readonly own: MountOutcome | undefined
+  /** The names of the rules by which the limiter has decided the request; undefined if it has not decided it. */
+  readonly decided: ReadonlySet<string> | undefined
 }
 
-/** A request and the rules by which it was decided. */
-type Decided<Request> = Pick<PreparedRequest<Request>, "ruleSet" | "ruleChecks" | "facts" | "request">
+/** The rules by which a request was decided. */
+type DecidedBy = Pick<Held, "ruleSet" | "ruleChecks">
 
 /** The way of a request through one mount: whether it is counted, by which rules it is decided, and what comes of it. */
 export abstract class MountCheck<Request extends object> implements DecidingMount {
@@ -67,165 +74,34 @@ export abstract class MountCheck<Request extends object> implements DecidingMoun
     return this.#writers
   }
 
-  /**
-   * Decides by all rules, or with a step by the rules of this step and by those that earlier steps have left. Returns
-   * undefined if the client has gone while its request was held, or while a function of the app was pending.
-   *
-   * Units of earlier steps stay taken when a later step refuses or the client leaves. Their rules protect what has run
-   * since, such as authentication, and that has run.
-   *
-   * `counts` is undefined until it is known whether the request is counted. `began` is when the decision began.
-   */
-  protected decide(
+  /** Returns the outcome of a decision that was made together with others, and keeps it on the request. */
+  outcomeOf(decision: Decision, ruleSet: RuleSet, facts: RequestFacts, request: Request): Outcome {
+    const at = this.requestAt(facts, request, undefined, undefined)
+    return this.#conclude(at, { ruleSet, ruleChecks: NONE }, decision, undefined)
+  }
+
+  protected requestAt(
     facts: RequestFacts,
     request: Request,
     response: ClosingResponse | undefined,
     step: DecisionStep | undefined,
-    counts?: boolean,
-    began?: number,
-  ): MaybePromise<Outcome | undefined> {
-    const { admission, firstRules } = this.limiter
-    const startedMs = began ?? admission.decisionEvents.start()
-    if (firstRules !== undefined && counts === undefined) {
-      // Apply `skip` (health checks) even before the first rules have loaded.
-      const isCounted = admission.counts(request)
-      return isCounted === false
-        ? this.decide(facts, request, response, step, false, startedMs)
-        : this.#decideLater(isCounted, facts, request, response, step, startedMs)
-    }
+  ): MountRequest<Request> {
     const newest = (request as Marked<MountOutcome>)[MARK]
-    let own: MountOutcome | undefined
-    let steps = ALL_STEPS
-    if (step !== undefined) {
-      own = newest && this.#ownOutcome(newest)
-      steps = this.#stepsLeft(step, own)
-      if ((this.limiter.ruleSet.steps & steps) === NO_STEPS && (newest !== undefined || step !== LAST))
-        return { decision: newest?.decision ?? UNLIMITED, headers: NONE, removed: NONE }
-    }
-    const isCounted = counts ?? admission.counts(request)
-    if (isCounted instanceof Promise)
-      return this.#decideLater(isCounted, facts, request, response, step, startedMs)
-    const at = step === undefined ? undefined : this.#atStep(step, own, startedMs)
-    if (!isCounted) return this.#uncounted(facts, request, newest, at)
-    const isWhole = newest === undefined && at === undefined && this.#isMeant === undefined
-    const scope = isWhole ? undefined : this.#scope(steps, newest, own)
-    // The steps of a request are reported together, as one decision.
-    const prepared = admission.prepareCounted(
+    const own = step === undefined || newest === undefined ? undefined : newest.of(this)
+    const decided = newest === undefined ? undefined : rulesDecidedBy(this.limiter, newest)
+    return {
       facts,
       request,
-      undefined,
-      scope,
-      at === undefined ? startedMs : undefined,
-    )
-    // No closures here: they would cost the synchronous path an allocation.
-    return prepared instanceof Promise
-      ? this.#takeLater(prepared, response, newest, at)
-      : this.#take(prepared, response, newest, at)
-  }
-
-  /** Decides when it is known whether the request is counted and, if so, when the first rules have loaded. */
-  async #decideLater(
-    counts: MaybePromise<boolean>,
-    facts: RequestFacts,
-    request: Request,
-    response: ClosingResponse | undefined,
-    step: DecisionStep | undefined,
-    startedMs: number | undefined,
-  ): Promise<Outcome | undefined> {
-    const isCounted = await counts
-    if (isCounted) await this.limiter.firstRules
-    if (response !== undefined && hasGone(response)) return undefined
-    return this.decide(facts, request, response, step, isCounted, startedMs)
-  }
-
-  async #takeLater(
-    prepared: Promise<PreparedRequest<Request>>,
-    response: ClosingResponse | undefined,
-    newest: MountOutcome | undefined,
-    at: AtStep | undefined,
-  ): Promise<Outcome | undefined> {
-    const made = await prepared
-    // The client has gone while its request was prepared, so nothing is taken.
-    return response !== undefined && hasGone(response) ? undefined : this.#take(made, response, newest, at)
-  }
-
-  #take(
-    prepared: PreparedRequest<Request>,
-    response: ClosingResponse | undefined,
-    newest: MountOutcome | undefined,
-    at: AtStep | undefined,
-  ): MaybePromise<Outcome | undefined> {
-    // The rules may change before the store answers. Headers and refusals must use the rules of the decision.
-    const { ruleSet, scope } = prepared
-    if (newest !== undefined && at?.own === undefined && prepared.isDecided)
-      return decidedBefore(this.limiter, newest, ruleSet)
-    const isHeld =
-      ruleSet.holding !== NO_STEPS && (ruleSet.holding & (scope?.steps ?? ALL_STEPS)) !== NO_STEPS
-    if (isHeld) return this.#hold(prepared, response, newest, at)
-    const decision = this.limiter.admission.take(prepared)
-    return decision instanceof Promise
-      ? this.#concludeLater(decision, prepared, response, newest, at)
-      : this.#conclude(decision, prepared, response, newest, at)
-  }
-
-  async #concludeLater(
-    decision: Promise<Decision>,
-    prepared: PreparedRequest<Request>,
-    response: ClosingResponse | undefined,
-    newest: MountOutcome | undefined,
-    at: AtStep | undefined,
-  ): Promise<Outcome> {
-    return this.#conclude(await decision, prepared, response, newest, at)
-  }
-
-  #hold(
-    prepared: PreparedRequest<Request>,
-    response: ClosingResponse | undefined,
-    newest: MountOutcome | undefined,
-    at: AtStep | undefined,
-  ): MaybePromise<Outcome | undefined> {
-    const { facts, request, scope } = prepared
-    const outcomeOf = (held: Held | undefined): Outcome | undefined => {
-      if (held === undefined) return undefined
-      const { decision, ruleSet } = held
-      // The rules may have changed while the request was held, so that none is left to decide.
-      const isDecided = at === undefined && scope !== undefined && decision === UNLIMITED
-      return newest !== undefined && isDecided
-        ? decidedBefore(this.limiter, newest, ruleSet)
-        : this.#conclude(decision, { ...held, facts, request }, response, newest, at, true)
+      response,
+      step,
+      startedMs: this.limiter.admission.start(),
+      newest,
+      own,
+      decided,
+      steps: step === undefined ? ALL_STEPS : this.#stepsLeft(step, own),
+      isLeft: decided === undefined ? this.#isMeant : this.#isLeftBy(decided),
+      isStoreGone: own !== undefined && DecisionRecord.isWithoutStore(own.own),
     }
-    const leaving = { client: clientOf(response), draining: this.#draining }
-    const held = this.limiter.admission.hold(prepared, leaving)
-    return held instanceof Promise ? held.then(outcomeOf) : outcomeOf(held)
-  }
-
-  #uncounted(
-    facts: RequestFacts,
-    request: Request,
-    newest: MountOutcome | undefined,
-    at: AtStep | undefined,
-  ): Outcome {
-    const { ruleSet } = this.limiter
-    return at === undefined && newest !== undefined && leftBy(this.limiter, newest) !== undefined
-      ? decidedBefore(this.limiter, newest, ruleSet)
-      : this.#conclude(UNLIMITED, { ruleSet, ruleChecks: NONE, facts, request }, undefined, newest, at)
-  }
-
-  /** Returns the rules to decide by, without those by which earlier mounts of this limiter have decided. */
-  #scope(steps: StepSet, newest: MountOutcome | undefined, own: MountOutcome | undefined): Scope {
-    const isMeant = this.#isMeant
-    const isUndecided = newest && leftBy(this.limiter, newest)
-    const isLeft =
-      isMeant !== undefined && isUndecided !== undefined
-        ? (ruleCheck: RuleCheck): boolean => isMeant(ruleCheck) && isUndecided(ruleCheck)
-        : (isMeant ?? isUndecided)
-    return { steps, isLeft, isStoreGone: own !== undefined && DecisionRecord.isWithoutStore(own.own) }
-  }
-
-  #atStep(step: DecisionStep, own: MountOutcome | undefined, startedMs: number | undefined): AtStep {
-    const { ruleSet } = this.limiter
-    const progress = { by: this, ruleSet, steps: stepsUpTo(step), report: own?.progress?.report }
-    return { own, progress, startedMs }
   }
 
   /**
@@ -234,60 +110,126 @@ export abstract class MountCheck<Request extends object> implements DecidingMoun
    */
   #stepsLeft(step: DecisionStep, own: MountOutcome | undefined): StepSet {
     const passed = stepsUpTo(step)
-    return own?.progress?.ruleSet === this.limiter.ruleSet ? passed & ~own.progress.steps : passed
+    return own?.ruleSet === this.limiter.ruleSet ? passed & ~own.steps : passed
   }
 
-  #ownOutcome(newest: MountOutcome): MountOutcome | undefined {
-    for (let mount: MountOutcome | undefined = newest; mount !== undefined; mount = mount.earlier) {
-      if (mount.progress?.by === this) return mount
+  /**
+   * Returns whether a rule is left to decide. Rules can be left over, because the request may have had no body or no user
+   * at an earlier mount of the limiter.
+   */
+  #isLeftBy(decided: ReadonlySet<string>): (ruleCheck: RuleCheck) => boolean {
+    const isMeant = this.#isMeant
+    return (ruleCheck) => !decided.has(ruleCheck.policy.name) && isMeant?.(ruleCheck) !== false
+  }
+
+  /**
+   * Decides by all rules, or with a step by the rules of this step and by those that earlier steps have left. Returns
+   * undefined if the client has gone while its request was held, or while a function of the app was pending. `counts` is
+   * undefined until it is known whether the request is counted.
+   *
+   * Units of earlier steps stay taken when a later step refuses or the client leaves. Their rules protect what has run
+   * since, such as authentication, and that has run.
+   */
+  protected decide(at: MountRequest<Request>, counts?: boolean): MaybePromise<Outcome | undefined> {
+    const { facts, request, step, steps, newest } = at
+    const { admission, firstRules, ruleSet } = this.limiter
+    if (step !== undefined && firstRules === undefined && (ruleSet.steps & steps) === NO_STEPS) {
+      if (newest !== undefined || step !== LAST) return unchanged(newest)
     }
-    return undefined
+    const isCounted = counts ?? admission.counts(request)
+    // Apply `skip` (health checks) even before the first rules have loaded.
+    if (isCounted instanceof Promise || (isCounted && firstRules !== undefined))
+      return this.#decideLater(at, isCounted)
+    if (!isCounted) return this.#conclude(at, { ruleSet, ruleChecks: NONE }, UNLIMITED, undefined)
+    const prepared = admission.prepareCounted(facts, request, undefined, at, undefined)
+    // No closures here: they would cost the synchronous path an allocation.
+    return prepared instanceof Promise ? this.#takeLater(at, prepared) : this.#take(at, prepared)
   }
 
-  /** Returns the outcome of a decision that was made together with others, and keeps it on the request. */
-  outcomeOf(decision: Decision, ruleSet: RuleSet, facts: RequestFacts, request: Request): Outcome {
-    const newest = (request as Marked<MountOutcome>)[MARK]
-    return this.#conclude(
-      decision,
-      { ruleSet, ruleChecks: NONE, facts, request },
-      undefined,
-      newest,
-      undefined,
-    )
+  /** Decides when it is known whether the request is counted and, if so, when the first rules have loaded. */
+  async #decideLater(at: MountRequest<Request>, counts: MaybePromise<boolean>): Promise<Outcome | undefined> {
+    const isCounted = await counts
+    if (isCounted) await this.limiter.firstRules
+    if (hasLeft(at)) return undefined
+    // The rules may have changed in the meantime.
+    const steps = this.#stepsLeft(at.step ?? LAST, at.own)
+    return this.decide({ ...at, steps }, isCounted)
   }
 
-  /** Creates the outcome and keeps it on the request for later mounts, or adds a step to the outcome of earlier ones. */
+  async #takeLater(
+    at: MountRequest<Request>,
+    prepared: Promise<PreparedRequest<Request>>,
+  ): Promise<Outcome | undefined> {
+    const made = await prepared
+    // The client has gone while its request was prepared, so nothing is taken.
+    return hasLeft(at) ? undefined : this.#take(at, made)
+  }
+
+  #take(at: MountRequest<Request>, prepared: PreparedRequest<Request>): MaybePromise<Outcome | undefined> {
+    if ((prepared.ruleSet.holding & at.steps) !== NO_STEPS) return this.#hold(at, prepared)
+    const decision = this.limiter.admission.take(prepared)
+    return decision instanceof Promise
+      ? this.#concludeLater(at, prepared, decision)
+      : this.#conclude(at, prepared, decision, "decide")
+  }
+
+  async #concludeLater(
+    at: MountRequest<Request>,
+    prepared: PreparedRequest<Request>,
+    decision: Promise<Decision>,
+  ): Promise<Outcome> {
+    return this.#conclude(at, prepared, await decision, "decide")
+  }
+
+  #hold(at: MountRequest<Request>, prepared: PreparedRequest<Request>): MaybePromise<Outcome | undefined> {
+    const outcomeOf = (held: Held | undefined): Outcome | undefined =>
+      held && this.#conclude(at, held, held.decision, "hold")
+    const leaving = { client: clientOf(at.response), draining: this.#draining }
+    const held = this.limiter.admission.hold(prepared, leaving)
+    return held instanceof Promise ? held.then(outcomeOf) : outcomeOf(held)
+  }
+
+  /**
+   * Creates the outcome and keeps it on the request for later mounts, or adds a step to the outcome of earlier ones.
+   * Headers and refusals use the rules of the decision, because other rules may be in force by now. `operation` is
+   * undefined if the request is not counted.
+   */
   #conclude(
+    at: MountRequest<Request>,
+    { ruleSet, ruleChecks }: DecidedBy,
     decision: Decision,
-    { ruleSet, ruleChecks, facts, request }: Decided<Request>,
-    response: ClosingResponse | undefined,
-    newest: MountOutcome | undefined,
-    at: AtStep | undefined,
-    isHeld = false,
+    operation: DecisionCall["operation"] | undefined,
   ): Outcome {
-    const progress = at && { ...at.progress, ruleSet }
-    const mount = at?.own ?? new MountOutcome(this, ruleSet, decision, newest, facts, request, progress)
+    const { facts, request, step, newest, own } = at
+    const { warner, admission } = this.limiter
+    if (newest !== undefined && own === undefined && at.isLeft !== undefined && decision === UNLIMITED) {
+      // If the earlier mounts have decided by all rules, this one is superfluous.
+      if (ruleSet.names.every((name) => at.decided?.has(name))) warnMountedTwice(warner, ruleSet.names)
+      return unchanged(newest)
+    }
+    const steps = step === undefined ? ALL_STEPS : stepsUpTo(step)
+    const mount = own ?? new MountOutcome(this, ruleSet, decision, newest, facts, request, steps)
     let outcome: Outcome = mount
-    if (at?.own === undefined) (request as Marked<MountOutcome>)[MARK] = mount
-    else outcome = mount.advance(decision, progress as Progress, newest as MountOutcome, facts, request)
-    if (newest !== undefined) warnSameNames(this.limiter.warner, mount)
-    if (at?.startedMs !== undefined) this.#report(mount, ruleChecks, request, response, at.startedMs, isHeld)
+    if (own === undefined) (request as Marked<MountOutcome>)[MARK] = mount
+    else outcome = own.advance(decision, ruleSet, steps, newest as MountOutcome, facts, request)
+    if (newest !== undefined) warnSameNames(warner, mount)
+    if (at.startedMs === undefined) return outcome
+    if (step === undefined) {
+      if (operation !== undefined) admission.tell(decision, request, operation, at.startedMs, ruleChecks)
+      return outcome
+    }
+    mount.report ??= new StepReport(admission.events, request, at.response, mount)
+    const isLast = (ruleSet.steps & ~steps) === NO_STEPS
+    mount.report.add(performance.now() - at.startedMs, ruleChecks, operation === "hold", isLast)
     return outcome
   }
+}
 
-  #report(
-    mount: MountOutcome,
-    counters: DecisionCall["counters"],
-    request: Request,
-    response: ClosingResponse | undefined,
-    startedMs: number,
-    isHeld: boolean,
-  ): void {
-    const { decisionEvents } = this.limiter.admission
-    const progress = mount.progress as Progress
-    const report = progress.report ?? new StepReport(decisionEvents, request, response, () => mount.own)
-    mount.progress = { ...progress, report }
-    const isLast = (progress.ruleSet.steps & ~progress.steps) === NO_STEPS
-    report.add(performance.now() - startedMs, counters, isHeld, isLast)
-  }
+/** Returns the outcome of a mount that has nothing left to decide. */
+function unchanged(newest: MountOutcome | undefined): Outcome {
+  return { decision: newest?.decision ?? UNLIMITED, headers: NONE, removed: NONE }
+}
+
+function hasLeft({ response }: Pick<MountRequest<unknown>, "response">): boolean {
+  return response !== undefined && hasGone(response)
 }

@@ -12,17 +12,6 @@ import type { Writers } from "./writers.ts"
 
 const NONE: readonly never[] = []
 
-/** The progress of a mount that decides a request in steps. */
-export interface Progress {
-  /** The mount. */
-  readonly by: object
-  readonly ruleSet: RuleSet
-  /** The steps whose rules the mount has decided. */
-  readonly steps: StepSet
-  /** Undefined if nothing listens to decisions. */
-  readonly report: Pick<StepReport<unknown>, "add"> | undefined
-}
-
 /** A mount of a limiter, as its decisions know it. */
 export interface DecidingMount {
   readonly limiter: { readonly options: ParsedOptions }
@@ -47,8 +36,12 @@ export class MountOutcome implements MountDecision {
    * only the first report counts.
    */
   declare isReported: boolean
-  /** Undefined if the mount decides by all rules at once. */
-  declare progress: Progress | undefined
+  /** The rules of the mount's latest decision. */
+  declare ruleSet: RuleSet
+  /** The steps whose rules the mount has decided. */
+  declare steps: StepSet
+  /** Undefined if nothing listens to decisions, or if the mount decides by all rules at once. */
+  declare report: Pick<StepReport, "add"> | undefined
   // No `#private` members and no field initializers, because every request creates an instance.
   declare private writers: Writers
   declare private lines: readonly HeaderLine[] | undefined
@@ -60,12 +53,14 @@ export class MountOutcome implements MountDecision {
     earlier: MountOutcome | undefined,
     facts: RequestFacts,
     request: unknown,
-    progress: Progress | undefined,
+    steps: StepSet,
   ) {
     this.mount = mount
     this.earlier = earlier
     this.isReported = false
-    this.progress = progress
+    this.ruleSet = ruleSet
+    this.steps = steps
+    this.report = undefined
     this.own = own
     this.writers = mount.writersFor(ruleSet)
     this.lines = undefined
@@ -75,6 +70,11 @@ export class MountOutcome implements MountDecision {
 
   get limiter(): DecidingMount["limiter"] {
     return this.mount.limiter
+  }
+
+  /** Returns the outcome of a mount among this one and the earlier ones. */
+  of(mount: DecidingMount): MountOutcome | undefined {
+    return this.mount === mount ? this : this.earlier?.of(mount)
   }
 
   /** Returns the strictest decision of all mounts so far. */
@@ -96,15 +96,17 @@ export class MountOutcome implements MountDecision {
    */
   advance(
     later: Decision,
-    progress: Progress,
+    ruleSet: RuleSet,
+    steps: StepSet,
     newest: MountOutcome,
     facts: RequestFacts,
     request: unknown,
   ): Outcome {
     const before = newest.told()
-    this.own = DecisionRecord.joined(this.own, later, progress.ruleSet.names)
-    this.writers = this.mount.writersFor(progress.ruleSet)
-    this.progress = progress
+    this.own = DecisionRecord.joined(this.own, later, ruleSet.names)
+    this.writers = this.mount.writersFor(ruleSet)
+    this.ruleSet = ruleSet
+    this.steps = steps
     if (!later.allowed) this.refuse(facts, request)
     for (let mount: MountOutcome | undefined = newest; mount !== undefined; mount = mount.earlier)
       mount.lines = undefined
@@ -127,7 +129,7 @@ export class MountOutcome implements MountDecision {
   }
 
   private refuse(facts: RequestFacts, request: unknown): void {
-    const { wallClock } = this.limiter.options
+    const { wallClock } = this.mount.limiter.options
     this.rejection = this.writers.rejection(this.own, facts.headers?.accept, wallClock, request)
   }
 
@@ -145,7 +147,7 @@ export class MountOutcome implements MountDecision {
   private told(): readonly HeaderLine[] {
     if (this.lines === undefined) {
       const { earlier } = this
-      const lines = this.writers.headers(this.own, this.limiter.options.wallClock)
+      const lines = this.writers.headers(this.own, this.mount.limiter.options.wallClock)
       this.lines = earlier === undefined ? lines : this.joinedTo(earlier, lines)
     }
     return this.lines
@@ -157,9 +159,20 @@ export class MountOutcome implements MountDecision {
 
   /** Whether the mounts so far append members to this header. */
   private isList(name: string): boolean {
-    const isOwn = this.limiter.options.headers.some(({ lists }) => lists.includes(name))
+    const isOwn = this.mount.limiter.options.headers.some(({ lists }) => lists.includes(name))
     return isOwn || this.earlier?.isList(name) === true
   }
+}
+
+/** Returns the names of the rules by which the limiter has decided the request; undefined if it has not decided it. */
+export function rulesDecidedBy(limiter: object, newest: MountOutcome): ReadonlySet<string> | undefined {
+  let decided: Set<string> | undefined
+  for (let mount: MountOutcome | undefined = newest; mount !== undefined; mount = mount.earlier) {
+    if (mount.mount.limiter !== limiter) continue
+    decided ??= new Set()
+    for (const { policy } of mount.own.checks) decided.add(policy)
+  }
+  return decided
 }
 
 /** Returns the names in `before` that are not in `now`. */

@@ -1,16 +1,16 @@
-import type { Decision } from "../../decision/decision.ts"
-import type { DecisionEvents } from "../../limiter/events/decision-events.ts"
-import type { DecisionCall } from "../../limiter/interface/limiter.ts"
+import type { SafeEvents } from "../../ground/events.ts"
+import type { DecisionCall, LimiterEvents } from "../../limiter/interface/limiter.ts"
+import type { MountDecision } from "../../limiter/interface/mount-decision.ts"
 import { type ClosingResponse, onGone } from "../client-gone.ts"
 
 /**
  * Emits one "decision" event for a request that is decided in steps. It does so when the request is refused, has passed
  * its last step, or was answered before that.
  */
-export class StepReport<Request> {
-  readonly #decisionEvents: DecisionEvents<Request>
+export class StepReport<Request = unknown> {
+  readonly #events: SafeEvents<LimiterEvents<Request>>
   readonly #request: Request
-  readonly #decisionSoFar: () => Decision
+  readonly #mount: Pick<MountDecision, "own">
   readonly #stopListening: (() => void) | undefined
   readonly #counters: DecisionCall["counters"][number][] = []
   #durationMs = 0
@@ -18,14 +18,14 @@ export class StepReport<Request> {
   #isDone = false
 
   constructor(
-    decisionEvents: DecisionEvents<Request>,
+    events: SafeEvents<LimiterEvents<Request>>,
     request: Request,
     response: ClosingResponse | undefined,
-    decisionSoFar: () => Decision,
+    mount: Pick<MountDecision, "own">,
   ) {
-    this.#decisionEvents = decisionEvents
+    this.#events = events
     this.#request = request
-    this.#decisionSoFar = decisionSoFar
+    this.#mount = mount
     this.#stopListening = response && onGone(response, () => this.#finish())
   }
 
@@ -34,17 +34,17 @@ export class StepReport<Request> {
     this.#durationMs += durationMs
     this.#counters.push(...counters)
     if (isHeld) this.#operation = "hold"
-    if (isLast || !this.#decisionSoFar().allowed) this.#finish()
+    if (isLast || !this.#mount.own.allowed) this.#finish()
   }
 
   #finish(): void {
     if (this.#isDone) return
     this.#isDone = true
     this.#stopListening?.()
-    const decision = this.#decisionSoFar()
+    const { own } = this.#mount
     // The request is skipped, or no rule applies to it.
-    if (decision.allowed && decision.checks.length === 0) return
-    this.#decisionEvents.emit(decision, this.#request, {
+    if (own.allowed && own.checks.length === 0) return
+    this.#events.emit("decision", own, this.#request, {
       operation: this.#operation,
       durationMs: this.#durationMs,
       counters: this.#counters,

@@ -1,9 +1,10 @@
 import type { Decision } from "../../decision/decision.ts"
 import { UNLIMITED } from "../../decision/decision-record.ts"
+import type { SafeEvents } from "../../ground/events.ts"
 import type { MaybePromise } from "../../ground/maybe-promise.ts"
 import type { RequestFacts } from "../../request/request.ts"
 import { type Callback, costCallback, testCallback } from "../callbacks/callback.ts"
-import type { DecisionEvents } from "../events/decision-events.ts"
+import type { DecisionCall, LimiterEvents } from "../interface/limiter.ts"
 import type { ParsedOptions } from "../options/parse-options.ts"
 import type { RulesInForce } from "../rule-set/rules-in-force.ts"
 import { type Held, holdInLine, type Leaving } from "./hold.ts"
@@ -12,7 +13,7 @@ import { PreparedRequest, type Scope } from "./prepared-request.ts"
 
 /** Prepares requests for a decision, and decides the requests of adapters and of `decide`. */
 export class Admission<Request> {
-  readonly decisionEvents: DecisionEvents<Request>
+  readonly events: SafeEvents<LimiterEvents<Request>>
   readonly #state: LimiterState<Request>
   readonly #rules: RulesInForce
   readonly #isEnabled: boolean
@@ -21,15 +22,10 @@ export class Admission<Request> {
   /** Undefined if no request is skipped. */
   readonly #skip: Callback<boolean> | undefined
 
-  constructor(
-    { enabled, skip, cost }: ParsedOptions,
-    state: LimiterState<Request>,
-    rules: RulesInForce,
-    decisionEvents: DecisionEvents<Request>,
-  ) {
+  constructor({ enabled, skip, cost }: ParsedOptions, state: LimiterState<Request>, rules: RulesInForce) {
     this.#state = state
     this.#rules = rules
-    this.decisionEvents = decisionEvents
+    this.events = state.events
     this.#isEnabled = enabled
     const { context } = state
     this.#cost = typeof cost === "number" ? cost : costCallback(cost, context)
@@ -55,7 +51,7 @@ export class Admission<Request> {
     cost: number | undefined,
     scope?: Scope,
   ): MaybePromise<PreparedRequest<Request> | undefined> {
-    const startedMs = this.decisionEvents.start()
+    const startedMs = this.start()
     // Apply `skip` (health checks) even before the rules have loaded.
     const counts = this.counts(request)
     if (counts === false) return undefined
@@ -100,9 +96,35 @@ export class Admission<Request> {
     const { ruleChecks, startedMs } = prepared
     const decision =
       prepared.scope?.isStoreGone === true ? decider.takeWithoutStore(ruleChecks) : decider.take(ruleChecks)
-    return startedMs === undefined
-      ? decision
-      : this.decisionEvents.told(decision, prepared.request, "decide", startedMs, ruleChecks)
+    return startedMs === undefined ? decision : this.#told(decision, prepared)
+  }
+
+  /** Emits the event of a decision, and then returns the decision. */
+  #told(decision: MaybePromise<Decision>, prepared: PreparedRequest<Request>): MaybePromise<Decision> {
+    const { request, startedMs, ruleChecks } = prepared
+    const tell = (made: Decision): Decision => {
+      this.tell(made, request, "decide", startedMs, ruleChecks)
+      return made
+    }
+    return decision instanceof Promise ? decision.then(tell) : tell(decision)
+  }
+
+  /** Returns the time at which a call begins. Returns undefined without listeners, so that no clock is read. */
+  start(): number | undefined {
+    return this.events.has("decision") ? performance.now() : undefined
+  }
+
+  /** Emits a "decision" event. `startedMs` is what `start` returned when the call began. */
+  tell(
+    decision: Decision,
+    request: Request,
+    operation: DecisionCall["operation"],
+    startedMs: number | undefined,
+    counters: DecisionCall["counters"],
+  ): void {
+    if (startedMs === undefined) return
+    const durationMs = performance.now() - startedMs
+    this.events.emit("decision", decision, request, { operation, durationMs, counters })
   }
 
   /**
@@ -112,18 +134,11 @@ export class Admission<Request> {
    */
   hold(prepared: PreparedRequest<Request>, leaving: Leaving): MaybePromise<Held | undefined> {
     const { isClosed, warner } = this.#state
-    const { ruleSet, ruleChecks, request, startedMs } = prepared
-    if (isClosed || prepared.scope?.isStoreGone === true) {
-      const decision = this.take(prepared)
-      const held = (made: Decision): Held => ({ decision: made, ruleSet, ruleChecks })
-      return decision instanceof Promise ? decision.then(held) : held(decision)
-    }
-    const held = holdInLine(this.#state.waitingRoom(), prepared, leaving, warner)
-    const tell = (made: Held | undefined): Held | undefined => {
-      if (made !== undefined)
-        this.decisionEvents.tell(made.decision, request, "hold", startedMs, made.ruleChecks)
-      return made
-    }
-    return held instanceof Promise ? held.then(tell) : tell(held)
+    if (!isClosed && prepared.scope?.isStoreGone !== true)
+      return holdInLine(this.#state.waitingRoom(), prepared, leaving, warner)
+    const { ruleSet, ruleChecks } = prepared
+    const held = (decision: Decision): Held => ({ decision, ruleSet, ruleChecks })
+    const decision = this.take(prepared)
+    return decision instanceof Promise ? decision.then(held) : held(decision)
   }
 }

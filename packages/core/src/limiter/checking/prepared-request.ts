@@ -49,13 +49,6 @@ export class PreparedRequest<Request> extends CallbackResults<Request> {
     this.check(cost)
   }
 
-  /** True if other mounts have decided the request by all rules of its scope. */
-  get isDecided(): boolean {
-    return (
-      this.scope?.isLeft !== undefined && this.ruleChecks.length === 0 && this.ruleChecks !== RULES_MISSING
-    )
-  }
-
   /**
    * Returns the same request with its checks under the rules that are in force now. Returns undefined if they need a
    * function of the app that returns a promise, and that has not been called for this request yet.
