@@ -168,18 +168,6 @@ describe("DenyCache", () => {
     expect(answerTo(refusing(), check(1, { policy: { ...FIXED, limit: 9 } }))).toBe(true)
   })
 
-  it.each<{ readonly afterMs: number; readonly isRefused: boolean }>([
-    { afterMs: 0, isRefused: true },
-    { afterMs: 5_998.9, isRefused: true },
-    { afterMs: 5_999, isRefused: false },
-    { afterMs: 6_000, isRefused: false },
-  ])(
-    "refuses up to the last certain millisecond of a refusal of 6 s: after $afterMs ms, $isRefused",
-    (row) => {
-      expect(answerTo(refusing(), check(), row.afterMs)).toBe(row.isRefused)
-    },
-  )
-
   it.each([-0.1, Number.NaN])("forgets a counter permanently if the clock went back: %d ms", (afterMs) => {
     const denied = refusing()
     expect([answerTo(denied, check(), afterMs), answerTo(denied, check(), 1)]).toEqual([false, false])
@@ -222,53 +210,6 @@ describe("DenyCache", () => {
     expect([knows(), denied.isEmpty]).toEqual([[false, false, true, true], false])
     denied.clear()
     expect([knows(), denied.isEmpty]).toEqual([[false, false, false, false], true])
-  })
-
-  it("asks Redis if the refusal would change a counter", () => {
-    const seen: Policy = { ...FIXED, counter: "counter1", countRejected: true }
-    const block: Policy = {
-      ...FIXED,
-      counter: "counter2",
-      algorithm: "penalty",
-      limit: 3,
-      penalty: { refusals: 3, withinMs: 60_000, forMs: [60_000] },
-    }
-    const counting = (current: number, previous = 0) => ({ startMs: SERVER_MS, current, previous })
-    const answers = (learned: readonly Learned[], afterMs = 0) => {
-      const denied = new DenyCache(LONGEST_MS)
-      learn(denied, learned)
-      return (
-        countsIn(
-          denied,
-          learned.map(([one]) => one),
-          afterMs,
-        ) !== undefined
-      )
-    }
-    // The rule itself, or its penalty, would count the refusal.
-    expect(answers([[check(3, { policy: seen }), full({ current: 8 })]])).toBe(false)
-    expect(
-      answers([
-        [check(), full()],
-        [check(1, { policy: block }), counting(1)],
-      ]),
-    ).toBe(false)
-    // The rule's count is at its ceiling, and a refusal does not prolong a block.
-    expect(answers([[check(1, { policy: seen }), full()]])).toBe(true)
-    expect(
-      answers([
-        [check(), full()],
-        [check(1, { policy: block }), counting(3, 1)],
-      ]),
-    ).toBe(true)
-    // Another rule refuses, while the rule with the penalty has room.
-    expect(
-      answers([
-        [of("alice", "counter3"), full()],
-        [check(), full({ current: 9 })],
-        [check(1, { policy: block }), counting(1)],
-      ]),
-    ).toBe(true)
   })
 
   it("asks Redis when a block may be over, because a refusal would count again", () => {

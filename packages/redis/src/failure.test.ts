@@ -1,6 +1,6 @@
 import { StoreUnavailableError } from "@sluice/core"
 import { describe, expect, it } from "vitest"
-import { failureOf, isCode, silent } from "./failure.ts"
+import { failureOf, isCode } from "./failure.ts"
 
 describe("the error of a client", () => {
   it("becomes a store error with the original error as its cause", () => {
@@ -38,19 +38,4 @@ describe("the error of a client", () => {
       expect(isCode(thrown, "READONLY")).toBe(false)
     }
   })
-})
-
-it("the error for a missing reply names the likely cause", () => {
-  const told = [
-    silent(),
-    silent("not connected"),
-    silent("closed"),
-    silent("a replica", "Redis at 10.0.0.1:6379"),
-  ]
-  expect(told.map(({ message, kind }) => [message, kind])).toEqual([
-    ["Redis did not answer in time.", "timeout"],
-    ["Redis did not answer in time, because its client has no connection.", "timeout"],
-    ["Redis did not answer in time, because its client never connected or was closed.", "timeout"],
-    ["Redis at 10.0.0.1:6379 is a replica, and its client did not find the primary in time.", "timeout"],
-  ])
 })

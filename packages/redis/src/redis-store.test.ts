@@ -15,17 +15,10 @@ import type { RedisCommands } from "./commands.ts"
 import { noCounter } from "./failure.ts"
 import { RedisStore, type RedisStoreParts } from "./redis-store.ts"
 import { PEEK, REFUND, TAKE } from "./scripts.ts"
+import { FIRST_HIT as POLICY } from "./testing/first-hit.ts"
 
 const TIMEOUT_MS = 20_000
 const NOW_MS = Date.UTC(2024, 0, 1)
-const POLICY: Policy = {
-  name: "login",
-  counter: "counter0",
-  algorithm: "fixed-window",
-  limit: 10,
-  windowMs: 60_000,
-  align: "first-hit",
-}
 const OTHER: Policy = { ...POLICY, counter: "counter1" }
 const SCRIPTS = new Map([
   [TAKE.sha, "take"],
@@ -161,26 +154,6 @@ describe("a Redis store", () => {
     expect(answer).toEqual({ nowMs: expect.any(Number), granted: true, checks: [] })
     expect(answer.nowMs).toBeGreaterThanOrEqual(earliestMs)
     expect(answer.nowMs).toBeLessThanOrEqual(Date.now())
-  })
-
-  it("sends several requests in one call, except cached or empty ones, and answers in order", async () => {
-    const { store, next, refuse } = open()
-    await refuse(check("eve"))
-    const taking = takeEach(store, [
-      [check("ann", 2)],
-      [],
-      [check("eve")],
-      [check("bob", 3), check("ann", 1, OTHER)],
-    ])
-    const call = await next()
-    expect(call.keys.map((key) => key.slice(8))).toEqual(["counter0ann", "counter0bob", "counter1ann"])
-    call.answer(holding(2), holding(3), holding(1))
-    expect((await taking).map(takenOf)).toEqual([
-      [true, [2, 2]],
-      [true],
-      [false, [10, 0]],
-      [true, [3, 3], [1, 1]],
-    ])
   })
 
   it.each([
@@ -496,13 +469,5 @@ describe("a closed store", () => {
     await expect(store.refund([refund(check())])).rejects.toThrow(ClosedError)
     await expect(store.reset([check()])).rejects.toThrow(ClosedError)
     expect(await arriving()).toEqual([])
-  })
-
-  it("rejects pending requests", async () => {
-    const { store, next } = open()
-    const taking = store.take([check()])
-    await next()
-    store.close()
-    await expect(taking).rejects.toThrow(closed)
   })
 })

@@ -1,20 +1,13 @@
 import { setImmediate as nextTurn } from "node:timers/promises"
 import type { StoreUnavailableError } from "@sluice/core"
-import type { Policy, Refund } from "@sluice/core/stores"
+import type { Refund } from "@sluice/core/stores"
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
 import { Node } from "./node/node.ts"
 import { RefundBatcher } from "./refund-batcher.ts"
 import { REFUND } from "./scripts.ts"
 import { AskedServer } from "./testing/asked-server.ts"
+import { FIRST_HIT as POLICY } from "./testing/first-hit.ts"
 
-const POLICY: Policy = {
-  name: "login",
-  counter: "counter0",
-  algorithm: "fixed-window",
-  limit: 10,
-  windowMs: 60_000,
-  align: "first-hit",
-}
 const NOW_MS = 1_700_000_000_000
 const SILENT = "Redis did not answer in time."
 const DOWN = "Redis failed: ERR no. The store keeps trying in the background."
@@ -136,17 +129,6 @@ describe("batched refunds", () => {
     expect([short, long]).toEqual([[SILENT], ["back"]])
   })
 
-  it("cause no call if the timeouts of all of them have passed", async () => {
-    const { server, refundKeys } = await startBatcher()
-    refundKeys(names(128))
-    const short = refundKeys(["short"], 10)
-    await nextTurn()
-    vi.advanceTimersByTime(10)
-    server.asked[0]?.answer(REPLY)
-    await nextTurn()
-    expect([short, server.asked.length]).toEqual([[SILENT], 2])
-  })
-
   it("are sent in one call at a time after a call without a reply, until the server answers", async () => {
     const { server, refundKeys } = await startBatcher({ inBackground: true })
     refundKeys(names(2 * 64), 10)
@@ -249,23 +231,6 @@ describe("refunds to a server with an open circuit breaker", () => {
     const outcome = refundKeys(["a"])
     await nextTurn()
     expect([outcome, server.asked.length]).toEqual([[DOWN], 2])
-    node.breaker.stop()
-  })
-
-  it("are sent in the background, where their outcome does not affect the breaker", async () => {
-    const { server, node, refundKeys } = await startBatcher({ inBackground: true })
-    for (let i = 0; i < 4; i++) node.failed(new Error("ERR no"))
-    refundKeys(["a"])
-    await nextTurn()
-    server.latest.fail("ERR no")
-    await nextTurn()
-    expect(node.breaker.isOpen).toBe(false)
-    node.failed(new Error("ERR no"))
-    const outcome = refundKeys(["b"])
-    await nextTurn()
-    server.latest.answer(REPLY)
-    await nextTurn()
-    expect([node.breaker.isOpen, outcome]).toEqual([true, ["back"]])
     node.breaker.stop()
   })
 })

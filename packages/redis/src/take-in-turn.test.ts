@@ -185,20 +185,4 @@ describe("a request whose checks are in several slots", () => {
     const answer = await take(check("a", 3), check("b"))
     expect([answer.nowMs, answer.checks.map((one) => one?.ageMs)]).toEqual([EDGE_MS + 7, [undefined, 40]])
   })
-
-  it("is refused at the latest of the servers' times, and refunds units in the windows in which they were taken", async () => {
-    const { take, clockOf, inUse } = cluster("a", "b", "c")
-    clockOf("a").set(EDGE_MS + 7)
-    clockOf("b").set(EDGE_MS - 1)
-    clockOf("c").set(EDGE_MS + 2)
-    const [zero, full] = [check("b2", 0), check("c", 11)]
-    const answer = await take(check("a", 3), check("b", 2), zero, full)
-    expect([answer.nowMs, answer.granted, takenOf(answer)]).toEqual([
-      EDGE_MS + 7,
-      false,
-      [undefined, undefined, [0, 0], [0, 0]],
-    ])
-    expect(answer.checks.map((one) => one?.state.startMs)).toEqual([undefined, undefined, EDGE_MS, EDGE_MS])
-    expect(inUse(check("a"), check("b"))).toEqual([0, 0])
-  })
 })

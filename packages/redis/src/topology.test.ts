@@ -1,18 +1,9 @@
 import { setImmediate as nextTurn } from "node:timers/promises"
-import type { Policy } from "@sluice/core/stores"
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
 import type { RedisRequest } from "./scripts/script-input.ts"
 import { AskedServer } from "./testing/asked-server.ts"
+import { FIRST_HIT as POLICY } from "./testing/first-hit.ts"
 import { RedisTopology } from "./topology.ts"
-
-const POLICY: Policy = {
-  name: "login",
-  counter: "counter0",
-  algorithm: "fixed-window",
-  limit: 10,
-  windowMs: 60_000,
-  align: "first-hit",
-}
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] }))
 afterEach(() => void vi.useRealTimers())

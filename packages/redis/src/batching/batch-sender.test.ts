@@ -2,7 +2,6 @@ import { setImmediate as nextTurn } from "node:timers/promises"
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
 import { countHeldTimers } from "../../../core/src/ground/testing/held-timers.ts"
 import { LOOK_AGAIN_MS } from "../node/node.ts"
-import { BatchPolicy } from "./batch-policy.ts"
 import { readySenderByHand, senderByHand } from "./testing/sender-by-hand.ts"
 
 const REPLICA = "Redis is a replica, and its client did not find the primary in time."
@@ -28,31 +27,6 @@ describe("a batch sender", () => {
     expect(names()).toEqual([["a"], ["b"], ["c", "d"], ["e"]])
   })
 
-  it("sends one call at a time if the process is never idle while sending, even after pauses", async () => {
-    const loop = { restedMs: 1, nowMs: 0 }
-    const policy = new BatchPolicy(() => ({ ...loop }))
-    const { takeNow, names, answer, calls } = await readySenderByHand(50, policy)
-    // Repeat until the process counts as busy.
-    for (let sent = 0; sent < 36 * 32; sent++) {
-      loop.nowMs++
-      await takeNow("before")
-      await answer(calls.pop())
-    }
-    for (let pauses = 0; pauses < 10; pauses++) {
-      loop.restedMs += 1_000
-      loop.nowMs += 1_000
-      for (let sent = 0; sent < 32; sent++) {
-        loop.nowMs++
-        await takeNow("later")
-        await answer(calls.pop())
-      }
-    }
-    await takeNow("a", "b", "c")
-    expect(names()).toEqual([["a"]])
-    await answer(calls[0])
-    expect(names()).toEqual([["a"], ["b", "c"]])
-  })
-
   it("sends requests that are made in one callback in one call and in order", async () => {
     const { take, names, told, answer, calls } = await readySenderByHand()
     take("a")
@@ -62,24 +36,6 @@ describe("a batch sender", () => {
     expect(names()).toEqual([["a", "b"], ["c"]])
     await answer(calls[0])
     expect(told).toEqual({ a: "granted", b: "granted" })
-  })
-
-  it("sends a third and a fourth call if 32 requests wait, and never a fifth", async () => {
-    const { takeNow, takeMany, take, names } = await readySenderByHand()
-    await takeNow("a", "b")
-    const sizes = () => names().map(({ length }) => length)
-    takeMany(31)
-    await nextTurn()
-    expect(sizes()).toEqual([1, 1])
-    take("c")
-    await nextTurn()
-    expect(sizes()).toEqual([1, 1, 32])
-    takeMany(32)
-    await nextTurn()
-    expect(sizes()).toEqual([1, 1, 32, 32])
-    takeMany(64)
-    await nextTurn()
-    expect(sizes()).toEqual([1, 1, 32, 32])
   })
 
   it.each<{ waiting: number; underWay: readonly string[]; sizes: readonly number[] }>([
@@ -174,19 +130,6 @@ describe("a batch sender", () => {
     await pass(50)
     await nextTurn()
     expect(told.b).toBe(SILENT)
-  })
-
-  it("waits for the time of each server that takes over", async () => {
-    const { takeNow, moveOn, names, timeCalls, answerTime } = await readySenderByHand()
-    moveOn()
-    await takeNow("a")
-    expect(timeCalls).toHaveLength(1)
-    await answerTime(timeCalls[0])
-    moveOn()
-    await takeNow("b")
-    expect([names(), timeCalls.length]).toEqual([[["a"]], 2])
-    await answerTime(timeCalls[1])
-    expect(names()).toEqual([["a"], ["b"]])
   })
 })
 
@@ -322,19 +265,6 @@ describe("a deadline", () => {
     expect(names()).toEqual([["a"], ["b"], ["c"]])
   })
 
-  it("that passed while the process was blocked rejects the request, which is not sent", async () => {
-    const { takeNow, take, names, told, calls, answer } = await readySenderByHand()
-    await takeNow("a", "b")
-    take("c")
-    take("d", 80)
-    await nextTurn()
-    vi.advanceTimersByTime(50)
-    await answer(calls[0])
-    expect(names()).toEqual([["a"], ["b"], ["d"]])
-    // Requests whose reply has arrived get their answer.
-    expect(told).toEqual({ a: "granted", b: SILENT, c: SILENT })
-  })
-
   it("that passed for all waiting requests while the process was blocked sends nothing", async () => {
     const { takeNow, names, told, calls, answer } = await readySenderByHand()
     await takeNow("a", "b", "c")
@@ -361,19 +291,6 @@ describe("a deadline", () => {
 })
 
 describe("a server that fails", () => {
-  it("rejects all requests of a call with its error", async () => {
-    const { take, fail, calls, told, names } = await readySenderByHand()
-    take("a")
-    take("b")
-    await nextTurn()
-    await fail(calls[0], "OOM command not allowed")
-    expect(told).toEqual({
-      a: "Redis failed: OOM command not allowed",
-      b: "Redis failed: OOM command not allowed",
-    })
-    expect(names()).toHaveLength(1)
-  })
-
   it("is unavailable after five failures in a row, for waiting and new requests", async () => {
     const { takeNow, take, fail, answer, calls, told, names } = await readySenderByHand()
     const failing = async (count: number) => {
@@ -424,40 +341,6 @@ describe("a server that fails", () => {
     expect([timeCalls.length, told.f]).toEqual([2, undefined])
     await answerTime(timeCalls[1])
     expect(names()).toEqual([["f"]])
-  })
-
-  it("is counted as failed if its client did not connect in time, as the errors of the requests say", async () => {
-    const { redis, takeNow, pass, told, take, names } = await readySenderByHand()
-    redis.isReady = false
-    for (const name of ["a", "b", "c", "d", "e"]) {
-      await takeNow(name)
-      await pass(50)
-      expect(told[name]).toBe("Redis did not answer in time, because its client has no connection.")
-    }
-    take("f")
-    await nextTurn()
-    expect([told.f, names().length]).toEqual([
-      tryingAfter("Redis did not answer in time, because its client has no connection."),
-      0,
-    ])
-  })
-
-  it("leaves requests within their deadline pending after another request timed out", async () => {
-    const { take, takeNow, fail, pass, calls, told } = await readySenderByHand()
-    for (let i = 0; i < 3; i++) {
-      await takeNow(`failing ${i}`)
-      await fail(calls.at(-1), "gone")
-    }
-    await takeNow("a")
-    take("b", 80)
-    await nextTurn()
-    take("c", 80)
-    await pass(50)
-    expect(told).toMatchObject({ a: SILENT })
-    expect([told.b, told.c]).toEqual([undefined, undefined])
-    take("d")
-    await nextTurn()
-    expect(told.d).toBeUndefined()
   })
 
   it("rejects requests that wait for calls in flight, once it is unavailable", async () => {
@@ -543,34 +426,6 @@ describe("a server that cannot be written to at the moment", () => {
     await answerTime(timeCalls[1])
     expect(names()).toEqual([["a"]])
   })
-
-  it.each([true, false])(
-    "is reported as a replica until the next grant, if its client is connected (%s)",
-    async (isConnected) => {
-      const { takeNow, fail, answer, pass, calls, told, redis } = await readySenderByHand()
-      await takeNow("a")
-      await fail(calls[0], "READONLY You can't write against a read only replica.")
-      redis.isReady = isConnected
-      await pass(20)
-      await takeNow("b")
-      for (let more = 1; more < 4; more++) {
-        await pass(25)
-        await fail(calls[more], "READONLY You can't write against a read only replica.")
-      }
-      expect(told).toEqual({ a: REPLICA, b: REPLICA })
-      redis.isReady = true
-      await takeNow("c")
-      await pass(25)
-      await answer(calls.at(-1))
-      redis.isReady = false
-      await takeNow("d")
-      await pass(50)
-      expect(told).toMatchObject({
-        c: "granted",
-        d: "Redis did not answer in time, because its client has no connection.",
-      })
-    },
-  )
 
   it("is reported as a replica for only a second after its error", async () => {
     const { takeNow, fail, pass, calls, told, redis } = await readySenderByHand()

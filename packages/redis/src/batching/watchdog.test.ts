@@ -1,6 +1,5 @@
 import { setImmediate as nextTurn } from "node:timers/promises"
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
-import { countHeldTimers } from "../../../core/src/ground/testing/held-timers.ts"
 import { Watchdog } from "./watchdog.ts"
 
 describe("a watchdog", () => {
@@ -54,15 +53,6 @@ describe("a watchdog", () => {
     expect(rings).toEqual([10])
   })
 
-  it("can watch another deadline after it has fired", async () => {
-    const { rings, watch, pass } = watching()
-    watch(10)
-    await pass(10)
-    watch(50)
-    await pass(60)
-    expect(rings).toEqual([10, 50])
-  })
-
   it("fires only after pending input is read, and not after it is stopped", async () => {
     const { watchdog, rings, watch } = watching()
     watch(10)
@@ -73,27 +63,3 @@ describe("a watchdog", () => {
     expect(rings).toEqual([])
   })
 })
-
-it("a watchdog keeps the process alive only while a request waits", () =>
-  countHeldTimers(async (held) => {
-    const before = held()
-    const watchdog = new Watchdog(() => undefined)
-    watchdog.rest()
-    const seen: number[] = []
-    const see = () => seen.push(held() - before)
-    watchdog.watch(performance.now() + 60_000)
-    see()
-    watchdog.rest()
-    watchdog.rest()
-    see()
-    // A later deadline keeps the timer.
-    watchdog.watch(performance.now() + 90_000)
-    see()
-    watchdog.rest()
-    watchdog.watch(performance.now() + 30_000)
-    see()
-    watchdog.stop()
-    await nextTurn()
-    see()
-    expect(seen).toEqual([1, 0, 1, 1, 0])
-  }))

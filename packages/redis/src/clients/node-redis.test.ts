@@ -19,16 +19,3 @@ it.each<[NodeRedisLike["options"], string]>([
 ])("a client of node-redis with %j is named %j", (options, name) => {
   expect(nodeRedisCommands(Object.assign(new LikeNodeRedis(), { options })).nodeOf("a")).toBe(name)
 })
-
-it("a client of node-redis gets scripts, keys and arguments in its own call format", async () => {
-  const client = new LikeNodeRedis()
-  const commands = nodeRedisCommands(client)
-  expect(await commands.evalsha("abc", ["k", "l"], ["1"])).toBe("evalSha answered")
-  expect(await commands.eval("return 1", ["k"], ["1", "é"])).toBe("eval answered")
-  expect(await commands.del(["k", "l"])).toBe("del answered")
-  expect(client.asked).toEqual([
-    ["evalSha", "abc", { keys: ["k", "l"], arguments: ["1"] }],
-    ["eval", "return 1", { keys: ["k"], arguments: ["1", "é"] }],
-    ["del", ["k", "l"]],
-  ])
-})

@@ -1,22 +1,15 @@
 import { AsyncLocalStorage } from "node:async_hooks"
 import { setImmediate as nextTurn } from "node:timers/promises"
 import { StoreUnavailableError } from "@sluice/core"
-import type { Policy, StoreWarningEvent } from "@sluice/core/stores"
+import type { StoreWarningEvent } from "@sluice/core/stores"
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
 import { PolicyTable } from "../scripts/script-input.ts"
 import { TakeCall } from "../scripts/take-call.ts"
 import { PEEK, TAKE } from "../scripts.ts"
 import { AskedServer } from "../testing/asked-server.ts"
+import { FIRST_HIT as POLICY } from "../testing/first-hit.ts"
 import { type CallTimeout, LOOK_AGAIN_MS, Node, type Timekeeping } from "./node.ts"
 
-const POLICY: Policy = {
-  name: "login",
-  counter: "counter0",
-  algorithm: "fixed-window",
-  limit: 10,
-  windowMs: 60_000,
-  align: "first-hit",
-}
 const KEY = "app:sl2:{7f}counter0alice"
 const NOW_MS = 1_700_000_000_000
 /** The reply of TIME: seconds and microseconds. The fraction of a millisecond is truncated. */
@@ -305,30 +298,6 @@ describe("a single script call", () => {
     expect([outcome, server.asked.map(({ what }) => what)]).toEqual([[SILENT], ["eval"]])
   })
 
-  it("waits for the server's time in the background, even if it is the first call", async () => {
-    const { server, node } = serving()
-    const outcome = outcomeOf(peek(node, { withinMs: 1_000, inBackground: true }))
-    await pass(10)
-    server.latest.answer(NOW)
-    await nextTurn()
-    server.latest.answer([NOW_MS])
-    await nextTurn()
-    expect(outcome).toEqual([[NOW_MS]])
-  })
-
-  it("is sent with the whole script after a NOSCRIPT error", async () => {
-    const { server, node } = await knowing()
-    const outcome = outcomeOf(peek(node))
-    await nextTurn()
-    server.latest.fail("NOSCRIPT No matching script.")
-    await nextTurn()
-    const [byDigest, whole] = server.asked
-    expect(whole).toMatchObject({ what: "eval", script: PEEK.text, keys: [KEY], args: byDigest?.args })
-    server.latest.answer([NOW_MS])
-    await nextTurn()
-    expect(outcome).toEqual([[NOW_MS]])
-  })
-
   it("is waited for only until the deadline", async () => {
     const { node } = await knowing()
     const outcome = outcomeOf(peek(node, { withinMs: 20 }))
@@ -367,24 +336,6 @@ describe("a single script call", () => {
       "Redis did not answer in time, because its client never connected or was closed.",
     ])
   })
-})
-
-it("a call that deletes keys resolves within its timeout, or is rejected", async () => {
-  const { server, node } = await knowing()
-  const deleting = outcomeOf(node.forget(["a", "b"], 20))
-  await nextTurn()
-  expect(server.asked).toMatchObject([{ what: "del", keys: ["a", "b"] }])
-  await pass(19)
-  server.latest.answer(2)
-  await nextTurn()
-  expect(deleting).toEqual([undefined])
-  const silent = outcomeOf(node.forget(["a"], 20))
-  await pass(20)
-  const failing = outcomeOf(node.forget(["a"], 20))
-  await nextTurn()
-  server.latest.fail("ERR no")
-  await nextTurn()
-  expect([silent, failing]).toEqual([[SILENT], ["Redis failed: ERR no"]])
 })
 
 describe("a server whose clock goes back", () => {
@@ -546,14 +497,6 @@ describe("a server that has failed five times in a row", () => {
     node.breaker.stop()
   })
 
-  it("does not make the client reconnect after any other error", async () => {
-    const { server, node } = await probed()
-    server.latest.fail("OOM command not allowed")
-    await nextTurn()
-    expect([node.breaker.isOpen, server.reconnected]).toEqual([true, []])
-    node.breaker.stop()
-  })
-
   it("is probed within a second after its client is connected, not before", async () => {
     const { server, node } = await probed(false)
     await pass(5_000)
@@ -566,13 +509,6 @@ describe("a server that has failed five times in a row", () => {
     // The number of timers would include those of other tests, whose clients may still connect.
     await pass(2_000)
     expect(server.asked).toHaveLength(1)
-  })
-
-  it("is no longer checked after its breaker is stopped", async () => {
-    const { node } = await probed(false)
-    node.breaker.stop()
-    await pass(1_000)
-    expect(vi.getTimerCount()).toBe(0)
   })
 })
 

@@ -1,17 +1,10 @@
 import { StoreUnavailableError } from "@sluice/core"
 import { algorithmOf, type Check, type CounterState, type Policy } from "@sluice/core/stores"
 import { describe, expect, it } from "vitest"
+import { FIRST_HIT as POLICY } from "../testing/first-hit.ts"
 import type { RedisRequest } from "./script-input.ts"
 import { TakeCall } from "./take-call.ts"
 
-const POLICY: Policy = {
-  name: "login",
-  counter: "counter0",
-  algorithm: "fixed-window",
-  limit: 10,
-  windowMs: 60_000,
-  align: "first-hit",
-}
 const FIVE: Policy = { ...POLICY, limit: 5 }
 const NOW_MS = 1_700_000_000_000
 const SERVER_TIME = { nowMs: undefined, untilMs: undefined, isWide: false }
@@ -222,19 +215,6 @@ describe("a reply", () => {
       [true, [7, 2]],
       [true, [9, 2]],
     ])
-  })
-
-  it("has the whole state and the time of the decision", () => {
-    expect(callOf([a]).read([NOW_MS, state(2)])).toEqual({
-      nowMs: NOW_MS,
-      answers: [
-        {
-          nowMs: NOW_MS,
-          granted: true,
-          checks: [{ state: { startMs: NOW_MS - 1_000, current: 2, previous: 0 }, taken: 2 }],
-        },
-      ],
-    })
   })
 
   it.each<{ what: string; requests: RedisRequest[]; reply: unknown[]; expected: unknown }>([
