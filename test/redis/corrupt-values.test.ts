@@ -76,6 +76,18 @@ function log(current: number, ...entries: readonly (readonly [agoMs: number, uni
 type Row = readonly [what: string, policy: Policy, value: string | Record<string, string>, cost?: number]
 
 const REFUSED: readonly Row[] = [
+  ...[SLIDING, FIRST_HIT, BUCKETED, STRICT, LOG, LEVEL, PERIODIC].flatMap((policy): Row[] => {
+    const { algorithm, align, buckets = "no", refill = "no" } = policy
+    const kind = `${algorithm} (${align}, ${buckets} sub-windows, ${refill} refill)`
+    return [
+      [`another program's text under ${kind}`, policy, "rubbish"],
+      [`another program's number under ${kind}`, policy, "-5"],
+      [`another program's hash under ${kind}`, policy, { owner: "somebody" }],
+    ]
+  }),
+  ["a strict window with a number of another program", STRICT, { n: "5", owner: "somebody" }],
+  ["a strict window without its parts", STRICT, { n: strict(-255, 7, 0, "1111").n }],
+  ["a strict window of texts", STRICT, { n: "n", 1: "1" }],
   ["two windows with a packed count that is too large", SLIDING, packed(0, 2 ** 20)],
   ["two windows with a packed count that overflows", SLIDING, packed(0, 2 ** 21 - 1)],
   ["two windows with a count that is not exact", SLIDING, `w:${START_MS}:0:9007199254740993`],
@@ -143,7 +155,11 @@ describe("a key that holds the state of", () => {
       const [own, together] = [store.take([check(policy, cost)]), store.take([other])]
       await expect(own).rejects.toMatchObject(INVALID)
       expect(await together).toMatchObject({ granted: true })
-      await expect(store.take([check(policy, cost), other])).rejects.toMatchObject(INVALID)
+      for (const checks of [
+        [check(policy, cost), other],
+        [other, check(policy, cost)],
+      ])
+        await expect(store.take(checks)).rejects.toMatchObject(INVALID)
       expect(await contentOf(key)).toEqual(value)
       expect(await client.pttl(key)).toBeLessThanOrEqual(TTL_MS)
     },

@@ -8,9 +8,8 @@ import { freePort } from "../servers/free-port.ts"
 import { redisForTests } from "../servers/redis-for-tests.ts"
 import { startProxy, type TcpProxy } from "../servers/tcp-proxy.ts"
 import { until } from "../servers/until.ts"
-import { everyNth } from "../test-length.ts"
 import { keysCountedTwice, keysWithoutTtl, unitsByKey, unitsIn } from "./counted.ts"
-import { afterwards, asker, checkEachTest, oneEach } from "./load.ts"
+import { afterwards, asker, checkEachTest } from "./load.ts"
 
 checkEachTest()
 
@@ -89,19 +88,6 @@ describe.each(CLIENTS)("with %s", (library) => {
     expect(app.events.length).toBeGreaterThan(0)
   })
 
-  it("a connection that is cut under load does not count any request twice", async () => {
-    const app = asker(await connected(proxy.port), { storeTimeoutMs: 2_000 })
-    const stop = app.load(oneEach)
-    for (let nth = 1; nth <= 5; nth++) {
-      await until("the load is on", () => app.granted() > nth * 30)
-      proxy.cut()
-    }
-    await stop()
-    expect(await keysCountedTwice(server, "")).toEqual([])
-    expect(await keys()).toBeGreaterThanOrEqual(app.granted())
-    expect(await keys()).toBeLessThanOrEqual(app.decisions.length)
-  })
-
   it("requests whose replies are lost with the connection are not counted twice", async () => {
     const app = asker(await connected(proxy.port), { storeTimeoutMs: 2_000 })
     await app.askUntil(false, "10.9.9.9")
@@ -115,58 +101,6 @@ describe.each(CLIENTS)("with %s", (library) => {
     expect((await unitsByKey(server, "*10.0.0.")).size).toBe(3)
     expect(await keysCountedTwice(server, "*10.0.0.")).toEqual([])
   })
-
-  it("a partition under load delays no decision beyond its deadline, and delayed requests are not counted", async () => {
-    const app = asker(await connected(proxy.port, 60_000))
-    const stop = app.load()
-    await until("the load is on", () => app.granted() > 100)
-    proxy.pause()
-    await until("nobody waits any more", () => app.decidesAtOnce())
-    const granted = app.granted()
-    proxy.resume()
-    await until("it counts again", () => app.granted() > granted + 100)
-    await stop()
-    expect(app.late).toBe(0)
-    await until("it has counted what was granted", async () => (await unitsIn(server, "")) === app.granted())
-  })
-
-  // The store measures time and returns units in the same way with every client.
-  if (everyNth(2, CLIENTS).includes(library)) {
-    it("a slow server counts as unavailable unless the timeout is long enough", async () => {
-      const store = await connected(proxy.port)
-      const hasty = asker(store)
-      const patient = asker(store, { service: "patient", storeTimeoutMs: 5_000, limit: 50 })
-      await Promise.all([hasty.askUntil(false, "192.0.2.9"), patient.askUntil(false, "192.0.2.9")])
-      proxy.delayMs = 200
-      const asked = Array.from({ length: 100 }, (_, i) => `192.0.2.${(i % 4) + 1}`)
-      expect((await Promise.all(asked.map((one) => hasty.ask(one)))).every(({ degraded }) => degraded)).toBe(
-        true,
-      )
-      expect(hasty.late).toBe(0)
-      await patient.askUntil(false, "192.0.2.9")
-      const verdicts = await Promise.all(Array.from({ length: 100 }, () => patient.ask("192.0.2.1")))
-      expect(verdicts.filter(({ degraded }) => degraded)).toEqual([])
-      expect(verdicts.filter(({ allowed }) => allowed)).toHaveLength(50)
-      // Redis counted nothing for the hasty limiter, because its calls arrived after their deadlines.
-      proxy.delayMs = 0
-      const granted = hasty.granted() + patient.granted()
-      await until("it has counted what was granted", async () => (await unitsIn(server, "")) === granted)
-    })
-
-    it("a server that stays slow is probed in the background, and no decision waits for it", async () => {
-      const app = asker(await connected(proxy.port))
-      await app.askUntil(false)
-      proxy.delayMs = 100
-      await until("nobody waits any more", () => app.decidesAtOnce())
-      // Some replies arrive in this time, but too late for any request.
-      for (let i = 0; i < 30; i++) {
-        await new Promise((resolve) => setTimeout(resolve, 20))
-        expect(await app.decidesAtOnce()).toBe(true)
-      }
-      proxy.delayMs = 0
-      await app.askUntil(false)
-    })
-  }
 
   it("requests that wait while a client connects are counted within their deadline", async () => {
     const app = asker(storeOf(library === "ioredis" ? ioredis(server.port) : notYetConnected()), {

@@ -4,7 +4,7 @@ import { redisForTests } from "../servers/redis-for-tests.ts"
 import { startProxy, type TcpProxy } from "../servers/tcp-proxy.ts"
 import { until } from "../servers/until.ts"
 import { pairs } from "../test-length.ts"
-import { callsOf, keysWithoutTtl, unitsIn } from "./counted.ts"
+import { keysWithoutTtl, unitsIn } from "./counted.ts"
 import { afterwards, asker, checkEachTest } from "./load.ts"
 import { type Library, librariesInTurn, openClient } from "./open-client.ts"
 
@@ -112,18 +112,4 @@ describe("a server that sends an invalid reply", () => {
       expect(await unitsIn(server, "")).toBeLessThanOrEqual(app.decisions.length)
     },
   )
-})
-
-describe("a store", () => {
-  it("calls a server that only returns errors a few times, and then only occasionally", async () => {
-    await server.command("CONFIG", "RESETSTAT")
-    await server.command("CONFIG", "SET", "maxmemory", 1)
-    const app = asker(await openStore("ioredis 6"))
-    const stop = app.load()
-    await until("the load is on", () => app.decisions.length > 500)
-    await stop()
-    await server.command("CONFIG", "SET", "maxmemory", 0)
-    const calls = await callsOf(server)
-    expect((calls.get("evalsha") ?? 0) + (calls.get("eval") ?? 0)).toBeLessThan(40)
-  })
 })

@@ -1,13 +1,11 @@
 import { peekStore } from "@sluice/core/stores"
 import { Redis } from "ioredis"
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
-import { algorithmOf } from "../../packages/core/src/algorithms/kinds.ts"
 import type { Policy } from "../../packages/core/src/ground/policy.ts"
-import type { Check, Counted, Store, StoreResult } from "../../packages/core/src/stores/store.ts"
+import type { Check, Store } from "../../packages/core/src/stores/store.ts"
 import { keyNamer } from "../../packages/redis/src/key.ts"
 import { redisStore } from "../../packages/redis/src/redis-store.ts"
 import { redisForTests } from "../servers/redis-for-tests.ts"
-import { MOST_PACKED } from "./traced-policies.ts"
 
 // The tests use the server's own time. A window of 30 days ensures that they do not cross into the next one.
 const WINDOW_MS = 30 * 86_400_000
@@ -69,69 +67,6 @@ function open(): { readonly prefix: string; readonly stores: readonly [Store, ..
 }
 
 describe("a key that does not hold a valid counter", () => {
-  // corrupt-values.test.ts and corrupt-keys.test.ts try other values, with less around them.
-  const texts = ["-5", "rubbish", "w:1:2", `${2n ** 53n}`]
-  const rubbish: readonly {
-    readonly what: string
-    readonly put: (client: Redis, key: string) => Promise<unknown>
-  }[] = [
-    ...texts.map((text) => ({
-      what: JSON.stringify(text),
-      put: (client: Redis, key: string) => client.set(key, text),
-    })),
-    { what: "a number that expires", put: (client, key) => client.set(key, "5", "PX", 1_000_000) },
-    { what: "a list", put: (client, key) => client.rpush(key, "1", "2") },
-    { what: "a hash", put: (client, key) => client.hset(key, "1", "2") },
-  ]
-
-  it.each(rubbish)(
-    "but $what fails its own requests, is left unchanged, and does not affect other requests",
-    async ({ put }) => {
-      const [client] = clients
-      for (const policy of [...EACH, ...OTHERS, { ...SLIDING, limit: MOST_PACKED + 1 }]) {
-        closeAll()
-        const { prefix, stores } = open()
-        const bad = check(policy, "bad")
-        const good = check(policy, "good")
-        const key = keyNamer(prefix)(bad)
-        await stores[0].take([check(policy, "before")])
-        await put(client, key)
-        const before = [await client.dumpBuffer(key), await client.pexpiretime(key)]
-        const calls = await callsOf("evalsha")
-        const answers = await Promise.allSettled(
-          [
-            [good],
-            [bad],
-            [bad],
-            [{ ...bad, shadow: true }],
-            [{ ...bad, cost: 0 }],
-            [{ ...bad, cost: 3 }],
-            [good, bad],
-            [{ ...bad, shadow: true }, good],
-            [good],
-            [
-              { ...good, cost: 2 },
-              { ...good, cost: 3 },
-            ],
-          ].map(async (checks) => (await stores[0].take(checks)) as StoreResult),
-        )
-        expect(await callsOf("evalsha")).toBe(calls + 1)
-        const errors = Array.from({ length: 7 }, () => ERROR)
-        expect(answers.map((result) => told(result, policy))).toEqual([1, ...errors, 2, 7])
-        await expect(peekStore(stores[0], [bad])).rejects.toMatchObject({ code: "SLUICE_STORE_UNAVAILABLE" })
-        const { state } = await look(stores[0], good)
-        await stores[0].refund([{ ...bad, units: 1, after: state }])
-        expect([await client.dumpBuffer(key), await client.pexpiretime(key)]).toEqual(before)
-        await stores[0].reset([bad])
-        expect(await stores[0].take([bad])).toMatchObject({
-          granted: true,
-          checks: [{ state: { current: 1 } }],
-        })
-        expect(await client.pttl(key)).toBeGreaterThan(0)
-      }
-    },
-  )
-
   it("is not assumed for 0, which is an unused counter", async () => {
     for (const policy of [...EACH, ...OTHERS]) {
       const { prefix, stores } = open()
@@ -145,31 +80,6 @@ describe("a key that does not hold a valid counter", () => {
     }
   })
 })
-
-const ERROR = "StoreUnavailableError: no counter"
-
-/** Returns the units in use by the last check of an answer, or the error for a key without a valid counter. */
-function told(result: PromiseSettledResult<StoreResult>, policy: Policy): number | string | undefined {
-  if (result.status === "fulfilled") {
-    const { nowMs, checks } = result.value
-    const last = checks.at(-1)
-    return last && algorithmOf(policy).used(last.state, policy, nowMs)
-  }
-  const { name, message } = result.reason as Error
-  return message.includes("does not contain a valid counter") ? `${name}: no counter` : message
-}
-
-/** Returns the state of a counter. */
-async function look(store: Store, one: Check): Promise<Counted> {
-  const answer = await peekStore(store, [one])
-  return answer?.checks[0] as Counted
-}
-
-/** Returns how often the server has run a command since it started. */
-async function callsOf(command: string): Promise<number> {
-  const stats = await clients[0].info("commandstats")
-  return Number(new RegExp(`cmdstat_${command}:calls=(\\d+)`).exec(stats)?.[1] ?? 0)
-}
 
 describe("a clock set back so far that the codes of the windows repeat", () => {
   const dayMs = 86_400_000

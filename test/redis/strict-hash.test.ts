@@ -28,14 +28,6 @@ const CLIENT = { policy: POLICY, partition: "203.0.113.27" }
 
 const { server, client } = await redisForTests()
 
-/**
- * Returns the code of a sub-window half a round away. With the present code, units are counted without reading the
- * parts.
- */
-function farCode(): bigint {
-  return BigInt(((Math.floor(Date.now() / SECOND_MS) + 255) % 511) + 1)
-}
-
 const opened: RedisStore[] = []
 beforeEach(() => client.flushall())
 afterEach(() => {
@@ -216,27 +208,4 @@ describe("the hash of a strict window", () => {
       expect(await client.pttl(key)).toBeLessThanOrEqual(61 * 60_000)
     },
   )
-
-  it.each([
-    ["another hash", (key: string) => client.hset(key, { owner: "somebody" })],
-    ["a hash with a number of its own", (key: string) => client.hset(key, { n: "5", owner: "somebody" })],
-    [
-      "a hash without its parts",
-      (key: string) => client.hset(key, { n: String(farCode() * 2n ** 44n + 3n * 2n ** 35n + 7n) }),
-    ],
-    ["a hash of strings", (key: string) => client.hset(key, { n: "n", 1: "1" })],
-    ["a list", (key: string) => client.rpush(key, "n", "1")],
-    ["a string", (key: string) => client.set(key, "n")],
-  ])("is not created over another program's value, which stays unchanged: %s", async (_what, put) => {
-    const store = open()
-    await take(store, 1)
-    const key = await theKey()
-    await client.del(key)
-    await put(key)
-    const dumped = await client.dumpBuffer(key)
-    await expect(take(store, 1)).rejects.toThrow(/valid counter/)
-    const [kept, is] = [dumped, await client.dumpBuffer(key)]
-    expect(is.equals(kept)).toBe(true)
-    expect(await client.pttl(key)).toBe(-1)
-  })
 })
