@@ -1,16 +1,12 @@
 import { memoryStore } from "@sluice/core"
 import { rateLimit as sluice } from "@sluice/express"
-import { redisStore } from "@sluice/redis"
 import express, { type Request, type RequestHandler } from "express"
 import { MemoryStore, rateLimit as peer } from "express-rate-limit"
-import { RedisStore } from "rate-limit-redis"
 import { describe, expect, it } from "vitest"
-import { answers, commonClock, serve, statuses } from "../pairs.ts"
-import { closedClient, emptyRedis } from "../redis.ts"
-import { as, quiet } from "../requests.ts"
-import { appOf, callOf } from "./app.ts"
+import { answers, commonClock, statuses } from "../pairs.ts"
+import { as } from "../requests.ts"
+import { appOf } from "./app.ts"
 
-const redis = await emptyRedis()
 const once = { windowMs: 60_000, limit: 1 }
 const minutely = { limit: 1, window: "1 minute" } as const
 
@@ -80,48 +76,6 @@ describe("the guide on responses", () => {
 })
 
 describe("the guide on outages", () => {
-  it("the old library answers 500 while Redis fails, and Sluice limits in the process", async () => {
-    const failing = {
-      store: new RedisStore({ sendCommand: callOf(await closedClient(redis)) }),
-      logger: quiet,
-    }
-    const app = express().use(peer({ ...once, ...failing }))
-    app.use(((_error, _req, res, _next) => void res.sendStatus(500)) as express.ErrorRequestHandler)
-    expect(await statuses(app, ["/"])).toEqual([500])
-    const ours = sluice({
-      ...minutely,
-      service: "closed",
-      store: redisStore({ client: await closedClient(redis) }),
-      logger: quiet,
-    })
-    expect(await statuses(appOf(ours), ["/", "/"])).toEqual([200, 429])
-  })
-
-  it("the old library hangs while Redis is frozen, and Sluice answers after its deadline", async () => {
-    const before = await serve(
-      appOf(
-        peer({ ...once, store: new RedisStore({ sendCommand: callOf(redis.client), prefix: "frozen:" }) }),
-      ),
-    )
-    const limiter = sluice({
-      service: "frozen",
-      ...minutely,
-      store: redisStore({ client: redis.client }),
-      logger: quiet,
-    })
-    const after = await serve(appOf(limiter))
-    await before("/warm")
-    redis.server.freeze()
-    let isAnswered = false
-    const waiting = before("/").finally(() => {
-      isAnswered = true
-    })
-    expect((await after("/")).status).toBe(200)
-    expect(isAnswered).toBe(false)
-    redis.server.thaw()
-    expect((await waiting).status).toBe(429)
-  })
-
   it("the old memory store grows with each client, and the memory of Sluice is bounded", async () => {
     const store = new MemoryStore()
     const many = Array.from({ length: 50 }, (_, n) => as("X-Forwarded-For", `192.0.2.${n}`))

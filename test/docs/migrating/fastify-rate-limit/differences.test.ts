@@ -1,11 +1,10 @@
 import peer from "@fastify/rate-limit"
 import { memoryStore } from "@sluice/core"
-import { redisStore } from "@sluice/redis"
 import type { FastifyError, FastifyInstance, FastifyRequest } from "fastify"
 import { describe, expect, it } from "vitest"
 import type { Response } from "../../../contracts/adapter/ask.ts"
-import { type App, answers, commonClock, serve, statuses } from "../pairs.ts"
-import { closedClient, emptyRedis } from "../redis.ts"
+import { type App, answers, commonClock, statuses } from "../pairs.ts"
+import { emptyRedis } from "../redis.ts"
 import { admitted, as, times, twice } from "../requests.ts"
 import { after, before, type More, registered } from "./app.ts"
 
@@ -321,30 +320,6 @@ describe("the guide on responses", () => {
     const [, is] = await answers(await after({}, now)(clock), clock, steps)
     expect(is?.body).toBe(was?.body)
     expect(calls).toEqual(["old /own", "now /own"])
-  })
-})
-
-describe("the guide on outages", () => {
-  it("the old plugin answers 500 while Redis fails, and Sluice limits in the process", async () => {
-    expect(await (await theirs({ redis: await closedClient(redis) }))(twice)).toEqual([500, 500])
-    const store = redisStore({ client: await closedClient(redis) })
-    expect(await (await ours({ service: "closed", store, clock: undefined }))(twice)).toEqual([200, 429])
-  })
-
-  it("the old plugin hangs while Redis is frozen, and Sluice answers after its deadline", async () => {
-    const old = await serve(await before({ redis: redis.client })())
-    const options = { service: "frozen", store: redisStore({ client: redis.client }), clock: undefined }
-    const now = await serve(await after(options)(commonClock()))
-    await old("/")
-    redis.server.freeze()
-    let isAnswered = false
-    const waiting = old("/").finally(() => {
-      isAnswered = true
-    })
-    expect((await now("/")).status).toBe(200)
-    expect(isAnswered).toBe(false)
-    redis.server.thaw()
-    expect((await waiting).status).toBe(429)
   })
 })
 

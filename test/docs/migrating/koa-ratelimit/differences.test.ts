@@ -3,7 +3,7 @@ import { redisStore } from "@sluice/redis"
 import Koa, { type Middleware } from "koa"
 import { describe, expect, it } from "vitest"
 import { type App, answers, commonClock, serve, statuses } from "../pairs.ts"
-import { closedClient, emptyRedis } from "../redis.ts"
+import { emptyRedis } from "../redis.ts"
 import { admitted, as, quiet, times, twice } from "../requests.ts"
 import { after, appOf, before, inMemory, inRedis, type PeerOptions, peer } from "./app.ts"
 
@@ -170,35 +170,5 @@ describe("the guide on options and responses", () => {
     const again = commonClock()
     await statuses(await after({}, watch)(again), twice, again)
     expect(seen).toEqual([undefined, "after", true, false])
-  })
-})
-
-describe("the guide on outages", () => {
-  it("the old library answers 500 while Redis fails, and Sluice limits in the process", async () => {
-    expect(await theirs(inRedis(await closedClient(redis)), twice)).toEqual([500, 500])
-    const store = redisStore({ client: await closedClient(redis) })
-    expect(await ours({ service: "closed", store, clock: undefined }, twice)).toEqual([200, 429])
-  })
-
-  it("the old library hangs while Redis is frozen, and Sluice answers after its deadline", async () => {
-    const clock = commonClock()
-    const old = await serve(await before(inRedis(redis.client))(clock))
-    const options = {
-      service: "frozen",
-      store: redisStore({ client: redis.client }),
-      clock: undefined,
-      logger: quiet,
-    }
-    const now = await serve(await after(options)(clock))
-    await old("/")
-    redis.server.freeze()
-    let isAnswered = false
-    const waiting = old("/").finally(() => {
-      isAnswered = true
-    })
-    expect((await now("/")).status).toBe(200)
-    expect(isAnswered).toBe(false)
-    redis.server.thaw()
-    expect((await waiting).status).toBe(429)
   })
 })
