@@ -2,13 +2,11 @@ import type { RequestListener } from "node:http"
 import Router from "@koa/router"
 import { createLimiter, manualClock } from "@sluice/core"
 import { type RateLimitOptions, rateLimit } from "@sluice/express"
-import { rateLimit as onFastify } from "@sluice/fastify"
 import { rateLimit as onFetch } from "@sluice/fetch"
 import { rateLimit as onKoa } from "@sluice/koa"
 import { initTRPC } from "@trpc/server"
 import { createExpressMiddleware } from "@trpc/server/adapters/express"
 import express, { type RequestHandler } from "express"
-import fastify from "fastify"
 import { Hono } from "hono"
 import { methodOverride } from "hono/method-override"
 import Koa, { type Middleware } from "koa"
@@ -110,19 +108,6 @@ describe("packages/core/errors.md on a limiter after the routes", () => {
     })
     expect([(await app.request("/")).status, (await app.request("/")).status, ran]).toEqual([200, 200, 0])
     expect([(await app.request("/none")).status, (await app.request("/none")).status]).toEqual([404, 429])
-  })
-
-  it("on Fastify, it limits the routes of its scope and of older scopes", async () => {
-    const app = fastify()
-    app.get("/older", async () => "ok")
-    app.register(async (scope) => {
-      scope.get("/scope", async () => "ok")
-    })
-    app.register(onFastify, { ...options, limit: 2 })
-    const statuses: number[] = []
-    for (const url of ["/older", "/scope", "/older", "/scope"])
-      statuses.push((await app.inject(url)).statusCode)
-    expect(statuses).toEqual([200, 200, 429, 429])
   })
 })
 

@@ -75,8 +75,4 @@ describe.each<[string, string, Start]>([
     expect(warning).toContain("All clients behind a proxy count as one. Set trustedProxies to ")
     expect(others).toEqual([])
   })
-
-  it("does not appear with trustedProxies", async () => {
-    expect(await warningsOf(true, 1)).toEqual([])
-  })
 })

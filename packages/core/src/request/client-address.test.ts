@@ -43,39 +43,6 @@ describe("the socket's peer", () => {
   })
 })
 
-describe("the identity of a client", () => {
-  it("IPv4 clients on a dual-stack socket are separate clients", () => {
-    expect(client({}, "::ffff:192.0.2.1")).not.toBe(client({}, "::ffff:192.0.2.2"))
-    expect(client({}, "::192.0.2.1")).not.toBe("192.0.2.1")
-  })
-
-  it("one address has one spelling", () => {
-    const spellings = [
-      "2001:db8::a",
-      "2001:DB8::A",
-      "2001:db8:0:0:0:0:0:a",
-      "2001:db8::a%eth0",
-      "2001:0db8::000a",
-    ]
-    expect(new Set(spellings.map((spelling) => client({}, spelling)))).toEqual(new Set(["2001:db8::a"]))
-  })
-
-  it("the leftmost X-Forwarded-For entry, which the client wrote, is not trusted", () => {
-    const headers = xff("198.51.100.66, 192.0.2.7")
-    expect(client({ trustedProxies: 1 }, "10.0.0.1", headers)).toBe("192.0.2.7")
-    expect(client({ trustedProxies: ["10.0.0.0/8"] }, "10.0.0.1", headers)).toBe("192.0.2.7")
-  })
-
-  it("with one trusted hop, the client is not the proxy itself", () => {
-    expect(client({ trustedProxies: 1 }, "10.0.0.1", xff("192.0.2.7"))).toBe("192.0.2.7")
-  })
-
-  it("a closed socket has no address and causes no error", () => {
-    expect(client({}, undefined, {})).toBeUndefined()
-    expect(client({ trustedProxies: ["loopback"] }, undefined, xff("192.0.2.7"))).toBeUndefined()
-  })
-})
-
 describe("trusted hops", () => {
   const list = "192.0.2.1, 192.0.2.2, 192.0.2.3"
   it.each<[number, unknown, unknown, string | undefined]>([

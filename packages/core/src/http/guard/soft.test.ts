@@ -2,11 +2,9 @@ import { describe, expect, it } from "vitest"
 import type { Decision } from "../../decision/decision.ts"
 import { manualClock } from "../../ground/clock.ts"
 import { createLimiter } from "../../limiter/create-limiter.ts"
-import { HEADER_DIALECTS, type HeaderDialect } from "../../limiter/options/header-formats.ts"
 import type { LimiterOptions } from "../../limiter/options/options.ts"
 import { KINDS_OF_RULE } from "../../limiter/rule-set/testing/kinds-of-rule.ts"
 import type { Rule } from "../../rules/rule.ts"
-import { createGuard } from "./create-guard.ts"
 
 const QUIET = { warn() {}, error() {} }
 const MINUTE = 60_000
@@ -79,60 +77,5 @@ describe.each(KINDS_OF_RULE)("a limit of 500 requests a minute plus 5 percent, b
     expect((await limiter.peek(CLIENT)).remaining).toBeLessThan(500)
     clock.advance(1)
     expect((await limiter.peek(CLIENT)).remaining).toBe(500)
-  })
-})
-
-describe("the headers of a soft rule", () => {
-  /** Returns the headers after this number of units was taken. */
-  async function toldAfter(dialect: HeaderDialect, units: number) {
-    const guard = createGuard<object>({
-      ...SOFT,
-      algorithm: "fixed-window",
-      headers: dialect,
-      cost: () => units,
-      clock: manualClock(),
-      logger: QUIET,
-    })
-    const { headers, decision } = await guard.check(CLIENT, {})
-    await guard.close()
-    return { ...Object.fromEntries(headers), overLimit: decision.overLimit }
-  }
-  const RESET = String(Date.UTC(2024, 0, 1) / 1000 + 60)
-
-  it.each<[HeaderDialect, Record<string, string>, Record<string, string>]>([
-    [
-      "draft-11",
-      { "RateLimit-Policy": '"soft";q=500;w=60', RateLimit: '"soft";r=1;t=60' },
-      { "RateLimit-Policy": '"soft";q=500;w=60', RateLimit: '"soft";r=0;t=60' },
-    ],
-    [
-      "next",
-      { "RateLimit-Policy": '"soft";q=500;w=60', RateLimit: '"soft";a=1;w=60;c=499' },
-      { "RateLimit-Policy": '"soft";q=500;w=60', RateLimit: '"soft";a=0;w=60;c=510' },
-    ],
-    [
-      "triple",
-      {
-        "RateLimit-Limit": "500",
-        "RateLimit-Remaining": "1",
-        "RateLimit-Reset": "60",
-        "RateLimit-Policy": "500;w=60",
-      },
-      {
-        "RateLimit-Limit": "500",
-        "RateLimit-Remaining": "0",
-        "RateLimit-Reset": "60",
-        "RateLimit-Policy": "500;w=60",
-      },
-    ],
-    [
-      "legacy",
-      { "X-RateLimit-Limit": "500", "X-RateLimit-Remaining": "1", "X-RateLimit-Reset": RESET },
-      { "X-RateLimit-Limit": "500", "X-RateLimit-Remaining": "0", "X-RateLimit-Reset": RESET },
-    ],
-  ])("contain the limit without the extra units, even above the limit: %s", async (dialect, below, above) => {
-    expect(HEADER_DIALECTS).toContain(dialect)
-    expect(await toldAfter(dialect, 499)).toEqual({ ...below, overLimit: false })
-    expect(await toldAfter(dialect, 510)).toEqual({ ...above, overLimit: true })
   })
 })
