@@ -29,7 +29,7 @@ import fastify from "fastify"
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest"
 import { RULE_MEMBERS } from "../../packages/core/src/rules/parsing/rule-members.ts"
 import { type DynamoDBServer, startDynamoDB } from "../servers/dynamodb.ts"
-import { anyOdd, argument, exactly, type Odd, oddFor, oddObject, ReadingFailed } from "./values.ts"
+import { anyOdd, anyOr, argument, exactly, type Odd, oddFor, oddObject, ReadingFailed } from "./values.ts"
 
 // The promise: a wrong input causes an error of Sluice with a code, wherever it is passed. There is no other error, no
 // hang and no unhandled rejection. There are two exceptions: an error that the input throws while it is read, and a
@@ -154,10 +154,7 @@ const EXPORTS: Readonly<Record<string, readonly [module: object, Readonly<Record
       paced,
       {
         paced: [
-          argument(
-            anyOdd,
-            exactly("a fetch", () => globalThis.fetch),
-          ),
+          anyOr("a fetch", () => globalThis.fetch),
           oddFor([
             ...["key", "maxWaitMs", "maxWaiting", "retries", "retryBudget", "idempotent", "limit", "share"],
           ]),
@@ -192,13 +189,7 @@ const EXPORTS: Readonly<Record<string, readonly [module: object, Readonly<Record
             { source: rules.staticRules([]) },
           ),
         ],
-        fileRules: [
-          argument(
-            anyOdd,
-            exactly("a path", () => "rules.yaml"),
-          ),
-          oddFor(["maxBytes", "pollMs", "required"]),
-        ],
+        fileRules: [anyOr("a path", () => "rules.yaml"), oddFor(["maxBytes", "pollMs", "required"])],
         staticRules: [oddFor(MEMBERS, RULE)],
         parseRuleDocument: [storedDocument],
         readRuleDocument: [storedDocument],
@@ -208,19 +199,13 @@ const EXPORTS: Readonly<Record<string, readonly [module: object, Readonly<Record
           argument(anyOdd, fc.oneof(...["json", "yaml"].map((format) => exactly(format, () => format)))),
         ],
         formatRuleDocument: [
-          argument(
-            anyOdd,
-            exactly("a service", () => "a"),
-          ),
+          anyOr("a service", () => "a"),
           oddFor(MEMBERS, RULE),
           anyOdd,
           oddFor(["owner", "description", "contact", "link"]),
         ],
         formatRuleDocumentInSlices: [
-          argument(
-            anyOdd,
-            exactly("a service", () => "a"),
-          ),
+          anyOr("a service", () => "a"),
           oddFor(MEMBERS, RULE),
           anyOdd,
           oddFor(["owner", "description", "contact", "link"]),
@@ -246,13 +231,7 @@ const EXPORTS: Readonly<Record<string, readonly [module: object, Readonly<Record
     "@sluice/logs": [
       { ...logs, readLogs: iterated },
       {
-        readLogs: [
-          argument(
-            anyOdd,
-            exactly("a log", () => [LOG]),
-          ),
-          oddFor(["format", "map", "reorderMs", "withoutStatus"]),
-        ],
+        readLogs: [anyOr("a log", () => [LOG]), oddFor(["format", "map", "reorderMs", "withoutStatus"])],
         replayLogs: [
           argument(oddFor(["summary"], logs.readLogs([LOG])), openedLog),
           fc.oneof(
@@ -315,14 +294,8 @@ const EXPORTS: Readonly<Record<string, readonly [module: object, Readonly<Record
       recording,
       {
         recordDecisions: [
-          argument(
-            anyOdd,
-            exactly("a limiter", () => limiter()),
-          ),
-          argument(
-            anyOdd,
-            exactly("a sink", () => () => {}),
-          ),
+          anyOr("a limiter", () => limiter()),
+          anyOr("a sink", () => () => {}),
           oddFor(["maxWaiting", "batchSize", "intervalMs", "logger", "clock"]),
         ],
         jsonLinesSink: "would create a file for each text; json-lines.test.ts has wrong destinations",
@@ -339,10 +312,7 @@ const EXPORTS: Readonly<Record<string, readonly [module: object, Readonly<Record
       scale,
       {
         leasedStore: [
-          argument(
-            anyOdd,
-            exactly("a shared store", () => Object.assign(core.memoryStore(), { isShared: true })),
-          ),
+          anyOr("a shared store", () => Object.assign(core.memoryStore(), { isShared: true })),
           oddFor(["leaseMs", "leastLimit", "rules", "clock"]),
         ],
         mirroredStore: [
@@ -352,10 +322,7 @@ const EXPORTS: Readonly<Record<string, readonly [module: object, Readonly<Record
           }),
         ],
         writeBackStore: [
-          argument(
-            anyOdd,
-            exactly("a shared store", () => Object.assign(core.memoryStore(), { isShared: true })),
-          ),
+          anyOr("a shared store", () => Object.assign(core.memoryStore(), { isShared: true })),
           oddFor(["settleMs", "instances", "maxKeys", "rules", "clock"]),
         ],
       },
@@ -498,14 +465,8 @@ const callOptions = oddFor([
   "service",
   "version",
 ])
-const event = argument(
-  anyOdd,
-  exactly("an event", () => "warning"),
-)
-const name = argument(
-  anyOdd,
-  exactly("a service", () => "a"),
-)
+const event = anyOr("an event", () => "warning")
+const name = anyOr("a service", () => "a")
 
 const LIMITER = {
   decide: [request, callOptions],
@@ -650,12 +611,7 @@ describe("a wrong input of a paced call gets an error with a code", () => {
   it.each(["key", "idempotent"])("what %s returns", (name) =>
     fuzz(
       (returned) => paced.paced(ok, { [name]: () => returned })("http://localhost"),
-      [
-        argument(
-          anyOdd,
-          exactly("a text", () => "a"),
-        ),
-      ],
+      [anyOr("a text", () => "a")],
     ),
   )
 })

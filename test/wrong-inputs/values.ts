@@ -135,3 +135,8 @@ export function oddFor(members: readonly string[], good: object = {}): fc.Arbitr
 export function argument(odd: fc.Arbitrary<Odd>, right: fc.Arbitrary<Odd>): fc.Arbitrary<Odd> {
   return fc.oneof({ weight: 3, arbitrary: odd }, { weight: 1, arbitrary: right })
 }
+
+/** Generates any wrong value or, less often, the right one. */
+export function anyOr(name: string, make: () => unknown): fc.Arbitrary<Odd> {
+  return argument(anyOdd, exactly(name, make))
+}
