@@ -13,8 +13,9 @@ import {
 } from "@sluice/core"
 import { createGuard } from "@sluice/core/adapters"
 import { createReplay } from "@sluice/core/replay"
-import { liveRules, type RuleSource } from "@sluice/rules"
+import { liveRules } from "@sluice/rules"
 import { describe, expect, it, onTestFinished } from "vitest"
+import { changingRules } from "../packages/core/src/http/guard/testing/changing-rules.ts"
 
 type Asker = RequestFacts & { readonly user?: string | undefined; readonly plan?: number }
 type Options = LimiterOptions<Asker>
@@ -447,26 +448,6 @@ describe("while a function is pending", () => {
     await expect(acquiring).rejects.toThrow("The limiter has been closed.")
   })
 
-  /** A source whose rules the test replaces. */
-  function published(first: Rule) {
-    let rules = [first]
-    let changed = (): void => undefined
-    const source: RuleSource = {
-      loadSync: () => ({ rules, problems: [] }),
-      load: async () => ({ rules, problems: [] }),
-      watch(listener) {
-        changed = listener
-        return () => undefined
-      },
-    }
-    const publish = async (next: Rule) => {
-      rules = [next]
-      changed()
-      await nextTurn()
-    }
-    return { source, publish }
-  }
-
   it("new rules apply to a request in line if its fields are known, and otherwise the previous ones", async () => {
     const read: string[] = []
     const fields = {
@@ -479,16 +460,16 @@ describe("while a function is pending", () => {
         return "acme"
       },
     }
-    const { source, publish } = published({ ...MINUTE, name: "a", field: "user", limit: 1 })
-    const { limiter } = limited({ rules: liveRules(source), fields })
+    const { source, publish } = changingRules([{ ...MINUTE, name: "a", field: "user", limit: 1 }])
+    const { limiter } = limited({ rules: liveRules(source), onRulesMissing: "allow", fields })
     await limiter.decide({})
     read.length = 0
     const [first, second] = [limiter.acquire({}), limiter.acquire({})]
     await nextTurn()
-    await publish({ ...MINUTE, name: "a", field: "user", limit: 2 })
+    await publish([{ ...MINUTE, name: "a", field: "user", limit: 2 }])
     expect(await first).toMatchObject({ limit: 2, remaining: 0 })
     expect(read).toEqual(["user", "user"])
-    await publish({ ...MINUTE, name: "b", field: "org", limit: 9 })
+    await publish([{ ...MINUTE, name: "b", field: "org", limit: 9 }])
     expect(read).toEqual(["user", "user", "org"])
     await limiter.reset({}, { rules: [] })
     await limiter.close()

@@ -1,4 +1,4 @@
-import { liveRules, type RuleSource } from "@sluice/rules"
+import { liveRules } from "@sluice/rules"
 import { afterEach, describe, expect, it, vi } from "vitest"
 import { timeUnitMs } from "../../algorithms/exact-counts.ts"
 import type { Decision } from "../../decision/decision.ts"
@@ -13,6 +13,7 @@ import type { Throttle } from "../../rules/throttle.ts"
 import { memoryStore } from "../../stores/memory/memory-store.ts"
 import type { Store } from "../../stores/store.ts"
 import { createGuard } from "./create-guard.ts"
+import { changingRules } from "./testing/changing-rules.ts"
 
 const QUIET = { warn() {}, error() {} }
 const MINUTE = 60_000
@@ -361,15 +362,12 @@ describe("the monitor of this process", () => {
   it("runs as long as a rule of a source needs it", async () => {
     const held = leases()
     const elastic: Rule = { ...ELASTIC, name: "a", field: "service" }
-    let rules: Rule[] = [{ name: "a", field: "service", limit: 1, window: MINUTE }]
-    const source: RuleSource = {
-      load: async () => ({ rules, problems: [] }),
-      watch: () => () => undefined,
-    }
+    const rules: Rule[] = [{ name: "a", field: "service", limit: 1, window: MINUTE }]
+    const { source, publish } = changingRules(rules)
     const limiter = createLimiter({ rules: liveRules(source), onRulesMissing: "allow", logger: QUIET })
     const counts: number[] = []
     for (const next of [rules, [elastic], rules, [elastic]]) {
-      rules = next
+      await publish(next)
       await limiter.refresh()
       counts.push(held.count)
     }

@@ -1,6 +1,6 @@
 import { EventEmitter } from "node:events"
 import { setImmediate as nextTurn } from "node:timers/promises"
-import { liveRules, type RuleSource } from "@sluice/rules"
+import { liveRules } from "@sluice/rules"
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
 import { type ManualClock, manualClock } from "../../ground/clock.ts"
@@ -17,6 +17,7 @@ import { methodsOf } from "../../stores/testing/methods-of.ts"
 import { createGuard } from "./create-guard.ts"
 import type { Guard } from "./guard.ts"
 import type { Outcome } from "./mount-outcome.ts"
+import { changingRules } from "./testing/changing-rules.ts"
 
 interface Req {
   user?: string
@@ -294,23 +295,13 @@ describe("a guard that decides in steps", () => {
   })
 
   it("decides a rule once if its step changes between two steps of a request", async () => {
-    let rules: Rule[] = [address(9), { ...user(9) }] as Rule[]
-    let changed = (): void => undefined
-    const source: RuleSource = {
-      load: async () => ({ rules, problems: [] }),
-      watch(onChange) {
-        changed = onChange
-        return () => undefined
-      },
-    }
+    const { source, publish } = changingRules([address(9), user(9)] as Rule[])
     const guard = await mount({ rules: liveRules(source), onRulesMissing: "allow" })
     await guard.limiter.ready()
     const first: Req = {}
     await guard.check(FACTS, first, RESPONSE, "arrival")
     // From now on, the user rule counts by address and the address rule by user.
-    rules = [address(9, { field: "user" }), user(9, { field: "ip" })] as Rule[]
-    changed()
-    await guard.limiter.refresh()
+    await publish([address(9, { field: "user" }), user(9, { field: "ip" })] as Rule[])
     first.user = "a"
     await guard.check(FACTS, first, RESPONSE, "app")
     expect(decisionOn(first)?.checks.map(({ policy }) => policy)).toEqual(["address", "user"])

@@ -1,5 +1,5 @@
 import { setImmediate as nextTurn } from "node:timers/promises"
-import { liveRules, type RuleSource } from "@sluice/rules"
+import { liveRules } from "@sluice/rules"
 import { describe, expect, it, onTestFinished } from "vitest"
 import { RateLimitExceededError } from "../../decision/decision.ts"
 import { manualClock } from "../../ground/clock.ts"
@@ -14,6 +14,7 @@ import type { Store } from "../../stores/store.ts"
 import { methodsOf } from "../../stores/testing/methods-of.ts"
 import { createGuard } from "./create-guard.ts"
 import type { Outcome } from "./mount-outcome.ts"
+import { changingRules } from "./testing/changing-rules.ts"
 import { limiterOfRoute } from "./testing/limiter-of-route.ts"
 
 const SECOND = 1_000
@@ -45,20 +46,7 @@ function setting(first: readonly Rule[]) {
       return new Promise((resolve) => pending.push(() => resolve(answers)))
     },
   }
-  let rules = first
-  const listeners = new Set<() => void>()
-  const source: RuleSource = {
-    load: async () => ({ rules, problems: [] }),
-    watch(changed) {
-      listeners.add(changed)
-      return () => void listeners.delete(changed)
-    },
-  }
-  const publish = async (next: readonly Rule[]) => {
-    rules = next
-    for (const changed of listeners) changed()
-    await nextTurn()
-  }
+  const { source, publish } = changingRules(first)
   const answer = async () => {
     pending.shift()?.()
     await nextTurn()
