@@ -1,8 +1,5 @@
-import { mkdtemp, rename, rm, writeFile } from "node:fs/promises"
-import { tmpdir } from "node:os"
-import { join } from "node:path"
 import { setImmediate as nextTurn } from "node:timers/promises"
-import { createRuleBook, fileRules, type LoadedRules, liveRules, type RuleSource } from "@sluice/rules"
+import { createRuleBook, type LoadedRules, liveRules, type RuleSource } from "@sluice/rules"
 import { describe, expect, it, onTestFinished } from "vitest"
 import { manualClock } from "../../ground/clock.ts"
 import { InvalidRuleError, RuleSourceError } from "../../ground/errors.ts"
@@ -116,22 +113,6 @@ describe("rules of a source", () => {
     expect(await told()).toBe("retry-with-fixed-time")
   })
 
-  it("are in force without the invalid rules if no rules were loaded before", async () => {
-    const source = new Publisher([rule(5), { name: "bad", limit: -1, window: "1m" }])
-    const said: string[] = []
-    const { limiter, loaded, errors } = setUp(source, {
-      logger: { warn() {}, error: ({ code }, message) => said.push(`${code} ${message}`) },
-    })
-    await limiter.ready()
-    expect(await left(limiter)).toEqual([["rule", 5]])
-    expect(loaded).toMatchObject([{ names: ["rule"], problems: [{ path: "rules[1].limit" }] }])
-    expect(errors).toEqual([])
-    expect(said).toHaveLength(1)
-    expect(said[0]).toMatch(
-      /^SLUICE_RULES_REJECTED the rule source, service "default": some rules are left out, because rule "bad" is invalid\.\nWrong rules: rules\[1\]\.limit: -1 is not a limit.*\nIts valid rules are in force: the rule "rule"\./,
-    )
-  })
-
   it("are released when the limiter is closed", async () => {
     const source = new Publisher([rule(5)])
     const { limiter } = setUp(source)
@@ -235,14 +216,6 @@ describe("the first rules", () => {
     expect(limiter.rules).toEqual({ ageMs: 0, isStale: false, isRejected: false, problems: [] })
   })
 
-  it("delay ready() only until its signal aborts", async () => {
-    const { limiter } = setUp(new Publisher("never"))
-    const aborting = new AbortController()
-    const waiting = limiter.ready({ signal: aborting.signal })
-    aborting.abort(new Error("enough"))
-    await expect(waiting).rejects.toThrow("enough")
-  })
-
   it("release the requests that wait for them when the limiter is closed", async () => {
     const { limiter } = setUp(new Publisher("never"))
     const waiting = limiter.ready()
@@ -342,20 +315,6 @@ describe("default rules", () => {
 })
 
 describe("refresh", () => {
-  it("resolves with rules that were loaded after the call, and loads no other service", async () => {
-    const source = new Publisher([rule(5)])
-    const book = createRuleBook({ source, clock: manualClock(), logger: QUIET })
-    onTestFinished(() => book.close())
-    const [{ limiter }, other] = [setUp(book, { service: "shop" }), setUp(book, { service: "search" })]
-    await Promise.all([limiter.ready(), other.limiter.ready()])
-    source.services.length = 0
-    await limiter.refresh()
-    expect(source.services).toEqual(["shop"])
-    const route = limiterOfRoute(limiter, { limit: 2, window: "1m" }, "login")
-    await route.refresh()
-    expect(source.services).toEqual(["shop", "shop"])
-  })
-
   it("rejects with its signal's reason", async () => {
     const source = new Publisher([rule(5)])
     const { limiter } = setUp(source)
@@ -367,22 +326,6 @@ describe("refresh", () => {
     aborting.abort(new Error("enough"))
     for (const each of refreshed) await expect(each).rejects.toThrow("enough")
     await expect(limiter.refresh({ signal: aborting.signal })).rejects.toThrow("enough")
-  })
-})
-
-describe("a rule book that several limiters share", () => {
-  it("decides at once if it has the rules, and stays open when one limiter is closed", async () => {
-    const source = new Publisher([rule(5)])
-    const clock = manualClock()
-    const book = createRuleBook({ source, clock, logger: QUIET })
-    onTestFinished(() => book.close())
-    const [one, other] = [setUp(book), setUp(book)]
-    await one.limiter.ready()
-    const guard = createGuard<RequestFacts>({ rules: book, onRulesMissing: "allow", clock, logger: QUIET })
-    expect(guard.check(ALICE, {})).toMatchObject({ decision: { policy: "rule", remaining: 4 } })
-    await Promise.all([one.limiter.close(), guard.close()])
-    await source.publish([rule(7)])
-    expect(await left(other.limiter)).toEqual([["rule", 7]])
   })
 })
 
@@ -521,45 +464,6 @@ describe("the rules of a route", () => {
       ],
     ])
     await expect(before.ready()).resolves.toBeUndefined()
-  })
-})
-
-describe("rules of a file", () => {
-  it("are reloaded when the file changes, with their counts, and stay in force if the file is invalid", async () => {
-    const folder = await mkdtemp(join(tmpdir(), "sluice-"))
-    onTestFinished(() => rm(folder, { recursive: true }))
-    const path = join(folder, "rules.yaml")
-    const write = async (text: string) => {
-      // Replace the file atomically, as editors do.
-      await writeFile(`${path}.new`, text)
-      await rename(`${path}.new`, path)
-    }
-    const ruleText = (limit: number) =>
-      `rules:\n  - { name: rule, rate: { requests_per_unit: ${limit}, unit: minute } }\n`
-    await write(ruleText(5))
-    const source = fileRules(path, { pollMs: 10 })
-    const { limiter } = setUp(source)
-    const next = (name: "rules" | "rule-error") =>
-      new Promise<void>((resolve) => {
-        limiter.on(name, function once() {
-          limiter.off(name, once)
-          resolve()
-        })
-      })
-    await limiter.ready()
-    await limiter.decide(ALICE, { cost: 3 })
-    for (const [text, event, limit, remaining] of [
-      [ruleText(9), "rules", 9, 6],
-      ["rules: [", "rule-error", 9, 6],
-      [ruleText(2), "rules", 2, 0],
-      [ruleText(4), "rules", 4, 1],
-    ] as const) {
-      const heard = next(event)
-      await write(text)
-      await heard
-      expect(await limiter.peek(ALICE)).toMatchObject({ limit, remaining })
-    }
-    await source.close?.()
   })
 })
 
