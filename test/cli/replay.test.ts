@@ -27,29 +27,38 @@ function line(client: string, afterS: number, request = "GET / HTTP/1.1", status
   return `${client} - - [03/Jun/2025:${clock} +0000] "${request}" ${status} 5 "-" "curl/8"\n`
 }
 
+/** Returns a line of pino about a request, `afterMs` milliseconds after 08:00. */
+function pinoLine(afterMs: number, request: object): string {
+  const [time, res, msg] = [START_MS + afterMs, { statusCode: 200 }, "request completed"]
+  return JSON.stringify({ time, req: { method: "GET", url: "/", ...request }, res, responseTime: 0, msg })
+}
+
 const rules = (list: string): string => `rules:\n${list.replace(/^ +/gm, "").replace(/^(?=.)/gm, "  - ")}`
 const PER_IP = rules("{ name: per-ip, field: ip, limit: 2, window: 1 minute }")
 const ANN = "192.0.2.1"
 const BEN = "192.0.2.2"
 
+/** Replays a log under rules, and returns what the command prints. */
+function replayText(log: string, rulesText: string, ...argv: string[]) {
+  return sluice(["rules", "replay", file("rules.yaml", rulesText), file("access.log", log), ...argv])
+}
+
 /** Replays a log under rules, and returns the JSON result. */
 async function replay(log: string, rulesText: string, ...argv: string[]) {
-  const [rulesFile, logFile] = [file("rules.yaml", rulesText), file("access.log", log)]
-  const { code, out, err } = await sluice(["rules", "replay", rulesFile, logFile, "--json", ...argv])
+  const { code, out, err } = await replayText(log, rulesText, "--json", ...argv)
   return { code, result: JSON.parse(out), err }
 }
 
 describe("sluice rules replay", () => {
   it("prints what each rule would have refused, and whom", async () => {
     const log = [0, 1, 2, 3].map((second) => line(ANN, second)).join("") + line(BEN, 200)
-    const [rulesFile, logFile] = [file("r.yaml", PER_IP), file("a.log", log)]
-    const { code, out, err } = await sluice(["rules", "replay", rulesFile, logFile])
+    const { code, out, err } = await replayText(log, PER_IP)
     expect(err).toBe("")
     expect(code).toBe(0)
     expect(
       out,
     ).toBe(`The log shows what clients did without these rules. A refused client may retry, slow down or leave.
-${logFile}: combined, 5 lines, 3 min 20 s, 2 clients; 0 lines reordered, 0 late, 0 unparsed
+${join(folder, "access.log")}: combined, 5 lines, 3 min 20 s, 2 clients; 0 lines reordered, 0 late, 0 unparsed
 rule       requests  refused         clients         peak of the refused clients, relative to the limit
 per-ip            5        2  40.0%        1  50.0%  0 up to 1.5x, 1 up to 5x, 0 above 5x
 all rules         5        2  40.0%        1  50.0%
@@ -119,7 +128,7 @@ client     rule    requests  refused  peak
       // A bucket has regained a little after a second.
       expect(service.peak).toBeCloseTo(1.25, 1)
       expect(perIp).not.toHaveProperty("peak")
-      const { out } = await sluice(["rules", "replay", file("s.yaml", list), file("s.log", log)])
+      const { out } = await replayText(log, list)
       expect(out).toMatch(/^service +6 +1 +16\.7% +1 +16\.7% +1\.[23]x, all clients together$/m)
     },
   )
@@ -135,7 +144,7 @@ client     rule    requests  refused  peak
         ok: false,
         rules: [{ name: "per-user", judged: false, missing: ["user_id"], seen: 0, refused: 0 }],
       })
-      const plain = await sluice(["rules", "replay", file("u.yaml", PER_USER), file("u.log", log)])
+      const plain = await replayText(log, PER_USER)
       expect(plain.out).toMatch(/^per-user +not judged$/m)
       expect(plain.err).toContain("error: rule per-user could not be judged, because the log lacks user_id")
     })
@@ -286,18 +295,7 @@ client     rule    requests  refused  peak
   it("counts a client behind trusted proxies by the address that they report", async () => {
     const log = [1, 2, 3]
       .map((host, second) =>
-        JSON.stringify({
-          time: START_MS + second,
-          req: {
-            method: "GET",
-            url: "/",
-            remoteAddress: "10.0.0.1",
-            headers: { "x-forwarded-for": `192.0.2.${host}` },
-          },
-          res: { statusCode: 200 },
-          responseTime: 0,
-          msg: "request completed",
-        }),
+        pinoLine(second, { remoteAddress: "10.0.0.1", headers: { "x-forwarded-for": `192.0.2.${host}` } }),
       )
       .join("\n")
     expect((await replay(log, PER_IP)).result.log.clients).toBe(1)
@@ -451,27 +449,25 @@ client     rule    requests  refused  peak
       rules("{ name: per-ip, field: ip, limit: 0, window: 1 minute }"),
     )
     expect([invalid.code, invalid.result.ok]).toEqual([1, false])
-    const [rulesFile, empty] = [file("rules.yaml", PER_IP), file("empty.log", "")]
-    const { code, err } = await sluice(["rules", "replay", rulesFile, empty])
+    const { code, err } = await replayText("", PER_IP)
     expect(code).toBe(2)
     expect(err).toContain("error: the logs contain no request")
   })
 
   it("shows lines that are not in the format, with control characters made visible", async () => {
     const log = `${line(ANN, 0)}${line(ANN, 1)}${line(ANN, 2)}bad \u001b[31mline\n`
-    const [rulesFile, logFile] = [file("rules.yaml", PER_IP), file("bad.log", log)]
-    const { out, err } = await sluice(["rules", "replay", rulesFile, logFile])
+    const { out, err } = await replayText(log, PER_IP)
     expect(out).toContain("1 unparsed")
-    expect(err).toContain(`${logFile}:4: bad \\u{1b}[31mline`)
+    expect(err).toContain(`${join(folder, "access.log")}:4: bad \\u{1b}[31mline`)
   })
 
   it("asks for the service if the file has rules of several", async () => {
     const several = `service_id: a\n${PER_IP}\n---\nservice_id: b\nrules:\n  - { name: other, field: ip, limit: 1, window: 1 minute }\n`
-    const [rulesFile, logFile] = [file("several.yaml", several), file("a.log", line(ANN, 0) + line(ANN, 1))]
-    const without = await sluice(["rules", "replay", rulesFile, logFile])
+    const log = line(ANN, 0) + line(ANN, 1)
+    const without = await replayText(log, several)
     expect([without.code, without.err]).toEqual([2, expect.stringContaining("--service")])
-    const { out } = await sluice(["rules", "replay", rulesFile, logFile, "--service", "b", "--json"])
-    expect(JSON.parse(out).rules).toMatchObject([{ name: "other", refused: 1 }])
+    const { result } = await replay(log, several, "--service", "b")
+    expect(result.rules).toMatchObject([{ name: "other", refused: 1 }])
   })
 
   describe("keeps its numbers honest", () => {
@@ -549,13 +545,7 @@ client     rule    requests  refused  peak
         Array.from({ length: 10 }, (_, at) => line(`192.0.2.${at + 1}`, 0)).join(""),
       )
       const precise = [150, 300, 450, 600, 750].map((afterMs) =>
-        JSON.stringify({
-          time: START_MS + afterMs,
-          req: { method: "GET", url: "/", remoteAddress: "198.51.100.1" },
-          res: { statusCode: 200 },
-          responseTime: 0,
-          msg: "request completed",
-        }),
+        pinoLine(afterMs, { remoteAddress: "198.51.100.1" }),
       )
       const { result } = await replay(precise.join("\n"), burst, coarse)
       expect(result.rules).toMatchObject([{ refused: 0, spread: { refused: 0, clients: 0 } }])
@@ -691,20 +681,9 @@ client     rule    requests  refused  peak
     })
 
     it("shows no client anywhere with --hash-keys", async () => {
-      const [rulesFile, logFile] = [
-        file("r.yaml", PER_IP),
-        file("h.log", `${line(ANN, 0)}${line(ANN, 1)}${line(ANN, 2)}${ANN} x\n`),
-      ]
+      const log = `${line(ANN, 0)}${line(ANN, 1)}${line(ANN, 2)}${ANN} x\n`
       const never = file("never.txt", `${ANN}\n`)
-      const { out, err, code } = await sluice([
-        "rules",
-        "replay",
-        rulesFile,
-        logFile,
-        "--hash-keys",
-        "--never",
-        never,
-      ])
+      const { out, err, code } = await replayText(log, PER_IP, "--hash-keys", "--never", never)
       expect(code).toBe(1)
       expect(out + err).not.toContain(ANN)
       expect(err).toContain("1 line not in the format")

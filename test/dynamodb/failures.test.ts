@@ -81,11 +81,26 @@ describe("dynamoDBRules explains the error and what to do, with table and servic
     )
   })
 
-  it("throttling", async () => {
-    proxy.fault = () => "throttle"
-    expect(await refusal(source(key).load("checkout"))).toBe(
-      `${what}throttled (Too many reads); give the table more capacity, switch it to on-demand billing, or poll less often`,
-    )
+  it.each<[what: string, fault: Fault, message: RegExp]>([
+    [
+      "throttling",
+      "throttle",
+      /read: throttled \(Too many reads\); give the table more capacity, switch it to on-demand billing, or poll less often$/,
+    ],
+    ["a failure of DynamoDB", "fail", /read: DynamoDB failed \(500 The service failed\); try again later$/],
+    [
+      "a connection that breaks",
+      "reset",
+      /read: DynamoDB cannot be reached \(.+\); correct the client's region or endpoint, or check the network$/,
+    ],
+    [
+      "an error without a message, by its name",
+      { status: 400, type: "a#AccessDeniedException", message: "" },
+      /not permitted \(\S+\); allow/,
+    ],
+  ])("%s", async (_what, fault, message) => {
+    proxy.fault = () => fault
+    expect(await refusal(source(key).load("checkout"))).toMatch(message)
   })
 
   it.each([
@@ -106,11 +121,6 @@ describe("dynamoDBRules explains the error and what to do, with table and servic
     expect(await refusal(source(key).load("checkout"))).toMatch(message)
   })
 
-  it("an error without a message, by its name", async () => {
-    proxy.fault = () => ({ status: 400, type: "a#AccessDeniedException", message: "" })
-    expect(await refusal(source(key).load("checkout"))).toMatch(/not permitted \(\S+\); allow/)
-  })
-
   it("a value that is not an error", async () => {
     const odd = server.client({ credentials: () => Promise.reject("locked") })
     const error = await source({ client: odd, ...key })
@@ -125,20 +135,6 @@ describe("dynamoDBRules explains the error and what to do, with table and servic
     const lost = server.client({ credentials: () => Promise.reject(cause) })
     expect(await refusal(source({ client: lost, ...key }).load("checkout"))).toBe(
       `${what}DynamoDB cannot be reached (ECONNREFUSED); correct the client's region or endpoint, or check the network`,
-    )
-  })
-
-  it("a failure of DynamoDB", async () => {
-    proxy.fault = () => "fail"
-    expect(await refusal(source(key).load("checkout"))).toBe(
-      `${what}DynamoDB failed (500 The service failed); try again later`,
-    )
-  })
-
-  it("a connection that breaks", async () => {
-    proxy.fault = () => "reset"
-    expect(await refusal(source(key).load("checkout"))).toMatch(
-      /cannot be read: DynamoDB cannot be reached \(.+\); correct the client's region or endpoint, or check the network$/,
     )
   })
 

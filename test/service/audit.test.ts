@@ -3,7 +3,7 @@ import type { RegisteredRules } from "@sluice/rules"
 import { auditTo, rulesInMemory, tokens } from "@sluice/service"
 import { expect, it } from "vitest"
 import { DOORS, type Door } from "./door-clients.ts"
-import { startService } from "./started.ts"
+import { openService } from "./started.ts"
 
 /** Creates a log that keeps its lines as pino would write them. */
 function keptLog() {
@@ -21,7 +21,7 @@ it.each(DOORS)(
   "each change over %s logs a line with its author and the rules before and after",
   async (_, open) => {
     const { lines, log } = keptLog()
-    const started = await startService(rulesInMemory(), {
+    const started = await openService(rulesInMemory(), {
       audit: auditTo(log),
       tokens: tokens({ 1: "the-token" }),
     })
@@ -71,7 +71,6 @@ it.each(DOORS)(
     ])
     expect(JSON.stringify(lines)).not.toMatch(/token|192\.0\.2|gold|silver/)
     door.close()
-    await started.stop()
   },
 )
 
@@ -83,7 +82,7 @@ it("a change that the registry failed to store is logged as failed, not as done"
   }
   const before = await home.registry.register("1", [{ name: "plain", limit: 5, window: "1 minute" }])
   const registry = { ...home.registry, register: lost, remove: lost }
-  const started = await startService({ ...home, registry }, { audit: auditTo(log) })
+  const started = await openService({ ...home, registry }, { audit: auditTo(log) })
   const door = DOORS[0]?.[1](started) as Door
   const rules = [{ name: "new", rate }]
   expect((await door.call("RegisterService", { service_id: 1, rules, version: 1 })).code).toBe(14)
@@ -105,7 +104,6 @@ it("a change that the registry failed to store is logged as failed, not as done"
     },
   ])
   door.close()
-  await started.stop()
 })
 
 it("rules that cannot be read back are logged, although they were registered", async () => {
@@ -116,7 +114,7 @@ it("rules that cannot be read back are logged, although they were registered", a
     if (isGone) throw new RuleSourceError("gone")
     return source.load(service)
   }
-  const started = await startService({ source: { ...source, load }, registry }, { audit: auditTo(log) })
+  const started = await openService({ source: { ...source, load }, registry }, { audit: auditTo(log) })
   const door = DOORS[0]?.[1](started) as Door
   isGone = true
   const answered = await door.call("RegisterService", { service_id: 1, rules: [{ name: "new", rate }] })
@@ -127,5 +125,4 @@ it("rules that cannot be read back are logged, although they were registered", a
   ])
   expect(((await registry.get("1")) as RegisteredRules).version).toBe(1)
   door.close()
-  await started.stop()
 })

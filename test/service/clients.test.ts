@@ -1,8 +1,8 @@
 import { manualClock, memoryStore } from "@sluice/core"
 import { auditTo, rulesInMemory, tokens } from "@sluice/service"
-import { describe, expect, it } from "vitest"
+import { describe, expect, it, onTestFinished } from "vitest"
 import { DOORS, type Door } from "./door-clients.ts"
-import { startService } from "./started.ts"
+import { openService } from "./started.ts"
 
 const HOUR = 3_600_000
 const RULES = [
@@ -26,7 +26,7 @@ describe.each(DOORS)("over %s", (_, open) => {
     const warn = (_fields: object, message: string) => void warnings.push(message)
     const at = (level: string) => (fields: object, message: string) =>
       void lines.push([level, { ...fields }, message])
-    const started = await startService(rulesInMemory(), {
+    const started = await openService(rulesInMemory(), {
       shared: { store: memoryStore({ clock }), storeTimeoutMs: 20_000, clock, logger: { warn, error: warn } },
       tokens: tokens({ shop: "the-token", other: "another" }),
       audit: auditTo({ info: at("info"), warn: at("warn") }),
@@ -38,17 +38,13 @@ describe.each(DOORS)("over %s", (_, open) => {
       door.call(`${method}Client`, { service: "shop", rule: "per-user", ...request }, token)
     const decide = async (request: object) =>
       (await door.call("ShouldForwardRequest", { service: "shop", request: JSON.stringify(request) })).value
-    const stop = async () => {
-      door.close()
-      await started.stop()
-      expect(started.faults).toEqual([])
-    }
+    onTestFinished(() => door.close())
     const register = (request: object, token: string) => door.call("RegisterService", request, token)
-    return { call, decide, register, lines, warnings, stop }
+    return { call, decide, register, lines, warnings }
   }
 
   it("a call about a client does not warn about the fields of other rules", async () => {
-    const { call, decide, register, warnings, stop } = await start()
+    const { call, decide, register, warnings } = await start()
     const rules = [
       ...RULES.filter(({ name }) => name !== "all"),
       { name: "each-ip", field: "ip", limit: 100, window: "1 day" },
@@ -62,11 +58,10 @@ describe.each(DOORS)("over %s", (_, open) => {
     // A request without an address is still one to warn about.
     await decide({ user: { id: "ada" }, method: "GET", url: "/pay" })
     expect(warnings).toEqual([expect.stringContaining("A caller sent no client address")])
-    await stop()
   })
 
   it("a client over its limit can be shown, reset, blocked and unblocked", async () => {
-    const { call, decide, lines, stop } = await start()
+    const { call, decide, lines } = await start()
     const client = ["ada"]
     const request = { user: { id: "ada" }, method: "GET", url: "/" }
     for (let i = 0; i < 5; i++) await decide(request)
@@ -110,11 +105,10 @@ describe.each(DOORS)("over %s", (_, open) => {
       ["info", { ...told, for: "1 hour" }, "A client was blocked."],
       ["info", told, "A client was unblocked."],
     ])
-    await stop()
   })
 
   it("a client is found by any field, even if the rule skips requests without the field", async () => {
-    const { call, decide, stop } = await start()
+    const { call, decide } = await start()
     await decide({ ip: "192.0.2.7", method: "GET", url: "/pay" })
     expect((await call("Show", { rule: "per-ip", client: ["192.0.2.7"] })).value).toMatchObject({
       remaining: 99,
@@ -126,14 +120,10 @@ describe.each(DOORS)("over %s", (_, open) => {
     expect((await call("Show", { rule: "all" })).value).toMatchObject({ remaining: 998 })
     await call("Block", { rule: "all", for: "1 hour" })
     expect(await decide({ ip: "192.0.2.9" })).toMatchObject({ should_forward: false, policy: "all" })
-    await stop()
   })
 
   it.each([
     ["no client", {}, 3, { client: 'has 0 values; rule "per-user" counts by user.id, so give 1' }],
-    ["two values", { client: ["a", "b"] }, 3, { client: expect.stringContaining("has 2 values") }],
-    ["empty text", { client: [""] }, 3, { client: expect.stringContaining("is empty; give") }],
-    ["no address", { rule: "per-ip", client: ["ada"] }, 3, { client: '"ada" is not an IP address' }],
     ["no time", { client: ["ada"], for: "" }, 3, { for: expect.stringContaining('"" is not a duration') }],
     ["too long a time", { client: ["ada"], for: "2 years" }, 3, { for: expect.stringContaining("duration") }],
     [
@@ -157,41 +147,37 @@ describe.each(DOORS)("over %s", (_, open) => {
     ["an unknown rule", { rule: "per-usr", client: ["ada"] }, 5, {}],
     ["an unknown service", { service: "*", client: ["ada"] }, 7, {}],
   ])("%s is refused", async (_what, request, code, violations) => {
-    const { call, lines, stop } = await start()
+    const { call, lines } = await start()
     expect(await call("Block", { for: "1 hour", ...request })).toMatchObject({ code, violations })
     // Nothing was changed, so nothing is logged, in particular no value that the caller made up.
     expect(lines).toEqual([])
-    await stop()
   })
 
   it("no client is found in a service that has no rules or is not registered", async () => {
-    const { call, register, stop } = await start()
+    const { call, register } = await start()
     const show = () => call("Show", { service: "other", client: ["ada"] }, "another")
     expect(await show()).toMatchObject({ code: 5, message: expect.stringMatching(/"other" has no rules;/) })
     await register({ service: "other" }, "another")
     expect(await show()).toMatchObject({ code: 5, message: expect.stringMatching(/: it has none\.$/) })
-    await stop()
   })
 
   it("a client on the allow list is shown without counts", async () => {
-    const { call, stop } = await start()
+    const { call } = await start()
     expect((await call("Show", { rule: "listed", client: ["root"] })).value).toMatchObject({
       ...{ ...NOBODY, allowed_by_list: true },
     })
-    await stop()
   })
 
   it("a shadow rule is shown as a shadow rule, even if it would refuse", async () => {
-    const { call, decide, stop } = await start()
+    const { call, decide } = await start()
     await decide({ user: { id: "ada" } })
     expect((await call("Show", { rule: "trial", client: ["ada"] })).value).toMatchObject({
       ...{ refusal: "quota", remaining: 0, shadow: true },
     })
-    await stop()
   })
 
   it("any address of an IPv6 network identifies the same client", async () => {
-    const { call, stop } = await start()
+    const { call } = await start()
     await call("Block", { rule: "per-ip", client: ["2001:DB8:0:1::1"], for: "1 hour" })
     const shown = async (address: string) =>
       (await call("Show", { rule: "per-ip", client: [address] })).value.refusal
@@ -199,17 +185,15 @@ describe.each(DOORS)("over %s", (_, open) => {
     expect(await shown("2001:db8:0:2::1")).toBe("")
     await call("Block", { rule: "per-ip", client: ["::ffff:192.0.2.7"], for: "1 hour" })
     expect(await shown("192.0.2.7")).toBe("blocked")
-    await stop()
   })
 
   it("clients cannot be shown or changed without the service's token", async () => {
-    const { call, lines, stop } = await start()
+    const { call, lines } = await start()
     for (const method of ["Show", "Reset", "Block", "Unblock"]) {
       const request = { client: ["ada"], ...(method === "Block" && { for: "1 hour" }) }
       expect((await call(method, request, "another")).code).toBe(7)
       expect((await call(method, request, "")).code).toBe(16)
     }
     expect(lines).toEqual([])
-    await stop()
   })
 })

@@ -8,7 +8,6 @@ import { afterEach, describe, expect, it } from "vitest"
 import { methodsOf } from "../../packages/core/src/stores/testing/methods-of.ts"
 import { until } from "../servers/until.ts"
 import { type Started, startService, TWO_SERVICES } from "./started.ts"
-import { openStranger } from "./stranger.ts"
 
 const PATH = "/sluice.v1.RateLimiter/ShouldForwardRequest"
 const BOUNDS = { maxMessageBytes: 100_000, maxInFlight: 3, maxRequests: 20, arrivalMs: 60_000 }
@@ -130,38 +129,6 @@ describe("a service that shuts down", () => {
 })
 
 describe("connections", () => {
-  it.each(["grpc", "http"] as const)(
-    "over %s are limited, and those above the limit are closed and reported",
-    async (door) => {
-      let refused = 0
-      const started = await startService(TWO_SERVICES, {
-        bounds: { ...BOUNDS, maxConnections: 2, maxConnectionsPerPeer: 2 },
-        onRefusedConnection: () => void refused++,
-      })
-      const first = await open(started, door)
-      await open(started, door)
-      const third = await open(started, door)
-      expect(await isClosed(third)).toBe(true)
-      expect(refused).toBe(1)
-      first.destroy()
-      const ask = async (): Promise<boolean> => {
-        if (door === "http") {
-          const socket = await open(started, door, `${HEAD}content-length: 15\r\n\r\n{"serviceId":2}`, false)
-          return new Promise((resolve) => {
-            socket.once("data", (chunk) => resolve(String(chunk).startsWith("HTTP/1.1 200 ")))
-            socket.once("close", () => resolve(false))
-          })
-        }
-        const stranger = openStranger(started.grpc, "sluice/v1/rate_limiter.proto", "sluice.v1.RateLimiter")
-        const called = await stranger.call("ShouldForwardRequest", { service_id: 2 })
-        stranger.close()
-        return "value" in called
-      }
-      await until("there is room again", ask)
-      await started.stop()
-    },
-  )
-
   it.runIf(HAS_IPV6).each(["grpc", "http"] as const)(
     "over %s are counted by the /64 network of an IPv6 address",
     async (door) => {

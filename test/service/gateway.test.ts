@@ -6,7 +6,7 @@ import { createGateway, type WhenGone } from "../../examples/src/gateway/gateway
 import { type HttpServer, startHttpServer } from "../servers/http-server.ts"
 import { startProxy } from "../servers/tcp-proxy.ts"
 import { until } from "../servers/until.ts"
-import { type Started, startService, TWO_SERVICES } from "./started.ts"
+import { openService, type Started, startService, TWO_SERVICES } from "./started.ts"
 
 describe("the gateway of the examples", () => {
   let upstream: HttpServer
@@ -107,7 +107,7 @@ describe("the gateway of the examples", () => {
   )
 
   it("holds a delayed request without delaying other requests", async () => {
-    const shaped = await startService(
+    const shaped = await openService(
       "service_id: 1\nrules: { name: even, field: user_id, algorithm: leaky-bucket, throttle: hard, burst: 2, limit: 1, window: 1 second }\n",
     )
     const client = openDecisionClient(shaped.grpc, 20_000)
@@ -118,11 +118,10 @@ describe("the gateway of the examples", () => {
     expect((await held).status).toBe(200)
     expect(forwarded).toEqual(["GET /first", "GET /other", "GET /second"])
     client.close()
-    await shaped.stop()
   })
 
   it("does not consider the service gone while one request is held and others are answered", async () => {
-    const held = await startService(
+    const held = await openService(
       "service_id: 1\nrules: { name: slow, field: user_id, limit: 1, window: 1 day, throttle: { kind: queue, max_wait_ms: 86400000 } }\n",
     )
     const client = openDecisionClient(held.grpc, 1_000)
@@ -136,7 +135,6 @@ describe("the gateway of the examples", () => {
     expect(await late).toBe(4)
     expect(await client.ask(1, { user_id: "after" })).toMatchObject({ shouldForward: true })
     client.close()
-    await held.stop()
   })
 
   it("decides by itself while the service hangs or is gone, and uses it again afterwards", async () => {
@@ -167,7 +165,7 @@ describe("the gateway of the examples", () => {
   })
 
   it("uses all instances of the service in turn, and only the other one when one is gone", async () => {
-    const instances = [await startService(TWO_SERVICES), await startService(TWO_SERVICES)]
+    const instances = [await openService(TWO_SERVICES), await openService(TWO_SERVICES)]
     const proxies = await Promise.all(
       instances.map(({ grpc }) => startProxy({ host: "127.0.0.1", port: Number(grpc.split(":")[1]) })),
     )
@@ -192,7 +190,6 @@ describe("the gateway of the examples", () => {
     expect(await remainingOf("bob", 6)).toEqual(["4", "3", "2", "1", "0", "0"])
     client.close()
     for (const proxy of proxies) await proxy.close()
-    for (const instance of instances) await instance.stop()
   })
 
   describe("while the decision service is gone", () => {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest"
 import { post } from "./post.ts"
 import { FORWARD as PATH } from "./questions.ts"
-import { startService, useService } from "./started.ts"
+import { openService, startService, useService } from "./started.ts"
 
 const RULES = `
 - service_id: dotted
@@ -158,7 +158,7 @@ describe("the request object of a call", () => {
 
 describe("an unregistered service", () => {
   it("is refused with 403 if unknown services are refused", async () => {
-    const started = await startService(RULES, { unknownServices: "refuse" })
+    const started = await openService(RULES, { unknownServices: "refuse" })
     const { body } = await post(started, PATH, { serviceId: 9, request: "" })
     expect(body).toMatchObject({
       shouldForward: false,
@@ -166,7 +166,6 @@ describe("an unregistered service", () => {
       headers: { "Content-Type": "application/problem+json" },
       body: '{"title":"Forbidden","status":403,"detail":"Service \\"9\\" is not registered."}',
     })
-    await started.stop()
   })
 
   it("that fails one request of a batch fails the whole batch", async () => {

@@ -27,6 +27,7 @@ describe.each(WAYS)("a call that is read by $way", ({ way, reader, headers, plai
   const told: [code: number, durationMs: number][] = []
   const readers = new Set<unknown>()
   const methods = new Set<string>()
+  const overloads: string[] = []
   let session: ClientHttp2Session
   const started = useService(WAITING, {
     bounds: { maxMessageBytes: MOST_BYTES, maxInFlight: 3, maxRequests: 20, arrivalMs: 300 },
@@ -36,6 +37,7 @@ describe.each(WAYS)("a call that is read by $way", ({ way, reader, headers, plai
       methods.add(`${door} ${path}`)
       readers.add(by)
     },
+    onOverload: (what) => void overloads.push(what),
   })
   beforeAll(() => {
     session = openRaw(started.grpc)
@@ -199,6 +201,35 @@ describe.each(WAYS)("a call that is read by $way", ({ way, reader, headers, plai
     expect(warnings.filter((name) => name === "MaxListenersExceededWarning")).toEqual([])
   })
 
+  it("may be held longer than a call may take to arrive", async () => {
+    const user = `long-${way}`
+    await ask(question(user, 2))
+    const held = begin()
+    let answers = 0
+    held.once("response", () => answers++)
+    held.end(framed(question(user, 2)))
+    // This call ends at the arrival timeout, which began later than that of the held call.
+    const half = begin()
+    half.write(Buffer.from([0]))
+    const [late] = await once(half, "response")
+    expect([Number(late["grpc-status"]), answers]).toEqual([status.DEADLINE_EXCEEDED, 0])
+    const gone = answeredWith(status.CANCELLED)
+    held.close(CANCEL)
+    await gone
+  })
+
+  it("does not count as arriving after its deadline, even if its caller stays", async () => {
+    overloads.length = 0
+    for (let calls = 0; calls < 4; calls++) {
+      const half = begin({ "grpc-timeout": "20m" })
+      const [late] = await once(half, "response")
+      expect(Number(late["grpc-status"])).toBe(status.DEADLINE_EXCEEDED)
+      expect(half.writableEnded).toBe(false)
+    }
+    expect(await ask(question("last"))).toMatchObject({ status: status.OK })
+    expect(overloads).toEqual([])
+  })
+
   it("shares one bound on held calls with the other readers", async () => {
     const user = `many-${way}`
     const other = WAYS.find((each) => each.way !== way)?.headers ?? {}
@@ -231,6 +262,7 @@ describe.each(WAYS)("a call that is read by $way", ({ way, reader, headers, plai
   })
 
   it("is subject to a bound on arriving calls and to the arrival timeout", async () => {
+    overloads.length = 0
     const half = [1, 2, 3].map(() => {
       const stream = begin()
       stream.write(Buffer.from([0, 0, 0, 0, 9, 8]))
@@ -249,6 +281,7 @@ describe.each(WAYS)("a call that is read by $way", ({ way, reader, headers, plai
       status.DEADLINE_EXCEEDED,
     ])
     expect(Number(ended[0]?.["grpc-retry-pushback-ms"])).toBeGreaterThanOrEqual(500)
+    expect(overloads).toEqual(["arriving"])
     for (const { stream } of half) stream.close(CANCEL)
     more.close(CANCEL)
     expect(await ask(question("whole"))).toMatchObject({ status: status.OK })

@@ -39,11 +39,11 @@ async function run(
   env: Readonly<Record<string, string>> = {},
 ): Promise<RunningHere> {
   running = await startHere(args, env, metrics)
+  await running.said("The service is ready.")
   return running
 }
 const lines = () => running?.lines() ?? []
 const said = (msg: string): boolean => lines().some((line) => line.msg === msg)
-const ready = (): Promise<void> => until("it is ready", () => said("The service is ready."))
 const ask = (to: RunningHere, service: string) => post(to, FORWARD, { service })
 
 describe("a service that runs", () => {
@@ -59,7 +59,6 @@ describe("a service that runs", () => {
       read: async () => ({ contentType: "text/plain", text: "decisions 3\n" }),
       close: async () => void seen.push("closed"),
     })
-    await ready()
     for (const service of ["1", "2", "1"]) await ask(places, service)
     expect(seen).toEqual(["ready", "1 all", "unknown", "1 all"])
     const metrics = await fetch(`${places.operations}/metrics`)
@@ -74,7 +73,6 @@ describe("a service that runs", () => {
 
   it("answers operators' requests, and no others, only on the operations port", async () => {
     const { operations, http } = await run(["--rules", rules])
-    await ready()
     const statusOf = async (url: string, method = "GET") => (await fetch(url, { method })).status
     expect(await statusOf(`${operations}/livez`)).toBe(200)
     expect(await statusOf(`${operations}/readyz?verbose`)).toBe(200)
@@ -138,7 +136,6 @@ describe("a service that runs", () => {
       /has invalid rules\..*--allow-invalid-rules to start with only the valid rules\.\n.*\[0\]\.rules\.limit.*service "1" rules\.limit/s,
     )
     const places = await run(["--rules", file, "--allow-invalid-rules"])
-    await ready()
     expect((await ask(places, "2")).body).toMatchObject({ policy: "all" })
     expect(lines().filter(({ msg }) => msg.includes("services without a document"))).toEqual([
       expect.objectContaining({
@@ -155,7 +152,6 @@ describe("a service that runs", () => {
     const rule = (name: string, limit: number) => `{ name: ${name}, limit: ${limit}, window: 1m }`
     writeFileSync(file, `rules: [${rule("none", 0)}, ${rule("all", 5)}]\n`)
     const places = await run(["--rules", file, "--allow-invalid-rules"])
-    await ready()
     expect((await ask(places, "7")).body).toMatchObject({ policy: "all" })
     const told = () => lines().filter(({ msg }) => msg.includes("services without a document"))
     expect(told()).toEqual([
@@ -165,7 +161,6 @@ describe("a service that runs", () => {
     ])
     await running?.stop()
     await run(["--rules", rules, "--allow-invalid-rules"])
-    await ready()
     expect(told()).toEqual([])
   })
 
@@ -195,7 +190,6 @@ describe("a service that runs", () => {
       /service "2" rules\[1\]\.window \(line 7, column \d+\): "1 mni" is not a window/,
     )
     const places = await run(["--rules", file, "--allow-invalid-rules"])
-    await ready()
     expect((await ask(places, "2")).body).toMatchObject({ policy: "good" })
     expect(lines().filter(({ msg }) => msg.includes('service "2"'))).toEqual([
       expect.objectContaining({
@@ -209,7 +203,6 @@ describe("a service that runs", () => {
     const file = join(folder, "empty.yaml")
     writeFileSync(file, "rules: []\n")
     await run(["--rules", file])
-    await ready()
   })
 
   it("leaves nothing open if it cannot start", async () => {
@@ -314,7 +307,6 @@ describe("a service that runs", () => {
     writeFileSync(file, "service_id: 1\nrules: { name: all, limit: 100, window: 1 day }\n")
     const register = async (env: Readonly<Record<string, string>>, service: string) => {
       const { grpc } = await run(["--rules", file], NO_METRICS, env)
-      await ready()
       const client = openStranger(grpc, "sluice/v1/rate_limiter.proto", SERVICE)
       opened.push(() => client.close())
       const rules = [{ name: "own", limit: 3, window: "1 day" }]
@@ -344,7 +336,6 @@ describe("a service that runs", () => {
     opened.push(() => server.stop())
     const table = ["--table", "rules", "--endpoint", server.endpoint]
     await run([...table, "--create-table"])
-    await ready()
     await running?.stop()
     const env = { AWS_ACCESS_KEY_ID: "some", AWS_REGION: "eu-central-1" }
     for (const [name, value] of Object.entries({ ...env, AWS_SECRET_ACCESS_KEY: "other" })) {
@@ -356,7 +347,6 @@ describe("a service that runs", () => {
       })
     }
     const places = await run([...table, "--region", "eu-west-1"], NO_METRICS, env)
-    await ready()
     const client = openStranger(places.grpc, "sluice/v1/rate_limiter.proto", SERVICE)
     opened.push(() => client.close())
     const rules = [{ name: "all", limit: 3, window: "1 day" }]

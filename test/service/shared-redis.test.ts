@@ -6,6 +6,8 @@ import { Redis } from "ioredis"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { type RedisServer, startRedis } from "../servers/redis-server.ts"
 import { until } from "../servers/until.ts"
+import { post } from "./post.ts"
+import { FORWARD } from "./questions.ts"
 import { type Started, startService } from "./started.ts"
 import { openStranger, type Stranger } from "./stranger.ts"
 
@@ -38,10 +40,9 @@ describe("instances of the service on one Redis", () => {
     await server.stop()
   })
 
-  const ask = async ({ stranger }: Instance, user: string, more: object = {}, options: object = {}) => {
-    const request = JSON.stringify({ user })
-    return stranger.call("ShouldForwardRequest", { service_id: 1, request, ...more }, options)
-  }
+  const asked = (user: string) => ({ service_id: 1, request: JSON.stringify({ user }) })
+  const ask = async ({ stranger }: Instance, user: string, more: object = {}, options: object = {}) =>
+    stranger.call("ShouldForwardRequest", { ...asked(user), ...more }, options)
   const forwards = async (instance: Instance, user: string): Promise<boolean> => {
     const called = await ask(instance, user)
     if ("error" in called) throw called.error
@@ -49,50 +50,47 @@ describe("instances of the service on one Redis", () => {
     return called.value.should_forward === true
   }
 
-  it("refund the units of a caller that had gone before the answer", async () => {
+  it.each<[string, unknown, (instance: Instance, user: string) => Promise<unknown>]>([
+    [
+      "over gRPC that has reached its deadline",
+      status.DEADLINE_EXCEEDED,
+      async (instance, user) => {
+        const called = await ask(instance, user, {}, { deadline: Date.now() + 150 })
+        return "error" in called && called.error.code
+      },
+    ],
+    [
+      "over HTTP that has hung up",
+      "TimeoutError",
+      ({ started }, user) =>
+        fetch(started.http + FORWARD, {
+          method: "POST",
+          headers: { "content-type": "application/json" },
+          body: JSON.stringify(asked(user)),
+          signal: AbortSignal.timeout(150),
+        }).catch((error: Error) => error.name),
+    ],
+    [
+      "over HTTP that has reached its timeout",
+      504,
+      async ({ started }, user) =>
+        (await post(started, FORWARD, asked(user), { "connect-timeout-ms": "150" })).status,
+    ],
+  ])("refund the units of a caller %s before the answer", async (how, end, call) => {
     const [instance] = instances as [Instance]
-    await ask(instance, "gone")
-    server.freeze()
-    const called = await ask(instance, "gone", {}, { deadline: Date.now() + 150 })
-    // The service times out slightly later than the caller, because it counts from the arrival of the call.
-    await sleep(500)
-    server.thaw()
-    expect("error" in called && called.error.code).toBe(status.DEADLINE_EXCEEDED)
-    const remaining = async (): Promise<unknown> => {
-      const looked = await ask(instance, "gone", { peek: true })
-      return "value" in looked && looked.value.remaining
-    }
-    // The unit was taken when Redis continued, and is given back after that. The first looks may see either state.
-    await until("the units are back", async () => (await remaining()) === 49)
-  })
-
-  it.each([
-    ["has hung up", {}, { signal: () => AbortSignal.timeout(150) }],
-    ["has reached its timeout", { "connect-timeout-ms": "150" }, {}],
-  ])("refund the units of a caller over HTTP that %s before the answer", async (what, headers, more) => {
-    const [instance] = instances as [Instance]
-    const user = `gone over HTTP: ${what}`
+    const user = `gone ${how}`
     await ask(instance, user)
     server.freeze()
-    const signal = "signal" in more ? more.signal() : null
-    const status = await fetch(`${instance.started.http}/sluice.v1.RateLimiter/ShouldForwardRequest`, {
-      method: "POST",
-      headers: { "content-type": "application/json", ...headers },
-      body: JSON.stringify({ serviceId: 1, request: JSON.stringify({ user }) }),
-      signal,
-    }).then(
-      (response) => response.status,
-      (error: Error) => error.name,
-    )
-    // The service notices a closed connection slightly later.
+    const ended = await call(instance, user)
+    // The service notices later that the caller has gone, because it counts from the arrival of the call.
     await sleep(500)
     server.thaw()
-    expect(status).toBe(signal === null ? 504 : "TimeoutError")
+    expect(ended).toBe(end)
     const remaining = async (): Promise<unknown> => {
       const looked = await ask(instance, user, { peek: true })
       return "value" in looked && looked.value.remaining
     }
-    // Both requests have taken a unit before this peek. Without the refund, 48 would remain.
+    // The unit is taken when Redis continues, and given back after that. The first looks may see either state.
     await until("the units are back", async () => (await remaining()) === 49)
   })
 
@@ -110,12 +108,8 @@ describe("instances of the service on one Redis", () => {
         return "value" in called ? Number(called.value.remaining) : Number.NaN
       }
       const overHttp = async (cost: number): Promise<number> => {
-        const response = await fetch(`${started.http}/sluice.v1.RateLimiter/ShouldForwardRequest`, {
-          method: "POST",
-          headers: { "content-type": "application/json" },
-          body: JSON.stringify(request(cost, "http")),
-        })
-        return Number(((await response.json()) as { remaining: string }).remaining)
+        const { body } = await post(started, FORWARD, request(cost, "http"))
+        return Number(body.remaining)
       }
       const inBatch = async (): Promise<number[]> => {
         const called = await stranger.call("ShouldForwardRequests", {

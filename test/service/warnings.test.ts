@@ -1,6 +1,6 @@
 import { expect, it } from "vitest"
 import { openEnvoy } from "./envoy-asking.ts"
-import { startService } from "./started.ts"
+import { openService } from "./started.ts"
 
 const RULES = `
 - service_id: shop
@@ -12,7 +12,7 @@ const RULES = `
 it("a warning of a service's limiter names the service and what the caller should send", async () => {
   const said: unknown[] = []
   const say = (fields: object, message: string): void => void said.push({ ...fields, message })
-  const started = await startService(RULES, { shared: { logger: { warn: say, error: say } } })
+  const started = await openService(RULES, { shared: { logger: { warn: say, error: say } } })
   const envoy = openEnvoy(started.grpc)
   // An invalid address, twice: it is logged once.
   for (const domain of ["shop", "shop", "bank"]) await envoy.ask(domain, [{ remote_address: "" }])
@@ -25,5 +25,4 @@ it("a warning of a service's limiter names the service and what the caller shoul
     { code, service: "bank", message },
   ])
   envoy.close()
-  await started.stop()
 })

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest"
 import { CallPlaces, InFlight } from "../bounds/in-flight.ts"
 import { newPeer, Peers } from "../bounds/peers.ts"
 import type { Call } from "../calls.ts"
-import { Code, StatusError } from "../status-error.ts"
+import type { StatusError } from "../status-error.ts"
 import { Answering, type AskedCall } from "./answering.ts"
 
 const FAULT = new Error("a fault of the house")
@@ -58,14 +58,5 @@ describe("a call that fails", () => {
     }
     expect(messages).toEqual([TOLD, TOLD])
     expect(faults).toEqual([FAULT, FAULT])
-  })
-
-  it("shortens its message to what header fields can hold", () => {
-    const error = new StatusError(Code.ABORTED, "x".repeat(600))
-    const { messages, ask } = fail(() => {
-      throw error
-    })
-    ask()
-    expect(messages).toEqual([`${"x".repeat(500)}…`])
   })
 })
