@@ -4,14 +4,11 @@ import { join } from "node:path"
 import { describe, expect, it, onTestFinished } from "vitest"
 import { manualClock } from "../packages/core/src/ground/clock.ts"
 import { InvalidRuleError, RuleSourceError } from "../packages/core/src/ground/errors.ts"
-import { createLimiter } from "../packages/core/src/limiter/create-limiter.ts"
 import type { RulesEvent } from "../packages/core/src/rules/live-rules.ts"
-import { createRuleBook } from "../packages/rules/src/book/open-book.ts"
 import { fileRules } from "../packages/rules/src/sources/file.ts"
-import { rule, type Stored, settled, TableSource } from "./rule-book/hand-made-source.ts"
+import { limiterOn, openBook, rule, type Stored, settled, TableSource } from "./rule-book/hand-made-source.ts"
 
 const POLL_MS = 30_000
-const QUIET = { warn() {}, error() {} }
 
 /** Creates a book on all services of a table. By default, five services exist at the start. */
 async function setUp(stored: Readonly<Record<string, Stored>> = FIVE) {
@@ -19,27 +16,16 @@ async function setUp(stored: Readonly<Record<string, Stored>> = FIVE) {
   const said: string[] = []
   const say = (_fields: object, message: string) => said.push(message)
   const source = new TableSource(stored, POLL_MS)
-  const book = createRuleBook({
-    source,
-    services: "all",
-    clock,
-    logger: { warn: say, error: say },
-    random: () => 0,
-  })
+  const book = openBook({ source, services: "all", clock, logger: { warn: say, error: say } })
   const turns: RulesEvent[] = []
   const errors: [message: string, service: string | undefined][] = []
   book.on("rules", (event) => turns.push(event))
   book.on("rule-error", (error, service) => errors.push([error.message, service]))
-  onTestFinished(() => book.close())
   const advance = async (ms: number) => {
     clock.advance(ms)
     await settled()
   }
-  const limiterOf = (service: string) => {
-    const limiter = createLimiter({ rules: book, onRulesMissing: "allow", service, clock, logger: QUIET })
-    onTestFinished(() => limiter.close())
-    return limiter
-  }
+  const limiterOf = (service: string) => limiterOn(book, service, clock)
   const limitOf = (service: string) => book.rulesOf(service)?.rules[0]?.limit
   await settled()
   return { clock, source, book, said, turns, errors, advance, limiterOf, limitOf }
@@ -183,8 +169,7 @@ describe("a book of all services", () => {
     ])
     const source = new TableSource(Object.fromEntries(stored), POLL_MS)
     source.pageSize = 2_000
-    const book = createRuleBook({ source, services: "all", clock: manualClock(), logger: QUIET })
-    onTestFinished(() => book.close())
+    const book = openBook({ source, services: "all", clock: manualClock() })
     let turns = 0
     let isLoading = true
     const count = () => {
@@ -251,11 +236,8 @@ describe("a limiter on a book of all services", () => {
     const { limiterOf } = await setUp()
     expect(await limiterOf("s3").decide({})).toMatchObject({ limit: 3, remaining: 2 })
     const clock = manualClock()
-    const book = createRuleBook({ source: new TableSource(FIVE), services: "all", clock, logger: QUIET })
-    const early = createLimiter({ rules: book, onRulesMissing: "allow", service: "s4", clock, logger: QUIET })
+    const early = limiterOn(openBook({ source: new TableSource(FIVE), services: "all", clock }), "s4", clock)
     expect(await early.decide({})).toMatchObject({ limit: 4, remaining: 3 })
-    await early.close()
-    book.close()
   })
 
   it("gets events of its own service only", async () => {
@@ -274,14 +256,8 @@ describe("a limiter on a book of all services", () => {
     const clock = manualClock()
     const source = new TableSource(FIVE, POLL_MS)
     source.failure = { error: new RuleSourceError("no table"), page: 0 }
-    const book = createRuleBook({ source, services: "all", clock, logger: QUIET, random: () => 0 })
-    const limiter = createLimiter({
-      rules: book,
-      onRulesMissing: "allow",
-      service: "s1",
-      clock,
-      logger: QUIET,
-    })
+    const book = openBook({ source, services: "all", clock })
+    const limiter = limiterOn(book, "s1", clock)
     const errors: string[] = []
     limiter.on("rule-error", ({ message }) => errors.push(message))
     await expect(limiter.ready()).rejects.toThrow("no table")
@@ -293,8 +269,6 @@ describe("a limiter on a book of all services", () => {
     clock.advance(1_000)
     await Promise.all(patient)
     expect(await limiter.peek({})).toMatchObject({ limit: 1 })
-    await limiter.close()
-    book.close()
   })
 
   it("loads a service that is not listed by name, until the listing contains it", async () => {
@@ -369,14 +343,7 @@ describe("a limiter on a book of all services", () => {
     const clock = manualClock()
     const source = new TableSource(FIVE)
     source.gate = () => new Promise(() => {})
-    const book = createRuleBook({ source, clock, logger: QUIET })
-    const limiter = createLimiter({
-      rules: book,
-      onRulesMissing: "allow",
-      service: "s1",
-      clock,
-      logger: QUIET,
-    })
+    const limiter = limiterOn(openBook({ source, clock }), "s1", clock)
     const waiting = limiter.ready({ retry: true })
     await Promise.all([limiter.close(), expect(waiting).rejects.toThrow("The limiter has been closed")])
   })
@@ -469,11 +436,8 @@ describe("a refresh", () => {
   it("of all services resolves even if a limiter closes, and updates the other limiters", async () => {
     const clock = manualClock()
     const source = new TableSource(FIVE, POLL_MS)
-    const book = createRuleBook({ source, clock, logger: QUIET, random: () => 0 })
-    onTestFinished(() => book.close())
-    const of = (service: string) =>
-      createLimiter({ rules: book, onRulesMissing: "allow", service, clock, logger: QUIET })
-    const [one, two] = [of("s1"), of("s2")]
+    const book = openBook({ source, clock })
+    const [one, two] = [limiterOn(book, "s1", clock), limiterOn(book, "s2", clock)]
     await book.ready()
     source.gate = () => clock.wait(100)
     source.stored.set("s2", { rules: [rule(20)] })
@@ -488,7 +452,6 @@ describe("a refresh", () => {
     await settled()
     book.close()
     await expect(ending).rejects.toThrow("The rule book is closed")
-    await two.close()
   })
 })
 
@@ -496,9 +459,8 @@ describe("ready() of a book", () => {
   it("stops waiting for a service when its last limiter closes", async () => {
     const source = new TableSource(FIVE)
     source.gate = () => new Promise(() => {})
-    const book = createRuleBook({ source, clock: manualClock(), logger: QUIET })
-    onTestFinished(() => book.close())
-    const limiter = createLimiter({ rules: book, onRulesMissing: "allow", service: "s1", logger: QUIET })
+    const book = openBook({ source, clock: manualClock() })
+    const limiter = limiterOn(book, "s1")
     const waiting = book.ready({ retry: true })
     await limiter.close()
     await expect(waiting).resolves.toBeUndefined()
@@ -528,10 +490,8 @@ describe("a file", () => {
   it("lists its services, and its document without service_id is found for any other name", async () => {
     const text = document("service_id: a\n", 1) + document("service_id: b\n", 2) + document("", 3)
     const { path, source } = await fileOf(text)
-    const book = createRuleBook({ source, services: "all", logger: QUIET })
-    onTestFinished(() => book.close())
-    const limiter = createLimiter({ rules: book, onRulesMissing: "allow", service: "mine", logger: QUIET })
-    onTestFinished(() => limiter.close())
+    const book = openBook({ source, services: "all" })
+    const limiter = limiterOn(book, "mine")
     const limits = async () =>
       Promise.all(["a", "b", "c"].map(async (name) => (await book.find(name))?.rules[0]?.limit))
     expect(await limits()).toEqual([1, 2, 3])
@@ -565,8 +525,7 @@ describe("a file", () => {
     const { path, source } = await fileOf(text)
     const said: string[] = []
     const say = (_fields: object, message: string) => said.push(message)
-    const book = createRuleBook({ source, services: "all", logger: { warn: say, error: say } })
-    onTestFinished(() => book.close())
+    const book = openBook({ source, services: "all", logger: { warn: say, error: say } })
     const findAll = async () => {
       for (const name of ["b", "c", "d"]) {
         await expect(book.find(name)).rejects.toThrow(InvalidRuleError)
@@ -598,8 +557,7 @@ describe("a file", () => {
 
   it("cannot be listed if no document names its service", async () => {
     const { source } = await fileOf("service_id: []\nrules: []\n")
-    const book = createRuleBook({ source, services: "all", logger: QUIET })
-    onTestFinished(() => book.close())
+    const book = openBook({ source, services: "all" })
     await expect(book.ready()).rejects.toThrow(InvalidRuleError)
   })
 })

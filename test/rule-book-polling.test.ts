@@ -3,9 +3,8 @@ import { manualClock } from "../packages/core/src/ground/clock.ts"
 import { ClosedError, InvalidOptionError, RuleSourceError } from "../packages/core/src/ground/errors.ts"
 import { createLimiter } from "../packages/core/src/limiter/create-limiter.ts"
 import type { RulesEvent, StaleEvent } from "../packages/core/src/rules/live-rules.ts"
-import { memoryStore } from "../packages/core/src/stores/memory/memory-store.ts"
 import { createRuleBook } from "../packages/rules/src/book/open-book.ts"
-import { rule, type Stored, settled, TableSource } from "./rule-book/hand-made-source.ts"
+import { limiterOn, openBook, rule, type Stored, settled, TableSource } from "./rule-book/hand-made-source.ts"
 
 const POLL_MS = 30_000
 
@@ -16,7 +15,7 @@ async function setUp(stored: Readonly<Record<string, Stored>>, random = 0, optio
   const say = ({ code }: { readonly code: string }, message: string) => said.push(`${code} ${message}`)
   const logger = { warn: say, error: say }
   const source = new TableSource(stored, POLL_MS)
-  const book = createRuleBook({ source, clock, logger, random: () => random, ...options })
+  const book = openBook({ source, clock, logger, random: () => random, ...options })
   const limiter = createLimiter({ rules: book, onRulesMissing: "allow", service: "checkout", clock, logger })
   const turns: RulesEvent[] = []
   const stale: [where: string, event: StaleEvent][] = []
@@ -25,10 +24,7 @@ async function setUp(stored: Readonly<Record<string, Stored>>, random = 0, optio
   limiter.on("rule-error", (error) => errors.push(error.message))
   limiter.on("rules-stale", (event) => stale.push(["limiter", event]))
   book.on("rules-stale", (event) => stale.push(["book", event]))
-  onTestFinished(async () => {
-    await limiter.close()
-    book.close()
-  })
+  onTestFinished(() => limiter.close())
   const advance = async (ms: number) => {
     clock.advance(ms)
     await settled()
@@ -122,14 +118,7 @@ describe("polling", () => {
 describe("a book that loads each of several services by name", () => {
   it("loads each service on its own schedule until its last limiter closes, and a failure affects no other service", async () => {
     const { book, source, clock, advance, limit } = await setUp({ ...ONE, search: { rules: [rule(7)] } })
-    const options = {
-      rules: book,
-      onRulesMissing: "allow" as const,
-      service: "search",
-      clock,
-      logger: { warn() {}, error() {} },
-    }
-    const [one, two] = [createLimiter({ ...options, store: memoryStore({ clock }) }), createLimiter(options)]
+    const [one, two] = [limiterOn(book, "search", clock), limiterOn(book, "search", clock)]
     await Promise.all([one.ready(), two.ready(), book.ready()])
     expect(source.asked).toEqual(["checkout", "search"])
     source.stored.set("checkout", { rules: [rule(0)] })
@@ -310,14 +299,7 @@ describe("stale rules", () => {
     const clock = manualClock()
     const source = new TableSource({}, POLL_MS)
     source.failure = { error: new RuleSourceError("down"), page: 0 }
-    const book = createRuleBook({
-      source,
-      services: "all",
-      staleAfterMs: 5_000,
-      clock,
-      logger: { warn() {}, error() {} },
-    })
-    onTestFinished(() => book.close())
+    const book = openBook({ source, services: "all", staleAfterMs: 5_000, clock })
     const stale: StaleEvent[] = []
     book.on("rules-stale", (event) => stale.push(event))
     await settled()
@@ -332,13 +314,9 @@ describe("stale rules", () => {
     const clock = manualClock()
     const watched = new TableSource(ONE)
     let change = () => {}
-    const other = createRuleBook({
-      source: Object.assign(watched, { watch: (changed: () => void) => (change = changed) }),
-      clock,
-      logger: { warn() {}, error() {} },
-    })
-    onTestFinished(() => other.close())
-    const limiter = createLimiter({ rules: other, service: "checkout", clock, onRulesMissing: "allow" })
+    const source = Object.assign(watched, { watch: (changed: () => void) => (change = changed) })
+    const other = openBook({ source, clock })
+    const limiter = limiterOn(other, "checkout", clock)
     other.on("rules-stale", (event) => stale.push(event))
     await settled()
     clock.advance(3_600_000)

@@ -1,13 +1,19 @@
-import { describe, expect, it, onTestFinished } from "vitest"
+import { describe, expect, it } from "vitest"
 import { manualClock } from "../packages/core/src/ground/clock.ts"
 import { ClosedError, InvalidRuleError, RuleSourceError } from "../packages/core/src/ground/errors.ts"
-import { createLimiter } from "../packages/core/src/limiter/create-limiter.ts"
-import { createRuleBook } from "../packages/rules/src/book/open-book.ts"
 import type { RuleBook } from "../packages/rules/src/rule-book.ts"
-import { handSettledSource, rule, type Stored, settled, TableSource } from "./rule-book/hand-made-source.ts"
+import type { RuleSource } from "../packages/rules/src/source.ts"
+import {
+  handSettledSource,
+  limiterOn,
+  openBook,
+  rule,
+  type Stored,
+  settled,
+  TableSource,
+} from "./rule-book/hand-made-source.ts"
 
 const POLL_MS = 30_000
-const QUIET = { warn() {}, error() {} }
 
 async function setUp(
   services: "asked" | "all",
@@ -18,9 +24,7 @@ async function setUp(
   const source = new TableSource(stored, POLL_MS)
   const said: string[] = []
   const say = (_fields: object, message: string) => said.push(message)
-  const logger = { warn: say, error: say }
-  const book = createRuleBook({ source, services, maxUnknown, clock, logger, random: () => 0 })
-  onTestFinished(() => book.close())
+  const book = openBook({ source, services, maxUnknown, clock, logger: { warn: say, error: say } })
   const errors: (string | undefined)[] = []
   book.on("rule-error", (_error, service) => errors.push(service))
   const news: string[] = []
@@ -43,6 +47,14 @@ async function ask(book: RuleBook, service: string): Promise<unknown[]> {
 const ONE: Readonly<Record<string, Stored>> = { known: { rules: [rule(5)], version: 1 } }
 
 describe.each(["asked", "all"] as const)("an unknown name, with services %s", (services) => {
+  /** Opens a book on a source whose list is empty. */
+  async function openOn(source: RuleSource, clock = manualClock()) {
+    const listed = services === "asked" ? source : { ...source, async *loadAll() {} }
+    const book = openBook({ source: listed, services, clock })
+    await settled()
+    return book
+  }
+
   it("is requested once per poll interval, however often it is read", async () => {
     const { book, source, advance } = await setUp(services, {})
     for (let times = 0; times < 10_000; times++) expect(book.rulesOf("nobody")).toBeUndefined()
@@ -120,8 +132,7 @@ describe.each(["asked", "all"] as const)("an unknown name, with services %s", (s
     await settled()
     expect(source.asked).toHaveLength(16)
     // If a limiter starts to follow a service in the meantime, its rules are loaded for the limiter and not again.
-    const limiter = createLimiter({ rules: book, onRulesMissing: "allow", service: "s19", logger: QUIET })
-    onTestFinished(() => limiter.close())
+    limiterOn(book, "s19")
     await settled()
     release()
     await refreshed
@@ -200,14 +211,7 @@ describe.each(["asked", "all"] as const)("an unknown name, with services %s", (s
   it("never lets an earlier load overwrite the result of a later one", async () => {
     const clock = manualClock()
     const { source, loads } = handSettledSource()
-    const book = createRuleBook({
-      source: services === "asked" ? source : { ...source, async *loadAll() {} },
-      services,
-      clock,
-      logger: QUIET,
-    })
-    onTestFinished(() => book.close())
-    await settled()
+    const book = await openOn(source, clock)
     book.rulesOf("x")
     clock.advance(3)
     const refreshed = book.refresh({ service: "x" })
@@ -223,13 +227,7 @@ describe.each(["asked", "all"] as const)("an unknown name, with services %s", (s
 
   it("is requested again if it was read before the source reported a change", async () => {
     const { source, loads, change } = handSettledSource()
-    const book = createRuleBook({
-      source: services === "asked" ? source : { ...source, async *loadAll() {} },
-      services,
-      logger: QUIET,
-    })
-    onTestFinished(() => book.close())
-    await settled()
+    const book = await openOn(source)
     const early = book.find("x")
     await settled()
     change()
@@ -330,15 +328,7 @@ describe.each(["asked", "all"] as const)("an unknown name, with services %s", (s
     source.stored.set("new", ONE.known as Stored)
     await ask(book, "new")
     source.gate = () => new Promise(() => {})
-    const limiter = createLimiter({
-      rules: book,
-      onRulesMissing: "allow",
-      service: "new",
-      clock,
-      logger: QUIET,
-    })
-    expect(await limiter.peek({})).toMatchObject({ limit: 5 })
-    await limiter.close()
+    expect(await limiterOn(book, "new", clock).peek({})).toMatchObject({ limit: 5 })
   })
 
   it("is found even if a limiter is created for it and closed during the load", async () => {
@@ -347,8 +337,7 @@ describe.each(["asked", "all"] as const)("an unknown name, with services %s", (s
     source.gate = () => new Promise(() => {})
     const found = book.find("new")
     await settled()
-    const options = { rules: book, onRulesMissing: "allow", service: "new", clock, logger: QUIET } as const
-    const limiter = createLimiter(options)
+    const limiter = limiterOn(book, "new", clock)
     source.gate = undefined
     await limiter.close()
     expect((await found)?.rules[0]?.limit).toBe(5)
@@ -473,10 +462,7 @@ describe("clients that invent names", () => {
     source.gate = () => clock.wait(10)
     for (const name of ["real", "nobody"]) book.rulesOf(name)
     source.gate = undefined
-    const options = { rules: book, onRulesMissing: "allow", service: "real", clock, logger: QUIET } as const
-    const limiter = createLimiter(options)
-    onTestFinished(() => limiter.close())
-    await limiter.ready()
+    await limiterOn(book, "real", clock).ready()
     clock.advance(10)
     await settled()
     expect(news).toEqual(["real loaded"])
@@ -486,8 +472,7 @@ describe("clients that invent names", () => {
     const clock = manualClock()
     const source = new TableSource(ONE, POLL_MS)
     source.gate = () => clock.wait(100)
-    const book = createRuleBook({ source, services: "all", clock, logger: QUIET })
-    onTestFinished(() => book.close())
+    const book = openBook({ source, services: "all", clock })
     expect(book.rulesOf("known")).toBeUndefined()
     const found = [book.find("known"), book.find("known", { signal: new AbortController().signal })]
     clock.advance(100)
@@ -499,11 +484,7 @@ describe("clients that invent names", () => {
 describe("a decision", () => {
   it("reads nothing, so ten thousand decisions cause no load", async () => {
     const { book, source, clock } = await setUp("asked", ONE)
-    const options = { service: "known", onRulesMissing: "allow", clock, logger: QUIET } as const
-    const limiters = [
-      createLimiter({ ...options, rules: book }),
-      createLimiter({ ...options, rules: source }),
-    ]
+    const limiters = [limiterOn(book, "known", clock), limiterOn(source, "known", clock)]
     for (const limiter of limiters) await limiter.ready()
     const before = source.asked.length
     for (let times = 0; times < 10_000; times++) {
@@ -511,6 +492,5 @@ describe("a decision", () => {
       book.rulesOf("known")
     }
     expect([before, source.asked.length]).toEqual([2, 2])
-    for (const limiter of limiters) await limiter.close()
   })
 })

@@ -1,7 +1,14 @@
+import { onTestFinished } from "vitest"
+import type { Clock } from "../../packages/core/src/ground/clock.ts"
 import { VERSION } from "../../packages/core/src/ground/copies.ts"
-import type { OpenedRules, RulesReader } from "../../packages/core/src/rules/live-rules.ts"
+import { createLimiter } from "../../packages/core/src/limiter/create-limiter.ts"
+import type { Limiter } from "../../packages/core/src/limiter/interface/limiter.ts"
+import type { LiveRules, OpenedRules, RulesReader } from "../../packages/core/src/rules/live-rules.ts"
 import type { Rule } from "../../packages/core/src/rules/rule.ts"
 import { type LiveSource, liveRules } from "../../packages/rules/src/book/live-source.ts"
+import { createRuleBook } from "../../packages/rules/src/book/open-book.ts"
+import type { RuleBookOptions } from "../../packages/rules/src/book/options.ts"
+import type { RuleBook } from "../../packages/rules/src/rule-book.ts"
 import type { FoundRules, LoadedRules, LoadOptions, RuleSource } from "../../packages/rules/src/source.ts"
 
 /** A load that waits to be settled by the test. */
@@ -106,6 +113,22 @@ export class TableSource implements LiveSource {
 
 function loadedOf({ rules, version }: Stored): LoadedRules {
   return { rules: rules as Rule[], problems: [], ...(version !== undefined && { version }) }
+}
+
+const QUIET = { warn() {}, error() {} }
+
+/** Opens a book for one test, which logs nothing and has no jitter. */
+export function openBook(options: RuleBookOptions): RuleBook {
+  const book = createRuleBook({ logger: QUIET, random: () => 0, ...options })
+  onTestFinished(() => book.close())
+  return book
+}
+
+/** Creates a limiter for one test, which admits everything until its rules are loaded. */
+export function limiterOn(rules: LiveRules, service: string, clock?: Clock): Limiter {
+  const limiter = createLimiter({ rules, onRulesMissing: "allow", service, clock, logger: QUIET })
+  onTestFinished(() => limiter.close())
+  return limiter
 }
 
 /** Returns a rule with the name "rule" and this limit per minute. */
