@@ -13,16 +13,12 @@ import {
   type RequestFacts,
   RuleSourceError,
 } from "@sluice/core"
-import { dynamoDBRules } from "@sluice/dynamodb"
 import { rateLimit as onExpress } from "@sluice/express"
 import { rateLimit as onFastify } from "@sluice/fastify"
 import { rateLimit as onKoa } from "@sluice/koa"
 import { createRuleBook, fileRules, liveRules, type RuleSource, staticRules } from "@sluice/rules"
 import fastify from "fastify"
 import { describe, expect, it, onTestFinished } from "vitest"
-import { itemOf, makeTable, putItem } from "./dynamodb/tables.ts"
-import { startDynamoDB } from "./servers/dynamodb.ts"
-import { startFaultProxy } from "./servers/fault-proxy.ts"
 import { until } from "./servers/until.ts"
 
 const QUIET = { warn() {}, error() {} }
@@ -325,126 +321,100 @@ describe("a request that comes before the first rules", () => {
   })
 })
 
-/** A network source that fails until `mend` is called. */
-interface Network {
-  readonly source: RuleSource
-  mend(): void
+/** Returns a network source that fails until `mend` is called. */
+function open() {
+  let isThere = false
+  const source: RuleSource = {
+    name: "our own source",
+    async load() {
+      if (!isThere) throw new Error("no answer")
+      return { rules: [{ name: "daily", field: "ip", limit: 2, window: "1 day" }], problems: [] }
+    },
+  }
+  const mend = (): void => {
+    isThere = true
+  }
+  return { source, mend }
 }
 
-const NETWORKS: Readonly<Record<string, () => Promise<Network>>> = {
-  async DynamoDB() {
-    const server = await startDynamoDB()
-    onTestFinished(() => server.stop())
-    const client = server.client()
-    await makeTable(client, "rules")
-    const rules = [{ name: "daily", field: "ip", limit: 2, window: "1 day" }]
-    await putItem(client, "rules", itemOf({ service_id: "shop", rules }))
-    const proxy = await startFaultProxy(server)
-    onTestFinished(() => proxy.stop())
-    proxy.fault = () => "reset"
-    const mend = (): void => {
-      proxy.fault = () => undefined
+describe("a limiter whose rules are loaded over the network", () => {
+  it("needs an option for what applies until the first load", async () => {
+    const { source } = open()
+    const explained = new RegExp(
+      `onRulesMissing: is missing: the rules of ${source.name} are loaded after the limiter is created.*"allow".*"deny".*defaultRules`,
+    )
+    const options = { rules: liveRules(source), service: "shop", logger: QUIET }
+    for (const make of [createLimiter, onExpress, onKoa]) {
+      expect(() => make(options)).toThrow(InvalidOptionError)
+      expect(() => make(options)).toThrow(explained)
     }
-    const behind = server.client({ endpoint: proxy.endpoint, maxAttempts: 1 })
-    return { source: dynamoDBRules({ client: behind, tableName: "rules" }), mend }
-  },
-  async "a source of your own"() {
-    let isThere = false
-    const source: RuleSource = {
-      name: "our own source",
-      async load() {
-        if (!isThere) throw new Error("no answer")
-        return { rules: [{ name: "daily", field: "ip", limit: 2, window: "1 day" }], problems: [] }
-      },
+    await expect((async () => fastify().register(onFastify, options))()).rejects.toThrow(explained)
+    const book = createRuleBook({ source, logger: QUIET })
+    onTestFinished(() => book.close())
+    expect(() => createLimiter({ ...options, rules: book })).toThrow(explained)
+  })
+
+  it('refuses with "deny" in every method', async () => {
+    const { source } = open()
+    const { limiter } = create(source, { onRulesMissing: "deny" })
+    const denied = { allowed: false, refusal: "store-failure", retryAfterMs: 1_000, cost: 0 }
+    expect(await limiter.decide(ALICE)).toMatchObject(denied)
+    expect(await limiter.decide(ALICE, { cost: 0 })).toMatchObject(denied)
+    expect(await limiter.peek(ALICE)).toMatchObject(denied)
+    expect(await limiter.takeUpTo(ALICE, 5)).toMatchObject(denied)
+    const message = "Refused, because no rules have been loaded yet: retry after 1000 ms."
+    const error = { code: "SLUICE_RATE_LIMIT_EXCEEDED", message, decision: denied }
+    await expect(limiter.enforce(ALICE)).rejects.toMatchObject(error)
+    await expect(limiter.acquire(ALICE)).rejects.toMatchObject(error)
+  })
+
+  it("accepts only one of defaultRules and onRulesMissing", async () => {
+    const { source } = open()
+    const both = {
+      defaultRules: [{ field: "ip", limit: 5, window: "1 minute" }],
+      onRulesMissing: "allow",
+    } as const
+    const message = "onRulesMissing: is given together with defaultRules"
+    expect(() => create(source, both)).toThrow(message)
+    expect(() => createRuleBook({ source, ...both })).toThrow(message)
+  })
+
+  it("refuses, admits or uses the default rules, as configured, until rules are loaded", async () => {
+    const { source, mend } = open()
+    const deny = create(source, { onRulesMissing: "deny" })
+    const allow = create(source, { onRulesMissing: "allow" })
+    const stand = create(source, {
+      defaultRules: [{ name: "stand-in", field: "ip", limit: 1, window: "1 day" }],
+    })
+    expect(await deny.limiter.decide(ALICE)).toMatchObject({
+      allowed: false,
+      policy: "",
+      refusal: "store-failure",
+      degraded: true,
+      cost: 0,
+      remaining: 0,
+      retryAfterMs: 1_000,
+      checks: [],
+    })
+    expect(await allow.limiter.decide(ALICE)).toMatchObject({ allowed: true, policy: "", degraded: false })
+    expect(await stand.limiter.decide(ALICE)).toMatchObject({ allowed: true, policy: "stand-in" })
+    mend()
+    for (const { limiter } of [deny, allow, stand]) {
+      await limiter.refresh()
+      expect(await limiter.decide(ALICE)).toMatchObject({ allowed: true, policy: "daily", remaining: 1 })
     }
-    const mend = (): void => {
-      isThere = true
-    }
-    return { source, mend }
-  },
-}
+  })
 
-describe.each(Object.entries(NETWORKS))(
-  "a limiter whose rules are loaded over the network: %s",
-  (_name, open) => {
-    it("needs an option for what applies until the first load", async () => {
-      const { source } = await open()
-      const explained = new RegExp(
-        `onRulesMissing: is missing: the rules of ${source.name} are loaded after the limiter is created.*"allow".*"deny".*defaultRules`,
-      )
-      const options = { rules: liveRules(source), service: "shop", logger: QUIET }
-      for (const make of [createLimiter, onExpress, onKoa]) {
-        expect(() => make(options)).toThrow(InvalidOptionError)
-        expect(() => make(options)).toThrow(explained)
-      }
-      await expect((async () => fastify().register(onFastify, options))()).rejects.toThrow(explained)
-      const book = createRuleBook({ source, logger: QUIET })
-      onTestFinished(() => book.close())
-      expect(() => createLimiter({ ...options, rules: book })).toThrow(explained)
-    })
-
-    it('refuses with "deny" in every method', async () => {
-      const { source } = await open()
-      const { limiter } = create(source, { onRulesMissing: "deny" })
-      const denied = { allowed: false, refusal: "store-failure", retryAfterMs: 1_000, cost: 0 }
-      expect(await limiter.decide(ALICE)).toMatchObject(denied)
-      expect(await limiter.decide(ALICE, { cost: 0 })).toMatchObject(denied)
-      expect(await limiter.peek(ALICE)).toMatchObject(denied)
-      expect(await limiter.takeUpTo(ALICE, 5)).toMatchObject(denied)
-      const message = "Refused, because no rules have been loaded yet: retry after 1000 ms."
-      const error = { code: "SLUICE_RATE_LIMIT_EXCEEDED", message, decision: denied }
-      await expect(limiter.enforce(ALICE)).rejects.toMatchObject(error)
-      await expect(limiter.acquire(ALICE)).rejects.toMatchObject(error)
-    })
-
-    it("accepts only one of defaultRules and onRulesMissing", async () => {
-      const { source } = await open()
-      const both = {
-        defaultRules: [{ field: "ip", limit: 5, window: "1 minute" }],
-        onRulesMissing: "allow",
-      } as const
-      const message = "onRulesMissing: is given together with defaultRules"
-      expect(() => create(source, both)).toThrow(message)
-      expect(() => createRuleBook({ source, ...both })).toThrow(message)
-    })
-
-    it("refuses, admits or uses the default rules, as configured, until rules are loaded", async () => {
-      const { source, mend } = await open()
-      const deny = create(source, { onRulesMissing: "deny" })
-      const allow = create(source, { onRulesMissing: "allow" })
-      const stand = create(source, {
-        defaultRules: [{ name: "stand-in", field: "ip", limit: 1, window: "1 day" }],
-      })
-      expect(await deny.limiter.decide(ALICE)).toMatchObject({
-        allowed: false,
-        policy: "",
-        refusal: "store-failure",
-        degraded: true,
-        cost: 0,
-        remaining: 0,
-        retryAfterMs: 1_000,
-        checks: [],
-      })
-      expect(await allow.limiter.decide(ALICE)).toMatchObject({ allowed: true, policy: "", degraded: false })
-      expect(await stand.limiter.decide(ALICE)).toMatchObject({ allowed: true, policy: "stand-in" })
-      mend()
-      for (const { limiter } of [deny, allow, stand]) {
-        await limiter.refresh()
-        expect(await limiter.decide(ALICE)).toMatchObject({ allowed: true, policy: "daily", remaining: 1 })
-      }
-    })
-
-    it("uses the choice of its rule book unless it has its own", async () => {
-      const { source, mend } = await open()
-      const book = createRuleBook({ source, logger: QUIET, onRulesMissing: "deny" })
-      onTestFinished(() => book.close())
-      const { limiter } = create(book)
-      const own = create(book, { onRulesMissing: "allow" }).limiter
-      expect(await limiter.decide(ALICE)).toMatchObject({ allowed: false, refusal: "store-failure" })
-      expect(await own.decide(ALICE)).toMatchObject({ allowed: true })
-      mend()
-      await book.refresh()
-      expect(await limiter.decide(ALICE)).toMatchObject({ allowed: true, policy: "daily" })
-    })
-  },
-)
+  it("uses the choice of its rule book unless it has its own", async () => {
+    const { source, mend } = open()
+    const book = createRuleBook({ source, logger: QUIET, onRulesMissing: "deny" })
+    onTestFinished(() => book.close())
+    const { limiter } = create(book)
+    const own = create(book, { onRulesMissing: "allow" }).limiter
+    expect(await limiter.decide(ALICE)).toMatchObject({ allowed: false, refusal: "store-failure" })
+    expect(await own.decide(ALICE)).toMatchObject({ allowed: true })
+    mend()
+    await book.refresh()
+    expect(await limiter.decide(ALICE)).toMatchObject({ allowed: true, policy: "daily" })
+  })
+})
