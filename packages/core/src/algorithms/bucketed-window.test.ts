@@ -69,31 +69,6 @@ describe("the sliding window in sub-windows", () => {
     expect([none.take(6_000, 1), none.take(6_000, 0), none.waitMs(6_000, 1)]).toEqual([false, true, NEVER])
   })
 
-  it("is empty again when the weighted count of its last units is below one", () => {
-    const counter = new Counter(POLICY)
-    const { algorithm } = counter
-    const rows = [0, 4, 0, 0, 1].map((units, i) => {
-      counter.charge(5_000 + i * 10_000, units)
-      return algorithm.resetAfterMs(counter.look(5_000 + i * 10_000), POLICY, 5_000 + i * 10_000)
-    })
-    // The window starts to leave the sub-window of the four units at 70 s. After three quarters of that sub-window, the
-    // four count as one, and later as 0. A single unit counts as 0 at once.
-    expect(rows).toEqual([0, 62_501, 52_501, 42_501, 55_001])
-    expect(algorithm.resetAfterMs(counter.look(100_000), POLICY, 100_000)).toBe(1)
-    expect(algorithm.resetAfterMs(counter.look(100_001), POLICY, 100_001)).toBe(0)
-  })
-
-  it("refunds units in the sub-window in which they were taken, and counts refusals in the current one", () => {
-    const counter = new Counter({ ...POLICY, countRejected: true })
-    const first = counter.charge(5_000, 6)
-    counter.charge(15_000, 3)
-    counter.refund(25_000, 4, first)
-    expect(counter.used(25_000)).toBe(5)
-    expect(counter.used(60_001)).toBe(4)
-    expect(counter.take(60_001, 8)).toBe(false)
-    expect(counter.state).toMatchObject({ startMs: 60_000, current: 8, previous: 5 })
-  })
-
   it("returns a finite wait if the stored sum exceeds the sum of the sub-windows", () => {
     const state = { startMs: 60_000, current: 0, previous: 50, parts: "" }
     expect(bucketedWindow.retryAfterMs(state, POLICY, 1, 60_000)).toBe(60_000)

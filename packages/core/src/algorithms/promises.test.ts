@@ -397,7 +397,7 @@ describe.each(KINDS)("%s", (kind) => {
   })
 })
 
-describe("a window of one minute", () => {
+describe("a sliding window", () => {
   const SLIDING = policyOf({ algorithm: "sliding-window", limit: 10, windowMs: 60_000 })
 
   /** Returns how many units of these requests are admitted. */
@@ -423,7 +423,7 @@ describe("a window of one minute", () => {
     },
   )
 
-  it("that slides admits L + 1 in a burst across a boundary, and not more until W / L has passed", () => {
+  it("admits L + 1 in a burst across a boundary, and not more until W / L has passed", () => {
     const ones = (atMs: number) => Array.from({ length: 12 }, () => [atMs, 1] as const)
     const all = [0, 1, 5_999, 6_000, 6_001].map((ms) =>
       admitted(SLIDING, [[59_999, 10], ...ones(60_000 + ms)]),
@@ -431,7 +431,7 @@ describe("a window of one minute", () => {
     expect(all).toEqual([10, 11, 11, 11, 12])
   })
 
-  it("can admit 2L, spread over 99 % of the window if it slides, and in two milliseconds if it is fixed", () => {
+  it("can admit 2L, over 99 % of its length, and a fixed window within two milliseconds", () => {
     const requests = (atMs: number) => [[59_999, 10] as const, [atMs, 10] as const]
     expect(admitted(SLIDING, requests(118_999))).toBe(20)
     expect(admitted({ ...SLIDING, algorithm: "fixed-window" }, requests(60_000))).toBe(20)

@@ -63,29 +63,6 @@ describe("the strict sliding window", () => {
     expect([none.take(16_000, 1), none.take(16_000, 0), none.waitMs(16_000, 1)]).toEqual([false, true, NEVER])
   })
 
-  it("is empty again a whole window after the end of the sub-window of the last units", () => {
-    const counter = new Counter(POLICY)
-    counter.charge(5_000, 4)
-    const { algorithm } = counter
-    const resetMs = (atMs: number) => algorithm.resetAfterMs(counter.look(atMs), POLICY, atMs)
-    expect([5_000, 10_000, 69_999, 70_000].map(resetMs)).toEqual([65_000, 60_000, 1, 0])
-    expect(algorithm.resetAfterMs(counter.look(75_000), POLICY, 75_000)).toBe(0)
-  })
-
-  it("refunds units in the sub-window in which they were taken, and counts refusals in the current one", () => {
-    const counter = new Counter({ ...POLICY, countRejected: true })
-    const first = counter.charge(5_000, 6)
-    counter.charge(15_000, 3)
-    counter.refund(25_000, 4, first)
-    expect(counter.used(25_000)).toBe(5)
-    expect(counter.take(25_000, 8)).toBe(false)
-    expect(counter.state).toMatchObject({ startMs: 20_000, current: 8, previous: 5 })
-    expect(counter.take(25_000, 8)).toBe(false)
-    expect(counter.state).toMatchObject({ current: 10, previous: 5 })
-    counter.refund(26_000, -1, first)
-    expect(counter.used(26_000)).toBe(16)
-  })
-
   it("returns a finite wait if the stored sum exceeds the sum of the sub-windows", () => {
     const state = { startMs: 60_000, current: 0, previous: 50, parts: "" }
     expect(strictWindow.retryAfterMs(state, POLICY, 1, 60_000)).toBe(70_000)
