@@ -201,16 +201,6 @@ describe("another attempt", () => {
     expect(arrived).toHaveLength(11)
   })
 
-  it("takes the pauses off what the call may wait", async () => {
-    const { call, arrived, fail, pass } = world({ maxWaitMs: 550 })
-    const made = call()
-    await fail(0, refused)
-    await pass(400)
-    await fail(1, refused)
-    expect(arrived).toHaveLength(2)
-    expect(made.result).toBe(refused)
-  })
-
   it("earns at most a hundred retries", async () => {
     const { call, arrived, answer, pass } = world({ retries: 1_000, maxWaitMs: 1_000_000 })
     call()
@@ -422,19 +412,6 @@ describe("the advice of a Sluice server", () => {
     expect(arrived).toHaveLength(2)
   })
 
-  it("in a body that stalls takes its time off what the call may wait", async () => {
-    const { call, arrived, pass } = world({ maxWaitMs: 1_500 })
-    const stalled = () => new Response(new ReadableStream({}), { status: 429, headers: json })
-    const made = call()
-    await pass(0)
-    arrived[0]?.settle(stalled())
-    await pass(1_251)
-    expect(arrived).toHaveLength(2)
-    arrived[1]?.settle(stalled())
-    await pass(0)
-    expect(made.result).toBe(429)
-  })
-
   it("in a body that stalls is ignored after a second", async () => {
     const { api, arrived, pass } = world()
     void api("http://localhost/")
@@ -526,17 +503,6 @@ describe("a call that waits", () => {
       'PaceError: 2 calls of http://localhost wait already. Send fewer calls, or raise "maxWaiting".',
     )
   })
-
-  it("waits in all no longer than it may, over all attempts", async () => {
-    const { call, answer, pass } = world({ maxWaitMs: 2_600 })
-    const made = call()
-    await answer(0, 429, REFUSED)
-    await pass(1_251)
-    await answer(1, 429, REFUSED)
-    await pass(1_251)
-    await answer(2, 429, REFUSED)
-    expect(made.result).toBe(429)
-  })
 })
 
 describe("an abort", () => {
@@ -549,19 +515,6 @@ describe("an abort", () => {
     await pass(0)
     expect(made.result).toBe(reason)
     expect(arrived).toHaveLength(0)
-  })
-
-  it("of the last call in line leaves no timer", async () => {
-    const { call, answer, pass, timers } = world()
-    const abort = new AbortController()
-    call()
-    const made = call("", { signal: abort.signal })
-    await answer(0, 200, left(0, 9))
-    expect(timers()).toBe(2)
-    abort.abort(reason)
-    await pass(0)
-    expect(made.result).toBe(reason)
-    expect(timers()).toBe(0)
   })
 
   it("of a call in flight lets the next one go", async () => {
@@ -738,14 +691,6 @@ describe("share", () => {
     expect(arrived).toHaveLength(3)
   })
 
-  it("that fails with anything is an error of the call", async () => {
-    const { call, pass, timers } = world({ share: { acquire: () => Promise.reject(Object.create(null)) } })
-    const made = call()
-    await pass(0)
-    expect(made.result).toMatchObject({ code: "SLUICE_PACE_SHARE_FAILED" })
-    expect(timers()).toBe(0)
-  })
-
   it("is not asked for a call that may not wait for its gate", async () => {
     const acquire = vi.fn(async () => {})
     const { call, answer, pass } = world({ share: { acquire } })
@@ -759,20 +704,19 @@ describe("share", () => {
 
   it("that fails is an error of the call", async () => {
     const cause = new Error("Redis is down")
-    const { call, pass } = world({ share: { acquire: () => Promise.reject(cause) } })
+    const { call, pass, timers } = world({ share: { acquire: () => Promise.reject(cause) } })
     const made = call()
     await pass(0)
     expect(made.result).toMatchObject({ code: "SLUICE_PACE_SHARE_FAILED", key: "http://localhost", cause })
-    const thrown = world({
-      share: {
-        acquire() {
-          throw cause
-        },
-      },
-    })
+    expect(timers()).toBe(0)
+    // The cause has no text.
+    const acquire = () => {
+      throw Object.create(null)
+    }
+    const thrown = world({ share: { acquire } })
     const other = thrown.call()
     await thrown.pass(0)
-    expect(other.result).toMatchObject({ code: "SLUICE_PACE_SHARE_FAILED", cause })
+    expect(other.result).toMatchObject({ code: "SLUICE_PACE_SHARE_FAILED" })
   })
 
   it("that hangs ends when the call has waited too long, or is aborted", async () => {
