@@ -135,10 +135,3 @@ it("a refusal names the largest cost that a client with an override may have", a
     })
   expect(guarded).toThrow("never admits more than 5")
 })
-
-it("reset and block treat clients with an override like others", async () => {
-  const limiter = limiterWith({ overrides: { ann: 1 } })
-  expect(await admittedOf(limiter, { user: "ann" })).toBe(1)
-  await limiter.reset({ user: "ann" })
-  expect(await admittedOf(limiter, { user: "ann" })).toBe(1)
-})

@@ -147,15 +147,6 @@ describe("a threshold", () => {
     expect(await decide(1)).toEqual(["calls 192.0.2.1 80 %: 10 used"])
   })
 
-  it("has a window of its own", async () => {
-    const { clock, decide } = open([{ ...RULE, algorithm: "sliding-log" }])
-    expect(await decide(8)).toEqual(["calls 192.0.2.1 80 %: 8 used"])
-    clock.advance(MINUTE / 2)
-    expect(await decide(2)).toEqual(["calls 192.0.2.1 100 %: 10 used"])
-    clock.advance(MINUTE / 2 + 1)
-    expect(await decide(8)).toEqual(["calls 192.0.2.1 80 %: 8 used"])
-  })
-
   it.each(ALGORITHM_NAMES)(
     "is reported with the first decision of a window that reaches it, and with no other: %s",
     async (algorithm) => {

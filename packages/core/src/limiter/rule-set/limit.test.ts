@@ -223,12 +223,4 @@ describe("a limit by a function", () => {
     expect(anew).not.toBe(first)
     expect(anew).toEqual(first)
   })
-
-  it("may have any number of values on one counter", async () => {
-    const { limiter } = byPlan(planLimit)
-    for (let plan = 1; plan <= 2_500; plan++) {
-      expect(await limiter.decide({ plan })).toMatchObject({ allowed: true, limit: plan, remaining: 0 })
-    }
-    expect((await limiter.decide({ plan: 2_500 })).allowed).toBe(false)
-  })
 })
