@@ -55,20 +55,6 @@ describe("the sliding window in sub-windows", () => {
     expect(counter.take(3 * bucketMs, limit)).toBe(true)
   })
 
-  it("keeps its counts when the limit is lowered or set to 0", () => {
-    const counter = new Counter(POLICY)
-    counter.take(5_000, 10)
-    const cut = new Counter({ ...POLICY, limit: 3 })
-    cut.state = counter.state
-    // 10 * (10,000 - x) < 3 * 10,000 from x = 7,001 on. From there on, 2 count and one more fits.
-    expect([cut.waitMs(6_000, 1), cut.waitMs(6_000, 0)]).toEqual([61_001, 0])
-    expect(cut.copy().take(67_000, 1)).toBe(false)
-    expect(cut.copy().take(67_001, 1)).toBe(true)
-    const none = new Counter({ ...POLICY, limit: 0 })
-    none.state = counter.state
-    expect([none.take(6_000, 1), none.take(6_000, 0), none.waitMs(6_000, 1)]).toEqual([false, true, NEVER])
-  })
-
   it("returns a finite wait if the stored sum exceeds the sum of the sub-windows", () => {
     const state = { startMs: 60_000, current: 0, previous: 50, parts: "" }
     expect(bucketedWindow.retryAfterMs(state, POLICY, 1, 60_000)).toBe(60_000)

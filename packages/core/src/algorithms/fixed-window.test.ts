@@ -108,19 +108,6 @@ describe("windows that start with the first request", () => {
   })
 })
 
-describe("refunded units", () => {
-  it.each([
-    ["are subtracted from the window in which they were taken", 3, START, 1],
-    ["never make the count negative", 5, START, 0],
-    ["are charged if they are negative", -9, START, 13],
-    ["are ignored if their window has passed", 3, START - MINUTE, 4],
-    ["are ignored if their window is in the future", 3, START + MINUTE, 4],
-  ])("%s", (_what, units, takenInMs, left) => {
-    const after = stateOf(4, takenInMs)
-    expect(fixedWindow.withoutUnits(stateOf(4), policyOf(10), units, after, START)).toEqual(stateOf(left))
-  })
-})
-
 describe("units charged later to a window that starts with its first request", () => {
   const policy = policyOf(10, "first-hit")
   const nothing = stateOf(0, START + 7)

@@ -29,55 +29,10 @@ describe("the token bucket with a periodic refill", () => {
     ])
   })
 
-  it("is full again at the next refill if the burst is below the limit", () => {
-    expectLedger({ ...POLICY, limit: 10 }, [
-      [59_999, 3, 0, 0],
-      [60_000, 3, 0, 0],
-      [60_000, 3, 60_000, 0],
-    ])
-  })
-
-  it("needs several refills to be full if the burst is above the limit", () => {
-    expectLedger({ ...POLICY, burst: 7 }, [
-      [0, 7, 0, 0],
-      [0, 7, 240_000, 0],
-      [120_000, 5, 60_000, 4],
-      [180_000, 5, 0, 1],
-    ])
-  })
-
   it("is filled up to its burst, and keeps what it owes beyond it", () => {
     const { filled } = algorithmOf(POLICY)
     expect(filled?.({ startMs: 5, current: 1, previous: 0 }, POLICY).current).toBe(3)
     expect(filled?.({ startMs: 5, current: 4, previous: 0 }, POLICY).current).toBe(4)
-  })
-
-  it("refunds only tokens that have not refilled yet, and charges only units that would not have refilled", () => {
-    const counter = new Counter({ ...POLICY, burst: 10 })
-    const after = counter.charge(30_000, 3)
-    for (const [atMs, units, used] of [
-      [30_000, 1, 2],
-      [30_000, 9, 0],
-      [60_000, 3, 0],
-      [60_000, -3, 4],
-      [120_000, 3, 0],
-      [120_000, -3, 2],
-      [180_000, -3, 0],
-      [180_000, -4, 1],
-    ] as const) {
-      const later = counter.copy()
-      later.refund(atMs, units, after)
-      expect([atMs, units, later.used(atMs)]).toEqual([atMs, units, used])
-    }
-  })
-
-  it("does not refill twice for one window when the clock goes back", () => {
-    const counter = new Counter(POLICY)
-    counter.take(120_000, 3)
-    expect(counter.waitMs(119_999, 1)).toBe(60_001)
-    expect(counter.copy().take(120_000, 1)).toBe(false)
-    // If the clock went far back, the next tokens come at most two windows later.
-    expect(counter.waitMs(10_000, 1)).toBe(110_000)
   })
 
   it.each([

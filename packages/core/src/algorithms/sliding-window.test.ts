@@ -145,29 +145,6 @@ describe("the state at an instant", () => {
   )
 })
 
-describe("refunded units", () => {
-  const state = stateOf(5, 3)
-  const { startMs } = state
-
-  it.each([
-    ["are subtracted from the window in which they were taken", 2, startMs, [5, 1]],
-    ["are subtracted from the previous window if they were taken there", 2, startMs - MINUTE, [3, 3]],
-    ["are charged if they are negative", -9, startMs, [5, 12]],
-    ["never make the current window negative", 4, startMs, [5, 0]],
-    ["never make the previous window negative", 6, startMs - MINUTE, [0, 3]],
-    ["are ignored if their window has passed", 2, startMs - 2 * MINUTE, [5, 3]],
-    ["are ignored if their window is in the future", 2, startMs + MINUTE, [5, 3]],
-    ["are ignored if no window started at that time", 2, startMs + 1, [5, 3]],
-  ] as const)("%s", (_what, units, takenInMs, [previous, current]) => {
-    const after = { startMs: takenInMs, current: 3, previous: 0 }
-    expect(slidingWindow.withoutUnits(state, policyOf(10), units, after, startMs)).toEqual({
-      previous,
-      current,
-      startMs,
-    })
-  })
-})
-
 describe("a steady client at exactly the limit", () => {
   it.each([
     [1, MINUTE],
