@@ -68,23 +68,6 @@ describe("the token bucket", () => {
     expect(none.algorithm.resetAfterMs(none.look(600_000), none.policy, 600_000)).toBe(NEVER)
   })
 
-  it.each([
-    // units, 60,000ths of a unit, milliseconds until the bucket is empty
-    [0, 0, 0],
-    [0, 1, 1],
-    [0, 59_999, 6_000],
-    [2, 0, 12_000],
-    [2, 11, 12_002],
-  ])(
-    "is full again, with %i tokens and %i fractions of a token missing, after %i ms",
-    (current, previous, ms) => {
-      const state = { startMs: 5_000, current, previous }
-      const { emptyAtMs, resetAfterMs } = algorithmOf(POLICY)
-      expect(emptyAtMs(state, POLICY)).toBe(5_000 + ms)
-      expect(resetAfterMs(state, POLICY, 5_000)).toBe(ms)
-    },
-  )
-
   it("expires after one window under a limit of 0, or at once if no units are in use", () => {
     const none = { ...POLICY, limit: 0 }
     const { emptyAtMs } = algorithmOf(none)

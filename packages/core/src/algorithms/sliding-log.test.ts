@@ -70,6 +70,7 @@ describe("the sliding log", () => {
     const cut = new Counter({ ...POLICY, limit: 1, countRejected: true })
     cut.state = counter.state
     expect(cut.take(68, 1)).toBe(false)
+    expect(cut.copy().take(68, 0)).toBe(true)
     expect(cut.state).toEqual({ startMs: 68, current: 3, previous: 0, parts: "1" + "132" + "141" })
   })
 

@@ -130,19 +130,6 @@ describe("the state at an instant", () => {
       expect(slidingWindow.at(state, policyOf(10), state.startMs + afterMs)).toBe(state)
     }
   })
-
-  it.each([
-    ["empty", [0, 0], 0],
-    ["units in the window before", [3, 0], MINUTE],
-    ["units in this window", [0, 4], 2 * MINUTE],
-    ["units in both", [3, 4], 2 * MINUTE],
-  ] as const)(
-    "%s: equals an empty state only from the reported time on",
-    (_what, [previous, current], afterMs) => {
-      const state = stateOf(previous, current)
-      expect(slidingWindow.emptyAtMs(state, policyOf(10)) - state.startMs).toBe(afterMs)
-    },
-  )
 })
 
 describe("a steady client at exactly the limit", () => {
