@@ -197,19 +197,6 @@ describe("several rules", () => {
     { name: "daily", limit: 5, window: "1 day", field: "ip" },
   ]
 
-  it("takes from all of them or from none", async () => {
-    const { limiter, clock } = limiterWith({ rules })
-    await limiter.decide(ALICE, { cost: 3 })
-    expect(await remainingOf(limiter)).toEqual([0, 2])
-    expect(await limiter.decide(ALICE)).toMatchObject({ allowed: false, policy: "burst" })
-    expect(await remainingOf(limiter)).toEqual([0, 2])
-    clock.advance(5_000)
-    expect(await limiter.decide(ALICE, { cost: 3 })).toMatchObject({ allowed: false, policy: "daily" })
-    expect(await remainingOf(limiter)).toEqual([3, 2])
-    expect(await limiter.decide(ALICE, { cost: 2 })).toMatchObject({ allowed: true, cost: 2 })
-    expect(await remainingOf(limiter)).toEqual([1, 0])
-  })
-
   it.each<[string, [limit: number, cost: number][], cost: number, binding: string]>([
     [
       "the fewest further requests left, not the fewest units",

@@ -408,18 +408,6 @@ describe("a shadow rule", () => {
     ])
   })
 
-  it("takes nothing if an enforced rule refuses", async () => {
-    const limiter = limiterWith({
-      rules: [
-        { name: "trial", field: "service", limit: 5, window: "1m", shadow: true },
-        { name: "real", field: "service", limit: 1, window: "1m" },
-      ],
-    })
-    await limiter.decide({})
-    expect(await names(limiter)).toMatchObject({ allowed: false, policy: "real", shadowed: [] })
-    expect(await left(limiter)).toEqual([4, 0])
-  })
-
   it("is never the strictest rule, but counts: without other rules the request has no limit", async () => {
     const limiter = limiterWith({ limit: 1, window: "1m", name: "trial", shadow: true })
     const first = await limiter.decide({})
