@@ -2,9 +2,8 @@ import { createLimiter, type Decision, type Limiter, memoryStore, type Rule } fr
 import { redisStore } from "@sluice/redis"
 import { describe, expect, it } from "vitest"
 import { manualClock } from "../../packages/core/src/ground/clock.ts"
-import { commandsOf } from "../../packages/redis/src/clients/commands-of.ts"
-import { RedisStore } from "../../packages/redis/src/redis-store.ts"
 import { clusterForTests } from "./cluster-for-tests.ts"
+import { compactStore } from "./compact-store.ts"
 import type { OpenedClient } from "./open-client.ts"
 
 const { clients } = await clusterForTests({ primaries: 3 }, ["ioredis 6"])
@@ -114,17 +113,9 @@ describe("units taken in the last millisecond of a window, when another slot cou
       if (goesOn) clock.advance(1)
       return nowMs
     }
-    const commands = commandsOf(opened.client)
     const prefix = `h${made++}:`
     // With an app's own clock, the redisStore function would keep the counter in a text.
-    const store = new RedisStore({
-      commands,
-      prefix,
-      denyCacheMs: 0,
-      timeoutMs: 20_000,
-      clock: { now },
-      isWide: false,
-    })
+    const store = compactStore(opened.client, { now }, { prefix })
     const rules = [{ ...PER_USER, limit: 100, algorithm: "sliding-window-strict" } as const, OVERALL]
     const options = { rules, service: "shop", fields: { user: ({ user }: Request) => user } }
     const limiter = createLimiter<Request>({ ...options, store, storeTimeoutMs: 20_000 })

@@ -1,11 +1,12 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest"
+import { SLIDING as MINUTELY } from "../../packages/contracts/src/store/asking.ts"
 import { digits } from "../../packages/core/src/algorithms/packed-counts.ts"
 import type { Policy } from "../../packages/core/src/ground/policy.ts"
 import type { Check } from "../../packages/core/src/stores/store.ts"
-import { commandsOf } from "../../packages/redis/src/clients/commands-of.ts"
 import { keyNamer } from "../../packages/redis/src/key.ts"
-import { RedisStore } from "../../packages/redis/src/redis-store.ts"
+import type { RedisStore } from "../../packages/redis/src/redis-store.ts"
 import { redisForTests } from "../servers/redis-for-tests.ts"
+import { compactStore } from "./compact-store.ts"
 
 const MINUTE_MS = 60_000
 const INVALID = { kind: "invalid-answer" }
@@ -15,14 +16,7 @@ const NOW_MS = START_MS + 25_000
 const SUB_MS = START_MS + 20_000
 const TTL_MS = 40_000
 
-const SLIDING: Policy = {
-  name: "rule",
-  counter: "Zk3hX0pQ9vLm2TcY",
-  algorithm: "sliding-window",
-  limit: 5,
-  windowMs: MINUTE_MS,
-  align: "epoch",
-}
+const SLIDING: Policy = { ...MINUTELY, counter: "Zk3hX0pQ9vLm2TcY", limit: 5 }
 const FIXED: Policy = { ...SLIDING, algorithm: "fixed-window" }
 const FIRST_HIT: Policy = { ...FIXED, align: "first-hit" }
 const BUCKETED: Policy = { ...SLIDING, buckets: 6 }
@@ -40,9 +34,8 @@ const PENALTY: Policy = {
 const { client } = await redisForTests()
 let store: RedisStore
 beforeAll(async () => {
-  const commands = commandsOf(client)
   const clock = { now: () => NOW_MS }
-  store = new RedisStore({ commands, prefix: "", denyCacheMs: 0, timeoutMs: 20_000, clock, isWide: false })
+  store = compactStore(client, clock)
 })
 afterAll(async () => {
   store?.close()

@@ -1,5 +1,6 @@
 import { Redis } from "ioredis"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { SLIDING } from "../../packages/contracts/src/store/asking.ts"
 import { algorithmOf } from "../../packages/core/src/algorithms/kinds.ts"
 import type { Policy } from "../../packages/core/src/ground/policy.ts"
 import type { Check, Store, StoreResult } from "../../packages/core/src/stores/store.ts"
@@ -8,14 +9,7 @@ import { redisForTests } from "../servers/redis-for-tests.ts"
 import { startProxy } from "../servers/tcp-proxy.ts"
 import { callsBetween, callsOf, keysWithoutTtl, timeOf } from "./counted.ts"
 
-const MONTH: Policy = {
-  name: "month",
-  counter: "sl-month",
-  algorithm: "sliding-window",
-  limit: 5,
-  windowMs: 30 * 24 * 3_600_000,
-  align: "epoch",
-}
+const MONTH: Policy = { ...SLIDING, limit: 5, windowMs: 30 * 24 * 3_600_000 }
 
 const { server } = await redisForTests()
 let clients: readonly [Redis, Redis]

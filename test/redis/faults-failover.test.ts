@@ -4,6 +4,7 @@ import { Redis } from "ioredis"
 import { Redis as Redis5 } from "ioredis5"
 import { createClient } from "redis"
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest"
+import { FIXED } from "../../packages/contracts/src/store/asking.ts"
 import { commandsOf } from "../../packages/redis/src/clients/commands-of.ts"
 import { freePort } from "../servers/free-port.ts"
 import { type RedisSentinel, startSentinel } from "../servers/redis-sentinel.ts"
@@ -256,11 +257,4 @@ describe("a primary that Sentinel replaces under load", () => {
   }
 })
 
-const POLICY = {
-  name: "limit",
-  counter: "counter1",
-  algorithm: "fixed-window",
-  limit: 10,
-  windowMs: 86_400_000,
-  align: "epoch",
-} as const
+const POLICY = { ...FIXED, windowMs: 86_400_000 }

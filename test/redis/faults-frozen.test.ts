@@ -2,6 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises"
 import { peekStore } from "@sluice/core/stores"
 import { redisStore } from "@sluice/redis"
 import { beforeEach, describe, expect, it } from "vitest"
+import { FIXED } from "../../packages/contracts/src/store/asking.ts"
 import { endsWithin } from "../servers/ends-within.ts"
 import { redisForTests } from "../servers/redis-for-tests.ts"
 import { until } from "../servers/until.ts"
@@ -125,11 +126,4 @@ describe("calls other than take", () => {
   })
 })
 
-const POLICY = {
-  name: "limit",
-  counter: "counter1",
-  algorithm: "fixed-window",
-  limit: 10,
-  windowMs: 86_400_000,
-  align: "epoch",
-} as const
+const POLICY = { ...FIXED, windowMs: 86_400_000 }

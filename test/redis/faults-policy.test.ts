@@ -5,6 +5,7 @@ import express, { type Request } from "express"
 import { Redis } from "ioredis"
 import request from "supertest"
 import { beforeEach, describe, expect, it } from "vitest"
+import { FIXED } from "../../packages/contracts/src/store/asking.ts"
 import { redisForTests } from "../servers/redis-for-tests.ts"
 import { until } from "../servers/until.ts"
 import { unitsIn } from "./counted.ts"
@@ -29,14 +30,7 @@ async function openStore() {
   return store
 }
 
-const POLICY = {
-  name: "first",
-  counter: "counter1",
-  algorithm: "fixed-window",
-  limit: 1,
-  windowMs: 1_000,
-  align: "epoch",
-} as const
+const POLICY = { ...FIXED, limit: 1, windowMs: 1_000 }
 const QUIET = { warn() {}, error() {} }
 
 function appOf(limiter: Limiter<Request>) {

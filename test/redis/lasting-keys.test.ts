@@ -7,11 +7,11 @@ import { type ManualClock, manualClock } from "../../packages/core/src/ground/cl
 import type { Policy } from "../../packages/core/src/ground/policy.ts"
 import type { Check } from "../../packages/core/src/stores/store.ts"
 import { takeEach } from "../../packages/core/src/stores/testing/take-each.ts"
-import { commandsOf } from "../../packages/redis/src/clients/commands-of.ts"
 import { keyNamer } from "../../packages/redis/src/key.ts"
-import { RedisStore } from "../../packages/redis/src/redis-store.ts"
+import type { RedisStore } from "../../packages/redis/src/redis-store.ts"
 import { redisForTests } from "../servers/redis-for-tests.ts"
 import { everyNth } from "../test-length.ts"
+import { compactStore } from "./compact-store.ts"
 import { keysWithoutTtl, timeOf } from "./counted.ts"
 
 const guide = await readFile(new URL("../../docs/guides/redis.md", import.meta.url), "utf8")
@@ -60,8 +60,7 @@ beforeEach(() => all.flushall())
 
 /** Creates a store on the server's time, or on a clock that can advance. Both use the layout for the server's time. */
 function open(client: Redis, clock?: ManualClock): RedisStore {
-  const commands = commandsOf(client)
-  return new RedisStore({ commands, prefix: "", denyCacheMs: 0, timeoutMs: 20_000, clock, isWide: false })
+  return compactStore(client, clock)
 }
 
 /**

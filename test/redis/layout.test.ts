@@ -4,10 +4,10 @@ import { check, FIRST_HIT, FIXED, LOG, MINUTE, SLIDING } from "../../packages/co
 import { type ManualClock, manualClock } from "../../packages/core/src/ground/clock.ts"
 import type { Policy } from "../../packages/core/src/ground/policy.ts"
 import { takeEach } from "../../packages/core/src/stores/testing/take-each.ts"
-import { commandsOf } from "../../packages/redis/src/clients/commands-of.ts"
 import { keyNamer } from "../../packages/redis/src/key.ts"
-import { RedisStore } from "../../packages/redis/src/redis-store.ts"
+import type { RedisStore } from "../../packages/redis/src/redis-store.ts"
 import { redisForTests } from "../servers/redis-for-tests.ts"
+import { compactStore } from "./compact-store.ts"
 
 // While the digit in the key is the same, other versions that run beside this one read these values. A change of the
 // layout needs a new digit, and counters then start from zero.
@@ -21,8 +21,7 @@ const START_MS = Date.UTC(2024, 0, 1)
 beforeEach(async () => {
   await client.flushall()
   clock = manualClock(START_MS)
-  const commands = commandsOf(client)
-  store = new RedisStore({ commands, prefix: "", denyCacheMs: 0, timeoutMs: 20_000, clock, isWide: false })
+  store = compactStore(client, clock)
   return () => store.close()
 })
 

@@ -5,8 +5,8 @@ import { fileURLToPath } from "node:url"
 import { redisStore } from "@sluice/redis"
 import { leasedStore } from "@sluice/scale"
 import { Redis } from "ioredis"
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest"
-import { type RedisServer, startRedis } from "../servers/redis-server.ts"
+import { afterEach, beforeEach, describe, expect, it } from "vitest"
+import { redisForTests } from "../servers/redis-for-tests.ts"
 import { until } from "../servers/until.ts"
 import { examples } from "../test-length.ts"
 import { keysWithoutTtl, unitsIn } from "./counted.ts"
@@ -15,14 +15,8 @@ import { afterwards, asker, checkEachTest } from "./load.ts"
 
 checkEachTest()
 
-let server: RedisServer
-beforeAll(async () => {
-  server = await startRedis()
-})
-beforeEach(async () => {
-  await server.command("FLUSHALL")
-})
-afterAll(() => server?.stop())
+const { server } = await redisForTests()
+beforeEach(() => server.command("FLUSHALL"))
 
 // Processes use the packages as built; `pnpm test` and `pnpm check` build them first.
 describe("four processes with leases of a strict window", { timeout: 300_000 }, () => {

@@ -2,10 +2,10 @@ import { describe, expect, it } from "vitest"
 import { manualClock } from "../../packages/core/src/ground/clock.ts"
 import type { Policy } from "../../packages/core/src/ground/policy.ts"
 import { commandsOf } from "../../packages/redis/src/clients/commands-of.ts"
-import { RedisStore } from "../../packages/redis/src/redis-store.ts"
 import { PEEK, REFUND, TAKE } from "../../packages/redis/src/scripts.ts"
 import { LONG_LOG_CASES, type LongLog, MOST_DIGITS } from "../long-log.ts"
 import { redisForTests } from "../servers/redis-for-tests.ts"
+import { compactStore } from "./compact-store.ts"
 
 const { client } = await redisForTests()
 
@@ -22,14 +22,7 @@ describe("a log of 1,000 entries in Redis", () => {
           ? client.eval(countingText(sha), keys.length, ...keys, ...args)
           : sent.evalsha(sha, keys, args),
     }
-    const store = new RedisStore({
-      commands,
-      prefix: "",
-      denyCacheMs: 0,
-      timeoutMs: 20_000,
-      clock,
-      isWide: true,
-    })
+    const store = compactStore(client, clock, { commands, isWide: true })
     const log: LongLog = {
       clock,
       take: async (under: Policy) =>

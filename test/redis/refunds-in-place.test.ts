@@ -1,14 +1,14 @@
 import { peekStore } from "@sluice/core/stores"
 import { beforeEach, describe, expect, it } from "vitest"
+import { SLIDING as MINUTELY } from "../../packages/contracts/src/store/asking.ts"
 import { algorithmOf } from "../../packages/core/src/algorithms/kinds.ts"
 import { type ManualClock, manualClock } from "../../packages/core/src/ground/clock.ts"
 import type { Policy } from "../../packages/core/src/ground/policy.ts"
 import { memoryStore } from "../../packages/core/src/stores/memory/memory-store.ts"
 import type { Refund, Store } from "../../packages/core/src/stores/store.ts"
-import { commandsOf } from "../../packages/redis/src/clients/commands-of.ts"
 import { keyNamer } from "../../packages/redis/src/key.ts"
-import { RedisStore } from "../../packages/redis/src/redis-store.ts"
 import { redisForTests } from "../servers/redis-for-tests.ts"
+import { compactStore } from "./compact-store.ts"
 import { MOST_PACKED } from "./traced-policies.ts"
 
 // refund.lua corrects the number that a key holds by one INCRBY, if its window and its expiry stay the same. Each trace
@@ -23,14 +23,7 @@ const START_MS = Date.UTC(2024, 0, 1)
 /** A key may expire this much sooner, because the server's clock goes on during a test. */
 const SLACK_MS = 60_000
 
-const SLIDING: Policy = {
-  name: "sliding",
-  counter: "sliding",
-  algorithm: "sliding-window",
-  limit: 100,
-  windowMs: DAY_MS,
-  align: "epoch",
-}
+const SLIDING: Policy = { ...MINUTELY, limit: 100, windowMs: DAY_MS }
 const FIXED: Policy = { ...SLIDING, name: "fixed", counter: "fixed", algorithm: "fixed-window" }
 const STRICT: Policy = {
   ...SLIDING,
@@ -128,15 +121,7 @@ describe.each([
   ["a strict window", STRICT, HOUR_MS, MOST_STRICT],
 ] as const)("a refund in %s", (_name, policy, periodMs, most) => {
   it.each(traces(periodMs, most))("of %s", async (_what, steps) => {
-    const commands = commandsOf(client)
-    const store = new RedisStore({
-      commands,
-      prefix: "",
-      denyCacheMs: 0,
-      timeoutMs: 20_000,
-      clock,
-      isWide: false,
-    })
+    const store = compactStore(client, clock)
     const twin = memoryStore({ clock })
     await play(twin, policy, steps)
     clock.set(START_MS)
@@ -165,15 +150,7 @@ describe("a charge", () => {
     units: -2,
     after: { startMs: START_MS, current: 0, previous: 0 },
   })
-  const open = (isWide: boolean) =>
-    new RedisStore({
-      commands: commandsOf(client),
-      prefix: "",
-      denyCacheMs: 0,
-      timeoutMs: 20_000,
-      clock,
-      isWide,
-    })
+  const open = (isWide: boolean) => compactStore(client, clock, { isWide })
 
   it("leaves another program's hash alone", async () => {
     const name = keyNamer("")({ policy: STRICT, partition: "" })

@@ -1,18 +1,12 @@
 import { peekStore } from "@sluice/core/stores"
 import { expect, it } from "vitest"
+import { SLIDING } from "../../packages/contracts/src/store/asking.ts"
 import type { Policy } from "../../packages/core/src/ground/policy.ts"
 import type { Check, Refund, Store } from "../../packages/core/src/stores/store.ts"
 import { redisStore } from "../../packages/redis/src/redis-store.ts"
 import { redisForTests } from "../servers/redis-for-tests.ts"
 
-const MONTH: Policy = {
-  name: "month",
-  counter: "months00",
-  algorithm: "sliding-window",
-  limit: 100_000,
-  windowMs: 30 * 86_400_000,
-  align: "epoch",
-}
+const MONTH: Policy = { ...SLIDING, limit: 100_000, windowMs: 30 * 86_400_000 }
 const FIXED: Policy = { ...MONTH, counter: "fixed000", algorithm: "fixed-window" }
 
 const { client } = await redisForTests()

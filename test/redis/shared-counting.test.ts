@@ -1,6 +1,7 @@
 import { peekStore } from "@sluice/core/stores"
 import { Redis } from "ioredis"
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
+import { SLIDING as MINUTELY } from "../../packages/contracts/src/store/asking.ts"
 import type { Policy } from "../../packages/core/src/ground/policy.ts"
 import type { Check, Store } from "../../packages/core/src/stores/store.ts"
 import { keyNamer } from "../../packages/redis/src/key.ts"
@@ -9,14 +10,7 @@ import { redisForTests } from "../servers/redis-for-tests.ts"
 
 // The tests use the server's own time. A window of 30 days ensures that they do not cross into the next one.
 const WINDOW_MS = 30 * 86_400_000
-const SLIDING: Policy = {
-  name: "shared",
-  counter: "sliding1",
-  algorithm: "sliding-window",
-  limit: 10,
-  windowMs: WINDOW_MS,
-  align: "epoch",
-}
+const SLIDING: Policy = { ...MINUTELY, counter: "sliding1", windowMs: WINDOW_MS }
 const FIXED: Policy = { ...SLIDING, counter: "fixed001", algorithm: "fixed-window" }
 const FIRST_HIT: Policy = { ...FIXED, counter: "firsthit", align: "first-hit" }
 const EACH: readonly Policy[] = [SLIDING, FIXED, FIRST_HIT]

@@ -4,10 +4,10 @@ import type { CounterState } from "../../packages/core/src/algorithms/algorithm.
 import { type ManualClock, manualClock } from "../../packages/core/src/ground/clock.ts"
 import type { Policy } from "../../packages/core/src/ground/policy.ts"
 import type { Store } from "../../packages/core/src/stores/store.ts"
-import { commandsOf } from "../../packages/redis/src/clients/commands-of.ts"
 import { keyNamer } from "../../packages/redis/src/key.ts"
-import { RedisStore } from "../../packages/redis/src/redis-store.ts"
+import type { RedisStore } from "../../packages/redis/src/redis-store.ts"
 import { redisForTests } from "../servers/redis-for-tests.ts"
+import { compactStore } from "./compact-store.ts"
 import { timeOf } from "./counted.ts"
 
 const { server, client } = await redisForTests()
@@ -15,8 +15,7 @@ beforeEach(() => client.flushall())
 
 /** Creates a store on the server's time or on a clock. Both use the layout for the server's time. */
 function open(clock?: ManualClock): RedisStore {
-  const commands = commandsOf(client)
-  return new RedisStore({ commands, prefix: "", denyCacheMs: 0, timeoutMs: 20_000, clock, isWide: false })
+  return compactStore(client, clock)
 }
 
 /** Returns a policy with this many sub-windows of about a day. The server is now in the middle of one of them. */

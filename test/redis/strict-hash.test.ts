@@ -7,9 +7,9 @@ import { manualClock } from "../../packages/core/src/ground/clock.ts"
 import type { Policy } from "../../packages/core/src/ground/policy.ts"
 import type { StoreResult } from "../../packages/core/src/stores/store.ts"
 import { takeEach } from "../../packages/core/src/stores/testing/take-each.ts"
-import { commandsOf } from "../../packages/redis/src/clients/commands-of.ts"
-import { RedisStore } from "../../packages/redis/src/redis-store.ts"
+import type { RedisStore } from "../../packages/redis/src/redis-store.ts"
 import { redisForTests } from "../servers/redis-for-tests.ts"
+import { compactStore } from "./compact-store.ts"
 import { callsBetween, callsOf, timeOf } from "./counted.ts"
 
 const START_MS = Date.UTC(2024, 0, 1)
@@ -36,15 +36,7 @@ afterEach(() => {
 
 /** Creates a store that keeps the strict window's counter in a hash, on the server's clock or on a test clock. */
 function open(clock?: { now(): number }): RedisStore {
-  const commands = commandsOf(client)
-  const store = new RedisStore({
-    commands,
-    prefix: "",
-    denyCacheMs: 0,
-    timeoutMs: 20_000,
-    clock,
-    isWide: false,
-  })
+  const store = compactStore(client, clock)
   opened.push(store)
   return store
 }

@@ -1,10 +1,12 @@
 import type { Store } from "@sluice/core"
+import type { Check, Policy } from "@sluice/core/stores"
 import { redisStore } from "@sluice/redis"
 import { leasedStore, mirroredStore, writeBackStore } from "@sluice/scale"
 import { Redis } from "ioredis"
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest"
-import type { Check } from "../../packages/core/src/stores/store.ts"
-import { type RedisServer, startRedis } from "../servers/redis-server.ts"
+import { beforeEach, describe, expect, it } from "vitest"
+import { check, SLIDING } from "../../packages/contracts/src/store/asking.ts"
+import { redisForTests } from "../servers/redis-for-tests.ts"
+import type { RedisServer } from "../servers/redis-server.ts"
 import { until } from "../servers/until.ts"
 import { examples } from "../test-length.ts"
 import { unitsIn } from "./counted.ts"
@@ -12,32 +14,12 @@ import { afterwards, asker, checkEachTest, oneEach } from "./load.ts"
 
 checkEachTest()
 
-let server: RedisServer
-let near: RedisServer
-beforeAll(async () => {
-  server = await startRedis()
-  near = await startRedis()
-})
-beforeEach(async () => {
-  await server.command("FLUSHALL")
-})
-afterAll(async () => {
-  await server?.stop()
-  await near?.stop()
-})
+const { server } = await redisForTests()
+const { server: near } = await redisForTests()
+beforeEach(() => server.command("FLUSHALL"))
 
-const POLICY = {
-  name: "client",
-  counter: "client00",
-  algorithm: "sliding-window",
-  limit: 100,
-  windowMs: 86_400_000,
-  align: "epoch",
-} as const
-
-function checkOf(nth: number): Check {
-  return { policy: POLICY, partition: oneEach(nth), cost: 1, shadow: false }
-}
+const POLICY: Policy = { ...SLIDING, limit: 100, windowMs: 86_400_000 }
+const checkOf = (nth: number): Check => check(POLICY, 1, { partition: oneEach(nth) })
 
 function connect({ port, host }: RedisServer): Redis {
   const client = new Redis(port, host)

@@ -1,22 +1,16 @@
 import { redisStore } from "@sluice/redis"
 import { writeBackStore } from "@sluice/scale"
 import { Redis } from "ioredis"
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest"
-import { type RedisServer, startRedis } from "../servers/redis-server.ts"
+import { beforeEach, describe, expect, it } from "vitest"
+import { redisForTests } from "../servers/redis-for-tests.ts"
 import { until } from "../servers/until.ts"
 import { keysWithoutTtl, unitsIn } from "./counted.ts"
 import { afterwards, asker, checkEachTest } from "./load.ts"
 
 checkEachTest()
 
-let server: RedisServer
-beforeAll(async () => {
-  server = await startRedis()
-})
-beforeEach(async () => {
-  await server.command("FLUSHALL")
-})
-afterAll(() => server?.stop())
+const { server } = await redisForTests()
+beforeEach(() => server.command("FLUSHALL"))
 
 /** Creates a store of a process that writes back to Redis. */
 function open() {

@@ -32,7 +32,7 @@ const SHOWN_BY: ShownBy = {
   execEvenlyMinDelayMs: ["test/contracts/adapter/holding.ts", "leaky-bucket"],
   inMemoryBlockOnConsumed: ["test/redis/deny-cache.test.ts", "denyCacheMs"],
   inMemoryBlockDuration: ["test/redis/deny-cache.test.ts", "denyCacheMs"],
-  timeoutMs: [HERE, "while Redis is frozen"],
+  timeoutMs: ["test/docs/migrating/outages.test.ts", "while Redis is frozen"],
   maxQueueSize: ["packages/core/src/limiter/acquire.test.ts", "maxWaiting"],
   msBeforeNext: [HERE, "retryAfterMs"],
   remainingPoints: [HERE, "remaining"],
