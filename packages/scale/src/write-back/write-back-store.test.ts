@@ -770,21 +770,6 @@ describe("reset", () => {
 })
 
 describe("closing", () => {
-  it("charges what is pending after the calls in flight, and then closes the shared store", async () => {
-    const { store, takeEach, pass, calls, answer } = open({}, { slow: ["refund"] })
-    takeEach(4)
-    await pass()
-    takeEach(3)
-    const closed = store.close()
-    await settle()
-    expect(calls.order).toEqual(["refund -4"])
-    await answer()
-    expect(calls.order).toEqual(["refund -4", "refund -3"])
-    await answer()
-    await closed
-    expect(calls.order).toEqual(["refund -4", "refund -3", "close"])
-  })
-
   it("waits for requests in flight, whose units may return", async () => {
     const { store, fail, answer, calls } = open({}, { slow: ["take"] })
     const asked = store.take([check(3), check(1, LOG)])

@@ -263,25 +263,9 @@ describe("the store", () => {
     expect(store.size).toBe(0)
     expect(() => takeOne(store, check("alice"))).toThrow("The memory store has been closed.")
   })
-
-  it("shares no counters with another store", () => {
-    const [one, other] = [open(10).store, open(10).store]
-    takeOne(one, check("alice", 5))
-    expect(takeOne(other, check("alice", 5)).granted).toBe(true)
-  })
 })
 
 describe("a full store", () => {
-  it.each([1, 2, 17, 1_000, 5_000])("of %i keys holds exactly that many", (maxKeys) => {
-    const { store } = open(maxKeys)
-    let most = 0
-    for (let i = 0; i < 2 * maxKeys + 10; i++) {
-      expect(takeOne(store, check(`client ${i}`)).granted).toBe(true)
-      most = Math.max(most, store.size)
-    }
-    expect([most, store.size]).toEqual([maxKeys, maxKeys])
-  })
-
   it("of one key still decides a request of two checks, and keeps the last counter", () => {
     const { store } = open(1)
     const answer = takeOne(store, check("alice", 2), check("alice", 3, { policy: HOURLY }))
@@ -404,37 +388,6 @@ describe("a full store", () => {
     },
   )
 
-  it("keeps the most recently used counters, even if they expire first", () => {
-    const { store } = open(100)
-    for (let i = 0; i < 100; i++) takeOne(store, check(`old ${i}`, 1, { policy: HOURLY }))
-    for (let i = 0; i < 10; i++) takeOne(store, check(`old ${i}`, 1, { policy: HOURLY }))
-    for (let i = 0; i < 40; i++) takeOne(store, check(`new ${i}`))
-    const kept = (name: string, policy: Policy, to: number) =>
-      Array.from({ length: to }, (_, i) => countOf(store, `${name} ${i}`, policy)).filter(Boolean).length
-    expect([kept("old", HOURLY, 10), kept("new", POLICY, 40)]).toEqual([10, 40])
-  })
-
-  it("keeps every refused client as long as another client can be evicted", () => {
-    const { store, events } = open(1_000)
-    for (let i = 0; i < 999; i++) {
-      takeOne(store, check(`refused ${i}`, 5))
-      expect(takeOne(store, check(`refused ${i}`)).granted).toBe(false)
-    }
-    for (let i = 0; i < 5_000; i++) takeOne(store, check(`new ${i}`))
-    let refused = 0
-    for (let i = 0; i < 999; i++) if (!takeOne(store, check(`refused ${i}`)).granted) refused++
-    expect(refused).toBe(999)
-    expect(events.every(({ releaseAfterMs }) => releaseAfterMs === 0)).toBe(true)
-  })
-
-  it("emits no event for a counter that had expired", () => {
-    const { store, clock, events } = open(1)
-    takeOne(store, check("alice"))
-    clock.advance(2 * MINUTE)
-    takeOne(store, check("bob"))
-    expect([countOf(store, "bob"), events]).toEqual([1, []])
-  })
-
   it("emits at most ten events a second, and reports further evictions with a later request", () => {
     const { store, clock, events } = open(1)
     const counted = () => events.reduce((sum, { counters }) => sum + counters, 0)
@@ -447,16 +400,6 @@ describe("a full store", () => {
     clock.advance(1_000)
     takeOne(store, check("new 100"))
     expect([events.length, counted()]).toEqual([21, 101])
-  })
-
-  it("forgets the counters of a flood after they expire", () => {
-    const { store, clock } = open(100_000)
-    for (let i = 0; i < 50_000; i++) takeOne(store, check(`flood ${i}`))
-    expect(store.size).toBe(50_000)
-    clock.advance(2 * MINUTE)
-    const policy = { ...POLICY, limit: 1_000_000 }
-    for (let i = 0; i < 60_000; i++) takeOne(store, check(`steady ${i % 100}`, 1, { policy }))
-    expect(store.size).toBe(100)
   })
 })
 

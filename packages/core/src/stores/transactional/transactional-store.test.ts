@@ -215,16 +215,6 @@ describe("a transactional store", () => {
     await expect(later.take([check()])).rejects.toMatchObject({ kind: "invalid-answer" })
   })
 
-  it("decides by the counters of the last attempt if the transaction is retried", () => {
-    const store = transactionalStore({
-      transact(_keys, change) {
-        change([undefined], NOW_MS)
-        change([KEPT], NOW_MS)
-      },
-    })
-    expect(store.take([check()])).toMatchObject({ granted: false })
-  })
-
   it("is shared, unless its back end says that it is not", () => {
     const { transact } = backendWith(undefined)
     expect(transactionalStore({ transact }).isShared).toBe(true)
