@@ -6,7 +6,7 @@ import express, { type RequestHandler } from "express"
 import express4 from "express4"
 import fastify from "fastify"
 import { describe, expect, it, onTestFinished } from "vitest"
-import { methodsOf } from "../packages/core/src/stores/testing/methods-of.ts"
+import { laterStore } from "../packages/core/src/stores/testing/later-store.ts"
 import { listening } from "./servers/listening.ts"
 
 /**
@@ -49,12 +49,6 @@ const onFastify: Start = async (store, logger) => {
   return app.listen({ port: 0, host: "127.0.0.1" })
 }
 
-/** Creates a store that answers with promises, as Redis does. */
-function lateStore(): Store {
-  const memory = memoryStore()
-  return { ...methodsOf(memory), take: async (checks) => memory.take(checks) }
-}
-
 describe.each([
   ["Express 5", onExpress(express)],
   ["Express 4", onExpress(express4)],
@@ -62,11 +56,11 @@ describe.each([
 ])("a refused request whose response has already started, with compression on %s", (_name, start) => {
   it.each([
     ["at once", memoryStore],
-    ["later", lateStore],
+    ["later", laterStore],
   ])("receives what has been written so far when the store answers %s", async (_when, makeStore) => {
     const warnings: unknown[] = []
     const log = ({ code }: { readonly code: string }): void => void warnings.push(code)
-    const store = makeStore()
+    const store: Store = makeStore()
     onTestFinished(() => store.close())
     const url = await start(store, { warn: log, error: log })
     const bodies = []

@@ -14,6 +14,7 @@ import {
 } from "@sluice/core"
 import express, { type Express, type Request, type RequestHandler, type Response, Router } from "express"
 import { afterEach, describe, expect, expectTypeOf, it } from "vitest"
+import { laterStore } from "../../core/src/stores/testing/later-store.ts"
 import { methodsOf } from "../../core/src/stores/testing/methods-of.ts"
 import { type RateLimit, rateLimit } from "./index.ts"
 
@@ -504,8 +505,6 @@ describe("an error that is thrown after a late decision", () => {
       { deny: ["127.0.0.1"], onRejected: async () => ({ status: 429, headers: [], body: "" }) },
     ],
   ] as const)("goes to the error handler: %s", async (_what, broken, more) => {
-    const memory = memoryStore()
-    const store: Store = { ...methodsOf(memory), take: async (checks) => memory.take(checks) }
     const app = express()
     app.use((_req, res, next) => {
       res.setHeader = (name) => {
@@ -514,7 +513,7 @@ describe("an error that is thrown after a late decision", () => {
       }
       next()
     })
-    app.use(rateLimit({ ...once({ store }), ...more }), ok)
+    app.use(rateLimit({ ...once({ store: laterStore() }), ...more }), ok)
     app.use((error: Error, _req: Request, res: Response, _next: unknown) => {
       res.end(error.message)
     })

@@ -12,6 +12,7 @@ import type { DecisionStep } from "../../limiter/rule-set/steps.ts"
 import type { RequestFacts } from "../../request/request.ts"
 import { memoryStore } from "../../stores/memory/memory-store.ts"
 import type { Store } from "../../stores/store.ts"
+import { laterStore } from "../../stores/testing/later-store.ts"
 import { createGuard } from "./create-guard.ts"
 import type { Guard, GuardOptions } from "./guard.ts"
 import type { Outcome } from "./mount-outcome.ts"
@@ -49,14 +50,6 @@ function checked(guard: Guard<Req>, request: Req = {}, facts: RequestFacts = FAC
   if (outcome instanceof Promise) throw new Error("The guard answered with a promise.")
   return outcome
 }
-
-const later = (store: Store): Store => ({
-  take: async (checks) => store.take(checks),
-  read: async (checks) => store.read(checks),
-  refund: async (refunds) => store.refund(refunds),
-  reset: async (keys) => store.reset(keys),
-  close: async () => store.close(),
-})
 
 describe("a guard", () => {
   it("returns the decision and the headers, and a rejection for a refused request", async () => {
@@ -191,7 +184,7 @@ describe("a guard", () => {
   })
 
   it("stores no decision before the store has answered", async () => {
-    const guard = await mount(limit(1, { store: later(memoryStore({ clock: manualClock() })) }))
+    const guard = await mount(limit(1, { store: laterStore(memoryStore({ clock: manualClock() })) }))
     const request: Req = {}
     const asked = guard.check(FACTS, request)
     expect(decisionOn(request)).toBeUndefined()
@@ -467,7 +460,7 @@ describe("several mounts on one request", () => {
       return createLimiter<Req>({
         ...options,
         clock,
-        store: when === "later" ? later(store) : store,
+        store: when === "later" ? laterStore(store) : store,
         logger: QUIET,
       })
     }
@@ -907,7 +900,7 @@ describe("refundWhen", () => {
     const guard = await mount(
       limit(5, {
         refundWhen: () => true,
-        store: { ...later(inner), refund: () => Promise.reject(new Error("gone")) },
+        store: { ...laterStore(inner), refund: () => Promise.reject(new Error("gone")) },
       }),
     )
     const request = {}

@@ -9,6 +9,7 @@ import type { Rule } from "../../rules/rule.ts"
 import { memoryStore } from "../../stores/memory/memory-store.ts"
 import type { Store } from "../../stores/store.ts"
 import { countingStore } from "../../stores/testing/counting-store.ts"
+import { laterStore } from "../../stores/testing/later-store.ts"
 import { methodsOf } from "../../stores/testing/methods-of.ts"
 import { createGuard } from "./create-guard.ts"
 import type { GuardOptions } from "./guard.ts"
@@ -432,9 +433,7 @@ describe("when the server shuts down", () => {
 
   it("delays no request after the limiter is closed, if its store answers later", async () => {
     const clock = manualClock()
-    const inner = memoryStore({ clock })
-    const take: Store["take"] = async (checks) => inner.take(checks)
-    const { check, guard } = await setUp({ ...QUEUE, clock, store: { ...methodsOf(inner), take } })
+    const { check, guard } = await setUp({ ...QUEUE, clock, store: laterStore(memoryStore({ clock })) })
     await guard.limiter.close()
     const [first, second] = [await check().outcome, await check().outcome] as Outcome[]
     expect([first?.rejection, second?.rejection?.status]).toEqual([undefined, 429])

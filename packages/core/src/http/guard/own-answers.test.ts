@@ -202,10 +202,4 @@ describe("a rule's own rejection", () => {
     const { decision, rejection } = await guard.check(CLIENT, {})
     expect([rejection?.body, decision.rejectionMessage]).toEqual(["mine", "later"])
   })
-
-  it("of an unknown media type for no body is an error", () => {
-    expect(() => setUp({ rejection: { contentType: "text/html" } })).toThrow(
-      "rejection.contentType: is given without a body",
-    )
-  })
 })

@@ -55,21 +55,6 @@ describe("headers", () => {
   ])("with %j have the app's own names", async (headers, expected) => {
     expect(await linesOf(headers)).toEqual(expected)
   })
-
-  it("of a refusal have these names, too, also for several rules", async () => {
-    const rules = [
-      { name: "burst", field: "ip", limit: 1, window: "1 second" },
-      { name: "daily", field: "ip", limit: 9, window: "1 day" },
-    ]
-    const guard = createGuard<object>({ rules, clock, headers: { dialect: "draft-11", prefix: "Quota" } })
-    expect(Object.fromEntries((await guard.check(CLIENT, {})).headers)).toEqual({
-      "Quota-Policy": '"burst";q=1;w=1, "daily";q=9;w=86400',
-      Quota: '"burst";r=0;t=2',
-    })
-    expect(Object.fromEntries((await guard.check(CLIENT, {})).headers)).toMatchObject({
-      Quota: '"burst";r=0;t=2',
-    })
-  })
 })
 
 describe("two mounts", () => {

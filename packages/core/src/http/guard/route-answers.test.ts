@@ -124,13 +124,6 @@ describe("a guard that decides by its rule alone", () => {
       expect((await own.check(FACTS, request)).decision).toBe(decision)
     },
   )
-
-  it("has the name that is written in its rule", async () => {
-    const guard = await mount({ rules })
-    const own = guard.forRoute({ ...RULE, name: "own" }, alone)
-    await nextTurn()
-    expect(await counted(own, {})).toBe('"own";q=1;w=60')
-  })
 })
 
 it("a mount refunds what its routes have taken, by refundWhen", async () => {
