@@ -1,23 +1,13 @@
-import { mkdtemp, rm, writeFile } from "node:fs/promises"
-import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { fileRules } from "@sluice/rules"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { describe, expect, it } from "vitest"
+import { useFolder } from "./folder.ts"
 import { sluice } from "./in-process.ts"
 
 const fixture = (name: string): string => fileURLToPath(new URL(`../fixtures/rules/${name}`, import.meta.url))
 
-let folder: string
-beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), "sluice-cli-"))
-})
-afterAll(() => rm(folder, { recursive: true }))
-
-async function fileOf(name: string, text: string | Buffer): Promise<string> {
-  await writeFile(join(folder, name), text)
-  return join(folder, name)
-}
+const { folder, file: fileOf } = useFolder()
 
 describe("sluice rules check", () => {
   it("counts the valid services and rules, and ends with 0", async () => {
@@ -27,7 +17,7 @@ describe("sluice rules check", () => {
       out: expect.stringMatching(/^4 services, 5 rules: ok\n$/m),
       err: "",
     })
-    const one = await fileOf("one.yaml", "service_id: a\nrules: { field: ip, limit: 5, window: 1m }\n")
+    const one = fileOf("one.yaml", "service_id: a\nrules: { field: ip, limit: 5, window: 1m }\n")
     expect((await sluice(["rules", "check", one])).out).toBe("1 service, 1 rule: ok\n")
   })
 
@@ -103,17 +93,14 @@ describe("sluice rules check", () => {
     const rules =
       "rules:\n  - { limit: 1, window: x }\n  - { name: a, limit: 5, window: 60 }\n" +
       "  - { name: b, limit: 5, window: 60 ms }\n  - { name: c, limit: 5, window: 1000 }\n"
-    const both = await fileOf("both.yaml", rules)
+    const both = fileOf("both.yaml", rules)
     const doubt = (place: string) =>
       `${place}: 60 without a unit means milliseconds\n    accepted: "60 seconds", or "60 ms" if you mean milliseconds\n`
     const wrong = await sluice(["rules", "check", both])
     expect(wrong.out).toContain(doubt(`${both}:3:26: warning: rules[1].window`))
     expect(wrong.out).toMatch(/\n1 problem in 1 file\n$/)
 
-    const doubtful = await fileOf(
-      "doubtful.yaml",
-      "service_id: a\nrules: { field: ip, limit: 5, window: 60 }\n",
-    )
+    const doubtful = fileOf("doubtful.yaml", "service_id: a\nrules: { field: ip, limit: 5, window: 60 }\n")
     expect(await sluice(["rules", "check", doubtful])).toEqual({
       code: 0,
       out: `${doubt(`${doubtful}:2:31: warning: rules.window`)}1 service, 1 rule: ok, with 1 warning\n`,
@@ -129,7 +116,7 @@ describe("sluice rules check", () => {
   })
 
   it("warns of a method that Node does not know and suggests the closest one, without counting it as a problem", async () => {
-    const file = await fileOf(
+    const file = fileOf(
       "methods.yaml",
       "rules:\n  - { field: ip, limit: 5, window: 1m, match: { methods: [get, PSOT] } }\n" +
         "  - { field: ip, limit: 5, window: 60, match: { methods: [X-GATEWAY] } }\n",
@@ -145,7 +132,7 @@ describe("sluice rules check", () => {
 
   it("warns of a path segment in braces, because it is not a parameter", async () => {
     const match = "match: { path: '/a/{id}', methods: [PSOT] }"
-    const file = await fileOf("paths.yaml", `rules:\n  - { name: a, limit: 5, window: 1m, ${match} }\n`)
+    const file = fileOf("paths.yaml", `rules:\n  - { name: a, limit: 5, window: 1m, ${match} }\n`)
     const { code, out } = await sluice(["rules", "check", file])
     expect(code).toBe(0)
     const doubt = '"{id}" is the optional text "id", not a parameter; did you mean ":id"?'
@@ -162,17 +149,13 @@ describe("sluice rules check", () => {
   })
 
   it("is strict about JSON in files named .json, in upper or lower case", async () => {
-    expect((await sluice(["rules", "check", await fileOf("a.JSON", "rules: []")])).out).toContain(
-      "is not JSON",
-    )
-    expect((await sluice(["rules", "check", await fileOf("a.yaml", "rules: []")])).code).toBe(0)
+    expect((await sluice(["rules", "check", fileOf("a.JSON", "rules: []")])).out).toContain("is not JSON")
+    expect((await sluice(["rules", "check", fileOf("a.yaml", "rules: []")])).code).toBe(0)
   })
 
   it("accepts a file as large as a source accepts, and ends with 2 for a larger one without --max-bytes", async () => {
     const rules = "rules: { limit: 5, window: 1m }\n#"
-    const [most, more] = await Promise.all(
-      [2 ** 20, 2 ** 20 + 1].map((size) => fileOf(`${size}.yaml`, rules.padEnd(size, "x"))),
-    )
+    const [most, more] = [2 ** 20, 2 ** 20 + 1].map((size) => fileOf(`${size}.yaml`, rules.padEnd(size, "x")))
     await fileRules(most as string).load("a")
     expect((await sluice(["rules", "check", most as string])).code).toBe(0)
     await expect(fileRules(more as string).load("a")).rejects.toThrow("more than 1048576")
@@ -222,7 +205,7 @@ describe("sluice rules check", () => {
   })
 
   it("escapes invisible characters, even in file names", async () => {
-    const file = await fileOf("\u001b[31mred.yaml", 'rules: !\u202ea []\n"\u009b31m": 1\n')
+    const file = fileOf("\u001b[31mred.yaml", 'rules: !\u202ea []\n"\u009b31m": 1\n')
     const { out } = await sluice(["rules", "check", file])
     const input = await sluice(["rules", "check", "-"], { stdin: 'rules: []\n"\u009b31m\\e": "\\u202e"\n' })
     const json = await sluice(["rules", "check", file, "--json"])
@@ -236,7 +219,7 @@ describe("sluice rules check", () => {
 
   it("prints colors in a terminal unless NO_COLOR is set", async () => {
     const text = "rules: { field: ip, limit: 5, window: 1m }\n"
-    const argv = ["rules", "check", await fileOf("good.yaml", text)]
+    const argv = ["rules", "check", fileOf("good.yaml", text)]
     expect((await sluice(argv, { isTTY: true })).out).toBe("\u001b[32m1 service, 1 rule: ok\u001b[0m\n")
     expect((await sluice(argv, { isTTY: true, env: { NO_COLOR: "" } })).out).toContain("\u001b")
     expect((await sluice(argv, { isTTY: true, env: { NO_COLOR: "1" } })).out).toBe("1 service, 1 rule: ok\n")

@@ -1,21 +1,12 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
-import { tmpdir } from "node:os"
+import { readFileSync } from "node:fs"
 import { join } from "node:path"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { describe, expect, it } from "vitest"
 import { facts, readInput } from "../../packages/logs/src/reading/testing/read-all.ts"
 import { trafficLog } from "../fixtures/logs/generate.ts"
+import { useFolder } from "./folder.ts"
 import { sluice } from "./in-process.ts"
 
-let folder: string
-beforeAll(() => {
-  folder = mkdtempSync(join(tmpdir(), "sluice-odd-"))
-})
-afterAll(() => rmSync(folder, { recursive: true }))
-
-function file(name: string, content: string): string {
-  writeFileSync(join(folder, name), content)
-  return join(folder, name)
-}
+const { folder, file } = useFolder()
 
 const START = "2025-06-03T08:00:00"
 const map = { time: "t", user_id: "u" }

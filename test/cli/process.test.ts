@@ -1,11 +1,12 @@
 import { spawn } from "node:child_process"
 import { closeSync, existsSync, openSync } from "node:fs"
-import { mkdtemp, rm, writeFile } from "node:fs/promises"
+import { writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { type DynamoDBServer, startDynamoDB } from "../servers/dynamodb.ts"
+import { useFolder } from "./folder.ts"
 import type { Ran } from "./in-process.ts"
 
 // Runs the built program, as a user does. `pnpm test` builds it first.
@@ -32,16 +33,12 @@ function sluice(argv: readonly string[], { input = "", read = Number.POSITIVE_IN
   })
 }
 
+const { folder } = useFolder()
 let server: DynamoDBServer
-let folder: string
 beforeAll(async () => {
   server = await startDynamoDB()
-  folder = await mkdtemp(join(tmpdir(), "sluice-cli-"))
 })
-afterAll(async () => {
-  await server.stop()
-  await rm(folder, { recursive: true })
-})
+afterAll(() => server.stop())
 
 describe("the program", () => {
   it("checks standard input, and reports on standard output and with the exit code", async () => {

@@ -1,9 +1,7 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
-import { tmpdir } from "node:os"
-import { join } from "node:path"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { beforeAll, describe, expect, it } from "vitest"
 import { type ExampleServer, startServers } from "../../examples/src/demo/servers.ts"
 import { startTraffic, untilMinuteHasRoom } from "../../examples/src/demo/traffic.ts"
+import { useFolder } from "./folder.ts"
 import { sluice } from "./in-process.ts"
 
 /** The rules of the example apps. In Fastify, the rule of the route replaces the rule of the app. */
@@ -16,10 +14,9 @@ const SEARCH = "  - { name: search, field: ip, limit: 3, window: 1 second, match
 
 describe("the live traffic of the demo, logged with logFields", () => {
   const lines: Record<ExampleServer["framework"], string[]> = { Express: [], Fastify: [], Koa: [] }
-  let folder: string
+  const { file } = useFolder()
 
   beforeAll(async () => {
-    folder = mkdtempSync(join(tmpdir(), "sluice-demo-"))
     const servers = await startServers((framework) => (line) => lines[framework].push(line))
     try {
       await untilMinuteHasRoom(Date.now())
@@ -28,12 +25,10 @@ describe("the live traffic of the demo, logged with logFields", () => {
       await Promise.all(servers.map((server) => server.close()))
     }
   }, 60_000)
-  afterAll(() => rmSync(folder, { recursive: true }))
 
   it.each(["Express", "Fastify", "Koa"] as const)("replays without a difference: %s", async (framework) => {
-    const [rules, log] = [join(folder, "rules.yaml"), join(folder, "app.log")]
-    writeFileSync(rules, RULES[framework] + SEARCH)
-    writeFileSync(log, `${lines[framework].join("\n")}\n`)
+    const rules = file("rules.yaml", RULES[framework] + SEARCH)
+    const log = file("app.log", `${lines[framework].join("\n")}\n`)
     const { out, err, code } = await sluice([
       "rules",
       "replay",

@@ -1,23 +1,12 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
-import { tmpdir } from "node:os"
+import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { gzipSync } from "node:zlib"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { describe, expect, it } from "vitest"
 import { trafficLog } from "../fixtures/logs/generate.ts"
+import { useFolder } from "./folder.ts"
 import { sluice } from "./in-process.ts"
 
-let folder: string
-beforeAll(() => {
-  folder = mkdtempSync(join(tmpdir(), "sluice-replay-"))
-})
-afterAll(() => rmSync(folder, { recursive: true }))
-
-/** Writes a file into the folder and returns its path. */
-function file(name: string, content: string | Uint8Array): string {
-  const path = join(folder, name)
-  writeFileSync(path, content)
-  return path
-}
+const { folder, file } = useFolder()
 
 const START_MS = Date.UTC(2025, 5, 3, 8)
 

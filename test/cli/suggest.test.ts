@@ -1,25 +1,22 @@
 import { execFileSync } from "node:child_process"
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { readFileSync, writeFileSync } from "node:fs"
 import { writeFile } from "node:fs/promises"
-import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { gzipSync } from "node:zlib"
 import { readRuleFile } from "@sluice/rules"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { beforeAll, describe, expect, it } from "vitest"
 import { trafficLog } from "../fixtures/logs/generate.ts"
+import { useFolder } from "./folder.ts"
 import { type Ran, sluice } from "./in-process.ts"
 
-let folder: string
+const { folder } = useFolder()
 let log: string
 const inFolder = (name: string): string => join(folder, name)
 
 beforeAll(() => {
-  folder = mkdtempSync(join(tmpdir(), "sluice-suggest-"))
   log = [...trafficLog({ lines: 20_000, clients: 3_000, seed: 4 })].join("")
   writeFileSync(inFolder("access.log"), log)
 })
-
-afterAll(() => rmSync(folder, { recursive: true }))
 
 /** Runs `sluice rules suggest`. */
 async function suggest(args: readonly string[], stdin = ""): Promise<Ran> {

@@ -1,13 +1,13 @@
-import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises"
-import { createServer } from "node:http"
-import type { AddressInfo } from "node:net"
-import { tmpdir } from "node:os"
+import { readdir, readFile, writeFile } from "node:fs/promises"
+import type { RequestListener } from "node:http"
 import { join } from "node:path"
 import { PutItemCommand } from "@aws-sdk/client-dynamodb"
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from "vitest"
 import { dynamoDBRegistry } from "../../packages/dynamodb/src/index.ts"
 import { type DynamoDBServer, startDynamoDB } from "../servers/dynamodb.ts"
 import { startFaultProxy } from "../servers/fault-proxy.ts"
+import { type HttpServer, startHttpServer } from "../servers/http-server.ts"
+import { useFolder } from "./folder.ts"
 import { type Ran, type Surroundings, sluice } from "./in-process.ts"
 
 const RULES = `# what the shop allows
@@ -21,8 +21,8 @@ rules:
     window: 1 day
 `
 
+const { folder } = useFolder()
 let server: DynamoDBServer
-let folder: string
 let file: string
 let tables = 0
 let table: string
@@ -30,12 +30,8 @@ const registry = () => dynamoDBRegistry({ client: server.client(), tableName: ta
 
 beforeAll(async () => {
   server = await startDynamoDB()
-  folder = await mkdtemp(join(tmpdir(), "sluice-cli-"))
 })
-afterAll(async () => {
-  await server.stop()
-  await rm(folder, { recursive: true })
-})
+afterAll(() => server.stop())
 beforeEach(async () => {
   table = `rules-${++tables}`
   file = join(folder, `${table}.yaml`)
@@ -690,28 +686,28 @@ describe("a push that is interrupted or has competitors", () => {
 describe("region and credentials", () => {
   /** The access keys and regions of signed calls, recorded by a server that refuses all calls. */
   const signatures: string[] = []
-  const refusing = createServer((request, response) => {
+  const refuse: RequestListener = (request, response) => {
     const [, key, region] =
       /Credential=([^/]+)\/\d+\/([^/]+)\//.exec(request.headers.authorization ?? "") ?? []
     signatures.push(`${key} ${region}`)
     response.writeHead(400, { "content-type": "application/x-amz-json-1.0" })
     response.end('{"__type":"com.amazon.coral.service#AccessDeniedException","Message":"no"}')
-  })
+  }
   const settings = {
     AWS_ACCESS_KEY_ID: "somebody",
     AWS_SECRET_ACCESS_KEY: "secret",
     AWS_REGION: "eu-north-1",
   }
+  let refusing: HttpServer
   let endpoint: string
 
   beforeAll(async () => {
-    await new Promise<void>((resolve) => refusing.listen(0, "127.0.0.1", resolve))
-    endpoint = `http://127.0.0.1:${(refusing.address() as AddressInfo).port}`
+    refusing = await startHttpServer(refuse)
+    endpoint = refusing.url
   })
   afterAll(async () => {
     vi.unstubAllEnvs()
-    refusing.closeAllConnections()
-    await new Promise((resolve) => refusing.close(resolve))
+    await refusing.close()
   })
 
   async function signedBy(
