@@ -127,10 +127,6 @@ export const EQUIVALENT: Readonly<Record<string, Readonly<Record<string, string>
   "core/src/limiter/control/block-options.ts": {
     "if (options === undefined) return NONE": "ConditionalExpression: what follows returns the same",
   },
-  "core/src/limiter/control/call-options.ts": {
-    "if (options === undefined) return undefined":
-      "ConditionalExpression: the usual call, of which what follows says the same",
-  },
   "core/src/limiter/checking/hold.ts": {
     '"clock.wait",': "StringLiteral: any name that no other callback has",
   },

@@ -41,9 +41,28 @@ export class Decider {
     this.#health = new StoreHealth(options)
   }
 
-  /** Takes the units of every rule check, or refuses and takes none. */
-  take(ruleChecks: readonly RuleCheck[], onAnswer?: OnStoreAnswer): MaybePromise<Decision> {
-    return this.#decide(ruleChecks, false, onAnswer)
+  /** Takes the units of every rule check, or refuses and takes none. If `peeked`, returns that decision and takes none. */
+  take(
+    ruleChecks: readonly RuleCheck[],
+    onAnswer?: OnStoreAnswer,
+    peeked: boolean = false,
+  ): MaybePromise<Decision> {
+    const settled = decidedWithoutCounters(ruleChecks)
+    if (settled !== undefined) return settled
+    const storeChecks = storeChecksOf(ruleChecks)
+    const { store, storeTimeoutMs } = this.#options
+    let answer: MaybePromise<StoreResult>
+    try {
+      answer = peeked
+        ? peekStore(store, storeChecks, storeTimeoutMs)
+        : store.take(storeChecks, storeTimeoutMs)
+    } catch (error) {
+      return this.degrade(error, ruleChecks, peeked, onAnswer)
+    }
+    // No closures here: they would cost the synchronous path an allocation.
+    return answer instanceof Promise
+      ? this.#wait(answer, ruleChecks, storeChecks, peeked, onAnswer)
+      : this.#conclude(answer, ruleChecks, storeChecks, peeked, onAnswer)
   }
 
   /** Returns the decision that `take` makes during an outage. For a request that has already waited for the store. */
@@ -56,8 +75,8 @@ export class Decider {
    * first, because a peek counts nothing.
    */
   takeIfItFits(ruleChecks: readonly RuleCheck[], onAnswer?: OnStoreAnswer): MaybePromise<Decision> {
-    if (!countRefusals(ruleChecks)) return this.#decide(ruleChecks, false, onAnswer)
-    const seen = this.#decide(ruleChecks, true, onAnswer)
+    if (!countRefusals(ruleChecks)) return this.take(ruleChecks, onAnswer)
+    const seen = this.take(ruleChecks, onAnswer, true)
     if (seen instanceof Promise)
       return seen.then((peeked) => (peeked.allowed ? this.take(ruleChecks, onAnswer) : peeked))
     return seen.allowed ? this.take(ruleChecks, onAnswer) : seen
@@ -70,7 +89,7 @@ export class Decider {
 
   /** Returns the decision that `take` would make, without counting anything. */
   peek(ruleChecks: readonly RuleCheck[]): MaybePromise<Decision> {
-    return this.#decide(ruleChecks, true)
+    return this.take(ruleChecks, undefined, true)
   }
 
   get store(): Store {
@@ -91,29 +110,6 @@ export class Decider {
       const receipt = DecisionRecord.receiptOf(part)
       return receipt === undefined || receipt.by === this.#options
     })
-  }
-
-  #decide(
-    ruleChecks: readonly RuleCheck[],
-    peeked: boolean,
-    onAnswer?: OnStoreAnswer,
-  ): MaybePromise<Decision> {
-    const settled = decidedWithoutCounters(ruleChecks)
-    if (settled !== undefined) return settled
-    const storeChecks = storeChecksOf(ruleChecks)
-    const { store, storeTimeoutMs } = this.#options
-    let answer: MaybePromise<StoreResult>
-    try {
-      answer = peeked
-        ? peekStore(store, storeChecks, storeTimeoutMs)
-        : store.take(storeChecks, storeTimeoutMs)
-    } catch (error) {
-      return this.degrade(error, ruleChecks, peeked, onAnswer)
-    }
-    // No closures here: they would cost the synchronous path an allocation.
-    return answer instanceof Promise
-      ? this.#wait(answer, ruleChecks, storeChecks, peeked, onAnswer)
-      : this.#conclude(answer, ruleChecks, storeChecks, peeked, onAnswer)
   }
 
   #wait(

@@ -113,11 +113,6 @@ export class RequestLimiter<Request> implements Limiter<Request> {
     }
   }
 
-  /** Resolves when the first decisions can be made. Undefined once rules are loaded, or cannot be loaded in time. */
-  get firstRules(): Promise<void> | undefined {
-    return this.#rules.first
-  }
-
   /**
    * The steps at which its rules, now or later, can be decided: at least one. Rules of a source may be decided at any
    * step.
@@ -147,7 +142,7 @@ export class RequestLimiter<Request> implements Limiter<Request> {
   decide(request: Request, options?: CostOption): Promise<Decision> {
     // Not an async function, which would take three more turns to pass on a promise.
     try {
-      const prepared = this.#prepare(request, parseCost(options))
+      const prepared = this.#prepare(request, options === undefined ? undefined : parseCost(options))
       if (prepared instanceof Promise) return prepared.then((made) => this.admission.take(made))
       return Promise.resolve(this.admission.take(prepared))
     } catch (error) {

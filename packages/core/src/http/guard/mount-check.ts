@@ -94,7 +94,7 @@ export abstract class MountCheck<Request extends object> implements DecidingMoun
       request,
       response,
       step,
-      startedMs: this.limiter.admission.start(),
+      startedMs: this.limiter.admission.events.has("decision") ? performance.now() : undefined,
       newest,
       own,
       decided,
@@ -132,7 +132,9 @@ export abstract class MountCheck<Request extends object> implements DecidingMoun
    */
   protected decide(at: MountRequest<Request>, counts?: boolean): MaybePromise<Outcome | undefined> {
     const { facts, request, step, steps, newest } = at
-    const { admission, firstRules, ruleSet } = this.limiter
+    const { admission } = this.limiter
+    const { live, current: ruleSet } = admission.rules
+    const firstRules = live?.first
     if (step !== undefined && firstRules === undefined && (ruleSet.steps & steps) === NO_STEPS) {
       if (newest !== undefined || step !== LAST) return unchanged(newest)
     }
@@ -149,7 +151,7 @@ export abstract class MountCheck<Request extends object> implements DecidingMoun
   /** Decides when it is known whether the request is counted and, if so, when the first rules have loaded. */
   async #decideLater(at: MountRequest<Request>, counts: MaybePromise<boolean>): Promise<Outcome | undefined> {
     const isCounted = await counts
-    if (isCounted) await this.limiter.firstRules
+    if (isCounted) await this.limiter.admission.rules.live?.first
     if (hasLeft(at)) return undefined
     // The rules may have changed in the meantime.
     const steps = this.#stepsLeft(at.step ?? LAST, at.own)

@@ -15,7 +15,7 @@ import { PreparedRequest, type Scope } from "./prepared-request.ts"
 export class Admission<Request> {
   readonly events: SafeEvents<LimiterEvents<Request>>
   readonly #state: LimiterState<Request>
-  readonly #rules: RulesInForce
+  readonly rules: RulesInForce
   readonly #isEnabled: boolean
   /** The units that a request costs by the options, or the function that returns them. */
   readonly #cost: number | Callback<number>
@@ -24,7 +24,7 @@ export class Admission<Request> {
 
   constructor({ enabled, skip, cost }: ParsedOptions, state: LimiterState<Request>, rules: RulesInForce) {
     this.#state = state
-    this.#rules = rules
+    this.rules = rules
     this.events = state.events
     this.#isEnabled = enabled
     const { context } = state
@@ -51,11 +51,12 @@ export class Admission<Request> {
     cost: number | undefined,
     scope?: Scope,
   ): MaybePromise<PreparedRequest<Request> | undefined> {
-    const startedMs = this.start()
+    // Without listeners, no clock is read.
+    const startedMs = this.events.has("decision") ? performance.now() : undefined
     // Apply `skip` (health checks) even before the rules have loaded.
     const counts = this.counts(request)
     if (counts === false) return undefined
-    const { first } = this.#rules
+    const first = this.rules.live?.first
     // No closures here: they would cost the synchronous path an allocation.
     if (first !== undefined || counts !== true)
       return this.#prepareAfter(counts, first, facts, request, cost, scope, startedMs)
@@ -71,7 +72,7 @@ export class Admission<Request> {
     startedMs: number | undefined,
   ): MaybePromise<PreparedRequest<Request>> {
     const units = cost ?? this.#cost
-    const prepared = new PreparedRequest(this.#rules, facts, request, units, scope, startedMs)
+    const prepared = new PreparedRequest(this.rules, facts, request, units, scope, startedMs)
     return prepared.isPending ? prepared.settled(units) : prepared
   }
 
@@ -109,12 +110,7 @@ export class Admission<Request> {
     return decision instanceof Promise ? decision.then(tell) : tell(decision)
   }
 
-  /** Returns the time at which a call begins. Returns undefined without listeners, so that no clock is read. */
-  start(): number | undefined {
-    return this.events.has("decision") ? performance.now() : undefined
-  }
-
-  /** Emits a "decision" event. `startedMs` is what `start` returned when the call began. */
+  /** Emits a "decision" event. `startedMs` is undefined if there was no listener when the call began. */
   tell(
     decision: Decision,
     request: Request,

@@ -83,8 +83,7 @@ const NAMES_HERE: Readonly<Record<string, readonly string[] | undefined>> = Obje
 )
 
 /** Returns the `cost` option of a call, if given. Throws InvalidOptionError. */
-export function parseCost(options: CostOption | undefined): number | undefined {
-  if (options === undefined) return undefined
+export function parseCost(options: CostOption): number | undefined {
   // Untyped code may pass null.
   const cost = options?.cost
   if (cost === undefined) return requireKnown(options, ["cost"], "the call")

@@ -62,7 +62,7 @@ export class ClientControl<Request> {
   async block(request: Request, options: BlockOptions): Promise<void> {
     const { forMs, rules } = parseBlockOptions(options)
     if (!this.#options.enabled) return
-    await this.#rules.first
+    await this.#rules.live?.first
     const names = this.parseNames(rules)
     const facts = this.#state.factsReaders.readClient(request)
     const results = new CallbackResults(request)
@@ -87,7 +87,7 @@ export class ClientControl<Request> {
    * Returns the counters of a client under the rules with these names, otherwise under all rules that have a field.
    */
   async #countersOf(request: Request, given: readonly string[] | undefined): Promise<readonly CounterKey[]> {
-    await this.#rules.first
+    await this.#rules.live?.first
     const names = this.parseNames(given)
     const facts = this.#state.factsReaders.readClient(request)
     const results = new CallbackResults(request)

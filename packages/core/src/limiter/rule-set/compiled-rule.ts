@@ -69,7 +69,7 @@ export function compileRule(rule: ParsedRule, context: RuleContext): CompiledRul
   if (watch.left > 0) watches.set(counter, watch)
   const hasPenalty = rule.penalty !== undefined
   const unknownLimit = policyWith(rule, counter, 0)
-  const policyOf = compileLimit(rule, counter, unknownLimit, context)
+  const limited = compileLimit(rule, counter, unknownLimit, context)
   const asksForLimit = typeof rule.limit === "function"
   const overridden = compileOverrides(rule, counter, context.clientAddress, hide)
   const { throttle, policyNowOf } = compileElastic(rule, context.warner)
@@ -99,7 +99,7 @@ export function compileRule(rule: ParsedRule, context: RuleContext): CompiledRul
     if (asksForLimit && results.misses > missesBefore) return undefined
     const isText = typeof partition === "string"
     const own = isText ? overridden?.(partition, facts, results) : undefined
-    const policy = own ?? policyOf(results)
+    const policy = own ?? (typeof limited === "function" ? limited(results) : limited)
     if (policy === undefined) return undefined
     const policyNow = policyNowOf?.(policy)
     return {

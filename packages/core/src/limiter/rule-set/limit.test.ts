@@ -213,8 +213,9 @@ describe("a limit by a function", () => {
     const warner = createWarner(undefined, () => undefined)
     const context = { callbackTimeoutMs: 1, clock: manualClock(), warner }
     const unknown = { ...policyWithout(rule as ParsedRule, "counter"), limit: 0 }
-    const policyOf = compileLimit(rule as ParsedRule, "counter", unknown, context)
-    const policyFor = (request: Asker) => policyOf(new CallbackResults(request))
+    const limit = compileLimit(rule as ParsedRule, "counter", unknown, context)
+    const policyFor = (request: Asker) =>
+      typeof limit === "function" ? limit(new CallbackResults(request)) : limit
     const first = policyFor({ plan: 1 })
     for (let plan = 2; plan <= 1_000; plan++) policyFor({ plan })
     expect(policyFor({ plan: 1 })).toBe(first)

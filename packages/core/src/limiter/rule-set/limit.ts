@@ -13,8 +13,9 @@ import type { CallbackResults } from "../callbacks/callback-results.ts"
 const MAX_LIMITS = 1_000
 
 /**
- * Compiles the policy of a request: a fixed one, or by the rule's limit function. If the function returns Infinity, the
- * rule does not apply and the policy is undefined. It is also undefined while the function's promise is pending.
+ * Returns the policy of a rule with a fixed limit. For a rule with a limit function, returns a function that returns the
+ * policy of a request. If the limit function returns Infinity, the rule does not apply and the policy is undefined. It is
+ * also undefined while the promise of the limit function is pending.
  *
  * If the function fails, a warning is logged once, and the latest limit that it has returned applies. The 0 of one
  * blocked client and the Infinity of an unlimited one do not apply to others. If it has returned no other limit yet, the
@@ -25,13 +26,10 @@ export function compileLimit(
   counter: string,
   unknown: Policy,
   context: CallbackContext,
-): (results: CallbackResults) => Policy | undefined {
+): Policy | ((results: CallbackResults) => Policy | undefined) {
   const { name, algorithm, windowMs, throttle, limit } = rule
   const percent = throttle.kind === "soft" ? throttle.percent : 0
-  if (typeof limit === "number") {
-    const policy = policyWith(rule, counter, limit)
-    return () => policy
-  }
+  if (typeof limit === "number") return policyWith(rule, counter, limit)
 
   const policies = new Map<number, Policy>()
   const most = largestLimit(mostUnits(algorithm, windowMs), rule.burst, percent)

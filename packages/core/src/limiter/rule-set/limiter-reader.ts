@@ -51,7 +51,7 @@ export class LimiterReader implements RulesReader {
   readonly #opened: OpenedRules | undefined
   /** The latest edition that came into force. */
   edition: Edition | undefined
-  /** Settles when the first rules are loaded, or cannot be loaded in time. Undefined from then on. */
+  /** Settles when decisions can start: the first rules are loaded, or cannot be loaded in time. Undefined from then on. */
   first: Promise<void> | undefined
 
   /** Throws as `open` of live rules does. */

@@ -30,7 +30,7 @@ export class RulesInForce implements RulesOwner {
   /** Returns the rules of all routes. */
   readonly #routes: () => readonly RulesInForce[]
   /** Present only with live rules. Routes have the limiter's. */
-  readonly #live: LimiterReader | undefined
+  readonly live: LimiterReader | undefined
   /** The compiled rules. */
   current: RuleSet
   /** Releases the monitor's lease. Present only while a rule depends on the spare capacity of this process. */
@@ -53,7 +53,7 @@ export class RulesInForce implements RulesOwner {
     this.#inline = inline
     this.#routes = routes
     const { rules, untilLoaded, enabled } = options
-    const live = limiter === undefined ? undefined : limiter.#live
+    const live = limiter === undefined ? undefined : limiter.live
     const edition = live?.edition
     const isDenying = edition === undefined && untilLoaded.onRulesMissing === "deny"
     const shared = edition?.rules ?? (isList(rules) ? rules : untilLoaded.defaultRules)
@@ -61,10 +61,10 @@ export class RulesInForce implements RulesOwner {
       ? denyingRuleSet(listener.context)
       : atOnce(this.#compile(shared, edition?.metadata?.link))
     this.#claimOrThrow(limiter === undefined ? shared : [])
-    this.#live = live
+    this.live = live
     if (limiter === undefined && !isList(rules) && enabled) {
       try {
-        this.#live = new LimiterReader(options, listener, rules, this)
+        this.live = new LimiterReader(options, listener, rules, this)
       } catch (error) {
         this.giveUp()
         throw error
@@ -73,13 +73,8 @@ export class RulesInForce implements RulesOwner {
     this.#watch()
   }
 
-  /** A promise that settles when decisions can start; undefined if they can start now. */
-  get first(): Promise<void> | undefined {
-    return this.#live?.first
-  }
-
   get status(): RulesStatus {
-    return this.#live?.status ?? UNCHANGING
+    return this.live?.status ?? UNCHANGING
   }
 
   /** Returns the rules for a route, with the route's inline rule instead of the limiter's. */
@@ -89,15 +84,15 @@ export class RulesInForce implements RulesOwner {
 
   /** Keeps the process alive until it is settled. */
   async ready(options: ReadyOptions): Promise<void> {
-    if (this.#live !== undefined) await keepingAlive(this.#live.ready(options))
+    if (this.live !== undefined) await keepingAlive(this.live.ready(options))
   }
 
   async refresh(options: Pick<ReadyOptions, "signal">): Promise<void> {
-    await this.#live?.refresh(options)
+    await this.live?.refresh(options)
   }
 
   close(): void {
-    this.#live?.close()
+    this.live?.close()
     for (const each of [this, ...this.#routes()]) each.giveUp()
   }
 
