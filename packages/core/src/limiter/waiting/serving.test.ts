@@ -26,6 +26,19 @@ it("a long queue with units for all requests is served at a constant stack depth
   expect(new Set(depths.slice(-50)).size).toBe(1)
 })
 
+it("a new queue asks the store for all requests at once, and admits them in order", async () => {
+  const { enter, answer, pending, log } = setUp(() => true)
+  for (let i = 0; i < 5; i++) enter(`${i}`, [ruleCheck("one", 5)])
+  await nextTurn()
+  expect(pending).toHaveLength(5)
+  // Answer the first and the third. The third waits for the second.
+  await answer(0)
+  await answer(1)
+  expect(log).toEqual(["0 0"])
+  await answer(0)
+  expect(log).toEqual(["0 0", "0 1", "0 2"])
+})
+
 it("a later request that may ask the store does so while earlier answers are still pending", async () => {
   const { enter, answer, pass, pending, log } = setUp(() => true)
   enter("all", [ruleCheck("one", 9, 9)])
