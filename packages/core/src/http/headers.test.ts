@@ -119,6 +119,34 @@ describe("draft-11", () => {
     expect(lines).toContain("9")
   })
 
+  it("writes a single rule, whether it is the first or not", () => {
+    const write = compileHeaders(headerFormats("draft-11"), [
+      policy("hour", 1000, HOUR),
+      policy("day", 5000, DAY),
+    ])
+    const [hour, day] = [
+      check({ policy: "hour", limit: 1000, windowMs: HOUR, remaining: 0, nextUnitAfterMs: 5000 }),
+      check({ policy: "day", limit: 5000, windowMs: DAY, remaining: 0, nextUnitAfterMs: 5000 }),
+    ]
+    for (const [only, told] of [
+      [hour, ['"hour";q=1000;w=3600', '"hour";r=0;t=5']],
+      [day, ['"day";q=5000;w=86400', '"day";r=0;t=5']],
+      [hour, ['"hour";q=1000;w=3600', '"hour";r=0;t=5']],
+    ] as const) {
+      expect(write(admitted([only]), () => 0).map(([, value]) => value)).toEqual(told)
+    }
+  })
+
+  it("writes no wait for a permanent refusal, and writes the next wait again", () => {
+    const write = compileHeaders(headerFormats("draft-11"), [policy("p", 100, MINUTE)])
+    const waits = [2000, 2000, Number.POSITIVE_INFINITY, 2000, 3000]
+    const told = waits.map((retryAfterMs) => {
+      const [, limit] = write(refused([check({ policy: "p", allowed: false, retryAfterMs })]), () => 0)
+      return limit?.[1]
+    })
+    expect(told).toEqual(['"p";r=0;t=2', '"p";r=0;t=2', '"p";r=0', '"p";r=0;t=2', '"p";r=0;t=3'])
+  })
+
   it.each<[HeaderDialect, Partial<PolicyCheck>[], string[]]>([
     [
       "draft-11",

@@ -328,6 +328,37 @@ describe("consecutive refusals", () => {
     }
   })
 
+  it("name all rules that refused, even after one of them has refused alone", () => {
+    const reject = writerOf([rule({ name: "a" }), rule({ name: "b" })])
+    const alone = refusing("a", "quota", 2000)
+    const both = [alone, refusing("b", "quota", 1000)]
+    const violated = [[alone], both, [alone], [alone, admitted("b")]].map(
+      (checks) => JSON.parse(reject(refused(checks), undefined, neverAsked).body)["violated-policies"],
+    )
+    expect(violated).toEqual([["a"], ["a", "b"], ["a"], ["a"]])
+  })
+
+  it("contain their own reason, even if the wait is the same", () => {
+    const reject = writerOf([rule()])
+    const kinds: Refusal[] = ["quota", "penalty", "store-failure", "penalty", "denied", "quota"]
+    const titles = kinds.map(
+      (kind) =>
+        JSON.parse(reject(refused([refusing("ip-1m", kind, 1000)]), undefined, neverAsked).body).title,
+    )
+    const [quota, abuse, capacity] = [QUOTA.title, ABUSE.title, CAPACITY.title]
+    expect(titles).toEqual([quota, abuse, capacity, abuse, abuse, quota])
+  })
+
+  it("contain the time of their own retry, even if the seconds are the same", () => {
+    const reject = writerOf([rule({ rejectionMessage: "exhausted-daily-limit" })])
+    const at = (waitMs: number, nowMs: number) =>
+      JSON.parse(reject(refused([refusing("ip-1m", "quota", waitMs)]), undefined, () => nowMs).body).retry.at
+    // The clock shows 12:10:00.250, so 2.5 seconds and 3 seconds later round up to different seconds.
+    expect(at(2_500, NOW_MS)).toBe("2026-01-31T12:10:03.000Z")
+    expect(at(3_000, NOW_MS)).toBe("2026-01-31T12:10:04.000Z")
+    expect(at(3_000, NOW_MS + 60_000)).toBe("2026-01-31T12:11:04.000Z")
+  })
+
   it("are the same as a first refusal, whatever came before", () => {
     const step = fc.record({
       name: fc.constantFrom("a", "b", "unknown"),
