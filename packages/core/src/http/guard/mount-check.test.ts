@@ -210,6 +210,43 @@ describe("a guard that decides in steps", () => {
     expect(reported).toEqual(["address"])
   })
 
+  it("reports no skipped request, whether it decides in steps or at once", async () => {
+    const guard = await mount({ rules: [user(9)], skip: (request) => request.user === "probe" })
+    const reported: string[] = []
+    guard.limiter.on("decision", (_decision, request) => reported.push(request.user as string))
+    for (const way of ["stepped", "at once"] as const)
+      for (const name of ["probe", "a"]) await ask(guard, name, way)
+    expect(reported).toEqual(["a", "a"])
+  })
+
+  it("decides nothing if the client has gone while a function of the app was pending", async () => {
+    const guard = await mount({ rules: [address(1)], skip: async () => false })
+    const gone = Object.assign(new EventEmitter(), { headersSent: false, closed: true })
+    expect(await guard.check(FACTS, {}, gone, "body")).toBeUndefined()
+    expect((await guard.check(FACTS, {}, RESPONSE, "body"))?.decision.remaining).toBe(0)
+  })
+
+  it("reports a limiter as mounted twice only if no rule was left for the second mount", async () => {
+    const limiter = createLimiter<Req>({
+      ...{ rules: [address(9), user(9, { onMissing: "skip" })], fields: { user: ({ user }: Req) => user } },
+      logger: QUIET,
+    })
+    const codes: string[] = []
+    limiter.on("warning", ({ code }) => codes.push(code))
+    const [first, second] = [createGuard<Req>({ limiter }), createGuard<Req>({ limiter })]
+    for (const name of [undefined, "a"]) {
+      expect(codes).toEqual([])
+      const request: Req = name === undefined ? {} : { user: name }
+      for (const guard of [first, second]) await guard.check(FACTS, request)
+    }
+    expect(codes).toEqual(["SLUICE_MOUNTED_TWICE"])
+  })
+
+  it("keeps a decision on a request that has no rule at any step", async () => {
+    const { request } = await ask(await mount({ rules: [] }), "a", "stepped")
+    expect(decisionOn(request)).toMatchObject({ allowed: true, checks: [] })
+  })
+
   it("reports a request as held if the last step has held it", async () => {
     const clock = manualClock()
     const throttle = { kind: "queue", maxWaitMs: 100_000 } as const
