@@ -107,7 +107,7 @@ describe("the contract of stores", () => {
 })
 
 it("a contract suite runs in node:test, as the guide and the README show", () => {
-  const [guide, readme] = ["docs/guides/own-stores.md", "packages/contracts/README.md"].map(
+  const [guide, readme] = ["docs/extend/stores.md", "packages/contracts/README.md"].map(
     (document) => blocksTestedBy("test/contracts.test.ts", document, 1)[0]?.text,
   )
   expect(readme).toBe(guide)

@@ -4,10 +4,10 @@ import { onNodeHttp } from "./contracts/adapter/on-node-http.ts"
 import { adapterContract } from "./contracts/adapter-contract.ts"
 import { blocksTestedBy } from "./docs/shown.ts"
 
-adapterContract("the adapter of docs/guides/own-adapters.md, on node:http", onNodeHttp)
+adapterContract("the adapter of docs/extend/adapters.md, on node:http", onNodeHttp)
 
-it("docs/guides/own-adapters.md shows the code of this adapter", async () => {
-  const [block] = blocksTestedBy("test/node-http.test.ts", "docs/guides/own-adapters.md", 1)
+it("docs/extend/adapters.md shows the code of this adapter", async () => {
+  const [block] = blocksTestedBy("test/node-http.test.ts", "docs/extend/adapters.md", 1)
   const example = await readFile(new URL("../examples/src/adapter/rate-limit.ts", import.meta.url), "utf8")
   expect(block?.text.trim()).toBe(example.trim())
 })

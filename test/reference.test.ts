@@ -44,7 +44,7 @@ const WHOLE: Files = {
     }
   }`,
   "packages/one/src/index.ts": `/**
- * Water. docs/guides/water.md has more.
+ * Water. docs/taps/water.md has more.
  * @module @sluice/one
  */
 export { Drain } from "./drain.ts"
@@ -105,8 +105,8 @@ export class Drain {
 `,
   "docs/reference/options.md": "# Options\n",
   "docs/reference/decision.md": "# The decision\n",
-  "docs/guides/command-line.md": "# The command line\n",
-  "docs/guides/water.md":
+  "docs/reference/command-line.md": "# The command line\n",
+  "docs/taps/water.md":
     "<!-- members of TapOptions of @sluice/one -->\n| option | |\n| --- | --- |\n| `flow` | litres |\n",
 }
 
@@ -133,7 +133,7 @@ describe("the reference", () => {
       "Closes a [Tap](one-taps.md#Tap), and what [Drain.pull](one-drains.md#Drain.pull) says stays.",
     )
     expect(pages.get("README.md")).toContain(
-      "| [`@sluice/one`](one.md) | Water. [docs/guides/water.md](../../guides/water.md) has more. |",
+      "| [`@sluice/one`](one.md) | Water. [docs/taps/water.md](../../taps/water.md) has more. |",
     )
   })
 
@@ -149,10 +149,10 @@ describe("the reference", () => {
         .replace("/** Litres a minute: default 5. */", "")
         .replace("/** Turns it. */", "")
         .replace("/** In seconds. */", "")
-        .replace("{@link Drain}", "{@link Well.deep}, docs/guides/floods.md,"),
-      "docs/guides/water.md": "<!-- members of Tap -->\n| member |\n| --- |\n| `spin` |\n",
-      "docs/guides/wells.md": "<!-- members of Well -->\n| member |\n| --- |\n| `deep` |\n",
-      "docs/guides/lakes.md": "<!-- members of Tap, without those of TapOptions -->\nNo table.\n",
+        .replace("{@link Drain}", "{@link Well.deep}, docs/taps/floods.md,"),
+      "docs/taps/water.md": "<!-- members of Tap -->\n| member |\n| --- |\n| `spin` |\n",
+      "docs/taps/wells.md": "<!-- members of Well -->\n| member |\n| --- |\n| `deep` |\n",
+      "docs/taps/lakes.md": "<!-- members of Tap, without those of TapOptions -->\nNo table.\n",
     })
     expect(problems).toEqual([
       'Failed to resolve link to "Well.deep" in comment for @sluice/one.openTap',
@@ -168,11 +168,11 @@ describe("the reference", () => {
       "@sluice/one.late is in no chapter: docs/generate/chapters.ts",
       "@sluice/one.Hole is in no chapter: docs/generate/chapters.ts",
       "half.md: (one.md#Drain.push) leads nowhere",
-      "one-taps.md: (../../guides/floods.md) leads nowhere",
-      "docs/guides/lakes.md: <!-- members of Tap, without those of TapOptions -->: no table comes after it",
-      "docs/guides/water.md: <!-- members of Tap -->: turn is missing",
-      "docs/guides/water.md: <!-- members of Tap -->: spin is no member",
-      "docs/guides/wells.md: <!-- members of Well -->: no entry point exports Well",
+      "one-taps.md: (../../taps/floods.md) leads nowhere",
+      "docs/taps/lakes.md: <!-- members of Tap, without those of TapOptions -->: no table comes after it",
+      "docs/taps/water.md: <!-- members of Tap -->: turn is missing",
+      "docs/taps/water.md: <!-- members of Tap -->: spin is no member",
+      "docs/taps/wells.md: <!-- members of Well -->: no entry point exports Well",
     ])
   })
 
@@ -191,7 +191,7 @@ describe("the reference", () => {
 const ONE = `<!-- Made from the docstrings by \`pnpm reference\`. -->
 # @sluice/one
 
-Water. [docs/guides/water.md](../../guides/water.md) has more.
+Water. [docs/taps/water.md](../../taps/water.md) has more.
 
 ## Chapters
 

@@ -82,7 +82,7 @@ describe("the documented memory of a client", () => {
         ["leaky-bucket", /`leaky-bucket`, `burst` \| ([\d,]+) \|/],
       ]
       for (const [[kind, pattern], filling] of pairs(rows, FILLINGS)) {
-        const [least, most = least] = stated("guides/choosing.md", pattern)
+        const [least, most = least] = stated("rules/algorithms.md", pattern)
         expectNear(await inRedis(kind, filling), filling === "one request" ? least : most)
       }
     },
@@ -92,7 +92,7 @@ describe("the documented memory of a client", () => {
   it(
     "in a process is what a count takes",
     async () => {
-      const [bytes] = stated("guides/choosing.md", /In process memory, a client takes (\d+) bytes/)
+      const [bytes] = stated("rules/algorithms.md", /In process memory, a client takes (\d+) bytes/)
       expectNear(await inProcess("sliding-window"), bytes)
       expect(stated("reference/figures.md", /of a million \(`bench`\) \| ≤ 60 bytes \| (\d+) bytes/)).toEqual(
         [bytes],
@@ -102,7 +102,7 @@ describe("the documented memory of a client", () => {
   )
 
   it("in Redis is what the sizing guide plans for a million clients", async () => {
-    const [gigabytes] = stated("guides/sizing.md", /The clients need about ([\d.]+) GB/)
+    const [gigabytes] = stated("production/sizing.md", /The clients need about ([\d.]+) GB/)
     expectNear(((await inRedis("sliding-window", "used up")) * CLIENTS) / 1e9, gigabytes)
   })
 
@@ -115,7 +115,7 @@ describe("the documented memory of a client", () => {
     "of the example of %s is what a million clients take",
     async (example, kind, unit) => {
       const cells = new RegExp(String.raw`\*\*${example}\*\*.*\| ([\d.]+) .B \| ([\d.]+) .B \|`)
-      const [redis, process] = stated("reference/worked-examples.md", cells)
+      const [redis, process] = stated("inside/worked-examples.md", cells)
       expectNear(((await inRedis(kind, "used up")) * CLIENTS) / unit, redis)
       expectNear(((await inProcess(kind)) * CLIENTS) / unit, process)
     },

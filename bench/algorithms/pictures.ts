@@ -2,7 +2,7 @@ import { describe, draw } from "./picture.ts"
 import { tell } from "./story.ts"
 
 export interface Picture {
-  /** The file in docs/guides/pictures. */
+  /** The file in docs/pictures/charts. */
   readonly file: string
   readonly svg: string
   /** The content of the picture in words, for readers who cannot see it. */

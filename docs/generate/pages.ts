@@ -39,7 +39,7 @@ function contents(doors: readonly DeclarationReflection[]): string {
 # Reference of the packages
 
 Every export of every package, made from its docstring. The tables of [options](../options.md) and of
-[the decision](../decision.md) are shorter; the [command line](../../guides/command-line.md) has a
+[the decision](../decision.md) are shorter; the [command line](../../reference/command-line.md) has a
 guide of its own.
 
 | import | what it is |

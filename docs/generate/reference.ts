@@ -44,9 +44,9 @@ export async function makeReference(root: string, chapters: Chapters): Promise<R
       ...unexported(project).map((name) => `${name} is not exported, and so nowhere in the reference`),
       ...left.map((name) => `${name} is in no chapter: docs/generate/chapters.ts`),
       ...brokenLinks(pages, join(root, FOLDER)).map((link) => `${link} leads nowhere`),
-      ...["docs/guides", "docs/reference"]
-        .flatMap((pageFolder) => handWritten(root, pageFolder))
-        .flatMap((page) => tableProblems(page, readFileSync(join(root, page), "utf8"), project)),
+      ...handWritten(root, "docs").flatMap((page) =>
+        tableProblems(page, readFileSync(join(root, page), "utf8"), project),
+      ),
     ],
   }
 }

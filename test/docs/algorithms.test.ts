@@ -23,8 +23,8 @@ it("docs/reference/algorithms.md has a row for each algorithm, in order, with it
   }
 })
 
-it("docs/guides/rules.md lists the algorithms, and the algorithms that use each member", () => {
-  const text = readFileSync(`${ROOT}docs/guides/rules.md`, "utf8")
+it("docs/rules/rules.md lists the algorithms, and the algorithms that use each member", () => {
+  const text = readFileSync(`${ROOT}docs/rules/rules.md`, "utf8")
   const cellOf = (member: string): string =>
     new RegExp(`^\\| \`${member}\` \\| ([^|]*) \\|`, "m").exec(text)?.[1] ?? ""
   const namedIn = (cell: string): string[] =>
@@ -37,7 +37,7 @@ it("docs/guides/rules.md lists the algorithms, and the algorithms that use each 
   }
 })
 
-it("docs/guides/choosing.md has a section for each algorithm, with its picture", () => {
-  const text = readFileSync(`${ROOT}docs/guides/choosing.md`, "utf8")
+it("docs/rules/algorithms.md has a section for each algorithm, with its picture", () => {
+  const text = readFileSync(`${ROOT}docs/rules/algorithms.md`, "utf8")
   for (const name of ALGORITHM_NAMES) expect(text, name).toMatch(new RegExp(`^### ${name}\\n\\n!\\[`, "m"))
 })

@@ -1,6 +1,6 @@
 /** A fenced block of a document, with the instructions of the comment before it. */
 export interface Block {
-  /** The path from the root of the repository: "docs/guides/rules.md". */
+  /** The path from the root of the repository: "docs/rules/rules.md". */
   readonly document: string
   /** The line number of its first line of text, from 1. */
   readonly line: number

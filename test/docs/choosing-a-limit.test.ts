@@ -10,7 +10,7 @@ import { blocksTestedBy, expectShown } from "./shown.ts"
 
 const [generate, suggest, limits, replay, gate] = blocksTestedBy(
   "test/docs/choosing-a-limit.test.ts",
-  "docs/guides/choosing-a-limit.md",
+  "docs/rules/limits.md",
   5,
 ) as [Block, Block, Block, Block, Block]
 

@@ -11,7 +11,7 @@ import { blocksTestedBy, expectShown } from "./shown.ts"
 
 const [commands, check, match, push] = blocksTestedBy(
   "test/docs/command-line.test.ts",
-  "docs/guides/command-line.md",
+  "docs/reference/command-line.md",
   4,
 ) as [Block, Block, Block, Block]
 

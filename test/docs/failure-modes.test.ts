@@ -5,7 +5,7 @@ import { rowsOf } from "./failures/guide.ts"
 import { breakRedis, REDIS_FAILURES } from "./failures/redis.ts"
 import { breakRules, RULE_FAILURES } from "./failures/rules.ts"
 
-const guide = readFileSync(`${ROOT}docs/guides/failure-modes.md`, "utf8")
+const guide = readFileSync(`${ROOT}docs/production/redis-fails.md`, "utf8")
 
 describe("Redis failures in the guide", () => {
   const rows = rowsOf(guide, "Redis")

@@ -8,7 +8,7 @@ import { blocksTestedBy, expectShown } from "./shown.ts"
 
 const [commands, shown, curl] = blocksTestedBy(
   "test/docs/locked-out.test.ts",
-  "docs/guides/locked-out.md",
+  "docs/production/locked-out.md",
   3,
 ) as [Block, Block, Block]
 

@@ -20,7 +20,7 @@ it("packages/core/errors.md shows the message for invalid options", () => {
   expectShown(shownIn("packages/core/errors.md"), String(thrown))
 })
 
-it("docs/guides/behind-a-proxy.md shows the warning for the first forwarded request", async () => {
+it("docs/production/proxies.md shows the warning for the first forwarded request", async () => {
   const warnings: string[] = []
   const listen = (warning: Error & { code?: string }): void => {
     warnings.push(`[${warning.code}] ${warning.name}: ${warning.message}`)
@@ -31,5 +31,5 @@ it("docs/guides/behind-a-proxy.md shows the warning for the first forwarded requ
   app.use(rateLimit({ limit: 100, window: "1 minute" }))
   for (let times = 0; times < 2; times++) await request(app).get("/").set("x-forwarded-for", "192.0.2.7")
   expect(warnings).toHaveLength(1)
-  expectShown(shownIn("docs/guides/behind-a-proxy.md"), warnings[0] ?? "")
+  expectShown(shownIn("docs/production/proxies.md"), warnings[0] ?? "")
 })

@@ -13,7 +13,7 @@ import { blocksTestedBy } from "./shown.ts"
 // Runs the programs of the guide in separate processes, on the built packages. `pnpm test` builds them first. `pnpm
 // packages` checks that the packages can be packed and used in another project.
 
-const DOCUMENT = "docs/guides/quick-start.md"
+const DOCUMENT = "docs/start/quick-start.md"
 const [express, fastify, koa, startIt, first, sixth, withRedis, startBoth, withRules, search] =
   blocksTestedBy("test/docs/quick-start.test.ts", DOCUMENT, 10) as Ten
 type Ten = [Block, Block, Block, Block, Block, Block, Block, Block, Block, Block]

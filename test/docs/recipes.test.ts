@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest"
 import { blocksOf, ROOT } from "./documents.ts"
 
 const SELF = "test/docs/recipes.test.ts"
-const PAGE = "docs/guides/recipes.md"
+const PAGE = "docs/protect/README.md"
 const FOLDER = `${ROOT}examples/src/recipes/`
 
 const page = readFileSync(ROOT + PAGE, "utf8")

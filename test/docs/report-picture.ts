@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url"
 import { trafficLog } from "../fixtures/logs/generate.ts"
 import { startChromium } from "../servers/chromium.ts"
 
-// Draws docs/guides/pictures/replay-report.png: the report of the replay in docs/guides/choosing-a-limit.md. It needs
+// Draws docs/pictures/replay-report.png: the report of the replay in docs/rules/limits.md. It needs
 // the build of the packages.
 
 const path = (relative: string): string => fileURLToPath(new URL(relative, import.meta.url))
@@ -28,7 +28,7 @@ try {
   const page = await browser.newPage({ viewport: { width: WIDTH, height: HEIGHT } })
   await page.goto(`file://${join(folder, "replay.html")}`)
   await page.waitForSelector("canvas")
-  await page.screenshot({ path: path("../../docs/guides/pictures/replay-report.png") })
+  await page.screenshot({ path: path("../../docs/pictures/replay-report.png") })
 } finally {
   await browser.close()
   rmSync(folder, { recursive: true })

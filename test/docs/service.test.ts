@@ -26,8 +26,8 @@ async function start(...args: Parameters<typeof startService>): Promise<Started>
   return started
 }
 
-it("the request of docs/guides/service.md gets a decision", async () => {
-  const [block] = blocksTestedBy(SELF, "docs/guides/service.md", 1) as [Block]
+it("the request of docs/service/start.md gets a decision", async () => {
+  const [block] = blocksTestedBy(SELF, "docs/service/start.md", 1) as [Block]
   const { status, body } = await sendCurl(block, await start(TWO_SERVICES))
   expect(status).toBe(200)
   expect(body).toMatchObject({ shouldForward: true, policy: "per-user", limit: "5", remaining: "4" })
@@ -40,8 +40,8 @@ it("the request of packages/service/README.md gets a decision", async () => {
   expect(body).toMatchObject({ shouldForward: true, policy: "per-user", remaining: "4" })
 })
 
-it("docs/guides/service-registering.md registers rules, and shows the answers to valid and invalid ones", async () => {
-  const [curl, registered, refused] = blocksTestedBy(SELF, "docs/guides/service-registering.md", 3) as [
+it("docs/service/registering.md registers rules, and shows the answers to valid and invalid ones", async () => {
+  const [curl, registered, refused] = blocksTestedBy(SELF, "docs/service/registering.md", 3) as [
     Block,
     Block,
     Block,

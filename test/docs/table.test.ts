@@ -6,10 +6,10 @@ import { startDynamoDB } from "../servers/dynamodb.ts"
 import { blocksTestedBy, expectShown } from "./shown.ts"
 
 const tableName = "rules"
-const [item, message] = blocksTestedBy("test/docs/table.test.ts", "docs/guides/dynamodb.md", 2)
+const [item, message] = blocksTestedBy("test/docs/table.test.ts", "docs/service/dynamodb.md", 2)
 type Item = NonNullable<PutItemCommandInput["Item"]>
 
-it("docs/guides/dynamodb.md shows an item with rules, and the message for an invalid one", async () => {
+it("docs/service/dynamodb.md shows an item with rules, and the message for an invalid one", async () => {
   const server = await startDynamoDB()
   onTestFinished(() => server.stop())
   const client = server.client()

@@ -10,11 +10,11 @@ function namesIn(file: string): string[] {
   return [...titles].map(([, name = ""]) => name)
 }
 
-it("docs/reference/worked-examples.md lists every worked example, with the file of its test", () => {
+it("docs/inside/worked-examples.md lists every worked example, with the file of its test", () => {
   const files = readdirSync(ROOT + FOLDER).filter((name) => name.endsWith(".test.ts"))
   const tested = files.flatMap((file) => namesIn(FOLDER + file).map((name) => `${name} ${FOLDER}${file}`))
   expect(new Set(tested).size).toBeGreaterThan(20)
-  const page = readFileSync(`${ROOT}docs/reference/worked-examples.md`, "utf8")
+  const page = readFileSync(`${ROOT}docs/inside/worked-examples.md`, "utf8")
   const rows = page.matchAll(/^\| \*\*(.+?)\*\*.*\]\(\.\.\/\.\.\/(\S+)\) \|$/gm)
   const listed = [...rows].map(([, name, file]) => `${name} ${file}`)
   expect(listed.sort()).toEqual([...new Set(tested)].sort())

@@ -13,7 +13,7 @@ let guide: string
 let server: DynamoDBServer
 let proxy: FaultProxy
 beforeAll(async () => {
-  guide = await readFile(new URL("../../docs/guides/dynamodb.md", import.meta.url), "utf8")
+  guide = await readFile(new URL("../../docs/service/dynamodb.md", import.meta.url), "utf8")
   server = await startDynamoDB()
   proxy = await startFaultProxy(server)
 })

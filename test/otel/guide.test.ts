@@ -14,7 +14,7 @@ import { runTypeScript } from "../docs/typescript/run.ts"
 import { freePort } from "../servers/free-port.ts"
 import { startMetering } from "./metering.ts"
 
-const DOCUMENT = "docs/guides/metrics.md"
+const DOCUMENT = "docs/production/metrics.md"
 const guide = await readFile(new URL(`../../${DOCUMENT}`, import.meta.url), "utf8")
 const [onExpress, shown, onKoa, onFastify, queries] = blocksTestedBy(
   "test/otel/guide.test.ts",

@@ -13,13 +13,13 @@ import { COUNT_IN_REDIS, REDIS_CLIENTS } from "./redis-program.ts"
 import { findRuntime } from "./runtimes.ts"
 import { versionOf } from "./versions.ts"
 
-// Runs the recipes of docs/guides/fetch.md on the real frameworks and runtimes, and the core on Bun and Deno.
+// Runs the recipes of docs/start/fetch.md on the real frameworks and runtimes, and the core on Bun and Deno.
 
 const NEXT = ["next@16.4.6", "react@19.3.1", "react-dom@19.3.1"]
 const SVELTEKIT = ["@sveltejs/kit@3.2.0", "@sveltejs/vite-plugin-svelte@7.3.1", "svelte@5.57.3", "vite@8.3.8"]
 const FRAMEWORKS = ["hono", "@hono/node-server", "h3", "ioredis", "redis"].map(versionOf)
 
-const recipes = blocksTestedBy("test/packages/fetch.check.ts", "docs/guides/fetch.md", 6)
+const recipes = blocksTestedBy("test/packages/fetch.check.ts", "docs/start/fetch.md", 6)
 const [ON_HONO, ON_NEXT, ON_SVELTEKIT, ON_H3, ON_BUN, ON_DENO] = recipes.map(({ text }) => text)
 
 type Headers = Readonly<Record<string, string>>
@@ -97,7 +97,7 @@ async function expectRecipe(folder: Folder, command: readonly string[], recipe =
   await expectLimited(folder.start(program, [...args, file]), url, forging, () => ask(url, {}, "127.0.0.2"))
 }
 
-describe("docs/guides/fetch.md", () => {
+describe("docs/start/fetch.md", () => {
   const project = new Project(NODE_24)
   const folder = project.programs("module")
   beforeAll(() => project.install("core", "redis", "fetch", ...FRAMEWORKS))
@@ -197,7 +197,7 @@ describe("docs/guides/fetch.md", () => {
   })
 })
 
-describe("docs/guides/fetch.md on Next.js", () => {
+describe("docs/start/fetch.md on Next.js", () => {
   const project = new Project(NODE_24)
   beforeAll(() => project.install("core", "fetch", ...NEXT))
   afterAll(() => project.remove())
@@ -219,7 +219,7 @@ function nextDev(project: Project): readonly string[] {
   return [project.installed("next", "dist/bin/next"), "dev"]
 }
 
-describe("docs/guides/fetch.md on SvelteKit", () => {
+describe("docs/start/fetch.md on SvelteKit", () => {
   const project = new Project(NODE_24)
   beforeAll(async () => {
     await project.install("core", "fetch", ...SVELTEKIT)

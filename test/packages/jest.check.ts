@@ -5,7 +5,7 @@ import { NODE_20 } from "./nodes.ts"
 import { Project } from "./project.ts"
 import { versionOf } from "./versions.ts"
 
-const GUIDE = readFileSync(new URL("../../docs/guides/testing.md", import.meta.url), "utf8")
+const GUIDE = readFileSync(new URL("../../docs/start/testing.md", import.meta.url), "utf8")
 /** The configuration that the guide shows. */
 const RECIPE = /^\/\/ jest\.config\.js$(.*?)^```$/ms.exec(GUIDE)?.[1] ?? ""
 const BABEL = /\["babel-jest".*\]/.exec(RECIPE)?.[0] ?? ""

@@ -12,7 +12,7 @@ const MINUTE = 60_000
 const START_MS = Date.UTC(2024, 0, 15)
 const [table, code, nthLast, usage] = blocksTestedBy(
   "test/postgres/decisions.test.ts",
-  "docs/guides/recording.md",
+  "docs/production/recording.md",
   4,
 ) as [Block, Block, Block, Block]
 
@@ -45,7 +45,7 @@ function open() {
   return { clock, limiter, recorder, warnings }
 }
 
-it("docs/guides/recording.md shows the code of the sink", async () => {
+it("docs/production/recording.md shows the code of the sink", async () => {
   const example = await readFile(new URL("../../examples/src/postgres/decisions.ts", import.meta.url), "utf8")
   expect(code.text.trim()).toBe(example.trim())
 })

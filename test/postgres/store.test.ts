@@ -28,7 +28,7 @@ let pool: Pool
 beforeAll(async () => {
   server = await startPostgres()
   pool = connect()
-  const [table] = blocksTestedBy("test/postgres/store.test.ts", "docs/guides/own-stores.md", 3)
+  const [table] = blocksTestedBy("test/postgres/store.test.ts", "docs/extend/stores.md", 3)
   await pool.query(table?.text as string)
 })
 // TRUNCATE creates a file, and takes longer than most tests.
@@ -60,13 +60,13 @@ runContract("counters in PostgreSQL", storeExpiryContract({ create: expiring }))
 
 function expiring(): ExpiringStore {
   const clock = manualClock()
-  const [, , cleaning] = blocksTestedBy("test/postgres/store.test.ts", "docs/guides/own-stores.md", 3)
+  const [, , cleaning] = blocksTestedBy("test/postgres/store.test.ts", "docs/extend/stores.md", 3)
   const sql = cleaning?.text.replace("now()", "to_timestamp($1 / 1000.0)") as string
   return { store: storeBy(clock), clock, forget: async () => void (await pool.query(sql, [clock.now()])) }
 }
 
-it("docs/guides/own-stores.md shows the code of this store", async () => {
-  const [, block] = blocksTestedBy("test/postgres/store.test.ts", "docs/guides/own-stores.md", 3)
+it("docs/extend/stores.md shows the code of this store", async () => {
+  const [, block] = blocksTestedBy("test/postgres/store.test.ts", "docs/extend/stores.md", 3)
   const example = await readFile(new URL("../../examples/src/postgres/store.ts", import.meta.url), "utf8")
   expect(block?.text.trim()).toBe(example.trim())
 })

@@ -10,7 +10,7 @@ import { runTypeScript } from "../docs/typescript/run.ts"
 
 const [toFile, line, toServer, hiding] = blocksTestedBy(
   "test/recording/guide.test.ts",
-  "docs/guides/recording.md",
+  "docs/production/recording.md",
   4,
 ) as [Block, Block, Block, Block]
 

@@ -21,7 +21,7 @@ import { MONTHLY_CHECK } from "./monthly-check.ts"
 import { startSlotMove } from "./slot-move.ts"
 
 const root = new URL("../../", import.meta.url)
-const guide = await readFile(new URL("docs/guides/redis.md", root), "utf8")
+const guide = await readFile(new URL("docs/production/redis.md", root), "utf8")
 
 const { server } = await redisForTests()
 

@@ -14,7 +14,7 @@ import { everyNth } from "../test-length.ts"
 import { compactStore } from "./compact-store.ts"
 import { keysWithoutTtl, timeOf } from "./counted.ts"
 
-const guide = await readFile(new URL("../../docs/guides/redis.md", import.meta.url), "utf8")
+const guide = await readFile(new URL("../../docs/production/redis.md", import.meta.url), "utf8")
 /** The permissions that the guide says a user needs. */
 const [, ...ALLOWED] = /`ACL SETUSER (.+?)`/.exec(guide)?.[1]?.split(" ") ?? []
 /**

@@ -6,7 +6,7 @@ import { blocksTestedBy } from "../docs/shown.ts"
 import { type Descriptor, type EnvoyAsking, openEnvoy } from "./envoy-asking.ts"
 import { type Started, startService } from "./started.ts"
 
-const [rules, config] = blocksTestedBy("test/service/envoy-guide.test.ts", "docs/guides/envoy.md", 2) as [
+const [rules, config] = blocksTestedBy("test/service/envoy-guide.test.ts", "docs/service/envoy.md", 2) as [
   Block,
   Block,
 ]

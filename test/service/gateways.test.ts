@@ -12,11 +12,11 @@ import { type RunningServer, startServer } from "../servers/web-server.ts"
 import { findWebServer } from "../servers/web-server-binary.ts"
 import { type Started, startService } from "./started.ts"
 
-// Runs the configurations of docs/guides/gateways.md in the real gateways. Only Traefik's requests are replayed.
+// Runs the configurations of docs/service/gateways.md in the real gateways. Only Traefik's requests are replayed.
 
 const [rules, nginxConf, lua, haproxyCfg, caddyfile, shortCaddyfile, traefikYaml] = blocksTestedBy(
   "test/service/gateways.test.ts",
-  "docs/guides/gateways.md",
+  "docs/service/gateways.md",
   7,
 ).map(({ text }: Block) => text) as [string, string, string, string, string, string, string]
 

@@ -8,12 +8,12 @@ import { afterAll, beforeAll, expect, it, type TestContext } from "vitest"
 import { blocksTestedBy } from "../docs/shown.ts"
 import { type Started, startService } from "./started.ts"
 
-// Runs the clients of docs/guides/service-clients.md with the Python, Go and protoc of this machine. Without one of
+// Runs the clients of docs/service/clients.md with the Python, Go and protoc of this machine. Without one of
 // them, a line says what is not tested and how to get it. Nothing is downloaded: Debian has all libraries as packages.
 
 const [rules, plainPython, pythonCommands, grpcPython, goCommands, goMain] = blocksTestedBy(
   "test/service/other-languages.test.ts",
-  "docs/guides/service-clients.md",
+  "docs/service/clients.md",
   6,
 ).map(({ text }) => text) as [string, string, string, string, string, string]
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest"
 import { Example, HOUR, inMemoryAndRedis, MINUTE, SECOND } from "./example.ts"
 
-// Examples of buckets, throttling and clients that keep asking. docs/reference/worked-examples.md lists them by the
+// Examples of buckets, throttling and clients that keep asking. docs/inside/worked-examples.md lists them by the
 // beginnings of their titles.
 
 inMemoryAndRedis((open) => {

@@ -5,7 +5,7 @@ import { Example, MINUTE, type OpenStore, onRedis } from "./example.ts"
 
 // The documents estimate the bytes of a client with a limit of 500 an hour, times a million clients. These examples
 // compare the bytes of one client in a real Redis. `bench:algorithms --only memory` measures a million clients.
-// docs/reference/worked-examples.md lists the examples by the beginnings of their titles.
+// docs/inside/worked-examples.md lists the examples by the beginnings of their titles.
 
 const { client } = await redisForTests()
 

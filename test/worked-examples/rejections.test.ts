@@ -5,7 +5,7 @@ import { expect, it } from "vitest"
 import { listening } from "../servers/listening.ts"
 import { at, inMemoryAndRedis, SECOND, START_MS } from "./example.ts"
 
-// The three messages of the document, over real HTTP. docs/reference/worked-examples.md lists them by the beginning of
+// The three messages of the document, over real HTTP. docs/inside/worked-examples.md lists them by the beginning of
 // their title.
 
 const MESSAGES = [

@@ -3,7 +3,7 @@ import { slidingWindow } from "../../packages/core/src/algorithms/sliding-window
 import type { Policy } from "../../packages/core/src/ground/policy.ts"
 import { at, Example, HOUR, inMemoryAndRedis, MINUTE, SECOND, START_MS } from "./example.ts"
 
-// Examples of windows and logs. docs/reference/worked-examples.md lists them by the beginnings of their titles.
+// Examples of windows and logs. docs/inside/worked-examples.md lists them by the beginnings of their titles.
 
 inMemoryAndRedis((open) => {
   describe("the counter of two windows", () => {

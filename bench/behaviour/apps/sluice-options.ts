@@ -16,7 +16,7 @@ export interface SluiceOptions {
 /** Drops the log line about an outage, which no drill examines. */
 const SILENT: Logger = { warn() {}, error() {} }
 
-// The options follow README.md and docs/guides/redis.md of this project. All other options have their defaults.
+// The options follow README.md and docs/production/redis.md of this project. All other options have their defaults.
 export function optionsOf(
   { limits, maxKeys, storeTimeoutMs }: AppSetup,
   client: Awaited<ReturnType<typeof connectRedis>>,

@@ -1,6 +1,6 @@
 /**
  * For authors of stores, and of stores in front of another store: the port, counters in any table of states, stores in a
- * database with transactions, and the functions that the stores of Sluice share. docs/guides/own-stores.md has examples.
+ * database with transactions, and the functions that the stores of Sluice share. docs/extend/stores.md has examples.
  * @module @sluice/core/stores
  */
 

@@ -1,6 +1,6 @@
 /**
  * Rules in a DynamoDB table. Limiters read them through a rule source, and service owners write them through a
- * registry. docs/guides/dynamodb.md describes the table, the permissions and the costs.
+ * registry. docs/service/dynamodb.md describes the table, the permissions and the costs.
  * @module @sluice/dynamodb
  */
 

@@ -1,5 +1,5 @@
 /**
- * Metrics of a limiter through OpenTelemetry. docs/guides/metrics.md lists every instrument.
+ * Metrics of a limiter through OpenTelemetry. docs/production/metrics.md lists every instrument.
  * @module @sluice/otel
  */
 

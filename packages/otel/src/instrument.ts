@@ -12,7 +12,7 @@ import { observeState } from "./state.ts"
 
 /**
  * Measures a limiter with OpenTelemetry: decisions by rule, result and mode, their duration, errors, and state. All
- * instruments are listed in docs/guides/metrics.md. Attributes never identify clients.
+ * instruments are listed in docs/production/metrics.md. Attributes never identify clients.
  *
  * Returns a function that stops measuring. Closing the limiter also stops it. A second call with the same name
  * does not measure twice. Measuring ends when both of the returned functions have been called.

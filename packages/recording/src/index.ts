@@ -1,5 +1,5 @@
 /**
- * Records of the decisions of a limiter, for billing and audits. docs/guides/recording.md has examples.
+ * Records of the decisions of a limiter, for billing and audits. docs/production/recording.md has examples.
  * @module @sluice/recording
  */
 

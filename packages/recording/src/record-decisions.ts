@@ -4,7 +4,7 @@ import type { DecisionSink } from "./recorded-decision.ts"
 import { type DecisionRecorder, Recorder } from "./recorder.ts"
 
 /**
- * Writes a record of each decision to a sink, in batches. docs/guides/recording.md has examples.
+ * Writes a record of each decision to a sink, in batches. docs/production/recording.md has examples.
  *
  * A decision never waits for the sink, and never fails because of it. While the sink is slow, records wait in memory, up
  * to `maxWaiting`. Lost records are counted in `status`, and logged as `SLUICE_RECORDS_LOST` at most once a minute.

@@ -1,5 +1,5 @@
 /**
- * Counters in Redis, shared by every process that uses the same server or cluster. docs/guides/redis.md describes the
+ * Counters in Redis, shared by every process that uses the same server or cluster. docs/production/redis.md describes the
  * setup and the behavior when Redis is unavailable.
  * @module @sluice/redis
  */

@@ -1,6 +1,6 @@
 /**
  * Stores in front of a shared store, for limits that one store cannot count alone: leases for hot counters, mirrors for
- * several data centers, and counters that are written back. docs/guides/scale.md helps to choose.
+ * several data centers, and counters that are written back. docs/scale/stores.md helps to choose.
  * @module @sluice/scale
  */
 

@@ -1,6 +1,6 @@
 /**
  * The decision service as a library for your own program. For the ready-made program and its API, see
- * docs/guides/service.md.
+ * docs/service/start.md.
  * @module @sluice/service
  */
 

@@ -19,7 +19,7 @@ export interface Guide {
 
 /** Reads a migration guide, by its file name. */
 export function readGuide(name: string): Guide {
-  const text = readFileSync(new URL(`../../../docs/guides/migrating/${name}`, import.meta.url), "utf8")
+  const text = readFileSync(new URL(`../../../docs/migrate/${name}`, import.meta.url), "utf8")
   return {
     text,
     rows(heading) {

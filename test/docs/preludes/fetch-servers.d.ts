@@ -1,4 +1,4 @@
-// The parts of servers that docs/guides/fetch.md uses and that are not installed here. test/packages/fetch.check.ts runs
+// The parts of servers that docs/start/fetch.md uses and that are not installed here. test/packages/fetch.check.ts runs
 // the real ones.
 
 interface PeerOfBun {

@@ -11,7 +11,7 @@ import { strictWindow } from "./strict-window.ts"
 
 /**
  * The ways a rule can count. Each description ends with the worst case, which is the most units admitted in any
- * window. docs/guides/choosing.md helps to choose, and docs/reference/algorithms.md has the formulas.
+ * window. docs/rules/algorithms.md helps to choose, and docs/reference/algorithms.md has the formulas.
  */
 export type AlgorithmName =
   /** Weights the previous window by the share still in reach. At most twice the limit; in a burst, the limit plus 1. */

@@ -3,7 +3,7 @@ import ipaddr from "ipaddr.js"
 import { expect, it } from "vitest"
 import { KNOWN_NETWORKS } from "./known-networks.ts"
 
-const GUIDE = readFileSync(new URL("../../../../docs/guides/behind-a-proxy.md", import.meta.url), "utf8")
+const GUIDE = readFileSync(new URL("../../../../docs/production/proxies.md", import.meta.url), "utf8")
 
 it.each(Object.entries(KNOWN_NETWORKS))(
   "%s has valid networks, each once, and the guide states its date and source",

@@ -63,7 +63,7 @@ export interface RuleOverride {
 
 /**
  * A rule in code, written by a service owner. `Request` is the type of the requests that the limiter decides.
- * docs/guides/rules.md explains each member with examples.
+ * docs/rules/rules.md explains each member with examples.
  * @example
  * ```ts
  * import { createLimiter, type Rule } from "@sluice/core"

@@ -14,7 +14,7 @@ const redis = await emptyRedis()
 
 /** The lines that the guide adds for the store. */
 const [IMPORT = "", STORE = ""] = ["import { SluiceStore }", "store: new SluiceStore("].map((text) => {
-  const block = blockWith(blocksOf("docs/guides/migrating/express-rate-limit.md"), "SluiceStore")
+  const block = blockWith(blocksOf("docs/migrate/express-rate-limit.md"), "SluiceStore")
   return block.text
     .split("\n")
     .find((line) => line.includes(text))

@@ -842,7 +842,7 @@ export const UnblockClientResponseSchema: GenMessage<UnblockClientResponse> = /*
   messageDesc(file_sluice_v1_rate_limiter, 19);
 
 /**
- * A rule, with the members of a rules file: docs/guides/rules.md. Only `rate`, or `limit` and `window`, are required. Unless a
+ * A rule, with the members of a rules file: docs/rules/rules.md. Only `rate`, or `limit` and `window`, are required. Unless a
  * field is marked optional, an empty string or list, 0 and false count as absent.
  *
  * @generated from message sluice.v1.Rule
