@@ -42,7 +42,7 @@ interface Contender {
 }
 
 // What the processes grant within two settlings may exceed the limit, but no process grants more than the limit.
-// docs/scale/stores.md has the bound.
+// docs/scale/leases.md has the bound.
 const CONTENDERS: readonly Contender[] = [
   { name: "sluice, each request", connect: counting((store) => store), most: 1 },
   { name: "sluice, leased", connect: counting((store) => leasedStore(store)), most: 1 },

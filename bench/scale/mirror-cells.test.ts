@@ -14,7 +14,7 @@ async function mostAt(rates: readonly number[], seeds: readonly number[]): Promi
 }
 
 it("the guide states how far a client exceeds a limit by using all data centers in turn", async () => {
-  const guide = readFileSync(new URL("../../docs/scale/stores.md", import.meta.url), "utf8").replace(
+  const guide = readFileSync(new URL("../../docs/scale/data-centers.md", import.meta.url), "utf8").replace(
     /\s+/g,
     " ",
   )

@@ -5,10 +5,11 @@ import { rowsOf } from "./failures/guide.ts"
 import { breakRedis, REDIS_FAILURES } from "./failures/redis.ts"
 import { breakRules, RULE_FAILURES } from "./failures/rules.ts"
 
-const guide = readFileSync(`${ROOT}docs/production/redis-fails.md`, "utf8")
+const ofRedis = readFileSync(`${ROOT}docs/production/redis-fails.md`, "utf8")
+const ofOthers = readFileSync(`${ROOT}docs/production/other-failures.md`, "utf8")
 
 describe("Redis failures in the guide", () => {
-  const rows = rowsOf(guide, "Redis")
+  const rows = rowsOf(ofRedis, "Redis")
 
   it("are all covered by a case", () => {
     expect(rows.map(([what]) => what)).toEqual(Object.keys(REDIS_FAILURES))
@@ -42,7 +43,7 @@ describe("Redis failures in the guide", () => {
 })
 
 describe("rule failures in the guide", () => {
-  const rows = rowsOf(guide, "what is wrong")
+  const rows = rowsOf(ofOthers, "what is wrong")
 
   it("are all covered by a case", () => {
     expect(rows.map(([what]) => what)).toEqual(Object.keys(RULE_FAILURES))
@@ -61,7 +62,10 @@ describe("rule failures in the guide", () => {
   )
 })
 
-it("every section of the guide names tests that show it", () => {
+it.each([
+  ["production/redis-fails", ofRedis],
+  ["production/other-failures", ofOthers],
+])("every section of docs/%s.md names tests that show it", (_, guide) => {
   const sections = guide.split(/^#{2,3} /m).slice(1)
   const named = sections.map((section) => [...section.matchAll(/^<!-- shown by: (\S+): (.+) -->$/gm)])
   expect(sections.filter((_, at) => named[at]?.length === 0)).toEqual([])

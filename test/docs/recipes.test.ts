@@ -1,17 +1,28 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs"
+import { join } from "node:path"
 import { describe, expect, it } from "vitest"
-import { blocksOf, ROOT } from "./documents.ts"
+import { blocksOf, findDocuments, ROOT } from "./documents.ts"
 
 const SELF = "test/docs/recipes.test.ts"
-const PAGE = "docs/protect/README.md"
 const FOLDER = `${ROOT}examples/src/recipes/`
 
-const page = readFileSync(ROOT + PAGE, "utf8")
-const blocks = blocksOf(PAGE).filter(({ testedBy }) => testedBy === SELF)
+const shown = findDocuments().flatMap((document) =>
+  blocksOf(document)
+    .filter(({ testedBy }) => testedBy === SELF)
+    .map((block) => ({ document, block, section: sectionAt(document, block.line) })),
+)
 const recipes = readdirSync(FOLDER)
   .filter((name) => name.endsWith(".ts") && !name.endsWith(".test.ts"))
   .map((name) => name.replace(".ts", ""))
-const sections = page.split(/^## /m).slice(1)
+
+/** Returns the section of a document that contains the line, from its heading. */
+function sectionAt(document: string, line: number): string {
+  const lines = readFileSync(ROOT + document, "utf8").split("\n")
+  const starts = lines.flatMap((text, at) => (/^##? /.test(text) && at < line ? [at] : []))
+  const rest = lines.slice(starts.at(-1))
+  const end = rest.findIndex((text, at) => at > 0 && /^##? /.test(text))
+  return rest.slice(0, end === -1 ? undefined : end).join("\n")
+}
 
 /** Returns the name of the file that a section links to. */
 function fileOf(section: string): string {
@@ -23,20 +34,23 @@ function codeOf(text: string): string[] {
   return text.split("\n").filter((line) => !/^\s*(\/\/.*|\/?\*.*)?$/.test(line))
 }
 
-it(`${PAGE} shows each recipe of the examples once, and lists it in its table`, () => {
-  expect(sections.map(fileOf).sort()).toEqual(recipes.sort())
-  expect(blocks).toHaveLength(recipes.length)
-  const rows = [...page.matchAll(/^\| \[([^\]]+)\]\(#/gm)].map(([, title]) => title)
-  expect(rows).toEqual(sections.map((section) => section.split("\n", 1)[0]))
+it("the pages show each recipe of the examples once, and docs/protect/README.md lists it", () => {
+  expect(shown.map(({ section }) => fileOf(section)).sort()).toEqual(recipes.sort())
+  const table = readFileSync(`${ROOT}docs/protect/README.md`, "utf8")
+  const links = [...table.matchAll(/^\| \[[^\]]+\]\(([^)#]+)/gm)].map(([, path = ""]) =>
+    join("docs/protect", path),
+  )
+  expect(new Set(links)).toEqual(new Set(shown.map(({ document }) => document)))
+  expect(links).toHaveLength(recipes.length)
 })
 
-describe.each(sections.map((section, at) => ({ name: fileOf(section), section, at })))(
+describe.each(shown.map(({ section, block }) => ({ name: fileOf(section), section, block })))(
   "the recipe $name",
-  ({ name, section, at }) => {
+  ({ name, section, block }) => {
     const file = `${FOLDER}${name}.ts`
 
     it("is shown as it is in its file", () => {
-      expect(blocks[at]?.text).toBe(readFileSync(file, "utf8"))
+      expect(block.text).toBe(readFileSync(file, "utf8"))
     })
 
     it("has at most 25 lines of code", () => {

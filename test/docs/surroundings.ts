@@ -65,8 +65,8 @@ async function registerRules(server: DynamoDBServer): Promise<void> {
 }
 
 function rulesOfTheGuide(): string {
-  const block = blocksOf("docs/rules/rules.md").find(({ language }) => language === "yaml")
-  if (block === undefined) throw new Error("docs/rules/rules.md shows no rules file")
+  const block = blocksOf("docs/rules/files.md").find(({ language }) => language === "yaml")
+  if (block === undefined) throw new Error("docs/rules/files.md shows no rules file")
   return block.text
 }
 

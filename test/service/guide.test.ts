@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs"
 import { expect, it } from "vitest"
 import { flagOf, ROWS } from "../../packages/service/src/program/settings/settings-table.ts"
 
-const guide = readFileSync(new URL("../../docs/service/start.md", import.meta.url), "utf8")
+const guide = readFileSync(new URL("../../docs/reference/service-settings.md", import.meta.url), "utf8")
 const cellsOf = (start: string) =>
   guide
     .split("\n")

@@ -171,7 +171,7 @@ describe("the program with Redis", () => {
     const isDegraded = async (expected: boolean) =>
       (await askBoth()).every(({ degraded }) => degraded === expected)
     await until("both count in Redis", () => isDegraded(false))
-    const [shown] = blocksTestedBy("test/service/program-stores.test.ts", "docs/service/start.md", 1)
+    const [shown] = blocksTestedBy("test/service/program-stores.test.ts", "docs/service/deploy.md", 1)
     expect(await program.readyz()).toEqual({ status: 200, body: JSON.parse(shown?.text ?? "") })
     proxy.refuse()
     proxy.cut()
