@@ -86,7 +86,7 @@ describe("docs/rules/matching.md on batches", () => {
   })
 })
 
-describe("packages/core/errors.md on a limiter after the routes", () => {
+describe("docs/errors/sluice_mounted_too_late.md on a limiter after the routes", () => {
   const options = { limit: 1, window: "1 minute", clock: manualClock() } as const
 
   it("it does not run in a router of Koa", async () => {

@@ -574,7 +574,7 @@ describe("a recovery", () => {
     source.failure = undefined
     await advance(POLL_MS)
     expect(said).toEqual([
-      "the table, all services: the list of services can be loaded again. (@sluice/core/errors.md#sluice_rules_recovered)",
+      "the table, all services: the list of services can be loaded again. (@sluice/core/errors/sluice_rules_recovered.md)",
     ])
     source.stored.set("s2", good)
     await advance(POLL_MS)

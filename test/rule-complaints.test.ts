@@ -63,7 +63,7 @@ describe("the log", () => {
       await limiter.refresh()
       await limiter.refresh()
       expect(said.splice(0)).toEqual([
-        `SLUICE_RULES_REMOVED the table, service "shop": all rules were removed, so none limits requests now. Before: version 7 with the rules "x", "y". If this is a mistake, store rules again. (@sluice/core/errors.md#sluice_rules_removed)`,
+        `SLUICE_RULES_REMOVED the table, service "shop": all rules were removed, so none limits requests now. Before: version 7 with the rules "x", "y". If this is a mistake, store rules again. (@sluice/core/errors/sluice_rules_removed.md)`,
       ])
       expect(await logged(2)).toEqual([])
       place.stored = { rules: [rule("x"), rule("y")], problems: [], version: 7 }

@@ -91,6 +91,8 @@ const config: UserConfig = {
   deps: { alwaysBundle: BUILT_IN, onlyBundle: BUILT_IN },
   // Do not name the file "license". pnpm would mistake it for the package's own license, and leave that out.
   copy: [
+    // The pages of all codes, because messages name them.
+    { from: "../../docs/errors", to: "." },
     ...BUILT_IN.map((name) => ({
       from: `node_modules/${name}/LICENSE${name === "valibot" ? ".md" : ""}`,
       to: "dist",

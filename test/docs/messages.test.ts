@@ -8,7 +8,7 @@ import { blocksTestedBy, expectShown } from "./shown.ts"
 const shownIn = (document: string): string =>
   blocksTestedBy("test/docs/messages.test.ts", document, 1)[0]?.text ?? ""
 
-it("packages/core/errors.md shows the message for invalid options", () => {
+it("docs/errors/sluice_invalid_option.md shows the message for invalid options", () => {
   const options = { windw: "1 minute", limit: 0 } as never
   let thrown: unknown
   try {
@@ -17,7 +17,7 @@ it("packages/core/errors.md shows the message for invalid options", () => {
     thrown = error
   }
   expect(thrown).toBeInstanceOf(InvalidOptionError)
-  expectShown(shownIn("packages/core/errors.md"), String(thrown))
+  expectShown(shownIn("docs/errors/sluice_invalid_option.md"), String(thrown))
 })
 
 it("docs/production/proxies.md shows the warning for the first forwarded request", async () => {

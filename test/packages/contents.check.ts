@@ -1,5 +1,5 @@
 import { execFileSync } from "node:child_process"
-import { readFileSync } from "node:fs"
+import { readdirSync, readFileSync } from "node:fs"
 import { describe, expect, inject, it } from "vitest"
 import { parse } from "yaml"
 import { LIBRARIES, PACKAGES } from "./manifests.ts"
@@ -20,7 +20,8 @@ const BESIDE: Readonly<Record<string, readonly string[]>> = {
   core: [
     "adapters/package.json",
     ...besideBundled("core"),
-    ...["errors.md", "kit/package.json", "replay/package.json", "rules/package.json", "stores/package.json"],
+    ...readdirSync(new URL("../../docs/errors", import.meta.url)).map((file) => `errors/${file}`),
+    ...["kit/package.json", "replay/package.json", "rules/package.json", "stores/package.json"],
   ],
   logs: besideBundled("logs"),
   rules: ["rules.schema.json"],

@@ -22,7 +22,7 @@ export interface Problem {
 }
 
 /**
- * The base class of all errors that Sluice throws. `code` is stable and has a heading in @sluice/core/errors.md. The
+ * The base class of all errors that Sluice throws. `code` is stable and has a page in docs/errors. The
  * message, the cause and the problems never contain the password of a connection URL.
  */
 export abstract class SluiceError extends Error {

@@ -2,7 +2,7 @@ import { errorWithoutCredentials, withoutCredentials } from "./credentials.ts"
 
 /**
  * The code of a problem that the app should fix although requests are still served. A limiter or a rule book emits each
- * warning once per cause. Each code has a heading in @sluice/core/errors.md.
+ * warning once per cause. Each code has a page in docs/errors, which the package contains as `errors/`.
  */
 export type WarningCode =
   | "SLUICE_FORWARDED_HEADER_IGNORED"
@@ -46,7 +46,7 @@ export type WarningCode =
 
 /** A warning as passed to listeners. */
 export interface Warning {
-  /** A stable identifier for programs, which is also the heading in @sluice/core/errors.md. */
+  /** A stable identifier for programs, which is also the title of its page in docs/errors. */
   readonly code: WarningCode
   /** The problem with its values, and how to fix it. */
   readonly message: string
@@ -96,7 +96,7 @@ export function createWarner(logger: Logger | undefined, onWarning: (warning: Wa
     say(level, code, said, thrown) {
       // An error from the app or a store may contain the URL of a connection.
       const [message, cause] = [withoutCredentials(said), errorWithoutCredentials(thrown)]
-      const docs = `${message} (@sluice/core/errors.md#${code.toLowerCase()})`
+      const docs = `${message} (@sluice/core/errors/${code.toLowerCase()}.md)`
       log(logger, level, code, docs, cause)
       onWarning(cause === undefined ? { code, message } : { code, message, cause })
     },

@@ -898,7 +898,7 @@ describe("a store that is shared with other processes", () => {
     expect(saidWith(undefined, true)).toEqual([
       'SLUICE_DEFAULT_SERVICE: A limiter counts as service "default" in a shared store. ' +
         "Another app with a rule of the same name would use the same counters. " +
-        'Set service: "…" to the name of this app. (@sluice/core/errors.md#sluice_default_service)',
+        'Set service: "…" to the name of this app. (@sluice/core/errors/sluice_default_service.md)',
     ])
     expect(saidWith("checkout", true)).toEqual([])
     expect(saidWith(undefined, false)).toEqual([])

@@ -500,13 +500,13 @@ describe("degraded and recovered", () => {
         "error",
         "SLUICE_DEGRADED",
         'The store failed: down.\nUntil the store answers again, each process admits up to 5 of 5 under rule "ip-1m". ' +
-          "(@sluice/core/errors.md#sluice_degraded)",
+          "(@sluice/core/errors/sluice_degraded.md)",
         expect.any(StoreUnavailableError),
       ],
       [
         "warn",
         "SLUICE_RECOVERED",
-        "The store answers again. It had failed with: The store failed: down. (@sluice/core/errors.md#sluice_recovered)",
+        "The store answers again. It had failed with: The store failed: down. (@sluice/core/errors/sluice_recovered.md)",
       ],
     ])
   })

@@ -27,7 +27,7 @@ it("serviceLog says what callers should send if a field is never sent", async ()
   for (let i = 0; i < 20; i++) await limiter.decide({ remoteAddress: "192.0.2.1" })
   expect(told).toEqual([
     'Rule "per-user" counts by "user", which was missing in each of its first 20 requests. Such requests count by their address. ' +
-      'Callers do not send it: put it into "request" under this name. (@sluice/core/errors.md#sluice_field_missing)',
+      'Callers do not send it: put it into "request" under this name. (@sluice/core/errors/sluice_field_missing.md)',
   ])
 })
 

@@ -14,7 +14,7 @@ const OF_ALL: ReadonlySet<string> = new Set([
 const OWN_WORDS: Readonly<Record<string, (message: string) => string>> = {
   SLUICE_ADDRESS_UNKNOWN: () =>
     'A caller sent no client address: send "ip" in "request", or from Envoy the entry remote_address. Such requests count as the ' +
-    "on_missing of their rule says, by default all together. (@sluice/core/errors.md#sluice_address_unknown)",
+    "on_missing of their rule says, by default all together. (@sluice/core/errors/sluice_address_unknown.md)",
   SLUICE_FIELD_MISSING: (message) =>
     message.replace(
       /The function in "fields" .*(?= \()/,

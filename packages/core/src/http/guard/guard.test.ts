@@ -543,7 +543,7 @@ describe("a limiter that is created in a handler", () => {
     expect(said).toEqual([
       "4 limiters in a row were created while a request was being handled, and got no other request. A limiter that each " +
         "request creates counts only that request. Create the limiter once, when the app starts, and mount it: " +
-        "app.use(rateLimit({ … })). (@sluice/core/errors.md#sluice_created_in_handler)",
+        "app.use(rateLimit({ … })). (@sluice/core/errors/sluice_created_in_handler.md)",
     ])
   })
 

@@ -85,7 +85,7 @@ export interface Guard<Request extends object> {
   forRoute(written: unknown, route: GuardedRoute): Guard<Request>
   /** Warns once of an error that the app cannot catch, such as an invalid route rule that is first read in a request. */
   warn(error: {
-    /** The code, which has a heading in errors.md. */
+    /** The code, which has a page in docs/errors. */
     readonly code: WarningCode
     /** What is wrong, and what to do. */
     readonly message: string

@@ -384,7 +384,7 @@ describe("rules of two limiters on one store", () => {
     expect(errors).toHaveLength(1)
     expect(said).toEqual([
       `SLUICE_RULES_REJECTED: the rule source, service "default": ${errors[0]?.message}\n` +
-        "No rules are in force yet, so every request is admitted. (@sluice/core/errors.md#sluice_rules_rejected)",
+        "No rules are in force yet, so every request is admitted. (@sluice/core/errors/sluice_rules_rejected.md)",
     ])
     expect(limiter.rules.error).toBeInstanceOf(InvalidRuleError)
     await expect(limiter.refresh()).rejects.toThrow("another limiter")

@@ -163,7 +163,7 @@ describe("a warning", () => {
     )
     expect(said.map(([code]) => code)).toEqual(["SLUICE_RULES_REJECTED", "SLUICE_RULES_STALE"])
     expect(said[1]?.[1]).toContain("loading has failed for")
-    expect(said[1]?.[1]).toContain("@sluice/core/errors.md#sluice_rules_stale")
+    expect(said[1]?.[1]).toContain("@sluice/core/errors/sluice_rules_stale.md")
   })
 
   it("about an ignored header is silenced by declaring that there is no proxy", async () => {
@@ -225,8 +225,8 @@ describe("a warner", () => {
     warner.say("error", "SLUICE_DEGRADED", "Gone.", cause)
     warner.once("SLUICE_INVALID_COST", "Cost.")
     expect(logged).toEqual([
-      ["error", { code: "SLUICE_DEGRADED", err: cause }, "Gone. (@sluice/core/errors.md#sluice_degraded)"],
-      ["warn", { code: "SLUICE_INVALID_COST" }, "Cost. (@sluice/core/errors.md#sluice_invalid_cost)"],
+      ["error", { code: "SLUICE_DEGRADED", err: cause }, "Gone. (@sluice/core/errors/sluice_degraded.md)"],
+      ["warn", { code: "SLUICE_INVALID_COST" }, "Cost. (@sluice/core/errors/sluice_invalid_cost.md)"],
     ])
     expect(heard[0]).toEqual({ code: "SLUICE_DEGRADED", message: "Gone.", cause })
   })
@@ -241,7 +241,7 @@ describe("a warner", () => {
     expect(await emitted).toMatchObject({
       name: "SluiceWarning",
       code: "SLUICE_INVALID_COST",
-      message: "Cost. (@sluice/core/errors.md#sluice_invalid_cost)",
+      message: "Cost. (@sluice/core/errors/sluice_invalid_cost.md)",
     })
   })
 })
