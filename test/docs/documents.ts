@@ -19,7 +19,7 @@ export function findDocuments(): string[] {
         .map((name) => `${folder}/${name}`),
     ),
     ...readdirSync(`${ROOT}docs`, { recursive: true, encoding: "utf8" })
-      .filter((path) => path.endsWith(".md"))
+      .filter((path) => path.endsWith(".md") && !path.startsWith(".vitepress/"))
       .map((path) => `docs/${path}`),
   ].sort()
 }

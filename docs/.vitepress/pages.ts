@@ -1,0 +1,456 @@
+/** A page of the site. */
+export interface Page {
+  /** The path below docs, without ".md". */
+  readonly path: string
+  /** The title in the sidebar: at most four words. */
+  readonly title: string
+  /** What a reader finds there, in at most 120 characters. */
+  readonly description: string
+  /** Words that people search for and that the page does not contain: at most 20. */
+  readonly words?: string
+}
+
+export interface Group {
+  readonly title: string
+  readonly pages: readonly Page[]
+}
+
+/** Every page of the site in reading order, except the pages of errors and of the API, which are listed by their files. */
+export const GROUPS: readonly Group[] = [
+  {
+    title: "Start",
+    pages: [
+      {
+        path: "start/quick-start",
+        title: "Quick start",
+        description: "Install Sluice from a clone, limit an Express app, and see the first 429.",
+        words: "getting started install setup tutorial hello world begin",
+      },
+      {
+        path: "start/six-options",
+        title: "Six options",
+        description: "The six options that most apps need, each with the mistake that it prevents.",
+        words: "configure settings important",
+      },
+      {
+        path: "start/fastify",
+        title: "Fastify",
+        description: "The plugin for Fastify: hooks, limits of routes, groups, and refusals as errors.",
+        words: "fastify plugin onRequest preHandler config.rateLimit",
+      },
+      {
+        path: "start/fetch",
+        title: "Hono, Next.js, Bun, Deno",
+        description: "One handler for servers that use fetch: Hono, Next.js, SvelteKit, h3, Bun and Deno.",
+        words: "edge serverless workers cloudflare lambda remix elysia nitro nuxt",
+      },
+      {
+        path: "start/nestjs",
+        title: "NestJS",
+        description: "A limit for each route of a NestJS app, as a guard.",
+        words: "nest throttler guard decorator @Throttle",
+      },
+      {
+        path: "start/testing",
+        title: "Test your app",
+        description:
+          "Test an app with limits: a clock that stands still, fake timers, and counts that do not leak.",
+        words: "jest vitest mocha unit test disable turn off fake timers mock",
+      },
+      {
+        path: "start/questions",
+        title: "Questions",
+        description:
+          "Short answers to what people ask about rate limiting, each with the page that says more.",
+        words: "faq help ddos flood why how",
+      },
+    ],
+  },
+  {
+    title: "Protect",
+    pages: [
+      {
+        path: "protect/README",
+        title: "What to limit",
+        description: "A table of tasks: what to protect, what to limit, and the page with the code.",
+        words: "recipes cookbook examples use cases",
+      },
+      {
+        path: "protect/login",
+        title: "Login",
+        description: "Limit wrong passwords by account and address, and codes of a second factor.",
+        words:
+          "brute force password attempts credential stuffing auth signin sign-in 2fa otp mfa authentication",
+      },
+      {
+        path: "protect/sign-up-and-sms",
+        title: "Sign-up and SMS",
+        description: "Limit new accounts, and messages that cost money.",
+        words: "registration register spam bots otp text message phone email verification toll fraud",
+      },
+      {
+        path: "protect/plans",
+        title: "Plans and quotas",
+        description:
+          "Limits that depend on a customer's plan: free and pro, in code, in a file, or in a database.",
+        words: "tier tiers pricing subscription per customer tenant api key quota usage upgrade paid",
+      },
+      {
+        path: "protect/webhooks",
+        title: "Webhooks",
+        description: "Limit webhooks that arrive from verified senders, and those that you deliver.",
+        words: "stripe github callback delivery endpoint",
+      },
+      {
+        path: "protect/llm-tokens",
+        title: "LLM tokens",
+        description: "Limit the tokens of an account, and settle what a model really used.",
+        words: "openai anthropic gpt ai tpm rpm cost by size upload bytes model",
+      },
+      {
+        path: "protect/graphql-and-trpc",
+        title: "GraphQL and tRPC",
+        description: "Limit the cost of a GraphQL query, and the calls of tRPC procedures.",
+        words: "query complexity apollo resolver procedure",
+      },
+      {
+        path: "protect/websockets",
+        title: "WebSockets",
+        description: "Limit connections and messages of socket.io and ws.",
+        words: "realtime chat socket connection events",
+      },
+      {
+        path: "protect/jobs-and-messages",
+        title: "Jobs and messages",
+        description: "Limit queue workers, bookings, marketing messages, and calls from service to service.",
+        words: "bullmq background worker cron email notifications concurrency throttle jobs",
+      },
+    ],
+  },
+  {
+    title: "Rules",
+    pages: [
+      {
+        path: "rules/algorithms",
+        title: "Choose an algorithm",
+        description: "Seven algorithms on the same traffic, each with the most that it admits in any minute.",
+        words:
+          "sliding window vs token bucket gcra leaky bucket fixed window comparison daily quota per day per month burst",
+      },
+      {
+        path: "rules/limits",
+        title: "Choose a limit",
+        description: "Replay an access log to see which clients a limit would have refused.",
+        words:
+          "what limit should i set how many requests good value capacity replay log nginx access log simulate",
+      },
+      {
+        path: "rules/rules",
+        title: "Write rules",
+        description: "All members of a rule, with their defaults.",
+        words: "rule schema members several limits multiple windows per second per minute",
+      },
+      {
+        path: "rules/files",
+        title: "Rules in a file",
+        description: "Keep rules in a file or a DynamoDB table, and change them without a deploy.",
+        words:
+          "yaml json hot reload change a limit without deploy configuration dynamic update shadow dry run",
+      },
+      {
+        path: "rules/matching",
+        title: "Match requests",
+        description: "Apply a rule to some paths, methods, fields or clients, and exempt others.",
+        words:
+          "limit per user per tenant per api key per route skip health check whitelist allowlist blocklist exclude bypass",
+      },
+      {
+        path: "rules/throttling",
+        title: "Throttle",
+        description: "Hard, soft and elastic throttling: what happens to a request over its limit.",
+        words: "slow down delay soft limit hard limit elastic spare capacity queue requests instead of 429",
+      },
+      {
+        path: "rules/penalties",
+        title: "Block abusers",
+        description: "Block a client that is refused again and again, for longer each time.",
+        words: "ban penalty backoff lockout abuse exponential blacklist",
+      },
+      {
+        path: "rules/waiting",
+        title: "Wait in line",
+        description: "Let requests wait for their turn instead of refusing them.",
+        words: "queue requests instead of 429 delay acquire smooth fifo priority",
+      },
+      {
+        path: "rules/responses",
+        title: "Headers and responses",
+        description: "The headers on every response, the 429, and how to send your own.",
+        words:
+          "Retry-After X-RateLimit-Remaining custom error message json body status code 429 handler legacy headers",
+      },
+    ],
+  },
+  {
+    title: "Run in production",
+    pages: [
+      {
+        path: "production/proxies",
+        title: "Behind a proxy",
+        description:
+          "Find the client's address behind nginx, a load balancer or a CDN, so that nobody can forge it.",
+        words:
+          "nginx cloudflare real ip x-forwarded-for trust proxy aws alb all users share one limit load balancer kubernetes ingress heroku",
+      },
+      {
+        path: "production/redis",
+        title: "Redis",
+        description:
+          "Connect Redis: clients, timeouts, permissions, memory, Cluster, and what its keys contain.",
+        words: "redis cluster valkey ioredis node-redis elasticache upstash sentinel acl memorydb tls",
+      },
+      {
+        path: "production/redis-fails",
+        title: "When Redis fails",
+        description: "What clients see while Redis is down, what you see, and what it costs.",
+        words: "redis down outage unavailable fail open fail closed degraded fallback timeout failover night",
+      },
+      {
+        path: "production/other-failures",
+        title: "When something else fails",
+        description:
+          "What happens if rules cannot be read, a process restarts, memory runs out, or clocks differ.",
+        words: "crash restart invalid rules clock skew dynamodb down memory leak eviction",
+      },
+      {
+        path: "production/locked-out",
+        title: "A client is locked out",
+        description: "Find out why a client is refused, and let it in again.",
+        words: "unblock a user reset counter unlock whitelist support 429 customer complaint clear",
+      },
+      {
+        path: "production/metrics",
+        title: "Metrics and alerts",
+        description: "OpenTelemetry metrics and events, a dashboard, and alerts with their first steps.",
+        words:
+          "prometheus grafana dashboard opentelemetry monitoring observability tracing logs alertmanager datadog",
+      },
+      {
+        path: "production/recording",
+        title: "Record decisions",
+        description: "Write decisions to a file or a database, to find out later who was refused and why.",
+        words: "audit log analytics history postgres events export",
+      },
+      {
+        path: "production/sizing",
+        title: "Sizing",
+        description: "How much time, memory and Redis a number of requests and clients needs.",
+        words: "capacity latency overhead memory cost performance how many",
+      },
+    ],
+  },
+  {
+    title: "Scale",
+    pages: [
+      {
+        path: "scale/stores",
+        title: "Choose a store",
+        description: "Five ways to keep counters, with the most that each admits and what each waits for.",
+        words: "hot key scaling throughput many instances sharding",
+      },
+      {
+        path: "scale/leases",
+        title: "Leases",
+        description: "Decide large limits without a round trip to Redis, and never exceed them.",
+        words: "batch prefetch local quota reduce redis calls latency",
+      },
+      {
+        path: "scale/data-centers",
+        title: "Several regions",
+        description: "One limit over data centers that each have their own Redis.",
+        words: "multi-region multiple regions global replication geo distributed active-active",
+      },
+      {
+        path: "scale/write-back",
+        title: "Write-back",
+        description:
+          "Count in the process and write to Redis later, for limits that may be exceeded a little.",
+        words: "asynchronous eventual consistency approximate batch flush",
+      },
+    ],
+  },
+  {
+    title: "Other servers and clients",
+    pages: [
+      {
+        path: "service/start",
+        title: "The decision service",
+        description: "Start the service, and ask it over HTTP or gRPC whether a request may be forwarded.",
+        words: "microservice server grpc http api sidecar docker standalone other languages",
+      },
+      {
+        path: "service/gateways",
+        title: "nginx, HAProxy, Caddy, Traefik",
+        description: "Configurations with which a gateway asks the decision service.",
+        words: "auth_request forward_auth forwardauth api gateway ingress reverse proxy lua njs",
+      },
+      {
+        path: "service/envoy",
+        title: "Envoy",
+        description: "Use the service as Envoy's rate limit service, and import its rule files.",
+        words: "istio envoyproxy ratelimit descriptors rls service mesh gateway api",
+      },
+      {
+        path: "service/clients",
+        title: "Go, Python, curl",
+        description: "Call the decision service from Go and Python over gRPC, and from a shell.",
+        words: "golang java rust php sdk protobuf stub round robin",
+      },
+      {
+        path: "service/deploy",
+        title: "Deploy the service",
+        description: "Health checks, shutdown, overload, and what each instance needs.",
+        words:
+          "deploy on kubernetes docker compose helm readiness liveness probe graceful shutdown autoscaling",
+      },
+      {
+        path: "service/registering",
+        title: "Register rules",
+        description:
+          "Let owners of services register their own rules through the service or the command line.",
+        words: "registry owner self-service register service api tokens",
+      },
+      {
+        path: "service/dynamodb",
+        title: "Rules in DynamoDB",
+        description: "The table of rules: how to create it, what it costs, and who may write.",
+        words: "aws dynamodb table iam permissions",
+      },
+      {
+        path: "client/calling",
+        title: "Call a limited API",
+        description:
+          "A fetch that reads the headers of any server, and waits before the server has to refuse.",
+        words:
+          "429 from another api retry backoff too many requests client throttle outgoing axios got openai github",
+      },
+    ],
+  },
+  {
+    title: "Migrate",
+    pages: [
+      {
+        path: "migrate/README",
+        title: "From another limiter",
+        description: "What changes when you leave another limiter, and how to do it without losing counts.",
+        words: "migration switch replace compare alternative",
+      },
+      {
+        path: "migrate/express-rate-limit",
+        title: "express-rate-limit",
+        description:
+          "Each option of express-rate-limit with its counterpart, and a store for those who stay.",
+        words: "windowMs max standardHeaders legacyHeaders keyGenerator rate-limit-redis",
+      },
+      {
+        path: "migrate/fastify-rate-limit",
+        title: "@fastify/rate-limit",
+        description: "Each option of @fastify/rate-limit with its counterpart.",
+        words: "timeWindow ban allowList continueExceeding errorResponseBuilder",
+      },
+      {
+        path: "migrate/koa-ratelimit",
+        title: "koa-ratelimit",
+        description: "Each option of koa-ratelimit with its counterpart.",
+        words: "duration driver whitelist errorMessage",
+      },
+      {
+        path: "migrate/rate-limiter-flexible",
+        title: "rate-limiter-flexible",
+        description: "Each limiter and option of rate-limiter-flexible with its counterpart.",
+        words: "RateLimiterRedis points consume blockDuration insuranceLimiter",
+      },
+    ],
+  },
+  {
+    title: "Reference",
+    pages: [
+      {
+        path: "reference/options",
+        title: "Options",
+        description: "All options of a limiter, with their defaults.",
+        words: "configuration rateLimit createLimiter parameters",
+      },
+      {
+        path: "reference/decision",
+        title: "Decision and limiter",
+        description: "All members of a decision, and all methods of a limiter.",
+        words: "decide check peek settle refund reset block methods result",
+      },
+      {
+        path: "reference/algorithms",
+        title: "Algorithms",
+        description: "The formula of each algorithm, with its worst case and its memory.",
+        words: "formula math proof complexity",
+      },
+      {
+        path: "reference/command-line",
+        title: "Command line",
+        description: "All commands of `sluice`, with their flags and exit codes.",
+        words: "cli sluice command flags terminal",
+      },
+      {
+        path: "reference/service-settings",
+        title: "Settings of the service",
+        description: "All flags and environment variables of the decision service.",
+        words: "environment variables env flags configuration port",
+      },
+      {
+        path: "reference/versions",
+        title: "Versions and support",
+        description: "Which versions of Node, frameworks, Redis and clients are tested, and what may change.",
+        words: "compatibility semver node version support redis version",
+      },
+      {
+        path: "reference/figures",
+        title: "Figures",
+        description:
+          "What a request costs in time and memory, compared with other limiters, and the goals missed.",
+        words: "benchmark performance speed overhead comparison",
+      },
+      {
+        path: "reference/glossary",
+        title: "Glossary",
+        description: "The words of these pages, each in one sentence.",
+        words: "terms definitions vocabulary",
+      },
+    ],
+  },
+  {
+    title: "Extend",
+    pages: [
+      {
+        path: "extend/stores",
+        title: "Your own store",
+        description: "Keep counters in your database, and read rules from anywhere.",
+        words: "custom store postgres mysql mongodb database adapter interface",
+      },
+      {
+        path: "extend/adapters",
+        title: "Your own adapter",
+        description: "Mount a limiter in a framework that has no package here.",
+        words: "custom framework hapi restify integration middleware",
+      },
+    ],
+  },
+]
+
+/** Returns the address of a page below the base: "/protect/" for "protect/README". */
+export function addressOf(path: string): string {
+  return `/${path}`.replace(/README$/, "")
+}
+
+/** The pages by their path below docs. */
+export const PAGES: ReadonlyMap<string, Page> = new Map(
+  GROUPS.flatMap(({ pages }) => pages.map((page) => [page.path, page] as const)),
+)

@@ -1,0 +1,14 @@
+import { withBase } from "vitepress"
+import { h } from "vue"
+
+/** The page for an address that does not exist. The box of the search is in the bar above it. */
+export default function NotFound(): ReturnType<typeof h> {
+  return h("main", { class: "not-found" }, [
+    h("h1", "This page does not exist"),
+    h(
+      "p",
+      "Its address may be mistyped, or the page has a new place. Search for it with the box above (Ctrl K), or start at the",
+    ),
+    h("p", [h("a", { href: withBase("/") }, "home page")]),
+  ])
+}

@@ -1,0 +1,164 @@
+import { readdirSync, readFileSync } from "node:fs"
+import { join } from "node:path"
+import axe from "axe-core"
+import type { Browser, BrowserContextOptions, Page } from "playwright-core"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { addressOf, GROUPS } from "../../docs/.vitepress/pages.ts"
+import { startChromium } from "../servers/chromium.ts"
+import { type BuiltSite, buildSite } from "./built-site.ts"
+import { SEARCHES } from "./searches.ts"
+
+// Opens the built site in a real browser.
+
+let site: BuiltSite
+let browser: Browser
+beforeAll(async () => {
+  site = await buildSite()
+  browser = await startChromium()
+  // Long enough to unpack Chromium over a slow network.
+}, 600_000)
+afterAll(async () => {
+  await browser?.close()
+  await site?.stop()
+})
+
+const ADDRESSES = ["/", ...GROUPS.flatMap(({ pages }) => pages.map(({ path }) => addressOf(path)))]
+const ON_A_PHONE = [
+  "/",
+  "/start/quick-start",
+  "/rules/algorithms",
+  "/rules/rules",
+  "/production/proxies",
+  "/reference/options",
+]
+
+interface OpenPage {
+  readonly page: Page
+  /** Messages in the console and uncaught errors. */
+  readonly complaints: readonly string[]
+  /** Requests to other hosts. */
+  readonly foreign: readonly string[]
+}
+
+async function open(address: string, options: BrowserContextOptions = {}): Promise<OpenPage> {
+  const context = await browser.newContext({ viewport: { width: 1_280, height: 900 }, ...options })
+  const page = await context.newPage()
+  const complaints: string[] = []
+  const foreign: string[] = []
+  page.on("console", (message) => complaints.push(message.text()))
+  page.on("pageerror", (error) => complaints.push(String(error)))
+  page.on("request", (request) => {
+    if (!request.url().startsWith(site.origin)) foreign.push(request.url())
+  })
+  await page.goto(site.origin + address, { waitUntil: "networkidle" })
+  return { page, complaints, foreign }
+}
+
+/** Returns what axe-core finds in a page. */
+async function findingsIn(page: Page): Promise<string[]> {
+  await page.addScriptTag({ content: axe.source })
+  return await page.evaluate<string[]>(`axe.run({ resultTypes: ["violations"] }).then(({ violations }) =>
+    violations.flatMap(({ id, nodes }) => nodes.map(({ html }) => id + ": " + html.slice(0, 200))))`)
+}
+
+describe("the site", () => {
+  it.each(ADDRESSES)("shows %s without an error, a foreign request, or a finding of axe", async (address) => {
+    const { page, complaints, foreign } = await open(address)
+    expect({ complaints, foreign, findings: await findingsIn(page) }).toEqual({
+      complaints: [],
+      foreign: [],
+      findings: [],
+    })
+    expect(await page.locator("h1").count()).toBe(1)
+    expect(await page.title()).not.toBe("")
+    await page.context().close()
+  })
+
+  it.each(ON_A_PHONE)(
+    "shows %s on a phone in the dark, and nothing is wider than the screen",
+    async (address) => {
+      const { page } = await open(address, { viewport: { width: 390, height: 844 }, colorScheme: "dark" })
+      expect(await findingsIn(page)).toEqual([])
+      expect(await page.evaluate("document.documentElement.scrollWidth")).toBe(390)
+      await page.context().close()
+    },
+  )
+
+  it("shows pictures in the colors of its switch, not of the system", async () => {
+    const { page } = await open("/", { colorScheme: "dark" })
+    const background = () =>
+      page.evaluate(
+        "getComputedStyle(document.documentElement).colorScheme + getComputedStyle(document.body).backgroundColor",
+      )
+    expect(await background()).toMatch(/^dark/)
+    await page.evaluate("document.querySelector('.VPSwitchAppearance').click()")
+    expect(await background()).toBe("lightrgb(255, 255, 255)")
+    await page.context().close()
+  })
+
+  it("shows a page with a way home for an address that does not exist", async () => {
+    const { page, foreign } = await open("/no/such-page")
+    expect(await page.locator("main h1").textContent()).toBe("This page does not exist")
+    expect(await findingsIn(page)).toEqual([])
+    await page.click("main a")
+    expect(await page.locator("h1").textContent()).toContain("Sluice")
+    expect(foreign).toEqual([])
+    await page.context().close()
+  })
+
+  it("has no link to a page or a heading that does not exist", () => {
+    const files = readdirSync(site.folder, { recursive: true, encoding: "utf8" }).filter((name) =>
+      name.endsWith(".html"),
+    )
+    const pages = new Map(files.map((name) => [`/${name}`, readFileSync(join(site.folder, name), "utf8")]))
+    const broken = [...pages].flatMap(([from, html]) =>
+      [...html.matchAll(/<a [^>]*href="([^"]+)"/g)].flatMap(([, href = ""]) => {
+        if (/^\w+:/.test(href)) return []
+        const { pathname, hash } = new URL(href, `http://site${from}`)
+        const target =
+          pages.get(pathname) ?? pages.get(`${pathname}.html`) ?? pages.get(`${pathname}index.html`)
+        const id = decodeURIComponent(hash.slice(1))
+        if (target !== undefined && (id === "" || target.includes(`id="${id}"`))) return []
+        return target === undefined && files.includes(pathname.slice(1)) ? [] : [`${from}: ${href}`]
+      }),
+    )
+    expect(broken).toEqual([])
+  })
+
+  it("lists each page once for programs, and has the file of each page beside it", () => {
+    const list = readFileSync(join(site.folder, "llms.txt"), "utf8")
+    const files = [...list.matchAll(/\]\(\/([^)]+)\)/g)].map(([, file = ""]) => file)
+    expect(files).toEqual(GROUPS.flatMap(({ pages }) => pages.map(({ path }) => `${path}.md`)))
+    for (const file of files) {
+      expect(readFileSync(join(site.folder, file), "utf8")).toBe(
+        readFileSync(new URL(`../../docs/${file}`, import.meta.url), "utf8"),
+      )
+    }
+  })
+})
+
+describe("the search", () => {
+  let page: Page
+  beforeAll(async () => {
+    page = (await open("/")).page
+    await page.keyboard.press("Control+k")
+  })
+  afterAll(() => page?.context().close())
+
+  it.each(SEARCHES)('finds "$words" on $pages', async ({ words, pages, among = 1 }) => {
+    await page.fill("#localsearch-input", words)
+    // The box searches 200 ms after the last key.
+    await page.waitForFunction(
+      `document.querySelector(".search-no-results, .VPLocalSearchBox .result") !== null`,
+    )
+    await page.waitForTimeout(400)
+    const found = await page.evaluate<string[]>(
+      `[...document.querySelectorAll(".VPLocalSearchBox .result")].map(({ href }) => new URL(href).pathname)`,
+    )
+    const first = [...new Set(found)].slice(0, among)
+    expect(
+      first.some((address) => pages.includes(address)),
+      `found ${first.join(", ")}`,
+    ).toBe(true)
+  })
+})
