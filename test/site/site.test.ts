@@ -50,7 +50,7 @@ async function open(address: string, options: BrowserContextOptions = {}): Promi
   page.on("request", (request) => {
     if (!request.url().startsWith(site.origin)) foreign.push(request.url())
   })
-  await page.goto(site.origin + address, { waitUntil: "networkidle" })
+  await page.goto(site.origin + address, { waitUntil: "load" })
   return { page, complaints, foreign }
 }
 
@@ -146,12 +146,11 @@ describe("the search", () => {
   afterAll(() => page?.context().close())
 
   it.each(SEARCHES)('finds "$words" on $pages', async ({ words, pages, among = 1 }) => {
+    // The box searches a moment after the last key, so clear the previous results first.
+    await page.fill("#localsearch-input", "")
+    await page.waitForFunction('document.querySelector(".VPLocalSearchBox .result") === null')
     await page.fill("#localsearch-input", words)
-    // The box searches 200 ms after the last key.
-    await page.waitForFunction(
-      `document.querySelector(".search-no-results, .VPLocalSearchBox .result") !== null`,
-    )
-    await page.waitForTimeout(400)
+    await page.waitForSelector(".VPLocalSearchBox .result")
     const found = await page.evaluate<string[]>(
       `[...document.querySelectorAll(".VPLocalSearchBox .result")].map(({ href }) => new URL(href).pathname)`,
     )
