@@ -224,7 +224,7 @@ export const GROUPS: readonly Group[] = [
       },
       {
         path: "production/locked-out",
-        title: "A client is locked out",
+        title: "Locked out",
         description: "Find out why a client is refused, and let it in again.",
         words: "unblock a user reset counter unlock whitelist support 429 customer complaint clear",
       },

@@ -1,0 +1,77 @@
+import { readdirSync, readFileSync } from "node:fs"
+import { describe, expect, it } from "vitest"
+import { GROUPS, PAGES } from "../../docs/.vitepress/pages.ts"
+import { ROOT } from "../docs/documents.ts"
+import { TO_SHORTEN } from "./to-shorten.ts"
+
+const DOCS = `${ROOT}docs/`
+const FOLDERS = [
+  "client",
+  "extend",
+  "migrate",
+  "production",
+  "protect",
+  "reference",
+  "rules",
+  "scale",
+  "service",
+  "start",
+]
+const files = FOLDERS.flatMap((folder) =>
+  readdirSync(DOCS + folder)
+    .filter((name) => name.endsWith(".md"))
+    .map((name) => `${folder}/${name.replace(".md", "")}`),
+)
+
+/** Returns the lines of a page outside of blocks of code. */
+function proseOf(text: string): string[] {
+  return text.replace(/^ *```.*?^ *```$/gms, "").split("\n")
+}
+
+it("the map of the site lists each page once", () => {
+  const listed = GROUPS.flatMap(({ pages }) => pages.map(({ path }) => path))
+  expect(listed.toSorted()).toEqual(files.toSorted())
+})
+
+describe.each([...PAGES.values()])("the page $path", ({ path, title, description, words = "" }) => {
+  const text = readFileSync(`${DOCS}${path}.md`, "utf8")
+
+  it("has a title, a description and words for the search that fit", () => {
+    expect(title.split(" ").length).toBeLessThanOrEqual(4)
+    expect(description.length).toBeLessThanOrEqual(120)
+    expect(words.split(" ").length).toBeLessThanOrEqual(25)
+  })
+
+  it("has at most 1,300 words, and at most what is left to shorten", () => {
+    const most = TO_SHORTEN[path] ?? 1_300
+    const count = text.split(/\s+/).filter(Boolean).length
+    expect(count).toBeLessThanOrEqual(most)
+    // A page that has become short leaves the list.
+    if (most > 1_300) expect(count).toBeGreaterThan(1_300)
+  })
+
+  it("begins with one title, and shows code, a table or a picture in its first lines", () => {
+    expect(proseOf(text).filter((line) => line.startsWith("# "))).toHaveLength(1)
+    // A list of questions shows its questions.
+    if (path === "start/questions") return
+    expect(text.split("\n").slice(0, 15).join("\n")).toMatch(/^ *```|^\||^!\[/m)
+  })
+
+  it("has tables whose columns have names", () => {
+    const lines = proseOf(text)
+    const headers = lines.filter((_, at) => /^\|[ :|-]+\|$/.test(lines[at + 1] ?? ""))
+    expect(
+      headers.filter((line) =>
+        line
+          .split("|")
+          .slice(1, -1)
+          .some((cell) => cell.trim() === ""),
+      ),
+    ).toEqual([])
+  })
+
+  it("uses only Markdown that a code host renders", () => {
+    expect(text.startsWith("---")).toBe(false)
+    expect(proseOf(text).filter((line) => /^:::|\{\{/.test(line))).toEqual([])
+  })
+})
