@@ -1,15 +1,24 @@
-import { readFileSync, writeFileSync } from "node:fs"
+import { readdirSync, readFileSync, writeFileSync } from "node:fs"
 import { drawDiagrams } from "./diagrams.ts"
 
-// Draws the pictures of this folder again, and copies their descriptions into the document that shows them.
+// Draws the pictures of this folder again, and copies their descriptions into the documents that show them.
 
-const document = new URL("../../ARCHITECTURE.md", import.meta.url)
-let words = readFileSync(document, "utf8")
+const root = new URL("../../", import.meta.url)
+const documents = [
+  "ARCHITECTURE.md",
+  "README.md",
+  ...readdirSync(new URL("docs", root), { recursive: true, encoding: "utf8" })
+    .filter((path) => path.endsWith(".md") && !path.startsWith(".vitepress/"))
+    .map((path) => `docs/${path}`),
+]
+
 for (const { file, description, svg } of drawDiagrams()) {
   writeFileSync(new URL(file, import.meta.url), svg)
-  const link = `](docs/pictures/${file})`
-  const end = words.indexOf(link)
-  if (end !== -1) words = `${words.slice(0, words.lastIndexOf("![", end))}![${description}${words.slice(end)}`
   console.log(`docs/pictures/${file}: ${description}`)
+  const image = new RegExp(`!\\[[^\\]]*\\](?=\\([./\\w-]*pictures/${file.replaceAll(".", "\\.")}\\))`, "g")
+  for (const document of documents) {
+    const text = readFileSync(new URL(document, root), "utf8")
+    const current = text.replace(image, () => `![${description}]`)
+    if (current !== text) writeFileSync(new URL(document, root), current)
+  }
 }
-writeFileSync(document, words)

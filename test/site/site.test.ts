@@ -22,7 +22,15 @@ afterAll(async () => {
   await site?.stop()
 })
 
-const ADDRESSES = ["/", ...GROUPS.flatMap(({ pages }) => pages.map(({ path }) => addressOf(path)))]
+const ERRORS = readdirSync(new URL("../../docs/errors", import.meta.url)).map((name) =>
+  name.replace(".md", ""),
+)
+const ADDRESSES = [
+  "/",
+  ...GROUPS.flatMap(({ pages }) => pages.map(({ path }) => addressOf(path))),
+  ...ERRORS.map((name) => addressOf(`errors/${name}`)),
+  ...["README", "core", "redis"].map((name) => addressOf(`reference/api/${name}`)),
+]
 const ON_A_PHONE = [
   "/",
   "/start/quick-start",
