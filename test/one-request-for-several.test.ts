@@ -30,7 +30,7 @@ const limiting = (options: object) =>
     ...options,
   } as RateLimitOptions) as RequestHandler
 
-describe("docs/rules/matching.md on batches", () => {
+describe("docs/rules/paths.md on batches", () => {
   async function serving(options: object) {
     let tries = 0
     const t = initTRPC.create()
@@ -111,7 +111,7 @@ describe("docs/errors/sluice_mounted_too_late.md on a limiter after the routes",
   })
 })
 
-describe("docs/rules/matching.md on hono/method-override", () => {
+describe("docs/rules/paths.md on hono/method-override", () => {
   const rules = [
     { match: { methods: ["DELETE"] }, field: "ip", limit: 1, window: "1 minute", name: "delete" },
   ]

@@ -165,6 +165,13 @@ export const GROUPS: readonly Group[] = [
           "limit per user per tenant per api key per route skip health check whitelist allowlist blocklist exclude bypass",
       },
       {
+        path: "rules/paths",
+        title: "Paths and methods",
+        description:
+          "Which spellings of a path a rule covers, other paths of a page, batches, and method overrides.",
+        words: "url route prefix wildcard glob case trailing slash trpc batch graphql bypass evade _method",
+      },
+      {
         path: "rules/throttling",
         title: "Throttle",
         description: "Hard, soft and elastic throttling: what happens to a request over its limit.",

@@ -20,6 +20,8 @@ export const SEARCHES: readonly Search[] = [
   { words: "sliding window vs token bucket", pages: ["/rules/algorithms"] },
   { words: "what limit should I set", pages: ["/rules/limits"] },
   { words: "skip health check", pages: ["/rules/matching", "/production/checklist"] },
+  { words: "url wildcard", pages: ["/rules/paths"] },
+  { words: "method override", pages: ["/rules/paths"] },
   { words: "Retry-After header", pages: ["/rules/responses"] },
   { words: "custom error message", pages: ["/rules/responses"] },
   { words: "queue requests instead of 429", pages: ["/rules/waiting", "/rules/throttling"] },
