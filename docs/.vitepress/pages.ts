@@ -407,6 +407,13 @@ export const GROUPS: readonly Group[] = [
         words: "cli sluice command flags terminal",
       },
       {
+        path: "reference/replay",
+        title: "Replay and suggest",
+        description:
+          "The options of `sluice rules replay` and `suggest`, and the formats of access logs that they read.",
+        words: "nginx log_format apache alb cloudfront caddy traefik json lines simulate dry run backtest ci",
+      },
+      {
         path: "reference/service-settings",
         title: "Settings of the service",
         description: "All flags and environment variables of the decision service.",

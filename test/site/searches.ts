@@ -22,6 +22,8 @@ export const SEARCHES: readonly Search[] = [
   { words: "skip health check", pages: ["/rules/matching", "/production/checklist"] },
   { words: "url wildcard", pages: ["/rules/paths"] },
   { words: "method override", pages: ["/rules/paths"] },
+  { words: "replay options", pages: ["/reference/replay"] },
+  { words: "--max-refused", pages: ["/reference/replay"] },
   { words: "Retry-After header", pages: ["/rules/responses"] },
   { words: "custom error message", pages: ["/rules/responses"] },
   { words: "queue requests instead of 429", pages: ["/rules/waiting", "/rules/throttling"] },

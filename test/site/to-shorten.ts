@@ -11,6 +11,5 @@ export const TO_SHORTEN: Readonly<Record<string, number>> = {
   "migrate/fastify-rate-limit": 1_724,
   "migrate/rate-limiter-flexible": 2_066,
   "reference/algorithms": 1_492,
-  "reference/command-line": 2_198,
   "extend/stores": 1_430,
 }
