@@ -10,6 +10,5 @@ export const TO_SHORTEN: Readonly<Record<string, number>> = {
   "migrate/express-rate-limit": 1_791,
   "migrate/fastify-rate-limit": 1_724,
   "migrate/rate-limiter-flexible": 2_066,
-  "reference/algorithms": 1_492,
   "extend/stores": 1_430,
 }
