@@ -1,27 +1,30 @@
-import { type Area, arrow, box, type Frame, lane, type Point, picture, text, WIDTH } from "./draw.ts"
+import { across, type Diagram, diagram, down, MIDDLE } from "./diagram.ts"
+import { type Area, arrow, box, lane, type Point, text } from "./draw.ts"
 import { withoutImplied } from "./layers.ts"
 import { layOut } from "./layout.ts"
+import { drawOutage } from "./outage.ts"
 import { PACKAGES, type PackageEntry } from "./packages.ts"
-
-/** A picture of docs/pictures. */
-export interface Diagram {
-  /** The name of the file in docs/pictures. */
-  readonly file: string
-  /** The content of the picture in words. Documents have it as alt text. */
-  readonly description: string
-  readonly svg: string
-}
+import { drawHooks, drawProxies, drawRefusal, drawRequest } from "./request.ts"
+import { drawRegions, drawRulesFile, drawStores } from "./stores.ts"
 
 /** Draws all pictures of docs/pictures. */
 export function drawDiagrams(): readonly Diagram[] {
-  return [drawSystem(), drawPackages(PACKAGES)]
+  return [
+    drawSystem(),
+    drawPackages(PACKAGES),
+    drawRequest(),
+    drawRefusal(),
+    drawProxies(),
+    drawHooks(),
+    drawStores(),
+    drawOutage(),
+    drawRegions(),
+    drawRulesFile(),
+  ]
 }
 
 /** Milliseconds between two loads of the rules from DynamoDB, by default. */
 export const RULES_POLL_MS = 30_000
-
-/** The x of the middle of every picture. */
-const MIDDLE = WIDTH / 2
 
 /** Draws the parts of a system with Sluice: which of them asks which, and when. */
 function drawSystem(): Diagram {
@@ -129,24 +132,6 @@ export function drawPackages(packages: readonly PackageEntry[]): Diagram {
       "Each name begins with @sluice/. An arrow points to the package that is imported.",
     ),
   ])
-}
-
-function diagram(file: string, frame: Frame, parts: readonly string[]): Diagram {
-  return { file, description: frame.description, svg: picture(frame, parts) }
-}
-
-function across(y: number, from: number, to: number): Point[] {
-  return [
-    [from, y],
-    [to, y],
-  ]
-}
-
-function down(x: number, from: number, to: number): Point[] {
-  return [
-    [x, from],
-    [x, to],
-  ]
 }
 
 function list(names: readonly string[]): string {

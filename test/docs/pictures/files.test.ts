@@ -2,6 +2,10 @@ import { readdirSync, readFileSync } from "node:fs"
 import { dynamoDBRules } from "@sluice/dynamodb"
 import { describe, expect, it } from "vitest"
 import { drawDiagrams, RULES_POLL_MS } from "../../../docs/pictures/diagrams.ts"
+import { FAILURES_TO_OPEN, RECOVERED_AFTER_S } from "../../../docs/pictures/outage.ts"
+import { CHAIN, REFUSAL, STORE_TIMEOUT_MS } from "../../../docs/pictures/request.ts"
+import { MIRROR_EVERY_MS } from "../../../docs/pictures/stores.ts"
+import { compileClientAddress } from "../../../packages/core/src/request/client-address.ts"
 import { findDocuments, ROOT } from "../documents.ts"
 
 const diagrams = drawDiagrams()
@@ -43,4 +47,27 @@ it("docs/pictures contains no picture that is not drawn again", () => {
 it("the picture of the system shows how often the rules are loaded by default", () => {
   const client = { send: () => Promise.reject(new Error("never sent")) }
   expect(dynamoDBRules({ client, tableName: "rules" }).pollMs).toBe(RULES_POLL_MS)
+})
+
+it.each([
+  ["packages/core/src/limiter/options/parse-options.ts", `options.storeTimeoutMs ?? ${STORE_TIMEOUT_MS},`],
+  ["packages/redis/src/node/breaker.ts", `FAILURES_TO_OPEN = ${FAILURES_TO_OPEN}\n`],
+  ["packages/core/src/decision/store-health.ts", `STEADY_MS = ${RECOVERED_AFTER_S}_000\n`],
+  ["packages/scale/src/mirrored/options.ts", `everyMs = ${MIRROR_EVERY_MS},`],
+])("the pictures show the number that %s has", (file, line) => {
+  expect(readFileSync(ROOT + file, "utf8")).toContain(line)
+})
+
+it("the picture of a refusal shows lines of the refusal in the README", () => {
+  const readme = readFileSync(`${ROOT}README.md`, "utf8")
+  expect(REFUSAL.map(([line]) => line).filter((line) => !readme.includes(line))).toEqual([])
+})
+
+it("the picture of proxies shows the client that trustedProxies: 2 selects", () => {
+  const read = compileClientAddress({ trustedProxies: 2 }, () => {})
+  const { forged, client, cdn, balancer } = CHAIN
+  const header = `${forged}, ${client}, ${cdn}`
+  expect(read({ headers: { "x-forwarded-for": header }, socket: { remoteAddress: balancer } } as never)).toBe(
+    client,
+  )
 })
