@@ -23,20 +23,34 @@ export const GROUPS: readonly Group[] = [
       {
         path: "start/quick-start",
         title: "Quick start",
-        description: "Install Sluice from a clone, limit an Express app, and see the first 429.",
-        words: "getting started install setup tutorial hello world begin",
+        description:
+          "Install Sluice, limit an Express app, see the first 429, and the six options of most apps.",
+        words: "getting started setup tutorial world begin configure settings",
       },
       {
-        path: "start/six-options",
-        title: "Six options",
-        description: "The six options that most apps need, each with the mistake that it prevents.",
-        words: "configure settings important",
+        path: "start/how-it-works",
+        title: "How it works",
+        description: "What happens to a request, what each part does, and the twelve words of these pages.",
+        words: "architecture concepts overview diagram introduction internals flow terms",
+      },
+      {
+        path: "start/express",
+        title: "Express",
+        description:
+          "The middleware for Express: order, the decision on the request, and refusals as errors.",
+        words: "typescript body parser middleware order router app.use",
       },
       {
         path: "start/fastify",
         title: "Fastify",
         description: "The plugin for Fastify: hooks, limits of routes, groups, and refusals as errors.",
-        words: "fastify plugin onRequest preHandler config.rateLimit",
+        words: "register encapsulation decorate",
+      },
+      {
+        path: "start/koa",
+        title: "Koa",
+        description: "The middleware for Koa: order, the decision in ctx.state, and refusals as errors.",
+        words: "koa-router middleware typescript context",
       },
       {
         path: "start/fetch",
@@ -73,7 +87,7 @@ export const GROUPS: readonly Group[] = [
         path: "protect/README",
         title: "What to limit",
         description: "A table of tasks: what to protect, what to limit, and the page with the code.",
-        words: "recipes cookbook examples use cases",
+        words: "recipes cookbook use cases",
       },
       {
         path: "protect/login",

@@ -37,4 +37,10 @@ export const SEARCHES: readonly Search[] = [
   { words: "429 from another api", pages: ["/client/calling"] },
   { words: "windowMs", pages: ["/migrate/express-rate-limit"] },
   { words: "SLUICE_DEGRADED", pages: ["/errors/sluice_degraded"] },
+  { words: "how does it work", pages: ["/start/how-it-works"] },
+  { words: "architecture overview", pages: ["/start/how-it-works"] },
+  { words: "express middleware order", pages: ["/start/express"] },
+  { words: "express error handler", pages: ["/start/express"], among: 3 },
+  { words: "koa", pages: ["/start/koa", "/migrate/koa-ratelimit"] },
+  { words: "ctx.state.rateLimit", pages: ["/start/koa"], among: 3 },
 ]
