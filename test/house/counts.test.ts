@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest"
+import { countDocuments, wordsOf } from "./documents.ts"
 import { functions, imports, inheritance } from "./lists.ts"
 import { DEEP, keyOf, LONG, MANY, REASONED } from "./reasons.ts"
 import { codeLines, parse, parseText, sourcePaths, testPaths } from "./sources.ts"
@@ -18,6 +19,13 @@ describe("pnpm counts", () => {
   it("counts the lines of code of a text, without comments and blank lines", () => {
     expect(codeLines('/**\n * A list.\n */\n\nconst list = [\n  "*/", // two\n]\n  // end\n')).toBe(3)
     expect(codeLines("-- KEYS[1] is the counter\nlocal now = 1\n")).toBe(1)
+  })
+
+  it("counts the words, the README and the pictures of the documents", () => {
+    expect(wordsOf("# Two words\n\nand `three` more\n")).toBe(6)
+    const counts = new Map(countDocuments())
+    expect(counts.get("pages")).toBeGreaterThan(100)
+    expect(counts.get("pictures")).toBeGreaterThan(15)
   })
 
   it("counts every source and every test once", () => {

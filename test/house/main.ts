@@ -1,4 +1,5 @@
 import { readdirSync } from "node:fs"
+import { countDocuments } from "./documents.ts"
 import { type Entry, functions, imports, inheritance } from "./lists.ts"
 import { DEEP, LONG, MANY, reasonOf } from "./reasons.ts"
 import { codeLines, parse, sourcePaths, testPaths, textOf } from "./sources.ts"
@@ -46,6 +47,9 @@ console.log(
 )
 const boxes = new Set(below("packages/core/src/limiter").map((path) => path.split("/")[4]))
 console.log(`${String(boxes.size).padStart(7)} folders and loose files in packages/core/src/limiter`)
+
+heading("Documents, without the API, the records and the pages for contributors")
+for (const [what, count] of countDocuments()) console.log(`${String(count).padStart(7)} ${what}`)
 
 const sources = parse(paths)
 list("Longest functions, in lines of code", functions(sources), LONG)
