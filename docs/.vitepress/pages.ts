@@ -371,7 +371,13 @@ export const GROUPS: readonly Group[] = [
         title: "express-rate-limit",
         description:
           "Each option of express-rate-limit with its counterpart, and a store for those who stay.",
-        words: "windowMs max standardHeaders legacyHeaders keyGenerator rate-limit-redis",
+        words: "windowMs max standardHeaders legacyHeaders keyGenerator",
+      },
+      {
+        path: "migrate/express-rate-limit-store",
+        title: "Only the store",
+        description: "Keep express-rate-limit, and let Sluice count: one line instead of rate-limit-redis.",
+        words: "rate-limit-redis RedisStore sendCommand passOnStoreError keep replace store only",
       },
       {
         path: "migrate/fastify-rate-limit",

@@ -24,6 +24,8 @@ export const SEARCHES: readonly Search[] = [
   { words: "method override", pages: ["/rules/paths"] },
   { words: "replay options", pages: ["/reference/replay"] },
   { words: "--max-refused", pages: ["/reference/replay"] },
+  { words: "rate-limit-redis", pages: ["/migrate/express-rate-limit-store"] },
+  { words: "SluiceStore", pages: ["/migrate/express-rate-limit-store"] },
   { words: "Retry-After header", pages: ["/rules/responses"] },
   { words: "custom error message", pages: ["/rules/responses"] },
   { words: "queue requests instead of 429", pages: ["/rules/waiting", "/rules/throttling"] },

@@ -14,7 +14,7 @@ const redis = await emptyRedis()
 
 /** The lines that the guide adds for the store. */
 const [IMPORT = "", STORE = ""] = ["import { SluiceStore }", "store: new SluiceStore("].map((text) => {
-  const block = blockWith(blocksOf("docs/migrate/express-rate-limit.md"), "SluiceStore")
+  const block = blockWith(blocksOf("docs/migrate/express-rate-limit-store.md"), "SluiceStore")
   return block.text
     .split("\n")
     .find((line) => line.includes(text))
@@ -78,7 +78,7 @@ describe("the README example of express-rate-limit", () => {
     const after = `${IMPORT}\n${edited(block.text, [[/\/\/ store: .*/, STORE]])}`
     const changed = linesChanged(block.text, after)
     expect(changed.written).toEqual([IMPORT, STORE])
-    expectLinesTold("express-rate-limit", ", only its store", changed)
+    expectLinesTold("express-rate-limit-store", "", changed)
     const [before, now] = [await answersOf(block, block.text), await answersOf(block, after)]
     expect(headersOf(now)).toEqual(headersOf(before))
     expect(statusesOf(now)).toEqual(asLimited)

@@ -40,7 +40,7 @@ function linesOf(example: Example): LinesChanged {
 /** Expects that the guide's row for an example has its numbers of lines. */
 function expectRow(name: string, example: Example): void {
   const { written, deleted } = linesOf(example)
-  const rows = readGuide("fastify-rate-limit.md").text.split("\n")
+  const rows = readGuide("README.md").text.split("\n")
   const row = rows.find((line) => line.startsWith(`| ${name} |`))
   expect(row).toBe(`| ${name} | ${written.length} | ${deleted} |`)
 }
