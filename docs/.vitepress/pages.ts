@@ -394,8 +394,14 @@ export const GROUPS: readonly Group[] = [
       {
         path: "migrate/rate-limiter-flexible",
         title: "rate-limiter-flexible",
-        description: "Each limiter and option of rate-limiter-flexible with its counterpart.",
-        words: "RateLimiterRedis points consume blockDuration insuranceLimiter",
+        description: "What changes when you replace rate-limiter-flexible, and what you gain and lose.",
+        words: "RateLimiterRedis points consume insuranceLimiter migrate replace",
+      },
+      {
+        path: "migrate/rate-limiter-flexible-names",
+        title: "rate-limiter-flexible, names",
+        description: "Each option, method and class of rate-limiter-flexible with its counterpart.",
+        words: "keyPrefix storeClient execEvenly whiteList BurstyRateLimiter list",
       },
     ],
   },

@@ -26,6 +26,8 @@ export const SEARCHES: readonly Search[] = [
   { words: "--max-refused", pages: ["/reference/replay"] },
   { words: "rate-limit-redis", pages: ["/migrate/express-rate-limit-store"] },
   { words: "SluiceStore", pages: ["/migrate/express-rate-limit-store"] },
+  { words: "BurstyRateLimiter", pages: ["/migrate/rate-limiter-flexible-names"] },
+  { words: "rate-limiter-flexible options", pages: ["/migrate/rate-limiter-flexible-names"] },
   { words: "Retry-After header", pages: ["/rules/responses"] },
   { words: "custom error message", pages: ["/rules/responses"] },
   { words: "queue requests instead of 429", pages: ["/rules/waiting", "/rules/throttling"] },

@@ -6,6 +6,5 @@ export const TO_SHORTEN: Readonly<Record<string, number>> = {
   "service/gateways": 1_683,
   "service/envoy": 1_606,
   "client/calling": 2_795,
-  "migrate/rate-limiter-flexible": 2_066,
   "extend/stores": 1_430,
 }

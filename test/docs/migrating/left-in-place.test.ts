@@ -17,18 +17,20 @@ function messageFor(name: string): string {
   return "accepted"
 }
 
-it.each(["express-rate-limit.md", "fastify-rate-limit.md", "koa-ratelimit.md", "rate-limiter-flexible.md"])(
-  "%s: an old option name throws, and the message names the replacement",
-  (file) => {
-    const left = namesWithCounterpart(readGuide(file).rows("Options"))
-      .filter((name) => !SAME_NAME.includes(name) && !NOT_OPTIONS.includes(name))
-      .map((name) => [name, messageFor(name)] as const)
-    expect(left.length).toBeGreaterThan(5)
-    for (const [name, message] of left)
-      expect(message).toMatch(
-        new RegExp(
-          `"${name}" is not a member of the options; (use|leave out|nothing is thrown; use|no counterpart:) `,
-        ),
-      )
-  },
-)
+it.each([
+  "express-rate-limit.md",
+  "fastify-rate-limit.md",
+  "koa-ratelimit.md",
+  "rate-limiter-flexible-names.md",
+])("%s: an old option name throws, and the message names the replacement", (file) => {
+  const left = namesWithCounterpart(readGuide(file).rows("Options"))
+    .filter((name) => !SAME_NAME.includes(name) && !NOT_OPTIONS.includes(name))
+    .map((name) => [name, messageFor(name)] as const)
+  expect(left.length).toBeGreaterThan(5)
+  for (const [name, message] of left)
+    expect(message).toMatch(
+      new RegExp(
+        `"${name}" is not a member of the options; (use|leave out|nothing is thrown; use|no counterpart:) `,
+      ),
+    )
+})
