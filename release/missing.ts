@@ -15,6 +15,9 @@ const ADDRESSES: Readonly<Record<string, (manifest: Addresses, folder: string) =
   bugs: ({ bugs }) => isAddress(typeof bugs === "object" ? bugs.url : bugs),
 }
 
+/** The links in the READMEs of packages begin with this address, so that one replacement sets them all. */
+const PLACEHOLDER = "https://sluice.example/"
+
 /** Returns what a publisher has to do before `root` can be published, a line for each task. */
 export function missingBeforePublishing(root: string): string[] {
   const packages = readdirSync(join(root, "packages")).sort()
@@ -30,6 +33,13 @@ export function missingBeforePublishing(root: string): string[] {
   }
   if (textOf(join(root, "README.md")).includes("not on npm yet")) {
     missing.push("README.md: remove the sentence that Sluice is not on npm yet")
+  }
+  const linking = packages.filter((name) =>
+    textOf(join(root, "packages", name, "README.md")).includes(PLACEHOLDER),
+  )
+  if (linking.length > 0) {
+    const files = linking.map((name) => `packages/${name}/README.md`)
+    missing.push(`links: replace ${PLACEHOLDER} with the homepage in ${files.join(", ")}`)
   }
   const pending = readdirSync(join(root, ".changeset")).filter((file) => file.endsWith(".md"))
   if (pending.length > 0) {

@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs"
+import { ADAPTERS } from "./manifests.ts"
 import type { ModuleSystem, Project } from "./project.ts"
-import { blocksOf } from "./quick-start.ts"
+import { blocksOf, quickStart } from "./quick-start.ts"
 
 /** TypeScript's module resolutions, with the matching `module` option. */
 const MODULES = { nodenext: "nodenext", bundler: "preserve" } as const
@@ -14,7 +15,7 @@ const OPTIONS = {
   exactOptionalPropertyTypes: true,
   noUncheckedIndexedAccess: true,
   noEmit: true,
-  // The READMEs show CommonJS in JavaScript.
+  // The apps of the READMEs are JavaScript in CommonJS.
   allowJs: true,
   checkJs: true,
 }
@@ -34,7 +35,7 @@ interface Compilation {
   readonly types: readonly ModuleSystem[]
   /** Names of packages, without their scope. */
   readonly names: readonly string[]
-  /** The number of code blocks of each README; by default all. */
+  /** The number of TypeScript blocks of each README; by default all. */
   readonly blocks?: number
   /** True if TypeScript does not check declarations, ours or those of dependencies; false by default. */
   readonly skipLibCheck?: boolean
@@ -55,9 +56,12 @@ export async function compile(
     for (const name of names) {
       const text = readFileSync(new URL(`typescript/${name}.ts`, import.meta.url), "utf8")
       project.write(`${type}/typed/${name}.ts`, edit(text))
-      const language = type === "module" ? "ts" : "js"
-      for (const [at, block] of blocksOf(project, name, language).slice(0, blocks).entries()) {
-        project.write(`${type}/typed/readme-${name}-${at + 1}.${language}`, edit(block))
+      if (type === "module") {
+        for (const [at, block] of blocksOf(project, name, "ts").slice(0, blocks).entries()) {
+          project.write(`${type}/typed/readme-${name}-${at + 1}.ts`, edit(block))
+        }
+      } else if (ADAPTERS.includes(name)) {
+        project.write(`${type}/typed/readme-${name}.js`, edit(quickStart(project, name, type)))
       }
     }
   }

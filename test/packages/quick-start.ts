@@ -25,11 +25,21 @@ export function blocksOf(project: Project, name: string, language: string): stri
   return [...blocks].map(([, text = ""]) => text)
 }
 
-/** Returns the first app in a package's README for this module system. */
+/** Returns the first app in a package's README, as it is or with `require`. */
 export function quickStart(project: Project, name: string, type: ModuleSystem): string {
-  const [text] = blocksOf(project, name, type === "module" ? "ts" : "js")
-  if (text === undefined) throw new Error(`The README of @sluice/${name} shows nothing for "type": "${type}"`)
-  return text
+  const [text] = blocksOf(project, name, "ts")
+  if (text === undefined) throw new Error(`The README of @sluice/${name} shows no app`)
+  return type === "module" ? text : withRequire(text)
+}
+
+/** Returns an ES module as a program in CommonJS. Its body becomes a function, because it may use `await`. */
+function withRequire(text: string): string {
+  const heads: string[] = []
+  const body = text.replace(/^import (.+) from (".+")\n/gm, (_, bound: string, module: string) => {
+    heads.push(`const ${bound.replaceAll(" as ", ": ")} = require(${module})`)
+    return ""
+  })
+  return `${heads.join("\n")}\n\nasync function main() {\n${body.trim()}\n}\nmain()\n`
 }
 
 /**

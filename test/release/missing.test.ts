@@ -73,6 +73,14 @@ describe("missingBeforePublishing", () => {
   })
 })
 
+it("missingBeforePublishing names the READMEs whose links lead to the placeholder", () => {
+  write("packages/core/README.md", "The guide: <https://sluice.dev/start/express>\n")
+  write("packages/koa/README.md", "The guide: <https://sluice.example/start/koa>\n")
+  expect(missingBeforePublishing(root)).toEqual([
+    "links: replace https://sluice.example/ with the homepage in packages/koa/README.md",
+  ])
+})
+
 describe("release/main.ts", () => {
   const main = fileURLToPath(new URL("../../release/main.ts", import.meta.url))
 

@@ -1,0 +1,33 @@
+import { existsSync, readdirSync, readFileSync } from "node:fs"
+import { describe, expect, it } from "vitest"
+import { ROOT } from "./documents.ts"
+
+/** The most words of a package's README. */
+const MOST_WORDS: Readonly<Record<string, number>> = { "express-rate-limit-store": 250 }
+
+/** The links of READMEs begin with this address, which `release/missing.ts` refuses. */
+const LINK = /https:\/\/sluice\.example\/([\w/-]+)/g
+
+describe.each(readdirSync(`${ROOT}packages`))("the README of @sluice/%s", (name) => {
+  const readme = readFileSync(`${ROOT}packages/${name}/README.md`, "utf8")
+
+  it("is short", () => {
+    expect(readme.split(/\s+/).filter(Boolean).length).toBeLessThanOrEqual(MOST_WORDS[name] ?? 150)
+  })
+
+  it("links to pages of the site that exist", () => {
+    const paths = [...readme.matchAll(LINK)].map(([, path]) => path)
+    expect(paths.length).toBeGreaterThan(0)
+    expect(paths.filter((path) => !existsSync(`${ROOT}docs/${path}.md`))).toEqual([])
+  })
+})
+
+describe("the README of the repository", () => {
+  const readme = readFileSync(`${ROOT}README.md`, "utf8")
+
+  it("has at most 110 lines, 25 links and one picture", () => {
+    expect(readme.split("\n").length - 1).toBeLessThanOrEqual(110)
+    expect(readme.match(/!\[[^\]]*\]\(/g)).toHaveLength(1)
+    expect(readme.match(/(?<!!)\[[^\]]*\]\(/g)?.length).toBeLessThanOrEqual(25)
+  })
+})
