@@ -14,9 +14,9 @@ import { blocksTestedBy } from "../docs/shown.ts"
 import { runTypeScript } from "../docs/typescript/run.ts"
 import { startLimitedApi } from "../servers/limited-api.ts"
 
-// Runs the lines of docs/client/calling.md with the real clients, against a server on this machine that limits.
+// Runs the lines of docs/client/sdks.md with the real clients, against a server on this machine that limits.
 
-const blocks = blocksTestedBy("test/client/guide.test.ts", "docs/client/calling.md", 6)
+const blocks = blocksTestedBy("test/client/guide.test.ts", "docs/client/sdks.md", 6)
 
 type Headers = Record<string, string>
 /** What the service sends with an admitted and with a refused call, as recorded. */
@@ -230,7 +230,7 @@ async function start({ recorded, answer }: Row, refusals: number, waitMs?: strin
 const make = async (at: number, api: PacedFetch): Promise<Made> =>
   (await runTypeScript(blocks[at] as (typeof blocks)[number], { api })) as unknown as Made
 
-describe.concurrent.each(rows.map((row, at) => ({ ...row, at })))("docs/client/calling.md: $name", (row) => {
+describe.concurrent.each(rows.map((row, at) => ({ ...row, at })))("docs/client/sdks.md: $name", (row) => {
   it("sends its calls with the paced fetch, which reads the headers", async () => {
     const { api, received } = await start(row, 0)
     expect(await row.call(await make(row.at, api))).toEqual(row.part)
@@ -272,7 +272,7 @@ describe.concurrent.each(rows.map((row, at) => ({ ...row, at })))("docs/client/c
   })
 })
 
-describe.concurrent("docs/client/calling.md: a server of Sluice", () => {
+describe.concurrent("docs/client/sdks.md: a server of Sluice", () => {
   it.each(rows.slice(0, 3).map(({ name, call }, at) => ({ name, call, at })))(
     "refuses one call of $name at most when another client has used up the limit",
     async ({ call, at }) => {
@@ -289,8 +289,8 @@ describe.concurrent("docs/client/calling.md: a server of Sluice", () => {
   )
 })
 
-describe("docs/client/calling.md", () => {
-  const guide = readFileSync(`${ROOT}docs/client/calling.md`, "utf8")
+describe("docs/client/errors.md", () => {
+  const guide = readFileSync(`${ROOT}docs/client/errors.md`, "utf8")
   const source = (file: string): string => readFileSync(`${ROOT}packages/client/src/${file}`, "utf8")
 
   it("has a row for each code of an error", () => {

@@ -5,6 +5,5 @@ export const TO_SHORTEN: Readonly<Record<string, number>> = {
   "production/metrics": 1_315,
   "service/gateways": 1_683,
   "service/envoy": 1_606,
-  "client/calling": 2_795,
   "extend/stores": 1_430,
 }
