@@ -5,11 +5,28 @@ import { rowsOf } from "./failures/guide.ts"
 import { breakRedis, REDIS_FAILURES } from "./failures/redis.ts"
 import { breakRules, RULE_FAILURES } from "./failures/rules.ts"
 
+const ofErrors = readFileSync(`${ROOT}docs/errors/sluice_store_unavailable.md`, "utf8")
 const ofRedis = readFileSync(`${ROOT}docs/production/redis-fails.md`, "utf8")
 const ofOthers = readFileSync(`${ROOT}docs/production/other-failures.md`, "utf8")
 
+/** The row that the guide has for the message of each failure. */
+const REASONS: Readonly<Record<string, string>> = {
+  "is slow": "did not answer in time.",
+  "is frozen, or the network drops what is sent": "did not answer in time.",
+  "is gone": "its client has no connection",
+  "refuses connections": "its client has no connection",
+  "is full": "OOM",
+  "is read-only, a replica without a primary": "is a replica",
+  "refuses a command, by its ACL": "NOPERM",
+  "answers rubbish": "The Redis key",
+}
+
 describe("Redis failures in the guide", () => {
-  const rows = rowsOf(ofRedis, "Redis")
+  const rows = rowsOf(ofErrors, "Redis")
+  /** What a message may contain, in the order of the table that tells what to do. */
+  const reasons = rowsOf(ofRedis, "the message says").map(([cell = ""]) =>
+    [...cell.matchAll(/`([^`]+)`/g)].map(([, part = ""]) => part),
+  )
 
   it("are all covered by a case", () => {
     expect(rows.map(([what]) => what)).toEqual(Object.keys(REDIS_FAILURES))
@@ -38,6 +55,8 @@ describe("Redis failures in the guide", () => {
       // On a busy machine, a first request may be late for another reason.
       const codes = seen.codes.filter((code) => code !== "SLUICE_DEGRADED_FURTHER")
       expect(codes).toEqual(["SLUICE_DEGRADED", "SLUICE_RECOVERED"])
+      const [reason] = reasons.filter((parts) => parts.some((part) => seen.message.includes(part)))
+      expect([what, seen.message, reason?.[0]]).toEqual([what, seen.message, REASONS[what]])
     },
   )
 })

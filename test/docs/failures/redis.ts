@@ -96,6 +96,8 @@ interface Seen {
   readonly errors: Readonly<Record<string, number>>
   /** The logged codes, from the beginning of the failure until the recovery. */
   readonly codes: readonly string[]
+  /** The message of the first of these codes. */
+  readonly message: string
 }
 
 /** Sends requests to an Express app with a limit of 10 in Redis, while Redis fails and until it counts again. */
@@ -112,7 +114,11 @@ export async function breakRedis(what: string, onTestFinished: TestContext["onTe
   // Connect first, so that no decision is degraded before the failure.
   await client.ping()
   const codes: string[] = []
-  const log = ({ code }: { readonly code: string }): void => void codes.push(code)
+  const messages: string[] = []
+  const log = ({ code }: { readonly code: string }, message: string): void => {
+    codes.push(code)
+    messages.push(message)
+  }
   // The clock must advance, because the circuit breaker waits for one second. The day of the limit does not end.
   let skippedMs = 0
   const clock = { now: () => Date.UTC(2024, 0, 1) + performance.now() + skippedMs }
@@ -144,6 +150,7 @@ export async function breakRedis(what: string, onTestFinished: TestContext["onTe
   await sleep(300)
   const before = await metering.values("sluice.store.errors", "error.type")
   codes.length = 0
+  messages.length = 0
 
   await failure.begin({ redis, network })
   if (failure.disconnects) await until("the client knows", () => client.status !== "ready")
@@ -178,5 +185,6 @@ export async function breakRedis(what: string, onTestFinished: TestContext["onTe
     waited: waitedMs >= 5 * (storeTimeoutMs - 10),
     errors: Object.fromEntries(errors.filter(([, count]) => count > 0)),
     codes,
+    message: messages[0] ?? "",
   }
 }
