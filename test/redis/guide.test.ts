@@ -10,6 +10,9 @@ import { createClient, createCluster } from "redis"
 import { describe, expect, it } from "vitest"
 import { KINDS_OF_RULE } from "../../packages/core/src/limiter/rule-set/testing/kinds-of-rule.ts"
 import { keyNamer } from "../../packages/redis/src/key.ts"
+import type { Block } from "../docs/blocks.ts"
+import { commandLines } from "../docs/shell/words.ts"
+import { blocksTestedBy } from "../docs/shown.ts"
 import { freePort } from "../servers/free-port.ts"
 import { startCluster } from "../servers/redis-cluster.ts"
 import { redisForTests } from "../servers/redis-for-tests.ts"
@@ -52,7 +55,7 @@ async function failuresOf(store: Store, members: Partial<Rule>): Promise<readonl
 describe("the client options of the guide", () => {
   /** Returns the client options that the guide recommends, with shorter times. */
   const setOf = (library: string): { readonly socket?: object } => {
-    const [, text = ""] = new RegExp(`^\\| ${library} .*? Set \`(.+?)\``, "m").exec(guide) ?? []
+    const [, text = ""] = new RegExp(`^\\| ${library} \\d.*\\| \`(.+?)\` \\|$`, "m").exec(guide) ?? []
     return runInNewContext(`({ ${text.replace("5_000", "200").replace("1_000", "20")} })`) as {
       socket?: object
     }
@@ -95,13 +98,12 @@ describe("the client options of the guide", () => {
 })
 
 describe("the ACL of the guide", () => {
-  const line = /`ACL SETUSER (.+?)`/.exec(guide)?.[1]?.split(" ") ?? []
-
-  it("names exactly the commands of its line in its text", () => {
-    const [text = ""] = /- \*\*ACL\*\*.*?(?= In a cluster)/s.exec(guide) ?? []
-    const named = [...text.matchAll(/`([A-Z]+)`/g)].map(([, name = ""]) => `+${name.toLowerCase()}`)
-    expect(named.sort()).toEqual(line.filter((word) => word.startsWith("+")).sort())
-  })
+  const [block] = blocksTestedBy("test/redis/guide.test.ts", "docs/production/redis.md", 1) as [Block]
+  const line = commandLines(block.text)[0]?.words.slice(3) ?? []
+  /** Returns the additions for a case of the table. */
+  const additionsFor = (what: string): string[] =>
+    new RegExp(`^\\| ${what} \\| \`(.+?)\` \\|$`, "m").exec(guide)?.[1]?.replaceAll("\\|", "|").split(" ") ??
+    []
 
   it.each([
     ...KINDS_OF_RULE,
@@ -124,7 +126,7 @@ describe("the ACL of the guide", () => {
   })
 
   it("is sufficient for another database with the addition for databases", async () => {
-    const more = /In a database other than 0 also `(.+?)`/.exec(guide)?.[1]?.split(" ") ?? []
+    const more = additionsFor("a database other than 0")
     await server.command("ACL", "SETUSER", ...line, ...more)
     const login = { username: "sluice", password: "secret" }
     const ioredis = new Redis({ host: server.host, port: server.port, db: 1, ...login })
@@ -145,7 +147,7 @@ describe("the ACL of the guide", () => {
   })
 
   it("is sufficient for a cluster with the addition for clusters, even while a slot moves", async () => {
-    const more = /In a cluster also `(.+?)`/.exec(guide)?.[1]?.split(" ") ?? []
+    const more = additionsFor("every node of a cluster")
     const cluster = await startCluster({ primaries: 3 })
     const login = { username: "sluice", password: "secret" }
     const nodes = cluster.nodes.map(({ host, port }) => ({ host, port }))

@@ -1,4 +1,3 @@
-import { readFile } from "node:fs/promises"
 import { Redis } from "ioredis"
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest"
 import { check, EACH, MINUTE, SLIDING } from "../../packages/contracts/src/store/asking.ts"
@@ -9,14 +8,16 @@ import type { Check } from "../../packages/core/src/stores/store.ts"
 import { takeEach } from "../../packages/core/src/stores/testing/take-each.ts"
 import { keyNamer } from "../../packages/redis/src/key.ts"
 import type { RedisStore } from "../../packages/redis/src/redis-store.ts"
+import { commandLines } from "../docs/shell/words.ts"
+import { blocksTestedBy } from "../docs/shown.ts"
 import { redisForTests } from "../servers/redis-for-tests.ts"
 import { everyNth } from "../test-length.ts"
 import { compactStore } from "./compact-store.ts"
 import { keysWithoutTtl, timeOf } from "./counted.ts"
 
-const guide = await readFile(new URL("../../docs/production/redis.md", import.meta.url), "utf8")
 /** The permissions that the guide says a user needs. */
-const [, ...ALLOWED] = /`ACL SETUSER (.+?)`/.exec(guide)?.[1]?.split(" ") ?? []
+const [permissions] = blocksTestedBy("test/redis/guide.test.ts", "docs/production/redis.md", 1)
+const [, ...ALLOWED] = commandLines(permissions?.text ?? "")[0]?.words.slice(3) ?? []
 /**
  * The commands that the scripts use to read and write. A user without the other commands cannot run a script, or
  * connect.
