@@ -216,6 +216,12 @@ export const GROUPS: readonly Group[] = [
     title: "Run in production",
     pages: [
       {
+        path: "production/checklist",
+        title: "Checklist",
+        description: "What to check before an app with limits goes live, each with a command or a request.",
+        words: "go live launch production ready best practices mistakes review deploy",
+      },
+      {
         path: "production/proxies",
         title: "Behind a proxy",
         description:
@@ -261,6 +267,12 @@ export const GROUPS: readonly Group[] = [
         title: "Record decisions",
         description: "Write decisions to a file or a database, to find out later who was refused and why.",
         words: "audit log analytics history postgres events export",
+      },
+      {
+        path: "production/privacy",
+        title: "Privacy",
+        description: "Where addresses and user ids are stored, for how long, and how to hash or delete them.",
+        words: "gdpr personal data pii anonymize ip addresses retention compliance dsgvo erase pseudonymize",
       },
       {
         path: "production/sizing",

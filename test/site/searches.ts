@@ -53,4 +53,8 @@ export const SEARCHES: readonly Search[] = [
   { words: "express error handler", pages: ["/start/express"], among: 3 },
   { words: "koa", pages: ["/start/koa", "/migrate/koa-ratelimit"] },
   { words: "ctx.state.rateLimit", pages: ["/start/koa"], among: 3 },
+  { words: "before going to production", pages: ["/production/checklist"] },
+  { words: "go live checklist", pages: ["/production/checklist"] },
+  { words: "gdpr", pages: ["/production/privacy"] },
+  { words: "personal data in redis keys", pages: ["/production/privacy"] },
 ]
