@@ -5,7 +5,7 @@ import { findDocuments, ROOT } from "../docs/documents.ts"
 export type Count = readonly [what: string, count: number]
 
 /** The pages that users read: without the reference of the API, the records and the pages for contributors. */
-export function pagesForUsers(): string[] {
+function pagesForUsers(): string[] {
   return findDocuments().filter(
     (path) => path.startsWith("docs/") && !/^docs\/(reference\/api|decisions|inside|operations)\//.test(path),
   )

@@ -15,6 +15,9 @@ export function summary(tallies: readonly Tally[], paint: Paint): string {
       `${sum(({ refused }) => refused)} refused, and every limit admitted exactly what it says.`,
     `${done} The client ${patient[0]?.client} waited the ${waits} s that it was told, and was admitted: ` +
       `${patient.map(({ framework }) => framework).join(", ")}.`,
+    "",
+    "Next, an app with rules in DynamoDB and counters in Redis, until you press Ctrl-C:",
+    `  ${paint("strong", "npx -y pnpm@10.34.9 start:express")}   or start:fastify, start:koa`,
   ].join("\n")
 }
 

@@ -1,3 +1,4 @@
+import type { IncomingHttpHeaders } from "node:http"
 import type { DynamoDBClient } from "@aws-sdk/client-dynamodb"
 import { createLimiter, type Limiter, type Rule } from "@sluice/core"
 import { dynamoDBRules } from "@sluice/dynamodb"
@@ -28,16 +29,14 @@ export interface Surroundings {
   readonly service: string
 }
 
-/**
- * Creates an app with its rules in DynamoDB and its counters in Redis. Any number of instances enforce the same limits.
- */
-export async function createApp({
+/** Creates a limiter with its rules in DynamoDB and its counters in Redis. Resolves when it has read the rules. */
+export async function createSharedLimiter<R extends { readonly headers: IncomingHttpHeaders }>({
   dynamoDB,
   redis,
   tableName,
   service,
-}: Surroundings): Promise<{ readonly app: Express; readonly limiter: Limiter<Request> }> {
-  const limiter = createLimiter<Request>({
+}: Surroundings): Promise<Limiter<R>> {
+  const limiter = createLimiter<R>({
     service,
     rules: dynamoDBRules({ client: dynamoDB, tableName, pollMs: 2_000 }),
     // Requests get 503 until the table has been read for the first time.
@@ -46,11 +45,18 @@ export async function createApp({
     // Longer than the default of 50 ms: this example shows exact counts, and Redis may be on a busy machine.
     storeTimeoutMs: 5_000,
     // This stands for your own authentication.
-    fields: { user_id: (req) => req.get("x-user-id") },
+    fields: { user_id: (req) => req.headers["x-user-id"]?.toString() },
   })
   // Do not start a server that cannot read its rules.
   await limiter.ready()
+  return limiter
+}
 
+/** Creates an app whose limits any number of instances enforce together. */
+export async function createApp(
+  surroundings: Surroundings,
+): Promise<{ readonly app: Express; readonly limiter: Limiter<Request> }> {
+  const limiter = await createSharedLimiter<Request>(surroundings)
   const app = express()
   app.use(rateLimit({ limiter }))
   app.get("/orders", (_req, res) => void res.json({ orders: [] }))
