@@ -83,8 +83,8 @@ it.each<[string, (response: ServerResponse) => void, RegExp]>([
   await new Promise((resolve) => server.close(resolve))
 })
 
-it("docs/extend/stores.md shows the code of this source", async () => {
-  const [block] = blocksTestedBy("test/own-sources.test.ts", "docs/extend/stores.md", 1)
+it("docs/extend/rule-sources.md shows the code of this source", async () => {
+  const [block] = blocksTestedBy("test/own-sources.test.ts", "docs/extend/rule-sources.md", 1)
   const example = await readFile(new URL("../examples/src/http-rules/source.ts", import.meta.url), "utf8")
   expect(block?.text.trim()).toBe(example.trim())
 })

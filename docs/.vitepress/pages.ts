@@ -501,8 +501,14 @@ export const GROUPS: readonly Group[] = [
       {
         path: "extend/stores",
         title: "Your own store",
-        description: "Keep counters in your database, and read rules from anywhere.",
-        words: "custom store postgres mysql mongodb database adapter interface",
+        description: "Keep counters in your database, here PostgreSQL, and test the store.",
+        words: "custom postgres mongodb sqlite adapter interface backend",
+      },
+      {
+        path: "extend/rule-sources",
+        title: "Your own rule source",
+        description: "Read rules from your server or database, and share them between many services.",
+        words: "custom config consul etcd http api remote configuration provider",
       },
       {
         path: "extend/adapters",

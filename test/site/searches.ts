@@ -57,4 +57,8 @@ export const SEARCHES: readonly Search[] = [
   { words: "go live checklist", pages: ["/production/checklist"] },
   { words: "gdpr", pages: ["/production/privacy"] },
   { words: "personal data in redis keys", pages: ["/production/privacy"] },
+  { words: "custom store", pages: ["/extend/stores"] },
+  { words: "postgres counters", pages: ["/extend/stores"] },
+  { words: "load rules from my own server", pages: ["/extend/rule-sources"], among: 3 },
+  { words: "rule book for many services", pages: ["/extend/rule-sources"] },
 ]

@@ -2,5 +2,4 @@
 export const TO_SHORTEN: Readonly<Record<string, number>> = {
   "service/gateways": 1_683,
   "service/envoy": 1_606,
-  "extend/stores": 1_430,
 }
