@@ -117,9 +117,9 @@ export const GROUPS: readonly Group[] = [
       },
       {
         path: "protect/llm-tokens",
-        title: "LLM tokens",
-        description: "Limit the tokens of an account, and settle what a model really used.",
-        words: "openai anthropic gpt ai tpm rpm cost by size upload bytes model",
+        title: "LLM tokens, uploads",
+        description: "Limit by cost: the tokens that a model really used, and the megabytes of uploads.",
+        words: "openai anthropic gpt ai tpm rpm size file bandwidth",
       },
       {
         path: "protect/graphql-and-trpc",

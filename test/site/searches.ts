@@ -61,4 +61,6 @@ export const SEARCHES: readonly Search[] = [
   { words: "postgres counters", pages: ["/extend/stores"] },
   { words: "load rules from my own server", pages: ["/extend/rule-sources"], among: 3 },
   { words: "rule book for many services", pages: ["/extend/rule-sources"] },
+  { words: "openai token limit", pages: ["/protect/llm-tokens"], among: 3 },
+  { words: "upload size", pages: ["/protect/llm-tokens"] },
 ]

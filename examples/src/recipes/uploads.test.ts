@@ -1,0 +1,80 @@
+import { once } from "node:events"
+import { request } from "node:http"
+import { manualClock } from "@sluice/core"
+import type { RequestHandler } from "express"
+import { afterEach, beforeEach, describe, expect, it } from "vitest"
+import { type Served, serve } from "../demo/serve.ts"
+import { createApp } from "./uploads.ts"
+
+const clock = manualClock()
+let server: Served
+/** The bytes of the files that were saved. */
+let saved: number
+/** True if files cannot be saved. */
+let isFull: boolean
+
+const save: RequestHandler = async (req, res) => {
+  for await (const piece of req) saved += (piece as Buffer).length
+  res.sendStatus(isFull ? 507 : 201)
+}
+
+beforeEach(async () => {
+  clock.set(Date.UTC(2024, 0, 1))
+  saved = 0
+  isFull = false
+  server = await serve(createApp(save, { clock }))
+})
+afterEach(() => server.close())
+
+/** Uploads a file of this many bytes. */
+const upload = (bytes: number) => fetch(`${server.url}/files`, { method: "POST", body: Buffer.alloc(bytes) })
+const leftAfter = ({ headers }: Response) => Number(/r=(\d+)/.exec(headers.get("ratelimit") ?? "")?.[1])
+
+describe("uploads", () => {
+  it("cost a unit for each megabyte that has begun, and at least one", async () => {
+    expect(leftAfter(await upload(0))).toBe(99)
+    expect(leftAfter(await upload(1))).toBe(98)
+    expect(leftAfter(await upload(1_000_000))).toBe(97)
+    expect(leftAfter(await upload(1_000_001))).toBe(95)
+    expect(saved).toBe(2_000_002)
+  })
+
+  it("are refused before they are read, with the true wait", async () => {
+    expect((await upload(60_000_000)).status).toBe(201)
+    const refused = await upload(41_000_000)
+    expect(refused.status).toBe(429)
+    expect(saved).toBe(60_000_000)
+    const seconds = Number(refused.headers.get("retry-after"))
+    clock.advance((seconds - 1) * 1_000)
+    expect((await upload(41_000_000)).status).toBe(429)
+    clock.advance(1_000)
+    expect((await upload(41_000_000)).status).toBe(201)
+  })
+
+  it("leave room for smaller files when a large one is refused", async () => {
+    expect((await upload(60_000_000)).status).toBe(201)
+    expect((await upload(41_000_000)).status).toBe(429)
+    expect((await upload(40_000_000)).status).toBe(201)
+  })
+
+  it("have no time to retry if the file is larger than the limit", async () => {
+    const { status, headers } = await upload(100_000_001)
+    expect(status).toBe(429)
+    expect(headers.get("retry-after")).toBeNull()
+  })
+
+  it("cost nothing when the server fails to save them", async () => {
+    isFull = true
+    expect((await upload(50_000_000)).status).toBe(507)
+    isFull = false
+    expect(leftAfter(await upload(1))).toBe(99)
+  })
+
+  it("are refused without a Content-Length, as from a stream", async () => {
+    const asked = request(`${server.url}/files`, { method: "POST" })
+    asked.write("the first piece of a stream")
+    const [response] = await once(asked, "response")
+    expect(response.statusCode).toBe(411)
+    asked.destroy()
+  })
+})
