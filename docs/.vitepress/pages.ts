@@ -328,6 +328,12 @@ export const GROUPS: readonly Group[] = [
         words: "auth_request forward_auth forwardauth api gateway ingress reverse proxy lua njs",
       },
       {
+        path: "service/check",
+        title: "Other gateways",
+        description: "The HTTP request with which any gateway asks the decision service, and whom it trusts.",
+        words: "ext_authz forward auth kong apisix x-original-uri 204 subrequest external authorization",
+      },
+      {
         path: "service/envoy",
         title: "Envoy",
         description: "Use the service as Envoy's rate limit service, and import its rule files.",
@@ -342,9 +348,14 @@ export const GROUPS: readonly Group[] = [
       {
         path: "service/deploy",
         title: "Deploy the service",
-        description: "Health checks, shutdown, overload, and what each instance needs.",
-        words:
-          "deploy on kubernetes docker compose helm readiness liveness probe graceful shutdown autoscaling",
+        description: "Kubernetes manifests, compose, health checks, autoscaling and shutdown.",
+        words: "deploy on k8s helm kustomize readiness liveness probe graceful hpa pod container production",
+      },
+      {
+        path: "service/operate",
+        title: "Operate the service",
+        description: "Metrics, log messages, and the bounds that protect the service from overload.",
+        words: "prometheus monitoring observability opentelemetry 503 unavailable backpressure memory attack",
       },
       {
         path: "service/registering",

@@ -3,6 +3,8 @@ import { request as httpRequest, type IncomingHttpHeaders } from "node:http"
 import { join } from "node:path"
 import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished } from "vitest"
 import type { Block } from "../docs/blocks.ts"
+import { parseCurl } from "../docs/shell/curl.ts"
+import { commandLines } from "../docs/shell/words.ts"
 import { blocksTestedBy } from "../docs/shown.ts"
 import { freePort } from "../servers/free-port.ts"
 import { type HttpServer, startHttpServer } from "../servers/http-server.ts"
@@ -14,6 +16,9 @@ import { type Started, startService } from "./started.ts"
 
 // Runs the configurations of docs/service/gateways.md in the real gateways. Only Traefik's requests are replayed.
 
+const [checkOnPage] = blocksTestedBy("test/service/gateways.test.ts", "docs/service/check.md", 1).map(
+  ({ text }: Block) => text,
+) as [string]
 const [rules, nginxConf, lua, haproxyCfg, caddyfile, shortCaddyfile, traefikYaml] = blocksTestedBy(
   "test/service/gateways.test.ts",
   "docs/service/gateways.md",
@@ -331,6 +336,40 @@ it.each<[string, Start, (config: string, other: string) => string]>([
   const other = `127.0.0.1:${await freePort()}`
   const port = await open(start, (config) => add(config, other))
   for (let i = 0; i < 3; i++) expect((await send(port, "/")).status).toBe(200)
+})
+
+it("the call of docs/service/check.md is admitted once, and then refused with the client's response", async () => {
+  await startSluice()
+  const { urls, init } = parseCurl(commandLines(checkOnPage)[0]?.words ?? [])
+  const url = (urls[0] ?? "").replace("http://127.0.0.1:8080", started.http)
+  const first = await fetch(url, init)
+  expect([first.status, first.headers.get("ratelimit-policy")]).toEqual([
+    204,
+    '"per-ip";q=3;w=60, "logins";q=1;w=60',
+  ])
+  const second = await fetch(url, init)
+  expect([second.status, await second.json()]).toMatchObject([429, { "violated-policies": ["logins"] }])
+  const hidden = await fetch(`${url}?refused=403`, init)
+  expect([hidden.status, hidden.headers.get("sluice-status")]).toEqual([403, "429"])
+})
+
+it("ShouldForwardRequest answers a refusal with 200, so a gateway that reads only the status must not call it", async () => {
+  await startSluice()
+  const statuses: [number, boolean][] = []
+  for (let i = 0; i < 4; i++) {
+    const response = await fetch(`${started.http}/sluice.v1.RateLimiter/ShouldForwardRequest`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ service: "shop", request: { ip: "203.0.113.7" } }),
+    })
+    statuses.push([response.status, ((await response.json()) as { shouldForward: boolean }).shouldForward])
+  }
+  expect(statuses).toEqual([
+    [200, true],
+    [200, true],
+    [200, true],
+    [200, false],
+  ])
 })
 
 describe("Traefik's requests", () => {

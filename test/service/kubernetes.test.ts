@@ -1,0 +1,172 @@
+import { spawnSync } from "node:child_process"
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { fileURLToPath } from "node:url"
+import { parseRuleDocument } from "@sluice/rules"
+import { describe, expect, it, onTestFinished, vi } from "vitest"
+import { parse, parseAllDocuments } from "yaml"
+import { createCommand } from "../../packages/service/src/program/settings/command.ts"
+import { readSettings, unknownVariables } from "../../packages/service/src/program/settings/read-settings.ts"
+import { ROWS, SETTINGS, type Settings } from "../../packages/service/src/program/settings/settings-table.ts"
+import { blocksTestedBy } from "../docs/shown.ts"
+
+// Compares the manifests of deploy/kubernetes with the settings of the program and with each other.
+
+const FOLDER = fileURLToPath(new URL("../../deploy/kubernetes/", import.meta.url))
+const IMAGE = readFileSync(new URL("../../packages/service/Dockerfile", import.meta.url), "utf8")
+const read = (name: string): string => readFileSync(FOLDER + name, "utf8")
+
+// biome-ignore lint/suspicious/noExplicitAny: The tests state what they expect of each manifest.
+type Manifest = any
+
+const kustomization: Manifest = parse(read("kustomization.yaml"))
+const manifests: Manifest[] = (kustomization.resources as string[]).flatMap((name) =>
+  parseAllDocuments(read(name)).map((document) => {
+    expect(document.errors).toEqual([])
+    return document.toJS()
+  }),
+)
+const only = (kind: string): Manifest => {
+  const found = manifests.filter((each) => each.kind === kind)
+  expect(found, kind).toHaveLength(1)
+  return found[0]
+}
+const deployment = only("Deployment").spec
+const pod = deployment.template.spec
+const [container] = pod.containers
+const LABELS = { app: "sluice" }
+const portOf = (address: string): number => Number(address.split(":")[1])
+const ports: Readonly<Record<string, number>> = {
+  grpc: portOf(SETTINGS.grpc.otherwise as string),
+  http: portOf(SETTINGS.http.otherwise as string),
+  operations: portOf(SETTINGS.operations.otherwise as string),
+}
+
+/** Reads the settings as the program in the container does, with the files of its volumes. */
+function settingsOf(secrets: Readonly<Record<string, string>>): Settings {
+  const folder = mkdtempSync(join(tmpdir(), "sluice-kubernetes-"))
+  onTestFinished(() => rmSync(folder, { recursive: true }))
+  const ofImage = Object.fromEntries(
+    [...IMAGE.matchAll(/\b(SLUICE_\w+_ADDRESS)=(\S+)/g)].map((m) => m.slice(1, 3)),
+  )
+  const env: Record<string, string> = { ...ofImage }
+  for (const { name, value } of container.env as { name: string; value: string }[]) env[name] = value
+  const mount = container.volumeMounts.find((each: Manifest) => each.name === "secrets").mountPath
+  for (const [name, value] of Object.entries(secrets)) writeFileSync(join(folder, name), value)
+  for (const [name, value] of Object.entries(env)) env[name] = value.replace(mount, folder)
+  expect(unknownVariables(env)).toEqual([])
+  // commander reads the variables of the process.
+  for (const [name, value] of Object.entries(env)) vi.stubEnv(name, value)
+  onTestFinished(() => void vi.unstubAllEnvs())
+  const command = createCommand(
+    "0",
+    () => undefined,
+    () => undefined,
+  )
+  return readSettings(command.parse([], { from: "user" }), process.env)
+}
+
+describe("the manifests in deploy/kubernetes", () => {
+  it("are the files of the folder that docs/service/deploy.md applies, and kubectl builds them", () => {
+    const [command] = blocksTestedBy("test/service/kubernetes.test.ts", "docs/service/deploy.md", 1)
+    expect(command?.text.trim()).toBe("kubectl apply --kustomize deploy/kubernetes")
+    for (const name of kustomization.resources) expect(existsSync(FOLDER + name), name).toBe(true)
+    const kubectl = spawnSync("kubectl", ["kustomize", FOLDER], { encoding: "utf8" })
+    if (kubectl.error !== undefined) {
+      console.warn("Not tested: kubectl is not installed, so the manifests are only parsed.")
+      return
+    }
+    expect([kubectl.status, kubectl.stderr]).toEqual([0, ""])
+    const built = parseAllDocuments(kubectl.stdout).map((document) => document.toJS())
+    expect(built.map(({ kind }) => kind).toSorted()).toEqual(
+      ["ConfigMap", ...manifests.map(({ kind }) => kind)].toSorted(),
+    )
+    const image = built.find(({ kind }) => kind === "Deployment").spec.template.spec.containers[0].image
+    expect(image).toBe("registry.example/sluice-service:0.1.0")
+    for (const each of built.filter(({ kind }) => kind !== "ConfigMap")) {
+      const original = manifests.find(
+        ({ kind, metadata }) => kind === each.kind && metadata.name === each.metadata.name,
+      )
+      if (each.kind !== "Deployment") expect(each).toEqual(original)
+    }
+  })
+
+  it("select the same pods everywhere", () => {
+    expect(deployment.selector.matchLabels).toEqual(LABELS)
+    expect(deployment.template.metadata.labels).toEqual(LABELS)
+    expect(pod.topologySpreadConstraints[0].labelSelector.matchLabels).toEqual(LABELS)
+    expect(only("PodDisruptionBudget").spec.selector.matchLabels).toEqual(LABELS)
+    expect(only("NetworkPolicy").spec.podSelector.matchLabels).toEqual(LABELS)
+    for (const { spec } of manifests.filter(({ kind }) => kind === "Service"))
+      expect(spec.selector).toEqual(LABELS)
+    expect(only("HorizontalPodAutoscaler").spec.scaleTargetRef.name).toBe(only("Deployment").metadata.name)
+  })
+
+  it("have the default ports of the program, and a headless service only for gRPC", () => {
+    const named = Object.fromEntries(container.ports.map((each: Manifest) => [each.name, each.containerPort]))
+    expect(named).toEqual(ports)
+    const services = manifests.filter(({ kind }) => kind === "Service")
+    const published = services.flatMap(({ spec }) =>
+      spec.ports.map((each: Manifest) => [each.targetPort, each.port, spec.clusterIP]),
+    )
+    expect(published).toEqual([
+      ["http", ports.http, undefined],
+      ["grpc", ports.grpc, "None"],
+    ])
+    const [callers, monitoring] = only("NetworkPolicy").spec.ingress
+    expect(callers.ports).toEqual([{ port: "grpc" }, { port: "http" }])
+    expect(monitoring.ports).toEqual([{ port: "operations" }])
+  })
+
+  it("probe the paths of the operations port, and restart no instance because of Redis or its rules", () => {
+    expect(container.readinessProbe.httpGet).toEqual({ path: "/readyz", port: "operations" })
+    expect(container.livenessProbe.httpGet).toEqual({ path: "/livez", port: "operations" })
+    expect(SETTINGS.operations.says).toMatch(/\/livez.*\/readyz/)
+  })
+
+  it("give the program settings that it accepts, but not the token that has to be replaced", () => {
+    const secrets: Readonly<Record<string, string>> = only("Secret").stringData
+    expect(() => settingsOf(secrets)).toThrow(/^SLUICE_DECIDE_TOKENS/)
+    const token = '{"*": "0123456789abcdef"}'
+    const settings = settingsOf({ ...secrets, "decide-tokens": token })
+    expect(settings).toMatchObject({
+      rules: "/etc/sluice/rules.yaml",
+      instances: 2,
+      redis: ["redis://redis:6379"],
+    })
+    for (const door of ["grpc", "http", "operations"] as const)
+      expect(settings[door]).toMatchObject({ host: "0.0.0.0", port: ports[door] })
+    // Kubernetes must not kill an instance that still answers.
+    const drainMs = (settings.drainPauseMs ?? 0) + settings.drainMs
+    expect(drainMs).toBe(25_000)
+    // 3 s more are for metrics that are sent.
+    expect(pod.terminationGracePeriodSeconds * 1_000).toBeGreaterThan(drainMs + 3_000)
+  })
+
+  it("mount the rules as a folder without a suffix, so that a change of the rules restarts no instance", () => {
+    const [{ name, files }] = kustomization.configMapGenerator
+    expect(kustomization.generatorOptions.disableNameSuffixHash).toBe(true)
+    const volume = pod.volumes.find((each: Manifest) => each.configMap?.name === name).name
+    const mount = container.volumeMounts.find((each: Manifest) => each.name === volume)
+    expect(mount.subPath).toBeUndefined()
+    const variable = container.env.find((each: Manifest) => each.name === SETTINGS.rules.variable)
+    expect(variable.value).toBe(`${mount.mountPath}/${files[0]}`)
+    expect(parseRuleDocument(parse(read(files[0])))).toHaveLength(1)
+  })
+
+  it("set --instances to the fewest replicas, and run as a user without rights", () => {
+    const { minReplicas, maxReplicas } = only("HorizontalPodAutoscaler").spec
+    const instances = container.env.find((each: Manifest) => each.name === SETTINGS.instances.variable)
+    expect(Number(instances.value)).toBe(minReplicas)
+    expect(maxReplicas).toBeGreaterThan(minReplicas)
+    expect(deployment.replicas).toBeUndefined()
+    expect(IMAGE).toContain("USER node")
+    expect(pod.securityContext).toMatchObject({ runAsNonRoot: true, runAsUser: 1_000 })
+    expect(container.securityContext.capabilities.drop).toEqual(["ALL"])
+    expect(pod.enableServiceLinks).toBe(false)
+    // A secret is a file, never a value in the manifest of the pod.
+    const secrets = ROWS.flatMap(([, { flags, variable }]) => (flags === undefined ? [variable] : []))
+    for (const { name } of container.env) expect(secrets).not.toContain(name)
+  })
+})
