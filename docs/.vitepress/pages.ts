@@ -417,7 +417,7 @@ export const GROUPS: readonly Group[] = [
         path: "migrate/express-rate-limit-store",
         title: "Only the store",
         description: "Keep express-rate-limit, and let Sluice count: one line instead of rate-limit-redis.",
-        words: "rate-limit-redis RedisStore sendCommand passOnStoreError keep replace store only",
+        words: "rate-limit-redis RedisStore sendCommand passOnStoreError keep replace SluiceStore",
       },
       {
         path: "migrate/fastify-rate-limit",
@@ -477,7 +477,8 @@ export const GROUPS: readonly Group[] = [
         title: "Replay and suggest",
         description:
           "The options of `sluice rules replay` and `suggest`, and the formats of access logs that they read.",
-        words: "nginx log_format apache alb cloudfront caddy traefik json lines simulate dry run backtest ci",
+        words:
+          "nginx log_format apache alb cloudfront caddy traefik json simulate dry run backtest ci max-refused",
       },
       {
         path: "reference/service-settings",

@@ -52,7 +52,7 @@ export const searchOptions: DefaultTheme.LocalSearchOptions = {
         if (id.includes("/reference/api/")) return 0.4
         if (id.includes("/errors/") || id.includes("/migrate/")) return 0.7
         if (id.includes("/reference/")) return 0.85
-        return id.includes("/start/questions") ? 0.8 : 1
+        return id.includes("/start/questions") ? 0.55 : 1
       },
     },
   },
