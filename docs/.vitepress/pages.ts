@@ -336,8 +336,20 @@ export const GROUPS: readonly Group[] = [
       {
         path: "service/envoy",
         title: "Envoy",
-        description: "Use the service as Envoy's rate limit service, and import its rule files.",
-        words: "istio envoyproxy ratelimit descriptors rls service mesh gateway api",
+        description: "Use the service as Envoy's rate limit service, with a configuration to start from.",
+        words: "istio envoyproxy ratelimit rls service mesh gateway api contour emissary",
+      },
+      {
+        path: "service/envoy-import",
+        title: "Import Envoy's files",
+        description: "Convert the files of Envoy's own rate limit service into rules.",
+        words: "migrate envoyproxy ratelimit lyft yaml convert config descriptors",
+      },
+      {
+        path: "service/envoy-protocol",
+        title: "Envoy in detail",
+        description: "Hits, response headers, dynamic metadata, and the bounds of Envoy's calls.",
+        words: "access log weight cost is_negative_hits quota unimplemented over_limit istio",
       },
       {
         path: "service/clients",

@@ -122,7 +122,7 @@ describe("rules imported from Envoy's files, over Envoy's protocol", () => {
   it("limit the marketing messages of the figure to five a day", async () => {
     const [figure, command, shown] = blocksTestedBy(
       "test/service/envoy-import.test.ts",
-      "docs/service/envoy.md",
+      "docs/service/envoy-import.md",
       3,
     ) as [Block, Block, Block]
     const folder = await mkdtemp(join(tmpdir(), "sluice-import-"))
