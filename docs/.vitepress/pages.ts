@@ -61,7 +61,7 @@ export const GROUPS: readonly Group[] = [
       {
         path: "start/nestjs",
         title: "NestJS",
-        description: "A limit for each route of a NestJS app, as a guard.",
+        description: "A limit for each route of a NestJS app: a guard on Express, the plugin on Fastify.",
         words: "nest throttler guard decorator @Throttle",
       },
       {
