@@ -322,6 +322,12 @@ export const GROUPS: readonly Group[] = [
         words: "microservice server grpc http api sidecar docker standalone other languages",
       },
       {
+        path: "service/calls",
+        title: "Calls of the service",
+        description: "All fields of a request and of the response, batches, and the errors of the service.",
+        words: "api reference grpcurl connect protobuf schema all or nothing bulk status codes",
+      },
+      {
         path: "service/gateways",
         title: "nginx, HAProxy, Caddy, Traefik",
         description: "Configurations with which a gateway asks the decision service.",

@@ -38,6 +38,8 @@ export const SEARCHES: readonly Search[] = [
   { words: "multiple regions", pages: ["/scale/data-centers"] },
   { words: "deploy on kubernetes", pages: ["/service/deploy"] },
   { words: "auth_request", pages: ["/service/gateways"] },
+  { words: "ShouldForwardRequests", pages: ["/service/calls"] },
+  { words: "all_or_nothing", pages: ["/service/calls"] },
   { words: "istio", pages: ["/service/envoy"] },
   { words: "import envoy ratelimit config", pages: ["/service/envoy-import"] },
   { words: "quota_mode", pages: ["/service/envoy-import"] },
