@@ -1,7 +1,10 @@
 import { RuleSourceError } from "@sluice/core"
 import { type RuleSource, readRuleDocument } from "@sluice/rules"
 
-/** Creates a rule source that gets one document for each service from your own HTTP server. */
+/**
+ * Creates a rule source that gets one document for each service from your own HTTP
+ * server.
+ */
 export function httpRules(origin: string): RuleSource {
   return {
     name: `rules of ${origin}`,

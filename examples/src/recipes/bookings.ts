@@ -2,7 +2,10 @@ import { rateLimit } from "@sluice/express"
 import express, { type Express } from "express"
 import type { Surroundings } from "../surroundings.ts"
 
-/** Creates an app with a limit on `POST /bookings`: ten per minute for each address. Reading is not limited. */
+/**
+ * Creates an app with a limit on `POST /bookings`: ten per minute for each address.
+ * Reading is not limited.
+ */
 export function createApp(surroundings: Surroundings = {}): Express {
   const tenAMinute = rateLimit({
     ...surroundings,
@@ -15,6 +18,10 @@ export function createApp(surroundings: Surroundings = {}): Express {
   const app = express()
   app.get("/bookings", (_req, res) => void res.json([]))
   // The limit is on the route, so that it counts no other requests.
-  app.post("/bookings", tenAMinute, (_req, res) => void res.status(201).json({ booked: true }))
+  app.post(
+    "/bookings",
+    tenAMinute,
+    (_req, res) => void res.status(201).json({ booked: true }),
+  )
   return app
 }

@@ -1,14 +1,23 @@
 import { NestFactory } from "@nestjs/core"
-import { FastifyAdapter, type NestFastifyApplication } from "@nestjs/platform-fastify"
+import {
+  FastifyAdapter,
+  type NestFastifyApplication,
+} from "@nestjs/platform-fastify"
 import { rateLimit } from "@sluice/fastify"
 import type { Surroundings } from "../surroundings.ts"
 
 /** Any module of Nest. */
 type Module = new () => unknown
 
-/** Creates an app with a limit for all routes. `@RouteConfig({ rateLimit: { … } })` gives a route its own. */
+/**
+ * Creates an app with a limit for all routes. `@RouteConfig({ rateLimit: { … } })`
+ * gives a route its own.
+ */
 export async function createApp(module: Module, surroundings: Surroundings = {}) {
-  const app = await NestFactory.create<NestFastifyApplication>(module, new FastifyAdapter())
+  const app = await NestFactory.create<NestFastifyApplication>(
+    module,
+    new FastifyAdapter(),
+  )
   await app.register(rateLimit, { ...surroundings, limit: 100, window: "1 minute" })
   return app
 }

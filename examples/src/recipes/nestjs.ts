@@ -3,13 +3,23 @@ import type { LimiterOptions } from "@sluice/core"
 import { rateLimit } from "@sluice/express"
 import type { Request, Response } from "express"
 
-/** Creates a guard for `@UseGuards(…)` and `app.useGlobalGuards(…)`. It counts what the guards before it admit. */
-export function rateLimitGuard(options: LimiterOptions<Request, Response>): CanActivate {
+/**
+ * Creates a guard for `@UseGuards(…)` and `app.useGlobalGuards(…)`. It counts what
+ * the guards before it admit.
+ */
+export function rateLimitGuard(
+  options: LimiterOptions<Request, Response>,
+): CanActivate {
   const limit = rateLimit({
     ...options,
-    // Nest's exception filters answer. `RateLimit` and `Retry-After` are on the response already.
+    // Nest's exception filters answer. `RateLimit` and `Retry-After` are on the
+    // response already.
     onRejected(_req, { status }, { retryAfterMs }, res) {
-      const body = { statusCode: status, message: "Too many requests", retryAfterMs }
+      const body = {
+        statusCode: status,
+        message: "Too many requests",
+        retryAfterMs,
+      }
       res.locals.refuse(new HttpException(body, status))
       return false
     },

@@ -2,23 +2,47 @@ import { createLimiter } from "@sluice/core"
 import type { Server, Socket } from "socket.io"
 import type { Surroundings } from "../surroundings.ts"
 
-const clientOf = ({ handshake: { headers, address } }: Socket) => ({ headers, remoteAddress: address })
+const clientOf = ({ handshake: { headers, address } }: Socket) => ({
+  headers,
+  remoteAddress: address,
+})
 
-/** Limits the connections and the messages of each client address. Call it before you add handlers. */
+/**
+ * Limits the connections and the messages of each client address. Call it before
+ * you add handlers.
+ */
 export function limitSockets(io: Server, surroundings: Surroundings = {}): void {
-  const connections = createLimiter({ ...surroundings, name: "connections", limit: 10, window: "1 minute" })
+  const connections = createLimiter({
+    ...surroundings,
+    name: "connections",
+    limit: 10,
+    window: "1 minute",
+  })
   const penalty = { refusals: 50, within: "1 minute", for: "10 minutes" }
-  const messages = createLimiter({ ...surroundings, name: "messages", limit: 20, window: "10s", penalty })
+  const messages = createLimiter({
+    ...surroundings,
+    name: "messages",
+    limit: 20,
+    window: "10s",
+    penalty,
+  })
   io.use(async (socket, next) => {
     const { allowed, retryAfterMs } = await connections.decide(clientOf(socket))
-    next(allowed ? undefined : Object.assign(new Error("rate-limited"), { data: { retryAfterMs } }))
+    next(
+      allowed
+        ? undefined
+        : Object.assign(new Error("rate-limited"), { data: { retryAfterMs } }),
+    )
   })
   io.on("connection", (socket) => {
     socket.use(async ([event, ...args], next) => {
-      const { allowed, refusal, retryAfterMs } = await messages.decide(clientOf(socket))
+      const { allowed, refusal, retryAfterMs } = await messages.decide(
+        clientOf(socket),
+      )
       if (allowed) return next()
       const acknowledge = args.at(-1)
-      if (typeof acknowledge === "function") acknowledge({ error: "rate-limited", retryAfterMs })
+      if (typeof acknowledge === "function")
+        acknowledge({ error: "rate-limited", retryAfterMs })
       else socket.emit("rate-limited", { event, retryAfterMs })
       if (refusal === "penalty") socket.disconnect(true)
     })
