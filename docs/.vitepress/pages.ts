@@ -233,7 +233,7 @@ export const GROUPS: readonly Group[] = [
         path: "production/redis",
         title: "Redis",
         description:
-          "Connect Redis: clients, timeouts, permissions, memory, Cluster, and what its keys contain.",
+          "Connect Redis: clients, timeouts, memory, permissions, Cluster, and the cache of refusals.",
         words: "redis cluster valkey ioredis node-redis elasticache upstash sentinel acl memorydb tls",
       },
       {

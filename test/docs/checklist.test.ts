@@ -1,0 +1,69 @@
+import { existsSync, readFileSync } from "node:fs"
+import express from "express"
+import { describe, expect, it, onTestFinished, vi } from "vitest"
+import { listening } from "../servers/listening.ts"
+import { redisForTests } from "../servers/redis-for-tests.ts"
+import type { Block } from "./blocks.ts"
+import { blocksOf, ROOT } from "./documents.ts"
+import { rowsOf } from "./failures/guide.ts"
+import { lookUpCommands } from "./shell/look-up.ts"
+import { runTypeScript } from "./typescript/run.ts"
+
+const CHECKLIST = "docs/production/checklist.md"
+const page = readFileSync(`${ROOT}${CHECKLIST}`, "utf8")
+const outage = readFileSync(`${ROOT}docs/production/redis-fails.md`, "utf8")
+
+const { server } = await redisForTests()
+
+/** Returns the commands of a program in the last column of a table. */
+function commandsOf(rows: readonly string[][], program: string): string[] {
+  return rows
+    .flatMap((row) => [...(row.at(-1) ?? "").matchAll(/`([^`]+)`/g)].map(([, text = ""]) => text))
+    .filter((text) => text.startsWith(`${program} `))
+}
+
+describe("the checklist for production", () => {
+  const rows = rowsOf(page, "check")
+
+  it("names only codes that have a page", () => {
+    const codes = [...page.matchAll(/`(SLUICE_\w+)`/g)].map(([, code = ""]) => code.toLowerCase())
+    expect(codes.length).toBeGreaterThan(2)
+    expect(codes.filter((code) => !existsSync(`${ROOT}docs/errors/${code}.md`))).toEqual([])
+  })
+
+  it("has commands of sluice with flags that exist", async () => {
+    const commands = commandsOf(rows, "sluice").filter((command) => command !== "sluice clients show")
+    const block: Block = { document: CHECKLIST, line: 1, language: "sh", text: commands.join("\n") }
+    expect(commands.length).toBeGreaterThan(1)
+    expect(await lookUpCommands(block)).toEqual([])
+  })
+
+  it("has an app whose health checks are neither counted nor given a policy", async () => {
+    vi.stubEnv("REDIS_URL", `redis://${server.host}:${server.port}`)
+    onTestFinished(() => void vi.unstubAllEnvs())
+    const before = process.listeners("SIGTERM")
+    const [block] = blocksOf(CHECKLIST).filter(({ language }) => language === "ts") as [Block]
+    const app = express()
+    const made = await runTypeScript(block, { app })
+    onTestFinished(() => (made.client as { disconnect(): void }).disconnect())
+    for (const listener of process.listeners("SIGTERM"))
+      if (!before.includes(listener)) process.off("SIGTERM", listener)
+    app.use((_req, res) => void res.send("ok"))
+    const url = await listening(app)
+    const hasPolicy = async (path: string) => (await fetch(url + path)).headers.has("ratelimit-policy")
+    expect([await hasPolicy("/"), await hasPolicy("/healthz")]).toEqual([true, false])
+  })
+})
+
+it.each([
+  ...commandsOf(rowsOf(page, "check"), "redis-cli"),
+  ...commandsOf(rowsOf(outage, "the message says"), "redis-cli"),
+])("a real Redis understands %s", async (command) => {
+  // Options are those of redis-cli itself, and HOST and KEY stand for the reader's.
+  const words = command
+    .replace(/^redis-cli (-h HOST )?/, "")
+    .replace("KEY", "sl2:key")
+    .split(" ")
+  if (words[0]?.startsWith("--")) return
+  await expect(server.command(...(words as [string, ...string[]]))).resolves.toBeDefined()
+})
