@@ -26,7 +26,7 @@ export const FIRST: Example = {
 
 /** The other examples, by the text of their row in the guide. */
 export const EXAMPLES: Readonly<Record<string, Example>> = {
-  "404 answers": {
+  "404 responses": {
     has: "fastify.rateLimit()",
     edits: [
       ["global: true, max: 2, timeWindow", "limit: 2, window"],
@@ -35,7 +35,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     steps: times(3, "/nowhere"),
     expected: [404, 404, 429],
   },
-  "404 answers with a limit of their own": {
+  "404 responses with another limit": {
     has: "fastify.rateLimit({",
     edits: [
       [
