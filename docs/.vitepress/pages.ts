@@ -383,6 +383,12 @@ export const GROUPS: readonly Group[] = [
         words: "registry owner self-service register service api tokens",
       },
       {
+        path: "service/registry",
+        title: "Register in code",
+        description: "Write rules to a DynamoDB table from a program, and embed the decision service.",
+        words: "dynamodbregistry createtable optimistic locking conflict embed library programmatic",
+      },
+      {
         path: "service/dynamodb",
         title: "Rules in DynamoDB",
         description: "The table of rules: how to create it, what it costs, and who may write.",

@@ -33,6 +33,12 @@ it("the request of docs/service/start.md gets the decision that the page shows",
   expectShownJson(JSON.parse(response.text), body)
 })
 
+it("the request of docs/service/clients.md gets a decision", async () => {
+  const [block] = blocksTestedBy(SELF, "docs/service/clients.md", 1) as [Block]
+  const { status, body } = await sendCurl(block, await start(TWO_SERVICES))
+  expect([status, body]).toMatchObject([200, { shouldForward: true, remaining: "4" }])
+})
+
 it("the request of packages/service/README.md gets a decision", async () => {
   const [block] = blocksTestedBy(SELF, "packages/service/README.md", 1) as [Block]
   const { status, body } = await sendCurl(block, await start(TWO_SERVICES))

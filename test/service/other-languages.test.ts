@@ -70,7 +70,8 @@ function placed(program: string, user: string): string {
 
 /** Returns the words of the block's line that starts a program, after those words. */
 function argumentsOf(commands: string, start: string): string[] {
-  const line = commands.split("\n").find((each) => each.startsWith(start)) ?? ""
+  const lines = commands.replace(/\s*\\\n\s*/g, " ").split("\n")
+  const line = lines.find((each) => each.startsWith(start)) ?? ""
   return line.slice(start.length).trim().split(" ")
 }
 

@@ -40,6 +40,8 @@ export const SEARCHES: readonly Search[] = [
   { words: "auth_request", pages: ["/service/gateways"] },
   { words: "ShouldForwardRequests", pages: ["/service/calls"] },
   { words: "all_or_nothing", pages: ["/service/calls"] },
+  { words: "RuleConflictError", pages: ["/service/registry"] },
+  { words: "createDecisionService", pages: ["/service/registry"] },
   { words: "istio", pages: ["/service/envoy"] },
   { words: "import envoy ratelimit config", pages: ["/service/envoy-import"] },
   { words: "quota_mode", pages: ["/service/envoy-import"] },
