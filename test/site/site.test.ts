@@ -109,6 +109,8 @@ describe("the site", () => {
     expect(await page.locator("main h1").textContent()).toBe("This page does not exist")
     expect(await findingsIn(page)).toEqual([])
     await page.click("main a")
+    await page.waitForURL(`${site.origin}/`)
+    await page.waitForSelector(".vp-doc h1")
     expect(await page.locator("h1").textContent()).toContain("Sluice")
     expect(foreign).toEqual([])
     await page.context().close()
