@@ -31,7 +31,7 @@ export const searchOptions: DefaultTheme.LocalSearchOptions = {
       processTerm(term) {
         const word = term.toLowerCase()
         const ignored =
-          " a an and are as at be but by can could did do does for from get had has have how i if in into is it its me my no not of on or our per should so that the their them then there these they this to was we what when where which who why will with would you your "
+          " a an and are as at be but by can could did do does for from get had has have how i if in into is it its me my no not of on or our should so that the their them then there these they this to was we what when where which who why will with would you your "
         if (ignored.includes(` ${word} `)) return null
         return word.length > 3 && /[^ius]s$/.test(word) ? word.slice(0, -1) : word
       },
