@@ -25,7 +25,7 @@ export const GROUPS: readonly Group[] = [
         title: "Quick start",
         description:
           "Install Sluice, limit an Express app, see the first 429, and the six options of most apps.",
-        words: "getting started setup tutorial world begin configure settings",
+        words: "getting started install setup tutorial world begin configure settings",
       },
       {
         path: "start/how-it-works",
@@ -38,7 +38,7 @@ export const GROUPS: readonly Group[] = [
         title: "Express",
         description:
           "The middleware for Express: order, the decision on the request, and refusals as errors.",
-        words: "typescript body parser middleware order router app.use",
+        words: "typescript body parser middleware order router 404 not found",
       },
       {
         path: "start/fastify",
@@ -94,7 +94,7 @@ export const GROUPS: readonly Group[] = [
         title: "Login",
         description: "Limit wrong passwords by account and address, and codes of a second factor.",
         words:
-          "brute force password attempts credential stuffing auth signin sign-in 2fa otp mfa authentication",
+          "brute force password attempts credential stuffing auth signin sign-in 2fa otp mfa authentication reset forgot",
       },
       {
         path: "protect/sign-up-and-sms",
@@ -107,7 +107,7 @@ export const GROUPS: readonly Group[] = [
         title: "Plans and quotas",
         description:
           "Limits that depend on a customer's plan: free and pro, in code, in a file, or in a database.",
-        words: "tier tiers pricing subscription per customer tenant api key quota usage upgrade paid",
+        words: "tier tiers pricing subscription trial per customer tenant api key quota usage upgrade paid",
       },
       {
         path: "protect/webhooks",
