@@ -1,17 +1,9 @@
 import type { IncomingMessage, ServerResponse } from "node:http"
 import { parse } from "node:querystring"
 import type { Limiter, RequestFacts } from "@sluice/core"
-import {
-  createGuard,
-  type GuardOptions,
-  NodeExchange,
-  respond,
-} from "@sluice/core/adapters"
+import { createGuard, type GuardOptions, NodeExchange, respond } from "@sluice/core/adapters"
 
-/**
- * A request of Node's HTTP server, with the properties that the framework's router
- * and body parsers add.
- */
+/** A request of Node's HTTP server, with the properties that the framework's router and body parsers add. */
 export interface Request extends IncomingMessage {
   readonly originalUrl?: string
   readonly route?: { readonly path: string }
@@ -19,29 +11,15 @@ export interface Request extends IncomingMessage {
   readonly body?: unknown
 }
 
-/**
- * Middleware of a framework that passes Node's request and response from one
- * function to the next.
- */
-export type Middleware = (
-  req: Request,
-  res: ServerResponse,
-  next: (error?: unknown) => void,
-) => void
+/** Middleware of a framework that passes Node's request and response from one function to the next. */
+export type Middleware = (req: Request, res: ServerResponse, next: (error?: unknown) => void) => void
 
 /** The middleware, with its limiter as a property. */
 export type RateLimit = Middleware & { readonly limiter: Limiter<Request> }
 
-/**
- * Creates middleware for an app or a route. Handlers call `decisionOn(req)` to get
- * the decision.
- */
-export function rateLimit(
-  options: GuardOptions<Request, ServerResponse>,
-): RateLimit {
-  const guard = createGuard(options, (request) =>
-    isRequest(request) ? factsOf(request) : undefined,
-  )
+/** Creates middleware for an app or a route. Handlers call `decisionOn(req)` to get the decision. */
+export function rateLimit(options: GuardOptions<Request, ServerResponse>): RateLimit {
+  const guard = createGuard(options, (request) => (isRequest(request) ? factsOf(request) : undefined))
   const middleware: Middleware = (req, res, next) => {
     const later = respond(guard, factsOf(req), new NodeExchange(req, res, next))
     if (later instanceof Promise) later.catch(next)
