@@ -325,7 +325,8 @@ export const GROUPS: readonly Group[] = [
         path: "service/calls",
         title: "Calls of the service",
         description: "All fields of a request and of the response, batches, and the errors of the service.",
-        words: "ShouldForwardRequests ShouldForwardRequest api reference grpcurl connect protobuf schema all or nothing bulk status codes",
+        words:
+          "ShouldForwardRequests ShouldForwardRequest api reference grpcurl connect protobuf schema all or nothing bulk status codes",
       },
       {
         path: "service/gateways",
@@ -373,7 +374,8 @@ export const GROUPS: readonly Group[] = [
         path: "service/operate",
         title: "Operate the service",
         description: "Metrics, log messages, and the bounds that protect the service from overload.",
-        words: "sluice.service.overloads overload prometheus monitoring observability opentelemetry 503 unavailable backpressure attack",
+        words:
+          "sluice.service.overloads overload prometheus monitoring observability opentelemetry 503 unavailable backpressure attack",
       },
       {
         path: "service/registering",
