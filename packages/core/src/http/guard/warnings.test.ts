@@ -145,7 +145,7 @@ describe("a warning", () => {
       expect(said.map(([each]) => each)).toEqual([code])
       const message = said[0]?.[1] as string
       expect(message).toContain(mend)
-      expect(message).toMatch(new RegExp(` \\(@sluice/core/errors\\.md#${code.toLowerCase()}\\)$`))
+      expect(message).toMatch(new RegExp(` \\(@sluice/core/errors/${code.toLowerCase()}\\.md\\)$`))
     },
   )
 
