@@ -4,14 +4,13 @@ import { fileURLToPath } from "node:url"
 import { type DefaultTheme, defineConfig } from "vitepress"
 import { anchorOf, links, pageOf } from "./links.ts"
 import { MOVED, redirectTo } from "./moved.ts"
-import { addressOf, GROUPS, PAGES } from "./pages.ts"
+import { addressOf, BASE as base, GROUPS, PAGES } from "./pages.ts"
 import { searchOptions } from "./search.ts"
 
 const docs = fileURLToPath(new URL("..", import.meta.url))
 const core = JSON.parse(readFileSync(join(docs, "../packages/core/package.json"), "utf8"))
 const homepage: string | undefined = core.homepage
 const repository: string | undefined = core.repository?.url?.replace(/^git\+|\.git$/g, "")
-const base = process.env.DOCS_BASE ?? "/"
 const summary = "Rate limiting for Node that is exact across processes and keeps working without Redis."
 
 /** Folders of documents that are for contributors. */

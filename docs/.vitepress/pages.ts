@@ -563,6 +563,15 @@ export function addressOf(path: string): string {
   return `/${path}`.replace(/README$/, "")
 }
 
+/** The address of the site on its host, with a slash at both ends. */
+export const BASE: string = process.env.DOCS_BASE ?? "/"
+
+/** Returns the page at an address, with or without an anchor: "/protect/#login". */
+export function pageAt(address: string, base: string = BASE): Page | undefined {
+  const path = address.slice(base.length).replace(/#.*$/, "")
+  return PAGES.get(path.endsWith("/") ? `${path}README` : path)
+}
+
 /** The pages by their path below docs. */
 export const PAGES: ReadonlyMap<string, Page> = new Map(
   GROUPS.flatMap(({ pages }) => pages.map((page) => [page.path, page] as const)),

@@ -1,5 +1,5 @@
 import type { DefaultTheme } from "vitepress"
-import { PAGES } from "./pages.ts"
+import { pageAt } from "./pages.ts"
 
 /** A section of a page, as the index of the search stores it. */
 interface Section {
@@ -37,11 +37,8 @@ export const searchOptions: DefaultTheme.LocalSearchOptions = {
       },
       extractField(section: Section, field: string) {
         if (field !== "words") return section[field as keyof Section] as string
-        const [address = ""] = section.id.split("#")
-        const path = address.replace(/^.*?\/(?=[a-z])/, "").replace(/\.html$/, "")
-        const page = PAGES.get(path) ?? PAGES.get(`${path}README`)
         // The first section of a page has no title above it.
-        return section.titles.length === 0 ? (page?.words ?? "") : ""
+        return section.titles.length === 0 ? (pageAt(section.id)?.words ?? "") : ""
       },
     },
     searchOptions: {

@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs"
 import { describe, expect, it } from "vitest"
-import { GROUPS, PAGES } from "../../docs/.vitepress/pages.ts"
+import { MOVED } from "../../docs/.vitepress/moved.ts"
+import { addressOf, GROUPS, PAGES, pageAt } from "../../docs/.vitepress/pages.ts"
 import { ROOT } from "../docs/documents.ts"
 import { TO_SHORTEN } from "./to-shorten.ts"
 
@@ -31,6 +32,22 @@ function proseOf(text: string): string[] {
 it("the map of the site lists each page once", () => {
   const listed = GROUPS.flatMap(({ pages }) => pages.map(({ path }) => path))
   expect(listed.toSorted()).toEqual(files.toSorted())
+})
+
+it("each address of the site is listed, and a listed address stays, or leads to its new place", () => {
+  const errors = readdirSync(`${DOCS}errors`).map((name) => `errors/${name.replace(".md", "")}`)
+  const addresses = new Set(["/", ...[...files, ...errors].map(addressOf)])
+  const listed = readFileSync(`${DOCS}.vitepress/addresses.txt`, "utf8").trimEnd().split("\n")
+  // Add a new page to the list. Before a page of a release goes, give its address a row in moved.ts.
+  expect([...addresses].filter((address) => !listed.includes(address))).toEqual([])
+  expect(listed.filter((address) => !addresses.has(address) && MOVED[address] === undefined)).toEqual([])
+  expect(Object.values(MOVED).filter((address) => !addresses.has(address))).toEqual([])
+})
+
+it("the page at an address is found below the base of the site", () => {
+  expect(pageAt("/protect/login#second-factor", "/")?.path).toBe("protect/login")
+  expect(pageAt("/sluice/protect/", "/sluice/")?.path).toBe("protect/README")
+  expect(pageAt("/sluice/no/such-page", "/sluice/")).toBeUndefined()
 })
 
 describe.each([...PAGES.values()])("the page $path", ({ path, title, description, words = "" }) => {
