@@ -191,6 +191,81 @@ describe("a charge", () => {
   })
 })
 
+describe("a penalty", () => {
+  const MINUTE = 60_000
+  const QUOTA: Policy = {
+    name: "quota",
+    counter: "quota",
+    algorithm: "sliding-window",
+    limit: 1,
+    windowMs: 60 * MINUTE,
+    align: "epoch",
+  }
+  const withBlocks = (withinMs: number, ...forMs: readonly number[]): Policy => ({
+    ...QUOTA,
+    name: "trace",
+    counter: "counter0",
+    algorithm: "penalty",
+    limit: 2,
+    windowMs: Math.max(...forMs),
+    penalty: { refusals: 2, withinMs, forMs },
+  })
+  /** Returns a step with requests that the quota refuses, except the very first, so that the penalty counts each. */
+  const refuse = (afterMs: number, policy: Policy, times = 1): CallStep => ({
+    kind: "take",
+    afterMs,
+    requests: Array.from({ length: times }, () =>
+      [QUOTA, policy].map((each) => ({
+        policy: each,
+        partition: "alice",
+        cost: 1,
+        shadow: false,
+      })),
+    ),
+  })
+  const SINGLE = withBlocks(MINUTE, 5 * MINUTE)
+  const THREE = withBlocks(10 * MINUTE, MINUTE, 2 * MINUTE, 3 * MINUTE)
+  const TWO = withBlocks(10 * MINUTE, MINUTE, 2 * MINUTE)
+  const afterThree = (policy: Policy): Policy => ({
+    ...policy,
+    limit: 3,
+    penalty: { ...(policy.penalty as NonNullable<Policy["penalty"]>), refusals: 3 },
+  })
+  const SLOW = afterThree(THREE)
+  const HASTY = afterThree(withBlocks(MINUTE, MINUTE, 2 * MINUTE, 3 * MINUTE))
+
+  it.each<{
+    readonly what: string
+    readonly policies: readonly Policy[]
+    readonly steps: readonly CallStep[]
+  }>([
+    {
+      what: "has no step if all blocks have one length",
+      policies: [SINGLE],
+      steps: [refuse(0, SINGLE, 3), refuse(5 * MINUTE, SINGLE), refuse(0, SINGLE)],
+    },
+    {
+      what: "is on the last step that is left after its steps became fewer",
+      policies: [THREE, TWO],
+      steps: [
+        refuse(0, THREE, 3),
+        refuse(MINUTE, THREE, 2),
+        refuse(2 * MINUTE, THREE, 2),
+        refuse(3 * MINUTE, TWO, 2),
+        refuse(MINUTE, TWO),
+      ],
+    },
+    {
+      what: "goes up no step when the clock goes back to before its last refusal",
+      policies: [SLOW, HASTY],
+      steps: [refuse(0, SLOW, 4), refuse(MINUTE, SLOW), refuse(5 * MINUTE, SLOW), refuse(-3 * MINUTE, HASTY)],
+    },
+  ])("$what", async ({ policies, steps }) => {
+    const counters = policies.slice(0, 1).map((policy) => ({ policy, partition: "alice" }))
+    await play(client, { counters, policies, startMs: Date.UTC(2024, 0, 1), steps }, true)
+  })
+})
+
 describe("counts that are packed in digits", () => {
   const MOST = Number.MAX_SAFE_INTEGER
   const LOG: Policy = {
