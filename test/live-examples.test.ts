@@ -34,8 +34,8 @@ it.each(["express", "fastify", "koa"])(
       child.stderr.on("data", listen)
       child.once("close", (code) => reject(new Error(`It ended with ${code}: ${said}`)))
     })
-    expect(said).toContain(`curl -i -H "x-user-id: ann" "http://localhost:${port}/orders?n=[1-6]"`)
-    const ask = () => fetch(`http://localhost:${port}/orders`, { headers: { "x-user-id": "ann" } })
+    expect(said).toContain(`curl -i -H "x-user-id: ann" "http://127.0.0.1:${port}/orders?n=[1-6]"`)
+    const ask = () => fetch(`http://127.0.0.1:${port}/orders`, { headers: { "x-user-id": "ann" } })
     // 5 a minute, or 10 a day if the minute ends in between.
     let admitted = 0
     let response = await ask()

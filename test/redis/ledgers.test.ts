@@ -201,14 +201,14 @@ describe("a penalty", () => {
     windowMs: 60 * MINUTE,
     align: "epoch",
   }
-  const withBlocks = (withinMs: number, ...forMs: readonly number[]): Policy => ({
+  const withBlocks = (refusals: number, withinMs: number, ...forMs: readonly number[]): Policy => ({
     ...QUOTA,
     name: "trace",
     counter: "counter0",
     algorithm: "penalty",
-    limit: 2,
+    limit: refusals,
     windowMs: Math.max(...forMs),
-    penalty: { refusals: 2, withinMs, forMs },
+    penalty: { refusals, withinMs, forMs },
   })
   /** Returns a step with requests that the quota refuses, except the very first, so that the penalty counts each. */
   const refuse = (afterMs: number, policy: Policy, times = 1): CallStep => ({
@@ -223,16 +223,11 @@ describe("a penalty", () => {
       })),
     ),
   })
-  const SINGLE = withBlocks(MINUTE, 5 * MINUTE)
-  const THREE = withBlocks(10 * MINUTE, MINUTE, 2 * MINUTE, 3 * MINUTE)
-  const TWO = withBlocks(10 * MINUTE, MINUTE, 2 * MINUTE)
-  const afterThree = (policy: Policy): Policy => ({
-    ...policy,
-    limit: 3,
-    penalty: { ...(policy.penalty as NonNullable<Policy["penalty"]>), refusals: 3 },
-  })
-  const SLOW = afterThree(THREE)
-  const HASTY = afterThree(withBlocks(MINUTE, MINUTE, 2 * MINUTE, 3 * MINUTE))
+  const SINGLE = withBlocks(2, MINUTE, 5 * MINUTE)
+  const THREE = withBlocks(2, 10 * MINUTE, MINUTE, 2 * MINUTE, 3 * MINUTE)
+  const TWO = withBlocks(2, 10 * MINUTE, MINUTE, 2 * MINUTE)
+  const SLOW = withBlocks(3, 10 * MINUTE, MINUTE, 2 * MINUTE, 3 * MINUTE)
+  const HASTY = withBlocks(3, MINUTE, MINUTE, 2 * MINUTE, 3 * MINUTE)
 
   it.each<{
     readonly what: string

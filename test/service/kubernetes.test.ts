@@ -17,17 +17,23 @@ const FOLDER = fileURLToPath(new URL("../../deploy/kubernetes/", import.meta.url
 const IMAGE = readFileSync(new URL("../../packages/service/Dockerfile", import.meta.url), "utf8")
 const read = (name: string): string => readFileSync(FOLDER + name, "utf8")
 
-// biome-ignore lint/suspicious/noExplicitAny: The tests state what they expect of each manifest.
-type Manifest = any
+/** An entry of a list in a manifest: of ports, volumes, mounts or variables. */
+interface Entry {
+  readonly name: string
+  readonly containerPort?: number
+  readonly port?: number
+  readonly targetPort?: string
+  readonly configMap?: { readonly name: string }
+}
 
-const kustomization: Manifest = parse(read("kustomization.yaml"))
-const manifests: Manifest[] = (kustomization.resources as string[]).flatMap((name) =>
+const kustomization = parse(read("kustomization.yaml"))
+const manifests = (kustomization.resources as string[]).flatMap((name) =>
   parseAllDocuments(read(name)).map((document) => {
     expect(document.errors).toEqual([])
     return document.toJS()
   }),
 )
-const only = (kind: string): Manifest => {
+const only = (kind: string) => {
   const found = manifests.filter((each) => each.kind === kind)
   expect(found, kind).toHaveLength(1)
   return found[0]
@@ -52,7 +58,7 @@ function settingsOf(secrets: Readonly<Record<string, string>>): Settings {
   )
   const env: Record<string, string> = { ...ofImage }
   for (const { name, value } of container.env as { name: string; value: string }[]) env[name] = value
-  const mount = container.volumeMounts.find((each: Manifest) => each.name === "secrets").mountPath
+  const mount = container.volumeMounts.find((each: Entry) => each.name === "secrets").mountPath
   for (const [name, value] of Object.entries(secrets)) writeFileSync(join(folder, name), value)
   for (const [name, value] of Object.entries(env)) env[name] = value.replace(mount, folder)
   expect(unknownVariables(env)).toEqual([])
@@ -104,11 +110,11 @@ describe("the manifests in deploy/kubernetes", () => {
   })
 
   it("have the default ports of the program, and a headless service only for gRPC", () => {
-    const named = Object.fromEntries(container.ports.map((each: Manifest) => [each.name, each.containerPort]))
+    const named = Object.fromEntries(container.ports.map((each: Entry) => [each.name, each.containerPort]))
     expect(named).toEqual(ports)
     const services = manifests.filter(({ kind }) => kind === "Service")
     const published = services.flatMap(({ spec }) =>
-      spec.ports.map((each: Manifest) => [each.targetPort, each.port, spec.clusterIP]),
+      spec.ports.map((each: Entry) => [each.targetPort, each.port, spec.clusterIP]),
     )
     expect(published).toEqual([
       ["http", ports.http, undefined],
@@ -147,17 +153,17 @@ describe("the manifests in deploy/kubernetes", () => {
   it("mount the rules as a folder without a suffix, so that a change of the rules restarts no instance", () => {
     const [{ name, files }] = kustomization.configMapGenerator
     expect(kustomization.generatorOptions.disableNameSuffixHash).toBe(true)
-    const volume = pod.volumes.find((each: Manifest) => each.configMap?.name === name).name
-    const mount = container.volumeMounts.find((each: Manifest) => each.name === volume)
+    const volume = pod.volumes.find((each: Entry) => each.configMap?.name === name).name
+    const mount = container.volumeMounts.find((each: Entry) => each.name === volume)
     expect(mount.subPath).toBeUndefined()
-    const variable = container.env.find((each: Manifest) => each.name === SETTINGS.rules.variable)
+    const variable = container.env.find((each: Entry) => each.name === SETTINGS.rules.variable)
     expect(variable.value).toBe(`${mount.mountPath}/${files[0]}`)
     expect(parseRuleDocument(parse(read(files[0])))).toHaveLength(1)
   })
 
   it("set --instances to the fewest replicas, and run as a user without rights", () => {
     const { minReplicas, maxReplicas } = only("HorizontalPodAutoscaler").spec
-    const instances = container.env.find((each: Manifest) => each.name === SETTINGS.instances.variable)
+    const instances = container.env.find((each: Entry) => each.name === SETTINGS.instances.variable)
     expect(Number(instances.value)).toBe(minReplicas)
     expect(maxReplicas).toBeGreaterThan(minReplicas)
     expect(deployment.replicas).toBeUndefined()

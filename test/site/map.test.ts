@@ -3,7 +3,6 @@ import { describe, expect, it } from "vitest"
 import { MOVED } from "../../docs/.vitepress/moved.ts"
 import { addressOf, GROUPS, PAGES, pageAt } from "../../docs/.vitepress/pages.ts"
 import { ROOT } from "../docs/documents.ts"
-import { TO_SHORTEN } from "./to-shorten.ts"
 
 const DOCS = `${ROOT}docs/`
 const FOLDERS = [
@@ -59,16 +58,13 @@ describe.each([...PAGES.values()])("the page $path", ({ path, title, description
     expect(words.split(" ").length).toBeLessThanOrEqual(25)
   })
 
-  it("has at most 1,300 words, and at most what is left to shorten", () => {
-    const most = TO_SHORTEN[path] ?? 1_300
+  it("has at most 1,300 words", () => {
     // The words of a picture are for readers who cannot see it.
     const count = text
       .replace(/!\[[^\]]*\]/g, "")
       .split(/\s+/)
       .filter(Boolean).length
-    expect(count).toBeLessThanOrEqual(most)
-    // A page that has become short leaves the list.
-    if (most > 1_300) expect(count).toBeGreaterThan(1_300)
+    expect(count).toBeLessThanOrEqual(1_300)
   })
 
   it("begins with one title, and shows code, a table or a picture in its first lines", () => {

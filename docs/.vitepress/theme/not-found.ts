@@ -7,8 +7,8 @@ export default function NotFound(): ReturnType<typeof h> {
     h("h1", "This page does not exist"),
     h(
       "p",
-      "Its address may be mistyped, or the page has a new place. Search for it with the box above (Ctrl K), or start at the",
+      "The address may be mistyped, or the page may have moved. Search for the page with the box above (Ctrl K).",
     ),
-    h("p", [h("a", { href: withBase("/") }, "home page")]),
+    h("p", [h("a", { href: withBase("/") }, "Go to the home page")]),
   ])
 }

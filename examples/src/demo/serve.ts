@@ -2,7 +2,7 @@ import { createServer, type RequestListener } from "node:http"
 import type { AddressInfo } from "node:net"
 import type { FastifyInstance } from "fastify"
 
-/** A server on a free port, which only this machine can reach. */
+/** A server, which only this machine can reach. */
 export interface Served {
   /** Base URL, such as "http://127.0.0.1:40123". */
   readonly url: string
@@ -10,15 +10,15 @@ export interface Served {
   close(): Promise<void>
 }
 
-/** Starts a server for an app. An Express app and a Koa `callback()` get a Node server; a Fastify app has its own. */
-export async function serve(app: RequestListener | FastifyInstance): Promise<Served> {
+/** Starts a server for an app, by default on a free port. An Express app and a Koa `callback()` get a Node server; a Fastify app has its own. */
+export async function serve(app: RequestListener | FastifyInstance, atPort = 0): Promise<Served> {
   if (typeof app !== "function") {
-    const url = await app.listen({ port: 0, host: "127.0.0.1" })
+    const url = await app.listen({ port: atPort, host: "127.0.0.1" })
     return { url, close: () => closed(app) }
   }
   const server = createServer(app)
   await new Promise<void>((resolve, reject) => {
-    server.once("error", reject).listen(0, "127.0.0.1", resolve)
+    server.once("error", reject).listen(atPort, "127.0.0.1", resolve)
   })
   const { port } = server.address() as AddressInfo
   return {
