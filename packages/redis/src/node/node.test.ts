@@ -3,6 +3,7 @@ import { setImmediate as nextTurn } from "node:timers/promises"
 import { StoreUnavailableError } from "@sluice/core"
 import type { StoreWarningEvent } from "@sluice/core/stores"
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
+import { countFakeTimers } from "../../../core/src/ground/testing/fake-timers.ts"
 import { PolicyTable } from "../scripts/script-input.ts"
 import { TakeCall } from "../scripts/take-call.ts"
 import { PEEK, TAKE } from "../scripts.ts"
@@ -16,7 +17,13 @@ const NOW_MS = 1_700_000_000_000
 const NOW = ["1700000000", "000999"]
 const BY_SERVER: Timekeeping = { clock: undefined, isWide: false }
 
-beforeEach(() => void vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] }))
+/** Returns the number of timers that the package has set. */
+let timers: () => number
+
+beforeEach(() => {
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] })
+  timers = countFakeTimers("/packages/redis/src/")
+})
 afterEach(() => void vi.useRealTimers())
 
 function serving({ timekeeping = BY_SERVER }: { timekeeping?: Timekeeping } = {}) {
@@ -98,7 +105,7 @@ describe("the time of a server", () => {
       true,
       { nowMs: undefined, untilMs: NOW_MS + 50, isWide: false },
     ])
-    expect(vi.getTimerCount()).toBe(0)
+    expect(timers()).toBe(0)
   })
 
   it("is read from integers with microseconds", async () => {
@@ -286,7 +293,7 @@ describe("a single script call", () => {
     ])
     server.latest.answer([NOW_MS])
     await nextTurn()
-    expect([outcome, vi.getTimerCount()]).toEqual([[[NOW_MS]], 0])
+    expect([outcome, timers()]).toEqual([[[NOW_MS]], 0])
     await succeed(server, node)
     expect(server.asked).toHaveLength(3)
   })
@@ -304,7 +311,7 @@ describe("a single script call", () => {
     await pass(19)
     expect(outcome).toEqual([])
     await pass(1)
-    expect([outcome, vi.getTimerCount()]).toEqual([[SILENT], 0])
+    expect([outcome, timers()]).toEqual([[SILENT], 0])
   })
 
   it("waits for the client's connection, and is never sent after the deadline", async () => {

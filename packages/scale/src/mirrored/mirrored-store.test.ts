@@ -1,6 +1,7 @@
 import { ClosedError, memoryStore, type Store, StoreUnavailableError } from "@sluice/core"
 import type { Policy } from "@sluice/core/stores"
 import { describe, expect, it, onTestFinished, vi } from "vitest"
+import { countFakeTimers } from "../../../core/src/ground/testing/fake-timers.ts"
 import { leasedStore } from "../leased/leased-store.ts"
 import { mirroredStore } from "./mirrored-store.ts"
 import { check, type DataCenter, dataCenters, USER } from "./testing/data-centers.ts"
@@ -18,10 +19,11 @@ function sharedStore(): Store {
   return Object.assign(memoryStore(), { isShared: true })
 }
 
-/** Fakes timers until the end of the test. */
-function fakeTimers(): void {
+/** Fakes timers until the end of the test. Returns a function that counts those that the package has set. */
+function fakeTimers(): () => number {
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] })
   onTestFinished(() => void vi.useRealTimers())
+  return countFakeTimers("/packages/scale/src/")
 }
 
 function two(options = {}) {
@@ -418,11 +420,11 @@ describe("closing a mirrored store", () => {
   })
 
   it("leaves no timer", async () => {
-    fakeTimers()
+    const timers = fakeTimers()
     const [near, far] = [sharedStore(), sharedStore()]
     const store = mirroredStore({ near, far: { far } })
     await store.take([check(1)])
-    expect(vi.getTimerCount()).toBe(1)
+    expect(timers()).toBe(1)
     // A request in flight is answered when the near store closes.
     let answer = () => {}
     const granted = near.take([check(1)])
@@ -436,6 +438,6 @@ describe("closing a mirrored store", () => {
     await taken
     arrive()
     await closed
-    expect(vi.getTimerCount()).toBe(0)
+    expect(timers()).toBe(0)
   })
 })
