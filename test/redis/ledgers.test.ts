@@ -261,6 +261,52 @@ describe("a penalty", () => {
   })
 })
 
+describe("a counter that differs from the usual", () => {
+  const POLICY: Policy = {
+    name: "trace",
+    counter: "counter0",
+    algorithm: "sliding-log",
+    limit: 10,
+    windowMs: 60_000,
+    align: "epoch",
+  }
+  const EXTRA: Policy = { ...POLICY, algorithm: "sliding-window-strict", buckets: 2, extra: 5 }
+  const REFILLED: Policy = { ...POLICY, algorithm: "token-bucket", refill: "periodic", burst: 10 }
+  const NO_REFILL: Policy = { ...REFILLED, limit: 0 }
+  const take = (afterMs: number, cost: number, policy = POLICY): CallStep => ({
+    kind: "take",
+    afterMs,
+    requests: [[{ policy, partition: "alice", cost, shadow: false }]],
+  })
+  const charge: CallStep = { kind: "refund", afterMs: 10, nths: [0], more: -3, moved: false }
+
+  it.each<{
+    readonly what: string
+    readonly policies: readonly Policy[]
+    readonly steps: readonly CallStep[]
+  }>([
+    {
+      what: "charges a log for a request of 0 units that came after its latest entry",
+      policies: [POLICY],
+      steps: [take(0, 1), take(10, 0), charge, take(10, 6), take(10, 1)],
+    },
+    {
+      what: "returns every part of a strict window whose extra units are in use",
+      policies: [EXTRA],
+      steps: [take(0, 6, EXTRA), take(40_000, 6, EXTRA), take(1_000, 1, EXTRA)],
+    },
+    {
+      what: "keeps a bucket for a window when its limit becomes 0 and the clock goes back",
+      policies: [REFILLED, NO_REFILL],
+      steps: [take(0, 4, REFILLED), take(-200_000, 1, NO_REFILL), take(1_000, 1, NO_REFILL)],
+    },
+  ])("$what", async ({ policies, steps }) => {
+    const counters = policies.slice(0, 1).map((policy) => ({ policy, partition: "alice" }))
+    const startMs = Date.UTC(2024, 0, 1)
+    for (const isWide of [false, true]) await play(client, { counters, policies, startMs, steps }, isWide)
+  })
+})
+
 describe("counts that are packed in digits", () => {
   const MOST = Number.MAX_SAFE_INTEGER
   const LOG: Policy = {

@@ -69,6 +69,7 @@ export const COUNTERS: Replacements = {
     [
       "if policy.detail == 0 then return startMs + policy.windowMs end\n  return",
       "if policy.detail == 0 then return startMs end\n  return",
+      "ledgers",
     ],
     ["nearestMs = min(startMs, alignedMs + policy.windowMs)\n", "nearestMs = startMs\n"],
     [
@@ -100,7 +101,7 @@ export const COUNTERS: Replacements = {
     ],
     ["local takenMs = units < 0 and min(afterMs, nowMs) or afterMs", "local takenMs = afterMs"],
     ["timeAt(log, place), there - rest)", "timeAt(log, place), there)"],
-    ["return max(startMs, takenMs), 0,", "return startMs, 0,"],
+    ["return max(startMs, takenMs), 0,", "return startMs, 0,", "ledgers"],
     ["(units >= 0 or takenMs < nowMs - policy.windowMs)", "units >= 0"],
     [
       "if timeAt(log, FIRST + middle * log.width) < instantMs",

@@ -97,7 +97,7 @@ export const TAKING: Replacements = {
     ["not countsRejected and kind <= FIXED and", "kind <= FIXED and"],
     ["kind <= FIXED and limit <= MOST_PACKED", "kind <= FIXED"],
     ["kind == STRICT and limit <= MOST_STRICT", "kind == STRICT"],
-    ["countsInHash = isHash and not tellsParts", "countsInHash = isHash"],
+    ["countsInHash = isHash and not tellsParts", "countsInHash = isHash", "ledgers"],
     ["+ nowMs - endsMs > byMs", "+ nowMs - endsMs > 2 * byMs", "shared-counting"],
     ["number < 1e14", "number < 1e16", "ledgers"],
   ],
