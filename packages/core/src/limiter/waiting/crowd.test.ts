@@ -99,3 +99,13 @@ it("a request is refused if maxWaiting requests are delayed under one of its rul
   for (let i = 0; i < 3; i++) await answer()
   expect(log).toEqual(["0 goes", "0 takes", "0 finds one: refused by one"])
 })
+
+it("a new request is refused if maxWaiting requests are already delayed by the leaky bucket", async () => {
+  const { enter, pass, log } = setUp()
+  const leaky = ruleCheck("leaky", 1, 1, { algorithm: "leaky-bucket", burst: 5 })
+  for (const name of ["goes", "is delayed"]) enter(name, [leaky])
+  enter("finds one", [leaky], { maxWaiting: 1 })
+  enter("allows two", [leaky], { maxWaiting: 2 })
+  for (const ms of [0, SECOND, SECOND]) await pass(ms)
+  expect(log).toEqual(["0 goes", "0 finds one: refused by leaky", "1000 is delayed", "2000 allows two"])
+})
