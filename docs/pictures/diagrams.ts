@@ -7,8 +7,8 @@ import { PACKAGES, type PackageEntry } from "./packages.ts"
 import { drawHooks, drawProxies, drawRefusal, drawRequest } from "./request.ts"
 import { drawRegions, drawRulesFile, drawStores } from "./stores.ts"
 
-/** Draws all pictures of docs/pictures. */
-export function drawDiagrams(): readonly Diagram[] {
+/** Draws all pictures of docs/pictures. Some show runs on a clock that stands still, so nothing waits. */
+export async function drawDiagrams(): Promise<readonly Diagram[]> {
   return [
     drawSystem(),
     drawPackages(PACKAGES),

@@ -43,12 +43,14 @@ const PALETTE: Readonly<Record<string, readonly [light: string, dark: string]>> 
   ...lines("refused", "#cf222e", "#f85149"),
   ...lines("goal", "#9a6700", "#d29922"),
   ".box.ours > rect": ["fill:#ddf4ff", "fill:#121d2f"],
+  ".grid": ["stroke:#d1d9e0", "stroke:#3d444d"],
+  ".dot.hollow": ["fill:#ffffff", "fill:#0d1117"],
 }
 
 function lines(look: Look, light: string, dark: string): typeof PALETTE {
   return {
-    [`.${look} > rect, .line.${look}`]: [`stroke:${light}`, `stroke:${dark}`],
-    [`.head.${look}`]: [`fill:${light}`, `fill:${dark}`],
+    [`.${look} > rect, .line.${look}, .curve.${look}, .dot.${look}`]: [`stroke:${light}`, `stroke:${dark}`],
+    [`.head.${look}, .dot.${look}`]: [`fill:${light}`, `fill:${dark}`],
     // Gray is strong enough for a line, but too weak for letters.
     ...(look !== "others" && { [`text.${look}`]: [`fill:${light}`, `fill:${dark}`] }),
   }
@@ -66,7 +68,7 @@ export function picture({ title, description, height }: Frame, parts: readonly s
 <style>
 text{font:13px system-ui,-apple-system,"Segoe UI",Roboto,"Noto Sans",Helvetica,Arial,sans-serif}
 text.strong{font-weight:600}
-.line{fill:none;stroke-width:1.5}
+.line,.curve{fill:none;stroke-width:1.5}
 .dashed{stroke-dasharray:5 4}
 ${colors(0)}
 @media (prefers-color-scheme:dark){
@@ -116,6 +118,21 @@ export function arrow(points: readonly Point[], look: Look, { isDashed = false }
   const [dx, dy] = [(tip[0] - neck[0]) / 2, (tip[1] - neck[1]) / 2]
   const head = [tip, [neck[0] - dy, neck[1] + dx], [neck[0] + dy, neck[1] - dx]]
   return `<path class="line ${look}${isDashed ? " dashed" : ""}" d="M${points[0]}${line.join("")}L${neck}"/><path class="head ${look}" d="M${head.join("L")}Z"/>`
+}
+
+/** Draws a line of a chart through points. */
+export function curve(points: readonly Point[], look: Look, { isDashed = false } = {}): string {
+  return `<path class="curve ${look}${isDashed ? " dashed" : ""}" d="M${points.join("L")}"/>`
+}
+
+/** Draws a thin gray line between two points, behind a chart. */
+export function gridLine([x1, y1]: Point, [x2, y2]: Point): string {
+  return `<line class="grid" x1="${x1}" y1="${y1}" x2="${x2}" y2="${y2}"/>`
+}
+
+/** Draws an event of a chart: a dot, or a ring if it is hollow. */
+export function dot([x, y]: Point, look: Look, { isHollow = false } = {}): string {
+  return `<circle class="dot ${look}${isHollow ? " hollow" : ""}" cx="${x}" cy="${y}" r="3"/>`
 }
 
 /** Draws one line of text. The point is on its baseline: in the middle, or where `anchor` says. */

@@ -12,7 +12,7 @@ const documents = [
     .map((path) => `docs/${path}`),
 ]
 
-for (const { file, description, svg } of drawDiagrams()) {
+for (const { file, description, svg } of await drawDiagrams()) {
   writeFileSync(new URL(file, import.meta.url), svg)
   console.log(`docs/pictures/${file}: ${description}`)
   const image = new RegExp(`!\\[[^\\]]*\\](?=\\([./\\w-]*pictures/${file.replaceAll(".", "\\.")}\\))`, "g")

@@ -8,7 +8,7 @@ import { MIRROR_EVERY_MS } from "../../../docs/pictures/stores.ts"
 import { compileClientAddress } from "../../../packages/core/src/request/client-address.ts"
 import { findDocuments, ROOT } from "../documents.ts"
 
-const diagrams = drawDiagrams()
+const diagrams = await drawDiagrams()
 const documents = findDocuments().map((path) => ({ path, text: readFileSync(ROOT + path, "utf8") }))
 
 describe.each(diagrams)("the picture $file", ({ file, description, svg }) => {

@@ -1,7 +1,7 @@
 import type { Browser, Page } from "playwright-core"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { drawDiagrams, drawPackages } from "../../../docs/pictures/diagrams.ts"
-import { arrow, box, lane, picture, text } from "../../../docs/pictures/draw.ts"
+import { arrow, box, curve, lane, picture, text } from "../../../docs/pictures/draw.ts"
 import { startChromium } from "../../servers/chromium.ts"
 import { findMistakes, type Measured, measure } from "./measured.ts"
 import { TWENTY_PACKAGES } from "./twenty-packages.ts"
@@ -15,7 +15,7 @@ beforeAll(async () => {
 }, 600_000)
 afterAll(() => browser?.close())
 
-const pictures = [...drawDiagrams(), { ...drawPackages(TWENTY_PACKAGES), file: "of twenty packages" }]
+const pictures = [...(await drawDiagrams()), { ...drawPackages(TWENTY_PACKAGES), file: "of twenty packages" }]
 
 describe.each(pictures)("the picture $file", ({ svg }) => {
   it("can be read in Chromium, in light and in dark", async () => {
@@ -101,6 +101,20 @@ describe("the check of pictures", () => {
         ),
       ],
       ["an arrow begins or ends at 295,50, where no box is"],
+    ],
+    [
+      "a line of a chart that runs through a text",
+      [
+        text([160, 50], "crossed"),
+        curve(
+          [
+            [100, 46],
+            [200, 46],
+          ],
+          "ours",
+        ),
+      ],
+      ['a line of a chart runs through "crossed"'],
     ],
     [
       "a text that is too small",

@@ -38,6 +38,8 @@ export interface Measured {
   readonly texts: readonly MeasuredText[]
   /** Points on each arrow, at most three pixels apart. */
   readonly arrows: readonly (readonly Point[])[]
+  /** Points on each curve and each grid line of a chart. */
+  readonly curves: readonly (readonly Point[])[]
   /** The URLs that the picture requests. */
   readonly requests: readonly string[]
 }
@@ -87,6 +89,13 @@ const IN_PAGE = String.raw`(() => {
     const [dark, light] = [luminance(a), luminance(b)].sort((one, other) => one - other)
     return (light + 0.05) / (dark + 0.05)
   }
+  const pointsOn = (line) => {
+    const length = line.getTotalLength()
+    return Array.from({ length: Math.ceil(length / 3) + 1 }, (_, i) => {
+      const { x, y } = line.getPointAtLength(Math.min(3 * i, length))
+      return [x, y]
+    })
+  }
 
   return {
     width: svg.clientWidth,
@@ -104,13 +113,8 @@ const IN_PAGE = String.raw`(() => {
       contrast: contrast(getComputedStyle(text).fill, colorBehind(text)),
       inside: around(text),
     })),
-    arrows: [...svg.querySelectorAll(".line")].map((line) => {
-      const length = line.getTotalLength()
-      return Array.from({ length: Math.ceil(length / 3) + 1 }, (_, i) => {
-        const { x, y } = line.getPointAtLength(Math.min(3 * i, length))
-        return [x, y]
-      })
-    }),
+    arrows: [...svg.querySelectorAll(".line")].map(pointsOn),
+    curves: [...svg.querySelectorAll(".curve, .grid")].map(pointsOn),
   }
 })()`
 
@@ -118,7 +122,7 @@ const IN_PAGE = String.raw`(() => {
 const PADDING = 4
 
 /** Returns the mistakes in a picture that readers would see, each in words. */
-export function findMistakes({ width, height, boxes, texts, arrows, requests }: Measured): string[] {
+export function findMistakes({ width, height, boxes, texts, arrows, curves, requests }: Measured): string[] {
   const picture: Rect = { left: 0, top: 0, right: width, bottom: height }
   const leavesItsBox = ({ rect, inside }: MeasuredText): boolean => {
     const own = boxes[inside.at(-1) ?? -1]
@@ -150,6 +154,12 @@ export function findMistakes({ width, height, boxes, texts, arrows, requests }: 
         .filter((other) => !other.inside.includes(at) && !box.isLane && runsInto(box.rect, other))
         .map((other) => `the box "${box.words}" runs into the box "${other.words}"`),
     ]),
+    ...curves.flatMap((points) =>
+      texts
+        // A box covers the lines behind it.
+        .filter(({ rect, inside }) => inside.length === 0 && points.some((point) => contains(rect, point)))
+        .map(({ words }) => `a line of a chart runs through "${words}"`),
+    ),
     ...arrows.flatMap((points) => [
       ...texts
         .filter(({ rect }) => points.some((point) => contains(rect, point)))

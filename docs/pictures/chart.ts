@@ -1,0 +1,32 @@
+import { type Area, gridLine, text } from "./draw.ts"
+
+/** The times of a chart: the last one, the time between two lines, and the label of a line. */
+export interface Times {
+  readonly endMs: number
+  readonly everyMs: number
+  label(atMs: number): string
+}
+
+/** Returns the x of a time in an area whose left edge is 0. */
+export function xOf(atMs: number, { x, width }: Area, { endMs }: Times): number {
+  return rounded(x + (atMs / endMs) * width)
+}
+
+/** Returns the y of an amount in an area whose lower edge is 0. */
+export function yOf(amount: number, { y, height }: Area, most: number): number {
+  return rounded(y + height - (amount / most) * height)
+}
+
+/** Draws a line for each time in an area, with labels below. */
+export function timeAxis(area: Area, times: Times): string[] {
+  const bottom = area.y + area.height
+  return Array.from({ length: Math.floor(times.endMs / times.everyMs) + 1 }, (_, i) => {
+    const atMs = i * times.everyMs
+    const x = xOf(atMs, area, times)
+    return gridLine([x, area.y], [x, bottom]) + text([x, bottom + 18], times.label(atMs))
+  })
+}
+
+function rounded(value: number): number {
+  return Math.round(value * 10) / 10
+}
