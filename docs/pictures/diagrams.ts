@@ -4,6 +4,7 @@ import { withoutImplied } from "./layers.ts"
 import { layOut } from "./layout.ts"
 import { drawOutage } from "./outage.ts"
 import { PACKAGES, type PackageEntry } from "./packages.ts"
+import { drawPenalty } from "./penalty.ts"
 import { drawHooks, drawProxies, drawRefusal, drawRequest } from "./request.ts"
 import { drawRegions, drawRulesFile, drawStores } from "./stores.ts"
 
@@ -20,6 +21,7 @@ export async function drawDiagrams(): Promise<readonly Diagram[]> {
     drawOutage(),
     drawRegions(),
     drawRulesFile(),
+    await drawPenalty(),
   ]
 }
 
