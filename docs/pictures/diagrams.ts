@@ -7,6 +7,7 @@ import { PACKAGES, type PackageEntry } from "./packages.ts"
 import { drawPenalty } from "./penalty.ts"
 import { drawHooks, drawProxies, drawRefusal, drawRequest } from "./request.ts"
 import { drawRegions, drawRulesFile, drawStores } from "./stores.ts"
+import { drawThrottles } from "./throttles.ts"
 
 /** Draws all pictures of docs/pictures. Some show runs on a clock that stands still, so nothing waits. */
 export async function drawDiagrams(): Promise<readonly Diagram[]> {
@@ -21,6 +22,7 @@ export async function drawDiagrams(): Promise<readonly Diagram[]> {
     drawOutage(),
     drawRegions(),
     drawRulesFile(),
+    await drawThrottles(),
     await drawPenalty(),
   ]
 }

@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs"
 import { describe, expect, it } from "vitest"
 import { GROWING, runPenalty } from "../../../docs/pictures/penalty.ts"
+import { runThrottle, THROTTLES } from "../../../docs/pictures/throttles.ts"
 import { ROOT } from "../documents.ts"
 
 // The pictures that show runs on a clock that stands still.
@@ -19,5 +20,22 @@ describe("the picture of blocks that grow", () => {
     expect(blocks.map(({ forMs }) => forMs / 60_000)).toEqual([1, 10, 60, 10])
     // Ten requests are admitted, and the twentieth refusal begins the block.
     expect(blocks[0]?.atMs).toBe(29_000)
+  })
+})
+
+describe("the picture of throttles", () => {
+  it.each([
+    ["hard", "7 admitted, 5 refused"],
+    ["soft, percent: 40", "6 admitted, 3 above, 3 refused"],
+    ["elastic, ceiling: 9", "6 admitted, 5 above, 1 refused"],
+    ["queue, maxWaiting: 3", "10 admitted, 2 refused"],
+  ] as const)("shows what %s does with the burst", async (name, expected) => {
+    const outcomes = await runThrottle(THROTTLES[name])
+    const count = (wanted: string): number => outcomes.filter(({ result }) => result === wanted).length
+    const counts = ["admitted", "above", "refused"].map((result) => `${count(result)} ${result}`)
+    expect(counts.filter((each) => !each.startsWith("0 ")).join(", ")).toBe(expected)
+    // Only a queue holds requests, and each for as long as the bucket needs for a unit.
+    const held = outcomes.filter(({ atMs, endMs }) => endMs > atMs).map(({ endMs }) => endMs)
+    expect(held).toEqual(name.startsWith("queue") ? [2_600, 3_600, 4_600, 5_600] : [])
   })
 })
