@@ -1,7 +1,7 @@
 import { PARTS } from "./overview/measurement.ts"
 
 /** The output of `bench --help`. */
-export const HELP = `bench [--only PART]... [--quick] [--into FOLDER]
+export const HELP = `bench [--only PART]... [--quick | --figures] [--into FOLDER]
   Compares throughput, latency, memory, worst case and accuracy of Sluice and its peers. Prints
   tables, and writes bench.json and bench.html (plots) to bench/results. Takes about eight minutes.
   The part "http" needs wrk.
@@ -9,6 +9,7 @@ export const HELP = `bench [--only PART]... [--quick] [--into FOLDER]
   --only PART    measure only this part; repeatable. Default: all
                  Parts: ${PARTS.join(", ")}
   --quick        run fewer rounds, which give rough figures
+  --figures      also replace the figures in bench/figures.json that this run has measured
   --into FOLDER  write the files to this folder
 
 bench --behaviour [--only NAME] [--quick] [--json FILE]

@@ -1,6 +1,9 @@
+import { execFileSync } from "node:child_process"
 import { mkdirSync, writeFileSync } from "node:fs"
 import { join, relative } from "node:path"
 import { fileURLToPath } from "node:url"
+import { FIGURES_FILE, readFigures } from "./figures/figures.ts"
+import { updateFigures } from "./figures/update.ts"
 import { hasWrk, NO_WRK } from "./http/wrk.ts"
 import { type OverviewCommand, readOverviewCommand } from "./overview/command-line.ts"
 import { MEASURE } from "./overview/measure.ts"
@@ -28,7 +31,7 @@ const PACKAGES = [
   ...["@upstash/ratelimit", "express", "fastify", "koa", "ioredis"],
 ]
 
-const { quick, parts, into } = readCommand()
+const { quick, parts, into, figures } = readCommand()
 if (parts.includes("http") && !(await hasWrk())) {
   console.error(`${NO_WRK} Or leave HTTP out: --only in-process --only redis ...`)
   process.exit(2)
@@ -56,10 +59,25 @@ const page = join(into, "bench.html")
 const about = { machine, steadiness: steadiness.says }
 writeFileSync(json, `${JSON.stringify({ ...about, settings, measurements }, null, 2)}\n`)
 writeFileSync(page, pageOf(about, await drawPlots(measurements)))
+if (figures) writeFigures()
 const minutes = (performance.now() - begunMs) / 60_000
 console.log(
   `\n${steadiness.says}\n${minutes.toFixed(1)} minutes. Every figure: ${shown(json)}. Plots: ${shown(page)}`,
 )
+
+/** Writes the measurements into bench/figures.json, with the machine, the day and the commit. */
+function writeFigures(): void {
+  const { cpu, cores } = machine
+  const run = {
+    command: process.argv.slice(2).includes("--only") ? `bench --only ${parts.join(" --only ")}` : "bench",
+    machine: `${cpu}, ${cores} cores; ${steadiness.says}`,
+    date: new Date().toISOString().slice(0, 10),
+    commit: execFileSync("git", ["rev-parse", "--short=8", "HEAD"], { encoding: "utf8" }).trim(),
+  }
+  const updated = updateFigures(readFigures(), measurements, run)
+  writeFileSync(FIGURES_FILE, `${JSON.stringify(updated, null, 2)}\n`)
+  console.log("Updated bench/figures.json. Draw its charts again with `pnpm pictures`.")
+}
 
 function readCommand(): OverviewCommand {
   try {

@@ -4,7 +4,12 @@ import { readOverviewCommand } from "./command-line.ts"
 import { PARTS } from "./measurement.ts"
 
 it("the command bench measures everything by default", () => {
-  expect(readOverviewCommand([], "results")).toEqual({ quick: false, parts: PARTS, into: "results" })
+  expect(readOverviewCommand([], "results")).toEqual({
+    quick: false,
+    parts: PARTS,
+    into: "results",
+    figures: false,
+  })
 })
 
 it("the command bench takes parts by name, in the order in which they are measured", () => {
@@ -13,6 +18,11 @@ it("the command bench takes parts by name, in the order in which they are measur
     "results",
   )
   expect({ parts, quick, into }).toEqual({ parts: ["redis", "memory"], quick: true, into: "elsewhere" })
+})
+
+it("the command bench writes figures only from a complete run", () => {
+  expect(readOverviewCommand(["--figures", "--only", "memory"], "results").figures).toBe(true)
+  expect(() => readOverviewCommand(["--figures", "--quick"], "results")).toThrow("not --quick")
 })
 
 it.each([[["--only", "speed"]], [["--fast"]], [["extra"]]])(
