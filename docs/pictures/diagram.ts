@@ -1,4 +1,4 @@
-import { type Frame, type Point, picture, WIDTH } from "./draw.ts"
+import { type Frame, type Point, picture, type Style, WIDTH } from "./draw.ts"
 
 /** A picture of docs/pictures. */
 export interface Diagram {
@@ -12,9 +12,9 @@ export interface Diagram {
 /** The x of the middle of every picture. */
 export const MIDDLE: number = WIDTH / 2
 
-/** Draws a picture of parts, and names its file. */
-export function diagram(file: string, frame: Frame, parts: readonly string[]): Diagram {
-  return { file, description: frame.description, svg: picture(frame, parts) }
+/** Draws a picture of parts, and names its file. `style` has the colors of additional elements. */
+export function diagram(file: string, frame: Frame, parts: readonly string[], style?: Style): Diagram {
+  return { file, description: frame.description, svg: picture(frame, parts, style) }
 }
 
 /** Returns the ends of a horizontal arrow. */

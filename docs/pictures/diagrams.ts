@@ -1,5 +1,6 @@
 import { across, type Diagram, diagram, down, MIDDLE } from "./diagram.ts"
 import { type Area, arrow, box, lane, type Point, text } from "./draw.ts"
+import { drawFigures } from "./figures.ts"
 import { withoutImplied } from "./layers.ts"
 import { layOut } from "./layout.ts"
 import { drawOutage } from "./outage.ts"
@@ -24,6 +25,7 @@ export async function drawDiagrams(): Promise<readonly Diagram[]> {
     drawRulesFile(),
     await drawThrottles(),
     await drawPenalty(),
+    ...drawFigures(),
   ]
 }
 

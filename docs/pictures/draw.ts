@@ -31,7 +31,9 @@ const CORNER_RADIUS = 6
 export const HEAD_LENGTH = 8
 
 /** The color of each element, in light and in dark. */
-const PALETTE: Readonly<Record<string, readonly [light: string, dark: string]>> = {
+export type Style = Readonly<Record<string, readonly [light: string, dark: string]>>
+
+const PALETTE: Style = {
   "svg > rect": ["fill:#ffffff", "fill:#0d1117"],
   text: ["fill:#59636e", "fill:#9198a1"],
   "text.strong": ["fill:#1f2328", "fill:#f0f6fc"],
@@ -47,7 +49,7 @@ const PALETTE: Readonly<Record<string, readonly [light: string, dark: string]>> 
   ".dot.hollow": ["fill:#ffffff", "fill:#0d1117"],
 }
 
-function lines(look: Look, light: string, dark: string): typeof PALETTE {
+function lines(look: Look, light: string, dark: string): Style {
   return {
     [`.${look} > rect, .line.${look}, .curve.${look}, .dot.${look}`]: [`stroke:${light}`, `stroke:${dark}`],
     [`.head.${look}, .dot.${look}`]: [`fill:${light}`, `fill:${dark}`],
@@ -56,10 +58,14 @@ function lines(look: Look, light: string, dark: string): typeof PALETTE {
   }
 }
 
-/** Draws a picture of parts, in which later parts cover earlier ones. */
-export function picture({ title, description, height }: Frame, parts: readonly string[]): string {
+/** Draws a picture of parts, in which later parts cover earlier ones. `style` has the colors of additional elements. */
+export function picture(
+  { title, description, height }: Frame,
+  parts: readonly string[],
+  style: Style = {},
+): string {
   const colors = (scheme: 0 | 1): string =>
-    Object.entries(PALETTE)
+    Object.entries({ ...PALETTE, ...style })
       .map(([selector, schemes]) => `${selector}{${schemes[scheme]}}`)
       .join("\n")
   return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${height}" width="${WIDTH}" height="${height}" role="img" aria-labelledby="title description">

@@ -1,12 +1,15 @@
 import { readFileSync } from "node:fs"
-import { expect, it } from "vitest"
+import { describe, expect, it } from "vitest"
+import { type BarFigure, type Figure, goalOf, misses, readFigures } from "../../bench/figures/figures.ts"
 import { ROOT } from "./documents.ts"
 
 const page = readFileSync(`${ROOT}docs/reference/figures.md`, "utf8")
+const { runs, costs, missed, charts } = readFigures()
+const all: readonly Figure[] = [...costs, ...missed, ...Object.values(charts).flat()]
 
 /** Returns the cells of each row of the table below a heading. */
-function rowsBelow(heading: RegExp): string[][] {
-  const section = page.split(/^## /m).find((part) => heading.test(part)) ?? ""
+function rowsBelow(heading: string): string[][] {
+  const section = page.split(/^#+ /m).find((part) => part.startsWith(`${heading}\n`)) ?? ""
   const rows = section.match(/^\| .* \|$/gm) ?? []
   return rows.slice(2).map((row) =>
     row
@@ -16,15 +19,90 @@ function rowsBelow(heading: RegExp): string[][] {
   )
 }
 
-it("docs/reference/figures.md counts the goals that were missed, and says how often", () => {
-  const [, count] = /^## Missed: (\d+)$/m.exec(page) ?? []
-  const missed = rowsBelow(/^Missed/)
-  expect(missed).toHaveLength(Number(count))
-  for (const cells of missed) expect(cells.filter((cell) => cell !== "")).toHaveLength(4)
+/** Returns the numbers in a text: 0.7 and 0.95 for "0.7–0.95 million". */
+function numbersIn(text: string): number[] {
+  return (text.replace(/\]\([^)]*\)/g, "").match(/\d[\d,]*(\.\d+)?/g) ?? []).map((number) =>
+    Number(number.replaceAll(",", "")),
+  )
+}
+
+/** Returns the numbers that a page shows for a figure: one, or the ends of its range. */
+function numbersOf({ least, most }: Figure): number[] {
+  return least === most ? [least] : [least, most]
+}
+
+describe("docs/reference/figures.md", () => {
+  it("has a row for each cost in bench/figures.json, with its numbers", () => {
+    const rows = rowsBelow("Figures").map(([row = "", cost = ""]) => [row, numbersIn(cost)])
+    const expected = [...new Set(costs.map(({ row }) => row))].map((name) => [
+      name,
+      costs.filter(({ row }) => row === name).flatMap(numbersOf),
+    ])
+    expect(rows).toEqual(expected)
+  })
+
+  it("has a row for each missed goal in bench/figures.json, with its numbers", () => {
+    const rows = rowsBelow(`Missed: ${missed.length}`).map(([row, goal = "", figure = "", often]) => [
+      row,
+      goal.slice(0, 1),
+      numbersIn(goal),
+      numbersIn(figure),
+      often,
+    ])
+    expect(rows).toEqual(
+      missed.map((figure) => [
+        figure.row,
+        figure.goal?.is,
+        [figure.goal?.value],
+        numbersOf(figure),
+        figure.missed,
+      ]),
+    )
+  })
+
+  it("has at most 850 words", () => {
+    expect(page.split(/\s+/).filter((word) => word !== "").length).toBeLessThanOrEqual(850)
+  })
 })
 
-it("docs/reference/figures.md shows a goal and a figure in each row of the goals that were met", () => {
-  const met = rowsBelow(/^Goals met/)
-  expect(met.length).toBeGreaterThan(5)
-  for (const cells of met) expect(cells.filter((cell) => cell !== "")).toHaveLength(3)
+describe("bench/figures.json", () => {
+  it("names a run for each figure, and a figure for each run", () => {
+    expect(new Set(all.map(({ run }) => run))).toEqual(new Set(Object.keys(runs)))
+  })
+
+  it.each(Object.entries(runs))("has the command, machine, day and commit of the run %s", (_name, run) => {
+    const [script = ""] = run.command.split(" ")
+    const { scripts } = JSON.parse(readFileSync(`${ROOT}package.json`, "utf8"))
+    expect(Object.keys(scripts)).toContain(script)
+    expect(run.machine).toMatch(/cores/)
+    expect(run.date).toMatch(/^20\d\d-\d\d-\d\d$/)
+    expect(run.commit).toMatch(/^[\da-f]{8}$/)
+  })
+
+  it("says of each row with a goal whether the goal was missed", () => {
+    for (const figure of [...costs, ...missed]) {
+      const isMissed = figure.goal !== undefined && misses(figure, figure.goal.is, figure.goal.value)
+      expect([figure.row, figure.missed !== undefined]).toEqual([figure.row, isMissed])
+    }
+  })
+
+  it.each(Object.entries(charts))(
+    "says of each bar of the chart %s whether its goal was missed",
+    (_chart, bars) => {
+      for (const bar of bars) {
+        const goal = goalOf(bar, bars)
+        const isMissed = bar.goal !== undefined && goal !== undefined && misses(bar, bar.goal.is, goal)
+        expect([bar.group, bar.name, bar.missed !== undefined]).toEqual([bar.group, bar.name, isMissed])
+        expect(bar.least).toBeLessThanOrEqual(bar.most)
+      }
+    },
+  )
+
+  it("takes the refused requests of clients from the counts of refused and sent requests", () => {
+    for (const { name, group, least, refused, sent } of charts.refused as readonly (BarFigure & {
+      readonly refused: number
+      readonly sent: number
+    })[])
+      expect([group, name, least]).toEqual([group, name, Math.round((1_000 * refused) / sent) / 10])
+  })
 })
