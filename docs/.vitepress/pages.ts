@@ -401,25 +401,8 @@ export const GROUPS: readonly Group[] = [
         title: "Call a limited API",
         description:
           "A fetch that reads the headers of any server, and waits before the server has to refuse.",
-        words: "429 from another api retry backoff too many requests client throttle outgoing api quota",
-      },
-      {
-        path: "client/sdks",
-        title: "ky, axios, SDKs",
-        description: "Give the paced fetch to ky, axios, and the SDKs of OpenAI, GitHub and Stripe.",
-        words: "github sdk http client library got anthropic integration openai rate limit cors",
-      },
-      {
-        path: "client/errors",
-        title: "Errors, events, status",
-        description: "What a paced fetch rejects with, what it emits, and what it knows about each API.",
-        words: "exception catch paceerror timeout listener monitoring log observe debugging",
-      },
-      {
-        path: "client/headers",
-        title: "Headers it reads",
-        description: "The rate limit headers and formats that the paced fetch understands, and redirects.",
-        words: "x-ratelimit-reset epoch unix timestamp parse http date vendor redirect",
+        words:
+          "429 from another api retry backoff too many requests client throttle outgoing quota github sdk got anthropic exception paceerror listener parse epoch x-ratelimit-reset",
       },
     ],
   },
