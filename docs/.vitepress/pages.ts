@@ -318,83 +318,54 @@ export const GROUPS: readonly Group[] = [
       {
         path: "service/start",
         title: "The decision service",
-        description: "Start the service, and ask it over HTTP or gRPC whether a request may be forwarded.",
-        words: "microservice server grpc http api sidecar docker standalone other languages",
-      },
-      {
-        path: "service/calls",
-        title: "Calls of the service",
-        description: "All fields of a request and of the response, batches, and the errors of the service.",
+        description: "Start the service, ask it whether a request may be forwarded, and require tokens.",
         words:
-          "ShouldForwardRequests ShouldForwardRequest api reference grpcurl connect protobuf schema all or nothing bulk status codes",
+          "microservice server grpc http api sidecar docker standalone other languages createDecisionService embed library",
       },
       {
         path: "service/gateways",
         title: "nginx, HAProxy, Caddy, Traefik",
-        description: "Configurations with which a gateway asks the decision service.",
-        words: "auth_request forward_auth forwardauth api gateway ingress reverse proxy lua njs",
-      },
-      {
-        path: "service/check",
-        title: "Other gateways",
-        description: "The HTTP request with which any gateway asks the decision service, and whom it trusts.",
-        words: "ext_authz forward auth kong apisix x-original-uri 204 subrequest external authorization",
+        description:
+          "Configurations with which a gateway asks the decision service, and the HTTP request that it sends.",
+        words:
+          "auth_request forward_auth forwardauth ext_authz api gateway ingress reverse proxy lua njs kong apisix x-original-uri subrequest external authorization",
       },
       {
         path: "service/envoy",
         title: "Envoy",
-        description: "Use the service as Envoy's rate limit service, with a configuration to start from.",
-        words: "istio envoyproxy ratelimit rls service mesh gateway api contour emissary",
+        description:
+          "Use the service as Envoy's rate limit service, and import the files of Envoy's own one.",
+        words:
+          "istio envoyproxy ratelimit rls service mesh gateway contour emissary migrate lyft yaml convert import config access log hits_addend dynamic_metadata",
       },
       {
-        path: "service/envoy-import",
-        title: "Import Envoy's files",
-        description: "Convert the files of Envoy's own rate limit service into rules.",
-        words: "migrate envoyproxy ratelimit lyft yaml convert config descriptors",
-      },
-      {
-        path: "service/envoy-protocol",
-        title: "Envoy in detail",
-        description: "Hits, response headers, dynamic metadata, and the bounds of Envoy's calls.",
-        words: "access log weight cost is_negative_hits quota unimplemented over_limit istio",
-      },
-      {
-        path: "service/clients",
-        title: "Go, Python, curl",
-        description: "Call the decision service from Go and Python over gRPC, and from a shell.",
-        words: "golang java rust php sdk protobuf stub round robin",
+        path: "service/calls",
+        title: "Go, Python, other languages",
+        description: "Call the service over gRPC or HTTP: all fields, batches, errors, and programs to copy.",
+        words:
+          "ShouldForwardRequests ShouldForwardRequest api reference grpcurl connect protobuf schema bulk status codes golang java rust php sdk stub round robin client",
       },
       {
         path: "service/deploy",
-        title: "Deploy the service",
-        description: "Kubernetes manifests, compose, health checks, autoscaling and shutdown.",
-        words: "deploy on k8s helm kustomize readiness liveness probe graceful hpa pod container production",
-      },
-      {
-        path: "service/operate",
-        title: "Operate the service",
-        description: "Metrics, log messages, and the bounds that protect the service from overload.",
+        title: "Deploy and operate",
+        description: "Kubernetes manifests, compose, health checks, shutdown, metrics, logs and overload.",
         words:
-          "sluice.service.overloads overload prometheus monitoring observability opentelemetry 503 unavailable backpressure attack",
+          "deploy on k8s helm kustomize readiness liveness probe graceful hpa pod container prometheus monitoring observability opentelemetry 503 unavailable backpressure attack failed TLS handshakes",
       },
       {
         path: "service/registering",
         title: "Register rules",
         description:
-          "Let owners of services register their own rules through the service or the command line.",
+          "Let owners of services register their own rules through the service, and with which tokens.",
         words: "registry owner self-service register service api tokens",
-      },
-      {
-        path: "service/registry",
-        title: "Register in code",
-        description: "Write rules to a DynamoDB table from a program, and embed the decision service.",
-        words: "dynamodbregistry createtable optimistic locking conflict embed library programmatic",
       },
       {
         path: "service/dynamodb",
         title: "Rules in DynamoDB",
-        description: "The table of rules: how to create it, what it costs, and who may write.",
-        words: "aws dynamodb table iam permissions",
+        description:
+          "The table of rules: load them, register them in code, who may write, and what it costs.",
+        words:
+          "aws table iam permissions dynamodbregistry createtable optimistic locking conflict RuleConflictError programmatic",
       },
       {
         path: "client/calling",

@@ -16,14 +16,29 @@ import { type Started, startService } from "./started.ts"
 
 // Runs the configurations of docs/service/gateways.md in the real gateways. Only Traefik's requests are replayed.
 
-const [checkOnPage] = blocksTestedBy("test/service/gateways.test.ts", "docs/service/check.md", 1).map(
-  ({ text }: Block) => text,
-) as [string]
-const [rules, nginxConf, lua, haproxyCfg, caddyfile, shortCaddyfile, traefikYaml] = blocksTestedBy(
+const [checkOnPage, nginxConf, lua, haproxyCfg, caddyfile, traefikYaml] = blocksTestedBy(
   "test/service/gateways.test.ts",
   "docs/service/gateways.md",
-  7,
-).map(({ text }: Block) => text) as [string, string, string, string, string, string, string]
+  6,
+).map(({ text }: Block) => text) as [string, string, string, string, string, string]
+/** The short form, which the page only mentions. */
+const shortCaddyfile = `
+:8000 {
+  forward_auth 127.0.0.1:8080 {
+    uri /check/shop?
+  }
+  reverse_proxy 127.0.0.1:3000
+}
+`
+const rules = `
+service_id: shop
+rules:
+  - { name: per-ip, field: ip, rate: { requests_per_unit: 3, unit: minute } }
+  - name: logins
+    field: ip
+    match: { methods: [POST], path: /login }
+    rate: { requests_per_unit: 1, unit: minute }
+`
 
 /** The ports to which the page's ports become. */
 interface Ports {
@@ -338,7 +353,7 @@ it.each<[string, Start, (config: string, other: string) => string]>([
   for (let i = 0; i < 3; i++) expect((await send(port, "/")).status).toBe(200)
 })
 
-it("the call of docs/service/check.md is admitted once, and then refused with the client's response", async () => {
+it("the call of docs/service/gateways.md is admitted once, and then refused with the client's response", async () => {
   await startSluice()
   const { urls, init } = parseCurl(commandLines(checkOnPage)[0]?.words ?? [])
   const url = (urls[0] ?? "").replace("http://127.0.0.1:8080", started.http)
