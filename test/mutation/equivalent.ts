@@ -205,6 +205,10 @@ export const EQUIVALENT: Readonly<Record<string, Readonly<Record<string, string>
     "if (after !== state) this.#table.write(key, after, algorithm.emptyAtMs(after, policy), nowMs)":
       "ConditionalExpression: what has not changed, written once more",
   },
+  "core/src/stores/foreign-store.ts": {
+    "return Object.defineProperty(store, GUARDED, { value: true })":
+      "ObjectLiteral,BooleanLiteral: only the presence of the property matters",
+  },
   "core/src/stores/memory/counter-table.ts": {
     "readonly #readKey: KeyHash = { low: NO_KEY, high: 0 }": "ObjectLiteral: nothing is no key's word either",
     "if (++this.#writes % WRITES_PER_SWEEP === 0) this.#sweep(nowMs)":
@@ -215,6 +219,11 @@ export const EQUIVALENT: Readonly<Record<string, Readonly<Record<string, string>
       "ConditionalExpression: outside of it a typed array takes nothing",
     "return low === key.low && high === key.high ? this.#readSlot : segment.find(key)":
       "ConditionalExpression: it is found again; that both words are compared shows in the operators",
+  },
+  "core/src/stores/memory/evictions.ts": {
+    "#second = -1": "UnaryOperator: no clock shows the second 1 of the epoch",
+    "get isEmpty(): boolean {": "BlockStatement: to report nothing only creates an array",
+    "return this.#collected.length === 0": "ConditionalExpression: to report nothing only creates an array",
   },
   "core/src/stores/memory/key-hash.ts": {
     "return (counter, partition, into = { low: 0, high: 0 }) => {":
@@ -248,6 +257,20 @@ export const EQUIVALENT: Readonly<Record<string, Readonly<Record<string, string>
       "ConditionalExpression: the whole segment would be looked at",
     "if (refusedUntilS !== victimRefusedUntilS) return refusedUntilS < victimRefusedUntilS":
       "EqualityOperator: they are not the same",
+    "readonly #newest: KeyHash = { low: 0, high: 0 }":
+      "ObjectLiteral: both words are written before they are read",
+    "if (++this.#newKeysOfMark * SLOTS_PER_MARK > this.capacity) this.#beginMark()":
+      "EqualityOperator: the mark advances one key sooner",
+    "const slot = this.#hand + 1 >= this.capacity ? 0 : this.#hand + 1":
+      "EqualityOperator: the slot beyond the end is never used",
+    "if (growth < this.#growth) this.#resizeTo(growth)":
+      "ConditionalExpression,EqualityOperator: moving all keys to a table of the same size only takes time",
+    "for (let looked = 1; looked < this.count; looked++) {":
+      "EqualityOperator: the first key is examined once more",
+    "if (emptyAtS <= nowS || victimEmptyAtS <= nowS) return emptyAtS < victimEmptyAtS":
+      "EqualityOperator: either of two keys with the same expiry may go",
+    "return age === victimAge ? emptyAtS < victimEmptyAtS : age > victimAge":
+      "EqualityOperator: the ages differ where they are compared",
     "#beginRound(): void {": "BlockStatement: it would look for ever, and mostly find nothing",
   },
   "core/src/stores/memory/slots.ts": {
@@ -259,9 +282,15 @@ export const EQUIVALENT: Readonly<Record<string, Readonly<Record<string, string>
     "if (this.#parts !== undefined) this.#parts[hole] = undefined":
       "ConditionalExpression: who takes the slot writes over them; memory holds them until then",
     "const low = from[at + HASH_LOW] as number": "ArithmeticOperator: it is the first",
+    "for (let slot = 0; slot < slots; slot++) {":
+      "EqualityOperator: the slot beyond the end is read as a free one",
     "if (from[at + HASH_HIGH] === 0) continue": "ConditionalExpression: a free slot makes a free slot",
     "if (this.#parts !== undefined) this.#parts[free] = fromParts?.[slot]":
       "OptionalChaining: there were some where there are some",
+  },
+  "core/src/stores/store-listeners.ts": {
+    "this.#events = new SafeEvents<{ event: [Event] }>({ event: true }, (error) =>":
+      "BooleanLiteral: only the name of the member matters",
   },
   "core/src/ground/quick-strings.ts": {
     "for (let i = 0; i < ENOUGH_CALLS; i++) methodOf(heir)":

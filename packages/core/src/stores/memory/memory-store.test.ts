@@ -57,6 +57,10 @@ function nextWarning(part: string): Promise<string> {
   })
 }
 
+it("a memory store is not shared, because each process has its own", () => {
+  expect(memoryStore().isShared).toBe(false)
+})
+
 describe("options", () => {
   it("default to a million keys", () => {
     // With a tenth of that, a flood of made-up clients would evict blocked clients.
@@ -393,13 +397,15 @@ describe("a full store", () => {
     const counted = () => events.reduce((sum, { counters }) => sum + counters, 0)
     takeOne(store, check("client"))
     for (let i = 0; i < 100; i++) takeOne(store, check(`new ${i}`))
-    expect([events.length, counted()]).toEqual([10, 10])
-    clock.advance(1_000)
+    clock.advance(999)
+    takeOne(store, check("new 98"))
+    expect([events.length, counted(), store.evictions]).toEqual([10, 10, 101])
+    clock.advance(1)
     takeOne(store, check("new 99"))
-    expect([events.length, counted()]).toEqual([20, 100])
+    expect([events.length, counted()]).toEqual([20, 102])
     clock.advance(1_000)
     takeOne(store, check("new 100"))
-    expect([events.length, counted()]).toEqual([21, 101])
+    expect([events.length, counted(), store.evictions]).toEqual([21, 103, 103])
   })
 })
 
