@@ -3,17 +3,12 @@ import { existsSync, readFileSync } from "node:fs"
 /** A row of a guide's table: the peer's names from its first cell, and their replacement. */
 export interface Row {
   readonly names: readonly string[]
-  /** The cell of the column "lines", such as "1 → 6"; empty if the table has no such column. */
-  readonly lines: string
   readonly becomes: string
 }
 
 export interface Guide {
   readonly text: string
-  /**
-   * Returns the rows of the only table below a heading. Its second column may be "lines". Throws when the guide lacks
-   * that heading, or a table below it.
-   */
+  /** Returns the rows of the only table below a heading. Throws when the guide lacks the heading or the table. */
   rows(heading: string): Row[]
 }
 
@@ -27,18 +22,16 @@ export function readGuide(name: string): Guide {
       if (section === undefined) throw new Error(`${name} has no heading "${heading}"`)
       const lines = section.split("\n").filter((line) => line.startsWith("| "))
       if (lines.length < 3) throw new Error(`${name} has no table below "${heading}"`)
-      const hasLines = cellsOf(lines[0])[1] === "lines"
       return lines.slice(2).map((line) => {
         const [first = "", ...rest] = cellsOf(line)
-        const counted = hasLines ? (rest.shift() ?? "") : ""
-        return { names: codeIn(first), lines: counted, becomes: rest.join(" | ") }
+        return { names: codeIn(first), becomes: rest.join(" | ") }
       })
     },
   }
 }
 
 /** Returns the cells of a table's line. */
-function cellsOf(line = ""): string[] {
+function cellsOf(line: string): string[] {
   const cells = line.split(/(?<!\\)\|/).map((cell) => cell.trim())
   return cells.slice(1, -1)
 }

@@ -1,45 +1,32 @@
 import { readFileSync } from "node:fs"
 import ts from "typescript"
 
-/** The lines that an option and its counterpart take in formatted code. */
-export interface Lines {
-  readonly before: number
-  readonly after: number
-}
+/** The most lines that the counterpart of an option takes in formatted code, as docs/migrate/README.md says. */
+const MOST = 4
 
 /**
- * Returns the lines of each pair in some files, by the pair's name: those of the options, of another expression or of
- * the function's body that creates the app. Code that several pairs share, such as a handler, is not counted.
+ * Returns the pairs in some files whose counterpart takes more lines than the README of the guides says: those of the
+ * options, of another expression or of the function's body that creates the app. Code that several pairs share, such as
+ * a handler, is not counted. Only pairs of these options count; a pair belongs to the name before a comma: "handler,
+ * for JSON".
  */
-export function linesOfPairs(...urls: readonly URL[]): ReadonlyMap<string, Lines> {
-  const found = new Map<string, Lines>()
+export function longCounterparts(options: readonly string[], ...urls: readonly URL[]): string[] {
+  const long: string[] = []
   for (const url of urls) {
     const file = ts.createSourceFile(url.pathname, readFileSync(url, "utf8"), ts.ScriptTarget.Latest, true)
     const visit = (node: ts.Node): void => {
       if (ts.isPropertyAssignment(node) && ts.isObjectLiteralExpression(node.initializer)) {
         const { before, after } = membersOf(node.initializer)
-        if (before !== undefined && after !== undefined) {
-          const name = ts.isStringLiteral(node.name) ? node.name.text : node.name.getText(file)
-          found.set(name, { before: linesOf(before, file), after: linesOf(after, file) })
-        }
+        const pair = ts.isStringLiteral(node.name) ? node.name.text : node.name.getText(file)
+        const isOption = options.includes(pair.replace(/,.*/, ""))
+        if (before !== undefined && after !== undefined && isOption && linesOf(after, file) > MOST)
+          long.push(pair)
       }
       ts.forEachChild(node, visit)
     }
     visit(file)
   }
-  return found
-}
-
-/**
- * Returns what the column "lines" of a guide says about some names, such as "1 → 6": the lines of the pair that takes the
- * most after the change. A pair belongs to the name before a comma: "handler, for JSON". Without a pair, the cell is empty.
- */
-export function linesCell(names: readonly string[], pairs: ReadonlyMap<string, Lines>): string {
-  const [longest] = [...pairs]
-    .filter(([pair]) => names.includes(pair.replace(/,.*/, "")))
-    .map(([, lines]) => lines)
-    .sort((a, b) => b.after - a.after || b.before - a.before)
-  return longest === undefined ? "" : `${longest.before} → ${longest.after}`
+  return long
 }
 
 function membersOf(object: ts.ObjectLiteralExpression): Readonly<Record<string, ts.Node | undefined>> {

@@ -11,6 +11,8 @@ export interface Example {
   readonly edits: readonly Edit[]
   readonly steps: readonly Step[]
   readonly expected: readonly number[]
+  /** The lines that the user writes, and the lines that are deleted besides one for each of them. */
+  readonly lines: readonly [written: number, deleted: number]
 }
 
 const IMPORT: Edit = ["import('@fastify/rate-limit')", "import('@sluice/fastify')"]
@@ -22,9 +24,10 @@ export const FIRST: Example = {
   edits: [IMPORT, ["max: 100", "limit: 100"], ["timeWindow:", "window:"]],
   steps: times(101, "/"),
   expected: [...times(100, 200), 429],
+  lines: [3, 0],
 }
 
-/** The other examples, by the text of their row in the guide. */
+/** The other examples by their subject. */
 export const EXAMPLES: Readonly<Record<string, Example>> = {
   "404 responses": {
     has: "fastify.rateLimit()",
@@ -34,6 +37,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     ],
     steps: times(3, "/nowhere"),
     expected: [404, 404, 429],
+    lines: [2, 2],
   },
   "404 responses with another limit": {
     has: "fastify.rateLimit({",
@@ -46,6 +50,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     ],
     steps: times(5, "/nowhere"),
     expected: [404, 404, 404, 404, 429],
+    lines: [2, 5],
   },
   "`max`, a function": {
     has: "request.headers['service-key']",
@@ -59,6 +64,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     ],
     steps: ["free", "pro"].flatMap((key) => times(4, as("Service-Key", key))),
     expected: [200, 200, 429, 429, 200, 200, 200, 429],
+    lines: [3, 0],
   },
   "limits of routes, with Redis": {
     has: "groupId:",
@@ -90,6 +96,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       ...from("/otp/send", 4),
     ],
     expected: [200, 200, 200, 429, 200, 200, 200, 429, ...times(8, 200), 200, 200, 200, 429],
+    lines: [18, 3],
   },
   "routes with another limit, or with none": {
     has: "max: 9",
@@ -101,6 +108,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     ],
     steps: [...from("/private", 10), ...from("/public", 101), ...from("/", 101)],
     expected: [...times(9, 200), 429, ...times(101, 200), ...times(100, 200), 429],
+    lines: [5, 0],
   },
   "`createRateLimit`": {
     has: "checkCustomRateLimit",
@@ -115,6 +123,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     ],
     steps: [...from("/", 101), "/custom"],
     expected: [...times(100, 200), 429, 200],
+    lines: [7, 6],
   },
 }
 
