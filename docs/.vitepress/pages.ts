@@ -31,7 +31,8 @@ export const GROUPS: readonly Group[] = [
         path: "start/how-it-works",
         title: "How it works",
         description: "What happens to a request, what each part does, and the twelve words of these pages.",
-        words: "architecture concepts overview diagram introduction internals flow terms",
+        words:
+          "architecture concepts overview diagram introduction internals flow terms glossary definitions vocabulary",
       },
       {
         path: "start/express",
@@ -478,12 +479,6 @@ export const GROUPS: readonly Group[] = [
         description:
           "What a request costs in time and memory, compared with other limiters, and the goals missed.",
         words: "benchmark performance speed overhead comparison",
-      },
-      {
-        path: "reference/glossary",
-        title: "Glossary",
-        description: "The words of these pages, each in one sentence.",
-        words: "terms definitions vocabulary",
       },
     ],
   },

@@ -94,7 +94,6 @@ it("sluice rules match prints which rules apply to a request, and why", async ()
 rules:
   - { name: login, field: ip, match: { path: /login }, rate: { requests_per_unit: 5, unit: minute } }
   - { name: orders, field: ip, match: { path: "/orders/*" }, rate: { requests_per_unit: 20, unit: hour } }
-  - { name: all, rate: { requests_per_unit: 1000, unit: minute } }
 `,
   )
   const { shown, printed } = await runShown(match)
