@@ -1,4 +1,4 @@
-import { type Area, gridLine, text } from "./draw.ts"
+import { type Area, curve, gridLine, type Look, text } from "./draw.ts"
 
 /** The times of a chart: the last one, the time between two lines, and the label of a line. */
 export interface Times {
@@ -25,6 +25,23 @@ export function timeAxis(area: Area, times: Times): string[] {
     const x = xOf(atMs, area, times)
     return gridLine([x, area.y], [x, bottom]) + text([x, bottom + 18], times.label(atMs))
   })
+}
+
+/** Draws an amount over time, without the points of a level line. */
+export function chartLine(
+  amounts: readonly (readonly [atMs: number, amount: number])[],
+  area: Area,
+  times: Times,
+  most: number,
+  look: Look,
+): string {
+  const isCorner = (at: number): boolean =>
+    amounts[at]?.[1] !== amounts[at - 1]?.[1] || amounts[at]?.[1] !== amounts[at + 1]?.[1]
+  const corners = amounts.filter((_, at) => isCorner(at))
+  return curve(
+    corners.map(([atMs, amount]) => [xOf(atMs, area, times), yOf(amount, area, most)]),
+    look,
+  )
 }
 
 function rounded(value: number): number {

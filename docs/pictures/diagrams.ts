@@ -3,6 +3,7 @@ import { type Area, arrow, box, lane, type Point, text } from "./draw.ts"
 import { drawFigures } from "./figures.ts"
 import { withoutImplied } from "./layers.ts"
 import { layOut } from "./layout.ts"
+import { drawLease } from "./leases.ts"
 import { drawOutage } from "./outage.ts"
 import { PACKAGES, type PackageEntry } from "./packages.ts"
 import { drawPenalty } from "./penalty.ts"
@@ -23,6 +24,7 @@ export async function drawDiagrams(): Promise<readonly Diagram[]> {
     drawOutage(),
     drawRegions(),
     drawRulesFile(),
+    await drawLease(),
     await drawThrottles(),
     await drawPenalty(),
     ...drawFigures(),

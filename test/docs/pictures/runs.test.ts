@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs"
 import { describe, expect, it } from "vitest"
+import { POLICY, runLease } from "../../../docs/pictures/leases.ts"
 import { GROWING, runPenalty } from "../../../docs/pictures/penalty.ts"
 import { runThrottle, THROTTLES } from "../../../docs/pictures/throttles.ts"
 import { ROOT } from "../documents.ts"
@@ -37,5 +38,22 @@ describe("the picture of throttles", () => {
     // Only a queue holds requests, and each for as long as the bucket needs for a unit.
     const held = outcomes.filter(({ atMs, endMs }) => endMs > atMs).map(({ endMs }) => endMs)
     expect(held).toEqual(name.startsWith("queue") ? [2_600, 3_600, 4_600, 5_600] : [])
+  })
+})
+
+describe("the picture of leases", () => {
+  it("shows a limit that is granted exactly, units that are given back, and one call for many requests", async () => {
+    const moments = await runLease()
+    for (const { counted, granted, held } of moments) {
+      expect(counted).toBe(granted + held)
+      expect(counted).toBeLessThanOrEqual(POLICY.limit)
+    }
+    expect(moments.at(-1)).toMatchObject({
+      requests: 2_600,
+      granted: 2_000,
+      held: 0,
+      returned: 80,
+      calls: 141,
+    })
   })
 })
