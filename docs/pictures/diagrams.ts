@@ -5,6 +5,7 @@ import { withoutImplied } from "./layers.ts"
 import { layOut } from "./layout.ts"
 import { drawLease } from "./leases.ts"
 import { drawOutage } from "./outage.ts"
+import { drawPacing } from "./pacing.ts"
 import { PACKAGES, type PackageEntry } from "./packages.ts"
 import { drawPenalty } from "./penalty.ts"
 import { drawHooks, drawProxies, drawRefusal, drawRequest } from "./request.ts"
@@ -27,6 +28,7 @@ export async function drawDiagrams(): Promise<readonly Diagram[]> {
     await drawLease(),
     await drawThrottles(),
     await drawPenalty(),
+    await drawPacing(),
     ...drawFigures(),
   ]
 }

@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs"
 import { describe, expect, it } from "vitest"
 import { POLICY, runLease } from "../../../docs/pictures/leases.ts"
+import { JOBS, runCalls } from "../../../docs/pictures/paced-run.ts"
 import { GROWING, runPenalty } from "../../../docs/pictures/penalty.ts"
 import { runThrottle, THROTTLES } from "../../../docs/pictures/throttles.ts"
 import { ROOT } from "../documents.ts"
@@ -55,5 +56,16 @@ describe("the picture of leases", () => {
       returned: 80,
       calls: 141,
     })
+  })
+})
+
+describe("the picture of paced calls", () => {
+  it("shows a paced client that needs no call twice, and as much time as a client that retries", async () => {
+    const [retried, paced] = [await runCalls(false), await runCalls(true)]
+    expect(paced.filter(({ isAdmitted }) => isAdmitted)).toHaveLength(JOBS)
+    expect(paced).toHaveLength(JOBS)
+    expect(retried.filter(({ isAdmitted }) => isAdmitted)).toHaveLength(JOBS)
+    expect(retried.length).toBeGreaterThan(10 * JOBS)
+    expect(paced.at(-1)?.atMs).toBeLessThanOrEqual(retried.at(-1)?.atMs ?? 0)
   })
 })
