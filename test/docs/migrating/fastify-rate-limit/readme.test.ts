@@ -53,7 +53,7 @@ describe("the README examples of @fastify/rate-limit", () => {
     expectLinesTold("fastify-rate-limit", "", lines)
   })
 
-  it.each(all)("%s: the change takes as many lines as before", (_name, example) => {
+  it.each(all)("%s: needs as many changed lines as listed here", (_name, example) => {
     const { written, deleted } = linesOf(example)
     expect([written.length, deleted]).toEqual(example.lines)
   })
