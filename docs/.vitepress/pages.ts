@@ -95,7 +95,7 @@ export const GROUPS: readonly Group[] = [
         title: "Login",
         description: "Limit wrong passwords by account and address, and codes of a second factor.",
         words:
-          "brute force password attempts credential stuffing auth signin sign-in 2fa otp mfa authentication reset forgot",
+          "brute force password attempts credential stuffing auth signin sign-in 2fa otp mfa authentication reset forgot card testing carding",
       },
       {
         path: "protect/sign-up-and-sms",
@@ -137,8 +137,10 @@ export const GROUPS: readonly Group[] = [
       {
         path: "protect/jobs-and-messages",
         title: "Jobs and messages",
-        description: "Limit queue workers, bookings, marketing messages, and calls from service to service.",
-        words: "bullmq background worker cron email notifications concurrency throttle jobs",
+        description:
+          "Limit queue workers, messages to users, requests by minute and hour, and calls of a service.",
+        words:
+          "bullmq background worker cron email notifications marketing campaigns concurrency throttle jobs",
       },
     ],
   },

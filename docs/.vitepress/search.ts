@@ -3,7 +3,7 @@ import { pageAt } from "./pages.ts"
 
 /** A section of a page, as the index of the search stores it. */
 interface Section {
-  /** The address with the anchor: "/protect/login#second-factor-and-cards". */
+  /** The address with the anchor: "/protect/login#second-factor". */
   readonly id: string
   readonly title: string
   readonly titles: readonly string[]

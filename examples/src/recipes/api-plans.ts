@@ -8,32 +8,32 @@ const PLANS = {
   pro: { minute: 60, month: 50_000 },
 }
 
-/**
- * Creates an API that limits each account by minute and by month. The limits are
- * those of its plan or contract.
- */
+/** Creates an API that limits each account as its plan says. */
 export function createApp(
   handler: Middleware,
   surroundings: Surroundings = {},
 ): Koa {
   const planOf = ({ state }: Context) => PLANS[(state.account as Account).plan]
-  // Overrides are contracts, here with the account cyd.
-  const minute = { name: "minute", window: "1 minute", overrides: { cyd: 100 } }
-  const month = { name: "month", window: "30 days", overrides: { cyd: 1_000_000 } }
+  const field = "account"
   const limit = rateLimit({
     ...surroundings,
     fields: { account: ({ state }) => state.account.id },
-    cost: ({ path }) => (path === "/exports" ? 5 : 1),
     rules: [
-      { ...minute, field: "account", limit: (ctx: Context) => planOf(ctx).minute },
       {
-        ...month,
-        field: "account",
+        name: "minute",
+        field,
+        limit: (ctx: Context) => planOf(ctx).minute,
+        window: "1 minute",
+      },
+      {
+        name: "month",
+        field,
         limit: (ctx: Context) => planOf(ctx).month,
+        window: "30 days",
         algorithm: "fixed-window",
       },
     ],
-    refundWhen: (_ctx, status) => status >= 500, // Our errors cost nothing.
+    refundWhen: (_ctx, status) => status >= 500,
   })
   const authenticate: Middleware = (ctx, next) => {
     ctx.state.account = accountOf(ctx.get("authorization")) ?? ctx.throw(401)

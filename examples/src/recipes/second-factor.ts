@@ -3,18 +3,9 @@ import Fastify, { type FastifyInstance, type FastifyRequest } from "fastify"
 import { accountOf } from "../authentication.ts"
 import type { Surroundings } from "../surroundings.ts"
 
-/**
- * A function that returns whether the code or card number of an account is correct.
- */
-type Check = (account: string, sent: string) => boolean
-type Sent = { Body: { code?: string; card?: string } }
-
-/**
- * Creates an app with limits on `POST /second-factor` and `POST /cards`: a few
- * tries per hour for each account.
- */
+/** Creates an app that limits the codes of a second factor. */
 export async function createApp(
-  isRight: Check,
+  isRight: (account: string, code: string) => boolean,
   surroundings: Surroundings = {},
 ): Promise<FastifyInstance> {
   const accountIdOf = ({ headers }: FastifyRequest): string =>
@@ -27,25 +18,14 @@ export async function createApp(
     ...surroundings,
     fields: { account: accountIdOf },
   })
-  const codes = {
-    name: "second-factor",
-    field: "account",
-    limit: 5,
-    window: "1 hour",
-  }
-  app.post<Sent>(
+  const codes = { name: "codes", field: "account", limit: 5, window: "1 hour" }
+  app.post<{ Body: { code?: string } }>(
     "/second-factor",
     { config: { rateLimit: codes } },
     (request, reply) =>
       reply
         .code(isRight(accountIdOf(request), request.body.code ?? "") ? 200 : 403)
         .send(),
-  )
-  const cards = { name: "cards", field: "account", limit: 3, window: "1 hour" }
-  app.post<Sent>("/cards", { config: { rateLimit: cards } }, (request, reply) =>
-    reply
-      .code(isRight(accountIdOf(request), request.body.card ?? "") ? 200 : 402)
-      .send(),
   )
   return app
 }

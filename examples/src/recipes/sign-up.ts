@@ -4,25 +4,19 @@ import { getDomain } from "tldts"
 import type { Surroundings } from "../surroundings.ts"
 
 type Form = { email: string }
-type Register = (email: string) => Promise<"created" | "taken">
 
-/**
- * Creates an app that limits new accounts by the client's network and by the domain
- * of the e-mail address.
- */
+/** Creates an app that limits new accounts. */
 export async function createApp(
-  register: Register,
+  register: (email: string) => Promise<"created" | "taken">,
   surroundings: Surroundings = {},
 ) {
   const bigProviders = ["gmail.com", "icloud.com", "outlook.com", "yahoo.com"]
   const app = Fastify()
   await app.register(rateLimit, {
     ...surroundings,
-    // Providers often give a customer a /48. By default, each of its 65,536
-    // networks of size /64 counts separately.
+    // Providers often give a customer a /48, which has 65,536 networks of size /64.
     ipv6Prefix: 48,
-    // The registrable domain: a spammer who owns spam.example also owns
-    // a.spam.example.
+    // a.spam.example counts as spam.example.
     fields: { domain: ({ body }) => getDomain((body as Form).email) ?? undefined },
     rules: [
       { name: "network", field: "ip", limit: 5, window: "1 hour" },
@@ -35,8 +29,7 @@ export async function createApp(
         onMissing: "skip",
       },
     ],
-    // An invalid form costs nothing. A taken address does, because the answer
-    // reveals an account.
+    // A taken address is charged, because the response reveals an account.
     refundWhen: (_request, status) => status === 400 || status >= 500,
   })
   const body = {

@@ -7,10 +7,7 @@ const clientOf = ({ handshake: { headers, address } }: Socket) => ({
   remoteAddress: address,
 })
 
-/**
- * Limits the connections and the messages of each client address. Call it before
- * you add handlers.
- */
+/** Limits connections and messages. Call it before you add handlers. */
 export function limitSockets(io: Server, surroundings: Surroundings = {}): void {
   const connections = createLimiter({
     ...surroundings,
@@ -18,28 +15,23 @@ export function limitSockets(io: Server, surroundings: Surroundings = {}): void 
     limit: 10,
     window: "1 minute",
   })
-  const penalty = { refusals: 50, within: "1 minute", for: "10 minutes" }
   const messages = createLimiter({
     ...surroundings,
     name: "messages",
     limit: 20,
     window: "10s",
-    penalty,
+    penalty: { refusals: 50, within: "1 minute", for: "10 minutes" },
   })
   io.use(async (socket, next) => {
     const { allowed, retryAfterMs } = await connections.decide(clientOf(socket))
-    next(
-      allowed
-        ? undefined
-        : Object.assign(new Error("rate-limited"), { data: { retryAfterMs } }),
-    )
+    if (allowed) return next()
+    next(Object.assign(new Error("rate-limited"), { data: { retryAfterMs } }))
   })
   io.on("connection", (socket) => {
     socket.use(async ([event, ...args], next) => {
-      const { allowed, refusal, retryAfterMs } = await messages.decide(
-        clientOf(socket),
-      )
-      if (allowed) return next()
+      const decision = await messages.decide(clientOf(socket))
+      if (decision.allowed) return next()
+      const { refusal, retryAfterMs } = decision
       const acknowledge = args.at(-1)
       if (typeof acknowledge === "function")
         acknowledge({ error: "rate-limited", retryAfterMs })

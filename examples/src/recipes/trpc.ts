@@ -3,41 +3,25 @@ import { initTRPC, TRPCError } from "@trpc/server"
 import type { CreateHTTPContextOptions } from "@trpc/server/adapters/standalone"
 import type { Surroundings } from "../surroundings.ts"
 
-/**
- * Creates a router, and a procedure that each client address may call 30 times a
- * minute.
- */
+/** Creates a router and a limited procedure. */
 export function createTRPC(surroundings: Surroundings = {}) {
-  const limiter = createLimiter({
-    ...surroundings,
-    name: "calls",
-    limit: 30,
-    window: "1 minute",
-  })
+  const rule = { name: "calls", limit: 30, window: "1 minute" }
+  const limiter = createLimiter({ ...surroundings, ...rule })
   const { router, procedure } = initTRPC
     .context<CreateHTTPContextOptions>()
     .create({
       errorFormatter({ shape, error: { cause } }) {
-        const retryAfterMs =
-          cause instanceof RateLimitExceededError
-            ? cause.decision.retryAfterMs
-            : undefined
+        if (!(cause instanceof RateLimitExceededError)) return shape
+        const { retryAfterMs } = cause.decision
         return { ...shape, data: { ...shape.data, retryAfterMs } }
       },
     })
   const limited = procedure.use(async ({ ctx, next }) => {
     const decision = await limiter.decide(ctx.req)
-    if (!decision.allowed) {
-      ctx.res.setHeader("Retry-After", Math.ceil(decision.retryAfterMs / 1000))
-      throw new TRPCError({
-        code: "TOO_MANY_REQUESTS",
-        cause: new RateLimitExceededError(decision),
-      })
-    }
-    const result = await next()
-    if (!result.ok && result.error.code === "INTERNAL_SERVER_ERROR")
-      await limiter.refund(decision)
-    return result
+    if (decision.allowed) return next()
+    ctx.res.setHeader("Retry-After", Math.ceil(decision.retryAfterMs / 1000))
+    const cause = new RateLimitExceededError(decision)
+    throw new TRPCError({ code: "TOO_MANY_REQUESTS", cause })
   })
   return { router, limited }
 }

@@ -3,16 +3,10 @@ import { rateLimit } from "@sluice/express"
 import express, { type Express, type RequestHandler } from "express"
 import type { Surroundings } from "../surroundings.ts"
 
-type SecretOf = (sender: string) => string | undefined
-type Handle = (sender: string, body: Buffer) => Promise<void>
-
-/**
- * Creates an app that limits webhooks by verified sender, and forged ones by
- * address.
- */
+/** Creates an app that limits the webhooks of each sender. */
 export function createApp(
-  secretOf: SecretOf,
-  handle: Handle,
+  secretOf: (sender: string) => string | undefined,
+  handle: (sender: string, body: Buffer) => Promise<void>,
   surroundings: Surroundings = {},
 ): Express {
   const verify: RequestHandler = (req, res, next) => {
@@ -24,25 +18,20 @@ export function createApp(
       res.locals.sender = sender
     next()
   }
-  // A request without a verified sender counts by its address, so forgeries do not
-  // use up the sender's quota.
-  const fields = { sender: ({ res }: express.Request) => res?.locals.sender }
-  const rate = { name: "events", field: "sender", limit: 60, window: "1 minute" }
   const limit = rateLimit({
     ...surroundings,
-    ...rate,
-    fields,
+    name: "events",
+    field: "sender",
+    limit: 60,
+    window: "1 minute",
+    // Without a verified sender, a request counts by its address.
+    fields: { sender: ({ res }) => res?.locals.sender },
     refundWhen: (_req, status) => status >= 500,
   })
-  return express().post(
-    "/webhooks",
-    express.raw({ type: () => true }),
-    verify,
-    limit,
-    async (req, res) => {
-      const { sender } = res.locals
-      if (sender !== undefined) await handle(sender, req.body)
-      res.sendStatus(sender === undefined ? 401 : 202)
-    },
-  )
+  const raw = express.raw({ type: () => true })
+  return express().post("/webhooks", raw, verify, limit, async (req, res) => {
+    const { sender } = res.locals
+    if (sender !== undefined) await handle(sender, req.body)
+    res.sendStatus(sender === undefined ? 401 : 202)
+  })
 }
