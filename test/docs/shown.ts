@@ -13,7 +13,10 @@ export function blocksTestedBy(test: string, document: string, count: number): B
   return blocks
 }
 
-/** Expects that a text equals the one in a document, where "…" stands for anything within a line. */
+/**
+ * Expects that a text equals the one in a document. "…" stands for anything within a line, and a line of only "…" for
+ * any lines.
+ */
 export function expectShown(shown: string, actual: string): void {
   expect(actual.trim()).toMatch(patternOf(shown.trim()))
 }
@@ -26,8 +29,9 @@ export function expectShownJson(shown: unknown, actual: unknown): void {
   expect(actual).toEqual(loosened)
 }
 
-/** Returns the pattern of a text in which "…" stands for anything within a line. */
+/** Returns the pattern of a text in which "…" stands for anything within a line, or alone in a line for any lines. */
 function patternOf(shown: string): RegExp {
-  const parts = shown.split("…").map((part) => part.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"))
-  return new RegExp(`^${parts.join(".*")}$`)
+  const escaped = shown.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")
+  const loosened = escaped.replace(/\n…$/, "(?:\n.*)*").replace(/^…\n/gm, "(?:.*\n)*")
+  return new RegExp(`^${loosened.replaceAll("…", ".*")}$`)
 }
