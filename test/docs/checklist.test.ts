@@ -1,13 +1,10 @@
 import { existsSync, readFileSync } from "node:fs"
-import express from "express"
-import { describe, expect, it, onTestFinished, vi } from "vitest"
-import { listening } from "../servers/listening.ts"
+import { describe, expect, it } from "vitest"
 import { redisForTests } from "../servers/redis-for-tests.ts"
 import type { Block } from "./blocks.ts"
-import { blocksOf, ROOT } from "./documents.ts"
+import { ROOT } from "./documents.ts"
 import { rowsOf } from "./failures/guide.ts"
 import { lookUpCommands } from "./shell/look-up.ts"
-import { runTypeScript } from "./typescript/run.ts"
 
 const CHECKLIST = "docs/production/checklist.md"
 const page = readFileSync(`${ROOT}${CHECKLIST}`, "utf8")
@@ -36,22 +33,6 @@ describe("the checklist for production", () => {
     const block: Block = { document: CHECKLIST, line: 1, language: "sh", text: commands.join("\n") }
     expect(commands.length).toBeGreaterThan(1)
     expect(await lookUpCommands(block)).toEqual([])
-  })
-
-  it("has an app whose health checks are neither counted nor given a policy", async () => {
-    vi.stubEnv("REDIS_URL", `redis://${server.host}:${server.port}`)
-    onTestFinished(() => void vi.unstubAllEnvs())
-    const before = process.listeners("SIGTERM")
-    const [block] = blocksOf(CHECKLIST).filter(({ language }) => language === "ts") as [Block]
-    const app = express()
-    const made = await runTypeScript(block, { app })
-    onTestFinished(() => (made.client as { disconnect(): void }).disconnect())
-    for (const listener of process.listeners("SIGTERM"))
-      if (!before.includes(listener)) process.off("SIGTERM", listener)
-    app.use((_req, res) => void res.send("ok"))
-    const url = await listening(app)
-    const hasPolicy = async (path: string) => (await fetch(url + path)).headers.has("ratelimit-policy")
-    expect([await hasPolicy("/"), await hasPolicy("/healthz")]).toEqual([true, false])
   })
 })
 
