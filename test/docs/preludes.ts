@@ -9,7 +9,6 @@ const PRELUDES: Readonly<Record<string, () => Promise<Prelude>>> = {
   koa: () => import("./preludes/koa.ts"),
   fastify: () => import("./preludes/fastify.ts"),
   dynamodb: () => import("./preludes/dynamodb.ts"),
-  metering: () => import("./preludes/metering.ts"),
   work: () => import("./preludes/work.ts"),
 }
 

@@ -1,11 +1,9 @@
 import { readFile } from "node:fs/promises"
 import { metrics } from "@opentelemetry/api"
 import { PrometheusExporter } from "@opentelemetry/exporter-prometheus"
-import type { MeterProvider } from "@opentelemetry/sdk-metrics"
 import { createLimiter } from "@sluice/core"
 import { instrument } from "@sluice/otel"
 import express from "express"
-import fastify from "fastify"
 import request from "supertest"
 import { describe, expect, it, onTestFinished, vi } from "vitest"
 import type { Block } from "../docs/blocks.ts"
@@ -16,12 +14,7 @@ import { startMetering } from "./metering.ts"
 
 const DOCUMENT = "docs/production/metrics.md"
 const guide = await readFile(new URL(`../../${DOCUMENT}`, import.meta.url), "utf8")
-const [onExpress, shown, onFastify, queries] = blocksTestedBy("test/otel/guide.test.ts", DOCUMENT, 4) as [
-  Block,
-  Block,
-  Block,
-  Block,
-]
+const [onExpress, shown] = blocksTestedBy("test/otel/guide.test.ts", DOCUMENT, 2) as [Block, Block]
 
 describe("the guide to metrics", () => {
   it("shows the metrics that Express exports to Prometheus on a local port", async () => {
@@ -51,18 +44,7 @@ describe("the guide to metrics", () => {
     expect((await collect()).has("sluice.policy.decisions")).toBe(true)
   })
 
-  it("counts the limiter's decisions on Fastify", async () => {
-    const app = fastify()
-    const metering = startMetering()
-    const meterProvider: MeterProvider = metering.meterProvider
-    await runTypeScript(onFastify, { app, meterProvider })
-    app.get("/", async () => "hello")
-    await app.inject("/")
-    await app.close()
-    expect(await metering.values("sluice.policy.decisions", "sluice.limiter.name")).toEqual({ api: 1 })
-  })
-
-  it("lists exactly the existing instruments, with kind and unit", () => {
+  it("lists exactly the existing instruments, with their kind", () => {
     const { meterProvider } = startMetering()
     const meter = meterProvider.getMeter("test")
     vi.spyOn(meterProvider, "getMeter").mockReturnValue(meter)
@@ -74,21 +56,12 @@ describe("the guide to metrics", () => {
     }
     instrument(createLimiter({ limit: 1, window: "1 minute" }), { meterProvider })
     const made = Object.entries(kinds).flatMap(([kind, { mock }]) =>
-      mock.calls.map(([name, options]) => `${name} ${kind} ${options?.unit}`),
+      mock.calls.map(([name]) => `${name} ${kind}`),
     )
-    const told = [...guide.matchAll(/^\| `(sluice\.\S+)` \| ([\w -]+) \| `(\S+)` \|/gm)].map(
-      ([, name, kind, unit]) => `${name} ${kind} ${unit}`,
+    const listed = /\| instrument \|[\s\S]*?\n\n/.exec(guide)?.[0] ?? ""
+    const told = [...listed.matchAll(/^\| `(sluice\.\S+)` \| ([\w -]+) \|/gm)].map(
+      ([, name, kind]) => `${name} ${kind}`,
     )
     expect(told.sort()).toEqual(made.sort())
-  })
-
-  it("queries Prometheus only for existing names", () => {
-    const told = new Set([...guide.matchAll(/`((?:sluice|error)\.[\w.]+)`/g)].map(([, name]) => name))
-    const asked = queries.text.match(/sluice_\w+/g) ?? []
-    expect(asked.length).toBeGreaterThan(8)
-    for (const name of asked) {
-      const plain = name.replace(/_(total|bucket|count)$/, "")
-      expect([...told].map((each) => each?.replaceAll(".", "_"))).toContain(plain)
-    }
   })
 })
