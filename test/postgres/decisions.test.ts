@@ -1,27 +1,17 @@
-import { readFile } from "node:fs/promises"
 import { createLimiter, manualClock } from "@sluice/core"
 import { recordDecisions } from "@sluice/recording"
 import { Pool } from "pg"
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
-import { postgresDecisions } from "../../examples/src/postgres/decisions.ts"
-import type { Block } from "../docs/blocks.ts"
-import { blocksTestedBy } from "../docs/shown.ts"
+import { postgresDecisions, TABLE, USAGE } from "../../examples/src/postgres/decisions.ts"
 import { type PostgresServer, startPostgres } from "../servers/postgres.ts"
 
-const MINUTE = 60_000
 const START_MS = Date.UTC(2024, 0, 15)
-const [table, code, nthLast, usage] = blocksTestedBy(
-  "test/postgres/decisions.test.ts",
-  "docs/production/recording.md",
-  4,
-) as [Block, Block, Block, Block]
-
 let server: PostgresServer
 let pool: Pool
 beforeAll(async () => {
   server = await startPostgres()
   pool = new Pool({ user: "postgres", database: "postgres", host: server.host, port: server.port, max: 4 })
-  await pool.query(table.text)
+  await pool.query(TABLE)
 })
 afterEach(() => pool.query("TRUNCATE decisions"))
 afterAll(async () => {
@@ -44,11 +34,6 @@ function open() {
   const recorder = recordDecisions(limiter, postgresDecisions(pool), { batchSize: 4, clock, logger })
   return { clock, limiter, recorder, warnings }
 }
-
-it("docs/production/recording.md shows the code of the sink", async () => {
-  const example = await readFile(new URL("../../examples/src/postgres/decisions.ts", import.meta.url), "utf8")
-  expect(code.text.trim()).toBe(example.trim())
-})
 
 describe("the table of decisions", () => {
   it("has a row for each decision and rule", async () => {
@@ -80,20 +65,6 @@ describe("the table of decisions", () => {
     expect(recorder.status).toMatchObject({ waiting: 0, written: 2 })
   })
 
-  it("answers when a client was admitted with its n-th last request", async () => {
-    const { clock, limiter, recorder } = open()
-    const client = { remoteAddress: "192.0.2.7" }
-    for (let n = 1; n <= 8; n++) {
-      clock.advance(MINUTE)
-      await limiter.decide(client)
-      await limiter.decide({ remoteAddress: "192.0.2.8" })
-    }
-    await recorder.close()
-    // The limit of 6 refused the seventh and the eighth request, so the fifth last one is the second.
-    const { rows } = await pool.query(nthLast.text)
-    expect(rows.map(({ at }) => Number(at))).toEqual([START_MS + 2 * MINUTE])
-  })
-
   it("adds up the units that each client has used in a month", async () => {
     const { clock, limiter, recorder } = open()
     const [ann, bob] = [{ remoteAddress: "192.0.2.7" }, { remoteAddress: "192.0.2.8" }]
@@ -104,21 +75,21 @@ describe("the table of decisions", () => {
     clock.set(Date.UTC(2024, 1, 1))
     await limiter.decide(bob, { cost: 6 })
     await recorder.close()
-    const { rows } = await pool.query(usage.text)
+    const { rows } = await pool.query(USAGE)
     expect(rows).toEqual([
       { client: "192.0.2.7", units: "6" },
       { client: "192.0.2.8", units: "1" },
     ])
   })
 
-  it("finds the requests of a client by its index", async () => {
+  it("is summed up by its index", async () => {
     const client = await pool.connect()
     // An empty table is read faster without the index.
     await client.query("SET enable_seqscan = off")
-    const { rows } = await client.query(`EXPLAIN ${nthLast.text}`)
+    const { rows } = await client.query(`EXPLAIN ${USAGE}`)
     await client.query("RESET enable_seqscan")
     client.release()
-    expect(JSON.stringify(rows)).toMatch(/Index Scan Backward using decisions_service_policy_client_at_idx/)
+    expect(JSON.stringify(rows)).toContain("decisions_service_policy_client_at_idx")
   })
 })
 

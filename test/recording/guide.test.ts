@@ -2,17 +2,17 @@ import { mkdtemp, readFile, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { createLimiter, type Limiter } from "@sluice/core"
-import type { DecisionRecorder, DecisionSink, RecordedDecision } from "@sluice/recording"
+import type { DecisionRecorder, RecordedDecision } from "@sluice/recording"
 import { expect, it, onTestFinished, vi } from "vitest"
 import type { Block } from "../docs/blocks.ts"
 import { blocksTestedBy } from "../docs/shown.ts"
 import { runTypeScript } from "../docs/typescript/run.ts"
 
-const [toFile, line, toServer, hiding] = blocksTestedBy(
+const [toFile, line, toServer] = blocksTestedBy(
   "test/recording/guide.test.ts",
   "docs/production/recording.md",
-  4,
-) as [Block, Block, Block, Block]
+  3,
+) as [Block, Block, Block]
 
 /** Returns the block with the path of a file in a folder of the test, and that path. */
 async function inFolder(block: Block): Promise<{ readonly block: Block; readonly path: string }> {
@@ -46,21 +46,4 @@ it("the guide's own sink sends batches to a server", async () => {
   const bodies = sent.mock.calls.map(([, request]) => JSON.parse(String(request?.body)))
   sent.mockRestore()
   expect(bodies).toMatchObject([[{ allowed: true, checks: [{ partition: "192.0.2.7" }] }]])
-})
-
-it("the guide's hash distinguishes clients without showing them", async () => {
-  const { block, path } = await inFolder(hiding)
-  const { sink } = await runTypeScript(block)
-  const { checks, ...record }: RecordedDecision = JSON.parse(line.text)
-  const [check] = checks as [RecordedDecision["checks"][number]]
-  const of = (partition: string) => ({ ...record, checks: [{ ...check, partition }] })
-  await (sink as DecisionSink)([of("192.0.2.7"), of("192.0.2.8"), of("192.0.2.7"), of("")])
-  const text = await readFile(path, "utf8")
-  const written: RecordedDecision[] = text
-    .trim()
-    .split("\n")
-    .map((each) => JSON.parse(each))
-  const [one, other, again, all] = written.map((each) => each.checks[0]?.partition)
-  expect(text).not.toContain("192.0.2")
-  expect([one === again, one === other, all]).toEqual([true, false, ""])
 })
