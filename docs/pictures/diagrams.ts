@@ -1,6 +1,7 @@
 import { across, type Diagram, diagram, down, MIDDLE } from "./diagram.ts"
 import { type Area, arrow, box, lane, type Point, text } from "./draw.ts"
 import { drawFigures } from "./figures.ts"
+import { drawKubernetes } from "./kubernetes.ts"
 import { withoutImplied } from "./layers.ts"
 import { layOut } from "./layout.ts"
 import { drawLease } from "./leases.ts"
@@ -25,6 +26,7 @@ export async function drawDiagrams(): Promise<readonly Diagram[]> {
     drawOutage(),
     drawRegions(),
     drawRulesFile(),
+    drawKubernetes(),
     await drawLease(),
     await drawThrottles(),
     await drawPenalty(),
