@@ -6,6 +6,7 @@ import { withoutImplied } from "./layers.ts"
 import { layOut } from "./layout.ts"
 import { drawLease } from "./leases.ts"
 import { drawOutage } from "./outage.ts"
+import { drawOverload } from "./overload.ts"
 import { drawPacing } from "./pacing.ts"
 import { PACKAGES, type PackageEntry } from "./packages.ts"
 import { drawPenalty } from "./penalty.ts"
@@ -27,6 +28,7 @@ export async function drawDiagrams(): Promise<readonly Diagram[]> {
     drawRegions(),
     drawRulesFile(),
     drawKubernetes(),
+    drawOverload(),
     await drawLease(),
     await drawThrottles(),
     await drawPenalty(),

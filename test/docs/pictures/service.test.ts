@@ -1,7 +1,8 @@
 import { readFileSync } from "node:fs"
-import { expect, it } from "vitest"
+import { describe, expect, it } from "vitest"
 import { parse, parseAllDocuments } from "yaml"
 import { MANIFESTS } from "../../../docs/pictures/kubernetes.ts"
+import { PLACES, sharesOf } from "../../../docs/pictures/overload.ts"
 import { ROOT } from "../documents.ts"
 
 // The pictures of the decision service.
@@ -33,4 +34,19 @@ it("the picture of Kubernetes shows what the manifests contain", () => {
   })
   expect(services.map(({ spec }) => spec.clusterIP)).toEqual([undefined, "None"])
   expect(monitoring.ports).toEqual([{ port: "operations" }])
+})
+
+describe("the picture of overload", () => {
+  it("shows the default of --max-in-flight, of which a lone gateway gets three quarters", () => {
+    expect(PLACES).toBe(1_000)
+    expect(sharesOf({ name: "", callers: 1 })).toEqual([750])
+    expect(readFileSync(`${ROOT}docs/service/deploy.md`, "utf8")).toContain(
+      "a lone gateway gets three quarters",
+    )
+  })
+
+  it("shows callers that come together with equal shares, and places that are left for one who comes later", () => {
+    expect(sharesOf({ name: "", callers: 4 })).toEqual([231, 231, 231, 230])
+    expect(sharesOf({ name: "", callers: 2, isOneByOne: true })).toEqual([750, 187])
+  })
 })
