@@ -27,6 +27,15 @@ export function timeAxis(area: Area, times: Times): string[] {
   })
 }
 
+/** Draws a line for each amount in an area, with its label on the left. */
+export function amountAxis(area: Area, most: number, amounts: readonly number[]): string[] {
+  return amounts.map((amount) => {
+    const y = yOf(amount, area, most)
+    const label = text([area.x - 8, y + 5], amount.toLocaleString("en"), { anchor: "end" })
+    return gridLine([area.x, y], [area.x + area.width, y]) + label
+  })
+}
+
 /** Draws an amount over time, without the points of a level line. */
 export function chartLine(
   amounts: readonly (readonly [atMs: number, amount: number])[],

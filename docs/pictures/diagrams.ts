@@ -5,14 +5,17 @@ import { drawKubernetes } from "./kubernetes.ts"
 import { withoutImplied } from "./layers.ts"
 import { layOut } from "./layout.ts"
 import { drawLease } from "./leases.ts"
+import { drawLogin } from "./login.ts"
 import { drawOutage } from "./outage.ts"
 import { drawOverload } from "./overload.ts"
 import { drawPacing } from "./pacing.ts"
 import { PACKAGES, type PackageEntry } from "./packages.ts"
 import { drawPenalty } from "./penalty.ts"
+import { drawPlans } from "./plans.ts"
 import { drawHooks, drawProxies, drawRefusal, drawRequest } from "./request.ts"
 import { drawRegions, drawRulesFile, drawStores } from "./stores.ts"
 import { drawThrottles } from "./throttles.ts"
+import { drawWaiting } from "./waiting.ts"
 
 /** Draws all pictures of docs/pictures. Some show runs on a clock that stands still, so nothing waits. */
 export async function drawDiagrams(): Promise<readonly Diagram[]> {
@@ -33,6 +36,9 @@ export async function drawDiagrams(): Promise<readonly Diagram[]> {
     await drawThrottles(),
     await drawPenalty(),
     await drawPacing(),
+    await drawLogin(),
+    await drawPlans(),
+    await drawWaiting(),
     ...drawFigures(),
   ]
 }

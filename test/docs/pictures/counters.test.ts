@@ -1,0 +1,60 @@
+import { readFileSync } from "node:fs"
+import { describe, expect, it } from "vitest"
+import { LIMIT_ALONE, runLogin } from "../../../docs/pictures/login.ts"
+import { runPlans } from "../../../docs/pictures/plans.ts"
+import { runWaiting } from "../../../docs/pictures/waiting.ts"
+import { ROOT } from "../documents.ts"
+
+// The pictures that show counters over time, from runs on a clock that stands still.
+
+const page = (path: string): string => readFileSync(`${ROOT}docs/${path}`, "utf8")
+const MINUTE_MS = 60_000
+
+describe("the picture of a login under attack", () => {
+  it("shows the blocks of the recipe, and an owner who is always admitted", async () => {
+    const { limit, window } = LIMIT_ALONE
+    const recipe = page("protect/login.md")
+    expect(recipe).toContain(
+      `field: ["ip", "account"],\n        limit: ${limit},\n        window: "${window}",`,
+    )
+    expect(recipe).toContain('for: ["30 minutes", "2 hours", "12 hours"]')
+    const { guesses, blocks, owner } = await runLogin()
+    expect(blocks.map(({ forMs }) => forMs / MINUTE_MS)).toEqual([30, 120, 720])
+    expect(guesses.at(-1)).toMatchObject({ sent: 900, underLimit: 300, underRecipe: 18 })
+    expect(owner.map(({ status }) => status)).toEqual([200, 200, 200, 200, 200])
+    // During a block, no password is checked.
+    for (const { atMs, forMs } of blocks) {
+      const during = guesses.filter((each) => each.atMs >= atMs && each.atMs < atMs + forMs)
+      expect(new Set(during.map(({ underRecipe }) => underRecipe)).size).toBe(1)
+    }
+  })
+})
+
+describe("the picture of an account that changes its plan", () => {
+  it("shows the limits of the page, a new count after the upgrade, and the same count after the edit", async () => {
+    const { usage, requests } = await runPlans()
+    const at = (seconds: number) => usage.find(({ atMs }) => atMs === 1_000 * seconds)
+    expect([at(79), at(80)]).toMatchObject([
+      { limit: 5, used: 5 },
+      { limit: 8, used: 1 },
+    ])
+    expect([at(129), at(130)]).toMatchObject([
+      { limit: 8, used: 8 },
+      { limit: 12, used: 8 },
+    ])
+    expect(usage.every(({ used, limit }) => used <= limit)).toBe(true)
+    expect(requests.filter(({ atMs, allowed }) => atMs < MINUTE_MS && allowed)).toHaveLength(5)
+  })
+})
+
+describe("the picture of calls that wait in line", () => {
+  it("shows one call admitted every 100 ms, and the refusal of those that have waited 2 s", async () => {
+    const calls = await runWaiting()
+    const at = (ms: number) => calls.find(({ atMs }) => atMs === ms)
+    expect(at(0)).toMatchObject({ called: 35, admitted: 10, refused: 0 })
+    for (let ms = 100; ms < 2_000; ms += 100) expect(at(ms)?.admitted).toBe(10 + ms / 100)
+    expect(at(2_000)).toMatchObject({ called: 35, admitted: 30, refused: 5 })
+    expect(at(4_000)).toMatchObject({ called: 50, admitted: 40, refused: 5 })
+    expect(calls.at(-1)).toMatchObject({ called: 50, admitted: 45, refused: 5 })
+  })
+})
