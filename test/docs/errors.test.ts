@@ -35,9 +35,9 @@ it.each(PAGES)("docs/errors/%s begins with a code that the sources have", (name)
 
 it("docs/errors/README.md lists each page once", () => {
   const list = readFileSync(`${FOLDER}README.md`, "utf8")
-  const rows = [...list.matchAll(/^\| \[(\w+)\]\((\w+\.md)\)/gm)].map(([, code = "", file = ""]) => [
+  const links = [...list.matchAll(/\[(SLUICE_\w+)\]\((\w+\.md)\)/g)].map(([, code = "", file = ""]) => [
     file,
     code.toLowerCase(),
   ])
-  expect(rows.sort()).toEqual(PAGES.map((name) => [name, name.replace(".md", "")]).sort())
+  expect(links.sort()).toEqual(PAGES.map((name) => [name, name.replace(".md", "")]).sort())
 })

@@ -18,7 +18,7 @@ const REASONS: Readonly<Record<string, string>> = {
   "is full": "OOM",
   "is read-only, a replica without a primary": "is a replica",
   "refuses a command, by its ACL": "NOPERM",
-  "answers rubbish": "The Redis key",
+  "sends an invalid reply": "The Redis key",
 }
 
 describe("Redis failures in the guide", () => {
@@ -33,8 +33,8 @@ describe("Redis failures in the guide", () => {
   })
 
   it.concurrent.for(rows)(
-    "%s: a request waits %s, and the error is %s",
-    async ([what = "", waits, type = ""], { expect, onTestFinished }) => {
+    "%s: the error is %s, and only a timeout delays a request",
+    async ([what = "", type = ""], { expect, onTestFinished }) => {
       const seen = await breakRedis(what, onTestFinished)
       // After five failures in a row, no request waits. A server that can still send some answers may interrupt the row.
       const { unavailable = 0, ...errors } = seen.errors
@@ -48,9 +48,6 @@ describe("Redis failures in the guide", () => {
         Array(12).fill({ policy: true, quota: false, retryAfter: expect.any(Boolean) }),
       )
       expect(seen.told.map(({ retryAfter }) => retryAfter)).toEqual([...Array(10).fill(false), true, true])
-      // The error type of a request that does not wait is not "timeout".
-      expect([waits?.startsWith("`storeTimeoutMs`"), waits === "not at all"]).toContain(true)
-      expect(told === "timeout").toBe(waits !== "not at all")
       if (told === "timeout") expect(seen.waited).toBe(true)
       // On a busy machine, a first request may be late for another reason.
       const codes = seen.codes.filter((code) => code !== "SLUICE_DEGRADED_FURTHER")

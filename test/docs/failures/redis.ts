@@ -67,7 +67,7 @@ export const REDIS_FAILURES: Readonly<Record<string, Failure>> = {
     begin: ({ redis }) => redis.command("ACL", "SETUSER", "default", "-evalsha", "-eval"),
     end: ({ redis }) => redis.command("ACL", "SETUSER", "default", "+evalsha", "+eval"),
   },
-  "answers rubbish": {
+  "sends an invalid reply": {
     begin: ({ network }) => network.answerWith("+OK\r\n"),
     end({ network }) {
       network.answerWith(undefined)
