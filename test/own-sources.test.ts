@@ -69,7 +69,7 @@ it.each<[string, (response: ServerResponse) => void, RegExp]>([
   [
     "an error status",
     (response) => response.writeHead(503).end(),
-    /\/rules\/checkout has no rules: Error: it answered 503\.$/,
+    /\/rules\/checkout has no rules: Error: status 503\.$/,
   ],
   ["nothing", (response) => response.destroy(), /\/rules\/checkout has no rules: TypeError: fetch failed\.$/],
 ])("a response that is %s is an error of the source", async (_what, answer, message) => {

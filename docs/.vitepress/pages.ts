@@ -24,13 +24,14 @@ export const GROUPS: readonly Group[] = [
         path: "start/quick-start",
         title: "Quick start",
         description:
-          "Install Sluice, limit an Express app, see the first 429, and the six options of most apps.",
+          "Install Sluice, limit an Express app, see the first 429, and set the options that most apps need.",
         words: "getting started install setup tutorial world begin configure settings",
       },
       {
         path: "start/how-it-works",
         title: "How it works",
-        description: "What happens to a request, what each part does, and the twelve words of these pages.",
+        description:
+          "What happens to a request in five steps, the words of these pages, and the parts of a system.",
         words:
           "architecture concepts overview diagram introduction internals flow terms glossary definitions vocabulary",
       },
@@ -77,7 +78,7 @@ export const GROUPS: readonly Group[] = [
         title: "Questions",
         description:
           "Short answers to what people ask about rate limiting, each with the page that says more.",
-        words: "faq help ddos flood why how",
+        words: "faq help ddos flood why how browser retry storm thundering herd",
       },
     ],
   },

@@ -29,9 +29,12 @@ export function isTyped(block: Block): boolean {
   return (block.language === "ts" || block.language === "js") && !isRunAsInstalled(block) && !isCopy(block)
 }
 
-/** True for a copy of a recipe, which is compiled in its own file. The test of recipes compares the two. */
-function isCopy({ testedBy }: Block): boolean {
-  return testedBy === "test/docs/recipes.test.ts"
+/** Tests that look up a block in the file that it is a copy or a part of, and that is compiled itself. */
+const COPIES = ["test/docs/recipes.test.ts", "test/node-http.test.ts", "test/postgres/store.test.ts"]
+
+/** True for a copy of a recipe or a part of an example. */
+function isCopy({ testedBy = "" }: Block): boolean {
+  return COPIES.includes(testedBy)
 }
 
 /**

@@ -68,7 +68,7 @@ function expiring(): ExpiringStore {
 it("docs/extend/stores.md shows the code of this store", async () => {
   const [, block] = blocksTestedBy("test/postgres/store.test.ts", "docs/extend/stores.md", 3)
   const example = await readFile(new URL("../../examples/src/postgres/store.ts", import.meta.url), "utf8")
-  expect(block?.text.trim()).toBe(example.trim())
+  expect(example).toContain(block?.text ?? "no block")
 })
 
 describe("a limiter with counters in PostgreSQL", () => {

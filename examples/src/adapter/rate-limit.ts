@@ -17,9 +17,14 @@ export type Middleware = (req: Request, res: ServerResponse, next: (error?: unkn
 /** The middleware, with its limiter as a property. */
 export type RateLimit = Middleware & { readonly limiter: Limiter<Request> }
 
-/** Creates middleware for an app or a route. Handlers call `decisionOn(req)` to get the decision. */
-export function rateLimit(options: GuardOptions<Request, ServerResponse>): RateLimit {
-  const guard = createGuard(options, (request) => (isRequest(request) ? factsOf(request) : undefined))
+/** The options, with functions that get the framework's request and response. */
+type Options = GuardOptions<Request, ServerResponse>
+
+/** Creates middleware. Handlers call `decisionOn(req)` to get the decision. */
+export function rateLimit(options: Options): RateLimit {
+  const guard = createGuard(options, (request) => {
+    return isRequest(request) ? factsOf(request) : undefined
+  })
   const middleware: Middleware = (req, res, next) => {
     const later = respond(guard, factsOf(req), new NodeExchange(req, res, next))
     if (later instanceof Promise) later.catch(next)
@@ -41,7 +46,7 @@ function factsOf(req: Request): RequestFacts {
     url: req.originalUrl ?? url,
     routedUrl: url,
     route: route?.path,
-    // A getter, so that the query is parsed only if a rule reads it.
+    // Parse the query only if a rule reads it.
     get query() {
       return parse(url.split("?", 2)[1] ?? "")
     },

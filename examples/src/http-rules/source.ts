@@ -1,10 +1,7 @@
 import { RuleSourceError } from "@sluice/core"
 import { type RuleSource, readRuleDocument } from "@sluice/rules"
 
-/**
- * Creates a rule source that gets one document for each service from your own HTTP
- * server.
- */
+/** Creates a rule source that gets a document for each service from an HTTP server. */
 export function httpRules(origin: string): RuleSource {
   return {
     name: `rules of ${origin}`,
@@ -12,10 +9,10 @@ export function httpRules(origin: string): RuleSource {
     async load(service, { signal = null } = {}) {
       const url = `${origin}/rules/${encodeURIComponent(service)}`
       try {
-        const answer = await fetch(url, { signal })
-        if (answer.status === 404) return { rules: [], problems: [] }
-        if (!answer.ok) throw new Error(`it answered ${answer.status}`)
-        return readRuleDocument(await answer.json())
+        const response = await fetch(url, { signal })
+        if (response.status === 404) return { rules: [], problems: [] }
+        if (!response.ok) throw new Error(`status ${response.status}`)
+        return readRuleDocument(await response.json())
       } catch (cause) {
         signal?.throwIfAborted()
         throw new RuleSourceError(`${url} has no rules: ${cause}.`, { cause })

@@ -1,17 +1,29 @@
 import type { CounterBackend, CounterChange, KeptCounter } from "@sluice/core/stores"
 import type { Pool, PoolClient } from "pg"
 
-/** Creates a back end for `transactionalStore` that keeps counters in a PostgreSQL table. */
+const LOCK = `
+  SELECT pg_advisory_xact_lock(hashtextextended(key, 0))
+  FROM unnest($1::text[]) WITH ORDINALITY AS asked (key, nth) ORDER BY nth`
+const READ = `
+  SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::float8 AS now, (
+    SELECT jsonb_object_agg(key, counter) FROM counters WHERE key = ANY ($1)
+  ) AS found`
+const WRITE = `
+  INSERT INTO counters (key, counter, expires_at_ms) VALUES ($1, $2, $3)
+  ON CONFLICT (key) DO UPDATE
+  SET counter = excluded.counter, expires_at_ms = excluded.expires_at_ms`
+
+/** Creates a back end for `transactionalStore` that keeps counters in PostgreSQL. */
 export function postgresCounters(pool: Pool): CounterBackend {
   return {
     async transact(keys, change) {
       const client = await pool.connect()
-      // Without this listener, a lost connection would end the process. The pending query rejects anyway.
+      // Otherwise, a lost connection would end the process. The query rejects anyway.
       client.on("error", ignore)
       try {
-        // A stricter default would read a snapshot from before the lock. This level reads the latest commit.
+        // A stricter level would read a snapshot from before the lock.
         await client.query("BEGIN ISOLATION LEVEL READ COMMITTED")
-        // Lock by key, because this also works for a counter that does not have a row yet.
+        // Lock by key, because a new counter does not have a row yet.
         await client.query(LOCK, [keys])
         const { rows } = await client.query<Found>(READ, [keys])
         const { now = Number.NaN, found } = rows[0] ?? {}
@@ -20,7 +32,7 @@ export function postgresCounters(pool: Pool): CounterBackend {
         await client.query("COMMIT")
         client.release()
       } catch (error) {
-        // Discard the connection, because it may be in the middle of a transaction. The pool opens a new one.
+        // Discard the connection, because it may be in a transaction.
         client.release(true)
         throw error
       } finally {
@@ -41,13 +53,3 @@ async function write(client: PoolClient, { key, counter }: CounterChange): Promi
   if (counter === undefined) await client.query("DELETE FROM counters WHERE key = $1", [key])
   else await client.query(WRITE, [key, counter, counter.expiresAtMs])
 }
-
-const LOCK = `
-  SELECT pg_advisory_xact_lock(hashtextextended(key, 0))
-  FROM unnest($1::text[]) WITH ORDINALITY AS asked (key, nth) ORDER BY nth`
-const READ = `
-  SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::float8 AS now,
-    (SELECT jsonb_object_agg(key, counter) FROM counters WHERE key = ANY ($1)) AS found`
-const WRITE = `
-  INSERT INTO counters (key, counter, expires_at_ms) VALUES ($1, $2, $3)
-  ON CONFLICT (key) DO UPDATE SET counter = excluded.counter, expires_at_ms = excluded.expires_at_ms`

@@ -9,10 +9,7 @@ import type { Surroundings } from "../surroundings.ts"
 /** Any module of Nest. */
 type Module = new () => unknown
 
-/**
- * Creates an app with a limit for all routes. `@RouteConfig({ rateLimit: { … } })`
- * gives a route its own.
- */
+/** Creates an app. `@RouteConfig({ rateLimit: { … } })` limits one route. */
 export async function createApp(module: Module, surroundings: Surroundings = {}) {
   const app = await NestFactory.create<NestFastifyApplication>(
     module,

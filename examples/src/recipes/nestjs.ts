@@ -3,17 +3,13 @@ import type { LimiterOptions } from "@sluice/core"
 import { rateLimit } from "@sluice/express"
 import type { Request, Response } from "express"
 
-/**
- * Creates a guard for `@UseGuards(…)` and `app.useGlobalGuards(…)`. It counts what
- * the guards before it admit.
- */
+/** Creates a guard that counts what the guards before it admit. */
 export function rateLimitGuard(
   options: LimiterOptions<Request, Response>,
 ): CanActivate {
   const limit = rateLimit({
     ...options,
-    // Nest's exception filters answer. `RateLimit` and `Retry-After` are on the
-    // response already.
+    // Nest's exception filters respond. The headers are set already.
     onRejected(_req, { status }, { retryAfterMs }, res) {
       const body = {
         statusCode: status,
