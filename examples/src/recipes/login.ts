@@ -18,7 +18,7 @@ export function createApp(
     rules: [
       { name: "login", field: ["ip", "account"], limit: 5, window, penalty },
       { name: "address", field: "ip", limit: 30, window, penalty },
-      // No penalty, because anyone could lock out the owner of the account.
+      // No penalty: with one, anyone could lock out the owner of the account.
       { name: "account", field: "account", limit: 50, window: "1 hour" },
     ],
     // Charging before the check limits parallel guesses, too.
