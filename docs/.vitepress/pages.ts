@@ -281,7 +281,7 @@ export const GROUPS: readonly Group[] = [
       {
         path: "production/sizing",
         title: "Sizing",
-        description: "How much time, memory and Redis a number of requests and clients needs.",
+        description: "How many Redis servers a number of requests needs, and how long a decision takes.",
         words: "capacity latency overhead memory cost performance how many",
       },
     ],
