@@ -8,7 +8,7 @@ import { type Area, box, dot, type Look, text } from "./draw.ts"
 const MINUTE_MS = 60_000
 const HOUR_MS = 60 * MINUTE_MS
 /** The limit of the recipe for an account and address, without its penalty. */
-export const LIMIT_ALONE = { limit: 5, window: "15 minutes" } as const
+const LIMIT_ALONE = { limit: 5, window: "15 minutes" } as const
 /** The attacker tries a password this often. */
 const GUESS_EVERY_MS = MINUTE_MS
 const SENT_WHEN_BLOCKED_EVERY_MS = 15 * MINUTE_MS
