@@ -59,7 +59,7 @@ export async function drawThrottles(): Promise<Diagram> {
   const description =
     `A burst of ${ARRIVALS_MS.length} requests, with a limit of ${RULE.limit} in ${RULE.window} that refills evenly. ` +
     `${names.map((name, row) => `${name}: ${admitted[row]} are admitted.`).join(" ")} The elastic rule has spare capacity. ` +
-    "The queue admits the requests that it holds one after the other, as units come back."
+    "In the queue, requests wait and are admitted one after the other, as units come back."
   const key = (x: number, words: string): string =>
     text([x + 12, AREA.y + AREA.height + 46], words, { anchor: "start" })
   const keyDot = (x: number): Point => [x, AREA.y + AREA.height + 42]
@@ -71,12 +71,12 @@ export async function drawThrottles(): Promise<Diagram> {
     dot(keyDot(204), "good") + key(204, "admitted"),
     dot(keyDot(296), "goal") + key(296, "above the limit"),
     dot(keyDot(424), "refused", { isHollow: true }) + key(424, "refused"),
-    curve([keyDot(500), keyDot(520)], "goal") + key(516, "held until admitted"),
+    curve([keyDot(500), keyDot(520)], "goal") + key(516, "waits until admitted"),
   ])
 }
 
 function drawLane(outcomes: readonly Outcome[], y: number, name: string, admitted: number): string[] {
-  let held = 0
+  let waiting = 0
   return [
     text([24, y], name, { anchor: "start", isStrong: true }),
     text([24, y + 18], `${admitted} of ${outcomes.length} admitted`, { anchor: "start" }),
@@ -85,7 +85,7 @@ function drawLane(outcomes: readonly Outcome[], y: number, name: string, admitte
       if (result === "refused") return dot([to, y + 20], "refused", { isHollow: true })
       const look = result === "above" ? "goal" : "good"
       if (endMs === atMs) return dot([to, y - 4], look)
-      const lineY = y - 4 + 6 * (held++ % MOST_WAITING)
+      const lineY = y - 4 + 6 * (waiting++ % MOST_WAITING)
       return (
         curve(
           [

@@ -14,10 +14,8 @@ describe("the picture of blocks that grow", () => {
   it("shows the rule of its page, and blocks as long as the page says", async () => {
     const { refusals, within, for: lengths } = GROWING.penalty
     const text = page("rules/penalties.md")
-    expect(text).toContain(
-      `refusals: ${refusals},\n    within: "${within}",\n    for: ["${lengths.join('", "')}"]`,
-    )
-    expect(text).toContain("| 10 minutes | 1 | 10 minutes |")
+    expect(text).toContain(`refusals: ${refusals}, within: "${within}"`)
+    expect(text).toContain(`for: ["${lengths.join('", "')}"]`)
     const blocks = await runPenalty()
     expect(blocks.map(({ forMs }) => forMs / 60_000)).toEqual([1, 10, 60, 10])
     // Ten requests are admitted, and the twentieth refusal begins the block.
