@@ -14,12 +14,14 @@ import { drawPenalty } from "./penalty.ts"
 import { drawPlans } from "./plans.ts"
 import { drawHooks, drawProxies, drawRefusal, drawRequest } from "./request.ts"
 import { drawRegions, drawRulesFile, drawStores } from "./stores.ts"
+import { drawTerminal } from "./terminal.ts"
 import { drawThrottles } from "./throttles.ts"
 import { drawWaiting } from "./waiting.ts"
 
 /** Draws all pictures of docs/pictures. Some show runs on a clock that stands still, so nothing waits. */
 export async function drawDiagrams(): Promise<readonly Diagram[]> {
   return [
+    drawTerminal(),
     drawSystem(),
     drawPackages(PACKAGES),
     drawRequest(),

@@ -174,6 +174,7 @@ function towards(from: Point, to: Point, size: number): Point {
   return [along(from[0], to[0]), along(from[1], to[1])]
 }
 
-function escapeText(words: string): string {
+/** Returns words as text of an SVG file. */
+export function escapeText(words: string): string {
   return words.replaceAll("&", "&amp;").replaceAll("<", "&lt;")
 }
