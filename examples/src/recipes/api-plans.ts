@@ -33,7 +33,6 @@ export function createApp(
         algorithm: "fixed-window",
       },
     ],
-    refundWhen: (_ctx, status) => status >= 500,
   })
   const authenticate: Middleware = (ctx, next) => {
     ctx.state.account = accountOf(ctx.get("authorization")) ?? ctx.throw(401)

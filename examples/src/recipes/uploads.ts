@@ -15,7 +15,6 @@ export function createApp(
     // Node reads no more of a body than its Content-Length.
     cost: (req) =>
       Math.max(1, Math.ceil(Number(req.get("content-length")) / 1_000_000)),
-    refundWhen: (_req, status) => status >= 500,
   })
   const requireLength: RequestHandler = (req, res, next) => {
     if (req.get("content-length") === undefined) res.sendStatus(411)
