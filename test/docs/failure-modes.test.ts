@@ -15,7 +15,7 @@ const SHOWN: Readonly<Record<string, readonly [effect: string, reason: string]>>
   "is frozen, or the network drops what is sent": ["frozen", "did not answer in time."],
   "is gone": ["gone", "its client has no connection"],
   "refuses connections": ["refuses connections", "its client has no connection"],
-  "is full": ["memory is full", "OOM"],
+  "is full": ["no memory left", "OOM"],
   "is read-only, a replica without a primary": ["a replica", "is a replica"],
   "refuses a command, by its ACL": ["ACL", "NOPERM"],
   "sends an invalid reply": ["an invalid reply", "The Redis key"],

@@ -1,7 +1,7 @@
 import { RuleSourceError } from "@sluice/core"
 import { type RuleSource, readRuleDocument } from "@sluice/rules"
 
-/** Creates a rule source that gets a document for each service from an HTTP server. */
+/** Creates a source of rules on an HTTP server. */
 export function httpRules(origin: string): RuleSource {
   return {
     name: `rules of ${origin}`,

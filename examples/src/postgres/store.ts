@@ -18,7 +18,7 @@ export function postgresCounters(pool: Pool): CounterBackend {
   return {
     async transact(keys, change) {
       const client = await pool.connect()
-      // Otherwise, a lost connection would end the process. The query rejects anyway.
+      // Without a listener, a lost connection would end the process.
       client.on("error", ignore)
       try {
         // A stricter level would read a snapshot from before the lock.

@@ -6,11 +6,11 @@ import {
 import { rateLimit } from "@sluice/fastify"
 import type { Surroundings } from "../surroundings.ts"
 
-/** Any module of Nest. */
-type Module = new () => unknown
-
 /** Creates an app. `@RouteConfig({ rateLimit: { … } })` limits one route. */
-export async function createApp(module: Module, surroundings: Surroundings = {}) {
+export async function createApp(
+  module: new () => unknown,
+  surroundings: Surroundings = {},
+) {
   const app = await NestFactory.create<NestFastifyApplication>(
     module,
     new FastifyAdapter(),
