@@ -15,14 +15,14 @@ import { RULE_MEMBERS } from "./src/rules/parsing/rule-members.ts"
 import { serviceMetadata } from "./src/rules/parsing/service-metadata-members.ts"
 import { storedQueue, storedThrottles } from "./src/rules/parsing/throttle-members.ts"
 
-// Makes rules.schema.json, the JSON Schema of the stored shape that editors read: `pnpm schema`. The shape comes from the
-// schema that the parser uses, and the descriptions of a rule's members from their table. Other descriptions, and what the
-// schema says by functions, are added here.
+// Makes rules.schema.json, the JSON Schema of the stored shape that editors read: `pnpm schema`. The shape comes from
+// the schema that the parser uses, and the descriptions of a rule's members from their table. Other descriptions, and
+// the parts of the schema that stand for functions, are added here.
 
 /** What is added to a part of the schema. */
 type Added = Readonly<Record<string, unknown>> & { readonly description: string }
 
-/** Says something of every member: one without a description is an error of the compiler. */
+/** Describes every member, because one without a description is an error of the compiler. */
 function describe<Entries extends Readonly<Record<string, Schema>>>(
   { entries }: ObjectSchema<Entries>,
   added: { [Name in keyof Entries]: Added },
@@ -32,7 +32,7 @@ function describe<Entries extends Readonly<Record<string, Schema>>>(
 
 const about = new Map<Schema, Readonly<Record<string, unknown>>>()
 
-/** Says something of every member, by its name in code. Older spellings refer to the current one. */
+/** Describes every member, by its name in code. Older spellings refer to the current one. */
 function describeStored({ shape, spellings }: StoredObject, added: Readonly<Record<string, Added>>): void {
   for (const [spelling, { name, preferred }] of spellings) {
     const description = `Another spelling of ${preferred}. It works, but write ${preferred} instead.`
@@ -138,12 +138,12 @@ describe(storedRejection, {
   status: { description: "The status of the answer.", default: 429 },
   body: {
     description:
-      "A text, or an object or a list to send as JSON. Default: a problem (RFC 9457) that has the names of the rules.",
+      "A string, or an object or an array to send as JSON. Default: a problem (RFC 9457) that has the names of the rules.",
     anyOf: [{ type: "string", maxLength: MAX_BODY }, { type: "object" }, { type: "array" }],
   },
   content_type: {
     description:
-      "The media type of the body. Requires body. Default: text/plain for a text, otherwise application/json.",
+      "The media type of the body. Requires body. Default: text/plain for a string, otherwise application/json.",
     examples: ["text/html; charset=utf-8"],
   },
 })
@@ -200,7 +200,7 @@ describe(serviceMetadata, {
 })
 
 const service =
-  "The service that the rules belong to. In a file, a document without it applies to every service without a document of its own."
+  "The service that the rules belong to. In a file, a document without it applies to every service without its own document."
 about.set(ruleDocument.shape, {
   description: "The rules of one service.",
   anyOf: [{ required: ["rules"] }, { required: ["rule"] }],
@@ -212,7 +212,7 @@ describeStored(ruleDocument, {
       "The version in the registry that these rules are based on. `sluice rules pull` writes it. `push` fails if the registry has another version.",
   },
   metadata: {
-    description: "Who answers for the service, and where its clients find help.",
+    description: "The owner of the service, and where its clients find help.",
     allOf: [reference("metadata")],
   },
   rules: {

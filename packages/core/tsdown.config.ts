@@ -48,7 +48,7 @@ const config: UserConfig = {
         for (const chunk of Object.values(bundle)) {
           if (chunk.type !== "chunk") continue
           chunk.code = chunk.code.replace(PRIVATE_NAMES, (_text, quote: string, name: string) =>
-            // Before `in`, the minifier needs no blank after a text.
+            // Before `in`, the minifier needs no blank after a string.
             quote === "" ? `#${name}` : `#${name} `,
           )
         }

@@ -20,7 +20,7 @@ export interface CounterState {
   /** Other units in use, or units of which only a part still counts. */
   readonly previous: number
   /**
-   * The individual counts or entries, packed in printable ASCII. Absent is the same as empty. In a store's answer, they
+   * The individual counts or entries, packed in printable ASCII. Absent is the same as empty. In a store's result, they
    * may be an outline ({@link Counted}).
    */
   readonly parts?: string

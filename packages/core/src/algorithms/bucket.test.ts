@@ -68,7 +68,7 @@ describe("the token bucket", () => {
     expect(none.algorithm.resetAfterMs(none.look(600_000), none.policy, 600_000)).toBe(NEVER)
   })
 
-  it("expires after one window under a limit of 0, or at once if no units are in use", () => {
+  it("expires after one window under a limit of 0, or immediately if no units are in use", () => {
     const none = { ...POLICY, limit: 0 }
     const { emptyAtMs } = algorithmOf(none)
     expect(emptyAtMs({ startMs: 5_000, current: 2, previous: 0 }, none)).toBe(65_000)

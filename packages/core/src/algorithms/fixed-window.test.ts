@@ -58,7 +58,7 @@ describe("a fixed window of one minute", () => {
     }
   })
 
-  it("is empty at the end of the window, or at once if nothing was taken", () => {
+  it("is empty at the end of the window, or immediately if nothing was taken", () => {
     expect(fixedWindow.emptyAtMs(stateOf(1), policyOf(10))).toBe(START + MINUTE)
     expect(fixedWindow.emptyAtMs(stateOf(0), policyOf(10))).toBe(START)
   })

@@ -43,7 +43,7 @@ interface Counting {
   readonly members: readonly AlgorithmMember[]
   /**
    * Whether all units of a window, a sub-window or a bucket count alike, so that they can be booked ahead or charged
-   * later. Absent: each unit has a time of its own.
+   * later. Absent: each unit has its own time.
    */
   readonly countsByPart?: boolean
 }

@@ -1,6 +1,6 @@
 /**
  * Integers packed into a printable ASCII text. The first digit is the number of digits per integer, and the integers
- * follow. The digits are the 64 characters from "0", in base 64. The empty text stands for an empty list.
+ * follow. The digits are the 64 characters from "0", in base 64. The empty string stands for an empty list.
  *
  * Sub-windows are packed with the latest first and without zeros at the end. So most of the text stays the same as time
  * passes, and the text of a new client is short.
@@ -9,7 +9,7 @@ const DIGITS = 64
 const FIRST_DIGIT = 48
 
 /**
- * Whether the value is absent, empty, or a text whose first character is a valid width. With any other width, reading
+ * Whether the value is absent, empty, or a string whose first character is a valid width. With any other width, reading
  * the numbers would never end.
  */
 export function isPacked(text: unknown): text is string | undefined {
@@ -67,7 +67,7 @@ export function digitsFor(most: number): number {
   return width
 }
 
-/** Returns a number below 64 to the power of `width` as a text of `width` digits. */
+/** Returns a number below 64 to the power of `width` as a string of `width` digits. */
 export function digits(number: number, width: number): string {
   let text = ""
   let rest = number
@@ -88,8 +88,8 @@ export function parseDigits(text: string, from: number, width: number): number {
 }
 
 /**
- * Returns the same text in one piece. V8 stores a concatenated or sliced text as a tree of its pieces until it is read.
- * That would make a counter in memory ten times as large.
+ * Returns the same string in one piece. V8 stores a concatenated or sliced string as a tree of its pieces until it is
+ * read. That would make a counter in memory ten times as large.
  */
 export function flat(text: string): string {
   return Buffer.from(text, "latin1").toString("latin1")

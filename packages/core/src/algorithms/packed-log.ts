@@ -3,9 +3,9 @@ import type { CounterState } from "./algorithm.ts"
 import { digits, digitsFor, flat, parseDigits } from "./packed-counts.ts"
 
 /**
- * The entries of a sliding log, packed into a text: the oldest first, and at most one per millisecond. The first digit
- * is the number of digits of the units. Each entry has its time, as the last few digits of its epoch milliseconds, and
- * its units.
+ * The entries of a sliding log, packed into a string: the oldest first, and at most one per millisecond. The first
+ * digit is the number of digits of the units. Each entry has its time, as the last few digits of its epoch
+ * milliseconds, and its units.
  *
  * All entries have the same length, so an entry is found, changed or removed without reading the others. A request
  * costs the same with a thousand entries as with ten, except for copies of the text. A place is an index of the text:
@@ -28,7 +28,7 @@ export const FIRST = 1
 /** Returns the entries of a state. */
 export function logOf({ startMs, parts: text = "" }: CounterState, policy: Policy): PackedLog {
   const unitsWidth = parseDigits(text, 0, 1)
-  // So many digits distinguish all instants of the window, including both ends.
+  // This number of digits distinguishes all instants of the window, including both ends.
   const timeWidth = digitsFor(policy.windowMs)
   return { text, startMs, timeWidth, unitsWidth, end: Math.max(FIRST, text.length) }
 }

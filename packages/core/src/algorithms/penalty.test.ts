@@ -94,7 +94,7 @@ describe("a penalty", () => {
     { what: "a block", state: refusedAt(0, 0, 0), lastsMs: 60_000 },
     { what: "a count", state: refusedAt(0, 0), lastsMs: 10_000 },
   ])(
-    "moves $what in the future to the present when the clock goes back, and keeps its duration",
+    "moves $what in the future to the current time when the clock goes back, and keeps its duration",
     ({ state, lastsMs }) => {
       const backMs = START_MS - 3_600_000
       const back = penalty.at(state, POLICY, backMs)

@@ -4,8 +4,9 @@ import { fixedWindow } from "./fixed-window.ts"
 import { mostInUse, owesTooMuch } from "./most-in-use.ts"
 
 /**
- * The token bucket that gets L tokens at once at the start of each window, at multiples of W since the epoch. Refills
- * that were missed are made up, but only as many tokens are kept as fit. `current` is the number of missing tokens.
+ * The token bucket that gets L tokens in one step at the start of each window, at multiples of W since the epoch.
+ * Refills that were missed are made up, but only as many tokens are kept as fit. `current` is the number of missing
+ * tokens.
  */
 export const periodicRefill: Algorithm = {
   // The missing tokens are counted as a fixed window counts units.

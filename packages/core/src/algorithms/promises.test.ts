@@ -224,7 +224,7 @@ describe.each(KINDS)("%s", (kind) => {
   )
 
   holds(
-    "admits exactly the remaining units at once, and not one more",
+    "admits exactly the remaining units in one burst, and not one more",
     kind,
     6_004,
     (counter, nowMs) => {

@@ -37,7 +37,7 @@ export class BlockWatch {
   }
 
   /**
-   * Reads the mark if it is due. Called when the store has answered a decision, so a store that is down gets no extra
+   * Reads the mark if it is due. Called when the store has responded to a decision, so a store that is down gets no extra
    * calls. `nowMs` is the store's time.
    */
   answered(nowMs: number): void {

@@ -21,14 +21,14 @@ export interface DeciderOptions extends HealthOptions, CorrectionOptions {
 }
 
 /**
- * Makes the decisions: checks all the limits of a request in one store call and turns the answer into a decision.
+ * Makes the decisions: checks all the limits of a request in one store call and turns the result into a decision.
  * Returns a value, not a promise, whenever the store does. `take` and `peek` never throw and never reject: if the store
- * fails or gives an invalid answer, they return a degraded decision.
+ * fails or gives an invalid result, they return a degraded decision.
  */
 export class Decider {
   /** Corrects what decisions have counted. */
   readonly corrections: Corrections
-  /** Notified of the time of each store answer. Undefined while no client can be blocked. */
+  /** Notified of the time of each store result. Undefined while no client can be blocked. */
   blockWatch: BlockWatch | undefined
   readonly #options: DeciderOptions
   /** Created by the first failure of the store. */
@@ -137,7 +137,7 @@ export class Decider {
     return decision
   }
 
-  /** Returns the decision for an answer to `storeChecks`. */
+  /** Returns the decision for a result to `storeChecks`. */
   explain(
     answer: StoreResult,
     ruleChecks: readonly RuleCheck[],
@@ -147,7 +147,7 @@ export class Decider {
     return explainAnswer(answer, ruleChecks, storeChecks, peeked, this.#options, undefined)
   }
 
-  /** Notes that the store has answered. */
+  /** Notes that the store has responded. */
   answered({ nowMs, isRemembered, isDegraded, failure }: StoreResult): void {
     const health = this.#health
     this.blockWatch?.answered(nowMs)
@@ -203,7 +203,7 @@ let sharedFailure: StoreUnavailableError | undefined
 /** Returns the failure of a store that decided without the shared counters. One error for all, because it is frequent. */
 function unconfirmed(): StoreUnavailableError {
   sharedFailure ??= new StoreUnavailableError(
-    "The store decided without the shared counters, which have not answered for a while.",
+    "The store decided without the shared counters, which have not responded for a while.",
     { kind: "unavailable" },
   )
   return sharedFailure

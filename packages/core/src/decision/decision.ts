@@ -79,7 +79,7 @@ export interface PolicyCheck {
 }
 
 /**
- * The answer to one request: the verdict of its strictest rule, and of each rule by itself.
+ * The result to one request: the verdict of its strictest rule, and of each rule by itself.
  *
  * For example, take a limit of 10 of which 6 units are taken. The seventh unit is admitted with 3 remaining. Once 10
  * are taken, the next request is refused with 0 remaining and a time to wait.
@@ -115,7 +115,7 @@ export interface Decision {
   readonly delayMs: number
   /** Whether the request was admitted above the limit of any rule, by soft or elastic throttling. */
   readonly overLimit: boolean
-  /** Whether the decision was made without the shared store, because the store did not answer. */
+  /** Whether the decision was made without the shared store, because the store did not respond. */
   readonly degraded: boolean
   /** Why the request was refused; absent if it was admitted. */
   readonly refusal?: Refusal

@@ -93,7 +93,7 @@ describe("explainDecision", () => {
     )
   })
 
-  it("says what is left in a bucket, which may hold more than the limit", () => {
+  it("contains the remaining units of a bucket, which may be more than the limit", () => {
     const bucket = {
       algorithm: "token-bucket",
       counts: { startMs: START_MS, current: 10, previous: 3 },
@@ -184,10 +184,10 @@ describe("explainDecision", () => {
     const { counts: _, ...uncounted } = refused
     const closed = new DecisionRecord([{ ...uncounted, refusal: "store-failure" }], true, undefined)
     expect(explainDecision(closed)[0]?.text).toBe(
-      "per-user refused the request: the store did not answer, and the rule refuses requests without it",
+      "per-user refused the request: the store did not respond, and the rule refuses requests without it",
     )
     expect(explainDecision(degraded)[0]?.text).toMatch(
-      /; the store did not answer, so only this process counted$/,
+      /; the store did not respond, so only this process counted$/,
     )
     const held = DecisionRecord.refusedByGroup(decisionOf(admitted), 500)
     expect(explainDecision(held).at(-1)).toEqual({

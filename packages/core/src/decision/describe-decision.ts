@@ -108,7 +108,7 @@ function explanationOf(check: PolicyCheck, { degraded }: Decision, atMs: number 
       ? countText(check, atMs)
       : refusalText(check, refusal, atMs, degraded)
   const notes =
-    degraded && check.counts !== undefined ? ["the store did not answer, so only this process counted"] : []
+    degraded && check.counts !== undefined ? ["the store did not respond, so only this process counted"] : []
   return { policy, verdict, text: [`${policy} ${did} the request: ${reason}`, ...notes].join("; ") }
 }
 
@@ -131,7 +131,7 @@ function refusalText(
       return `the field "${check.field}" is missing`
     default:
       return degraded
-        ? "the store did not answer, and the rule refuses requests without it"
+        ? "the store did not respond, and the rule refuses requests without it"
         : "its limit function has failed, and has not returned a limit before"
   }
 }

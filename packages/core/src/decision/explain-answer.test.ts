@@ -10,7 +10,7 @@ const FULL = { state: { startMs: NOW_MS, previous: 0, current: 5 }, taken: 0 }
 const explained = (answer: StoreResult) =>
   explainAnswer(answer, ASKS, ASKS, false, { store: memoryStore() }, undefined)
 
-describe("the decision for the answer of a store", () => {
+describe("the decision for the result of a store", () => {
   it("leaves the remaining units undefined for a counter that was not read", () => {
     const decision = explained({ nowMs: NOW_MS, granted: false, checks: [FULL, undefined] })
     expect([decision.policy, decision.remaining]).toEqual(["a", 0])

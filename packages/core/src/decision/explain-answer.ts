@@ -30,7 +30,7 @@ export function explainUncountable(ruleCheck: RuleCheck): PolicyCheck {
 }
 
 /**
- * Returns the decision for a store's answer to `storeChecks`, which is `storeChecksOf(ruleChecks)`.
+ * Returns the decision for a store's result to `storeChecks`, which is `storeChecksOf(ruleChecks)`.
  */
 export function explainAnswer(
   answer: StoreResult,
@@ -84,7 +84,8 @@ function explainParted(
 }
 
 /**
- * Returns the checks of a decision as a peek would have returned them, for a decision whose units are refunded at once.
+ * Returns the checks of a decision as a peek would have returned them, for a decision whose units are refunded
+ * immediately.
  */
 export function explainGivenBack(decision: Decision): readonly PolicyCheck[] {
   const { ruleChecks, answer } = DecisionRecord.receiptOf(decision) as Receipt

@@ -84,7 +84,7 @@ function hardOf(policy: Policy): Policy {
 
 /**
  * Returns how long a refused request waits. Under elastic throttling, the wait is computed for the limit, because spare
- * capacity cannot be promised. After that wait the request is admitted in any case.
+ * capacity is not guaranteed. After that wait the request is admitted in any case.
  */
 function retryAfterMs(
   ruleCheck: RuleCheck,

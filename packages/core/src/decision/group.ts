@@ -54,7 +54,7 @@ async function decided(store: Store, counted: readonly CountedMember[]): Promise
 /** A decision that waits for another one of its group, whose refusal makes asking the store unnecessary. */
 const NOT_ASKED: Decision = new DecisionRecord([], false, undefined)
 
-/** Returns the decisions of the members for the answer to all their checks. */
+/** Returns the decisions of the members for the result to all their checks. */
 function explained(answer: StoreResult, counted: readonly CountedMember[]): readonly Decision[] {
   let from = 0
   const decisions = counted.map(({ decider, ruleChecks, storeChecks }) => {
@@ -73,7 +73,7 @@ function explained(answer: StoreResult, counted: readonly CountedMember[]): read
 function withoutStore(counted: readonly CountedMember[], error: unknown): readonly Decision[] {
   const decisions = counted.map(({ decider, ruleChecks }) => decider.degrade(error, ruleChecks, false))
   if (decisions.every(({ allowed }) => allowed)) return decisions
-  // The counters of the fallback are in this process, so they have their units back at once.
+  // The counters of the fallback are in this process, so they have their units back immediately.
   for (const [i, decision] of decisions.entries()) {
     void counted[i]?.decider.corrections.refundInBackground(decision)
   }

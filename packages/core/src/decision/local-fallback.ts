@@ -83,7 +83,7 @@ export class LocalFallback {
       if (!isCountedHere(ruleCheck)) return explainUncounted(ruleCheck, undefined, 0)
       const i = counted++
       const shared = explainCounted(local[i] as RuleCheck, checks[i] as Counted, nowMs, isTaken)
-      // Clients are told the rule's limit, not the share of this process, which also depends on the cost.
+      // The headers show clients the rule's limit, not the share of this process, which also depends on the cost.
       const check = { ...shared, limit: ruleCheck.policy.limit }
       return underPenalty(check, ruleCheck, penalties[i], nowMs)
     })

@@ -13,7 +13,7 @@ const PENALTY: Policy = {
 }
 const storeChecks = { ...ruleCheck("a", 5), penalty: PENALTY }
 
-describe("the penalties of an answer", () => {
+describe("the penalties of a result", () => {
   it("are unknown if the store skipped them because another rule had refused", () => {
     const all = withPenalties([storeChecks, ruleCheck("b", 5)])
     expect(all.map(({ policy }) => policy.name)).toEqual(["a", "block", "b"])

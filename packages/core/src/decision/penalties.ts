@@ -30,7 +30,7 @@ export function countRefusals(ruleChecks: readonly RuleCheck[]): boolean {
   return ruleChecks.some((ruleCheck) => (ruleCheck.penalty?.limit ?? 0) > 0 || countsRefusals(ruleCheck))
 }
 
-/** The store checks and answer of the rules themselves, separated from their penalties. */
+/** The store checks and result of the rules themselves, separated from their penalties. */
 export interface Parted {
   readonly storeChecks: readonly RuleCheck[]
   readonly answer: StoreResult
@@ -38,7 +38,7 @@ export interface Parted {
   readonly penalties: readonly (CounterState | undefined)[]
 }
 
-/** Separates the checks of penalties, which `withPenalties` has added, from an answer. */
+/** Separates the checks of penalties, which `withPenalties` has added, from a result. */
 export function separatePenalties(storeChecks: readonly RuleCheck[], answer: StoreResult): Parted {
   const rules: RuleCheck[] = []
   const checks: (Counted | undefined)[] = []

@@ -71,7 +71,7 @@ function isForLater({ policy, throttle, cost }: RuleCheck): boolean {
 }
 
 /**
- * Receives a store's answer before it becomes a decision. `storeChecks[i]` is the check that `answer.checks[i]`
- * answers.
+ * Receives a store's result before it becomes a decision. `storeChecks[i]` is the check that `answer.checks[i]` belongs
+ * to.
  */
 export type OnStoreAnswer = (storeChecks: readonly RuleCheck[], answer: StoreResult) => void

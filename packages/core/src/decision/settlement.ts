@@ -53,8 +53,9 @@ function chargedFrom(after: CounterState, policy: Policy): CounterState {
 const LARGEST_CHARGE = 2 ** 43
 
 /**
- * Returns the most that is charged at once: the quota of a year. A larger charge can only be a mistake, and a bucket
- * would keep its client out for longer. A bucket counts in parts of a unit, at least one per second of its window.
+ * Returns the most that is charged in one step: the quota of a year. A larger charge can only be a mistake, and a
+ * bucket would keep its client out for longer. A bucket counts in parts of a unit, at least one per second of its
+ * window.
  */
 export function mostCharged({ limit, windowMs }: Policy): number {
   const ofYear = limit * Math.ceil(YEAR_MS / windowMs)

@@ -5,7 +5,7 @@ import { storeErrorOf } from "../stores/store-error.ts"
 import { TimeoutShare, type Timeouts } from "./timeout-share.ts"
 
 /**
- * How long a store must answer without a failure before it counts as recovered, in milliseconds. A store may fail for
+ * How long a store must respond without a failure before it counts as recovered, in milliseconds. A store may fail for
  * some keys only, or for lack of CPU. Without this delay, it would be reported with every decision.
  */
 const STEADY_MS = 10_000
@@ -16,7 +16,7 @@ export interface HealthOptions {
   /** Milliseconds after the call at which a store that has not answered counts as unavailable. */
   readonly storeTimeoutMs: number
   readonly clock: Clock
-  /** Called for the first answer after ten seconds without a failure. */
+  /** Called for the first result after ten seconds without a failure. */
   readonly onRecovered: () => void
   /** Called for each failure, with whatever the store threw or rejected with. */
   readonly onStoreError: (error: unknown) => void
@@ -26,7 +26,7 @@ export interface HealthOptions {
   readonly onTimeouts: (timeouts: Timeouts) => void
 }
 
-/** Watches whether a store answers, and whether it answers in time. */
+/** Watches whether a store responds, and whether it responds in time. */
 export class StoreHealth {
   /**
    * Number of decisions that the store has made. The caller increments it, which is the only cost while all is well.
@@ -64,11 +64,11 @@ export class StoreHealth {
     return first
   }
 
-  /** Records an answer that came from the store itself, not from its memory. */
+  /** Records a result that came from the store itself, not from its memory. */
   answered(): void {
     const { store, clock, onRecovered } = this.#options
     const nowMs = soundTime(clock)
-    // An answer from one server says nothing about another, which may not have been asked since its breaker opened.
+    // A result from one server says nothing about another, which may not have been asked since its breaker opened.
     const isSteady = nowMs >= this.#failedAtMs + STEADY_MS && (store.status?.openBreakers ?? 0) === 0
     if (this.#isDegraded && isSteady) {
       this.#isDegraded = false

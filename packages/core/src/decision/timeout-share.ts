@@ -12,7 +12,7 @@ const LATE_REPLIES_MS = 1_000
 /** Fewest short silences that a slow store explains. At the end of an outage, a few replies may be slow as well. */
 const FEWEST_SLOW = 3
 
-/** The decisions of a minute that were made without the store because it did not answer in time. */
+/** The decisions of a minute that were made without the store because it did not respond in time. */
 export interface Timeouts {
   /** All decisions of that minute so far. */
   readonly decisions: number
@@ -42,7 +42,7 @@ export class TimeoutShare {
   #answersBefore = 0
   #failures = 0
   #late = 0
-  /** When the current silence began, and the decisions that it made late; undefined if the store has answered since. */
+  /** When the current silence began, and the decisions that it made late; undefined if the store has responded since. */
   #silence: { readonly sinceMs: number; late: number } | undefined
   /** Number of short silences of the minute that ended with late replies. */
   #slow = 0
@@ -83,7 +83,7 @@ export class TimeoutShare {
     else this.#lookAgain()
   }
 
-  /** Notes that the store has answered in time. */
+  /** Notes that the store has responded in time. */
   passed(nowMs: number): void {
     this.#endSilence(nowMs)
     this.#endMinute(nowMs)
@@ -132,7 +132,8 @@ export class TimeoutShare {
   }
 
   /**
-   * Checks again after a delay. All calls may be pending at once, with no further call to notice their late replies.
+   * Checks again after a delay. All calls may be pending at the same time, with no further call to notice their late
+   * replies.
    */
   #lookAgain(): void {
     this.#timer ??= setTimer(() => {

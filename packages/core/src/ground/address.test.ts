@@ -12,7 +12,7 @@ import {
   remember,
 } from "./address.ts"
 
-/** Each spelling with its canonical text; undefined if it is not a valid address. */
+/** Each spelling with its canonical string; undefined if it is not a valid address. */
 const SPELLINGS: readonly (readonly [spelling: string, canonical: string | undefined])[] = [
   // IPv4: four decimal parts and nothing else.
   ["192.0.2.7", "192.0.2.7"],
@@ -121,7 +121,7 @@ describe("the spellings of an address", () => {
     expect(canonicalAddress(spelling)).toBe(canonical)
   })
 
-  it("accept the same IPv4 texts as Node", () => {
+  it("accept the same IPv4 strings as Node", () => {
     const nearly = fc.stringMatching(/^[0-9]{0,3}(\.[0-9]{0,3}){2,4}[0-9x. ]?$/)
     fc.assert(
       fc.property(fc.oneof(fc.ipV4(), nearly), (text) => {
@@ -130,7 +130,7 @@ describe("the spellings of an address", () => {
     )
   })
 
-  it("accept the same IPv6 texts as Node, and leave a canonical address unchanged", () => {
+  it("accept the same IPv6 strings as Node, and leave a canonical address unchanged", () => {
     const nearly = fc.stringMatching(/^[0-9a-fA-F:.]{0,24}$/)
     fc.assert(
       fc.property(fc.oneof(fc.ipV6(), nearly), (text) => {
@@ -297,7 +297,7 @@ describe("the group of an address", () => {
 })
 
 describe("remember", () => {
-  it("caches at most 4096 texts by default, because clients choose them", () => {
+  it("caches at most 4096 strings by default, because clients choose them", () => {
     const compute = vi.fn((text: string) => text)
     const same = remember(compute)
     for (let i = 0; i <= 4096; i++) same(`text ${i}`)
@@ -305,7 +305,7 @@ describe("remember", () => {
     expect([same("text 4095"), compute.mock.calls.length]).toEqual(["text 4095", 4098])
   })
 
-  it("computes each text once, clears the cache when it is full, and does not cache undefined", () => {
+  it("computes each string once, clears the cache when it is full, and does not cache undefined", () => {
     const compute = vi.fn((text: string) => (text === "none" ? undefined : text.length))
     const length = remember(compute, 2)
     expect([length("a"), length("bb"), length("a"), length("bb")]).toEqual([1, 2, 1, 2])

@@ -2,7 +2,7 @@ import { isIPv6 } from "node:net"
 
 /** An IP address as groups of 16 bits: two for IPv4, eight for IPv6. */
 export interface Address {
-  /** The canonical text: dotted decimal, or IPv6 as in RFC 5952 section 4, without a zone. */
+  /** The canonical string: dotted decimal, or IPv6 as in RFC 5952 section 4, without a zone. */
   readonly text: string
   readonly groups: readonly number[]
 }
@@ -24,7 +24,7 @@ const LONGEST_ADDRESS = 45
 const LONGEST_ZONE = 64
 
 /**
- * Returns the canonical text of an address, or undefined if the text is not a valid address.
+ * Returns the canonical form of an address, or undefined if the string is not a valid address.
  *
  * IPv4 must be four decimal parts. Other forms, such as "127.1", "0x7f.0.0.1" and "010.0.0.1", are rejected because
  * parsers disagree about them. IPv4-mapped IPv6 (::ffff:0:0/96, RFC 4291 section 2.5.5.2) becomes the IPv4 address
@@ -37,7 +37,7 @@ export function canonicalAddress(text: string): string | undefined {
   return parseAddress(text)?.text
 }
 
-/** Returns the address with its bits, or undefined. Accepts the same texts as `canonicalAddress`. */
+/** Returns the address with its bits, or undefined. Accepts the same strings as `canonicalAddress`. */
 export function parseAddress(text: string): Address | undefined {
   const bits = readIPv4(text, 0)
   if (bits >= 0) return { text, groups: [bits >>> 16, bits & 0xffff] }
@@ -180,12 +180,12 @@ function groupsOf(ipv6: string): number[] {
   return [...before, ...Array<number>(8 - before.length - after.length).fill(0), ...after]
 }
 
-/** Returns the same text for all spellings of a range, which may differ in the bits after the prefix. */
+/** Returns the same string for all spellings of a range, which may differ in the bits after the prefix. */
 export function rangeKey({ groups, prefix }: AddressRange): string {
   return `${networkOf(groups, prefix)}/${prefix}`
 }
 
-/** Returns a text that the addresses of a network share. The number of groups distinguishes IPv4 and IPv6. */
+/** Returns a string that the addresses of a network share. The number of groups distinguishes IPv4 and IPv6. */
 function networkOf(groups: readonly number[], prefix: number): string {
   return groups.map((bits, index) => bits & mask(prefix - index * 16)).join()
 }

@@ -1,7 +1,7 @@
 /** One response header line: field name and value. */
 export type HeaderLine = readonly [name: string, value: string]
 
-/** The answer that is sent to a refused client, besides the rate limit headers. */
+/** The response that is sent to a refused client, besides the rate limit headers. */
 export interface RejectionAnswer {
   /** A whole number from 200 to 599. */
   readonly status: number
@@ -11,7 +11,7 @@ export interface RejectionAnswer {
   readonly body: string
 }
 
-/** The answer to a refused client that is sent unless the app's `onRejected` returns another one. */
+/** The response to a refused client that is sent unless the app's `onRejected` returns another one. */
 export interface Rejection extends RejectionAnswer {
   /**
    * 429, or the status of the option `rejection`. 400 if the request lacks a field. 503 if the store is unavailable and
@@ -36,8 +36,8 @@ export interface RejectionText {
 }
 
 /**
- * Returns a text as it is, and any other value as JSON. The media type of a text gets a charset, because bodies are sent
- * in UTF-8. Throws for a value that JSON cannot represent.
+ * Returns a string as it is, and any other value as JSON. The media type of a string gets a charset, because bodies are
+ * sent in UTF-8. Throws for a value that JSON cannot represent.
  */
 export function rejectionText(value: unknown, contentType?: string): RejectionText {
   const text = typeof value === "string" ? value : JSON.stringify(value)

@@ -156,7 +156,7 @@ describe("the time of a clock that may be broken", () => {
     ["microseconds", () => Date.UTC(2024) * 1_000],
     ["a time just too late", () => LATEST_MS + 1],
     ["a bigint", () => 5n as unknown as number],
-    ["a text", () => "5" as unknown as number],
+    ["a string", () => "5" as unknown as number],
     [
       "an error",
       () => {

@@ -5,7 +5,7 @@ import { describe, expect, it } from "vitest"
 import { errorWithoutCredentials, withoutCredentials } from "./credentials.ts"
 import { InvalidRuleError, RuleSourceError, StoreUnavailableError } from "./errors.ts"
 
-describe("a text without credentials", () => {
+describe("a string without credentials", () => {
   it.each([
     ["redis://user:pw@host:6379/0", "redis://…@host:6379/0"],
     ["redis://:pw@host", "redis://…@host"],
@@ -41,7 +41,7 @@ describe("a text without credentials", () => {
     expect(withoutCredentials(text)).toBe(text)
   })
 
-  it("is computed in linear time for any text", () => {
+  it("is computed in linear time for any string", () => {
     for (const piece of [":", "//", "@", "://", " :@", "@sluice/", "//:@"]) {
       expect(withoutCredentials(`${piece.repeat(200_000)}@`)).toMatch(/@$/)
     }

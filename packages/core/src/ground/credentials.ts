@@ -4,8 +4,8 @@ import { types } from "node:util"
  * Returns the text without secrets: `redis://user:pw@host:6379` becomes `redis://…@host:6379`, and `user:pw@host`
  * becomes `…@host`. `https://host/rules?token=x` becomes `https://host/rules?…`, and `password=x` becomes `password=…`.
  *
- * Use it for every text that may be logged. A client library may mistake a URL for a host or a path and quote it in an
- * error. If in doubt, the function removes too much, because a password may contain spaces, slashes and "@".
+ * Use it for every string that may be logged. A client library may mistake a URL for a host or a path and quote it in
+ * an error. If in doubt, the function removes too much, because a password may contain spaces, slashes and "@".
  * @example
  * ```ts
  * import { withoutCredentials } from "@sluice/core"

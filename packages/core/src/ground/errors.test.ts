@@ -40,9 +40,9 @@ describe("every error", () => {
 
 describe("the message", () => {
   it("of one problem is one line with the path, the problem and the accepted values", () => {
-    const problem = { path: "limit", message: "-1 is not positive", accepted: "a whole number from 1" }
+    const problem = { path: "limit", message: "-1 is not positive", accepted: "a positive whole number" }
     const error = new InvalidOptionError([problem])
-    expect(error.message).toBe("Wrong options: limit: -1 is not positive; accepted: a whole number from 1")
+    expect(error.message).toBe("Wrong options: limit: -1 is not positive; accepted: a positive whole number")
     expect(error.problems).toEqual([problem])
   })
 
@@ -69,7 +69,7 @@ it("an error lists the first 50 problems in its message, and keeps all of them",
 
 describe("the text of a thrown value", () => {
   it.each([
-    ["a text", "a text"],
+    ["a string", "a string"],
     [5, "5"],
     [undefined, "undefined"],
     [null, "null"],
@@ -80,7 +80,7 @@ describe("the text of a thrown value", () => {
     [
       Object.assign(() => {}, {
         toString: () => {
-          throw new Error("no text")
+          throw new Error("no string")
         },
       }),
       "an unprintable function",

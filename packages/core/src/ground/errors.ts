@@ -66,7 +66,7 @@ export class InvalidRuleError extends SluiceError {
   }
 }
 
-/** The rules could not be read: the file is missing, is not YAML, or the source did not answer. */
+/** The rules could not be read: the file is missing, is not YAML, or the source did not respond. */
 export class RuleSourceError extends SluiceError {
   readonly code = "SLUICE_RULE_SOURCE"
   /** The problems of a document that was read but cannot be parsed. Empty if nothing could be read. Not enumerable. */
@@ -89,11 +89,11 @@ export class RuleSourceError extends SluiceError {
 export type StoreErrorKind =
   /** The store, its client or the connection failed. */
   | "error"
-  /** The store did not answer in time. */
+  /** The store did not respond in time. */
   | "timeout"
-  /** The store was not asked, because it has not answered for a while. The call failed without waiting. */
+  /** The store was not asked, because it has not responded for a while. The call failed without waiting. */
   | "unavailable"
-  /** The store's answer was invalid. */
+  /** The store's result was invalid. */
   | "invalid-answer"
 
 /** The effect of a failed call on the store. */
@@ -103,7 +103,9 @@ export type StoreOutcome =
   /** The call may have been carried out, in whole or in part. Retrying a refund could give units back twice. */
   | "unknown"
 
-/** The store cannot answer. A store rejects with this error only when its back end failed, never because of a limit. */
+/**
+ * The store cannot respond. A store rejects with this error only when its back end failed, never because of a limit.
+ */
 export class StoreUnavailableError extends SluiceError {
   readonly code = "SLUICE_STORE_UNAVAILABLE"
   /** How the store failed. Metrics count errors by this kind. */
@@ -139,7 +141,7 @@ function withCleanCause(options: ErrorOptions | undefined): ErrorOptions | undef
     : { cause: errorWithoutCredentials(options.cause) }
 }
 
-/** Returns a text of any value for a message. Never throws. */
+/** Returns a string of any value for a message. Never throws. */
 export function textOf(value: unknown): string {
   try {
     return String(value)
@@ -163,7 +165,7 @@ function attachProblems(error: SluiceError, problems: readonly Problem[]): void 
 }
 
 /**
- * Returns the problem without secrets in its texts. Returns the same object if there are none, because callers
+ * Returns the problem without secrets in its strings. Returns the same object if there are none, because callers
  * recognize a reported problem by identity.
  */
 export function problemWithoutCredentials(problem: Problem): Problem {

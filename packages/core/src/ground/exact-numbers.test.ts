@@ -40,7 +40,7 @@ describe("withExactNumbers returns a JSON text in which", () => {
     expect(String(parsed(number))).toBe("0")
   })
 
-  it("two numbers are the same text or number only if they have the same value", () => {
+  it("two numbers are the same string or number only if they have the same value", () => {
     const digits = fc
       .array(fc.constantFrom(0, 1, 9), { minLength: 1, maxLength: 20 })
       .map((each) => each.join(""))

@@ -6,7 +6,7 @@ afterEach(() => {
   vi.resetModules()
 })
 
-it("hash hashes a text as node:crypto does", async () => {
+it("hash hashes a string as node:crypto does", async () => {
   const { hash } = await import("./hash.ts")
   expect(hash("sha1", "abc")).toBe(crypto.createHash("sha1").update("abc").digest("hex"))
 })

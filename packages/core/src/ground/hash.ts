@@ -7,7 +7,7 @@ if (crypto.hash === undefined) {
   throw Object.assign(new Error(message), { code: "SLUICE_NODE_TOO_OLD" })
 }
 
-/** Node's function that returns the digest of a text or of bytes. */
+/** Node's function that returns the digest of a string or of bytes. */
 export const hash: typeof crypto.hash = crypto.hash
 
 /**

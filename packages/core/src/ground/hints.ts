@@ -13,9 +13,9 @@ const SYNONYMS: Readonly<Record<string, string>> = {
 const PER = /^(\d+) *(?:[a-z]+ +)?(?:\/|per) *(\d* *[a-z]+)$/i
 
 /**
- * Returns what to write instead of a value of another type or spelling, such as `; it is a string, use the number 100`. It is
- * for somebody who is sure that the value is right. Returns an empty text if the accepted values say enough. `noun` and
- * `accepted` are those of the message about the value.
+ * Returns what to write instead of a value of another type or spelling, such as `; it is a string, use the number 100`.
+ * It is for somebody who is sure that the value is right. Returns an empty string if the accepted values say enough.
+ * `noun` and `accepted` are those of the message about the value.
  */
 export function hintFor(given: unknown, noun: string, accepted: string): string {
   const hint = find(given, noun, accepted)
@@ -37,7 +37,7 @@ function find(given: unknown, noun: string, accepted: string): string | undefine
       return `use ${accepted.startsWith("a list") ? `[${given}]` : `"${given}"`}`
     }
   }
-  if (noun === "a path pattern" && Array.isArray(given)) return "give each path a rule of its own"
+  if (noun === "a path pattern" && Array.isArray(given)) return "give each path a separate rule"
   if (given === true && noun === "a header dialect") return "leave it out for the default headers"
   if (given === true && /number of proxies/.test(accepted)) return "use their number, such as 1"
   return undefined

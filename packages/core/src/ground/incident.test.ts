@@ -63,7 +63,7 @@ describe("an incident", () => {
     expect(logged).toHaveLength(5)
   })
 
-  it("logs a loss at once, and the number of later losses when a minute is over", async () => {
+  it("logs a loss immediately, and the number of later losses when a minute is over", async () => {
     const clock = manualClock()
     const { incident, logged } = losses(clock)
     const lose = (times?: number) =>

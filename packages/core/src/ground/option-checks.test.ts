@@ -32,7 +32,7 @@ describe("requireOptions", () => {
       {
         path: "instances",
         message: "0 is not a valid number of instances",
-        accepted: "a whole number of processes from 1",
+        accepted: "a positive whole number of processes",
       },
       { path: "prefix", message: "is not a string", accepted: "a string" },
     ])
@@ -80,7 +80,9 @@ describe("problemAt", () => {
 
 describe("wholeNumber", () => {
   it.each([0, -1, 1.5, Number.NaN, Number.POSITIVE_INFINITY, 2 ** 53, "1", null])("rejects %j", (value) => {
-    expect(wholeNumber("limit", "units")(value)).toMatchObject({ accepted: "a whole number of units from 1" })
+    expect(wholeNumber("limit", "units")(value)).toMatchObject({
+      accepted: "a positive whole number of units",
+    })
   })
 
   it.each([1, Number.MAX_SAFE_INTEGER])("accepts %j", (value) => {

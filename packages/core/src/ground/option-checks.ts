@@ -52,11 +52,11 @@ export const loggerOption: OptionCheck = mustBe(
   },
 )
 
-/** Accepts a whole number from 1 up: `wholeNumber("limit", "units")`. */
+/** Accepts a positive whole number: `wholeNumber("limit", "units")`. */
 export function wholeNumber(name: string, units: string): OptionCheck {
   return mustBe(
     `a valid ${name}`,
-    `a whole number of ${units} from 1`,
+    `a positive whole number of ${units}`,
     (value) => Number.isSafeInteger(value) && (value as number) >= 1,
   )
 }

@@ -89,7 +89,7 @@ export function queueOf(throttle: ParsedThrottle): ParsedQueue | undefined {
 export interface Policy {
   /** The rule's name. */
   readonly name: string
-  /** The fingerprint, a text of bounded length. With the partition, it identifies a counter. */
+  /** The fingerprint, a string of bounded length. With the partition, it identifies a counter. */
   readonly counter: string
   /**
    * How the rule is counted: an `AlgorithmName`, or "penalty", which a rule cannot name. "penalty" counts a rule's

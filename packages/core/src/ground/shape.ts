@@ -144,7 +144,7 @@ export function readShape(schema: ObjectSchema, unchecked: unknown): Shape {
   const problems = pending.length === 0 ? found : [...pending, ...found.filter(isNew(pending))]
   if (!isObject(value)) return { good: {}, bad: new Set(Object.keys(schema.entries)), problems }
   const bad = problems.length === 0 ? NONE : new Set(problems.map(({ path }) => String(path[0])))
-  // Thousands of rules may be read at once, and a loop takes a third of the time of fromEntries.
+  // Thousands of rules may be read in one go, and a loop takes a third of the time of fromEntries.
   const good: Record<string, unknown> = {}
   for (const name in schema.entries) {
     const member = value[name]
@@ -196,7 +196,7 @@ function pathOf({ path }: Issue): readonly PropertyKey[] {
 
 function mistakeOf(given: unknown, noun: string): string {
   if (given === undefined) return "is missing"
-  if (types.isAsyncFunction(given)) return "is an async function, but its result is needed at once"
+  if (types.isAsyncFunction(given)) return "is an async function, but its result is needed immediately"
   return `${show(given)} is not ${noun}`
 }
 

@@ -20,7 +20,7 @@ export function locate(place: string, { path, ...problem }: MemberProblem): Prob
 }
 
 /**
- * Returns a value as a text for a message: JSON if possible, on one line, at most 60 characters. For an instance of a
+ * Returns a value as a string for a message: JSON if possible, on one line, at most 60 characters. For an instance of a
  * class, the text is only the name of the class, and passwords of URLs are removed. The value may be a Redis client
  * passed by mistake, and messages are logged.
  */
@@ -34,7 +34,7 @@ export function show(value: unknown): string {
   )
 }
 
-/** Returns a suggestion, such as `; did you mean "limit"?`, or an empty text if none of the names is close enough. */
+/** Returns a suggestion, such as `; did you mean "limit"?`, or an empty string if none of the names is close enough. */
 export function suggestion(name: string, names: readonly string[]): string {
   const meant = closest(name, names)
   return meant === undefined ? "" : `; did you mean "${meant}"?`
@@ -98,7 +98,9 @@ function describe(value: unknown): string {
   }
 }
 
-/** Returns a text such as `an instance of Redis`, or undefined for a list or an object from a document or a literal. */
+/**
+ * Returns a string such as `an instance of Redis`, or undefined for a list or an object from a document or a literal.
+ */
 export function classOf(value: unknown): string | undefined {
   if (typeof value !== "object" || value === null || Array.isArray(value)) return undefined
   const name = (value.constructor as { readonly name?: unknown } | null | undefined)?.name

@@ -170,7 +170,7 @@ describe("beforeDeadline", () => {
     })
   })
 
-  it("accepts an answer that arrived during an event loop stall, even after the deadline", async () => {
+  it("accepts a response that arrived during an event loop stall, even after the deadline", async () => {
     // A timer that is due after the deadline fires in the same turn: its result arrived while the event loop stalled.
     const answer = new Promise<string>((resolve) => {
       setTimeout(resolve, 10, "answer")
@@ -258,7 +258,7 @@ describe("unlessAborted", () => {
     expect(reads).toBe(0)
   })
 
-  it("rejects at once with the signal's reason, whether the work succeeds or fails afterwards", async () => {
+  it("rejects immediately with the signal's reason, whether the work succeeds or fails afterwards", async () => {
     const aborting = new AbortController()
     const begun = nextTurn()
     const waiting = [begun.then(() => "done"), begun.then(() => Promise.reject(new Error("failed")))].map(

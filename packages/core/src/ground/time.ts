@@ -13,7 +13,7 @@
 import { AsyncResource } from "node:async_hooks"
 import { type Clock, steadyClock } from "./clock.ts"
 
-/** The longest delay of a timer in milliseconds. Node fires a timer with a longer delay at once. */
+/** The longest delay of a timer in milliseconds. Node fires a timer with a longer delay immediately. */
 export const LONGEST_TIMER_MS: number = 2 ** 31 - 1
 
 /**

@@ -7,7 +7,7 @@ import { waitOf } from "./time.ts"
 const waitHeld = waitOf(steadyClock, true)
 const waitUnheld = waitOf(steadyClock)
 
-/** Expects that a wait adds so many timers that keep the process alive, until it is aborted. */
+/** Expects that a wait adds this number of timers that keep the process alive, until it is aborted. */
 async function expectHeld(wait: typeof waitHeld, held: number, timers: () => number): Promise<void> {
   const aborting = new AbortController()
   const before = timers()

@@ -59,7 +59,8 @@ export interface Logger {
   /** Logs a problem that the app should fix although requests are still served. */
   warn(fields: LogFields, message: string): void
   /**
-   * Logs a problem that needs attention at once: the shared store is down, or rules cannot be read or were rejected.
+   * Logs a problem that needs attention immediately: the shared store is down, or rules cannot be read or were
+   * rejected.
    */
   error(fields: LogFields, message: string): void
 }

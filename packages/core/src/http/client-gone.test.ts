@@ -19,7 +19,7 @@ async function until(isSo: () => boolean): Promise<void> {
   while (!isSo()) await nextTurn()
 }
 
-/** Starts a server whose answers the test sends, and a client that pipelines `count` requests on one connection. */
+/** Starts a server whose responses the test sends, and a client that pipelines `count` requests on one connection. */
 async function pipelined(count: number, onRequest?: (response: ServerResponse) => void) {
   const responses: ServerResponse[] = []
   const server: Server = createServer((_request, response) => {
@@ -88,7 +88,7 @@ describe("the client of a response", () => {
     ["no socket", { req: {} }],
     ["a socket that is gone", { req: { socket: null } }],
     ["a socket that is not an emitter", { req: { socket: { remoteAddress: "192.0.2.1" } } }],
-  ])("is gone only when the response says so, if there is %s", (_name, more) => {
+  ])("is gone only when the response has closed, if there is %s", (_name, more) => {
     const response = Object.assign(new EventEmitter(), more) as EventEmitter & ClosingResponse
     expect(hasGone(response)).toBe(false)
     let gone = 0
@@ -126,7 +126,7 @@ it("a request that is delayed behind another one on its connection leaves the qu
   expect((await next[0])?.rejection).toBeUndefined()
 })
 
-it("onGone keeps no reference to a request if its connection outlives the answer", async () => {
+it("onGone keeps no reference to a request if its connection outlives the response", async () => {
   setFlagsFromString("--expose-gc")
   const collect = runInNewContext("gc") as () => void
   const response = Object.assign(new EventEmitter(), { req: { socket: new EventEmitter() } })

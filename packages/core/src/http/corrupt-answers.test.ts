@@ -90,7 +90,7 @@ function states(nowMs: number): fc.Arbitrary<unknown> {
   )
 }
 
-describe.each(KINDS_OF_RULE)("an invalid answer to a rule of kind %s", (_name, members) => {
+describe.each(KINDS_OF_RULE)("an invalid response to a rule of kind %s", (_name, members) => {
   const nowMs = manualClock().now()
 
   it("of a third-party store leads to a degraded decision, or to one with valid numbers", async () => {

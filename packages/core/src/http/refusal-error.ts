@@ -7,23 +7,25 @@ import { mustBe, requireValue } from "../ground/option-checks.ts"
 export interface RefusalOptions {
   /**
    * Whether a refusal is passed to the app's error handler, as a {@link RefusalError}. The rate limit headers and
-   * `Retry-After` are set by then. Default: false, the adapter sends the answer itself.
+   * `Retry-After` are set by then. Default: false, the adapter sends the response itself.
    */
   readonly throwOnRefusal?: boolean
 }
 
 /**
  * A refusal that is passed to the app's error handler, because of the option `throwOnRefusal`. It is the error of
- * `limiter.enforce()` with the answer that would be sent otherwise.
+ * `limiter.enforce()` with the response that would be sent otherwise.
  */
 export class RefusalError extends RateLimitExceededError {
-  /** The status of the answer: 429, or 400 if a field is missing, or 503 if the store fails; or that of `onRejected`. */
+  /**
+   * The status of the response: 429, or 400 if a field is missing, or 503 if the store fails; or that of `onRejected`.
+   */
   readonly status: number
   /** The same as `status`, because some frameworks read this member. */
   readonly statusCode: number
   /** Whether Koa sends the message to the client, and does not log it: true for a status below 500. */
   readonly expose: boolean
-  /** The answer that is sent without `throwOnRefusal`. Its headers are already set, except those of the body. */
+  /** The response that is sent without `throwOnRefusal`. Its headers are already set, except those of the body. */
   readonly rejection: RejectionAnswer
 
   /** Creates the error of a refused request. */
@@ -35,7 +37,7 @@ export class RefusalError extends RateLimitExceededError {
     this.rejection = rejection
   }
 
-  /** The headers of the answer that hold for any body of the error handler. */
+  /** The headers of the response that hold for any body of the error handler. */
   get headerLines(): readonly HeaderLine[] {
     return this.rejection.headers.filter(([name]) => !/^content-(type|length)$/i.test(name))
   }

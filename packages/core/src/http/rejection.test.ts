@@ -26,7 +26,7 @@ const BAD_REQUEST = { type: "about:blank", title: "Bad Request", status: 400 }
 /** A quarter of a second past 12:10. */
 const NOW_MS = Date.UTC(2026, 0, 31, 12, 10, 0, 250)
 
-/** A refusal by one rule, and what the client is told. */
+/** A refusal by one rule, and what the response contains. */
 interface Row {
   readonly rule?: Partial<RejectionRule>
   readonly refusal?: Refusal
@@ -35,7 +35,7 @@ interface Row {
   readonly retryAfter?: string
   readonly problem?: typeof QUOTA
   readonly detail: string
-  /** The rule's message, if the client is told. */
+  /** The rule's message, if the response contains it. */
   readonly rejection?: string
   readonly retry?: object
 }
@@ -128,7 +128,7 @@ describe.each<[string, Row]>([
     },
   ],
   [
-    "a cost above the limit of a rule with a cost of its own",
+    "a cost above the limit of a rule with a cost",
     { refusal: "cost", rule: { cost: 3 }, check: { limit: 10, cost: 12 }, detail: costly(4, 3) },
   ],
   ...MESSAGES.map((rejectionMessage): [string, Row] => [
@@ -349,7 +349,7 @@ describe("consecutive refusals", () => {
     expect(titles).toEqual([quota, abuse, capacity, abuse, abuse, quota])
   })
 
-  it("contain the time of their own retry, even if the seconds are the same", () => {
+  it("contain the time of their retry, even if the seconds are the same", () => {
     const reject = writerOf([rule({ rejectionMessage: "exhausted-daily-limit" })])
     const at = (waitMs: number, nowMs: number) =>
       JSON.parse(reject(refused([refusing("ip-1m", "quota", waitMs)]), undefined, () => nowMs).body).retry.at
@@ -388,7 +388,7 @@ describe("consecutive refusals", () => {
   })
 })
 
-it("a rejection is valid JSON for any texts, and writes no text into a header", () => {
+it("a rejection is valid JSON for any strings, and writes no string into a header", () => {
   const anyText = fc.oneof(
     fc.string(),
     fc.string({ unit: "binary" }),

@@ -22,9 +22,9 @@ export interface RejectionRule {
   /** Units that the rule takes for a request of cost 1. */
   readonly cost: number
   readonly rejectionMessage?: string | undefined
-  /** The answer to requests that the rule refuses with 429, instead of the standard one. */
+  /** The response to requests that the rule refuses with 429, instead of the standard one. */
   readonly rejection?: ParsedOptions["rejection"] | undefined
-  /** Returns the most units that the rule ever admits at once under this limit. Default: the limit itself. */
+  /** Returns the most units that the rule ever admits in one burst under this limit. Default: the limit itself. */
   readonly most?: (limit: number) => number
 }
 
@@ -78,7 +78,7 @@ const TEXT_TYPE: HeaderLine = ["Content-Type", "text/plain; charset=utf-8"]
  * has `violated-policies`, the names of the rules that refused. On 429 it also has `rejection`, the
  * message of the rule that binds.
  *
- * Three messages have a machine-readable meaning. They come with `retry`, a {@link RetryAdvice}. All three promise
+ * Three messages have a machine-readable meaning. They come with `retry`, a {@link RetryAdvice}. All three announce
  * success after a wait, so they are left out when waiting does not help. A client that does not accept JSON gets the
  * same facts as lines of text. A rule may have another status and body for the requests that it refuses with 429.
  *
@@ -122,7 +122,7 @@ export function compileRejection(
     }
     const text = usualText(decision)
     if (text === undefined || text.tellsInstant) return jsonRejection(decision, seconds, nowMs)
-    // During a flood, the answer stays the same for a second. Its string is also flat once it has been sent.
+    // During a flood, the response stays the same for a second. Its string is also flat once it has been sent.
     if (text.last === undefined || text.last.seconds !== seconds) {
       text.last = { seconds, rejection: jsonRejection(decision, seconds, nowMs) }
     }
@@ -195,7 +195,7 @@ function isRefusing({ allowed, shadow }: PolicyCheck): boolean {
   return !allowed && !shadow
 }
 
-/** Returns the message; undefined if it promises success after a wait and waiting does not help. */
+/** Returns the message; undefined if it announces success after a wait and waiting does not help. */
 function spoken(message: Message | undefined, seconds: number | undefined): Message | undefined {
   return seconds === undefined && message?.retry !== undefined ? undefined : message
 }

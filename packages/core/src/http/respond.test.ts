@@ -123,7 +123,7 @@ describe("a guard that throws refusals", () => {
   const options = { limit: 1, window: "1 minute", onMissing: "deny", throwOnRefusal: true } as const
   const throwing = createThrowingGuard({ ...options, logger: { warn: log, error: log } }, () => undefined)
 
-  it("passes a refusal to the error handler, with the status and headers of the answer", async () => {
+  it("passes a refusal to the error handler, with the status and headers of the response", async () => {
     const { body } = await received((response) => {
       const next = (error?: Error) => response.end(`${response.statusCode} ${error?.name}`)
       respond(throwing, {}, new NodeExchange(response.req, response, next))
@@ -131,7 +131,7 @@ describe("a guard that throws refusals", () => {
     expect(body).toBe("400 RefusalError")
   })
 
-  it("answers if the exchange cannot fail a request", async () => {
+  it("responds if the exchange cannot fail a request", async () => {
     const { body } = await received((response) => {
       const exchange = new NodeExchange(response.req, response, () => expect.unreachable())
       respond(throwing, {}, Object.assign(exchange, { fail: undefined }))

@@ -24,10 +24,10 @@ export interface Exchange<Request extends object> {
   isTaken(): boolean
   /**
    * Starts to watch the response before `onRejected` runs. Returns a function that is true if
-   * the app has answered since.
+   * the app has responded since.
    */
   watch(): () => boolean
-  /** Sends the answer to a refused request. */
+  /** Sends the response to a refused request. */
   send(answer: RejectionAnswer): void
   /** Passes a refusal to the app's error handler. Absent if the adapter does not have the option `throwOnRefusal`. */
   fail?(error: RefusalError): void
@@ -35,7 +35,7 @@ export interface Exchange<Request extends object> {
   onSent?(listener: (status: number) => void): void
 }
 
-/** An exchange whose headers and answers are written onto Node's own response. */
+/** An exchange whose headers and responses are written onto Node's own response. */
 export class NodeExchange<Request extends object> implements Exchange<Request> {
   declare readonly request: Request
   declare readonly nodeResponse: ServerResponse
@@ -90,7 +90,7 @@ export class NodeExchange<Request extends object> implements Exchange<Request> {
 
   fail(error: RefusalError): void {
     this.setHeaders(error.headerLines)
-    // An error handler may answer without a status. Its redirect sets another one.
+    // An error handler may respond without a status. Its redirect sets another one.
     this.nodeResponse.statusCode = error.status
     this.next(error)
   }
@@ -113,11 +113,11 @@ export class NodeExchange<Request extends object> implements Exchange<Request> {
 }
 
 /**
- * Lets the guard decide on a request, sets the headers, and passes the request on or answers it. Does nothing if the
- * client has gone while its request was held. `step` is the step to decide; default: all rules at once.
+ * Lets the guard decide on a request, sets the headers, and passes the request on or responds to it. Does nothing if
+ * the client has gone while its request was held. `step` is the step to decide; default: all rules together.
  *
- * Returns what `exchange.proceed` returns, or a promise if the store or `onRejected` answers later. The promise rejects
- * with what the next handler or `onRejected` throws. Pass that to the framework's error handler.
+ * Returns what `exchange.proceed` returns, or a promise if the store or `onRejected` responds later. The promise
+ * rejects with what the next handler or `onRejected` throws. Pass that to the framework's error handler.
  */
 export function respond<Request extends object>(
   guard: Guard<Request>,
@@ -170,7 +170,7 @@ function refuse<Request extends object>(
   guard: Guard<Request>,
   exchange: Exchange<Request>,
 ): void {
-  // An exchange that cannot fail a request still answers it.
+  // An exchange that cannot fail a request still responds it.
   if (guard.throws && exchange.fail !== undefined) exchange.fail(new RefusalError(decision, answer))
   else exchange.send(answer)
 }
@@ -186,9 +186,9 @@ function askApp<Request extends object>(
   }
   const failed = (error: unknown): void => {
     const { headersSent, writableEnded } = exchange.nodeResponse
-    // The framework has to end a response that has begun. It cannot answer again.
+    // The framework has to end a response that has begun. It cannot respond again.
     if (!hasAnswered() || (headersSent && !writableEnded)) throw error
-    const message = `onRejected failed after it had answered: ${textOf(error)}. The answer is sent.`
+    const message = `onRejected failed after it had responded: ${textOf(error)}. The response is sent.`
     guard.warn({ code: "SLUICE_CALLBACK_FAILED", message })
   }
   const answer = guard.answer(outcome, exchange.request, exchange.response, hasAnswered)

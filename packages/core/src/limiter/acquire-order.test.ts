@@ -21,7 +21,7 @@ const RULES: readonly Rule<Caller>[] = [
   { name: "b", limit: 4, window: "1 second", algorithm: "fixed-window", field: "b", onMissing: "skip" },
 ]
 const [RULE_A, RULE_B] = RULES as [Rule<Caller>, Rule<Caller>]
-/** Editions of the rules, and whether their counters stay the same. */
+/** Versionss of the rules, and whether their counters stay the same. */
 const EDITIONS: readonly (readonly [string, boolean, readonly (readonly Rule<Caller>[])[]])[] = [
   ["while the rules do not change", true, [RULES]],
   [
@@ -54,7 +54,7 @@ function dice(seed: number): (below: number) => number {
   }
 }
 
-/** Returns a memory store that may answer later, and records how many units it has granted under each rule. */
+/** Returns a memory store that may respond later, and records how many units it has granted under each rule. */
 function tellingStore(clock: ManualClock, answerLater: <T>(value: T) => MaybePromise<T>) {
   const inner = memoryStore({ clock })
   const given = new Map<string, number>()
@@ -84,7 +84,7 @@ function tellingStore(clock: ManualClock, answerLater: <T>(value: T) => MaybePro
 type Answering = (roll: (below: number) => number) => <T>(value: T) => MaybePromise<T>
 
 const ANSWERS: readonly (readonly [string, Answering])[] = [
-  ["at once", () => (value) => value],
+  ["immediately", () => (value) => value],
   ["in a later turn", () => async (value) => nextTurn(value)],
   [
     "out of order",
@@ -113,7 +113,7 @@ function publishing(first: readonly Rule<Caller>[]) {
   return { source, publish }
 }
 
-describe.each(ANSWERS)("with a store that answers %s", (how, answering) => {
+describe.each(ANSWERS)("with a store that responds %s", (how, answering) => {
   it.each(EDITIONS)(
     "no request overtakes another for the same counters, and unused units are refunded: %s",
     async (_when, areSameCounters, editions) => {
@@ -170,7 +170,7 @@ describe.each(ANSWERS)("with a store that answers %s", (how, answering) => {
           for (let turns = 0; turns < 8; turns++) await nextTurn()
         }
         // If a request is being decided while its counter changes, requests for the new counter may overtake it.
-        const isOrdered = how === "at once" || areSameCounters
+        const isOrdered = how === "immediately" || areSameCounters
         log.forEach(({ at, caller }, i) => {
           for (const later of log.slice(i + 1)) {
             const isSame = later.caller.a === caller.a && later.caller.b === caller.b

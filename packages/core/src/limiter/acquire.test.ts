@@ -101,7 +101,7 @@ describe("acquire", () => {
     expect(entries).toEqual(["1000 dear", "2000 cheap"])
   })
 
-  it("admits a cost of 0 at once, because it takes nothing", async () => {
+  it("admits a cost of 0 immediately, because it takes nothing", async () => {
     const { limiter, clock } = limiterWith(THREE)
     const { acquire, pass, entries } = diary(limiter, clock)
     void acquire("all", { cost: 3 })
@@ -138,7 +138,7 @@ describe("acquire", () => {
     expect(told).toEqual([true, false, true])
   })
 
-  it("admits a request at once if no rule applies or the limiter is disabled", async () => {
+  it("admits a request immediately if no rule applies or the limiter is disabled", async () => {
     expect(await limiterWith({ rules: [] }).limiter.acquire(ALICE)).toMatchObject({
       allowed: true,
       policy: "",
@@ -230,7 +230,7 @@ describe("a request that can never succeed", () => {
     ["cost", THREE, { cost: 4 }],
     ["denied", { ...THREE, deny: ["192.0.2.1"] }, {}],
     ["missing-field", { ...THREE, field: "header:x-key", onMissing: "deny" }, {}],
-  ])("is refused at once for its %s, without asking the store", async (refusal, options, how) => {
+  ])("is refused immediately for its %s, without asking the store", async (refusal, options, how) => {
     const { limiter, calls } = limiterWith(options)
     expect(await refusalOf(limiter.acquire(ALICE, how))).toMatchObject({ refusal, cost: 0 })
     expect(calls.takes).toBe(0)
@@ -246,7 +246,7 @@ describe("a request that can never succeed", () => {
     expect(entries).toEqual(["0 all", "0 dear: refused"])
   })
 
-  it("is refused at once when the store is gone and the rule fails closed", async () => {
+  it("is refused immediately when the store is gone and the rule fails closed", async () => {
     const clock = manualClock()
     const inner = memoryStore({ clock })
     const down = { ...countingStore(inner).store, take: () => Promise.reject(new Error("down")) }
@@ -294,7 +294,7 @@ describe("a request that can never succeed", () => {
 })
 
 describe("maxWaitMs", () => {
-  it("refuses a request at once if its wait would exceed the maximum, and takes nothing", async () => {
+  it("refuses a request immediately if its wait would exceed the maximum, and takes nothing", async () => {
     const { limiter, clock } = limiterWith(THREE)
     await limiter.decide(ALICE, { cost: 3 })
     const decision = await refusalOf(limiter.acquire(ALICE, { maxWaitMs: 999 }))
@@ -318,7 +318,7 @@ describe("maxWaitMs", () => {
     await refusalOf(limiter.acquire(ALICE, { maxWaitMs: 0 }))
   })
 
-  it("refuses a request at once if the request ahead of it has to wait longer than the maximum", async () => {
+  it("refuses a request immediately if the request ahead of it has to wait longer than the maximum", async () => {
     const { limiter, clock } = limiterWith(THREE)
     const { acquire, pass, entries } = diary(limiter, clock)
     await limiter.decide(ALICE, { cost: 2 })
@@ -633,7 +633,7 @@ describe("units that are returned", () => {
     ["by a refund", (limiter, taken) => limiter.refund(taken)],
     ["by a settlement", (limiter, taken) => limiter.settle(taken, 0)],
     ["by a reset", (limiter) => limiter.reset(ALICE)],
-  ])("%s admit waiting requests at once and in order", async (_how, refund) => {
+  ])("%s admit waiting requests immediately and in order", async (_how, refund) => {
     const { limiter, clock, calls } = limiterWith(THREE)
     const { acquire, pass, entries } = diary(limiter, clock)
     const taken = await limiter.decide(ALICE, { cost: 3 })
@@ -653,7 +653,7 @@ describe("units that are returned", () => {
     expect(calls.takes).toBe(5 + 2)
   })
 
-  it("make the first request ask once if they are too few, and then wait as long as the answer says", async () => {
+  it("make the first request ask once if they are too few, and then wait as long as the result says", async () => {
     const { limiter, clock, calls } = limiterWith(THREE)
     const { acquire, pass, entries } = diary(limiter, clock)
     const [one, two] = [await limiter.decide(ALICE), await limiter.decide(ALICE, { cost: 2 })]
@@ -721,7 +721,7 @@ describe("units that are returned", () => {
 })
 
 describe("close", () => {
-  it("rejects all waiting requests at once, and refunds the units of delayed ones", async () => {
+  it("rejects all waiting requests immediately, and refunds the units of delayed ones", async () => {
     const clock = manualClock()
     const { store, calls } = countingStore(memoryStore({ clock }))
     const limiter = createLimiter({ ...LEAKY, burst: 3, clock, store, logger: QUIET })

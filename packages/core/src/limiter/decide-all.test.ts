@@ -54,7 +54,7 @@ describe("decideAll", () => {
     expect(await maps.peek(ANN)).toMatchObject({ remaining: 5 })
   })
 
-  it("takes nothing if one refuses, and tells the others to wait as long", async () => {
+  it("takes nothing if one refuses, and gives the others the same wait", async () => {
     const { store } = countingStore()
     const [search, maps] = [limiterOf(store, "search", {}), limiterOf(store, "maps", { limit: 1 })]
     const group = [

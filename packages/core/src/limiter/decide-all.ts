@@ -14,7 +14,7 @@ export interface GroupRequest<Request> {
   readonly limiter: Limiter<Request>
   /** The request, as for `limiter.decide`. */
   readonly request: Request
-  /** Units that the request takes: a whole number from 0. Default: the limiter's option `cost`. */
+  /** Units that the request takes: 0 or a positive whole number. Default: the limiter's option `cost`. */
   readonly cost?: number | undefined
 }
 
@@ -75,7 +75,10 @@ export interface PreparedMember<Request> {
 /** The rule checks of a request that its limiter does not count. */
 const NOT_COUNTED: readonly RuleCheck[] = []
 
-/** Decides prepared requests together, and tells the listeners of each limiter. The limiters have the same store. */
+/**
+ * Decides prepared requests together, and emits events to the listeners of each limiter. The limiters have the same
+ * store.
+ */
 export async function takeGroup<Request>(
   members: readonly PreparedMember<Request>[],
 ): Promise<readonly Decision[]> {

@@ -82,7 +82,7 @@ describe("the close event of a limiter", () => {
     expect(told).toEqual(["decision", "closed"])
   })
 
-  it("is the last event even if the store answers after the limiter was closed", async () => {
+  it("is the last event even if the store responds after the limiter was closed", async () => {
     const told: string[] = []
     let answer = (_answer: StoreResult): void => undefined
     const answers = new Promise<StoreResult>((resolve) => {

@@ -27,7 +27,7 @@ function instanceOf(instances: number, rule: Partial<Rule>) {
     logger: QUIET,
   })
   const decide = (cost = 1) => limiter.decide({}, { cost })
-  /** Returns how many requests of cost 1 are admitted at once. */
+  /** Returns how many requests of cost 1 are admitted at the same time. */
   const admitted = async () => {
     let count = 0
     while ((await decide()).allowed) count++

@@ -69,7 +69,7 @@ describe("a rule whose field is missing in each of its first 20 requests", () =>
     ["param:id", 'Mount the limiter on a route with the parameter "id".'],
     [["header:x-tenant", "ip"], "Check the spelling"],
     [["ip", "param:id"], "Mount the limiter on a route"],
-  ])("by %j is told the likely mistake", async (field, remedy) => {
+  ])("by %j causes a message with the likely mistake", async (field, remedy) => {
     const { limiter, said } = open({ field })
     await decide(limiter, 21)
     expect(said).toEqual([expect.stringContaining(remedy)])
@@ -82,15 +82,18 @@ describe("a rule whose field is missing in each of its first 20 requests", () =>
     ["query.x", "query:x"],
     ["params.id", "param:id"],
     ["req.body.email", "body:email"],
-  ])("by %s is told to write %s, at the start and after 20 requests", async (field, meant) => {
-    const { limiter, said } = open({ field })
-    const asks = expect.stringContaining(`Did you mean "${meant}"?`)
-    expect(said).toEqual([asks])
-    expect(said[0]).toContain("SLUICE_CLIENT_CHOSEN_FIELD")
-    await decide(limiter, 21)
-    expect(said).toEqual([asks, asks])
-    expect(said[1]).toContain("SLUICE_FIELD_MISSING")
-  })
+  ])(
+    "by %s causes a message with the correction %s, at the start and after 20 requests",
+    async (field, meant) => {
+      const { limiter, said } = open({ field })
+      const asks = expect.stringContaining(`Did you mean "${meant}"?`)
+      expect(said).toEqual([asks])
+      expect(said[0]).toContain("SLUICE_CLIENT_CHOSEN_FIELD")
+      await decide(limiter, 21)
+      expect(said).toEqual([asks, asks])
+      expect(said[1]).toContain("SLUICE_FIELD_MISSING")
+    },
+  )
 
   it("is counted by itself, among the requests that it applies to", async () => {
     const { limiter, said } = open({
@@ -240,7 +243,7 @@ describe("a function of fields that returns", () => {
     expect((await limiter.peek({ ...ADDRESS, user: "true" })).remaining).toBe(999)
   })
 
-  it.each([["7"], [7], [""], [null], [undefined]])("%j causes no warning at once", async (user) => {
+  it.each([["7"], [7], [""], [null], [undefined]])("%j causes no warning immediately", async (user) => {
     const { limiter, said } = open(USER)
     await decide(limiter, 5, { user })
     expect(said).toEqual([])

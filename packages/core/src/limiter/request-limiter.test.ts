@@ -315,7 +315,7 @@ describe("the cost of a request", () => {
         {
           path: "cost",
           message: expect.stringContaining("is not a cost"),
-          accepted: "a whole number from 0 up",
+          accepted: "0 or a positive whole number",
         },
       ])
     }
@@ -696,7 +696,7 @@ describe("close", () => {
 })
 
 describe("ready", () => {
-  it("resolves at once if the rules are in code", async () => {
+  it("resolves immediately if the rules are in code", async () => {
     const { limiter } = limiterWith({ limit: 5, window: "1m" })
     await expect(limiter.ready()).resolves.toBeUndefined()
   })
@@ -796,7 +796,7 @@ describe("events", () => {
     }
   })
 
-  it("report a later answer of the store, but no call that began before the listener was added", async () => {
+  it("report a later result of the store, but no call that began before the listener was added", async () => {
     const { store } = recordingStore()
     const later: Store = { ...store, take: async (checks) => store.take(checks) }
     const { limiter } = limiterWith({ store: later, limit: 9, window: "1m" })
@@ -807,7 +807,7 @@ describe("events", () => {
     expect(heard).toEqual([BOB])
   })
 
-  it("do not affect a request if a listener throws, at once or later", async () => {
+  it("do not affect a request if a listener throws, immediately or later", async () => {
     const { limiter } = limiterWith({ limit: 5, window: "1m" })
     const warned: string[] = []
     limiter.on("warning", ({ code, message }) => warned.push(`${code} ${message}`))
@@ -872,7 +872,7 @@ describe("events", () => {
 })
 
 describe("a request of Node's own http server", () => {
-  it("is counted by an address of its own if the app has set one", async () => {
+  it("is counted by a `remoteAddress` that the app has set on it", async () => {
     const { limiter } = limiterWith({ limit: 1, window: "1m" })
     const from = (remoteAddress: string) => ({ remoteAddress, socket: { remoteAddress: "198.51.100.1" } })
     const verdicts: boolean[] = []

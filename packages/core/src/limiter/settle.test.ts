@@ -191,7 +191,7 @@ describe("settling", () => {
       const { limiter, clock } = limiterWith({ limit: 10_000, window: "1 minute", burst: 10_000, ...kind })
       const held: Decision[] = []
       let settled = 0
-      // Requests are sent at twice the rate. Each takes half a minute, and only then tells that it used 1,000 units.
+      // Requests are sent at twice the rate. Each takes half a minute, and only then reports that it used 1,000 units.
       for (let second = 0; second < 600; second += 3) {
         const decision = await limiter.decide(ALICE)
         if (decision.allowed) held.push(decision)
@@ -249,7 +249,7 @@ describe("settling", () => {
       const decision: Decision = await limiter.decide(ALICE, { cost: 8 })
       const settling = limiter.settle(decision, units as number)
       await expect(settling).rejects.toThrow(InvalidOptionError)
-      await expect(settling).rejects.toThrow("accepted: a whole number from 0 up")
+      await expect(settling).rejects.toThrow("accepted: 0 or a positive whole number")
       await limiter.settle(decision, 1)
       expect(await remaining()).toEqual([9])
     },

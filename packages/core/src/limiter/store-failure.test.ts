@@ -15,7 +15,7 @@ import type { LimiterOptions } from "./options/options.ts"
 
 type Take = (checks: readonly Check[]) => MaybePromise<StoreResult>
 
-/** A memory store whose connection can be cut: while `fault` is set, `fault` answers instead. */
+/** A memory store whose connection can be cut: while `fault` is set, `fault` responds instead. */
 class FragileStore implements Store {
   readonly inner: MemoryStore
   fault: Take | undefined
@@ -104,7 +104,7 @@ describe("a store that fails", () => {
       "The store failed: an unprintable object",
     ],
     ["reports that it is unavailable", () => Promise.reject(new StoreUnavailableError("no node")), "no node"],
-    ["never answers", hung, "The store did not answer within 5 ms."],
+    ["never responds", hung, "The store did not respond within 5 ms."],
     [
       "answers with a thenable that throws",
       () => new Proxy({}, { get: () => down }) as Promise<StoreResult>,
@@ -123,7 +123,7 @@ describe("a store that fails", () => {
   )
 
   const stateFrom = (startMs: number, current: number): CounterState => ({ startMs, current, previous: 0 })
-  /** Returns a test case: an answer whose single check has been changed. */
+  /** Returns a test case: a result whose single check has been changed. */
   const spoilt = (
     what: string,
     change: (counted: Counted, nowMs: number) => unknown,
@@ -141,7 +141,7 @@ describe("a store that fails", () => {
     ["nothing", () => undefined],
     ["null", () => null],
     ["a number", () => 5],
-    ["a text", () => "granted"],
+    ["a string", () => "granted"],
     ["a list", () => []],
     ["no time", ({ granted, checks }) => ({ granted, checks })],
     ["time that is not a number", (answer) => ({ ...answer, nowMs: "0" })],
@@ -182,7 +182,7 @@ describe("a store that fails", () => {
       "a refusal of a request that fits",
       (answer) => ({ ...answer, granted: false, checks: [{ state: stateFrom(answer.nowMs, 0), taken: 0 }] }),
     ],
-  ])("that answers with %s is treated as failed", async (_what, spoil) => {
+  ])("that responds with %s is treated as failed", async (_what, spoil) => {
     const { store, limiter, errors } = setUp({ limit: 2, window: "1m" })
     const answer: Take = (checks) => spoil(sound(checks, manualClock().now())) as StoreResult
     store.fault = answer
@@ -196,7 +196,7 @@ describe("a store that fails", () => {
 
   // A database column that is null or truncated. With "00", a part has no digits, so parsing would never end.
   it.each([null, 5, [], "0", "00", ":1", "x"])(
-    "that answers with the invalid parts %j is treated as failed",
+    "that responds with the invalid parts %j is treated as failed",
     async (parts) => {
       for (const algorithm of ["sliding-window-strict", "sliding-log"] as const) {
         const { store, limiter } = setUp({ limit: 2, window: "1m", algorithm })
@@ -255,7 +255,7 @@ describe("a store that fails", () => {
     expect(await limiter.decide(ALICE)).toMatchObject({ remaining: 1, degraded: false })
   })
 
-  it("is trusted if its answer is valid, at once or later", async () => {
+  it("is trusted if its result is valid, immediately or later", async () => {
     const { store, limiter, errors } = setUp({ limit: 2, window: "1m" })
     store.fault = (checks) => sound(checks, manualClock().now())
     expect(await limiter.decide(ALICE, { cost: 2 })).toMatchObject({ allowed: true, degraded: false })
@@ -456,7 +456,7 @@ describe("degraded and recovered", () => {
     await verdicts(1)
     expect(events).toEqual(["degraded"])
     store.fault = undefined
-    // A store that fails for some keys only does not recover with each answer for the other keys.
+    // A store that fails for some keys only does not recover with each result for the other keys.
     clock.advance(9_999)
     await verdicts(3)
     expect(events).toEqual(["degraded"])
@@ -499,14 +499,14 @@ describe("degraded and recovered", () => {
       [
         "error",
         "SLUICE_DEGRADED",
-        'The store failed: down.\nUntil the store answers again, each process admits up to 5 of 5 under rule "ip-1m". ' +
+        'The store failed: down.\nUntil the store responds again, each process admits up to 5 of 5 under rule "ip-1m". ' +
           "(@sluice/core/errors/sluice_degraded.md)",
         expect.any(StoreUnavailableError),
       ],
       [
         "warn",
         "SLUICE_RECOVERED",
-        "The store answers again. It had failed with: The store failed: down. (@sluice/core/errors/sluice_recovered.md)",
+        "The store responds again. It had failed with: The store failed: down. (@sluice/core/errors/sluice_recovered.md)",
       ],
     ])
   })
@@ -526,18 +526,18 @@ describe("the log of outages", () => {
       store.fault = () => Promise.reject(new StoreUnavailableError(message))
       await verdicts(2)
     }
-    await failWith("Redis did not answer in time.")
-    await failWith("Redis did not answer in time. The store keeps trying in the background.")
+    await failWith("Redis did not respond in time.")
+    await failWith("Redis did not respond in time. The store keeps trying in the background.")
     await failWith("Redis failed: NOPERM")
-    await failWith("Redis did not answer in time.")
+    await failWith("Redis did not respond in time.")
     store.fault = undefined
     clock.advance(10_000)
     await verdicts(1)
     await failWith("Redis failed: NOPERM")
     expect(lines).toEqual([
-      "SLUICE_DEGRADED Redis did not answer in time.",
-      "SLUICE_DEGRADED_FURTHER Redis failed: NOPERM. This is another cause of the outage that began with: Redis did not answer in time.",
-      "SLUICE_RECOVERED The store answers again. It had failed with: Redis did not answer in time. Later with: Redis failed: NOPERM.",
+      "SLUICE_DEGRADED Redis did not respond in time.",
+      "SLUICE_DEGRADED_FURTHER Redis failed: NOPERM. This is another cause of the outage that began with: Redis did not respond in time.",
+      "SLUICE_RECOVERED The store responds again. It had failed with: Redis did not respond in time. Later with: Redis failed: NOPERM.",
       "SLUICE_DEGRADED Redis failed: NOPERM.",
     ])
     expect(events).toEqual(["degraded", "recovered", "degraded"])
@@ -641,7 +641,7 @@ describe("the log of outages", () => {
     limiter.on("warning", ({ message }) => void said.push(message))
     store.fault = down
     await verdicts(2)
-    expect(said).toEqual([`The store failed: down.\nUntil the store answers again, ${expected}.`])
+    expect(said).toEqual([`The store failed: down.\nUntil the store responds again, ${expected}.`])
   })
 
   it("has the lines of each limiter on a store", async () => {
@@ -655,7 +655,7 @@ describe("the log of outages", () => {
     expect(said).toEqual([expect.stringContaining('under rule "other"')])
   })
 
-  it("has two lines in ten minutes if every second answer of the store fails", async () => {
+  it("has two lines in ten minutes if every second result of the store fails", async () => {
     const { lines, pass, events } = setUpLog()
     for (let second = 0; second < 600; second += 2) {
       await pass(down, second + 1)
@@ -724,7 +724,7 @@ describe("store-error", () => {
 })
 
 describe("the deadline", () => {
-  it("discards an answer or a failure that arrives after it", async () => {
+  it("discards a result or a failure that arrives after it", async () => {
     const { clock, store, limiter, events } = setUp({ limit: 5, window: "1m" })
     const failures = listen(limiter)
     let answer: () => void = () => undefined
@@ -736,7 +736,7 @@ describe("the deadline", () => {
       })
     const late = await limiter.decide(ALICE)
     expect(late).toMatchObject({ degraded: true, remaining: 4 })
-    // An answer in time would mean that the store is back.
+    // A result in time would mean that the store is back.
     clock.advance(1_000)
     answer()
     await nextTurn()

@@ -273,7 +273,7 @@ describe("takeUpTo", () => {
       const { limiter } = limiterWith({ limit: 10, window: "1 minute" })
       const asking = limiter.takeUpTo(ALICE, units as number)
       await expect(asking).rejects.toThrow(InvalidOptionError)
-      await expect(asking).rejects.toThrow("accepted: a whole number from 0 up")
+      await expect(asking).rejects.toThrow("accepted: 0 or a positive whole number")
     },
   )
 })

@@ -52,7 +52,7 @@ class RuleReplay implements Replay {
     if (typeof request !== "object" || request === null) refuse("request", request, "a request", REQUEST)
     const { atMs, cost = 1 } = request
     if (!(isCountable(atMs) && Math.floor(atMs) >= this.#clock.nowMs)) refuseTime(atMs, this.#clock.nowMs)
-    if (!isUnits(cost)) refuse("cost", cost, "a valid cost", "a whole number from 0 up")
+    if (!isUnits(cost)) refuse("cost", cost, "a valid cost", "0 or a positive whole number")
     this.#clock.nowMs = Math.floor(atMs)
     this.#unjudged.see(request)
     const results = new CallbackResults(request)

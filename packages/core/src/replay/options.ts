@@ -10,7 +10,7 @@ import type { ReplayRequest } from "./replay.ts"
 
 /** Options of `createReplay`. */
 export interface ReplayOptions extends ClientAddressOptions {
-  /** The rules: as in code, or the parsed rules of an edition of a rule book. */
+  /** The rules: as in code, or the parsed rules that a rule book has loaded. */
   readonly rules: readonly Rule<ReplayRequest>[] | readonly ParsedRule[]
   /** The service that the requests belong to. Default: "default". */
   readonly service?: string | number | undefined

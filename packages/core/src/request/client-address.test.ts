@@ -338,7 +338,7 @@ describe("names of networks", () => {
     expect(client({ trustedProxies }, peer, xff(list))).toBe(expected)
   })
 
-  it("only let a proxy in one of them report a client in a header of its own", () => {
+  it("only let a proxy in one of them report a client in its own header", () => {
     const options = { trustedProxies: ["cloudflare"], clientIpHeader: "cf-connecting-ip" }
     const headers = { "cf-connecting-ip": OTHER, ...xff("198.51.100.66") }
     expect(client(options, CLOUDFLARE, headers)).toBe(OTHER)

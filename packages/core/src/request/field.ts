@@ -30,7 +30,7 @@ export function isBuiltInField(name: string): boolean {
 /**
  * Returns the reader of a field. Fields are `ip` (grouped), `service` (always ""), `method` (HEAD is GET), `route`,
  * `header:x-api-key`, `query:page`, `body:user.email` (at most 8 levels), `param:id`, `cookie:session`, and bare names.
- * A bare name is the route parameter, query parameter, body member or header of that name, whichever has a value first.
+ * A bare name is the route parameter, query parameter, body member or header of that name: the first that has a value.
  *
  * A scalar counts as its string, so 1 and "1" are one client. Empty strings, NaN, null, lists, objects and repeated
  * parameters count as missing. Only a value's own properties are read. Header lines that Node has joined are one

@@ -87,7 +87,7 @@ function isEscaped(text: string, index: number): boolean {
 
 /**
  * Matches at most one parameter, up to the next semicolon (RFC 7239 section 4). No two repetitions in it can match the
- * same text, so it does not backtrack exponentially.
+ * same string, so it does not backtrack exponentially.
  */
 const PARAMETER = /[ \t]*(?:([!#$%&'*+.^_`|~0-9A-Za-z-]+)=(?:"((?:[^"\\]|\\.)*)"|([^\s";,]+))[ \t]*)?(?:;|$)/y
 

@@ -35,8 +35,8 @@ it.each<[string, RequestFacts]>([
   ["the path of a GET", { method: "GET", url: "/_method=DELETE?a=%20" }],
   ["a header of another name", { method: "POST", headers: { "x-method": "DELETE" } }],
   ["an empty header", { method: "POST", headers: { "x-http-method-override": "" } }],
-  ["a body without such a member of its own", { method: "POST", body: Object.create({ _method: "DELETE" }) }],
-  ["a member that is not a text", { method: "POST", body: { _method: { DELETE: 1 } } }],
+  ["a body without its own such member", { method: "POST", body: Object.create({ _method: "DELETE" }) }],
+  ["a member that is not a string", { method: "POST", body: { _method: { DELETE: 1 } } }],
   ["an unknown method", { headers: { "x-http-method-override": "DELETE" } }],
   [
     "facts of wrong types",
@@ -58,7 +58,7 @@ it("the methods that a query names are found in linear time", () => {
   expect(has({ method: "GET", url }, "DELETE")).toBe(false)
 })
 
-it("a request has the method that it arrived with, and the present one, in any case", () => {
+it("a request has the method that it arrived with, and the current one, in any case", () => {
   const facts = { method: "get", originalMethod: "Purge" }
   expect(["GET", "PURGE", "POST"].map((method) => has(facts, method))).toEqual([true, true, false])
   expect(has({}, "GET")).toBe(false)

@@ -16,12 +16,12 @@ export type Partition = string | typeof SKIP | MissingField
 /** Returns the partition of a request. */
 export type PartitionReader = (facts: RequestFacts, request: unknown) => Partition
 
-/** True if the partition replaces a missing field. No text of a client's own values looks like it. */
+/** True if the partition replaces a missing field. No string of a client's own values looks like it. */
 export function isStandIn(partition: Partition): boolean {
   return typeof partition !== "string" || partition === SHARED || partition.startsWith("@ip:")
 }
 
-/** The longest text that stays readable. A UUID, an API key or an e-mail address fits. */
+/** The longest string that stays readable. A UUID, an API key or an e-mail address fits. */
 export const LONGEST_PARTITION = 128
 
 /** The counter that requests without the field share. */
@@ -35,7 +35,7 @@ export interface PartitionRule {
 }
 
 /**
- * Returns the text of a counter. Different lists of values have different texts. A text has at most 128 UTF-16 units.
+ * Returns the text of a counter. Different lists of values have different strings. A string has at most 128 UTF-16 units.
  *
  * | values | text |
  * | --- | --- |
@@ -119,7 +119,7 @@ function compileStandIn(
 
 function singleText(value: string): string {
   const first = value.charCodeAt(0)
-  // "@" and "#" are the prefixes of texts that are not a client's own value.
+  // "@" and "#" are the prefixes of strings that are not a client's own value.
   return bounded(first === 64 || first === 35 ? value[0] + value : value)
 }
 

@@ -10,7 +10,7 @@ export interface ServerRequest {
   readonly headers: HeaderFields
   /** The parsed query. */
   readonly query: unknown
-  /** The route parameters. Absent if the framework has no router of its own. */
+  /** The route parameters. Absent if the framework has no router. */
   readonly params?: unknown
   /** The parsed body. */
   readonly body?: unknown

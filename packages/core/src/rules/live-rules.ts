@@ -6,13 +6,13 @@ import type { Logger, Warner, Warning } from "../ground/warnings.ts"
 import type { ParsedRule } from "./rule.ts"
 import type { ServiceMetadata } from "./service-metadata.ts"
 
-/** The rules of a service as one load has read them. An edition is replaced as a whole and never changed. */
+/** The rules of a service as one load has read them. Replaced as a whole and never changed. */
 export interface Edition {
   /** The service that the rules belong to. */
   readonly service: string
   /** The rules in the order written; empty for a service without rules. */
   readonly rules: readonly ParsedRule[]
-  /** Problems of the rules that were left out. Only a first edition can have any. */
+  /** Problems of the rules that were left out. Only the first version that is loaded can have any. */
   readonly problems: readonly Problem[]
   /** Version of the stored document, if it has one. */
   readonly version?: number
@@ -30,7 +30,7 @@ export interface RulesEvent {
   readonly names: readonly string[]
   /** Version of the stored document, if it has one. */
   readonly version?: number
-  /** Problems of the rules that were left out. Only a first edition can have any. */
+  /** Problems of the rules that were left out. Only the first version that is loaded can have any. */
   readonly problems: readonly Problem[]
 }
 
@@ -55,10 +55,13 @@ export interface RulesStatus {
   /** True if loading keeps failing and the rules are older than `staleAfterMs`. */
   readonly isStale: boolean
   /**
-   * True while the source has an edition that was rejected. `error` is the reason; the previous edition stays in force.
+   * True while the source has a version that was rejected. `error` is the reason; the previous version stays in force.
    */
   readonly isRejected: boolean
-  /** Problems of the rules that were left out of the edition in force. Only a first edition can have any. */
+  /**
+   * Problems of the rules that were left out of the version in force. Only the first version that is loaded can have
+   * any.
+   */
   readonly problems: readonly Problem[]
   /** Why the rules in force are not the rules that the source has now. Absent if they are. */
   readonly error?: RuleSourceError | InvalidRuleError
@@ -85,7 +88,7 @@ export interface UntilLoaded {
 export interface ReaderEvents {
   /** Other rules are in force at the reader. */
   rules: [event: RulesEvent]
-  /** Rules could not be read, or an edition was rejected; the previous edition stays in force. */
+  /** Rules could not be read, or a version of them was rejected; the previous version stays in force. */
   "rule-error": [error: RuleSourceError | InvalidRuleError]
   /** Loading fails, and the rules are old. */
   "rules-stale": [event: StaleEvent]
@@ -105,16 +108,16 @@ export interface RulesReader {
   readonly clock: Clock
   /** The logger of the limiter. */
   readonly logger: Logger | undefined
-  /** Logs that an edition cannot come into force. */
+  /** Logs that a version cannot come into force. */
   readonly warner: Warner
-  /** What applies until the first edition is in force, for messages. */
+  /** What applies until the first version is in force, for messages. */
   readonly untilLoaded: UntilLoaded
   /** Receives the events. */
   readonly events: ReaderListener
   /**
-   * Compiles an edition. Returns the function that brings it into force as a whole, or a promise of it if the edition is
-   * compiled in slices. Throws {@link InvalidRuleError} if the rules, although valid, cannot be used now. The reader calls
-   * `again` when they may be usable.
+   * Compiles a version of the rules. Returns the function that brings it into force as a whole, or a promise of it if
+   * the version is compiled in slices. Throws {@link InvalidRuleError} if the rules, although valid, cannot be used
+   * now. The reader calls `again` when they may be usable.
    */
   prepare(edition: Edition, again: () => void): MaybePromise<() => void>
 }
@@ -123,7 +126,7 @@ export interface RulesReader {
 export interface OpenedRules {
   /** Age and validity of the rules. Reading it loads nothing. */
   readonly status: RulesStatus
-  /** Resolves when an edition is in force. Rejects with the error of the load under way, or with the signal's reason. */
+  /** Resolves when a version is in force. Rejects with the error of the load under way, or with the signal's reason. */
   ready(options: ReadyOptions): Promise<void>
   /**
    * Loads the rules again. Resolves when the result of a load that began after the call is in force. Rejects with the
@@ -148,8 +151,8 @@ export interface LiveRules {
   /** What limiters do until the first load, unless their own options say so. */
   readonly untilLoaded?: UntilLoaded | undefined
   /**
-   * Opens the rules of a service for a reader; only limiters call it. If there already is an edition, `prepare` is called
-   * before this returns.
+   * Opens the rules of a service for a reader; only limiters call it. If there already is a version, `prepare` is
+   * called before this returns.
    * @throws {@link ClosedError} if the rules are closed.
    * @throws {@link RuleSourceError} or {@link InvalidRuleError} with the problems of rules that are read synchronously.
    */

@@ -2,8 +2,8 @@ import type { Decision } from "../decision/decision.ts"
 import type { Rejection, RejectionText } from "../ground/answer.ts"
 
 /**
- * A function that returns the body of the answer to one refused request: a text, or an object or a list to send as
- * JSON. `rejection` is the standard answer, with the status that will be sent.
+ * A function that returns the body of the response to one refused request: a string, or an object or an array to send
+ * as JSON. `rejection` is the standard response, with the status that will be sent.
  */
 export type RejectionBody<Request = unknown> = (
   request: Request,
@@ -12,14 +12,14 @@ export type RejectionBody<Request = unknown> = (
 ) => string | Readonly<Record<string, unknown>> | readonly unknown[]
 
 /**
- * The answer to requests that are refused with 429, instead of the standard one: `{ body: { error: "slow down" } }`. The
- * headers stay, such as Retry-After.
+ * The response to requests that are refused with 429, instead of the standard one: `{ body: { error: "slow down" } }`.
+ * The headers stay, such as Retry-After.
  */
 export interface RuleRejection<Request = unknown> {
   /** A whole number from 400 to 599. Default: 429. */
   readonly status?: number | undefined
   /**
-   * A text, an object or a list to send as JSON, or in code a function that returns one of them. At most 16,384
+   * A string, an object or an array to send as JSON, or in code a function that returns one of them. At most 16,384
    * characters. Default: a problem (RFC 9457), whose `status` is the status above.
    */
   readonly body?:
@@ -28,7 +28,7 @@ export interface RuleRejection<Request = unknown> {
     | readonly unknown[]
     | RejectionBody<Request>
     | undefined
-  /** The media type of the body. Default: "text/plain; charset=utf-8" for a text, otherwise "application/json". */
+  /** The media type of the body. Default: "text/plain; charset=utf-8" for a string, otherwise "application/json". */
   readonly contentType?: string | undefined
 }
 

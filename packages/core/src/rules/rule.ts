@@ -39,13 +39,13 @@ export interface RuleMatch<Request = unknown> {
 export interface RulePenalty {
   /** Number of refusals by this rule after which the client is blocked: a positive whole number. */
   readonly refusals: number
-  /** Period in which the refusals count, from the first one: milliseconds or a text. Default: the rule's window. */
+  /** Period in which the refusals count, from the first one: milliseconds or a string. Default: the rule's window. */
   readonly within?: number | string | undefined
   /**
-   * How long the client is blocked, from the last counted refusal: milliseconds or a text. A list of up to 16 lengths,
-   * from short to long, has steps. Each block moves the client one step up and lasts as long as that step. Each
-   * `within` without a refusal moves the client one step down. The time without a refusal starts when a block ends, and
-   * again with each refusal that counts.
+   * How long the client is blocked, from the last counted refusal: milliseconds or a string. A list of up to 16
+   * lengths, from short to long, has steps. Each block moves the client one step up and lasts as long as that step.
+   * Each `within` without a refusal moves the client one step down. The time without a refusal starts when a block
+   * ends, and again with each refusal that counts.
    */
   readonly for: number | string | readonly (number | string)[]
 }
@@ -88,7 +88,7 @@ export interface Rule<Request = unknown> {
    * If there is none, the request is refused with 503.
    */
   readonly limit: number | ((request: Request) => Awaitable<number>)
-  /** A text such as "1 minute" or "15m", or a number of milliseconds. Numbers below 1,000 cause a warning. */
+  /** A string such as "1 minute" or "15m", or a number of milliseconds. Numbers below 1,000 cause a warning. */
   readonly window: number | string
   /**
    * The field to count by: requests with the same value share a counter. It is "ip", "method", "route", "header:NAME",
@@ -139,12 +139,12 @@ export interface Rule<Request = unknown> {
    */
   readonly overrides?: Readonly<Record<string, number | RuleOverride>> | undefined
   /**
-   * Message for a refused client: free text, or one of the three texts that add a machine-readable `retry`
+   * Message for a refused client: free text, or one of the three strings that add a machine-readable `retry`
    * ({@link RetryAdvice}). Those are "retry-with-exponential-backoff", "retry-with-fixed-time" and
    * "exhausted-daily-limit". Default: none.
    */
   readonly rejectionMessage?: string | undefined
-  /** The answer to a request that this rule refuses with 429. Default: the limiter's own option. */
+  /** The response to a request that this rule refuses with 429. Default: the limiter's own option. */
   readonly rejection?: RuleRejection<Request> | undefined
   /** True if the rule decides and reports but never refuses. Default: false. */
   readonly shadow?: boolean | undefined
@@ -201,7 +201,7 @@ export interface ParsedRule {
   readonly overrides?: ReadonlyMap<string, number | RuleOverride>
   /** Message for a refused client. */
   readonly rejectionMessage?: string
-  /** The answer to a request that the rule refuses. Absent means the limiter's own option. */
+  /** The response to a request that the rule refuses. Absent means the limiter's own option. */
   readonly rejection?: ParsedRejection
   /** True if the rule decides and reports but never refuses. */
   readonly shadow: boolean

@@ -38,7 +38,7 @@ export type Throttle =
       readonly kind: "queue"
       /**
        * Most requests that wait for one counter in this process. Default: 100. For a leaky bucket this line is in front
-       * of the bucket. Its default is 0, so a request is refused at once when the bucket is full.
+       * of the bucket. Its default is 0, so a request is refused immediately when the bucket is full.
        */
       readonly maxWaiting?: number | undefined
       /** Longest time that a request is held, in milliseconds. Default: 10,000. */

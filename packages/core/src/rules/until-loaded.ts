@@ -46,6 +46,6 @@ export function undecided({ name = "this source" }: Pick<LiveRules, "name">): Pr
     path: "onRulesMissing",
     message: `is missing: the rules of ${name} are loaded after the limiter is created, so choose what applies until the first load succeeds`,
     accepted:
-      'onRulesMissing: "allow" to admit every request, onRulesMissing: "deny" to answer 503, or defaultRules: […] to apply other rules',
+      'onRulesMissing: "allow" to admit every request, onRulesMissing: "deny" to respond with 503, or defaultRules: […] to apply other rules',
   }
 }

@@ -55,7 +55,7 @@ describe("the guard of a store", () => {
       take: (checks) => new Promise((resolve) => (answer = () => resolve(memory.take(checks)))),
     }))
     const error = await take(guard, 5).catch((thrown: unknown) => thrown)
-    expect(error).toMatchObject({ kind: "timeout", message: "The store did not answer within 5 ms." })
+    expect(error).toMatchObject({ kind: "timeout", message: "The store did not respond within 5 ms." })
     expect(used()).toEqual([0, 0])
     answer()
     expect(used()).toEqual([2, 1])

@@ -39,8 +39,8 @@ export function guardedStore<Own extends Store>(store: Own): Own {
 }
 
 /**
- * Returns a store that may be anyone's with a guard in front, so that the code behind it can rely on what
- * {@link guardedStore} promises. Returns the same guard for the same store, and a store of ours itself.
+ * Returns a store that may be anyone's with a guard in front, so that the code behind it can rely on the guarantees of
+ * {@link guardedStore}. Returns the same guard for the same store, and a store of ours itself.
  */
 export function foreignStore(store: Store): Store {
   // A derived object has the mark of its prototype, but may have other methods.
@@ -114,7 +114,7 @@ class ForeignStore implements Store {
     let isLater: boolean
     try {
       answer = call()
-      // The getter `then` of an answer may throw.
+      // The getter `then` of a result may throw.
       isLater = isThenable(answer)
     } catch (error) {
       throw this.#failureOf(error)
@@ -137,7 +137,7 @@ class ForeignStore implements Store {
       },
     )
     if (withinMs === undefined) return sounded
-    const message = `The store did not answer within ${withinMs} ms.`
+    const message = `The store did not respond within ${withinMs} ms.`
     const timeout = (): Promise<Answer> => {
       isLate = true
       return Promise.reject(new StoreUnavailableError(message, { kind: "timeout" }))
@@ -167,9 +167,9 @@ class ForeignStore implements Store {
 /** How a call is guarded. */
 interface GuardedCall<Answer> {
   readonly withinMs: number | undefined
-  /** Returns the answer if it is valid, and throws if it is not. */
+  /** Returns the result if it is valid, and throws if it is not. */
   readonly sound: (answer: unknown) => Answer
-  /** Called with a valid answer that came after the deadline. */
+  /** Called with a valid result that came after the deadline. */
   readonly late?: (answer: Answer) => void
   /** Whether the deadline keeps the process alive. Default: true. */
   readonly keepsAlive?: boolean

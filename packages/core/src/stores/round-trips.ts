@@ -8,7 +8,10 @@ export const OUTAGE_MS = 1_000
 export class RoundTrips {
   readonly #ms = new Float64Array(KEPT)
   #count = 0
-  /** When the last outage ended. A frozen server answers all earlier calls then, which shows nothing about its speed. */
+  /**
+   * When the last outage ended. A frozen server responds to all earlier calls then, which shows nothing about its
+   * speed.
+   */
   #backAtMs = Number.NEGATIVE_INFINITY
 
   /** Adds a reply that has just arrived. `sentAtMs` is when its call was sent, by the monotonic clock. */

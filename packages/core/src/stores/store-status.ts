@@ -4,8 +4,8 @@
  */
 export interface StoreStatus {
   /**
-   * Number of servers whose circuit breaker is open, 0 if all servers answer. A limiter has recovered only when it is 0
-   * again.
+   * Number of servers whose circuit breaker is open, 0 if all servers respond. A limiter has recovered only when it is
+   * 0 again.
    */
   readonly openBreakers?: number
   /**
@@ -37,7 +37,7 @@ export interface LeaseCounts {
   readonly lost: number
 }
 
-/** How the charges of a store to other counters are going. */
+/** The state of the charges of a store to other counters. */
 export interface ChargeCounts {
   /** Units that were not confirmed since the store was created. Some of them may have been counted nevertheless. */
   readonly lost: number

@@ -10,8 +10,8 @@ export interface CounterKey {
   /** The compiled rule: what is counted and how. */
   readonly policy: Policy
   /**
-   * The group of requests that are counted together. A text of bounded length, unambiguous within the policy. "" is the
-   * whole service.
+   * The group of requests that are counted together. A string of bounded length, unambiguous within the policy. "" is
+   * the whole service.
    */
   readonly partition: string
 }
@@ -57,16 +57,16 @@ export interface Counted extends CounterReading {
   readonly after?: CounterState
 }
 
-/** How the shared counters behind a store were reached. Absent members mean that they answered this call. */
+/** How the shared counters behind a store were reached. Absent members mean that they responded to this call. */
 export interface StoreCondition {
-  /** True if the store answered from its cache. Such a result does not show that the back end is available. */
+  /** True if the store responded from its cache. Such a result does not show that the back end is available. */
   readonly isRemembered?: boolean
   /**
-   * True if the store decided without the shared counters, because they have not answered for a while
+   * True if the store decided without the shared counters, because they have not responded for a while
    * (`writeBackStore`). The limiter reports such a decision as `degraded`, and does not decide again.
    */
   readonly isDegraded?: boolean
-  /** Why the shared counters did not answer, with `isDegraded`. Absent if that is not known. */
+  /** Why the shared counters did not respond, with `isDegraded`. Absent if that is not known. */
   readonly failure?: StoreUnavailableError | undefined
 }
 

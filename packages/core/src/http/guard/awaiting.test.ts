@@ -68,7 +68,7 @@ async function pass(guard: Guard<Req>, request: Req, response = new FakeResponse
 }
 
 describe("a guard that decides in steps, with functions that return promises", () => {
-  it("decides as one that decides at once, and reports one decision", async () => {
+  it("decides as one that decides immediately, and reports one decision", async () => {
     const options = {
       rules: [ADDRESS, USER],
       cost: async () => 2,

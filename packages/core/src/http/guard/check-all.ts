@@ -27,7 +27,7 @@ export async function checkAll<Request extends object>(
   const asked = await Promise.all(
     checks.map(async ({ guard, facts, request }) => {
       const { limiter } = guard as LimiterGuard<Request>
-      // The rules may change before the store answers. Headers and refusals must use the rules of the decision.
+      // The rules may change before the store responds. Headers and refusals must use the rules of the decision.
       const prepared = await limiter.admission.prepare(facts, request, undefined)
       return { limiter, prepared, ruleSet: prepared?.ruleSet ?? limiter.ruleSet }
     }),

@@ -82,7 +82,7 @@ describe("the client of a connection", () => {
 
   it.each([
     ["null", null],
-    ["a text", "socket"],
+    ["a string", "socket"],
     ["a number", 7],
     ["frozen", Object.freeze({})],
   ])("is read again for each request if the connection object is %s", async (_what, connection) => {

@@ -127,11 +127,11 @@ describe("a request that waits under an elastic rule", () => {
   it("is admitted with a cost above the limit when capacity is back", async () => {
     const { acquire, entries, capacity, pass } = acquiring(TWO_AN_HOUR, 4)
     capacity.isSpare = false
-    acquire("dear", { cost: 4 })
+    acquire("expensive", { cost: 4 })
     await pass(2 * SECOND, 250)
     capacity.isSpare = true
     await pass(SECOND, 250)
-    expect(entries).toEqual(["3000 dear over"])
+    expect(entries).toEqual(["3000 expensive over"])
   })
 
   it("does not ask the store early if capacity would not help: at the ceiling, or in a block", async () => {

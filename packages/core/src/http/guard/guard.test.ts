@@ -183,7 +183,7 @@ describe("a guard", () => {
     expect(decision).toMatchObject({ allowed: true, policy: "", checks: [] })
   })
 
-  it("stores no decision before the store has answered", async () => {
+  it("stores no decision before the store has responded", async () => {
     const guard = await mount(limit(1, { store: laterStore(memoryStore({ clock: manualClock() })) }))
     const request: Req = {}
     const asked = guard.check(FACTS, request)
@@ -192,7 +192,7 @@ describe("a guard", () => {
     expect(decisionOn(request)).toBe(decision)
   })
 
-  it("asks the app for the answer only with onRejected, on routes too", async () => {
+  it("asks the app for the response only with onRejected, on routes too", async () => {
     for (const [options, asksApp] of [
       [limit(1), false],
       [limit(1, { onRejected: () => undefined }), true],
@@ -453,63 +453,66 @@ describe("several mounts on one request", () => {
     expect(said[0]).toMatch(`SLUICE_MOUNTED_TWICE: ${start}`)
   })
 
-  describe.each(["at once", "later", "in a queue"])("of one limiter, whose store answers %s,", (when) => {
-    const make = (options: LimiterOptions<Req>) => {
-      const clock = manualClock()
-      const store = memoryStore({ clock })
-      return createLimiter<Req>({
-        ...options,
-        clock,
-        store: when === "later" ? laterStore(store) : store,
-        logger: QUIET,
-      })
-    }
-    const throttle = when === "in a queue" ? ({ kind: "queue", maxWaitMs: 1 } as const) : "hard"
-    const login = { name: "login", field: "body:email", onMissing: "skip", throttle } as const
-    const BODY: RequestFacts = { ...FACTS, body: { email: "bob@example.com" } }
+  describe.each(["immediately", "later", "in a queue"])(
+    "of one limiter, whose store responds %s,",
+    (when) => {
+      const make = (options: LimiterOptions<Req>) => {
+        const clock = manualClock()
+        const store = memoryStore({ clock })
+        return createLimiter<Req>({
+          ...options,
+          clock,
+          store: when === "later" ? laterStore(store) : store,
+          logger: QUIET,
+        })
+      }
+      const throttle = when === "in a queue" ? ({ kind: "queue", maxWaitMs: 1 } as const) : "hard"
+      const login = { name: "login", field: "body:email", onMissing: "skip", throttle } as const
+      const BODY: RequestFacts = { ...FACTS, body: { email: "bob@example.com" } }
 
-    it("decide by the rules that match the request at each mount", async () => {
-      const limiter = make({
-        rules: [
-          { name: "ip", limit: 9, window: "1m", field: "ip" },
-          { ...login, limit: 2, window: "1m" },
-        ],
-      })
-      const guards = [await mount({ limiter }), await mount({ limiter })] as const
-      const said = warnings(guards[0])
-      const statuses: unknown[] = []
-      for (let i = 0; i < 3; i++) {
+      it("decide by the rules that match the request at each mount", async () => {
+        const limiter = make({
+          rules: [
+            { name: "ip", limit: 9, window: "1m", field: "ip" },
+            { ...login, limit: 2, window: "1m" },
+          ],
+        })
+        const guards = [await mount({ limiter }), await mount({ limiter })] as const
+        const said = warnings(guards[0])
+        const statuses: unknown[] = []
+        for (let i = 0; i < 3; i++) {
+          const request = {}
+          const early = await guards[0].check(FACTS, request)
+          const late = await guards[1].check(BODY, request)
+          statuses.push(late.rejection?.status ?? late.headers.find(([name]) => name === "RateLimit")?.[1])
+          expect(early.decision.checks.map(({ policy }) => policy)).toEqual(["ip"])
+          expect(limiter.decisionOn(request)?.checks.map(({ policy }) => policy)).toEqual(["login"])
+        }
+        expect(statuses).toEqual(['"ip";r=8;t=61, "login";r=1;t=61', '"ip";r=7;t=61, "login";r=0;t=61', 429])
+        expect((await limiter.peek(FACTS as Req)).remaining).toBe(6)
+        // A third mount would have nothing left to do.
         const request = {}
-        const early = await guards[0].check(FACTS, request)
-        const late = await guards[1].check(BODY, request)
-        statuses.push(late.rejection?.status ?? late.headers.find(([name]) => name === "RateLimit")?.[1])
-        expect(early.decision.checks.map(({ policy }) => policy)).toEqual(["ip"])
-        expect(limiter.decisionOn(request)?.checks.map(({ policy }) => policy)).toEqual(["login"])
-      }
-      expect(statuses).toEqual(['"ip";r=8;t=61, "login";r=1;t=61', '"ip";r=7;t=61, "login";r=0;t=61', 429])
-      expect((await limiter.peek(FACTS as Req)).remaining).toBe(6)
-      // A third mount would have nothing left to do.
-      const request = {}
-      for (const facts of [FACTS, BODY]) await guards[0].check(facts, request)
-      expect(said).toEqual([])
-      expect((await guards[1].check(BODY, request)).headers).toEqual([])
-      expect(said).toEqual([expect.stringContaining('with rules "ip", "login" is mounted twice')])
-    })
+        for (const facts of [FACTS, BODY]) await guards[0].check(facts, request)
+        expect(said).toEqual([])
+        expect((await guards[1].check(BODY, request)).headers).toEqual([])
+        expect(said).toEqual([expect.stringContaining('with rules "ip", "login" is mounted twice')])
+      })
 
-    it("decide at the second mount if the first has skipped the request", async () => {
-      const limiter = make({ ...limit(1, { throttle }), skip: (request) => request.id === undefined })
-      const guards = [await mount({ limiter }), await mount({ limiter })] as const
-      const said = warnings(guards[0])
-      const statuses: unknown[] = []
-      for (let i = 0; i < 2; i++) {
-        const request: { id?: string } = {}
-        expect((await guards[0].check(FACTS, request)).headers).toEqual([])
-        request.id = "a user"
-        statuses.push((await guards[1].check(FACTS, request)).rejection?.status)
-      }
-      expect([statuses, said]).toEqual([[undefined, 429], []])
-    })
-  })
+      it("decide at the second mount if the first has skipped the request", async () => {
+        const limiter = make({ ...limit(1, { throttle }), skip: (request) => request.id === undefined })
+        const guards = [await mount({ limiter }), await mount({ limiter })] as const
+        const said = warnings(guards[0])
+        const statuses: unknown[] = []
+        for (let i = 0; i < 2; i++) {
+          const request: { id?: string } = {}
+          expect((await guards[0].check(FACTS, request)).headers).toEqual([])
+          request.id = "a user"
+          statuses.push((await guards[1].check(FACTS, request)).rejection?.status)
+        }
+        expect([statuses, said]).toEqual([[undefined, 429], []])
+      })
+    },
+  )
 
   it("of one limiter are recognized even with a mount of another limiter in between", async () => {
     const limiter = createLimiter<Req>({ ...limit(5), clock: manualClock(), logger: QUIET })
@@ -616,7 +619,7 @@ describe("onRejected", () => {
     return { outcome, answer, said }
   }
 
-  it("cannot modify the standard answer, neither for this client nor for another one", async () => {
+  it("cannot modify the standard response, neither for this client nor for another one", async () => {
     const guard = await mount(
       limit(1, {
         onRejected: (_request, rejection) => {
@@ -634,7 +637,7 @@ describe("onRejected", () => {
     expect(answers).toEqual([outcome.rejection, outcome.rejection])
   })
 
-  it("replaces the answer with its return value, at once or later", async () => {
+  it("replaces the response with its return value, immediately or later", async () => {
     expect((await refusedBy(() => OWN)).answer).toEqual(OWN)
     const { answer } = await refusedBy(async () => OWN)
     expect(answer).toBeInstanceOf(Promise)
@@ -644,7 +647,7 @@ describe("onRejected", () => {
   const answerWith = async (status: number, ...headers: [string, string][]) =>
     (await refusedBy(() => ({ status, headers, body: "own" }))).answer
 
-  it("replaces the answer with the last line of each header name, and with all cookies", async () => {
+  it("replaces the response with the last line of each header name, and with all cookies", async () => {
     const lines: [string, string][] = [
       ["Content-Type", "application/problem+json"],
       ["set-cookie", "a=1"],
@@ -664,7 +667,7 @@ describe("onRejected", () => {
     })
   })
 
-  it.each([204, 205, 304])("replaces the answer with %i, without a body or its headers", async (status) => {
+  it.each([204, 205, 304])("replaces the response with %i, without a body or its headers", async (status) => {
     const lines: [string, string][] = [
       ["Content-Type", "text/plain"],
       ["content-length", "3"],
@@ -679,10 +682,13 @@ describe("onRejected", () => {
     })
   })
 
-  it.each([200, 599])("replaces the answer with the status %i, as with any final status", async (status) => {
-    const own = { ...OWN, status } as unknown as Rejection
-    expect((await refusedBy(() => own)).answer).toEqual(own)
-  })
+  it.each([200, 599])(
+    "replaces the response with the status %i, as with any final status",
+    async (status) => {
+      const own = { ...OWN, status } as unknown as Rejection
+      expect((await refusedBy(() => own)).answer).toEqual(own)
+    },
+  )
 
   it.each<[string, unknown]>([
     ["nothing", undefined],
@@ -690,7 +696,7 @@ describe("onRejected", () => {
     ["a number", 429],
     ["true", true],
     ["another response of Node", { headersSent: false, status() {}, headers: [], body: "" }],
-  ])("keeps the standard answer if it returns %s, at once or later", async (_what, yielded) => {
+  ])("keeps the standard response if it returns %s, immediately or later", async (_what, yielded) => {
     const now = await refusedBy(() => yielded as undefined)
     expect(now.answer).toBe(now.outcome.rejection)
     const then = await refusedBy(async () => yielded as undefined)
@@ -701,7 +707,7 @@ describe("onRejected", () => {
   const status = "its status is not a whole number from 200 to 599"
   const headers = "its headers are not a list of [name, value] pairs that HTTP allows"
   it.each<[string, unknown, string]>([
-    ["a text", "slow down", "it is not an object"],
+    ["a string", "slow down", "it is not an object"],
     ["an object without any of the members", { error: "slow down" }, status],
     ["an object with a status and a message", { status: 429, message: "slow down" }, headers],
     ["an object that is a Response of fetch", new Response("slow down", { status: 429 }), headers],
@@ -713,7 +719,7 @@ describe("onRejected", () => {
       { ...OWN, body: { error: "slow down" } },
       "its body is not a string",
     ],
-    ["an object with a text for a status", { ...OWN, status: "429" }, status],
+    ["an object with a string for a status", { ...OWN, status: "429" }, status],
     ["an object with a status that Node refuses", { ...OWN, status: 199 }, status],
     ["an object with a status that no response has", { ...OWN, status: 600 }, status],
     ["an object with an object for headers", { ...OWN, headers: { X: "y" } }, headers],
@@ -730,16 +736,19 @@ describe("onRejected", () => {
       headers,
     ],
     ["an object with a header with a wrong name", { ...OWN, headers: [["X Y", "z"]] }, headers],
-  ])("keeps the standard answer if it returns %s, and warns with the reason", async (_what, yielded, why) => {
-    const said = `SLUICE_CALLBACK_FAILED: onRejected returned an answer that cannot be sent: ${why}. The standard answer is sent. Return an object with status, headers and body, or false if onRejected answers by itself.`
-    const now = await refusedBy(() => yielded as undefined)
-    expect(now.answer).toBe(now.outcome.rejection)
-    const then = await refusedBy(async () => yielded as undefined)
-    expect(await then.answer).toBe(then.outcome.rejection)
-    expect([now.said, then.said]).toEqual([[said], [said]])
-  })
+  ])(
+    "keeps the standard response if it returns %s, and warns with the reason",
+    async (_what, yielded, why) => {
+      const said = `SLUICE_CALLBACK_FAILED: onRejected returned a response that cannot be sent: ${why}. The standard response is sent. Return an object with status, headers and body, or false if onRejected answers by itself.`
+      const now = await refusedBy(() => yielded as undefined)
+      expect(now.answer).toBe(now.outcome.rejection)
+      const then = await refusedBy(async () => yielded as undefined)
+      expect(await then.answer).toBe(then.outcome.rejection)
+      expect([now.said, then.said]).toEqual([[said], [said]])
+    },
+  )
 
-  it("sends nothing if it returns false, at once or later", async () => {
+  it("sends nothing if it returns false, immediately or later", async () => {
     const now = await refusedBy(() => false)
     expect(now.answer).toBeUndefined()
     const then = await refusedBy(async () => false)
@@ -766,7 +775,7 @@ describe("onRejected", () => {
     expect(guard.answer(outcome, {}, { then: () => undefined })).toBe(outcome.rejection)
   })
 
-  it("runs with Retry-After already set, in case it answers by itself", async () => {
+  it("runs with Retry-After already set, in case it responds by itself", async () => {
     const { outcome } = await refusedBy(() => false)
     expect(outcome.headers).toEqual([
       ["RateLimit-Policy", '"ip-1m";q=1;w=60'],
@@ -777,7 +786,7 @@ describe("onRejected", () => {
     expect((await refusedBy(undefined)).outcome.headers).toHaveLength(2)
   })
 
-  it("returns nothing to send, and does not warn, if the app has answered meanwhile", async () => {
+  it("returns nothing to send, and does not warn, if the app has responded meanwhile", async () => {
     for (const own of [OWN, "slow down", { error: 1 }, undefined]) {
       const guard = await mount(limit(1, { onRejected: () => own as Rejection }))
       checked(guard)
@@ -840,7 +849,7 @@ describe("refundWhen", () => {
     ])
   })
 
-  it("refunds the decision of its own mount, even if another mount is stricter, and not the decision of that mount", async () => {
+  it("refunds the decision of its mount, even if another mount is stricter, and not the decision of that mount", async () => {
     const strict = await mount(limit(2, { name: "a" }))
     const generous = await mount(limit(9, { name: "b", refundWhen: () => true }))
     const request = {}
@@ -851,7 +860,7 @@ describe("refundWhen", () => {
     expect([await left(strict), await left(generous)]).toEqual([1, 9])
   })
 
-  it("refunds the decision of its own mount if a later mount has made another decision", async () => {
+  it("refunds the decision of its mount if a later mount has made another decision", async () => {
     const first = await mount(limit(2, { name: "a", refundWhen: () => true }))
     const second = await mount(limit(9, { name: "b" }))
     const request = {}

@@ -29,7 +29,7 @@ export interface Guard<Request extends object> {
   readonly steps: readonly DecisionStep[]
   /** Whether the adapter has to call `reportStatus` with the status of every response. */
   readonly needsStatus: boolean
-  /** Whether `answer` calls the app's `onRejected`. If not, it returns the outcome's rejection at once. */
+  /** Whether `answer` calls the app's `onRejected`. If not, it returns the outcome's rejection immediately. */
   readonly asksApp: boolean
   /** Whether the app has set `throwOnRefusal`. Then `respond` calls `fail` of the exchange instead of `send`. */
   readonly throws: boolean
@@ -54,8 +54,8 @@ export interface Guard<Request extends object> {
   ): MaybePromise<Outcome | undefined>
   /**
    * Returns what to send to a refused client. It calls the app's `onRejected` first. Undefined means to send nothing,
-   * because the app answers by itself, now or later, or because `hasAnswered` returns true after `onRejected`. Rejects if
-   * `onRejected` throws or rejects; pass the error to the framework's error handler.
+   * because the app responds by itself, now or later, or because `hasAnswered` returns true after `onRejected`. Rejects
+   * if `onRejected` throws or rejects; pass the error to the framework's error handler.
    */
   answer(
     outcome: Outcome,
@@ -70,7 +70,7 @@ export interface Guard<Request extends object> {
   warnMountedTooLate(routes?: string): void
   /**
    * Passes the status of a sent response to `refundWhen`. Idempotent. Do not call it when the client hung up before the
-   * answer; over HTTP/2, even such a response has a status.
+   * response; over HTTP/2, even such a response has a status.
    */
   reportStatus(request: Request, status: number): void
   /**

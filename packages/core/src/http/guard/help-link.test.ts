@@ -65,7 +65,7 @@ it("a refusal without metadata or without a link has no such header", async () =
   }
 })
 
-it("a changed link is used at once, and an invalid link rejects the whole edition", async () => {
+it("a changed link is used immediately, and an invalid link rejects the whole version of the rules", async () => {
   const { source, change } = documentOf({ metadata: LINK })
   const { guard, linkOf } = guardOf(source)
   await linkOf()
@@ -79,7 +79,7 @@ it("a changed link is used at once, and an invalid link rejects the whole editio
   await guard.close()
 })
 
-it("an app's own answer keeps the header", async () => {
+it("an app's own response keeps the header", async () => {
   const onRejected = () => ({ status: 429, headers: [], body: "no" })
   const { guard, linkOf } = guardOf(documentOf({ metadata: LINK }).source, { onRejected })
   await linkOf()

@@ -277,7 +277,7 @@ describe("a rule beside a queueing rule", () => {
   const hard: Rule = { name: "hard", limit: 2, window: "1 minute", algorithm: "fixed-window", field: "ip" }
   const queue: Rule = { ...QUEUE, name: "queue", field: "service" }
 
-  it("refuses at once and takes nothing, even if the request would wait behind others", async () => {
+  it("refuses immediately and takes nothing, even if the request would wait behind others", async () => {
     const { check, clock, calls } = await setUp({ rules: [hard, queue] })
     const bob = { remoteAddress: "192.0.2.2" }
     check()
@@ -431,7 +431,7 @@ describe("when the server shuts down", () => {
     expect(later.rejection?.status).toBe(429)
   })
 
-  it("delays no request after the limiter is closed, if its store answers later", async () => {
+  it("delays no request after the limiter is closed, if its store responds later", async () => {
     const clock = manualClock()
     const { check, guard } = await setUp({ ...QUEUE, clock, store: laterStore(memoryStore({ clock })) })
     await guard.limiter.close()

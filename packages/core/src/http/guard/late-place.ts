@@ -24,7 +24,7 @@ export interface MountedLayer {
 export interface LatePlace {
   /** The routes before the limiter: "GET /login and every other route". */
   readonly routes: string
-  /** Whether functions after the limiter could answer. */
+  /** Whether functions after the limiter could respond. */
   readonly hasHandlers: boolean
 }
 

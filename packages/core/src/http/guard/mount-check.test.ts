@@ -63,7 +63,11 @@ function apply(outcome: Outcome, headers: Record<string, string>): number {
 }
 
 /** Checks in two steps, as an adapter does, with authentication between them; or once, after authentication. */
-async function ask(guard: Guard<Req>, name: string | undefined, steps: "stepped" | "at once"): Promise<Told> {
+async function ask(
+  guard: Guard<Req>,
+  name: string | undefined,
+  steps: "stepped" | "together",
+): Promise<Told> {
   const request: Req = {}
   const headers: Record<string, string> = {}
   let status = 200
@@ -113,7 +117,7 @@ describe("a guard that decides in steps", () => {
           ]
           for (const { name, waitMs } of requests) {
             clock.advance(waitMs)
-            const [one, other] = [await ask(stepped, name, "stepped"), await ask(atOnce, name, "at once")]
+            const [one, other] = [await ask(stepped, name, "stepped"), await ask(atOnce, name, "together")]
             expect(one.status).toBe(other.status)
             const [mine, theirs] = [decisionOn(one.request), decisionOn(other.request)]
             // The address rule refuses on arrival, before the user's rule can be decided.
@@ -210,11 +214,11 @@ describe("a guard that decides in steps", () => {
     expect(reported).toEqual(["address"])
   })
 
-  it("reports no skipped request, whether it decides in steps or at once", async () => {
+  it("reports no skipped request, whether it decides in steps or together", async () => {
     const guard = await mount({ rules: [user(9)], skip: (request) => request.user === "probe" })
     const reported: string[] = []
     guard.limiter.on("decision", (_decision, request) => reported.push(request.user as string))
-    for (const way of ["stepped", "at once"] as const)
+    for (const way of ["stepped", "together"] as const)
       for (const name of ["probe", "a"]) await ask(guard, name, way)
     expect(reported).toEqual(["a", "a"])
   })
@@ -413,7 +417,7 @@ describe("a guard that decides in steps", () => {
     await guard.close()
   })
 
-  it.each(["stepped", "at once"] as const)(
+  it.each(["stepped", "together"] as const)(
     "refuses a request without rules that an earlier mount has skipped, %s",
     async (how) => {
       const limiter = createLimiter<Req>({

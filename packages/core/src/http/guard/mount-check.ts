@@ -30,7 +30,7 @@ export interface MountRequest<Request> extends Scope {
   readonly facts: RequestFacts
   readonly request: Request
   readonly response: ClosingResponse | undefined
-  /** Undefined if the mount decides by all rules at once. */
+  /** Undefined if the mount decides by all rules together. */
   readonly step: DecisionStep | undefined
   /** Undefined if nothing listens to decisions. */
   readonly startedMs: number | undefined

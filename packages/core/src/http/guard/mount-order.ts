@@ -5,7 +5,7 @@ import { latePlace, type MountedLayer } from "./late-place.ts"
 
 /** Milliseconds in which an app may still add routes, although it already listens. */
 const START_MS = 1_000
-/** The number of requests that functions after the limiter must answer with 404 before they count as 404 handlers. */
+/** The number of requests that functions after the limiter must respond with 404 before they count as 404 handlers. */
 const ENOUGH = 10
 
 /**
@@ -38,7 +38,7 @@ export class MountOrder {
     limiter: object,
     layersOf: () => readonly MountedLayer[],
   ): void {
-    // Frameworks answer OPTIONS for a route after all middleware.
+    // Frameworks respond to OPTIONS for a route after all middleware.
     if (request.method === "OPTIONS") return
     if (latePlace(layersOf(), limiter) === undefined) {
       this.isWatching = false

@@ -23,7 +23,7 @@ export interface DecidingMount {
 
 /**
  * The decision of one mount of a limiter on a request, linked to the mounts before it. Headers are only written when
- * they are read, because a gateway that asks for many decisions at once does not need them.
+ * they are read, because a gateway that asks for many decisions in one call does not need them.
  */
 export class MountOutcome implements MountDecision {
   declare readonly mount: DecidingMount
@@ -40,7 +40,7 @@ export class MountOutcome implements MountDecision {
   declare ruleSet: RuleSet
   /** The steps whose rules the mount has decided. */
   declare steps: StepSet
-  /** Undefined if nothing listens to decisions, or if the mount decides by all rules at once. */
+  /** Undefined if nothing listens to decisions, or if the mount decides by all rules together. */
   declare report: Pick<StepReport, "add"> | undefined
   // No `#private` members and no field initializers, because every request creates an instance.
   declare private writers: Writers
@@ -134,7 +134,7 @@ export class MountOutcome implements MountDecision {
   }
 
   /**
-   * Adds the headers of the rejection if the app has `onRejected`. An app that answers by itself seldom copies them,
+   * Adds the headers of the rejection if the app has `onRejected`. An app that responds by itself seldom copies them,
    * and the client still needs Retry-After.
    */
   private withRejection(lines: readonly HeaderLine[]): readonly HeaderLine[] {
@@ -188,6 +188,6 @@ export interface Outcome {
   readonly headers: readonly HeaderLine[]
   /** Names of headers that an earlier mount has set and that no longer hold. The adapter removes them first. */
   readonly removed: readonly string[]
-  /** The answer to a refused request; absent if the request is admitted. */
+  /** The response to a refused request; absent if the request is admitted. */
   readonly rejection?: Rejection
 }

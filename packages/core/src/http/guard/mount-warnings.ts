@@ -4,7 +4,7 @@ import type { ParsedOptions } from "../../limiter/options/parse-options.ts"
 import type { RuleSet } from "../../limiter/rule-set/rule-set.ts"
 import type { MountOutcome } from "./mount-outcome.ts"
 
-/** Warns that a limiter with these rules has met a request twice. */
+/** Warns that a limiter with these rules has received a request twice. */
 export function warnMountedTwice(warner: Warner, ruleNames: readonly string[]): void {
   warner.once(
     "SLUICE_MOUNTED_TWICE",
@@ -20,7 +20,7 @@ export function warnMountedTooLate(warner: Warner, routes?: string): void {
     routes === undefined
       ? "A request was refused after its response had begun, so its client did not get the refusal. The response was ended. " +
           "Mount the limiter before every handler that writes to the response."
-      : `The limiter is mounted after ${routes}, so it only limits requests that no route answers. ` +
+      : `The limiter is mounted after ${routes}, so it only limits requests to which no route responds. ` +
           "Mount it before the routes. If it is meant for unmatched requests, mount it on a route that matches every path.",
     routes,
   )

@@ -14,7 +14,7 @@ afterEach(() => {
   vi.restoreAllMocks()
 })
 
-/** Returns the reports of a limiter as texts: "calls 192.0.2.1 80 %: 8 used". */
+/** Returns the reports of a limiter as strings: "calls 192.0.2.1 80 %: 8 used". */
 function reportsOf<Request>(limiter: Limiter<Request>): string[] {
   const reports: string[] = []
   limiter.on("near-limit", ({ policy, partition, threshold, used }) => {

@@ -39,14 +39,14 @@ const headersWith = (type: string) => ({
 
 describe("the option rejection", () => {
   it.each<[string, RuleRejection, unknown[]]>([
-    ["a text", { body: "Slow down" }, [429, headersWith("text/plain; charset=utf-8"), "Slow down"]],
+    ["a string", { body: "Slow down" }, [429, headersWith("text/plain; charset=utf-8"), "Slow down"]],
     [
       "an object, as JSON",
       { status: 503, body: { error: "slow down" } },
       [503, headersWith("application/json"), '{"error":"slow down"}'],
     ],
     [
-      "a text with its own media type",
+      "a string with its own media type",
       { body: "<p>Slow down</p>", contentType: "text/html" },
       [429, headersWith("text/html; charset=utf-8"), "<p>Slow down</p>"],
     ],
@@ -60,7 +60,7 @@ describe("the option rejection", () => {
       { body: () => "<p>", contentType: "text/html" },
       [429, headersWith("text/html; charset=utf-8"), "<p>"],
     ],
-  ])("answers with %s, and keeps Retry-After and Cache-Control", async (_what, rejection, expected) => {
+  ])("responds with %s, and keeps Retry-After and Cache-Control", async (_what, rejection, expected) => {
     const { refuse, logged } = setUp({ rejection })
     expect(answered(await refuse())).toEqual(expected)
     expect(answered(await refuse({ ...CLIENT, headers: { accept: "image/png" } }))).toEqual(expected)
@@ -84,7 +84,7 @@ describe("the option rejection", () => {
     }
   })
 
-  it("passes the function the request, the standard answer and the decision, like onRejected", async () => {
+  it("passes the function the request, the standard response and the decision, like onRejected", async () => {
     const body = vi.fn((_request: unknown, rejection: Rejection, _decision: Decision) => {
       // Other refusals must not see this.
       ;(rejection.headers as unknown[]).length = 0
@@ -114,7 +114,7 @@ describe("the option rejection", () => {
     ["returns a number", () => 5, "returned 5"],
     ["returns what JSON cannot represent", () => ({ left: 1n }), "returned "],
     ["returns what has no JSON", () => ({ toJSON: () => undefined }), "returned "],
-  ])("answers as usual and warns once if the function %s", async (_what, body, said) => {
+  ])("responds as usual and warns once if the function %s", async (_what, body, said) => {
     const { refuse, logged } = setUp({ rejection: { status: 503, body: body as () => string } })
     for (let time = 0; time < 2; time++) {
       const { status, body: sent } = await refuse()
@@ -128,7 +128,7 @@ describe("the option rejection", () => {
     ])
   })
 
-  it("answers every kind of refusal with 429, with and without a time to wait", async () => {
+  it("responds to every kind of refusal with 429, with and without a time to wait", async () => {
     const rejection = { status: 403, body: "no" }
     const denied = setUp({ rejection, deny: ["192.0.2.1"] })
     expect(answered(await denied.refuse())).toEqual([
@@ -143,7 +143,7 @@ describe("the option rejection", () => {
     expect(answered(await blocked.refuse())).toMatchObject([403, { "Retry-After": "3600" }, "no"])
   })
 
-  it("leaves the answers 400 and 503 as they are", async () => {
+  it("leaves the responses 400 and 503 as they are", async () => {
     const rejection = { status: 403, body: "no" }
     const missing = setUp({ rejection, field: "header:x-key", onMissing: "deny" })
     const { status, body } = await missing.refuse()

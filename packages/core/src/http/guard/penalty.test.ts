@@ -139,7 +139,7 @@ describe("a penalty", () => {
     }
   })
 
-  it("counts the refusals of its own rule only", async () => {
+  it("counts the refusals of its rule only", async () => {
     const opened = open({
       rules: [
         { name: "other", field: "ip", limit: 1, window: "1 hour", algorithm: "fixed-window" },
@@ -311,23 +311,26 @@ describe("a penalty", () => {
       { refusals: 3, withinMs: 60_000, forMs: [60_000, 120_000, 3_600_000] },
       3_600_000,
     ],
-  ])("of %j has a stable counter name of its own, and its longest time as the window", async (...row) => {
-    const [penalty, parsed, windowMs] = row
-    const clock = manualClock()
-    const { store, asked } = listening(clock)
-    const limiter = createLimiter({ limit: 1, window: "1 minute", penalty, clock, store, logger: QUIET })
-    await limiter.decide(ALICE)
-    const identity = JSON.stringify(["default", "ip-1m", ["ip"], "penalty"])
-    expect(asked[0]?.[1]?.policy).toEqual({
-      name: "ip-1m",
-      counter: createHash("sha256").update(identity).digest("base64url").slice(0, 16),
-      algorithm: "penalty",
-      align: "epoch",
-      limit: 3,
-      windowMs,
-      penalty: parsed,
-    })
-  })
+  ])(
+    "of %j has a separate counter with a stable name, and its longest time as the window",
+    async (...row) => {
+      const [penalty, parsed, windowMs] = row
+      const clock = manualClock()
+      const { store, asked } = listening(clock)
+      const limiter = createLimiter({ limit: 1, window: "1 minute", penalty, clock, store, logger: QUIET })
+      await limiter.decide(ALICE)
+      const identity = JSON.stringify(["default", "ip-1m", ["ip"], "penalty"])
+      expect(asked[0]?.[1]?.policy).toEqual({
+        name: "ip-1m",
+        counter: createHash("sha256").update(identity).digest("base64url").slice(0, 16),
+        algorithm: "penalty",
+        align: "epoch",
+        limit: 3,
+        windowMs,
+        penalty: parsed,
+      })
+    },
+  )
 
   it("keeps no counter for a client without recent refusals", async () => {
     const clock = manualClock()

@@ -49,7 +49,7 @@ describe("a soft rule with a queue", () => {
     ...more,
   })
 
-  it("admits its percentage above the limit at once, and holds the next requests in order of arrival", async () => {
+  it("admits its percentage above the limit immediately, and holds the next requests in order of arrival", async () => {
     const { entries, ask, pass } = await recording(soft({ maxWaiting: 4, maxWaitMs: 1_500 }))
     ask("a", "b", "c", "d", "e", "f", "g")
     expect(entries).toEqual(["0 a in", "0 b in", "0 c over"])
@@ -67,7 +67,7 @@ describe("a soft rule with a queue", () => {
     expect(entries.slice(7)).toEqual(Array(97).fill("10000 w refused"))
   })
 
-  it("refuses at once without a queue, in shadow mode never, and by decide always", async () => {
+  it("refuses immediately without a queue, in shadow mode never, and by decide always", async () => {
     const plain = await recording(soft(undefined))
     plain.ask("a", "b", "c", "d")
     expect(plain.entries.slice(3)).toEqual(["0 d refused"])

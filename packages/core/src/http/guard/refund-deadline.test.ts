@@ -58,7 +58,7 @@ describe("refund, settle and reset", () => {
     expect(line.deadlines).toEqual([2_000, 2_000, 2_000])
   })
 
-  it("time out in the limiter if the store has no timeout of its own", async () => {
+  it("time out in the limiter if the store has no timeout", async () => {
     const { limiter, line } = setUp({ storeTimeoutMs: 5 })
     const [first, second] = [await limiter.decide(ALICE), await limiter.decide(ALICE)]
     line.fault = hung

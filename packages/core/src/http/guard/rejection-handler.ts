@@ -10,8 +10,8 @@ import { copyOf } from "../rejection/own-body.ts"
 type Members = Readonly<Partial<Record<keyof RejectionAnswer, unknown>>>
 
 /**
- * A function that returns what to send to a refused client: the standard answer or another one. Undefined means to send
- * nothing, for example because `hasAnswered` is true after `onRejected`.
+ * A function that returns what to send to a refused client: the standard response or another one. Undefined means to
+ * send nothing, for example because `hasAnswered` is true after `onRejected`.
  */
 export type RejectionHandler = (
   standard: Rejection,
@@ -22,8 +22,9 @@ export type RejectionHandler = (
 ) => MaybePromise<RejectionAnswer | undefined>
 
 /**
- * Returns a handler that calls the app's `onRejected`. If that returns a string or an object that is not a valid answer,
- * the handler warns and returns the standard answer. If `onRejected` throws or rejects, the handler rejects.
+ * Returns a handler that calls the app's `onRejected`. If that returns a string or an object that is not a valid
+ * response, the handler warns and returns the standard response. If `onRejected` throws or rejects, the handler
+ * rejects.
  */
 export function compileRejectionHandler(
   onRejected: OnRejected<unknown> | undefined,
@@ -36,7 +37,7 @@ export function compileRejectionHandler(
       const fault = faultOf(own)
       if (fault === undefined) return withoutForbidden(withLastLines(own as RejectionAnswer))
       if (isMeant(own) && own !== response) {
-        const message = `onRejected returned an answer that cannot be sent: ${fault}. The standard answer is sent. Return an object with status, headers and body, or false if onRejected answers by itself.`
+        const message = `onRejected returned a response that cannot be sent: ${fault}. The standard response is sent. Return an object with status, headers and body, or false if onRejected answers by itself.`
         warner.once("SLUICE_CALLBACK_FAILED", message, fault)
       }
       return standard
@@ -60,7 +61,7 @@ async function fail(error: unknown): Promise<never> {
 }
 
 /**
- * Returns the answer with only the last line of each header name, because frameworks treat repeated headers
+ * Returns the response with only the last line of each header name, because frameworks treat repeated headers
  * differently. It keeps every cookie, because each needs a line (RFC 6265, section 3). Adapters add them to the
  * cookies that the app has set.
  */
@@ -89,15 +90,15 @@ function withoutForbidden(answer: RejectionAnswer): RejectionAnswer {
 }
 
 /**
- * Whether the value is meant as an answer, valid or not. `onRejected` may return a number or a boolean without a meaning,
- * and the response of Node, as `(req, …, res) => res.set("X-Own", "yes")` does.
+ * Whether the value is meant as a response, valid or not. `onRejected` may return a number or a boolean without a
+ * meaning, and the response of Node, as `(req, …, res) => res.set("X-Own", "yes")` does.
  */
 function isMeant(own: unknown): boolean {
   return typeof own === "string" || (typeof own === "object" && own !== null && !("headersSent" in own))
 }
 
 /**
- * Returns why Node could not send the answer; undefined if it can. If it were sent, Node would throw into the app, or
+ * Returns why Node could not send the response; undefined if it can. If it were sent, Node would throw into the app, or
  * end the process with an unhandled rejection.
  */
 function faultOf(own: unknown): string | undefined {

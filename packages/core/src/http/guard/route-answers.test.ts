@@ -15,7 +15,7 @@ async function mount(options: object): Promise<Guard<object>> {
   return guard
 }
 
-/** Returns the answer to a client that the guard refuses, and the names of the headers that are set first. */
+/** Returns the response to a client that the guard refuses, and the names of the headers that are set first. */
 async function answered(guard: Guard<object>): Promise<unknown> {
   await guard.check(FACTS, {})
   const request = {}

@@ -58,11 +58,11 @@ describe("the guards of routes", () => {
     ["nothing", undefined, "at: undefined is not a rule; false, or a rule such as { limit: 5, "],
     ["null", null, "at: null is not a rule; false, or a rule such as { limit: 5, "],
     ["true", true, "at: true is not a rule; false, or a rule such as { limit: 5, "],
-    ["a text", "5/m", "at: '5/m' is not a rule; false, or a rule such as { limit: 5, "],
+    ["a string", "5/m", "at: '5/m' is not a rule; false, or a rule such as { limit: 5, "],
     ["an empty group", { ...RULE, group: "" }, "at.group: '' is not a group; a non-empty string"],
     ["a number for a group", { ...RULE, group: 1 }, "at.group: 1 is not a group; a non-empty string"],
     [
-      "a text for onRejected",
+      "a string for onRejected",
       { ...RULE, onRejected: "no" },
       "at.onRejected: 'no' is not a function; (request, rejection, decision, response) => a rejection, ",
     ],

@@ -35,7 +35,7 @@ export interface WrittenRule extends RouteKey {
   /** The name of the rule. */
   readonly name: unknown
   readonly isAlone: boolean
-  /** The route's own callback for the answer; undefined if it has the limiter's. */
+  /** The route's own callback for the response; undefined if it has the limiter's. */
   readonly onRejected: OnRejected<unknown> | undefined
 }
 

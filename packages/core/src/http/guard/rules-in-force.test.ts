@@ -275,7 +275,7 @@ describe("default rules", () => {
     expect(await left(limiter)).toEqual([["rule", 8]])
   })
 
-  it("are not in force if a source answers in time, or has no rules for the service", async () => {
+  it("are not in force if a source responds in time, or has no rules for the service", async () => {
     const { limiter } = setUp(new Publisher([rule(9)]), defaults)
     expect(await limiter.decide(ALICE)).toMatchObject({ limit: 9 })
     const none = setUp(new Publisher([]), defaults)
@@ -411,7 +411,7 @@ describe("rules of two limiters on one store", () => {
     await limiter.ready()
     await source.publish([rule(9, { name: "new" }), rule(5, { name: "taken" })])
     expect(await left(limiter)).toEqual([["rule", 5]])
-    // The rejected edition has not claimed its new name, and the rules in force keep theirs.
+    // The rejected version has not claimed its new name, and the rules in force keep theirs.
     expect(() => createLimiter({ name: "new", limit: 1, window: "1m", store })).not.toThrow()
     expect(() => createLimiter({ name: "rule", limit: 1, window: "1m", store })).toThrow("another limiter")
   })

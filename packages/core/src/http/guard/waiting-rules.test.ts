@@ -94,7 +94,7 @@ async function acquiring(first: readonly Rule[], more: Partial<LimiterOptions<Re
 }
 
 describe("a request that waits while the rules of a source change", () => {
-  it("is admitted at once and in order when the limit is raised, until the new limit is reached", async () => {
+  it("is admitted immediately and in order when the limit is raised, until the new limit is reached", async () => {
     const { limiter, publish, pass, log, acquire } = await acquiring([hourly(2)])
     await limiter.decide(ALICE, { cost: 2 })
     acquire("a", { cost: 2 })
@@ -161,7 +161,7 @@ describe("a request that waits while the rules of a source change", () => {
     expect(log.slice(1)).toEqual(["60 b"])
   })
 
-  it("is refused at once by a new rule that denies it, even behind others", async () => {
+  it("is refused immediately by a new rule that denies it, even behind others", async () => {
     const all = hourly(1, { field: "service" })
     const { publish, pass, log, acquire } = await acquiring([all])
     for (const name of ["a", "first"]) acquire(name)
@@ -195,7 +195,7 @@ describe("a request that waits while the rules of a source change", () => {
     acquire("bob", { maxWaitMs: HOUR }, BOB)
     store.isSlow = true
     await publish([hourly(1, { field: "service" })])
-    // Waiters ask one by one, not all at once.
+    // Waiters ask one by one, not all at the same time.
     expect(store.takes).toBe(2 + 2 + 1)
     await pass(HOUR + SECOND, SECOND)
     expect(log).toEqual(["3601 bob: hourly"])
@@ -221,7 +221,7 @@ describe("a request that waits while the rules of a source change", () => {
     expect(log.slice(3)).toEqual(["1800 behind it"])
   })
 
-  it("and is being granted proceeds at once if the rule that delays it was removed", async () => {
+  it("and is being granted proceeds immediately if the rule that delays it was removed", async () => {
     const { store, answer, publish, pass, log, acquire } = await acquiring([leaky(3600), hourly(9)])
     acquire("a")
     store.isSlow = true
@@ -308,7 +308,7 @@ describe("a request that waits while the rules of a source change", () => {
     expect([log.map((entry) => entry.split(" ")[1]), store.takes]).toEqual([["closing:", "other:"], takes])
   })
 
-  it("is admitted at once on routes too, because they share the rules of the source", async () => {
+  it("is admitted immediately on routes too, because they share the rules of the source", async () => {
     const { limiter, publish, log, acquire } = await acquiring([hourly(2)])
     const own = { name: "own", limit: 9, window: "1 hour", field: "ip" }
     const route = limiterOfRoute(limiter, own, "own")

@@ -111,8 +111,8 @@ const TRIGGERS: Trigger[] = [
     { ...RULE, field: "route" },
   ],
   ["SLUICE_EXTRACTOR_FAILED", "treat it as missing", { ...RULE, field: "user", fields: { user: fail } }],
-  ["SLUICE_INVALID_COST", "a whole number from 0 up", { ...RULE, cost: fail }],
-  ["SLUICE_INVALID_LIMIT", "a whole number from 0 up", { ...RULE, limit: fail }],
+  ["SLUICE_INVALID_COST", "0 or a positive whole number", { ...RULE, cost: fail }],
+  ["SLUICE_INVALID_LIMIT", "0 or a positive whole number", { ...RULE, limit: fail }],
   [
     "SLUICE_CALLBACK_FAILED",
     "skip failed: Error: oops. It must return true or false, or a promise of it; otherwise the request is counted.",
@@ -123,7 +123,7 @@ const TRIGGERS: Trigger[] = [
     "refundWhen failed: Error: oops. It must return true or false, not a promise; otherwise the units stay taken.",
     { ...RULE, refundWhen: fail },
   ],
-  ["SLUICE_CALLBACK_FAILED", "The standard answer is sent", { ...RULE, onRejected: () => ({}) as never }],
+  ["SLUICE_CALLBACK_FAILED", "The standard response is sent", { ...RULE, onRejected: () => ({}) as never }],
   [
     "SLUICE_RULES_REJECTED",
     "None of its rules are in force",

@@ -18,7 +18,7 @@ import { textsOf } from "./rule-texts.ts"
 interface MemberDialect {
   /** The field that lists all policies. */
   readonly policy: string
-  /** The field that lists what is left. */
+  /** The field that lists the remaining units. */
   readonly limit: string
   readonly remaining: string
   readonly seconds: string

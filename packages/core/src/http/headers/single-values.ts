@@ -73,7 +73,10 @@ export function compileSingleValues(
 /** Returns seconds from now. */
 export const fromNow: ResetForm = (seconds) => seconds
 
-/** Returns epoch seconds. It rounds the present up, so that a client cannot return a fraction of a second too early. */
+/**
+ * Returns epoch seconds. It rounds the current time up, so that a client cannot return a fraction of a second too
+ * early.
+ */
 export const sinceEpoch: ResetForm = (seconds, nowMs) => Math.ceil(nowMs() / 1000) + seconds
 
 function valueText({ limit, windowMs }: HeaderPolicy): ValueText {

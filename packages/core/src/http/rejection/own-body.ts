@@ -12,8 +12,8 @@ export interface BodyFunction {
 }
 
 /**
- * Returns the standard answer with the body that the app's function returns. If the function throws or returns anything
- * but a text, an object or a list, returns the standard answer and logs a warning once.
+ * Returns the standard response with the body that the app's function returns. If the function throws or returns
+ * anything but a string, an object or an array, returns the standard response and logs a warning once.
  */
 export function withOwnBody(
   standard: Rejection,
@@ -32,7 +32,7 @@ export function withOwnBody(
   const name = `rejection.body of rule "${decision.policy}"`
   warner.once(
     "SLUICE_CALLBACK_FAILED",
-    `${name} ${failure ?? yieldedText(value)}. It must return a text, an object or a list, not a promise; otherwise the standard answer is sent.`,
+    `${name} ${failure ?? yieldedText(value)}. It must return a string, an object or an array, not a promise; otherwise the standard response is sent.`,
     name,
   )
   return standard

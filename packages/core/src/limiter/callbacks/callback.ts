@@ -92,7 +92,7 @@ export function costCallback(cost: (request: never) => unknown, context: Callbac
     failed(what, cause) {
       context.warner.once(
         "SLUICE_INVALID_COST",
-        `The cost function ${what}. It must return a whole number from 0 up, or a promise of one. Such a request counts as 1 unit.`,
+        `The cost function ${what}. It must return 0 or a positive whole number, or a promise of one. Such a request counts as 1 unit.`,
         "",
         cause,
       )

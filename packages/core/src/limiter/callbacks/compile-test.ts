@@ -4,9 +4,9 @@ import { show } from "../../ground/show.ts"
 import type { Warner } from "../../ground/warnings.ts"
 
 /**
- * Compiles one of the app's boolean functions whose result is needed at once. If it throws or returns anything but a
- * boolean, the result is false, and a warning is logged once that ends with `otherwise`. A promise is not accepted: it
- * is truthy in JavaScript.
+ * Compiles one of the app's boolean functions whose result is needed immediately. If it throws or returns anything but
+ * a boolean, the result is false, and a warning is logged once that ends with `otherwise`. A promise is not accepted:
+ * it is truthy in JavaScript.
  */
 export function compileTest<Args extends unknown[]>(
   name: "refundWhen" | `signal of rule "${string}"`,

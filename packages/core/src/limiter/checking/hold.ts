@@ -37,9 +37,9 @@ const GONE = Symbol("gone")
 const DRAINING = Symbol("draining")
 
 /**
- * Decides a request, and holds it while rules that queue refuse it. Any other rule refuses at once. Returns undefined
- * if the client has gone in the meantime. If the server drains, the limiter is closed or the clock cannot wait, the
- * request is refused as for an unavailable store.
+ * Decides a request, and holds it while rules that queue refuse it. Any other rule refuses immediately. Returns
+ * undefined if the client has gone in the meantime. If the server drains, the limiter is closed or the clock cannot
+ * wait, the request is refused as for an unavailable store.
  */
 export function holdInLine(
   room: WaitingRoom,

@@ -13,7 +13,7 @@ export interface Scope {
    * mount has decided it.
    */
   readonly isLeft: ((ruleCheck: RuleCheck) => boolean) | undefined
-  /** True if an earlier step waited for the store without an answer. A request waits for the store only once. */
+  /** True if an earlier step waited for the store without a result. A request waits for the store only once. */
   readonly isStoreGone?: boolean
 }
 

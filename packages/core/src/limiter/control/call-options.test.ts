@@ -18,14 +18,14 @@ function problemsOf(call: () => unknown): readonly Problem[] {
 
 describe("an invalid option of acquire", () => {
   const SIGNAL = "an AbortSignal"
-  const COUNT = "a whole number from 1 up, or Infinity"
-  const TIME = "a number of milliseconds from 0 up"
+  const COUNT = "a positive whole number, or Infinity"
+  const TIME = "0 or a positive number of milliseconds"
   const { signal } = new AbortController()
   const half = { aborted: false, throwIfAborted() {}, addEventListener() {} }
 
   it.each<[string, unknown, string, string]>([
-    ["cost", -1, "-1 is not a cost", "a whole number from 0 up"],
-    ["cost", "1", '"1" is not a cost; it is a string, use the number 1', "a whole number from 0 up"],
+    ["cost", -1, "-1 is not a cost", "0 or a positive whole number"],
+    ["cost", "1", '"1" is not a cost; it is a string, use the number 1', "0 or a positive whole number"],
     ["maxWaitMs", -1, "-1 is not a time", TIME],
     ["maxWaitMs", Number.NaN, "NaN is not a time; it was computed from a missing value or from text", TIME],
     ["maxWaitMs", "5", '"5" is not a time; it is a string, use the number 5', TIME],
@@ -137,7 +137,7 @@ it.each([
 
 it("an invalid number of units is rejected with the accepted values", () => {
   expect(problemsOf(() => requireUnits(1.5))).toEqual([
-    { path: "units", message: "1.5 is not a number of units", accepted: "a whole number from 0 up" },
+    { path: "units", message: "1.5 is not a number of units", accepted: "0 or a positive whole number" },
   ])
   expect(problemsOf(() => requireUnits(0))).toEqual([])
 })

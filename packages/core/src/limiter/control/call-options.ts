@@ -17,19 +17,19 @@ import { isSignal } from "../../ground/signal.ts"
 import type { AcquireOptions, CostOption } from "../interface/limiter.ts"
 
 const MAX_WAITING = 1_000
-const UNITS = "a whole number from 0 up"
+const UNITS = "0 or a positive whole number"
 const checkCost = mustBeWithHint("a cost", UNITS, isUnits)
 const ACQUIRE_CHECKS: Readonly<Record<string, OptionCheck>> = {
   cost: checkCost,
   signal: mustBeWithHint("a signal", "an AbortSignal", isSignal),
   maxWaitMs: mustBeWithHint(
     "a time",
-    "a number of milliseconds from 0 up",
+    "0 or a positive number of milliseconds",
     (value) => typeof value === "number" && value >= 0,
   ),
   maxWaiting: mustBeWithHint(
     "a number of requests",
-    "a whole number from 1 up, or Infinity",
+    "a positive whole number, or Infinity",
     (value) => value === Number.POSITIVE_INFINITY || (isUnits(value) && value > 0),
   ),
 }

@@ -22,7 +22,7 @@ afterEach(() => {
   vi.restoreAllMocks()
 })
 
-/** Returns the reports of a limiter as texts: "calls 192.0.2.1 80 %: 8 used". */
+/** Returns the reports of a limiter as strings: "calls 192.0.2.1 80 %: 8 used". */
 function reportsOf<Request>(limiter: Limiter<Request>): string[] {
   const reports: string[] = []
   limiter.on("near-limit", ({ policy, partition, threshold, used, shadow }) => {
@@ -43,7 +43,7 @@ function open(
     ...more,
   } as LimiterOptions<RequestFacts>)
   const reports = reportsOf(limiter)
-  /** Returns the reports of so many requests by a client. */
+  /** Returns the reports of this number of requests by a client. */
   const decide = async (times: number, cost = 1, client = ALICE): Promise<string[]> => {
     for (let i = 0; i < times; i++) await limiter.decide(client, { cost })
     return reports.splice(0)

@@ -111,7 +111,7 @@ export class NearLimitWatch<Request> {
     }
     reports.usedMs = nowMs
     if (nowMs < (reports.untilMs.get(threshold) ?? nowMs)) return false
-    // A fixed window ends for all of its units at once. For other algorithms, a window begins with the report.
+    // A fixed window ends for all of its units at the same time. For other algorithms, a window begins with the report.
     reports.untilMs.set(
       threshold,
       nowMs + (policy.algorithm === "fixed-window" ? check.resetAfterMs : check.windowMs),
@@ -120,7 +120,7 @@ export class NearLimitWatch<Request> {
   }
 }
 
-/** True if the check shows what is in use: its counter was read, and no block hides what is left. */
+/** True if the check shows what is in use: its counter was read, and no block hides the remaining units. */
 function showsUse({ counts, refusal }: PolicyCheck): boolean {
   return counts !== undefined && refusal !== "penalty" && refusal !== "blocked"
 }

@@ -3,7 +3,7 @@ import { timeoutWarning } from "./outage-log.ts"
 
 const LATE = { decisions: 300, late: 300 }
 const FOUND =
-  "300 of 300 decisions within a minute were made without the store, because it did not answer within storeTimeoutMs (50 ms)."
+  "300 of 300 decisions within a minute were made without the store, because it did not respond within storeTimeoutMs (50 ms)."
 
 it.each([
   [

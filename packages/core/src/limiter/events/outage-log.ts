@@ -26,10 +26,10 @@ export class OutageLog {
     this.#clock = clock
   }
 
-  /** Logs that decisions are made without the store. `inForce` says how. */
+  /** Logs that decisions are made without the store. `inForce` describes how. */
   began(error: StoreUnavailableError, inForce: string): void {
     this.#beganMs = [...this.#beganMs, soundTime(this.#clock)]
-    const text = `${sentenceOf(error.message)}\nUntil the store answers again, ${inForce}.${this.#flapping()}`
+    const text = `${sentenceOf(error.message)}\nUntil the store responds again, ${inForce}.${this.#flapping()}`
     this.#outage.add(lineOf("SLUICE_DEGRADED", text, error))
   }
 
@@ -43,11 +43,11 @@ export class OutageLog {
   }
 
   ended(): void {
-    const message = `The store answers again. It had failed with: ${this.#causes.join(" Later with: ")}${this.#flapping()}`
+    const message = `The store responds again. It had failed with: ${this.#causes.join(" Later with: ")}${this.#flapping()}`
     this.#outage.end({ level: "warn", code: "SLUICE_RECOVERED", message })
   }
 
-  /** What the store failed with, until it answers again. A message shows which of several stores failed. */
+  /** What the store failed with, until it responds again. A message shows which of several stores failed. */
   get #causes(): readonly string[] {
     return this.#outage.lines.map(({ cause }) => sentenceOf((cause as Error).message))
   }
@@ -74,7 +74,7 @@ function keyOf(error: unknown): string {
 /** Returns a warning that the timeout is too short for the store, or that the store or this process stalls. */
 export function timeoutWarning({ decisions, late, roundTrip }: Timeouts, storeTimeoutMs: number): string {
   const found =
-    `${late} of ${decisions} decisions within a minute were made without the store, because it did not answer within ` +
+    `${late} of ${decisions} decisions within a minute were made without the store, because it did not respond within ` +
     `storeTimeoutMs (${storeTimeoutMs} ms).`
   const { medianMs, most95Ms } = roundTrip ?? { medianMs: 0, most95Ms: 0 }
   const suggestedMs = Math.ceil((2 * Math.max(most95Ms, storeTimeoutMs)) / 10) * 10

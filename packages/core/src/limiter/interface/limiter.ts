@@ -42,14 +42,14 @@ export interface LimiterEvents<Request> {
    * The request is the first one that was decided at this level.
    */
   "near-limit": [event: NearLimitEvent, request: Request]
-  /** Emitted each time the store fails to answer. A decision was made without it. */
+  /** Emitted each time the store fails to respond. A decision was made without it. */
   "store-error": [error: StoreUnavailableError]
   /**
-   * Emitted when the store fails to answer for the first time since it last answered. Always followed by `recovered`
+   * Emitted when the store fails to respond for the first time since it last responded. Always followed by `recovered`
    * before it is emitted again. The log gets one line for each of them.
    */
   degraded: [error: StoreUnavailableError]
-  /** Emitted after `degraded`, when the store has answered for ten seconds without a failure. */
+  /** Emitted after `degraded`, when the store has responded for ten seconds without a failure. */
   recovered: []
   /** Emitted when other rules of the source have come into force. */
   rules: [event: RulesEvent]
@@ -111,15 +111,15 @@ export interface LimiterStatus {
   readonly openBreakers?: number
   /** What the store holds in leases. Absent if the store does not lease. */
   readonly leases?: LeaseCounts
-  /** How charges to other data centers are going, by data center. Absent without a `mirroredStore`. */
+  /** The state of charges to other data centers, by data center. Absent without a `mirroredStore`. */
   readonly mirrors?: Readonly<Record<string, ChargeCounts>>
-  /** How charges to the shared counters are going. Absent without a `writeBackStore`. */
+  /** The state of charges to the shared counters. Absent without a `writeBackStore`. */
   readonly writeBack?: ChargeCounts
 }
 
 /** The units that a call asks for. */
 export interface CostOption {
-  /** Units to take, overriding the option `cost`: a whole number from 0 up. 0 takes nothing and is admitted. */
+  /** Units to take, overriding the option `cost`: 0 or a positive whole number. 0 takes nothing and is admitted. */
   readonly cost?: number | undefined
 }
 
@@ -153,7 +153,7 @@ export interface UnblockOptions {
 
 /** The duration of a client's block, and the rules it applies to. */
 export interface BlockOptions extends UnblockOptions {
-  /** Duration from now: milliseconds, or a text such as "1 hour"; at most 366 days. */
+  /** Duration from now: milliseconds, or a string such as "1 hour"; at most 366 days. */
   readonly for: number | string
   /**
    * Names of rules to block the client under. Default: all rules that count by client, not rules for the whole
@@ -198,8 +198,8 @@ export interface Limiter<Request = RequestFacts> extends Events<LimiterEvents<Re
    * Waits until the request is admitted under every rule, and takes the units. Within the process, requests that share
    * a counter are served first come, first served, without polling. A leaky bucket's delay is waited for, too.
    *
-   * Rejects at once with {@link RateLimitExceededError} if waiting is pointless. That is the case if the request can
-   * never succeed, has to wait longer than `maxWaitMs`, or finds `maxWaiting` requests waiting. Rejects with the
+   * Rejects immediately with {@link RateLimitExceededError} if waiting is pointless. That is the case if the request
+   * can never succeed, has to wait longer than `maxWaitMs`, or finds `maxWaiting` requests waiting. Rejects with the
    * signal's reason when it is aborted, and with {@link ClosedError} when the limiter is closed. In all these cases
    * nothing stays taken.
    * @example
@@ -215,7 +215,7 @@ export interface Limiter<Request = RequestFacts> extends Events<LimiterEvents<Re
   acquire(request: Request, options?: AcquireOptions): Promise<Decision>
   /**
    * Takes as many units as are available, at most `units`. Each rule charges its own cost for a unit. The decision's
-   * `cost` is the number of units granted. They are taken at once, under every rule or none. The request is refused
+   * `cost` is the number of units granted. They are taken immediately, under every rule or none. The request is refused
    * only if not a single unit is available, and then `retryAfterMs` is the wait for one. `units` is a whole number from
    * 0 up and overrides the option `cost`.
    *
@@ -269,7 +269,7 @@ export interface Limiter<Request = RequestFacts> extends Events<LimiterEvents<Re
    */
   refund(decision: Decision): Promise<void>
   /**
-   * Corrects the units that a decision has taken to the units that were used, a whole number from 0 up. Unused units
+   * Corrects the units that a decision has taken to the units that were used, 0 or a positive whole number. Unused units
    * are refunded. Missing units are charged, even beyond the limit. The correction applies to the window the units were
    * taken in, so it is a no-op when that window has passed. A bucket is charged in full for as long as a full bucket
    * takes to refill.
@@ -305,7 +305,7 @@ export interface Limiter<Request = RequestFacts> extends Events<LimiterEvents<Re
    * rest of the block as `retryAfterMs`. A longer block stays in force. Requests of cost 0 and shadow rules are not
    * affected.
    *
-   * The block is kept in the store. This limiter applies it at once, other processes within a second of their next
+   * The block is kept in the store. This limiter applies it immediately, other processes within a second of their next
    * decision. Waits for the store as `reset` does, and rejects with {@link StoreUnavailableError} when it fails. It is
    * safe to call again.
    *

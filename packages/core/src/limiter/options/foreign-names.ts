@@ -24,8 +24,8 @@ const MEMBER_NAMES: Names = {
   identifier: 'use "name" instead',
   keyPrefix: 'use "name" instead, together with the "service" of the limiter',
   groupId: 'use "group" of a Fastify route instead',
-  message: 'use "rejection": { body } instead, or "rejectionMessage" to add a text',
-  errorMessage: 'use "rejection": { body } instead, or "rejectionMessage" to add a text',
+  message: 'use "rejection": { body } instead, or "rejectionMessage" to add a message',
+  errorMessage: 'use "rejection": { body } instead, or "rejectionMessage" to add a message',
   statusCode: 'use "rejection": { status } instead',
   status: 'use "rejection": { status } instead',
   errorResponseBuilder: 'use "rejection": { body } instead, a function',
@@ -52,7 +52,7 @@ export const OPTION_NAMES: Names = {
   onExceeded: 'use "onRejected" instead',
   onLimited: 'use "onRejected" instead',
   retryAfter: 'use "onRejected" instead',
-  throw: 'nothing is thrown; use "onRejected" to answer',
+  throw: 'nothing is thrown; use "onRejected" to respond',
   onExceeding: 'use the event "decision" instead',
   onBanReach: 'use the event "decision" instead',
   isWhiteListed: 'use "skip" instead',
@@ -138,7 +138,10 @@ export function inOurNames(problems: readonly Problem[], ownNames: Names): reado
   })
 }
 
-/** Splits a path into the rule of a list, if any, and its member: `rules[1].max` is member `max` of `rules[1]`. */
+/**
+ * Splits a path into the rule of a list and its member: `rules[1].max` is member `max` of `rules[1]`. The rule is empty
+ * if the path names no list.
+ */
 function memberOf(path: string): readonly [place: string, name: string] {
   const isInList = path.startsWith("rules[") || path.startsWith("defaultRules[")
   const place = isInList ? path.slice(0, path.indexOf(".") + 1) : ""

@@ -41,14 +41,14 @@ const redisName = (value: unknown): string | undefined =>
 
 const STORE = "memoryStore(), redisStore({ client }) or another Store"
 const REDIS_STORE = "redisStore({ client }) from @sluice/redis, with a client of ioredis or node-redis"
-const COST = says("a cost", "a whole number from 0 up, or a function that returns one for a request")
-const SERVICE = says("a service", "a non-empty string, or a number up to 9007199254740991")
+const COST = says("a cost", "0 or a positive whole number, or a function that returns one for a request")
+const SERVICE = says("a service", "a non-empty string, or a number below 2^53")
 const time = v.optional(
   integer(says("a time", "a whole number of milliseconds from 1 to 2147483647"), 1, 2_147_483_647),
 )
 const BOOLEAN = says("a boolean", "true or false")
 const SECRET = says("a secret", "a non-empty string")
-const POSITIVE = "a whole number from 1 up"
+const POSITIVE = "a positive whole number"
 /** What `onRejected` has to be. */
 export const ON_REJECTED = "(request, rejection, decision, response) => a rejection, false or undefined"
 

@@ -56,13 +56,13 @@ export interface LimiterSettings<Request, Response = unknown>
    */
   readonly defaultRules?: readonly Rule<Request>[] | undefined
   /**
-   * Treatment of requests until the first load of a network source. "allow" admits them, "deny" answers 503 with
+   * Treatment of requests until the first load of a network source. "allow" admits them, "deny" responds with 503 with
    * `Retry-After: 1`. Requests wait for the load for at most a second, and not at all once it has failed. No default.
    */
   readonly onRulesMissing?: OnRulesMissing | undefined
   /** The service whose rules and counters are used. Default: "default". */
   readonly service?: string | number | undefined
-  /** The store of the counters. Default: a memory store of its own. The app closes a store that it passes. */
+  /** The store of the counters. Default: a new memory store. If the app passes a store, the app also closes it. */
   readonly store?: Store | undefined
   /**
    * Fields of the app's own, by name. If the names are not known in advance, a function that takes a name and returns
@@ -83,7 +83,7 @@ export interface LimiterSettings<Request, Response = unknown>
    */
   readonly hashSecret?: string | undefined
   /**
-   * Units that a request takes, times each rule's own cost: a whole number from 0 up, or a function of the request.
+   * Units that a request takes, times each rule's own cost: 0 or a positive whole number, or a function of the request.
    * Default: 1. If the function fails, the request takes 1 unit. If it returns more than can be counted exactly, such as
    * Infinity, the request is always refused.
    */
@@ -99,11 +99,11 @@ export interface LimiterSettings<Request, Response = unknown>
    */
   readonly callbackTimeoutMs?: number | undefined
   /**
-   * The answer to requests that are refused with 429, for rules without their own `rejection`. Default: a problem (RFC
-   * 9457) in JSON, or lines of text.
+   * The response to requests that are refused with 429, for rules without their own `rejection`. Default: a problem
+   * (RFC 9457) in JSON, or lines of text.
    */
   readonly rejection?: RuleRejection<Request> | undefined
-  /** Takes over the answer to a refused request. Default: the answer of `rejection`, or the standard one. */
+  /** Takes over the response to a refused request. Default: the response of `rejection`, or the standard one. */
   readonly onRejected?: OnRejected<Request, Response> | undefined
   /**
    * Whether a request's units are refunded once its response is known. `(req, status) => status < 400` makes only
@@ -115,9 +115,9 @@ export interface LimiterSettings<Request, Response = unknown>
   /** The behavior of rules without their own `onStoreFailure` when the store is unavailable. Default: "local". */
   readonly onStoreFailure?: OnStoreFailure | undefined
   /**
-   * Milliseconds after which a store that does not answer counts as unavailable. Default: 50. A decision waits for the
+   * Milliseconds after which a store that does not respond counts as unavailable. Default: 50. A decision waits for the
    * store at most this long, and so do `refund`, `settle` and `reset`. The first decisions of a process on a Redis that
-   * answers wait at most twice as long.
+   * responds wait at most twice as long.
    */
   readonly storeTimeoutMs?: number | undefined
   /** Number of instances that share the store and its limits. Used only while the store is unavailable. Default: 1. */

@@ -24,17 +24,17 @@ function problemsOf(options: unknown): readonly Problem[] {
   return []
 }
 
-const LIMIT = "a positive whole number up to 9007199254740991, or a function that returns one for a request"
+const LIMIT = "a positive whole number below 2^53, or a function that returns one for a request"
 const WINDOW =
   'a positive whole number of milliseconds, or a string such as "90 seconds", "1 minute", "15m", "1h", "1 day", "2 weeks"'
-const COST = "a whole number from 0 up, or a function that returns one for a request"
+const COST = "0 or a positive whole number, or a function that returns one for a request"
 const DIALECT = '"draft-11", "next", "triple", "legacy", { dialect, prefix, names }, a list of them, or false'
 const TIME = "a whole number of milliseconds from 1 to 2147483647"
 const CLOCK = "{ now(): epoch milliseconds, wait?(ms, signal) }, such as manualClock()"
 const LOGGER = "an object with warn() and error(), such as pino's"
 const STORE = "memoryStore(), redisStore({ client }) or another Store"
-const SERVICE = "a non-empty string, or a number up to 9007199254740991"
-const INSTANCES = "a whole number from 1 up"
+const SERVICE = "a non-empty string, or a number below 2^53"
+const INSTANCES = "a positive whole number"
 const FIELD_AND_FUNCTION =
   'a name, with the function that reads it in "fields": { field: "user_id", fields: { user_id: (request) => … } }'
 const NAMES =
@@ -284,7 +284,7 @@ describe("an invalid option", () => {
       "a function that returns whether there is spare capacity",
     ],
   ])("is rejected if it is an async function: %s", (path, options, accepted) => {
-    const message = "is an async function, but its result is needed at once"
+    const message = "is an async function, but its result is needed immediately"
     expect(problemsOf({ ...RULE, ...options })).toEqual([{ path, message, accepted }])
   })
 
@@ -315,7 +315,7 @@ describe("an invalid option", () => {
       "window",
     ])
     expect(() => parseOptions(options)).toThrow(
-      /^Wrong options:\n {2}- cost: -1 is not a cost; accepted: a whole/,
+      /^Wrong options:\n {2}- cost: -1 is not a cost; accepted: 0 or a positive whole/,
     )
   })
 
@@ -364,7 +364,7 @@ describe("an invalid option", () => {
   it.each<[what: string, options: object, units: number, name: string, most: number, largest: number]>([
     ["inline", { ...RULE, field: "ip", cost: 6 }, 6, "ip-1m", 5, 5],
     ["of a list", { rules: [LISTED, { ...LISTED, name: "b", limit: 9 }], cost: 6 }, 6, "service-1m", 5, 5],
-    ["with a cost of its own", { rules: [{ ...LISTED, cost: 2 }], cost: 3 }, 6, "service-1m", 5, 2],
+    ["with its own cost", { rules: [{ ...LISTED, cost: 2 }], cost: 3 }, 6, "service-1m", 5, 2],
     [
       "with a burst",
       { ...RULE, field: "ip", algorithm: "token-bucket", burst: 7, cost: 8 },

@@ -37,7 +37,7 @@ export interface ParsedOptions {
   readonly extractorOf: (name: string) => ((request: unknown) => unknown) | undefined
   /** The names of the app's own fields, if they are known in advance. */
   readonly extractorNames: readonly string[]
-  /** Whether the app has fields of its own, or may have some. */
+  /** Whether the app has its own fields, or may have some. */
   readonly hasExtractors: boolean
   /** Undefined hides only the values of secrets. */
   readonly hashKeys: boolean | undefined
@@ -48,7 +48,7 @@ export interface ParsedOptions {
   readonly refundWhen: ((request: unknown, status: number) => unknown) | undefined
   /** The dialects of the headers; empty if there are none. */
   readonly headers: readonly HeaderFormat[]
-  /** The answer to requests that rules without their own `rejection` refuse. */
+  /** The response to requests that rules without their own `rejection` refuse. */
   readonly rejection: ParsedRejection
   readonly onStoreFailure: OnStoreFailure
   readonly storeTimeoutMs: number
@@ -221,7 +221,7 @@ function attempt<T>(action: () => T): { readonly value: T } | { readonly error: 
 function isForeign(value: unknown): boolean {
   if (typeof value !== "object" || value === null) return value === undefined
   const prototype: unknown = Object.getPrototypeOf(value)
-  // An app may pass an instance of its own options class.
+  // An app may pass an instance of a class for its options.
   const isPlain = prototype === null || Object.getPrototypeOf(prototype) === null || Array.isArray(value)
   const isLimiter = hasMethods(value, "decide", "peek")
   return isLimiter || (!isPlain && !["limit", "window", "rules"].some((name) => name in value))

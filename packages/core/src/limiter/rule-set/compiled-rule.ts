@@ -27,7 +27,7 @@ export interface CompiledRule {
   readonly step: StepSet
   /**
    * Returns the request's check under this rule, for `units` times the rule's cost. Returns undefined if the rule does
-   * not apply to the request. `paths` are the readings of the request's path, if any rule needs them.
+   * not apply to the request. `paths` are the readings of the request's path, if at least one rule needs them.
    */
   ruleCheck(
     facts: RequestFacts,

@@ -18,7 +18,9 @@ const EFFECTS: Readonly<Record<OnMissing, string>> = {
 /** Fields that every request has, or whose readers warn by themselves. */
 const UNWATCHED: ReadonlySet<string> = new Set(["ip", "method", "route"])
 
-/** Watches whether one of the first requests of a rule has its field. Later editions of the rule go on with the watch. */
+/**
+ * Watches whether one of the first requests of a rule has its field. Later versions of the rule go on with the watch.
+ */
 export class FieldWatch {
   /** Number of requests left to watch; 0 as soon as a request had the field. */
   left: number

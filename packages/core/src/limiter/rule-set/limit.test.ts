@@ -103,7 +103,7 @@ describe("a limit by a function", () => {
     await limiter.peek({ plan: 5 })
     expect((await limiter.peek({ plan })).limit).toBe(5)
     expect(warned).toEqual([
-      `SLUICE_INVALID_LIMIT: The limit function of rule "plan" ${what}. It must return a whole number from 0 up, Infinity ` +
+      `SLUICE_INVALID_LIMIT: The limit function of rule "plan" ${what}. It must return 0 or a positive whole number, Infinity ` +
         "for no limit, or a promise of it. Until it does, the latest limit above 0 that it has returned applies. Before the first, " +
         "requests are refused with 503.",
     ])

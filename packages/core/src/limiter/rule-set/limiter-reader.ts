@@ -33,11 +33,13 @@ export interface RulesListener {
 
 /** The limiter that has the rules. It owns their names. */
 export interface RulesOwner {
-  /** Compiles an edition, synchronously if `isNeededNow`. Returns the function that brings it into force. */
+  /**
+   * Compiles a version of the rules, synchronously if `isNeededNow`. Returns the function that brings it into force.
+   */
   compileAll(edition: Edition, isNeededNow: boolean): MaybePromise<() => void>
 }
 
-/** The reader of a limiter's live rules. It refuses an edition while another limiter counts under one of its names. */
+/** The reader of a limiter's live rules. It refuses a version while another limiter counts under one of its names. */
 export class LimiterReader implements RulesReader {
   readonly clock: Clock
   readonly logger: Logger | undefined
@@ -49,7 +51,7 @@ export class LimiterReader implements RulesReader {
   readonly #owner: RulesOwner
   /** Undefined while the limiter is being created. */
   readonly #opened: OpenedRules | undefined
-  /** The latest edition that came into force. */
+  /** The latest version of the rules that came into force. */
   edition: Edition | undefined
   /** Settles when decisions can start: the first rules are loaded, or cannot be loaded in time. Undefined from then on. */
   first: Promise<void> | undefined
@@ -84,7 +86,7 @@ export class LimiterReader implements RulesReader {
     this.#rules.close(new ClosedError("The limiter has been closed."))
   }
 
-  /** Includes the rules of routes. Decisions in flight finish on the previous edition. */
+  /** Includes the rules of routes. Decisions in flight finish on the previous version. */
   prepare(edition: Edition, again: () => void): MaybePromise<() => void> {
     const { store, service } = this.#options
     const names = edition.rules.map(({ name }) => name)

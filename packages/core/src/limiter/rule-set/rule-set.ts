@@ -20,7 +20,7 @@ import { ALL_STEPS, NO_STEPS, type StepSet } from "./steps.ts"
 /** The compiled rules in force at one moment. A decision in flight finishes on the set it began with. */
 export interface RuleSet {
   readonly rules: readonly ParsedRule[]
-  /** Returns the most units that the rule at a position ever admits at once under this limit. */
+  /** Returns the most units that the rule at a position ever admits in one burst under this limit. */
   mostAdmitted(position: number, limit: number): number
   readonly names: readonly string[]
   /** The page about the limits that refused clients get; undefined if the service has none. */
@@ -92,7 +92,7 @@ export function* compileRuleSet(
     warnOfDoubts(rule, context.warner)
     const fields = [...rule.fields, ...Object.keys(rule.match?.fields ?? {})]
     // With an index, requests need only a few of thousands of rules, and others are compiled when a request needs them.
-    // The first rule with a field is compiled at once, because that may log a warning about the field.
+    // The first rule with a field is compiled immediately, because that may log a warning about the field.
     if (index === undefined || fields.some((field) => !known.has(field))) at(position)
     for (const field of fields) known.add(field)
     yield
@@ -165,7 +165,7 @@ export function isMeant({ name, fields }: ParsedRule, names: readonly string[] |
   return names?.includes(name) ?? fields.length > 0
 }
 
-/** Returns the rules that may apply to the request. A function of its own, because it needs a closure. */
+/** Returns the rules that may apply to the request. This is a separate function, because it needs a closure. */
 function candidates(
   index: RuleIndex,
   at: (position: number) => CompiledRule,

@@ -20,8 +20,8 @@ const MOST_AT_ONCE = 100
 const UNCHANGING: RulesStatus = { ageMs: 0, isStale: false, isRejected: false, problems: [] }
 
 /**
- * The rules of a limiter that are in force now: its inline rule, the rules of its list, or the latest edition of its live
- * rules. Routes have instances of their own, each with its own inline rule. They share the other rules with the limiter.
+ * The rules of a limiter that are in force now: its inline rule, the rules of its list, or the latest version of its
+ * live rules. Each route has its own instance with its own inline rule. They share the other rules with the limiter.
  */
 export class RulesInForce implements RulesOwner {
   readonly #options: ParsedOptions

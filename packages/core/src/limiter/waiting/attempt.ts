@@ -15,7 +15,7 @@ export interface Attempt {
   readonly ruleChecks: readonly RuleCheck[]
   /** The order in which requests asked the store. */
   readonly number: number
-  /** When the store answered, by its own clock. */
+  /** When the store responded, by its own clock. */
   answeredMs: number
 }
 

@@ -14,7 +14,7 @@ describe("a new request that would wait too long", () => {
   }
   const patience = { maxWaitMs: 500, maxWaiting: 9, waitsFor: () => true }
 
-  it("is refused at once, without being notified that it waits", () => {
+  it("is refused immediately, without being notified that it waits", () => {
     const { room, x } = setUpTwo()
     const onWait = () => expect.unreachable("it waits")
     expect(room.enter([x], { ...patience, onWait })).toMatchObject({ allowed: false, retryAfterMs: SECOND })
@@ -27,7 +27,7 @@ describe("a new request that would wait too long", () => {
   })
 })
 
-it("a request with maxWaiting requests ahead is refused at once and not notified that it waits", async () => {
+it("a request with maxWaiting requests ahead is refused immediately and not notified that it waits", async () => {
   const { room, enter, answer } = setUp(() => true)
   for (const name of ["takes", "waits"]) enter(name, [ruleCheck("one", 2, 2)])
   for (let i = 0; i < 2; i++) await answer()
@@ -86,7 +86,7 @@ it("a new request does not scan a long queue, even if the queue is longer than t
   expect(looks).toBeLessThan(300 * 10)
 })
 
-it("a request is refused if maxWaiting requests are delayed under one of its rules when its answer arrives", async () => {
+it("a request is refused if maxWaiting requests are delayed under one of its rules when its result arrives", async () => {
   const { enter, answer, log } = setUp(() => true)
   const leaky = ruleCheck("leaky", 10, 1, { algorithm: "leaky-bucket", burst: 5 })
   enter("goes", [leaky])

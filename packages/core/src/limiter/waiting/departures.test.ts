@@ -73,7 +73,7 @@ describe("a late peek at a rule that the request does not wait for", () => {
   const waitsFor = ({ policy }: RuleCheck) => policy.name === "one"
 
   /**
-   * Puts three requests in line. A hard rule would have refused the second when it arrived, but that answer is pending.
+   * Puts three requests in line. A hard rule would have refused the second when it arrived, but that result is pending.
    */
   async function setUpLook(limit: number) {
     const room = setUp((_checks, isPeek) => isPeek)

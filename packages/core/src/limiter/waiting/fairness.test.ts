@@ -30,10 +30,10 @@ const arrivals: fc.Arbitrary<readonly Arrival[]> = fc.array(
 )
 
 it.each([
-  ["at once", false],
+  ["immediately", false],
   ["later", true],
 ] as const)(
-  "requests wait in order, within their maximum wait and the limits, with a store that answers %s",
+  "requests wait in order, within their maximum wait and the limits, with a store that responds %s",
   async (_how, isSlow) => {
     await fc.assert(
       fc.asyncProperty(arrivals, async (all) => {
@@ -77,7 +77,7 @@ it.each([
           )
           for (const later of admitted.slice(at + 1)) {
             const isSame = String(all[later.i]?.counters) === String(counters)
-            if (isSame) expect(later.i, "nobody overtakes who wants the same").toBeGreaterThan(i)
+            if (isSame) expect(later.i, "no request overtakes one with the same cost").toBeGreaterThan(i)
           }
           for (const name of counters) {
             const window = `${name} ${Math.floor(atMs / WINDOW_MS)}`

@@ -36,13 +36,13 @@ export interface Line {
    */
   refusedAt: number
   /**
-   * The number of the next attempt when units of the counter last came back. The answers of earlier attempts may be
+   * The number of the next attempt when units of the counter last came back. The results of earlier attempts may be
    * stale.
    */
   returnedAt: number
   /** When the timer fires, and a function that stops it. */
   timer?: { readonly atMs: number; stop(): void } | undefined
-  /** How many requests that had to wait may ask at once. Until one of them is refused, all of them may. */
+  /** How many requests that had to wait may ask at the same time. Until one of them is refused, all of them may. */
   width: number
   /** A lower bound: no waiting request has a smaller `maxWaiting`. */
   fewest: number
@@ -69,7 +69,7 @@ export interface Ticket {
    * - waiting: stands in one line
    * - asking: asks the store
    * - delayed: was granted, and waits for its turn
-   * - leaving: out of line, while its last answer is pending
+   * - leaving: out of line, while its last result is pending
    * - done: answered, or gone
    */
   state: "waiting" | "asking" | "delayed" | "leaving" | "done"
@@ -95,6 +95,6 @@ export interface Ticket {
   /** Called when it has been answered or has gone. */
   readonly atEnd: (() => void)[]
   outcome?: WaitOutcome | undefined
-  /** Passes the outcome to the caller, who waits for a promise. */
+  /** Passes the outcome to the caller, which waits for a promise. */
   reply?: (outcome: WaitOutcome) => void
 }

@@ -6,7 +6,9 @@ import { Heap } from "./heap.ts"
 import type { Line, Ticket } from "./line.ts"
 import { mostWaiting, type WaitOptions } from "./wait-options.ts"
 
-/** Number of requests that may ask at once after one of them was refused: as many as one call to Redis holds. */
+/**
+ * Number of requests that may ask at the same time after one of them was refused: as many as one call to Redis holds.
+ */
 const WIDEST = 64
 
 /** The lines of all counters for which requests wait, are asking or are delayed. */
@@ -113,8 +115,8 @@ export class Lines {
   }
 
   /**
-   * Lets one more request ask at once in each line of a request that was granted units. So the number doubles with each
-   * round, and a long line is served fast if units suffice.
+   * Lets one more request ask at the same time in each line of a request that was granted units. So the number doubles
+   * with each round, and a long line is served fast if units suffice.
    */
   widen({ awaited }: Ticket): void {
     for (const ruleCheck of awaited) {
@@ -189,8 +191,9 @@ export class Lines {
   }
 
   /**
-   * Makes a refund once no request has a later turn, if the request leaves a leaky bucket. If units were refunded sooner,
-   * the next request would get the turn of the last one, and both would go on at once. Returns false for other counters.
+   * Makes a refund once no request has a later turn, if the request leaves a leaky bucket. If units were refunded
+   * sooner, the next request would get the turn of the last one, and both would go on at the same time. Returns false
+   * for other counters.
    */
   refundLater(ticket: Ticket, ruleCheck: RuleCheck, refund: () => void): boolean {
     const line = this.find(ruleCheck)

@@ -27,7 +27,7 @@ it("a waiting request asks under the new rules after a rule change", async () =>
   expect(log).toEqual(["0 a", "0 b"])
 })
 
-it("a delayed request proceeds at once if its leaky bucket was removed, and otherwise on its turn", async () => {
+it("a delayed request proceeds immediately if its leaky bucket was removed, and otherwise on its turn", async () => {
   const { room, enter, pass, log } = setUp()
   const leaky = ruleCheck("leaky", 10, 1, { algorithm: "leaky-bucket", burst: 5 })
   enter("a", [leaky])

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest"
 import { ruleCheck, SECOND } from "../../decision/testing/rule-checks.ts"
 import { setUp } from "./testing/room.ts"
 
-describe("a request that is refused by an answer that was computed before a refund", () => {
+describe("a request that is refused by a result that was computed before a refund", () => {
   it("asks again if a request behind it was granted as many units, even if the queue was not notified", async () => {
     let isSlow = false
     const { decider, enter, answer, log, calls } = setUp(() => isSlow)
@@ -18,7 +18,7 @@ describe("a request that is refused by an answer that was computed before a refu
 
 describe("units that were granted to a later request and not used", () => {
   /**
-   * Sets up a request that lacks a unit. The answer for the two units of the one behind is pending when the unit comes
+   * Sets up a request that lacks a unit. The result for the two units of the one behind is pending when the unit comes
    * back.
    */
   async function setUpVain() {
@@ -32,7 +32,7 @@ describe("units that were granted to a later request and not used", () => {
     await answer()
     await decider.corrections.refund(other)
     room.room.wake([ruleCheck("one", 3)])
-    // The answer for the request behind is still pending.
+    // The result for the request behind is still pending.
     expect(calls.takes).toBe(3)
     return room
   }

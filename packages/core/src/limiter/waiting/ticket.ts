@@ -103,7 +103,7 @@ function awaitedCheckOf(
   return ruleChecks.find((ruleCheck) => ruleCheck.policy.name === policy && options.waitsFor(ruleCheck))
 }
 
-/** Calls back when the request has been answered or has gone; at once if it already has. */
+/** Calls back when the request has been answered or has gone; immediately if it already has. */
 export function whenDone(ticket: Ticket, then: () => void): void {
   if (ticket.state === "done") then()
   else ticket.atEnd.push(then)

@@ -18,7 +18,7 @@ function leaver() {
 }
 
 describe("the turns of a request that leaves several leaky buckets", () => {
-  it("are freed at once in buckets without a later turn, and stay taken in the other buckets", async () => {
+  it("are freed immediately in buckets without a later turn, and stay taken in the other buckets", async () => {
     const { enter, pass, log } = setUp()
     const { patience, leave } = leaver()
     const [x, y] = [leaky("x"), leaky("y")]

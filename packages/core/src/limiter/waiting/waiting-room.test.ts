@@ -27,7 +27,7 @@ describe("a long queue", () => {
 
   it("is scanned once to refuse the requests that have too many waiters ahead", async () => {
     const { log, enter, answer, pending } = setUp(() => true)
-    // All ask at once, because no request is known to wait.
+    // All ask at the same time, because no request is known to wait.
     for (let i = 0; i < 4; i++) enter(`${i}`, [ruleCheck("one", 1)], { maxWaiting: 2 })
     enter("patient", [ruleCheck("one", 1)], { maxWaiting: 3 })
     enter("modest", [ruleCheck("one", 1)], { maxWaiting: 3 })
@@ -89,7 +89,7 @@ describe("a request that had to wait in another queue", () => {
     await pass(1)
     // In the new second all units are back, and "first" asks.
     enter("takes all but one of x", [ruleCheck("x", 3, 2)])
-    enter("dear", [ruleCheck("x", 3, 3)])
+    enter("expensive", [ruleCheck("x", 3, 3)])
     await answer(1)
     await answer()
     expect(log.slice(3)).toEqual(["999 takes x again", "1000 takes all but one of x", "1000 first"])
@@ -108,7 +108,7 @@ describe("a request that had to wait in another queue", () => {
     await answer()
     enter("takes y", [y])
     enter("early", [x, y])
-    enter("late and dear", [ruleCheck("x", 3, 3, hour)])
+    enter("late and expensive", [ruleCheck("x", 3, 3, hour)])
     // The first has to wait for y. The second was refused behind it, asks again and is refused again.
     for (let i = 0; i < 3; i++) await answer()
     expect(log).toEqual(["0 takes x", "0 takes y"])
@@ -203,7 +203,7 @@ describe("the turn that a leaky bucket gave to a request that leaves", () => {
     enter("late", [leaky()], { signal: gone.signal })
     await pass(10)
     gone.abort(new Error("gone"))
-    // The early request gets the turn after the late one, and its answer arrives first.
+    // The early request gets the turn after the late one, and its result arrives first.
     await answer(1)
     await answer(0)
     slow.is = false
@@ -214,8 +214,8 @@ describe("the turn that a leaky bucket gave to a request that leaves", () => {
   })
 })
 
-describe("a request that asks behind one with a pending answer", () => {
-  it("is refused if its maximum wait has ended by the time its answer arrives", async () => {
+describe("a request that asks behind one with a pending result", () => {
+  it("is refused if its maximum wait has ended by the time its result arrives", async () => {
     const { enter, answer, pass, log } = setUp((checks) => checks[0]?.cost === 2)
     enter("all", [ruleCheck("one", 3, 3)])
     for (const name of ["one", "two"]) enter(name, [ruleCheck("one", 3)])
@@ -276,7 +276,7 @@ it("a request that would be admitted by the time its refusal is counted takes no
   const hard = ruleCheck("hard", 1, 1, { countRejected: true, windowMs: 500 })
   await decider.take([hard])
   enter("takes", [ruleCheck("one", 3)])
-  enter("dear", [ruleCheck("one", 3, 3)])
+  enter("expensive", [ruleCheck("one", 3, 3)])
   enter("refused", [hard, ruleCheck("one", 3)], { waitsFor: ({ policy }) => policy.name === "one" })
   await nextTurn()
   await pass(600)
@@ -318,7 +318,7 @@ it("a request with a superseded grant is notified that it waits, and its maximum
     },
   })
   enter("a", [ruleCheck("one", 5, 2)])
-  enter("dear", [ruleCheck("one", 5, 4)])
+  enter("expensive", [ruleCheck("one", 5, 4)])
   enter("impatient", [ruleCheck("one", 5)], patience("impatient"))
   enter("gone", [ruleCheck("one", 5)], patience("gone"))
   await answer(3)

@@ -33,8 +33,8 @@ import { awaitedOf, isAnsweredAtOnce, type WaitOptions } from "./wait-options.ts
  *
  * There is no polling. After a refusal a line sleeps as long as the refusal says, by the limiter's clock, or until
  * units of its counter come back. While the store is unavailable or there is no spare capacity, it sleeps for at most a
- * second. Until a request is refused, all ask at once. Answers are processed in the order of asking. If a request was
- * granted units behind one that turns out to be refused, its units are refunded and it waits.
+ * second. Until a request is refused, all ask at the same time. Results are processed in the order of asking. If a
+ * request was granted units behind one that turns out to be refused, its units are refunded and it waits.
  *
  * A leaky bucket gives out turns. A request that was granted is delayed until its turn.
  */
@@ -87,7 +87,7 @@ export class WaitingRoom {
     for (const counter of counters) {
       const line = this.#lines.find(counter)
       if (line === undefined) continue
-      // Requests that are asking right now may get answers from before the units came back.
+      // Requests that are asking right now may get results from before the units came back.
       line.returnedAt = nextAttempt()
       line.untilMs = undefined
       this.#lines.makeDue(line)
@@ -118,7 +118,7 @@ export class WaitingRoom {
   /** Rejects all waiting requests with this error. Units of delayed requests are refunded. */
   close(error: Error): void {
     for (const ticket of this.#present) this.#giveUp(ticket, error)
-    // Serve at once: the store may be closed next.
+    // Serve immediately: the store may be closed next.
     this.#serve()
   }
 
@@ -227,7 +227,7 @@ export class WaitingRoom {
       this.#leaveAsking(ticket)
       return false
     }
-    // Requests that waited for one counter must not all ask for another at once.
+    // Requests that waited for one counter must not all ask for another at the same time.
     this.#lines.narrow(ticket)
     return true
   }
@@ -338,8 +338,8 @@ export class WaitingRoom {
   }
 
   /**
-   * Refuses a request at once if a rule that is not waited for refuses it. This applies to requests in line, too, that
-   * have not asked the store yet.
+   * Refuses a request immediately if a rule that is not waited for refuses it. This applies to requests in line, too,
+   * that have not asked the store yet.
    */
   #askOthers(ticket: Ticket): void {
     if (!isUnasked(ticket)) return
@@ -347,7 +347,7 @@ export class WaitingRoom {
       (ruleCheck) => !ruleCheck.shadow && !ticket.options.waitsFor(ruleCheck),
     )
     whenDecided(this.#decider.peek(others), (decision) => {
-      // If the request has asked for everything in the meantime, that answer is newer.
+      // If the request has asked for everything in the meantime, that result is newer.
       if (decision.allowed || !isUnasked(ticket)) return
       this.#refuse(ticket, decision)
       this.#serveSoon()
@@ -387,7 +387,7 @@ export class WaitingRoom {
   }
 
   /**
-   * Lets a request leave its line and asks the store for all its checks. It ends with the answer, or with `refusal` if
+   * Lets a request leave its line and asks the store for all its checks. It ends with the result, or with `refusal` if
    * units have come back in the meantime. These are refunded, because others may have gone first.
    */
   #leaveAsking(ticket: Ticket, refusal?: Decision): void {

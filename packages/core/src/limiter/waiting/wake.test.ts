@@ -20,7 +20,7 @@ describe("two sleeping requests in one queue, of which the earlier one has retur
     return { ...room, all, other }
   }
 
-  it("are both admitted when units for both are refunded at once", async () => {
+  it("are both admitted when units for both are refunded at the same time", async () => {
     const { decider, room, pass, log, all, other } = await setUpTwo(1, 2)
     room.wake(await decider.corrections.refund(other))
     await pass(0)

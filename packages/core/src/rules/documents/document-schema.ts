@@ -31,7 +31,7 @@ interface Spelling {
   readonly name: string
   /** The spelling that is written. */
   readonly preferred: string
-  /** The names in code of its own members, by their names in documents. */
+  /** The names of its direct members in code, by their names in documents. */
   readonly inside: Readonly<Record<string, string>> | undefined
 }
 
@@ -126,7 +126,7 @@ export const storedRule: StoredObject = storedObject(
 
 const SERVICE = says(
   "a service id",
-  "a string of 1 to 256 characters, or a whole number from 0 to 9007199254740991 (longer numbers need quotes)",
+  "a string of 1 to 256 characters, or 0 or a positive whole number below 2^53 (longer numbers need quotes)",
 )
 /** A service id that is a string. */
 export const serviceName: Schema = v.pipe(
@@ -135,7 +135,7 @@ export const serviceName: Schema = v.pipe(
   v.maxLength(256, SERVICE),
 )
 /** The version of a document. */
-export const documentVersion: Schema = integer(says("a version", "a whole number from 0"), 0)
+export const documentVersion: Schema = integer(says("a version", "0 or a positive whole number"), 0)
 
 /** The stored shape of one service's rules. */
 export const ruleDocument: StoredObject = storedObject(

@@ -124,7 +124,7 @@ const FUNCTIONS: readonly (readonly [path: readonly string[], accepted: string])
   [["match"], MATCH],
   [["match", "when"], MATCH],
   [["throttle", "signal"], "no signal, so that the event loop decides"],
-  [["rejection", "body"], "a text, an object or a list"],
+  [["rejection", "body"], "a string, an object or an array"],
 ]
 
 /** Returns the members that are functions, which cannot be stored. */

@@ -15,7 +15,7 @@ import { readStored, ruleDocument, type StoredMembers, storedRate, storedRule } 
 
 /** The valid content of a document, with its problems. */
 export interface RuleDocument {
-  /** The service as a text. Absent if the document does not name one, or names it wrongly, which is a problem. */
+  /** The service as a string. Absent if the document does not name one, or names it wrongly, which is a problem. */
   readonly service?: string
   /** Version of the document, if given. */
   readonly version?: number

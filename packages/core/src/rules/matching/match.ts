@@ -76,7 +76,7 @@ export function pathDoubt(pattern: string): string | undefined {
   return `"{${name}}" is the optional text "${name}", not a parameter; did you mean ":${name}"?`
 }
 
-/** Returns the tokens of a pattern. Their texts are normalized like request paths. */
+/** Returns the tokens of a pattern. Their strings are normalized like request paths. */
 export function pathTokens(pattern: string): Token[] {
   return withOptionalRest(parse(namedRest(pattern)).tokens).map(normalizeText)
 }
@@ -104,7 +104,7 @@ function withOptionalRest(tokens: readonly Token[]): Token[] {
   return [...tokens.slice(0, -2), ...text, { type: "group", tokens: [{ type: "text", value: "/" }, rest] }]
 }
 
-/** Normalizes the texts of a token like request paths. */
+/** Normalizes the strings of a token like request paths. */
 function normalizeText(token: Token): Token {
   if (token.type === "group") return { type: "group", tokens: token.tokens.map(normalizeText) }
   if (token.type !== "text") return token

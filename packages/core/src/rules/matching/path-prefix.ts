@@ -2,7 +2,7 @@ import type { Token } from "path-to-regexp"
 import { pathTokens } from "./match.ts"
 
 /**
- * A segment that every path of a pattern has, spelled as in normalized paths. Undefined if any text matches the
+ * A segment that every path of a pattern has, spelled as in normalized paths. Undefined if any string matches the
  * segment.
  */
 export type PrefixSegment = string | undefined
@@ -27,7 +27,7 @@ export function pathPrefix(pattern: string): PrefixSegment[] {
       }
     } else if (token.type === "param") isAny = true
     else if (isBoundary(tokens, index)) break
-    // Drop the empty text before the first slash.
+    // Drop the empty string before the first slash.
     else return segments.slice(1)
   }
   if (text !== "" || isAny) segments.push(segmentOf(text, isAny))
@@ -35,7 +35,7 @@ export function pathPrefix(pattern: string): PrefixSegment[] {
 }
 
 /**
- * Returns undefined for a text that is not ASCII. Patterns ignore case, and other letters have case rules of their own.
+ * Returns undefined for a string that is not ASCII. Patterns ignore case, and other letters have other rules for case.
  */
 function segmentOf(text: string, isAny: boolean): PrefixSegment {
   return isAny || !/^[\x21-\x7e]*$/.test(text) ? undefined : text

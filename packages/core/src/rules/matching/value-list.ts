@@ -30,7 +30,7 @@ export function compileValueList(field: string, values: readonly string[]): (val
   return (value) => listed(value) === true
 }
 
-/** Returns the same text for all spellings of a field's value. */
+/** Returns the same string for all spellings of a field's value. */
 export function canonicalValue(field: string, value: string): string {
   if (field === "method") return value.toUpperCase()
   const range = field === "ip" ? parseAddressRange(value) : undefined

@@ -90,7 +90,7 @@ function penaltyProblems({ rule: { penalty }, fields }: CombinedRule): MemberPro
 
 /** Returns the problems of members that name values of the rule's own field. */
 function listProblems({ rule: { allow, deny, overrides }, fields }: CombinedRule): MemberProblem[] {
-  // Most rules have none, and thousands of rules may be read at once.
+  // Most rules have none, and thousands of rules may be read in one go.
   if (allow === undefined && deny === undefined && overrides === undefined) return []
   const lists = Object.entries({ allow, deny, overrides }).filter(([, values]) => values !== undefined)
   const [field] = fields

@@ -39,7 +39,7 @@ const NAMES: Readonly<
   },
 }
 
-/** Returns the field that an own name such as "body.email" or "req.headers.host" was probably meant to be, if any. */
+/** Returns the field that an own name such as "body.email" or "req.headers.host" was probably meant to be; undefined if there is none. */
 export function meantField(name: string): string | undefined {
   const [, prefix, key = ""] =
     /^(?:req(?:uest)?\.)?(header|query|body|param|cookie)s?\.(.+)$/.exec(name) ?? []
@@ -47,10 +47,10 @@ export function meantField(name: string): string | undefined {
   return prefix !== undefined && fieldMistake(field) === undefined ? field : undefined
 }
 
-/** Why a text is not a field: the noun that it is not, and the accepted forms. */
+/** Why a string is not a field: the noun that it is not, and the accepted forms. */
 export type FieldMistake = { readonly noun: string; readonly accepted: string }
 
-/** Returns why a text is not a field, with the accepted forms; undefined if it is a field. */
+/** Returns why a string is not a field, with the accepted forms; undefined if it is a field. */
 export function fieldMistake(text: string): FieldMistake | undefined {
   const colon = text.indexOf(":")
   if (colon === -1) return bareNameMistake(text)

@@ -11,7 +11,7 @@ export interface RuleMember<Value = unknown> {
   readonly shape: Schema
   /** The values in documents. Default: `shape`. */
   readonly storedShape?: Schema
-  /** If the value is an object: the names in documents of its own members. */
+  /** If the value is an object: the names of its direct members in documents. */
   readonly names?: StoredNames
   /** True if a rule in code is invalid without it. */
   readonly isRequired?: true

@@ -2,7 +2,7 @@ import type { ParsedRule } from "../rule.ts"
 import { burstOf, limitOf } from "./override-members.ts"
 import { mostUnits, percentOf } from "./units.ts"
 
-/** Returns the most units that a rule with this limit ever admits at once. No request may cost more. */
+/** Returns the most units that a rule with this limit ever admits in one burst. No request may cost more. */
 export function mostAdmitted(rule: ParsedRule, limit: number): number {
   const { throttle } = rule
   if (limit === 0) return 0

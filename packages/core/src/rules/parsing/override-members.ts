@@ -31,7 +31,7 @@ export const overridesShape: Schema = record(
   says("an object of overrides", 'an object such as {"ann": 2, "vip-7": {"limit": 500}}'),
 )
 
-/** Returns a copy of an override, in its short form if it has no burst of its own. */
+/** Returns a copy of an override, in its short form if it does not set a burst. */
 function shortest(override: Override): Override {
   const [limit, burst] = [limitOf(override), burstOf(override)]
   return burst === undefined ? limit : { limit, burst }

@@ -160,8 +160,7 @@ test("a number that is wrong for two reasons is one problem", () => {
 })
 
 describe("an invalid rule", () => {
-  const FUNCTION =
-    "a positive whole number up to 9007199254740991, or a function that returns one for a request"
+  const FUNCTION = "a positive whole number below 2^53, or a function that returns one for a request"
 
   test.each([
     [{ limit: 0 }, `limit: 0 is not a limit; ${FUNCTION}`],
@@ -200,7 +199,7 @@ describe("an invalid rule", () => {
     ])
   })
 
-  test("reports all problems at once, including conflicts between valid members", () => {
+  test("reports all problems together, including conflicts between valid members", () => {
     expect(
       wrong({ name: "", window: "soon", cost: 7, align: "epoch", deny: ["x"] }).map(
         (text) => text.split(":")[0],

@@ -7,9 +7,9 @@ import type { Rule } from "../rule.ts"
 import { parseCodeRules } from "./parse-rule.ts"
 
 const RULE = { field: "ip", limit: 5, window: "1 minute" } as const
-const DATA = "a text, an object or a list that JSON can represent, at most 16384 characters"
+const DATA = "a string, an object or an array that JSON can represent, at most 16384 characters"
 const STATUS = "a whole number from 400 to 599; onRejected can send another one"
-const TYPE = 'a text such as "text/html; charset=utf-8"'
+const TYPE = 'a string such as "text/html; charset=utf-8"'
 
 const parsed = (rejection: unknown) => parseCodeRules([{ ...RULE, rejection }], "rules")
 const problemsOf = (rejection: unknown): string[] =>
@@ -26,8 +26,8 @@ describe("a rejection", () => {
     ["a status", { status: 503 }, { status: 503 }],
     ["nothing", {}, {}],
     ["members that are undefined", { status: undefined, body: undefined, contentType: undefined }, {}],
-    ["a text", { body: "later" }, { body: { text: "later", contentType: "text/plain; charset=utf-8" } }],
-    ["an empty text", { body: "" }, { body: { text: "", contentType: "text/plain; charset=utf-8" } }],
+    ["a string", { body: "later" }, { body: { text: "later", contentType: "text/plain; charset=utf-8" } }],
+    ["an empty string", { body: "" }, { body: { text: "", contentType: "text/plain; charset=utf-8" } }],
     [
       "an object",
       { status: 400, body: { error: "later", tries: [1, 0.5, null, true], left: undefined } },
@@ -43,7 +43,7 @@ describe("a rejection", () => {
       { body: { text: "<p>", contentType: "text/html; charset=utf-8" } },
     ],
     [
-      "a charset of its own",
+      "its own charset",
       { body: "<p>", contentType: 'text/html; Charset="utf-8"' },
       { body: { text: "<p>", contentType: 'text/html; Charset="utf-8"' } },
     ],
@@ -102,7 +102,7 @@ describe("a rejection", () => {
     expect(problemsOf({ body: nested(16) })).toEqual([])
     for (const body of [nested(17), circle, { deep: () => 1 }]) expect(problemsOf({ body })).toHaveLength(1)
     expect(problemsOf({ body: async () => "later" })).toEqual([
-      `rejection.body: is an async function, but its result is needed at once; ${own}`,
+      `rejection.body: is an async function, but its result is needed immediately; ${own}`,
     ])
     expect(problemsOf({ body: Promise.resolve("later") })).toEqual([
       "rejection.body: is a promise; its value, with await before it",
@@ -127,7 +127,7 @@ describe("a stored rejection", () => {
     const body = (): string => "later"
     const rule: Rule = { ...RULE, rejection: { body } }
     expect(() => formatRuleDocument("shop", [rule])).toThrow(
-      "rules[0].rejection.body: is a function, and functions cannot be stored; accepted: a text, an object or a list",
+      "rules[0].rejection.body: is a function, and functions cannot be stored; accepted: a string, an object or an array",
     )
     expect(() => parseRuleDocument({ rules: [rule] })).toThrow(InvalidRuleError)
   })

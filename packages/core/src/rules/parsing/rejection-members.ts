@@ -9,12 +9,12 @@ import { renamed, type StoredNames } from "./member.ts"
 export const MAX_BODY = 16_384
 const DEEPEST = 16
 
-const DATA = `a text, an object or a list that JSON can represent, at most ${MAX_BODY} characters`
+const DATA = `a string, an object or an array that JSON can represent, at most ${MAX_BODY} characters`
 const STATUS = says(
   "a status for a refusal",
   "a whole number from 400 to 599; onRejected can send another one",
 )
-const TYPE = says("a media type", 'a text such as "text/html; charset=utf-8"')
+const TYPE = says("a media type", 'a string such as "text/html; charset=utf-8"')
 const MEDIA_TYPE =
   /^[\w!#$%&'*+.^`|~-]+\/[\w!#$%&'*+.^`|~-]+(?: *; *[\w!#$%&'*+.^`|~-]+=(?:[\w!#$%&'*+.^`|~-]+|"[ !#-[\]-~]*"))*$/
 

@@ -115,7 +115,7 @@ export const RULE_MEMBERS: { readonly [Name in keyof Rule]-?: RuleMember<NonNull
     shape: choice("a refill", ["continuous", "periodic"]),
     default: "continuous",
     description:
-      "How tokens are refilled: evenly over the window (continuous), or all at once when a window begins (periodic). Only for token-bucket.",
+      "How tokens are refilled: evenly over the window (continuous), or all in one step when a window begins (periodic). Only for token-bucket.",
   },
   throttle: {
     shape: throttleShape,
@@ -163,7 +163,7 @@ export const RULE_MEMBERS: { readonly [Name in keyof Rule]-?: RuleMember<NonNull
     stored: ["request_rejection_message", "rejection_message", "errorMessage"],
     shape: v.pipe(v.string(MESSAGE), v.minLength(1, MESSAGE), v.maxLength(1024, MESSAGE)),
     description:
-      "Message for a refused client: any text, or one of three that programs understand: retry-with-exponential-backoff, retry-with-fixed-time, exhausted-daily-limit.",
+      "Message for a refused client: any string, or one of three that programs understand: retry-with-exponential-backoff, retry-with-fixed-time, exhausted-daily-limit.",
   },
   rejection: {
     shape: rejectionShape,
@@ -171,7 +171,7 @@ export const RULE_MEMBERS: { readonly [Name in keyof Rule]-?: RuleMember<NonNull
     names: REJECTION_NAMES,
     store: storeRejection,
     description:
-      "The answer to a refused request, instead of the standard one. Headers such as Retry-After stay. Default: the limiter's own option.",
+      "The response to a refused request, instead of the standard one. Headers such as Retry-After stay. Default: the limiter's own option.",
   },
 }
 

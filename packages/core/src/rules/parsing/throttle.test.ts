@@ -5,7 +5,7 @@ import { parseRule } from "./parse-rule.ts"
 
 const KINDS =
   '"hard", or an object with the kind "hard", "soft" (and percent), "elastic" or "queue", such as {"kind": "soft", "percent": 5}'
-const UNITS = "a positive whole number up to 9007199254740991"
+const UNITS = "a positive whole number below 2^53"
 
 function parsed(rule: Record<string, unknown>): ParsedRule {
   const { rule: result, problems } = parseRule({ limit: 500, window: "1m", ...rule }, "")

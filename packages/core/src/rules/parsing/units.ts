@@ -1,7 +1,7 @@
 import { ALGORITHMS, type AlgorithmName } from "../../algorithms/kinds.ts"
 
 /** The accepted counts, for error messages. */
-export const POSITIVE: string = `a positive whole number up to ${Number.MAX_SAFE_INTEGER}`
+export const POSITIVE: string = "a positive whole number below 2^53"
 
 /**
  * Returns the most units that can be counted exactly. Units times the window, in seconds if it is whole seconds and

@@ -234,7 +234,7 @@ describe("memory", () => {
     expect(table.size).toBe(300_000)
   })
 
-  it("grows one segment at a time, not all at once", () => {
+  it("grows one segment at a time, not all in one step", () => {
     const { table } = tableOf(200_000)
     const perKey: number[] = []
     let most = 0

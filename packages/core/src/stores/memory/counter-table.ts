@@ -3,7 +3,7 @@ import type { CounterStates } from "../counters.ts"
 import type { KeyHash } from "./key-hash.ts"
 import { type OnLoss, Segment } from "./segment.ts"
 
-/** Keys per segment when the table is full. The number is small because a segment grows all at once. */
+/** Keys per segment when the table is full. The number is small because a segment grows all in one step. */
 const KEYS_PER_SEGMENT = 4096
 /**
  * Number of writes between two sweeps. A sweep examines 64 slots, which is four per write. So if every write adds a

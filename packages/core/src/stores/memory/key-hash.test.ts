@@ -123,7 +123,7 @@ describe("the hash of a key", () => {
     }
   })
 
-  it("includes the length of long texts", () => {
+  it("includes the length of long strings", () => {
     const secret = [1, 2] as const
     const key = new Uint8Array(Int32Array.from(secret).buffer)
     for (const length of [125, 126, 127, 128, 129, 1_000]) {
@@ -135,7 +135,7 @@ describe("the hash of a key", () => {
     }
   })
 
-  it("has a distinct message for every pair of texts", () => {
+  it("has a distinct message for every pair of strings", () => {
     // Only the message and its length are hashed, so pairs have different hashes if their messages differ.
     const short = [
       "",

@@ -105,7 +105,7 @@ describe("options", () => {
     [{ maxkeys: 5 }, 'maxkeys: is not an option of memoryStore; did you mean "maxKeys"?'],
     [null, "null is not an options object; accepted: an object with maxKeys, clock"],
     [1_000, "1000 is not an options object"],
-  ])("%j are rejected at once: %s", (options, message) => {
+  ])("%j are rejected immediately: %s", (options, message) => {
     expect(() => memoryStore(options as MemoryStoreOptions)).toThrow(InvalidOptionError)
     expect(() => memoryStore(options as MemoryStoreOptions)).toThrow(message)
   })
@@ -454,7 +454,7 @@ describe("listeners", () => {
     expect([events.length, store.size, countOf(store, "carol")]).toEqual([2, 1, 2])
   })
 
-  it("that throw do not affect the answer or other listeners, and cause a warning", async () => {
+  it("that throw do not affect the result or other listeners, and cause a warning", async () => {
     const { store } = full()
     const warned = nextWarning("no time")
     let told = 0

@@ -215,7 +215,7 @@ describe("a transactional store", () => {
     await expect(later.take([check()])).rejects.toMatchObject({ kind: "invalid-answer" })
   })
 
-  it("is shared, unless its back end says that it is not", () => {
+  it("is shared, unless its back end is declared as not shared", () => {
     const { transact } = backendWith(undefined)
     expect(transactionalStore({ transact }).isShared).toBe(true)
     expect(transactionalStore({ transact, isShared: false }).isShared).toBe(false)

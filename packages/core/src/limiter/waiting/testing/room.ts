@@ -16,7 +16,7 @@ interface RoomAndStore {
   readonly room: WaitingRoom
   /** Number of store calls so far. */
   readonly calls: { takes: number; reads: number; returns: number }
-  /** Answers of the store that are pending. */
+  /** Results of the store that are pending. */
   readonly pending: readonly unknown[]
   /** The time at which each request was admitted, in milliseconds, or its refusal. */
   readonly log: readonly string[]
@@ -27,7 +27,8 @@ interface RoomAndStore {
 }
 
 /**
- * Sets up a room over a memory store that decides at once. Calls for which `isSlow` returns true are answered later.
+ * Sets up a room over a memory store that decides immediately. Calls for which `isSlow` returns true are answered
+ * later.
  */
 export function setUp(
   isSlow: (checks: readonly Check[], isPeek: boolean) => boolean = () => false,
