@@ -19,7 +19,7 @@ import { Code, CostlyMessageError, invalidArgument, OverloadError, StatusError }
 import { expensivePart } from "./wire/cheap-message.ts"
 import { type JsonList, type ListBound, tooManyItems } from "./wire/json-list.ts"
 
-/** A caller that waits for an answer. It becomes closed when it stops waiting. */
+/** A caller that waits for a response. It becomes closed when it stops waiting. */
 export type Asking = ClosingResponse
 
 /** Information about a call that a server passes to the handler along with the request. */
@@ -34,7 +34,7 @@ export interface CallContext {
 }
 
 /**
- * A function that answers a call, with a value if it can and otherwise with a promise. It throws or rejects with
+ * A function that responds to a call, with a value if it can and otherwise with a promise. It throws or rejects with
  * StatusError; any other error is a fault of the service.
  */
 export type Handler<Input, Output> = (request: Input, context: CallContext) => Output | Promise<Output>
@@ -49,7 +49,7 @@ export type Handlers<Service extends DescService> = {
     : never
 }
 
-/** Functions that write the bytes of answers, for methods where the protobuf library is too slow. */
+/** Functions that write the bytes of responses, for methods where the protobuf library is too slow. */
 export type Serializers<Service extends DescService> = {
   readonly [Name in keyof Service["method"]]?: (
     message: MessageShape<Service["method"][Name]["output"]>,
@@ -83,20 +83,24 @@ export interface Call {
   /** Throws StatusError if the token is not accepted for any message. Called before the message is read. */
   authorize(token: string | undefined): void
   /**
-   * Answers a binary message with a binary message. Throws or rejects with StatusError; any other error is a fault of the service.
+   * Responds to a binary message with a binary message. Throws or rejects with StatusError; any other error is a fault
+   * of the service.
    */
   answerBytes(message: Uint8Array, context: CallContext): Uint8Array | Promise<Uint8Array>
-  /** Takes a parsed JSON body. Returns the answer as JSON, in a string or in bytes. Throws and rejects like `answerBytes`. */
+  /**
+   * Takes a parsed JSON body. Returns the response as JSON, in a string or in bytes. Throws and rejects like
+   * `answerBytes`.
+   */
   answerJson(body: JsonBody, context: CallContext): string | Uint8Array | Promise<string | Uint8Array>
 }
 
-/** The answer to gRPC requests that are too large, for callers that let a request pass after an error. */
+/** The response to gRPC requests that are too large, for callers that let a request pass after an error. */
 export interface TooLarge {
   /** Maximum bytes of a request. */
   readonly maxBytes: number
   /** More bytes than other requests have. A request with fewer gets an error if the service is overloaded. */
   readonly longBytes: number
-  /** The answer as a message. */
+  /** The response as a message. */
   readonly answer: Uint8Array
 }
 
@@ -113,7 +117,10 @@ export function tooLong(bytes: number, most: number): StatusError {
   )
 }
 
-/** Returns the answer to a request of this many bytes that is refused for its size, if its caller must not get the error. */
+/**
+ * Returns the response to a request of this many bytes that is refused for its size, if its caller must not get the
+ * error.
+ */
 export function answerInstead(call: Call, bytes: number, error: StatusError): Uint8Array | undefined {
   const isForSize = error instanceof OverloadError || error.code === Code.RESOURCE_EXHAUSTED
   return isForSize && bytes > (call.tooLarge?.longBytes ?? bytes) ? call.tooLarge?.answer : undefined
@@ -223,7 +230,7 @@ export function readJsonBody<Desc extends DescMessage>(
 /** Maximum characters of an integer in JSON. BigInt takes quadratic time: 14 ms for 131,072 digits. */
 const LONGEST_INTEGER = 100
 
-/** Throws StatusError if a field for a 64-bit integer contains a text that cannot be one, because it is too long. */
+/** Throws StatusError if a field for a 64-bit integer contains a string that cannot be one, because it is too long. */
 function requireShortIntegers({ fields }: DescMessage, body: JsonValue): void {
   if (typeof body !== "object" || body === null) return
   for (const { jsonName, name, fieldKind, scalar, message } of fields) {

@@ -41,9 +41,9 @@ export interface DecisionServiceParts extends DoorListeners {
   readonly registry: RuleRegistry | undefined
   /** Options that all services share: the store, and how to decide without it. */
   readonly shared: SharedOptions
-  /** Returns the key of a counter in Redis, which `ShowClient` answers. Absent if counters are not in Redis. */
+  /** Returns the key of a counter in Redis, which `ShowClient` returns. Absent if counters are not in Redis. */
   readonly keyOf?: ((counter: CounterKey) => string) | undefined
-  /** The answer for a service without rules. */
+  /** The response for a service without rules. */
   readonly unknownServices: UnknownServices
   /** Tokens of the callers that may change the rules of services. */
   readonly tokens: Tokens
@@ -63,9 +63,9 @@ export interface DecisionServiceParts extends DoorListeners {
   /** Certificate and key of both servers. If absent, they do not use TLS. */
   readonly tls?: Tls | undefined
   /**
-   * Whether the service answers plain gRPC calls with its own code, at half the CPU time of @grpc/grpc-js. A plain call
-   * is one uncompressed message and its answer. Default true. If false, @grpc/grpc-js answers every call, with the same
-   * statuses.
+   * Whether the service responds to plain gRPC calls with its own code, at half the CPU time of @grpc/grpc-js. A plain
+   * call is one uncompressed message and its response. Default true. If false, @grpc/grpc-js responds to every call,
+   * with the same statuses.
    */
   readonly plainCalls?: boolean | undefined
   /** Adds more services to the gRPC server, such as health checks. */
@@ -96,8 +96,8 @@ export interface DecisionService {
    */
   leave(): void
   /**
-   * Stops accepting calls, answers the calls in flight, and closes the service. Calls that are not answered within the
-   * timeout are cut off. Resolves with true if all were answered.
+   * Stops accepting calls, responds to the calls in flight, and closes the service. Calls that are not answered within
+   * the timeout are cut off. Resolves with true if all were answered.
    */
   close(timeoutMs: number): Promise<boolean>
 }

@@ -34,8 +34,8 @@ export class StatusError extends Error {
   readonly violations: readonly FieldViolation[]
 
   constructor(code: Code, message: string, violations: readonly FieldViolation[] = []) {
-    // Skip the stack: the error becomes an answer, and its stack is never shown. During an attack, stacks took more
-    // time than the answers.
+    // Skip the stack: the error becomes a response, and its stack is never shown. During an attack, stacks took more
+    // time than the responses.
     const { stackTraceLimit } = Error
     Error.stackTraceLimit = 0
     super(message)
@@ -59,7 +59,10 @@ const RETRY_MS = 1_000
 
 /** The error for a call that is refused because of too much work. The same call may succeed a little later. */
 export class OverloadError extends StatusError {
-  /** Delay before the caller should retry. It is randomized, so that refused callers do not all come back at once. */
+  /**
+   * Delay before the caller should retry. It is randomized, so that refused callers do not all come back at the same
+   * time.
+   */
   readonly retryAfterMs: number
 
   constructor(message: string) {

@@ -141,7 +141,8 @@ export class Arrivals {
   }
 
   #endHeaviest(): void {
-    // The answer to an ended request is held, too. Do not end others for it within this call: they could be thousands.
+    // The response to an ended request is held, too. Do not end others for it within this call: they could be
+    // thousands.
     if (this.#isMakingRoom) return
     this.#isMakingRoom = true
     try {
@@ -216,13 +217,13 @@ export class Arrivals {
   }
 }
 
-/** Bytes that an answer takes beside its message. */
+/** Bytes that a response takes beside its message. */
 const ANSWER_BYTES = 512
-/** Number of calls in a row that are refused because of unread answers, before their connection ends. */
+/** Number of calls in a row that are refused because of unread responses, before their connection ends. */
 const MOST_REFUSED = 100
 
 /**
- * The answers that the client of a connection has not read. They count as bytes of unfinished requests, because they
+ * The responses that the client of a connection has not read. They count as bytes of unfinished requests, because they
  * take memory in the same way. If the client reads nothing for twice the arrival time, the connection ends.
  */
 export class UnreadAnswers extends Arrival {
@@ -240,7 +241,9 @@ export class UnreadAnswers extends Arrival {
     this.#end = end
   }
 
-  /** Counts an answer. Returns the number of bytes to pass to `remove` when it has been sent, or its stream has closed. */
+  /**
+   * Counts a response. Returns the number of bytes to pass to `remove` when it has been sent, or its stream has closed.
+   */
   add(length: number): number {
     const bytes = length + ANSWER_BYTES
     if (!this.isRunning) {
@@ -258,7 +261,7 @@ export class UnreadAnswers extends Arrival {
   }
 
   /**
-   * Returns true if the client has to read answers before its next call. Ends the connection of a client that calls
+   * Returns true if the client has to read responses before its next call. Ends the connection of a client that calls
    * again and again.
    */
   refuses(): boolean {
@@ -280,7 +283,7 @@ export class UnreadAnswers extends Arrival {
 
 /**
  * Returns the number of bytes that a socket has passed to the system. Node counts bytes as written when they wait for
- * the system, too, and its public API does not tell them apart. Returns NaN, which equals nothing, if Node's handle is
+ * the system, too, and its public API does not distinguish them. Returns NaN, which equals nothing, if Node's handle is
  * not found.
  */
 function sentBytes(socket: Socket): number {

@@ -19,7 +19,7 @@ const LARGEST_SHARE = TIMES_FREE / (TIMES_FREE + 1)
 
 /**
  * Streams allowed for each call in flight. A stream may belong to a call that arrives, a call in flight, a held call,
- * or an answer that the client has not read.
+ * or a response that the client has not read.
  */
 const STREAMS_PER_CALL = 4
 /**
@@ -34,7 +34,7 @@ const TOO_MANY_HELD = "Too many calls are held by rules that queue; try again la
 
 /**
  * Counts the calls in flight at a server, and shares the capacity among peers and services. Single calls, requests in
- * batches, and held requests each have a capacity of their own, of the same size.
+ * batches, and held requests each have a separate capacity of the same size.
  *
  * Half of the bytes for messages are reserved for held requests, and the other half for all other calls. No peer and no
  * service can use up the capacity of the others. A peer or a service that is alone can still use three quarters of it.
@@ -163,7 +163,7 @@ export class InFlight {
   }
 }
 
-/** The places that one call occupies at its server, from the end of its arrival to its answer. */
+/** The places that one call occupies at its server, from the end of its arrival to its response. */
 export class CallPlaces {
   readonly #inFlight: InFlight
   readonly #peer: Peer
@@ -193,7 +193,7 @@ export class CallPlaces {
     this.#service = service
   }
 
-  /** Counts the call for its service, because it is not answered at once. */
+  /** Counts the call for its service, because it is not answered immediately. */
   wait(): void {
     if (this.#service !== undefined) this.#inFlight.beginCall(this.#service)
     this.#isWaiting = true

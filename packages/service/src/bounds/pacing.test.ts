@@ -68,7 +68,7 @@ it("the service counts the work of each turn from zero, and pauses again from th
   expect(many.map(({ isRead }) => isRead)).toEqual([false, true, false, false])
 })
 
-it("the service does not resume a connection that has closed, or that Node has paused for its unread answers", async () => {
+it("the service does not resume a connection that has closed, or that Node has paused for its unread responses", async () => {
   const pacing = new Pacing()
   const pace = new PeerPace()
   const [closed, full, other] = open(pacing, pace, 3) as [Connection, Connection, Connection]

@@ -94,7 +94,7 @@ export class Pacing {
     for (const connection of pace.paused) {
       if (left-- === 0) break
       pace.paused.delete(connection)
-      // Node pauses a connection that does not read its answers, and reads it again later.
+      // Node pauses a connection that does not read its responses, and reads it again later.
       if (connection.ready?.isPaused() !== true) readingOf(connection.socket)?.readStart?.()
     }
     pace.resumed *= 2

@@ -43,7 +43,9 @@ export class PartialMessage {
     return taken
   }
 
-  /** Releases the memory. A piece is a view of everything that was read at once, and would keep all of it in memory. */
+  /**
+   * Releases the memory. A piece is a view of everything that was read in one read, and would keep all of it in memory.
+   */
   clear(): void {
     this.#bytes = NOTHING
     this.#length = 0

@@ -34,7 +34,8 @@ class WorkTurns {
   /** Runs all steps of a task. Rejects with the error that a step throws. */
   run(work: LongWork): Promise<void> {
     return new Promise((resolve, reject) => {
-      // Never start at once. Otherwise each of the calls that are read in one turn would use the steps of a whole turn.
+      // Never start immediately. Otherwise each of the calls that are read in one turn would use the steps of a whole
+      // turn.
       if (this.#waiting.length === 0) setImmediate(this.#turn)
       this.#waiting.push({ work, resolve, reject, stepsLeft: STEPS_IN_A_ROW })
     })

@@ -16,7 +16,7 @@ import { withRequestText } from "./request-object.ts"
 export interface BatchFormat {
   /** The number of requests. */
   readonly count: number
-  /** Whether headers and body are left out of the answers. */
+  /** Whether headers and body are left out of the responses. */
   readonly isBrief: boolean
   /** Whether all requests are admitted, or none. */
   readonly isAllOrNothing: boolean
@@ -25,9 +25,9 @@ export interface BatchFormat {
    * one is malformed.
    */
   readNext(): readonly (ShouldForwardRequestRequest | StatusError)[]
-  /** Writes the answers to the next requests. */
+  /** Writes the responses to the next requests. */
   write(answers: ShouldForwardRequestResponse[]): void
-  /** Returns the message with all answers. */
+  /** Returns the message with all responses. */
   written(): Uint8Array
 }
 
@@ -155,7 +155,7 @@ export class JsonBatch implements BatchFormat {
 
   write(answers: ShouldForwardRequestResponse[]): void {
     const texts = answers.map((answer) => jsonText(ShouldForwardRequestResponseSchema, answer))
-    // Encode each part here. Encoding all answers at once takes too long for one turn of the event loop.
+    // Encode each part here. Encoding all responses in one go takes too long for one turn of the event loop.
     this.#pieces.push(Buffer.from(`${this.#pieces.length === 0 ? "" : ","}${texts.join(",")}`))
   }
 

@@ -1,7 +1,7 @@
 import type { ShouldForwardRequestResponse } from "../gen/sluice/v1/rate_limiter_pb.ts"
 
 /**
- * Creates an empty answer. Equivalent to `create`, but ten times as fast, because `create` inspects the schema each
+ * Creates an empty response. Equivalent to `create`, but ten times as fast, because `create` inspects the schema each
  * time.
  */
 export function emptyAnswer(): ShouldForwardRequestResponse {

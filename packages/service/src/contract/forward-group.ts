@@ -49,7 +49,7 @@ export async function forwardGroup(
   })
 }
 
-/** Returns the answer to a request that another one of its group prevented. */
+/** Returns the response to a request that another one of its group prevented. */
 function heldBack(statusCode: number): ForwardAnswer {
   return { ...emptyAnswer(), statusCode }
 }

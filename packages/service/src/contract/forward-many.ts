@@ -17,11 +17,11 @@ import { TakenUnits } from "./taken-units.ts"
 const DECIDED_TOGETHER = 16
 /** Characters of requests to decide in one step, because each request is parsed then. */
 const LENGTH_TOGETHER = 65_536
-/** Answers to write in one step. Writing costs far less than decisions. */
+/** Responses to write in one step. Writing costs far less than decisions. */
 const WRITTEN_TOGETHER = 128
 
 /**
- * Creates the call that decides many requests in order. An invalid request gets an error in its own answer. A batch
+ * Creates the call that decides many requests in order. An invalid request gets an error in its own response. A batch
  * with more than `mostRequests` is refused. Reading, deciding and writing are done in steps, between which other calls
  * are answered.
  */
@@ -43,7 +43,7 @@ export function forwardMany(
     }
     const batch = new ForwardBatch(format, forwarding, { asking, token, peer, places })
     await batch.run()
-    // Report it here: the error is inside the answers, which the server does not read.
+    // Report it here: the error is inside the responses, which the server does not read.
     if (batch.hasWrongToken) onWrongToken(path, addressOf(peer))
     return format.written()
   }
@@ -86,7 +86,7 @@ function requireAtMost(most: number, count: number): void {
   })
 }
 
-/** Replaces an attempt whose answer is written, so that the attempt can be freed. */
+/** Replaces an attempt whose response is written, so that the attempt can be freed. */
 const WRITTEN = emptyAnswer()
 
 /** The requests of a batch. All are read before any is decided, so that a malformed batch takes no units. */
@@ -109,7 +109,7 @@ class ForwardBatch implements LongWork {
     this.#context = context
   }
 
-  /** Resolves when all answers are written. Refunds all units if the caller gets no answers. */
+  /** Resolves when all responses are written. Refunds all units if the caller gets no responses. */
   async run(): Promise<void> {
     try {
       await turns.run(this)
@@ -137,7 +137,7 @@ class ForwardBatch implements LongWork {
       let length = 0
       while (this.#attempts.length < end && length < LENGTH_TOGETHER) length += this.#decideNext()
     }
-    // Answers are written in order, so write none until the pending attempts have settled.
+    // Responses are written in order, so write none until the pending attempts have settled.
     if (this.#isWaiting) return this.#attempts.length < count
     const decided = this.#attempts.length
     if (decided === count || decided - this.#written >= WRITTEN_TOGETHER) this.#writeSettled()
@@ -147,7 +147,7 @@ class ForwardBatch implements LongWork {
   #writeSettled(): void {
     const end = Math.min(this.#attempts.length, this.#written + WRITTEN_TOGETHER)
     const answers = this.#attempts.slice(this.#written, end) as ForwardAttempt[]
-    // Free the attempts whose answers are written.
+    // Free the attempts whose responses are written.
     while (this.#written < end) this.#attempts[this.#written++] = WRITTEN
     this.#format.write(answers.map(answerOf))
   }
@@ -186,8 +186,8 @@ class ForwardBatch implements LongWork {
 }
 
 /**
- * Returns the answer of an attempt. Throws an error that is not a StatusError, because a fault of the service fails the
- * whole call.
+ * Returns the response of an attempt. Throws an error that is not a StatusError, because a fault of the service fails
+ * the whole call.
  */
 function answerOf(attempt: ForwardAttempt): ForwardAnswer {
   if (!(attempt instanceof Error)) return attempt

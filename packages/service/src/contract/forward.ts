@@ -18,9 +18,9 @@ import { emptyAnswer } from "./empty-answer.ts"
 import { serviceName } from "./service-name.ts"
 import type { TakenUnits } from "./taken-units.ts"
 
-/** The answer to one request. */
+/** The response to one request. */
 export type ForwardAnswer = ShouldForwardRequestResponse
-/** An answer, or the error that prevented it. */
+/** A response, or the error that prevented it. */
 export type ForwardAttempt = ForwardAnswer | Error
 
 /** A parsed request for a decision. */
@@ -30,7 +30,7 @@ interface Question {
   readonly known: KnownFacts | undefined
   readonly cost: number
   readonly isPeek: boolean
-  /** Whether headers and body are left out of the answer. */
+  /** Whether headers and body are left out of the response. */
   readonly isBrief: boolean
   readonly asking: Asking
   readonly places: CallPlaces
@@ -43,13 +43,13 @@ export interface ForwardMember {
   readonly question: Question
   /** The request for the guard of its service. Undefined if the service has no rules. */
   readonly counted?: { readonly found: ServiceGuard; readonly asked: AskedRequest }
-  /** The answer of a service without rules, if nothing else decides. */
+  /** The response of a service without rules, if nothing else decides. */
   readonly uncounted?: ForwardAnswer
 }
 
 const ONE_UNIT = { cost: 1, isPeek: false, isBrief: false, taken: undefined } as const
 
-/** Decides whether requests may be forwarded, and answers with the messages of the contract. */
+/** Decides whether requests may be forwarded, and responses with the messages of the contract. */
 export class Forwarding {
   readonly #guards: ServiceGuards
   readonly #unregistered: Unregistered
@@ -64,7 +64,7 @@ export class Forwarding {
 
   /**
    * Decides one request. Returns a value if the rules are loaded and the store returns a value. Refunds the units if
-   * the caller no longer waits for the answer. Throws or rejects with StatusError for an invalid request.
+   * the caller no longer waits for the response. Throws or rejects with StatusError for an invalid request.
    */
   decide(request: ShouldForwardRequestRequest, context: CallContext): ForwardAnswer | Promise<ForwardAnswer> {
     return settled(this.attempt(request, context, false))
@@ -251,6 +251,6 @@ function headersOf({ headers, rejection }: Outcome): Record<string, string> {
 function unitsOf(cost: bigint | undefined): number {
   if (cost === undefined) return 1
   if (cost <= BigInt(Number.MAX_SAFE_INTEGER)) return Number(cost)
-  const description = `${cost} is too large; at most ${Number.MAX_SAFE_INTEGER} is accepted`
+  const description = `${cost} is too large; it must be below 2^53`
   throw invalidArgument({ field: "cost", description })
 }

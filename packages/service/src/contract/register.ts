@@ -173,7 +173,7 @@ function expectedVersion({ version, overwrite }: Versioned): number | "any" | un
   if (version !== undefined && version > BigInt(Number.MAX_SAFE_INTEGER)) {
     throw invalidArgument({
       field: "version",
-      description: `${version} is too large; at most ${Number.MAX_SAFE_INTEGER} is accepted`,
+      description: `${version} is too large; it must be below 2^53`,
     })
   }
   if (!overwrite) return version === undefined ? undefined : Number(version)
@@ -252,7 +252,7 @@ async function audited<Done extends RegisteredRules | boolean>(
   return done
 }
 
-/** Loads the changed rules on this instance at once. Other instances load them when they poll. */
+/** Loads the changed rules on this instance immediately. Other instances load them when they poll. */
 async function inForce(book: RuleBook, service: string, audit: Audit): Promise<void> {
   try {
     await book.refresh({ service })

@@ -19,13 +19,12 @@ import { type Rule as RuleMessage, RuleSchema } from "../gen/sluice/v1/rate_limi
 
 // Rule messages use the names of the stored shape. The two are converted through JSON, so that the core's parser
 // reports all problems. The differences: lists of fields and of lengths of blocks have their own message fields, and so
-// have the values that a field must match. An override is always an object, and the body of a rejection a text. 64-bit
-// numbers are strings. `error_message`
-// is a name of the contract only.
+// have the values that a field must match. An override is always an object, and the body of a rejection a string.
+// 64-bit numbers are strings. `error_message` is a name of the contract only.
 
 /**
  * Returns the rules in these messages. `under` is the message field that they came in, and is used in the paths of
- * problems. Proto3 cannot distinguish an empty text or list, 0 and false from an absent value, so these count as
+ * problems. Proto3 cannot distinguish an empty string or list, 0 and false from an absent value, so these count as
  * absent. Rejects with InvalidRuleError with every problem, in the names of messages.
  */
 export async function rulesOf(
@@ -163,7 +162,7 @@ function ruleMessage(stored: JsonObject): RuleMessage {
   })
 }
 
-/** Returns the answer to refused requests. An object or a list becomes its JSON text. */
+/** Returns the response to refused requests. An object or a list becomes its JSON text. */
 function rejectionMessage({ body, ...same }: JsonObject): JsonObject {
   if (body === undefined) return same
   if (typeof body === "string") return { ...same, body }

@@ -4,7 +4,7 @@ import { invalidArgument } from "../status-error.ts"
 export const LONGEST_NAME = 256
 
 /**
- * Returns the service that a message names, by a number from 1 up or by a name. In proto3, 0 and an empty text mean
+ * Returns the service that a message names, by a positive number or by a name. In proto3, 0 and an empty string mean
  * absent. Throws StatusError if none or both are given, or one is invalid.
  */
 export function serviceName({

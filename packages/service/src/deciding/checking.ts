@@ -9,7 +9,7 @@ export function refund({ guard }: ServiceGuard, decision: Decision): void {
   guard.limiter.refund(decision).catch(() => undefined)
 }
 
-/** Whether the caller no longer waits for the answer. */
+/** Whether the caller no longer waits for the response. */
 export function hasLeft(asking: Asking): boolean {
   return asking.closed === true
 }

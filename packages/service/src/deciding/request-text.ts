@@ -7,12 +7,12 @@ import type { KnownFacts } from "./asked-request.ts"
 const LONGEST_BYTES = 64 * 1024
 
 /**
- * Returns the object in a JSON text, with numbers that JavaScript cannot represent as strings. Returns undefined for any
- * other text, which does not matter to rules that read no field. Throws StatusError for any text longer than
- * 64 KiB, and for one with more than 8,192 values.
+ * Returns the object in a JSON text, with numbers that JavaScript cannot represent as strings. Returns undefined for
+ * any other string, which does not matter to rules that read no field. Throws StatusError for any string longer than 64
+ * KiB, and for one with more than 8,192 values.
  */
 export function readRequestText(text: string): KnownFacts | undefined {
-  // A UTF-16 code unit takes at most three bytes, so most texts need not be measured.
+  // A UTF-16 code unit takes at most three bytes, so most strings need not be measured.
   if (text.length * 3 > LONGEST_BYTES && Buffer.byteLength(text) > LONGEST_BYTES) {
     throw invalidArgument({ field: "request", description: `is longer than ${LONGEST_BYTES} bytes` })
   }

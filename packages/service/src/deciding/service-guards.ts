@@ -5,7 +5,7 @@ import { Code, StatusError } from "../status-error.ts"
 import { type AskedRequest, readerOf } from "./asked-request.ts"
 import { serviceLog } from "./service-log.ts"
 
-/** The limiter options that all services share: the store, and how to decide and answer without it. */
+/** The limiter options that all services share: the store, and how to decide and respond without it. */
 export type SharedOptions = Pick<
   LimiterOptions<AskedRequest>,
   "store" | "headers" | "onStoreFailure" | "storeTimeoutMs" | "instances" | "logger" | "clock"

@@ -13,9 +13,9 @@ import {
 type Status = MessageInitShape<typeof RateLimitResponse_DescriptorStatusSchema>
 
 /**
- * Returns the answer to one request: a status for each descriptor, in order, and the headers and body of the strictest
- * outcome. `whole` is the outcome of the rules without a field. If it is stricter than the outcome of the first
- * descriptor, it replaces that outcome.
+ * Returns the response to one request: a status for each descriptor, in order, and the headers and body of the
+ * strictest outcome. `whole` is the outcome of the rules without a field. If it is stricter than the outcome of the
+ * first descriptor, it replaces that outcome.
  */
 export function answerOf(descriptors: readonly Outcome[], whole: Outcome | undefined): RateLimitResponse {
   const told = descriptors.map((outcome, index) => (index === 0 ? stricter(outcome, whole) : outcome))
@@ -31,7 +31,7 @@ export function answerOf(descriptors: readonly Outcome[], whole: Outcome | undef
   })
 }
 
-/** Returns the answer for a service that is not registered, with one status for each descriptor. */
+/** Returns the response for a service that is not registered, with one status for each descriptor. */
 export function unregisteredAnswer(
   refusal: UnregisteredRefusal | undefined,
   descriptors: number,
@@ -48,8 +48,8 @@ export function unregisteredAnswer(
 }
 
 /**
- * Returns the answer to a request that is refused without a decision. `reason` is for the access log. Envoy would forward
- * the request after an error.
+ * Returns the response to a request that is refused without a decision. `reason` is for the access log. Envoy would
+ * forward the request after an error.
  */
 export function undecidedAnswer(
   reason: "too_large" | "too_many_held",

@@ -16,7 +16,7 @@ Object.assign(EntrySchema.field.value, { utf8Validation: false })
 /** The decisions to make for one request of a client. */
 export interface AskedDescriptors {
   /**
-   * One request for each descriptor, in order. If the cost is 0, nothing is taken, and the answer is whether one unit
+   * One request for each descriptor, in order. If the cost is 0, nothing is taken, and the response is whether one unit
    * is left.
    */
   readonly descriptors: readonly AskedRequest[]
@@ -40,7 +40,7 @@ const ONLY_ALL: ReadonlySet<string> = new Set([ALL])
 /**
  * Returns the decisions to make for a request from Envoy. `countsAll` means that there are rules without a field.
  *
- * A descriptor without hits of its own uses the hits of the request. There, 0 means absent in proto3, and counts as 1.
+ * A descriptor without hits uses the hits of the request. There, 0 means absent in proto3, and counts as 1.
  * Hits that are not a safe integer become the largest safe integer, which no limit admits.
  */
 export function readDescriptors(
@@ -73,7 +73,7 @@ function readEntries(entries: readonly Entry[]): {
   readonly facts: RequestFacts
   readonly fields: Set<string>
 } {
-  // A key may be any text, even "__proto__".
+  // A key may be any string, even "__proto__".
   const known: Record<string, string> = Object.create(null)
   const prefixed: Prefixed = {}
   const fields = new Set<string>()

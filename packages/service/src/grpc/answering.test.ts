@@ -48,7 +48,7 @@ describe("a call that fails", () => {
   })
 
   it.each([
-    ["at once", throwFault],
+    ["immediately", throwFault],
     ["later", async () => throwFault()],
   ])("is answered and frees its place when it fails %s", async (_when, answerBytes) => {
     const { messages, faults, ask } = fail(answerBytes)

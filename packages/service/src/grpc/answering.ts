@@ -14,9 +14,9 @@ export interface AskedCall extends CallContext {
    * Undefined while the caller waits.
    */
   readonly endedWith: Code | undefined
-  /** Answers with the bytes of a message. A no-op once the call has ended. */
+  /** Responds with the bytes of a message. A no-op once the call has ended. */
   answer(bytes: Uint8Array): void
-  /** Answers with an error. A no-op once the call has ended. */
+  /** Responds with an error. A no-op once the call has ended. */
   fail(error: StatusError): void
 }
 
@@ -30,7 +30,7 @@ export class Answering {
     this.#listeners = listeners
   }
 
-  /** Answers a call, synchronously if its handler is synchronous. Refuses a message with more than `mostBytes`. */
+  /** Responds to a call, synchronously if its handler is synchronous. Refuses a message with more than `mostBytes`. */
   answer(call: Call, asked: AskedCall, mostBytes = Number.POSITIVE_INFINITY): void {
     const sinceMs = this.#listeners.onAnswered === undefined ? 0 : performance.now()
     if (asked.request.length > mostBytes) {
@@ -89,7 +89,7 @@ export class Answering {
   #report(call: Call, asked: AskedCall, code: Code, sinceMs: number): void {
     const listeners = this.#listeners
     if (listeners.onAnswered === undefined) return
-    // If the call ended before the answer, report the code that it ended with.
+    // If the call ended before the response, report the code that it ended with.
     const told = asked.endedWith ?? code
     listeners.onAnswered("grpc", call.path, told, performance.now() - sinceMs, asked.reader)
   }

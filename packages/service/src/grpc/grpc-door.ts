@@ -28,8 +28,8 @@ import { WastedBytes } from "./wasted-bytes.ts"
 type LibraryAsked = ServerUnaryCall<Uint8Array, Uint8Array>
 
 /**
- * Megabytes that Node may buffer for one connection, also for frames that are no answers. UnreadAnswers limits the
- * answers before that.
+ * Megabytes that Node may buffer for one connection, also for frames that are no responses. UnreadAnswers limits the
+ * responses before that.
  */
 const MOST_UNREAD_MB = 128
 
@@ -38,7 +38,7 @@ export interface GrpcDoorOptions {
   readonly bounds: DoorBounds
   readonly listeners: DoorListeners
   readonly tls?: Tls | undefined
-  /** Whether the service answers plain calls itself, without @grpc/grpc-js. Default true. */
+  /** Whether the service responds to plain calls itself, without @grpc/grpc-js. Default true. */
   readonly plainCalls?: boolean | undefined
   /** Adds more services to the server. */
   readonly addTo?: ((server: Server) => void) | undefined

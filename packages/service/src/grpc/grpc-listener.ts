@@ -7,7 +7,7 @@ import { type Tls, tlsOptions } from "../sockets/tls.ts"
  * to its connections, so they could not be limited.
  */
 export function createGrpcListener(tls: Tls | undefined, onSocket: (socket: Socket) => void): Server {
-  // Send small answers at once, without Nagle's algorithm.
+  // Send small responses immediately, without Nagle's algorithm.
   const options = { noDelay: true }
   if (tls === undefined) return createServer(options, onSocket)
   return createTlsServer({ ...options, ...tlsOptions(tls), ALPNProtocols: ["h2"] }, (socket) => {

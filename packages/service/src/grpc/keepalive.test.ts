@@ -18,7 +18,7 @@ interface Connected {
   silence(): void
 }
 
-/** A peer in its own thread, which counts the pings that it has answered. */
+/** A peer in its own thread, which counts the pings that it has responded. */
 const ANSWERING = `
   const { workerData: { port, answers } } = require("node:worker_threads")
   const client = require("node:http2").connect("http://127.0.0.1:" + port)
@@ -102,7 +102,7 @@ describe("keepalive", () => {
     for (let round = 0; round < 10; round++) {
       const before = Atomics.load(answers, 0)
       await new Promise(setImmediate)
-      // Blocks this process until the peer has answered, and until its time to answer is over.
+      // Blocks this process until the peer has responded, and until its time to respond is over.
       Atomics.wait(answers, 0, before, 500)
       const untilMs = performance.now() + 2 * pongMs
       while (performance.now() < untilMs);

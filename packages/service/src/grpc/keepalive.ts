@@ -5,11 +5,11 @@ import { CallbackDeadline, DeadlineQueue } from "../bounds/deadlines.ts"
 export interface KeepaliveTimes {
   /** Milliseconds from the start of a session, or from the last answered ping, to the next ping. */
   readonly pingMs: number
-  /** Milliseconds that a peer may take to answer a ping. */
+  /** Milliseconds that a peer may take to respond to a ping. */
   readonly pongMs: number
 }
 
-/** A busy peer gets 5 s to answer, even if the arrival time is shorter. */
+/** A busy peer gets 5 s to respond, even if the arrival time is shorter. */
 const PONG_MS = 5_000
 const MIN_PING_MS = 1_000
 const MAX_PING_MS = 30_000
@@ -21,8 +21,8 @@ export function keepaliveTimes(arrivalMs: number): KeepaliveTimes {
 }
 
 /**
- * Ends HTTP/2 sessions whose peers do not answer pings. Such a peer has gone without closing the connection, or it has
- * stopped in the middle of a header block, where no other frame is allowed (RFC 9113 section 6.10).
+ * Ends HTTP/2 sessions whose peers do not respond to pings. Such a peer has gone without closing the connection, or it
+ * has stopped in the middle of a header block, where no other frame is allowed (RFC 9113 section 6.10).
  *
  * The keepalive of @grpc/grpc-js is not used, because it ends draining sessions with calls in flight. Node refuses to
  * ping a session after GOAWAY, so every draining session would end at its next ping.
@@ -42,7 +42,7 @@ export class Keepalive {
     const end = (): void => {
       if (isAwaited) session.destroy()
     }
-    // If this process was busy, the answer may have arrived but not been read. It is read before the immediate runs.
+    // If this process was busy, the response may have arrived but not been read. It is read before the immediate runs.
     const pong = new CallbackDeadline(() => void setImmediate(end))
     const answered = (): void => {
       isAwaited = false

@@ -99,10 +99,10 @@ export class LibraryArrivals {
     // A "data" listener makes the stream flow. Pause it, because the library decides when to read.
     stream.pause()
     stream.on("close", () => this.#arrivals.end(coming.arrival))
-    // Close a stream that the library has answered before the whole request arrived. Otherwise it would stay open until
+    // Close a stream that the library has responded before the whole request arrived. Otherwise it would stay open until
     // the client ends it.
     stream.on("finish", () => {
-      // After an answer, trailers follow.
+      // After a response, trailers follow.
       if (!stream.readableEnded && !coming.isAnswered) stream.close()
     })
     this.#arrivals.begin(coming.arrival)
@@ -142,7 +142,7 @@ class LibraryArrival {
     if (instead !== undefined) {
       call?.sendMetadata(metadata)
       call?.sendMessage(instead, () => undefined)
-      // At once, because the library sends its own error when it reads the length.
+      // Do this immediately, because the library sends its own error when it reads the length.
       call?.sendStatus({ code: Code.OK, details: "", metadata })
       return
     }

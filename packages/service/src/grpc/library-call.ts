@@ -6,7 +6,7 @@ import { Code, OverloadError, type StatusError } from "../status-error.ts"
 import { statusBytes } from "../wire/status-message.ts"
 import type { AskedCall } from "./answering.ts"
 
-/** A call that @grpc/grpc-js reads and answers. */
+/** A call that @grpc/grpc-js reads and responds to. */
 export class LibraryCall implements AskedCall, Asking {
   readonly #call: ServerUnaryCall<Uint8Array, Uint8Array>
   readonly #done: sendUnaryData<Uint8Array>

@@ -15,14 +15,14 @@ const FIELD_BYTES = 32
 const TOO_LARGE = `The headers of the call have more than ${MOST_HEADER_BYTES} bytes.`
 
 /**
- * The open streams of a server. Each takes memory until its client has read the answer, and a client may never open its
- * flow-control window for that.
+ * The open streams of a server. Each takes memory until its client has read the response, and a client may never open
+ * its flow-control window for that.
  */
 export class OpenStreams {
   readonly #inFlight: InFlight
   readonly #deadlines: DeadlineQueue
 
-  /** A client has between `answerMs` and twice that time to read an answer. */
+  /** A client has between `answerMs` and twice that time to read a response. */
   constructor(inFlight: InFlight, answerMs: number) {
     this.#inFlight = inFlight
     this.#deadlines = new DeadlineQueue(answerMs)
@@ -71,7 +71,7 @@ export class OpenStreams {
   }
 }
 
-/** An open stream, with the deadline for reading its answer. */
+/** An open stream, with the deadline for reading its response. */
 export class OpenStream extends Deadline {
   /** The call of the stream; its `onClosed` runs when the stream has closed. */
   call: { onClosed(): void } | undefined
@@ -88,7 +88,7 @@ export class OpenStream extends Deadline {
     this.#deadlines = deadlines
   }
 
-  /** Counts the bytes of the answer until the stream closes. */
+  /** Counts the bytes of the response until the stream closes. */
   answered(length: number): void {
     this.#unreadBytes += this.#unread?.add(length) ?? 0
   }
@@ -104,7 +104,7 @@ export class OpenStream extends Deadline {
       stream.close(constants.NGHTTP2_CANCEL)
       return
     }
-    // Wait once more, because the answer may have been sent just now. A held call has not been answered yet.
+    // Wait once more, because the response may have been sent just now. A held call has not been answered yet.
     this.#wasAnswered = stream.headersSent
     this.#deadlines.start(this)
   }

@@ -21,7 +21,7 @@ export interface PlainCalls {
   readonly maxMessageBytes: number
 }
 
-/** The status of a call that ends without an answer. */
+/** The status of a call that ends without a response. */
 interface Ending {
   readonly code: Code
   readonly details: string
@@ -51,7 +51,7 @@ const COMPRESSED: Ending = {
 }
 
 /**
- * True if PlainCall can read and answer the call. All other calls are left to @grpc/grpc-js: compressed calls, and
+ * True if PlainCall can read and respond to the call. All other calls are left to @grpc/grpc-js: compressed calls, and
  * calls with invalid headers.
  */
 export function isPlain(headers: IncomingHttpHeaders): boolean {
@@ -65,7 +65,7 @@ export function isPlain(headers: IncomingHttpHeaders): boolean {
 }
 
 /**
- * A call with one message and one answer, both uncompressed, on its HTTP/2 stream. Nearly every call is like this. It
+ * A call with one message and one response, both uncompressed, on its HTTP/2 stream. Nearly every call is like this. It
  * costs half as much as with @grpc/grpc-js, which supports calls of any kind (decision 0011).
  */
 export class PlainCall implements AskedCall, Asking {
@@ -85,7 +85,7 @@ export class PlainCall implements AskedCall, Asking {
   #endedWith: Code | undefined
   #listeners: Set<() => void> | undefined
 
-  /** Starts to read the call, and answers it when its request has arrived. */
+  /** Starts to read the call, and responds to it when its request has arrived. */
   constructor(
     stream: ServerHttp2Stream,
     headers: IncomingHttpHeaders,
@@ -149,7 +149,7 @@ export class PlainCall implements AskedCall, Asking {
   answer(bytes: Uint8Array): void {
     if (!this.#finish()) return
     this.#open.answered(bytes.length)
-    // Counting the answer may have ended the connection.
+    // Counting the response may have ended the connection.
     if (this.#isGone()) return
     const stream = this.#stream
     const message = Buffer.allocUnsafe(PREFIX_BYTES + bytes.length)
@@ -179,7 +179,10 @@ export class PlainCall implements AskedCall, Asking {
     else if (this.#close(error.code)) this.#send(error.code, error.message, pushbackHeaders(error))
   }
 
-  /** Answers a request that has not arrived. The rest is discarded, because grpc-js misses an answer before a reset. */
+  /**
+   * Responds to a request that has not arrived. The rest is discarded, because grpc-js misses a response before a
+   * reset.
+   */
   #answerEarly(bytes: Uint8Array): void {
     this.#by.arrivals.end(this.#arrival)
     this.#message.clear()
@@ -211,7 +214,7 @@ export class PlainCall implements AskedCall, Asking {
         this.endArrival(tooLong(bytes, most))
         return
       }
-      // Reserve the announced length at once. Growing step by step would leave smaller buffers behind as garbage.
+      // Reserve the announced length immediately. Growing step by step would leave smaller buffers behind as garbage.
       if (!this.#by.arrivals.hold(this.#arrival, message.reserve(this.#expected))) return
     }
     if (message.length > this.#expected) this.#sendStatus(MORE_THAN_ONE)
@@ -236,7 +239,7 @@ export class PlainCall implements AskedCall, Asking {
     return this.#stream.destroyed || this.#stream.closed
   }
 
-  /** Ends a call whose caller no longer waits for an answer. Returns false if the call is already over. */
+  /** Ends a call whose caller no longer waits for a response. Returns false if the call is already over. */
   #close(code: Code): boolean {
     if (this.#isOver) return false
     this.#isOver = true
@@ -248,7 +251,7 @@ export class PlainCall implements AskedCall, Asking {
     return true
   }
 
-  /** Ends the call before its answer is sent. Returns false if the call is already over or its stream has closed. */
+  /** Ends the call before its response is sent. Returns false if the call is already over or its stream has closed. */
   #finish(): boolean {
     if (this.#isOver || this.#isGone()) return false
     this.#isOver = true
@@ -259,7 +262,7 @@ export class PlainCall implements AskedCall, Asking {
   #send(code: Code, message: string, more?: Readonly<Record<string, string>>): void {
     if (this.#isGone()) return
     this.#open.answered(0)
-    // Counting the answer may have ended the connection.
+    // Counting the response may have ended the connection.
     if (this.#isGone()) return
     const status = { "grpc-status": String(code), "grpc-message": encodeURI(message), ...more }
     const stream = this.#stream

@@ -10,7 +10,7 @@ import type { ArrivingRequest } from "./call-parser.ts"
 import { type AnswerBody, BINARY, type HttpAnswers, JSON_TYPE } from "./http-answers.ts"
 import { HttpContext, TimedAsking, timeoutOf } from "./http-context.ts"
 
-/** Returns the handler of the requests for a call. It answers in the format of the request. */
+/** Returns the handler of the requests for a call. It responds in the format of the request. */
 export function handlerOf(
   call: Call,
   answers: HttpAnswers,
@@ -53,7 +53,7 @@ export function handlerOf(
       onAnswered?.(path, code, performance.now() - sinceMs)
       answers.busy.delete(socket)
       const leave = (): void => places.leave()
-      // Keep the places until the handler is done. After a timeout the caller has its answer, but the store may still
+      // Keep the places until the handler is done. After a timeout the caller has its response, but the store may still
       // be working.
       if (answer instanceof Promise) void answer.then(leave, leave)
       else leave()
@@ -61,7 +61,7 @@ export function handlerOf(
   }
 }
 
-/** Returns the answer. Rejects if it takes longer than the caller's timeout. */
+/** Returns the response. Rejects if it takes longer than the caller's timeout. */
 async function inTime(
   request: FastifyRequest,
   reply: FastifyReply,

@@ -15,8 +15,8 @@ import type { HttpAnswers } from "./http-answers.ts"
 import { CheckContext } from "./http-context.ts"
 
 /**
- * Returns the function that answers checks of gateways. Nobody reads the body that a gateway may pass on, and a gateway
- * may announce one that it does not send. So the answer does not wait for the body, and ends the connection.
+ * Returns the function that responds to checks of gateways. Nobody reads the body that a gateway may pass on, and a
+ * gateway may announce one that it does not send. So the response does not wait for the body, and ends the connection.
  */
 export function checkAnswerer(
   checks: GatewayChecks,

@@ -17,7 +17,7 @@ export interface ArrivingRequest extends FastifyRequest {
   arrival: Arrival | null
 }
 
-/** Lets a server read the bodies of calls, within the bounds of what arrives. A call may have a bound of its own. */
+/** Lets a server read the bodies of calls, within the bounds of what arrives. A call may have its own bound. */
 export function addCallParser(app: FastifyInstance, arrivals: Arrivals, maxMessageBytes: number): void {
   app.removeAllContentTypeParsers()
   const parseJson = app.getDefaultJsonParser("ignore", "ignore")

@@ -13,7 +13,7 @@ export const CHECK_PATH = "/check"
 /** The proxies that are trusted by default: those on this machine. */
 const DEFAULT_TRUSTED_PROXIES: readonly string[] = ["loopback"]
 
-/** The answer to a check. */
+/** The response to a check. */
 export interface CheckAnswer {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
@@ -25,7 +25,7 @@ const NOBODY = "0.0.0.0"
 
 /**
  * Decides the requests that gateways describe with HTTP headers. Such gateways read only the status and the headers of
- * an answer: nginx's auth_request, the forwardAuth of Traefik and Caddy, and Envoy's ext_authz.
+ * a response: nginx's auth_request, the forwardAuth of Traefik and Caddy, and Envoy's ext_authz.
  */
 export class GatewayChecks {
   readonly #forwarding: Forwarding
@@ -61,15 +61,15 @@ function checkAnswer(
   { shouldForward, statusCode, headers, body }: ForwardAnswer,
   { refused }: CheckPath,
 ): CheckAnswer {
-  // 204 may be cached (RFC 9110 section 15.3.5), but every request needs a decision of its own.
+  // 204 may be cached (RFC 9110 section 15.3.5), but every request needs a new decision.
   if (shouldForward) return { status: 204, headers: { ...headers, "Cache-Control": "no-store" }, body: "" }
   if (refused === undefined) return { status: statusCode, headers, body }
   return { status: refused, headers: { ...headers, "Sluice-Status": String(statusCode) }, body }
 }
 
 /**
- * Returns the answer to a check that failed. With `refused`, a gateway recognizes a refusal by its status, so an error
- * never has that status, nor one of the two that nginx passes on.
+ * Returns the response to a check that failed. With `refused`, a gateway recognizes a refusal by its status, so an
+ * error never has that status, nor one of the two that nginx passes on.
  */
 export function failedCheck(error: StatusError, url: string): CheckAnswer {
   const { status, body } = httpError(error, undefined)
@@ -82,7 +82,7 @@ export function failedCheck(error: StatusError, url: string): CheckAnswer {
   }
 }
 
-/** Whether a request says that it has a body. */
+/** Whether the headers of a request announce a body. */
 export function announcesBody({ headers }: IncomingMessage): boolean {
   const { "content-length": length = "0", "transfer-encoding": coding } = headers
   return coding !== undefined || Number(length) !== 0

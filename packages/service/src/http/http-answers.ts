@@ -8,13 +8,13 @@ import type { DoorListeners } from "../sockets/door.ts"
 import { Code, StatusError, shortened, TokenError } from "../status-error.ts"
 import { httpError, retryHeaders } from "./http-errors.ts"
 
-/** The body of an answer. */
+/** The body of a response. */
 export type AnswerBody = Uint8Array | string
 
 /** Connect's content type for binary messages. */
 export const BINARY = "application/proto"
 
-/** The content type of all other answers. */
+/** The content type of all other responses. */
 export const JSON_TYPE = "application/json; charset=utf-8"
 
 /** A response whose bytes are counted until it has been sent. */
@@ -22,11 +22,11 @@ export interface CountedResponse extends ServerResponse {
   unread?: number | undefined
 }
 
-/** Sends the answers of one HTTP server, and counts their bytes until the client has read them. */
+/** Sends the responses of one HTTP server, and counts their bytes until the client has read them. */
 export class HttpAnswers {
   /** Sockets with calls in flight. */
   readonly busy = new Set<Socket>()
-  /** True while the service is leaving. Each answer then ends its connection. */
+  /** True while the service is leaving. Each response then ends its connection. */
   isLeaving = false
   readonly #connections: Connections
   readonly #listeners: DoorListeners
@@ -38,7 +38,7 @@ export class HttpAnswers {
     this.#outputs = new Map(calls.map(({ path, output }) => [path, output]))
   }
 
-  /** Counts an answer until it has been sent. Ends the connection of a client that has not read many others. */
+  /** Counts a response until it has been sent. Ends the connection of a client that has not read many others. */
   count(response: CountedResponse, length: number): void {
     const { socket } = response
     const unread = socket === null ? undefined : this.#connections.of(socket)?.unread
@@ -52,14 +52,14 @@ export class HttpAnswers {
     return this.isLeaving ? reply.header("connection", "close").send(body) : reply.send(body)
   }
 
-  /** Returns the error to answer with. Reports a fault of the service itself, which clients must not read. */
+  /** Returns the error to respond with. Reports a fault of the service itself, which clients must not read. */
   statusErrorOf(error: unknown, path: string): StatusError {
     if (error instanceof StatusError) return error
     this.#listeners.onFault(error, path)
     return new StatusError(Code.INTERNAL, "The decision service failed; see its log.")
   }
 
-  /** Answers with an error. */
+  /** Responds with an error. */
   fail(reply: FastifyReply, error: unknown, path: string): FastifyReply {
     const failure = this.statusErrorOf(error, path)
     // A message may repeat a part of the request, which may be long.
@@ -67,7 +67,7 @@ export class HttpAnswers {
     return this.#sendError(reply.code(status).headers(retryHeaders(failure)), body)
   }
 
-  /** Answers a call that is refused before its handler runs, and reports it. */
+  /** Responds to a call that is refused before its handler runs, and reports it. */
   refuse(reply: FastifyReply, error: StatusError): void {
     const { request } = reply
     const path = request.routeOptions.url ?? request.url
@@ -76,13 +76,13 @@ export class HttpAnswers {
     this.fail(reply, error, path)
   }
 
-  /** Answers a request that has not arrived completely, and ends its connection, because the rest is not read. */
+  /** Responds to a request that has not arrived completely, and ends its connection, because the rest is not read. */
   endUnfinished(reply: FastifyReply, error: StatusError): void {
     reply.raw.once("close", () => reply.request.raw.destroy())
     this.fail(reply.header("connection", "close"), error, reply.request.url)
   }
 
-  /** Answers a request for a path or method that does not exist. */
+  /** Responds to a request for a path or method that does not exist. */
   notFound({ method, url }: FastifyRequest, reply: FastifyReply): FastifyReply {
     const isOtherMethod = this.#outputs.has(url.split("?", 1)[0] as string)
     const hint = isOtherMethod ? " Use POST instead." : ""
@@ -90,8 +90,8 @@ export class HttpAnswers {
   }
 
   /**
-   * Answers a request that Fastify refuses before a handler runs: its body is too long, not valid JSON, or of an unknown
-   * type.
+   * Responds to a request that Fastify refuses before a handler runs: its body is too long, not valid JSON, or of an
+   * unknown type.
    */
   failEarly(
     error: { readonly statusCode?: number; readonly message: string },

@@ -4,7 +4,7 @@ import type { Arrival, Arrivals } from "../bounds/arrivals.ts"
 import { PartialMessage } from "../bounds/partial-message.ts"
 import type { StatusError } from "../status-error.ts"
 
-/** A callback that receives a body, or the error that occurred. Fastify answers an error with its `statusCode`. */
+/** A callback that receives a body, or the error that occurred. Fastify responds to an error with its `statusCode`. */
 type OnBody = (error: Error | undefined, body: Buffer) => void
 
 const NOTHING = Buffer.alloc(0)
@@ -41,12 +41,12 @@ export function readBody(
   let received = 0
   let refusal: Error | undefined
   const keep = (piece: Buffer): number => {
-    // Reserve the announced length at once. Growing step by step would leave smaller buffers behind as garbage.
+    // Reserve the announced length immediately. Growing step by step would leave smaller buffers behind as garbage.
     const reserved = body.length === 0 && piece.length < length ? body.reserve(length) : 0
     return reserved + body.add(piece)
   }
   const read = (piece: Buffer): void => {
-    // Count the pieces that are discarded, too: the connection ends with the answer, but it may have sent thousands.
+    // Count the pieces that are discarded, too: the connection ends with the response, but it may have sent thousands.
     arrival.sender.received(piece.length)
     if (isOver) return
     received += piece.length
@@ -60,7 +60,7 @@ export function readBody(
       try {
         scan(body.bytes)
       } catch (error) {
-        // Discard the rest, and answer when it has arrived. Otherwise the client could not read the answer.
+        // Discard the rest, and respond when it has arrived. Otherwise the client could not read the response.
         refusal = error as StatusError
         body.clear()
       }

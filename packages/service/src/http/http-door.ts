@@ -19,7 +19,7 @@ import { requireOwnName } from "./own-name.ts"
 /** The HTTP server. */
 export interface HttpDoor extends DoorServer {
   /**
-   * Still answers, but ends the connection after every answer, so that clients send their next request on a new one.
+   * Still responds, but ends the connection after every response, so that clients send their next request on a new one.
    */
   leave(): void
 }
@@ -27,7 +27,7 @@ export interface HttpDoor extends DoorServer {
 /**
  * Creates the HTTP server, which has the same calls as gRPC. Each is a POST to the path of the call. The body is the
  * request as JSON (https://protobuf.dev/programming-guides/json) or as bytes. The calls follow Connect's unary protocol
- * (https://connectrpc.com/docs/protocol), so that Connect clients work too. Below /check, it answers `checks` of
+ * (https://connectrpc.com/docs/protocol), so that Connect clients work too. Below /check, it responds to `checks` of
  * gateways, with any method. `isOpen` means that some calls need no token.
  */
 export function createHttpDoor(

@@ -33,7 +33,7 @@ export interface HttpError {
 }
 
 /**
- * Returns the answer of a failed call. Invalid fields are added as google.rpc.BadRequest, in base64 and in readable
+ * Returns the response of a failed call. Invalid fields are added as google.rpc.BadRequest, in base64 and in readable
  * form.
  */
 export function httpError(

@@ -37,13 +37,13 @@ interface Histogram {
   max: number
 }
 
-/** Histograms by the code of the answer. */
+/** Histograms by the code of the response. */
 type Histograms = (Histogram | undefined)[]
 
 /**
  * The durations of calls, as OpenTelemetry's `rpc.server.call.duration`
  * (https://opentelemetry.io/docs/specs/semconv/rpc/rpc-metrics/). It does its own aggregation, and passes the result on
- * when metrics are collected. A histogram of the SDK builds a text from the attributes for each call to find its data
+ * when metrics are collected. A histogram of the SDK builds a string from the attributes for each call to find its data
  * point. That costs more than all other measurements of a call.
  */
 export class CallDurations implements MetricProducer {

@@ -12,7 +12,7 @@ export interface CounterStore {
   readonly store: Store
   /** Returns the key of a counter in Redis. Absent if counters are in memory. */
   readonly keyOf?: (counter: CounterKey) => string
-  /** Resolves with true if the store answers now. Never rejects. */
+  /** Resolves with true if the store responds now. Never rejects. */
   isReachable(): Promise<boolean>
   close(): Promise<void>
 }
@@ -71,7 +71,7 @@ async function openRedis(
     keyOf: (counter) => redisKey(counter, prefix),
     isReachable() {
       // Concurrent calls share one health check. A client that is not connected would queue the check, so return false
-      // at once.
+      // immediately.
       if (client.status !== "ready") return Promise.resolve(false)
       looking ??= beforeDeadline(
         answers(client).catch(() => false),

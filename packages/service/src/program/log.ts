@@ -13,7 +13,7 @@ export type Log = Logger
 /**
  * Creates a logger that writes to standard output. Only safe properties of an error are logged, because a Redis client
  * attaches commands to its errors, which contain passwords and keys. For invalid rules, and for a source or store that
- * does not answer, the stack is left out.
+ * does not respond, the stack is left out.
  */
 export function createLog(level: LogLevel, to: DestinationStream = standardOutput()): Log {
   return pino(
@@ -39,7 +39,7 @@ function standardOutput(): DestinationStream {
     dest: 1,
     sync: true,
     maxLength: MOST_WAITING_BYTES,
-    // A retry would run at once and block everything else.
+    // A retry would run immediately and block everything else.
     retryEAGAIN: () => false,
   })
   output.on("error", () => undefined)

@@ -62,7 +62,7 @@ export function createMetrics(
     unit: "{request}",
   })
   const refused = meter.createCounter("sluice.service.refused_connections", {
-    description: "Connections that were closed at once because a connection limit was reached.",
+    description: "Connections that were closed immediately because a connection limit was reached.",
     unit: "{connection}",
   })
   const late = meter.createCounter("sluice.service.late_connections", {

@@ -38,7 +38,7 @@ export async function openRules(
   }
 }
 
-/** Returns all problems in the file. `unnamed` has the rules for services without a document of their own. */
+/** Returns all problems in the file. `unnamed` has the rules for services without their own document. */
 async function problemsOf(file: RuleSource, unnamed: LoadedRules): Promise<readonly Problem[]> {
   const problems = [...unnamed.problems]
   for await (const page of file.loadAll?.() ?? [])
@@ -68,7 +68,7 @@ function logLeftOut({ rules, problems }: LoadedRules, file: string | undefined, 
       : "These rules are disabled until this is fixed; the valid ones are in force."
   log.error(
     { code: "SLUICE_RULES_REJECTED", err },
-    `${file}, services without a document of their own: ${err.message}\n${inForce}`,
+    `${file}, services without their own document: ${err.message}\n${inForce}`,
   )
 }
 

@@ -8,13 +8,13 @@ export interface ReadyReport {
   readonly status: "starting" | "ready" | "draining"
   readonly rules: "loading" | "loaded"
   /**
-   * "degraded" if the shared store does not answer. The service is still ready, because otherwise an outage of Redis
+   * "degraded" if the shared store does not respond. The service is still ready, because otherwise an outage of Redis
    * would become an outage of everything.
    */
   readonly store: { readonly kind: string; readonly status: "reachable" | "degraded" }
 }
 
-/** The server with the endpoints for operators. It has a port of its own, so that callers cannot reach it. */
+/** The server with the endpoints for operators. It has a separate port, so that callers cannot reach it. */
 export interface OperationsServer {
   /** Starts listening. Resolves with the port. */
   listen(address: ListenAddress): Promise<number>
@@ -27,8 +27,8 @@ const ARRIVAL_MS = 5_000
 const NO_CALLS = "This is the operations port. Send calls to the HTTP port of the decision service."
 
 /**
- * Creates the operations server. /livez answers while the process runs. /readyz answers 200 if requests should be sent
- * here, and 503 otherwise. /metrics answers with the metrics.
+ * Creates the operations server. /livez responds while the process runs. /readyz responds with 200 if requests should
+ * be sent here, and 503 otherwise. /metrics responds with the metrics.
  */
 export function createOperationsServer(
   report: () => Promise<ReadyReport>,

@@ -20,12 +20,12 @@ export async function createRedisClient(urls: readonly string[], isCluster: bool
 }
 
 /**
- * Resolves with true if every server that is needed to count all keys answers. Otherwise rejects or resolves with
+ * Resolves with true if every server that is needed to count all keys responds. Otherwise rejects or resolves with
  * false.
  */
 export async function answers(client: ServiceRedis): Promise<boolean> {
   if (!("nodes" in client)) return (await client.ping()) === "PONG"
-  // The list does not contain nodes that are gone. The remaining nodes may answer PING but refuse everything else.
+  // The list does not contain nodes that are gone. The remaining nodes may respond to PING but refuse everything else.
   const views = await Promise.all(client.nodes("master").map((node) => node.cluster("INFO")))
   return views.length > 0 && views.every((view) => ALL_SLOTS.test(String(view)))
 }

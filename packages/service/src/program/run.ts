@@ -73,8 +73,8 @@ function endOnFaults(log: Log): void {
 }
 
 /**
- * Drains the service on the first signal. A second signal, or a signal before the service runs, ends the process at
- * once.
+ * Drains the service on the first signal. A second signal, or a signal before the service runs, ends the process
+ * immediately.
  */
 function endOnSignals(log: Log, running: () => Running | undefined): void {
   let isDraining = false
@@ -82,7 +82,7 @@ function endOnSignals(log: Log, running: () => Running | undefined): void {
     const started = running()
     if (started === undefined) process.exit(0)
     if (isDraining) {
-      log.warn({ signal }, "The process ended at once, because of a second signal.")
+      log.warn({ signal }, "The process ended immediately, because of a second signal.")
       process.exit(EXIT.failed)
     }
     isDraining = true

@@ -21,7 +21,7 @@ import { readTls, warnOfDates } from "./tls.ts"
 /** A running service. */
 export interface Running {
   /**
-   * Shuts down. Reports that the service is not ready, pauses, closes its servers, answers the calls in flight, and
+   * Shuts down. Reports that the service is not ready, pauses, closes its servers, responds to the calls in flight, and
    * ends. Resolves with true if all calls were answered in time.
    */
   drain(): Promise<boolean>

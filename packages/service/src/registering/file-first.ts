@@ -111,7 +111,7 @@ function isOfAnother({ rules, problems }: LoadedRules): boolean {
 const NONE: LoadedRules = { rules: [], problems: [] }
 
 /**
- * Returns the services that have a document of their own. Rejects with {@link RuleSourceError} if the file cannot be
+ * Returns the services that have their own document. Rejects with {@link RuleSourceError} if the file cannot be
  * read or is invalid.
  */
 async function servicesOf(file: RuleSource, options: LoadOptions = {}): Promise<Set<string>> {

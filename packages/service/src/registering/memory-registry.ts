@@ -145,6 +145,6 @@ function requireVersion(version: unknown): void {
   if (version === "any" || isVersion) return
   const message = version === undefined ? "is missing" : `${String(JSON.stringify(version))} is not a version`
   throw new InvalidOptionError([
-    { path: "version", message, accepted: 'a whole number from 0, or "any" to accept any version' },
+    { path: "version", message, accepted: '0 or a positive whole number, or "any" to accept any version' },
   ])
 }

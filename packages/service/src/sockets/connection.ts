@@ -35,7 +35,7 @@ export class Connection implements Sender, PacedConnection {
   bytes = 0
   /** The socket on which requests arrive. Undefined until the TLS handshake is complete. */
   ready: Socket | undefined
-  /** The answers that are not read. Set by the server before the first call. */
+  /** The responses that are not read. Set by the server before the first call. */
   unread: UnreadAnswers | undefined
   /** Ends the connection gracefully when it is idle. Set by the server. */
   endIdle: () => void
@@ -74,7 +74,8 @@ export class Connection implements Sender, PacedConnection {
   }
 
   /**
-   * Counts a call whose headers are complete, of at most so many bytes. Stops both timeouts if no other call is running.
+   * Counts a call whose headers are complete, of at most this number of bytes. Stops both timeouts if no other call is
+   * running.
    */
   beginCall(headerBytes: number): void {
     this.usedBytes += headerBytes + FRAMES_BYTES

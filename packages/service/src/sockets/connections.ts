@@ -76,13 +76,13 @@ export class Connections {
 
   /**
    * Ends connections that have not sent anything. A load balancer may keep such connections open, and none of them
-   * waits for an answer.
+   * waits for a response.
    */
   endSilent(): void {
     for (const { socket } of this.#accepted.values()) if (socket.bytesRead === 0) socket.destroy()
   }
 
-  /** Ends the connections for which `isKept` returns false, except connections that are still sending an answer. */
+  /** Ends the connections for which `isKept` returns false, except connections that are still sending a response. */
   endUnless(isKept: (socket: Socket) => boolean): void {
     for (const socket of this.#ready.keys()) {
       if (!socket.writableEnded && !isKept(socket)) socket.destroy()

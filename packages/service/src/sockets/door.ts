@@ -11,13 +11,13 @@ export interface DoorListeners {
   /** Called with each error that is a fault of the service itself. The caller gets no details. */
   onFault(error: unknown, path: string): void
   /**
-   * Called for each answered call, for metrics. Receives the path, the gRPC status code of the answer, and the
+   * Called for each answered call, for metrics. Receives the path, the gRPC status code of the response, and the
    * milliseconds since the request arrived. `reader` is the code that has read a gRPC call. If absent, no clock is
    * read.
    */
   onAnswered?(door: Door, path: string, code: number, durationMs: number, reader?: GrpcReader): void
   /**
-   * Called for each connection that is closed at once, because of the limit for all connections or for one address.
+   * Called for each connection that is closed immediately, because of the limit for all connections or for one address.
    */
   onRefusedConnection?(bound: ConnectionBound, peer: string): void
   /** Called for each connection that is ended because the headers of its first request did not arrive in time. */
@@ -41,10 +41,10 @@ export interface DoorListeners {
 
 /** Bounds for the connections of a server. */
 export interface ConnectionBounds {
-  /** Maximum number of open connections; more are closed at once. Default 10,000. */
+  /** Maximum number of open connections; more are closed immediately. Default 10,000. */
   readonly maxConnections?: number | undefined
   /**
-   * Maximum number of open connections from one IPv4 address or one IPv6 /64; more are closed at once. Default: a
+   * Maximum number of open connections from one IPv4 address or one IPv6 /64; more are closed immediately. Default: a
    * quarter of `maxConnections`.
    */
   readonly maxConnectionsPerPeer?: number | undefined

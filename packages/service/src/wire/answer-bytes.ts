@@ -8,7 +8,7 @@ import { WireBuffer } from "./wire-buffer.ts"
 
 const wire = new WireBuffer()
 
-/** Returns the bytes of an answer. Its numbers must be at most 2^53 - 1, as all numbers of a limiter are. */
+/** Returns the bytes of a response. Its numbers must be at most 2^53 - 1, as all numbers of a limiter are. */
 export function answerBytes(answer: ShouldForwardRequestResponse): Uint8Array {
   wire.restart()
   write(answer)
@@ -16,7 +16,7 @@ export function answerBytes(answer: ShouldForwardRequestResponse): Uint8Array {
 }
 
 /**
- * Returns the bytes of a ShouldForwardRequestsResponse with these answers. The bytes of several such messages may be
+ * Returns the bytes of a ShouldForwardRequestsResponse with these responses. The bytes of several such messages may be
  * joined into one message.
  */
 export function answersBytes(responses: readonly ShouldForwardRequestResponse[]): Uint8Array {

@@ -50,7 +50,7 @@ const CLOSE_BRACE = 0x7d
 
 /**
  * Counts the values of a JSON text, and finds the items of a list, without parsing them. The text is scanned while it
- * arrives, so that one with too many values is refused before JSON.parse would create them. An invalid text is found
+ * arrives, so that one with too many values is refused before JSON.parse would create them. An invalid string is found
  * later, when its parts are parsed.
  */
 export class JsonScan {

@@ -4,7 +4,7 @@ const MOST_ASCII = 0x7f
 /** Maximum bytes of a UTF-16 code unit in UTF-8, and of a tag with a length. */
 const UNIT_BYTES = 3
 const HEAD_BYTES = 10
-/** Initial bytes, and the maximum that is kept for the next message. Both are more than nearly every answer needs. */
+/** Initial bytes, and the maximum that is kept for the next message. Both are more than nearly every response needs. */
 const FIRST_BYTES = 1024
 const MOST_KEPT_BYTES = 65_536
 

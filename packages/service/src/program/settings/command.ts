@@ -48,7 +48,7 @@ ${secrets.join("\n")}
 
 Write times with a unit: 50ms, 5s, 2m. A flag overrides its variable. Without REDIS_URL, counters are in the memory of this
 process. Without SLUICE_TOKENS, every caller may register rules if gRPC and HTTP are on loopback; otherwise no caller may.
-SIGTERM and SIGINT drain the service; a second signal ends it at once. Exit codes: 0 drained, 1 failed, 2 invalid settings.
+SIGTERM and SIGINT drain the service; a second signal ends it immediately. Exit codes: 0 drained, 1 failed, 2 invalid settings.
 
   $ sluice-service --rules rules.yaml
   $ REDIS_URL=redis://localhost:6379 sluice-service --table rules --grpc 0.0.0.0:50051`

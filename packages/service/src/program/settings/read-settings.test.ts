@@ -342,7 +342,7 @@ describe("settings", () => {
     ],
     [
       { REDIS_URL: "redis://a", SLUICE_MIRRORS: '{"eu":"redis://:secret@a:6379/0"}' },
-      /^SLUICE_MIRRORS: .* of "eu" is the Redis of REDIS_URL or of another data center; accepted: a Redis of its own/,
+      /^SLUICE_MIRRORS: .* of "eu" is the Redis of REDIS_URL or of another data center; accepted: a different Redis/,
     ],
     [
       { REDIS_URL: "redis://us?db=1", SLUICE_MIRRORS: '{"eu":"redis://:secret@US:6379/1"}' },

@@ -25,7 +25,7 @@ export function wrongMirrors({
 function twiceNamed(some: readonly string[], others: readonly string[]): UrlProblem | undefined {
   const places = new Set(others.map(placeOf))
   if (!some.some((url) => places.has(placeOf(url)))) return undefined
-  return ["is the Redis of REDIS_URL or of another data center", "a Redis of its own for each data center"]
+  return ["is the Redis of REDIS_URL or of another data center", "a different Redis for each data center"]
 }
 
 function placeOf(url: string): string {

@@ -26,7 +26,7 @@ export interface Setting<Value> {
   /** The line in the help. */
   readonly says: string
   readonly kind: Kind<Value>
-  /** The default, as a text that is parsed like a given one. */
+  /** The default, as a string that is parsed like a given one. */
   readonly otherwise?: string
 }
 
@@ -212,7 +212,7 @@ export const SETTINGS = {
   ),
   maxConnections: option(
     "--max-connections <n>",
-    "maximum connections on each of gRPC and HTTP; more are closed at once",
+    "maximum connections on each of gRPC and HTTP; more are closed immediately",
     MANY,
     "10000",
   ),

@@ -4,13 +4,15 @@ import { type ListenAddress, shownAddress } from "../../sockets/listening.ts"
 
 /** A kind of value that a setting may have. */
 export interface Kind<T> {
-  /** Parses a text. Throws NotAccepted if it is not valid. */
+  /** Parses a string. Throws NotAccepted if it is not valid. */
   read(text: string): T
   /** Returns the value in a form that is safe to log. If absent, the value itself is. */
   show?(value: T): unknown
 }
 
-/** An error for a text that is not a valid value of a setting. It does not contain the text, which may be a secret. */
+/**
+ * An error for a string that is not a valid value of a setting. It does not contain the text, which may be a secret.
+ */
 export class NotAccepted extends Error {
   override readonly name = "NotAccepted"
   /** The accepted values. */
@@ -99,7 +101,7 @@ export function oneOf<Word extends string>(...words: readonly Word[]): Kind<Word
 /** The words "true" and "false". */
 export const yesOrNo: Kind<boolean> = { read: (text) => oneOf("true", "false").read(text) === "true" }
 
-/** Creates the kind of texts that match `pattern`. */
+/** Creates the kind of strings that match `pattern`. */
 export function matching(pattern: RegExp, is: string, accepted: string): Kind<string> {
   return {
     read(text) {

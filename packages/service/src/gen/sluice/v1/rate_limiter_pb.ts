@@ -21,7 +21,7 @@ export const file_sluice_v1_rate_limiter: GenFile = /*@__PURE__*/
  */
 export type ShouldForwardRequestRequest = Message<"sluice.v1.ShouldForwardRequestRequest"> & {
   /**
-   * Number of the service whose rules apply, from 1 up. Give either this or `service`.
+   * Number of the service whose rules apply, a positive integer. Give either this or `service`.
    *
    * @generated from field: int32 service_id = 1;
    */
@@ -239,7 +239,7 @@ export const ShouldForwardRequestsResponseSchema: GenMessage<ShouldForwardReques
  */
 export type RegisterServiceRequest = Message<"sluice.v1.RegisterServiceRequest"> & {
   /**
-   * Number of the service, from 1 up. Give either this or `service`.
+   * Number of the service, a positive integer. Give either this or `service`.
    *
    * @generated from field: int32 service_id = 1;
    */
@@ -336,7 +336,7 @@ export const RegisterServiceResponseSchema: GenMessage<RegisterServiceResponse> 
  */
 export type GetServiceRequest = Message<"sluice.v1.GetServiceRequest"> & {
   /**
-   * Number of the service, from 1 up. Give either this or `service`.
+   * Number of the service, a positive integer. Give either this or `service`.
    *
    * @generated from field: int32 service_id = 1;
    */
@@ -521,7 +521,7 @@ export const RuleProblem_EffectSchema: GenEnum<RuleProblem_Effect> = /*@__PURE__
  */
 export type RemoveServiceRequest = Message<"sluice.v1.RemoveServiceRequest"> & {
   /**
-   * Number of the service, from 1 up. Give either this or `service`.
+   * Number of the service, a positive integer. Give either this or `service`.
    *
    * @generated from field: int32 service_id = 1;
    */
@@ -580,7 +580,7 @@ export const RemoveServiceResponseSchema: GenMessage<RemoveServiceResponse> = /*
  */
 export type ShowClientRequest = Message<"sluice.v1.ShowClientRequest"> & {
   /**
-   * Number of the service, from 1 up. Give either this or `service`.
+   * Number of the service, a positive integer. Give either this or `service`.
    *
    * @generated from field: int32 service_id = 1;
    */
