@@ -11,8 +11,8 @@
 export interface RedisCommands {
   readonly isCluster: boolean
   /**
-   * True if the client would write a command for this key to a connection at once, without queueing it. Must be cheap,
-   * because every call checks it, and it is polled while it is false. May make the client connect to the server.
+   * True if the client would write a command for this key to a connection immediately, without queueing it. Must be
+   * cheap, because every call checks it, and it is polled while it is false. May make the client connect to the server.
    */
   isReady(key: string): boolean
   /**
@@ -36,7 +36,7 @@ export interface RedisCommands {
    */
   nodeOf(key: string): string
   /**
-   * Makes the client look for its primary again, after a server has answered as a replica. May be called repeatedly. The
+   * Makes the client look for its primary again, after a server has responded as a replica. May be called repeatedly. The
    * app's commands that were sent before are still answered. A no-op if the app's client would not come back.
    */
   reconnect(key: string): void

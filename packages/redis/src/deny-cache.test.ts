@@ -32,7 +32,7 @@ function full(more: Partial<CounterState> = {}): CounterState {
 
 type Learned = readonly [check: Check, state: CounterState | undefined, taken?: number]
 
-/** Makes the cache learn an answer of Redis. Only the checks of a grant may have taken units. */
+/** Makes the cache learn a reply of Redis. Only the checks of a grant may have taken units. */
 function learn(denied: DenyCache, learned: readonly Learned[], atMs = 0, granted = false): void {
   const checks = learned.map(([one]) => one)
   const counted = learned.map(([, state, taken = 0]) => state && { state, taken })
@@ -51,7 +51,7 @@ function answerTo(denied: DenyCache, asked: Check, afterMs = 0): boolean {
   return denied.answer([asked], SENT_MS + afterMs) !== undefined
 }
 
-/** Returns the present count of each check in the answer; undefined if Redis must be asked. */
+/** Returns the current count of each check in the reply; undefined if Redis must be asked. */
 function countsIn(denied: DenyCache, checks: readonly Check[], afterMs = 0) {
   return denied.answer(checks, SENT_MS + afterMs)?.checks.map((counted) => counted?.state.current)
 }
@@ -133,7 +133,7 @@ describe("DenyCache", () => {
     learn(denied, [[check(), full(), 1]], 0, true)
     expect(answerTo(denied, check())).toBe(false)
     learn(denied, [[check(), full()]])
-    // For a log, the answer has the time of the call, which the cache must not store.
+    // For a log, the reply has the time of the call, which the cache must not store.
     learn(denied, [[check(0), full({ startMs: SERVER_MS }), 0]], 500, true)
     expect(denied.answer([check()], SENT_MS + 500)?.checks[0]?.state.startMs).toBe(START_MS)
   })

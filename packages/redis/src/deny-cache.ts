@@ -15,7 +15,7 @@ import {
 import { RecentCounters } from "./recent-counters.ts"
 import { isStrict } from "./scripts/script-input.ts"
 
-/** The times at which a call was sent and its answer arrived, in milliseconds of the same clock. */
+/** The times at which a call was sent and its reply arrived, in milliseconds of the same clock. */
 export interface Between {
   readonly sentAtMs: number
   readonly answeredAtMs: number
@@ -31,7 +31,7 @@ interface KnownCounter extends Between {
 
 /**
  * A cache that refuses requests without asking Redis. It remembers every counter of a refused request. It refuses a
- * request only if it knows the state of all its counters, so its answer is the one that Redis would give. Units that
+ * request only if it knows the state of all its counters, so its reply is the one that Redis would give. Units that
  * this process takes update a remembered counter. Any other change by this process, even a possible one, removes it.
  * Changes by other processes are seen after at most `longestMs`. Until then a counter can only hold more than is
  * remembered, unless other processes refund or reset.
@@ -52,7 +52,7 @@ export class DenyCache {
   }
 
   /**
-   * Learns from an answer of Redis that no later answer has overtaken. Remembers all counters of a refusal, but updates
+   * Learns from a reply of Redis that no later reply has overtaken. Remembers all counters of a refusal, but updates
    * only known counters after a grant.
    */
   learn(checks: readonly Check[], { nowMs, granted, checks: counted }: StoreResult, between: Between): void {

@@ -63,9 +63,9 @@ export function silent(
 }
 
 const SILENCE: Readonly<Record<Reach, string>> = {
-  connected: "did not answer in time.",
-  "not connected": "did not answer in time, because its client has no connection.",
-  closed: "did not answer in time, because its client never connected or was closed.",
+  connected: "did not respond in time.",
+  "not connected": "did not respond in time, because its client has no connection.",
+  closed: "did not respond in time, because its client never connected or was closed.",
   "a replica": "is a replica, and its client did not find the primary in time.",
 }
 
@@ -74,7 +74,7 @@ const SILENCE: Readonly<Record<Reach, string>> = {
  * dash precede the code in errors of scripts.
  */
 export function isCode(error: unknown, code: string): boolean {
-  // A StoreUnavailableError may quote what a server answered.
+  // A StoreUnavailableError may quote what a server responded.
   if (!(error instanceof Error) || error instanceof StoreUnavailableError) return false
   return new RegExp(`(^|\\s)-?${code}\\b`).test(error.message)
 }

@@ -3,7 +3,7 @@ import type { CounterKey } from "@sluice/core/stores"
 
 /**
  * A partition that is part of the key unchanged: printable ASCII, which operators can read and which has one encoding.
- * All others are hashed. "#" marks a hash, so a text that begins with it is hashed too. The rest of a key takes about
+ * All others are hashed. "#" marks a hash, so a string that begins with it is hashed too. The rest of a key takes about
  * 24 bytes, so no key is much longer than 64.
  */
 const PLAIN = /^(?!#)[\x20-\x7e]{0,64}$/

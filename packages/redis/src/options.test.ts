@@ -97,7 +97,7 @@ describe("parseOptions", () => {
     expect(problemsOf({ prefix: "app:" })).toEqual([expect.stringMatching(/^client: undefined is not/)])
   })
 
-  it("reports all problems at once, with the client first", () => {
+  it("reports all problems together, with the client first", () => {
     const problems = problemsOf({ timeoutMs: 0, client: "redis://localhost", prefix: "{" })
     expect(problems).toEqual([
       expect.stringMatching(/^client: /),

@@ -15,7 +15,7 @@ export interface RedisStoreOptions {
   readonly prefix?: string | undefined
   /**
    * Milliseconds for which the process caches counters of refused requests, 10,000 by default; 0 turns the cache off.
-   * The process sees changes by other processes after at most this time, and its own changes at once.
+   * The process sees changes by other processes after at most this time, and its own changes immediately.
    */
   readonly denyCacheMs?: number | undefined
   /**

@@ -3,7 +3,7 @@ import { algorithmOf, type CounterKey, type CounterReading, type StoreReading } 
 /** Most counters that one call reads, so that no call occupies the server for long. */
 export const MOST_READ = 64
 
-/** A counter as a server has told it. */
+/** A counter as a server has returned it. */
 export interface ReadCounter extends CounterReading {
   /** The server's time. */
   readonly nowMs: number

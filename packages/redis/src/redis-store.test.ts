@@ -40,14 +40,14 @@ function refund({ policy, partition }: Check, units = 2): Refund {
   return { policy, partition, units, after: { startMs: NOW_MS - 1_000, current: units, previous: 0 } }
 }
 
-/** A call to Redis that waits for the test to answer it. */
+/** A call to Redis that waits for the test to respond to it. */
 interface Call {
   readonly what: string
   readonly keys: readonly string[]
   readonly args: readonly string[]
-  /** Answers with these states or other values. */
+  /** Responds with these states or other values. */
   answer(...told: readonly unknown[]): void
-  /** Answers as `answer` does, at another time of the server. */
+  /** Responds as `answer` does, at another time of the server. */
   answerAt(nowMs: number, ...told: readonly unknown[]): void
   fail(error: Error): void
 }
@@ -57,7 +57,9 @@ afterEach(() => {
   for (const store of opened.splice(0)) store.close()
 })
 
-/** Creates a store on a Redis whose calls the test answers. Calls for the server's time are answered automatically. */
+/**
+ * Creates a store on a Redis whose calls the test replies to. Calls for the server's time are answered automatically.
+ */
 function open(more: Partial<RedisStoreParts> & { readonly isCluster?: boolean } = {}) {
   const { isCluster = false, ...parts } = more
   const calls: Call[] = []
@@ -142,7 +144,7 @@ describe("a Redis store", () => {
     }
   })
 
-  it("grants a request without checks at once, without Redis", async () => {
+  it("grants a request without checks immediately, without Redis", async () => {
     const clock = manualClock(NOW_MS + 1.5)
     const granted = { nowMs: NOW_MS + 1, granted: true, checks: [] }
     const { store, arriving } = open({ clock })
@@ -177,11 +179,11 @@ describe("a Redis store", () => {
   )
 })
 
-describe("an answer after the timeout", () => {
+describe("a reply after the timeout", () => {
   beforeEach(() => void vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] }))
   afterEach(() => void vi.useRealTimers())
 
-  /** Returns a call that Redis has not answered in time. */
+  /** Returns a call that Redis has not responded in time. */
   async function late({ store, next }: ReturnType<typeof open>): Promise<Call> {
     const taking = store.take([check("ann", 2)])
     const call = await next()
@@ -244,7 +246,7 @@ describe("an answer after the timeout", () => {
 })
 
 describe("a client that was refused by Redis", () => {
-  it("is refused again at once by the server's time, without a call", async () => {
+  it("is refused again immediately by the server's time, without a call", async () => {
     const { store, refuse, arriving } = open()
     await refuse()
     const state = { startMs: NOW_MS - 1_000, current: 10, previous: 0 }
@@ -412,7 +414,7 @@ describe("a store on a cluster", () => {
     expect(takenOf(await both)).toEqual([true, [3, 1], [1, 1]])
   })
 
-  it("asks slots before a slot that is known to refuse, because the first refusal is the answer", async () => {
+  it("asks slots before a slot that is known to refuse, because the first refusal is the reply", async () => {
     const { store, next, arriving } = open({ isCluster: true })
     const refused = store.take([check("bob")])
     ;(await next()).answer(holding(10), 1, 0)
@@ -438,19 +440,22 @@ describe("a store on a cluster", () => {
   it.each([
     ["earlier", [59_000, 59_001]],
     ["later", [59_001, 59_000]],
-  ])("peeks at all slots at once, at the latest of their times, if the first is the %s", async (_, times) => {
-    const { store, arriving } = open({ isCluster: true })
-    // The windows of both counters end at the later of these times.
-    const started = `w:${NOW_MS - 999}:0:`
-    const peeking = peekStore(store, [check("ann", 5), check("bob", 5)])
-    const calls = await arriving()
-    calls.forEach((call, i) => {
-      call.answerAt(NOW_MS + (times[i] as number), `${started}6`)
-    })
-    const empty = { startMs: NOW_MS + 59_001, current: 0, previous: 0 }
-    const counted = { state: empty, taken: 0 }
-    expect(await peeking).toEqual({ nowMs: NOW_MS + 59_001, granted: true, checks: [counted, counted] })
-  })
+  ])(
+    "peeks at all slots at the same time, at the latest of their times, if the first is the %s",
+    async (_, times) => {
+      const { store, arriving } = open({ isCluster: true })
+      // The windows of both counters end at the later of these times.
+      const started = `w:${NOW_MS - 999}:0:`
+      const peeking = peekStore(store, [check("ann", 5), check("bob", 5)])
+      const calls = await arriving()
+      calls.forEach((call, i) => {
+        call.answerAt(NOW_MS + (times[i] as number), `${started}6`)
+      })
+      const empty = { startMs: NOW_MS + 59_001, current: 0, previous: 0 }
+      const counted = { state: empty, taken: 0 }
+      expect(await peeking).toEqual({ nowMs: NOW_MS + 59_001, granted: true, checks: [counted, counted] })
+    },
+  )
 })
 
 describe("a closed store", () => {

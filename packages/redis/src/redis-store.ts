@@ -37,8 +37,7 @@ export type { RedisStoreOptions } from "./options.ts"
  * One script call decides all checks of a request, atomically. In a cluster, checks of different slots are taken one
  * slot after the other, and refunded if a later slot refuses. If the first slot refuses, no further call is made.
  * Requests that arrive while calls are in flight share the next call. When Redis is unavailable, every method rejects
- * by the deadline. After a few such failures, methods reject at once.
- * @example
+ * by the deadline. After a few such failures, methods reject immediately. @example
  * ```ts
  * import { createLimiter } from "@sluice/core"
  * import { redisStore } from "@sluice/redis"

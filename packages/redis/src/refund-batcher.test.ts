@@ -9,7 +9,7 @@ import { AskedServer } from "./testing/asked-server.ts"
 import { FIRST_HIT as POLICY } from "./testing/first-hit.ts"
 
 const NOW_MS = 1_700_000_000_000
-const SILENT = "Redis did not answer in time."
+const SILENT = "Redis did not respond in time."
 const DOWN = "Redis failed: ERR no. The store keeps trying in the background."
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] }))
@@ -129,7 +129,7 @@ describe("batched refunds", () => {
     expect([short, long]).toEqual([[SILENT], ["back"]])
   })
 
-  it("are sent in one call at a time after a call without a reply, until the server answers", async () => {
+  it("are sent in one call at a time after a call without a reply, until the server responds", async () => {
     const { server, refundKeys } = await startBatcher({ inBackground: true })
     refundKeys(names(2 * 64), 10)
     await nextTurn()
@@ -223,7 +223,7 @@ describe("batched refunds", () => {
 })
 
 describe("refunds to a server with an open circuit breaker", () => {
-  it("are rejected at once if a caller waits, whatever is in flight", async () => {
+  it("are rejected immediately if a caller waits, whatever is in flight", async () => {
     const { server, node, refundKeys } = await startBatcher()
     refundKeys(names(128))
     await nextTurn()

@@ -10,7 +10,7 @@ import { REFUND } from "./scripts.ts"
 const MOST_CALLS = 2
 /**
  * Most calls in flight. With full calls, this is up to 9,600 refunds a second to a server 80 ms away. A server nearby
- * answers before so many full calls are waiting.
+ * replies before that many full calls are waiting.
  */
 const MOST_FULL_CALLS = 12
 /** Most refunds per call. More of them would block Redis for other clients. */

@@ -75,7 +75,7 @@ function takenOf({ checks }: StoreResult): unknown {
 }
 
 describe("a request whose checks are in several slots", () => {
-  it("takes from each slot, and answers in the order of the checks", async () => {
+  it("takes from each slot, and replies in the order of the checks", async () => {
     const { parts, returned, take, inUse } = cluster("a", "b")
     const checks = [check("b1", 1), check("a1", 2), check("b2", 3), check("a2", 4)]
     const answer = await take(...checks)

@@ -2,7 +2,9 @@ import { performance } from "node:perf_hooks"
 
 /** Most calls in flight: enough that neither side waits for the other. */
 const MOST_CALLS = 4
-/** Calls in flight up to which a request is sent at once. On a quiet server, no request waits for others to join it. */
+/**
+ * Calls in flight up to which a request is sent immediately. On a quiet server, no request waits for others to join it.
+ */
 const CALLS_AT_ONCE = 2
 /**
  * CALLS_AT_ONCE for a process whose event loop is always busy. Such a process reads a reply long after it has arrived.
@@ -12,7 +14,7 @@ const CALLS_AT_ONCE = 2
 const CALLS_AT_ONCE_WHEN_BUSY = 1
 /**
  * Most requests per call. A call has room for far fewer requests of different clients (take-call.ts). Requests of one
- * client are merged, but answering more of them at once would block this process.
+ * client are merged, but responding to more of them at the same time would block this process.
  */
 const MOST_REQUESTS = 512
 /** Number of waiting requests that are worth another call while some are in flight. */
@@ -35,7 +37,7 @@ export interface LoopTimes {
   readonly nowMs: number
 }
 
-/** A policy for the time and size of batches. An idle process sends at once, and a busy one in few calls. */
+/** A policy for the time and size of batches. An idle process sends immediately, and a busy one in few calls. */
 export class BatchPolicy {
   readonly #loop: () => LoopTimes
   #callsAtOnce = CALLS_AT_ONCE

@@ -6,7 +6,7 @@ import { LOOK_AGAIN_MS } from "../node/node.ts"
 import { readySenderByHand, senderByHand } from "./testing/sender-by-hand.ts"
 
 const REPLICA = "Redis is a replica, and its client did not find the primary in time."
-const SILENT = "Redis did not answer in time."
+const SILENT = "Redis did not respond in time."
 /** Returns the message while the circuit breaker is open. */
 const tryingAfter = (reason: string) => `${reason} The store keeps trying in the background.`
 const TOO_LATE = "The request reached Redis after its deadline, so it was not counted."
@@ -22,7 +22,7 @@ beforeEach(() => {
 afterEach(() => void vi.useRealTimers())
 
 describe("a batch sender", () => {
-  it("sends at once with fewer than two calls in flight, and otherwise when a call ends", async () => {
+  it("sends immediately with fewer than two calls in flight, and otherwise when a call ends", async () => {
     const { takeNow, names, answer, calls } = await readySenderByHand()
     await takeNow("a", "b", "c")
     expect(names()).toEqual([["a"], ["b"]])
@@ -105,7 +105,7 @@ describe("a batch sender", () => {
     expect(names()).toEqual([["b"]])
   })
 
-  it("starts the timeout of the first requests again with the first answer, but only once", async () => {
+  it("starts the timeout of the first requests again with the first reply, but only once", async () => {
     const made = senderByHand()
     const { take, takeNow, pass, timeCalls, calls, told, answerTime, answer, moveOn } = made
     take("a")
@@ -126,7 +126,7 @@ describe("a batch sender", () => {
     expect(told.c).toBe(SILENT)
   })
 
-  it("does not wait longer for the first answer, nor after it", async () => {
+  it("does not wait longer for the first reply, nor after it", async () => {
     const { takeNow, pass, timeCalls, told, answerTime } = senderByHand()
     await takeNow("a")
     await pass(50)
@@ -140,7 +140,7 @@ describe("a batch sender", () => {
   })
 })
 
-describe("an answer", () => {
+describe("a reply", () => {
   it("resolves each request, and reports refusals to the listener with their send time", async () => {
     const { pass, take, answer, calls, told, listened } = await readySenderByHand()
     await pass(3)
@@ -224,13 +224,13 @@ describe("a deadline", () => {
     const { take, takeNow, pass, told } = await readySenderByHand()
     take("a")
     take("b", 80)
-    await takeNow("in a call of its own")
+    await takeNow("in a separate call")
     take("c", 60)
     await nextTurn()
     await pass(49)
     expect(told).toEqual({})
     await pass(1)
-    expect(told).toEqual({ a: SILENT, "in a call of its own": SILENT })
+    expect(told).toEqual({ a: SILENT, "in a separate call": SILENT })
     await pass(10)
     expect(told).toMatchObject({ c: SILENT })
     await pass(19)
@@ -329,7 +329,7 @@ describe("a server that fails", () => {
     }
     await takeNow("e")
     expect(names()).toHaveLength(5)
-    // An answer that is too late for its caller counts as a failure.
+    // A reply that is too late for its caller counts as a failure.
     await answer(calls[2])
     await answer(calls[3])
     await pass(50)
@@ -448,7 +448,7 @@ describe("a server that cannot be written to at the moment", () => {
     expect(told).toEqual({
       a: REPLICA,
       b: REPLICA,
-      c: "Redis did not answer in time, because its client has no connection.",
+      c: "Redis did not respond in time, because its client has no connection.",
     })
   })
 })
@@ -482,7 +482,7 @@ it.each<{ when: string; readFirst: boolean }>([
   },
 )
 
-it("a batch sender keeps the process alive only while a request waits for an answer", () =>
+it("a batch sender keeps the process alive only while a request waits for a reply", () =>
   countHeldTimers(async (held) => {
     vi.useRealTimers()
     const { sender, take, answer, calls, told } = await readySenderByHand(60_000)

@@ -53,8 +53,8 @@ export class BatchSender {
   readonly #queue = new TakeQueue()
   #isLearning = false
   /**
-   * True until a server has first answered. The first requests of a process take 10 ms of its CPU, because its code is not
-   * compiled yet. That is not the server's fault, so their timeout starts again with the first answer.
+   * True until a server has first responded. The first requests of a process take 10 ms of its CPU, because its code is
+   * not compiled yet. That is not the server's fault, so their timeout starts again with the first reply.
    */
   #isCold = true
   /**
@@ -181,7 +181,7 @@ export class BatchSender {
     this.#policy.sent()
     node.take(call, deadlineMs).then(
       ({ answers, arrival }) => {
-        // An answer that is too late for all callers does not show that the server answers in time.
+        // A reply that is too late for all callers does not show that the server responds in time.
         if (!this.#land(flight)) node.breaker.succeeded()
         if (answers === undefined) this.#again(batch, true)
         else this.#answer(batch, answers, arrival)

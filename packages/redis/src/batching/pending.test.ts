@@ -24,8 +24,8 @@ it("requests past their deadline are rejected with a timeout error, and the othe
   expect(expire(batch, 10, { silence: () => silent("not connected", "Redis at a:1") })).toEqual([
     later.waiting,
   ])
-  const lost = "Redis at a:1 did not answer in time, because its client has no connection."
-  expect([over.told, just.told, later.told]).toEqual([["Redis did not answer in time."], [lost], []])
+  const lost = "Redis at a:1 did not respond in time, because its client has no connection."
+  expect([over.told, just.told, later.told]).toEqual([["Redis did not respond in time."], [lost], []])
 })
 
 it("a settled request no longer waits, even if its deadline has not passed", () => {

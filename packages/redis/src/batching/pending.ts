@@ -2,7 +2,7 @@ import type { StoreResult } from "@sluice/core/stores"
 import type { Node } from "../node/node.ts"
 import type { RedisRequest } from "../scripts/script-input.ts"
 
-/** A request that waits for its answer. */
+/** A request that waits for its reply. */
 export interface PendingTake {
   readonly asked: RedisRequest
   /** Milliseconds that the request waits, from an instant that the batch sender sets. */
@@ -11,7 +11,7 @@ export interface PendingTake {
   deadlineMs: number
   resolve: (answer: StoreResult) => void
   reject: (error: Error) => void
-  /** True if the request has been rejected, so that no caller waits for an answer. */
+  /** True if the request has been rejected, so that no caller waits for a reply. */
   isRejected: boolean
   /** True if the request was already sent once, too late to count. */
   wasLate: boolean

@@ -31,7 +31,7 @@ describe("a watchdog", () => {
     expect(rings).toEqual([10])
   })
 
-  it("fires in whole milliseconds and never early, or at once if a deadline has passed", async () => {
+  it("fires in whole milliseconds and never early, or immediately if a deadline has passed", async () => {
     const { rings, watch, pass } = watching()
     watch(10.2)
     await pass(10)

@@ -67,7 +67,7 @@ describe("a cluster of ioredis", () => {
     expect([first.connects, client.refreshes]).toEqual([0, 1])
   })
 
-  it("refreshes its slots after a node has answered as a replica, which then still looks ready", () => {
+  it("refreshes its slots after a node has responded as a replica, which then still looks ready", () => {
     const { client, commands } = connected()
     for (let i = 0; i < 2; i++) commands.reconnect("a")
     expect([commands.isReady("a"), client.refreshes]).toEqual([true, 1])

@@ -62,7 +62,7 @@ export function ioredisClusterCommands(client: IoredisClusterLike): RedisCommand
 
 /**
  * Handles rejections of ASKING. To follow ASK, ioredis sends ASKING before the call, but handles only the promise of
- * the call. If the node rejects ASKING, or fails before it answers, the unhandled rejection would end the process.
+ * the call. If the node rejects ASKING, or fails before it responds, the unhandled rejection would end the process.
  * Other callers of `asking` still get the rejection.
  */
 function hearAsking(node: IoredisLike & { asking?(...args: unknown[]): unknown }): void {

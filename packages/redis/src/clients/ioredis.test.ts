@@ -61,7 +61,7 @@ describe("the calls on a client of ioredis", () => {
     [
       "throws",
       () => {
-        throw new Error("at once")
+        throw new Error("immediately")
       },
     ],
     ["sends nothing", () => undefined],

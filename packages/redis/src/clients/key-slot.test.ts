@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest"
 import { keySlot } from "./key-slot.ts"
 
-// test/redis/clients.test.ts compares the slots with the answers of a real server.
+// test/redis/clients.test.ts compares the slots with the replies of a real server.
 describe("keySlot", () => {
   it.each([
     ["the specification's own example", "123456789", 0x31c3],

@@ -87,7 +87,7 @@ describe("a cluster of node-redis", () => {
     expect([commands.isReady("b"), askedBy.length]).toEqual([true, 2])
   })
 
-  it("rediscovers its slots after a node has answered as a replica, which then still looks ready", () => {
+  it("rediscovers its slots after a node has responded as a replica, which then still looks ready", () => {
     const { first, second, commands, askedBy } = rediscovering()
     for (let i = 0; i < 2; i++) commands.reconnect("a")
     expect([first.client.isReady, second.client.isReady, askedBy.length]).toEqual([true, true, 1])

@@ -44,7 +44,7 @@ export function nodeRedisCommands(client: NodeRedisLike): RedisCommands {
     ...callsOf(client),
     nodeOf: () => address,
     // The client's own methods that reconnect reject all commands in flight. After QUIT, which needs no permission, the
-    // server first answers the earlier commands and then closes the connection. The client takes this for a lost
+    // server first responds to the earlier commands and then closes the connection. The client takes this for a lost
     // connection and reconnects. Without a listener for its errors, that would end the process.
     reconnect() {
       const comesBack = options?.socket?.reconnectStrategy !== false && client.listenerCount?.("error")

@@ -15,7 +15,10 @@ export class ReplyOrder {
   #newestSentAtMs = Number.NEGATIVE_INFINITY
   #newestMs = Number.NEGATIVE_INFINITY
 
-  /** Notes that the reply to a call sent at `sentAtMs` has been read. `nowMs` is the server's time in it, if any. */
+  /**
+   * Notes that the reply to a call sent at `sentAtMs` has been read. `nowMs` is the server's time in the reply. Absent
+   * if the reply has none.
+   */
   add(sentAtMs: number, nowMs: number = this.#newestMs): ReplyArrival {
     const isOvertaken = sentAtMs < this.#newestSentAtMs || nowMs < this.#newestMs
     if (sentAtMs >= this.#newestSentAtMs) {

@@ -27,7 +27,7 @@ function fail(times: number): void {
   for (let i = 0; i < times; i++) breaker.failed()
 }
 
-/** Ends the latest probe, with or without an answer. */
+/** Ends the latest probe, with or without a reply. */
 async function end(how: keyof Probe): Promise<void> {
   probes.at(-1)?.[how]()
   await vi.advanceTimersByTimeAsync(0)

@@ -6,7 +6,7 @@ const FIRST_PROBE_MS = 100
 const LAST_PROBE_MS = 1_000
 
 /**
- * A circuit breaker for one Redis server. It opens after several consecutive failures and closes at the first answer.
+ * A circuit breaker for one Redis server. It opens after several consecutive failures and closes at the first reply.
  * While it is open, one probe at a time checks whether the server is back: soon at first, then once per second.
  */
 export class Breaker {
@@ -19,7 +19,7 @@ export class Breaker {
   #timer: NodeJS.Timeout | undefined
 
   /**
-   * `probe` resolves if the server answers in time, otherwise rejects. It may stay pending until the server answers.
+   * `probe` resolves if the server responds in time, otherwise rejects. It may stay pending until the server responds.
    */
   constructor(probe: () => Promise<void>) {
     this.#probe = probe
@@ -45,7 +45,7 @@ export class Breaker {
     this.#probeIn(FIRST_PROBE_MS)
   }
 
-  /** Closes the breaker for good, without an answer. It never opens or probes again. */
+  /** Closes the breaker for good, without a reply. It never opens or probes again. */
   stop(): void {
     this.#isStopped = true
     this.#close()

@@ -8,7 +8,7 @@ afterEach(() => void vi.useRealTimers())
 
 const LOOK_MS = 10_000
 
-/** Creates a watch of a server whose answers the test gives. */
+/** Creates a watch of a server whose replies the test gives. */
 function watch() {
   const looks: { answer(...told: readonly unknown[]): Promise<void>; fail(): Promise<void> }[] = []
   const warnings: StoreWarningEvent[] = []
@@ -78,7 +78,7 @@ describe("a watch of evictions", () => {
     },
   )
 
-  it("asks again after a look that got no reply, and says nothing", async () => {
+  it("asks again after a look that got no reply, and logs nothing", async () => {
     const { first, repliesAfter, warnings } = watch()
     await first.fail()
     expect([repliesAfter(LOOK_MS).length, warnings]).toEqual([1, []])

@@ -62,7 +62,7 @@ function peek(node: Node, patience: CallTimeout = { withinMs: 20 }): Promise<unk
   return node.ask(PEEK, [KEY], new PolicyTable(), [], patience)
 }
 
-/** Makes `times` calls that the server answers with an error. */
+/** Makes `times` calls that the server replies to with an error. */
 async function fail(server: AskedServer, node: Node, times: number, patience?: CallTimeout): Promise<void> {
   for (let i = 0; i < times; i++) {
     const outcome = outcomeOf(peek(node, patience))
@@ -81,9 +81,9 @@ async function succeed(server: AskedServer, node: Node, patience?: CallTimeout):
   expect(outcome).toEqual([[NOW_MS]])
 }
 
-const UNCONNECTED = "Redis did not answer in time, because its client has no connection."
+const UNCONNECTED = "Redis did not respond in time, because its client has no connection."
 const KEEPS_TRYING = "The store keeps trying in the background."
-const SILENT = "Redis did not answer in time."
+const SILENT = "Redis did not respond in time."
 
 describe("the time of a server", () => {
   it("is requested once for all callers, with a key in the same slot that belongs to no counter", async () => {
@@ -283,7 +283,7 @@ describe("a single script call", () => {
     const { server, node } = serving()
     const outcome = outcomeOf(peek(node, { withinMs: 20 }))
     await nextTurn()
-    // Waiting for the time counts toward the timeout of the answer.
+    // Waiting for the time counts toward the timeout of the reply.
     await pass(10)
     expect(server.asked.map(({ what }) => what)).toEqual(["eval"])
     server.latest.answer(NOW)
@@ -323,7 +323,7 @@ describe("a single script call", () => {
     expect([server.asked, long, short]).toEqual([
       [],
       [],
-      ["Redis did not answer in time, because its client has no connection."],
+      ["Redis did not respond in time, because its client has no connection."],
     ])
     server.isReady = () => true
     await pass(1)
@@ -340,7 +340,7 @@ describe("a single script call", () => {
     const outcome = outcomeOf(peek(node, { withinMs: 10 }))
     await pass(10)
     expect(outcome).toEqual([
-      "Redis did not answer in time, because its client never connected or was closed.",
+      "Redis did not respond in time, because its client never connected or was closed.",
     ])
   })
 })
@@ -391,15 +391,15 @@ it("a server with a name is named in its errors, to identify it among several", 
   await nextTurn()
   for (let i = 0; i < 3; i++) node.failed(node.silence())
   expect([silent, failing, node.unavailable.message]).toEqual([
-    ["Redis at 10.0.0.1:6379 did not answer in time."],
+    ["Redis at 10.0.0.1:6379 did not respond in time."],
     ["Redis at 10.0.0.1:6379 failed: ERR no"],
-    `Redis at 10.0.0.1:6379 did not answer in time. ${KEEPS_TRYING}`,
+    `Redis at 10.0.0.1:6379 did not respond in time. ${KEEPS_TRYING}`,
   ])
   node.breaker.stop()
 })
 
 describe("a server that has failed five times in a row", () => {
-  it("is not called, and calls are rejected at once", async () => {
+  it("is not called, and calls are rejected immediately", async () => {
     const { server, node } = await knowing()
     await fail(server, node, 4)
     await succeed(server, node)

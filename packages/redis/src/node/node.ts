@@ -45,7 +45,7 @@ export interface CallTimeout {
   readonly inBackground?: boolean
 }
 
-/** One Redis server: its time, as far as it is known, and whether it answers. */
+/** One Redis server: its time, as far as it is known, and whether it responds. */
 export class Node {
   readonly breaker: Breaker
   /** The server's name in messages. Set once, because another server may serve the key later. */
@@ -69,7 +69,7 @@ export class Node {
   readonly #arrivals = new ReplyOrder()
   readonly #warn: ((event: StoreWarningEvent) => void) | undefined
   readonly #evictions: EvictionWatch | undefined
-  /** When the server last said that it is a replica, unless it has replied as a primary since. */
+  /** When the server last replied as a replica, unless it has replied as a primary since. */
   #replicaAtMs = Number.NEGATIVE_INFINITY
 
   constructor(
@@ -128,16 +128,16 @@ export class Node {
   /**
    * Asks the server for its time. Concurrent callers share one call. Returns true if the time is known now. Returns
    * false if the server stayed silent for `withinMs` and for as long as any other caller waits. It may then be asked
-   * again. Rejects if the server answers with an error.
+   * again. Rejects if the server responds with an error.
    */
   async learnTime(withinMs = 0): Promise<boolean> {
     this.#learning ??= this.#askTime()
     const learning = this.#learning
     try {
-      // Callers keep the process alive while they wait for an answer.
+      // Callers keep the process alive while they wait for a reply.
       await beforeDeadline(learning, Math.max(withinMs, this.#longestWaitMs), () => undefined, false)
     } finally {
-      // Do not wait again for an answer that may never come. Another caller may already have started a new call.
+      // Do not wait again for a reply that may never come. Another caller may already have started a new call.
       if (this.#learning === learning) this.#learning = undefined
     }
     return this.knowsTime
@@ -243,7 +243,7 @@ export class Node {
 
   /**
    * Makes a call, and rejects at its deadline. `ask` calls `send` before it hands a command to the client, so that the
-   * server may run it. `send` throws if the caller has already got an error that says that nothing was sent.
+   * server may run it. `send` throws if the caller has already got an error that shows that nothing was sent.
    */
   async #within<Value>(
     { withinMs, inBackground = false }: CallTimeout,
@@ -325,8 +325,8 @@ export class Node {
   }
 
   /**
-   * Asks the server for its time. Rejects at once while the client is not ready. Rejects if the server takes longer than
-   * any caller would wait, but not before it has answered.
+   * Asks the server for its time. Rejects immediately while the client is not ready. Rejects if the server takes longer
+   * than any caller would wait, but not before it has responded.
    */
   async #probe(): Promise<void> {
     const asking = this.#askTime()

@@ -205,7 +205,7 @@ local function withUnits(policy, startMs, current, parts, units)
   return startMs, current + units, parts
 end
 
--- Returns the state after refused units that count: the present count grows up to the ceiling.
+-- Returns the state after refused units that count: the current count grows up to the ceiling.
 local function withRejected(policy, startMs, previous, current, parts, units)
   local kind, most = policy.kind, policy.limit
   if kind == PENALTY then return withRefusal(policy, startMs, previous, current) end

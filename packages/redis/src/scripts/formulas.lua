@@ -10,14 +10,14 @@ if nowMs < 0 then
   nowMs = time[1] * 1000 + ms - ms % 1
 end
 -- FORMULA window-base
--- Reads `nowMs` and `windowMs`. `base` is the part of a packed value that stands for the present window. `leftMs` is
+-- Reads `nowMs` and `windowMs`. `base` is the part of a packed value that stands for the current window. `leftMs` is
 -- how much of the previous window the sliding window still covers.
 local elapsedMs = nowMs % windowMs
 local base, leftMs = ((nowMs - elapsedMs) / windowMs % CODES + 1) * WINDOW, windowMs - elapsedMs
 -- FORMULA window-fits
 -- `fits` is true if INCRBY of `units` was enough; `value` is its result. `rest` is the value without its base.
 local rest = type(value) == "number" and value - base or -1
--- A shortcut: a `rest` up to the limit contains no previous count, and the present count fits.
+-- A shortcut: a `rest` up to the limit contains no previous count, and the current count fits.
 local fits = rest > units and rest <= limit
 if not fits and rest > 0 and rest < WINDOW and leftMs then
   local current = rest % PREVIOUS
@@ -36,7 +36,7 @@ if not previous and kind == SLIDING and leftMs and type(value) == "number" then
     not (givenNow < 0 and redis.call("PTTL", key) + windowMs - leftMs > CODES / 2 * windowMs) and last % PREVIOUS
 end
 -- FORMULA strict-base
--- Reads `nowMs` and `stepMs`. `strictBase` is the part of a strict window's number that stands for the present
+-- Reads `nowMs` and `stepMs`. `strictBase` is the part of a strict window's number that stands for the current
 -- sub-window.
 local strictBase = ((nowMs - nowMs % stepMs) / stepMs % STRICT_CODES + 1) * STRICT_CODE
 -- FORMULA strict-fits

@@ -17,7 +17,7 @@ local FARTHEST_BACK = 8
 local LARGEST = 9007199254740991
 
 -- The number in the hash of a strict window, which HINCRBY adds to.
--- Code of the present sub-window * 2^44 + number of parts * 2^35 + their sum * 2^18 + current.
+-- Code of the current sub-window * 2^44 + number of parts * 2^35 + their sum * 2^18 + current.
 -- Codes are 1 to 511, and there are at most 360 sub-windows. strict-number.lua reads all of the number. The formulas
 -- for counting in place read only what they need.
 local STRICT_SUM = 262144

@@ -72,7 +72,7 @@ local function replaced(log, from, to, atMs, units)
 end
 
 -- Returns start, previous and current count, and parts after replacing all entries from a place on by one entry at the
--- present instant. That entry has their units and `units` more.
+-- current time. That entry has their units and `units` more.
 local function withLast(log, current, from, units)
   local last = unitsBetween(log, from, log.last) + units
   return nowMs, 0, current + units, replaced(log, from, log.last, nowMs, last)

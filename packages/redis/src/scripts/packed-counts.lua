@@ -45,7 +45,7 @@ local function shift(packed, empty, number, kept)
   return pack(numbers, #numbers)
 end
 
--- True if a text's length fits the parts of such a counter. A log may have any number of entries.
+-- True if a string's length fits the parts of such a counter. A log may have any number of entries.
 local function areParts(policy, parts)
   local width = parseDigits(parts, 1, 1)
   if policy.kind == LOG then width = width + digitsFor(policy.windowMs) end

@@ -4,8 +4,8 @@
 
 if untilMs > 0 and nowMs > untilMs then return { nowMs } end
 
--- Runs a command that deletes what INCRBY or HINCRBY has just created. If the Redis user may not run it, the key expires
--- at once. `isAlone` is false if the key has other fields, which must stay.
+-- Runs a command that deletes what INCRBY or HINCRBY has just created. If the Redis user may not run it, the key
+-- expires immediately. `isAlone` is false if the key has other fields, which must stay.
 local function uncreate(isAlone, command, key, field)
   local reply = field and redis.pcall(command, key, field) or redis.pcall(command, key)
   if type(reply) ~= "table" then return end
@@ -27,7 +27,7 @@ local function refundInPlace(key, policy, units, afterMs)
   if type(value) ~= "number" then return false end
   local rest = value - policy.base
   local current = rest % PREVIOUS
-  -- With units in the present window before and after, the key's expiry stays the same. If fewer units than these were
+  -- With units in the current window before and after, the key's expiry stays the same. If fewer units than these were
   -- counted, the count that INCRBY made is negative or above `MOST_PACKED`.
   local least = place == 1 and max(0, added) or 0
   if rest > 0 and rest < WINDOW and current > least and current <= MOST_PACKED then return true end

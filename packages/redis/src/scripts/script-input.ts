@@ -16,7 +16,7 @@ const PENALTY = 9
 const COUNTS_REJECTED = 16
 /** Added to the kind of a strict policy whose grants, too, must return every part. */
 const TELLS_PARTS = 32
-/** Largest count of the present window that a packed value can hold. */
+/** Largest count of the current window that a packed value can hold. */
 const MOST_PACKED = 2 ** 20 - 1
 /** Largest count that the hash of a strict window can hold. */
 const MOST_STRICT = 2 ** 17 - 1

@@ -49,7 +49,7 @@ export function stateAt(reply: Reply, at: number, policy: Policy, nowMs: number)
   if (isStrict(policy)) return strictState(packed, policy, nowMs, reply)
   const alignedMs = nowMs - (nowMs % policy.windowMs)
   const [current, previous] = [packed % PREVIOUS, Math.floor(packed / PREVIOUS) % PREVIOUS]
-  // A value without a code belongs to the present window.
+  // A value without a code belongs to the current window.
   if (packed < WINDOW) return { startMs: alignedMs, current, previous }
   const ahead = Math.floor(packed / WINDOW) - 1 - ((alignedMs / policy.windowMs) % CODES)
   // The code names this window. For a fixed window after the clock went back, it may name the next one.

@@ -1,4 +1,4 @@
--- Reads the number in the hash of a strict window. Returns how many sub-windows ago its sub-window was the present one,
+-- Reads the number in the hash of a strict window. Returns how many sub-windows ago its sub-window was the current one,
 -- by the code alone. Then follow the count of that sub-window, the number of parts, and the sum of the parts.
 local function strictNumber(policy, number)
   local current = number % STRICT_SUM

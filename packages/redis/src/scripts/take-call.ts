@@ -22,7 +22,7 @@ interface Entry {
   /** Index of its first key among the keys of the call. */
   readonly firstKey: number
   times: number
-  /** Number of the requests that have their answer. */
+  /** Number of the requests that have their reply. */
   answered: number
   /** The counter's state after all of the requests, once the reply has been read. */
   state: CounterState | undefined
@@ -32,7 +32,7 @@ interface Entry {
 export interface TakeReply {
   readonly nowMs: number
   /**
-   * Answers in the order of the requests; undefined if the call came too late and nothing was counted. The answer to a
+   * Replies in the order of the requests; undefined if the call came too late and nothing was counted. The reply to a
    * request is undefined if one of its keys has a value that these scripts did not write.
    */
   readonly answers: readonly (StoreResult | undefined)[] | undefined
@@ -40,7 +40,7 @@ export interface TakeReply {
 
 /**
  * Most entries per call. More of them would block Redis for other clients. An entry may stand for any number of equal
- * requests, because Redis counts them at once.
+ * requests, because Redis counts them together.
  */
 const MOST_ENTRIES = 64
 /** Most keys per call, for the same reason. The first entry may have more keys. */
@@ -146,7 +146,7 @@ export class TakeCall {
   }
 
   /**
-   * Returns the answers in a reply.
+   * Returns the replies in a reply.
    * @throws StoreUnavailableError if the reply cannot be a reply to this call.
    */
   read(reply: unknown): TakeReply {
@@ -167,7 +167,7 @@ export class TakeCall {
   }
 }
 
-/** Returns the answer to the next of the requests that an entry stands for. */
+/** Returns the reply to the next of the requests that an entry stands for. */
 function answerOf(
   entry: Entry,
   list: Reply,

@@ -7,7 +7,7 @@ local function isSame(state, other)
   return true
 end
 
--- Takes units from the `value` of a key that has sub-windows before the present one: the short path for the usual case.
+-- Takes units from the `value` of a key that has sub-windows before the current one: the short path for the usual case.
 -- Returns the new value and the times granted, or nothing in any other case.
 local function takeFromSubWindows(policy, key, value, cost, times)
   local start, before, now, parts = string.match(value, WITH_PARTS)

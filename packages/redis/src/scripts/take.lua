@@ -5,7 +5,7 @@
 --     then policy, cost, shadow for each check.
 -- KEYS has the key of each check. Returns { now, one state per key }, followed by two numbers for each key that did not
 -- get all of its units. They are the key's number and how many times its check was taken. A refused request lists every
--- key. The state is 0 if these scripts did not write the key's value. A state of the present window goes without its
+-- key. The state is 0 if these scripts did not write the key's value. A state of the current window is sent without its
 -- code, because a short number is sent and parsed faster. After `untilMs`, counts nothing and returns { now }.
 
 -- Most calls need only INCRBY, so the functions of the slow path are created on first use.
@@ -43,8 +43,8 @@ local function takeInHash(key, policy, cost, times, value)
 end
 
 -- Takes every check of a request with one INCRBY, and one SET for each window that begins. Undoes them all and returns
--- false if that is not enough. The keys are those after the first `read` ones. A new key gets its SET at once, because
--- it would stay without a TTL if a later command failed.
+-- false if that is not enough. The keys are those after the first `read` ones. A new key gets its SET immediately,
+-- because it would stay without a TTL if a later command failed.
 local function takeInPlace(checks)
   local made, befores
   for i = 1, #checks do

@@ -18,7 +18,7 @@ const POLICY: Policy = {
 }
 const SERVER_MS = 1_700_000_000_000
 
-/** A call on its way to Redis, which the test answers. */
+/** A call on its way to Redis, which the test replies to. */
 interface Call {
   /** Names of the requests that the call decides. */
   readonly names: readonly string[]
@@ -31,7 +31,7 @@ interface Call {
   readonly fail: (message: string) => void
 }
 
-/** Creates a batch sender whose calls the test answers one by one. Timers and the monotonic clock must be fake. */
+/** Creates a batch sender whose calls the test replies to one by one. Timers and the monotonic clock must be fake. */
 export function senderByHand(policy?: BatchPolicy) {
   const startMs = performance.now()
   const passedMs = () => Math.floor(performance.now() - startMs)
@@ -97,7 +97,7 @@ export function senderByHand(policy?: BatchPolicy) {
     told,
     kinds,
     take,
-    /** Takes one request for each of `count` callers at once. */
+    /** Takes one request for each of `count` callers at the same time. */
     takeMany: (count: number) => {
       for (let i = 0; i < count; i++) take(`one of ${count}: ${i}`)
     },
@@ -118,7 +118,7 @@ export function senderByHand(policy?: BatchPolicy) {
       call?.reply([SERVER_MS + passedMs(), ...states, ...lacks])
       await nextTurn()
     },
-    /** Answers that the call came too late to count. */
+    /** Replies that the call came too late to count. */
     answerTooLate: async (call: Call | undefined) => {
       call?.reply([SERVER_MS + passedMs()])
       await nextTurn()
