@@ -64,7 +64,7 @@ export interface RuleRegistry {
   list(options?: RegistryCallOptions): AsyncIterable<RegisteredRules>
   /**
    * Removes the rules of a service if the given version is stored, or any version for "any". Returns whether there were
-   * any. If the answer to a first attempt was lost and no rules are left, it returns true, because that attempt may
+   * any. If the result to a first attempt was lost and no rules are left, it returns true, because that attempt may
    * have removed them. Rejects with {@link RuleConflictError} and {@link RuleSourceError} as `register` does.
    */
   remove(service: string, options: RemoveOptions): Promise<boolean>

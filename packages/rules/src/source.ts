@@ -12,17 +12,18 @@ export interface LoadedRules {
   /** The owner and contact of the service. Default: not known. */
   readonly metadata?: ServiceMetadata
   /**
-   * A text that stays the same while the stored rules of the service stay the same. Set it if it is cheap to compute.
+   * A string that stays the same while the stored rules of the service stay the same. Set it if it is cheap to compute.
    */
   readonly stamp?: string
 }
 
-/** The stored rules of one service among many, not yet parsed. Parsing thousands at once would block requests. */
+/** The stored rules of one service among many, not yet parsed. Parsing thousands in one go would block requests. */
 export interface FoundRules {
   /** The service that the rules belong to. */
   readonly service: string
   /**
-   * A text that stays the same while the stored rules of the service stay the same. Unchanged rules are not read again.
+   * A string that stays the same while the stored rules of the service stay the same. Unchanged rules are not read
+   * again.
    */
   readonly stamp: string
   /**
@@ -52,7 +53,7 @@ export interface LoadOptions {
 /**
  * Where a rule book loads rules from. `load` and `loadAll` reject with {@link RuleSourceError} if the rules cannot be
  * read at all. An invalid rule is not an error of the source: it is a problem, reported along with the valid rules. In
- * both cases the rule book keeps the edition that is in force.
+ * both cases the rule book keeps the version that is in force.
  */
 export interface RuleSource {
   /** Name of the source in messages: `rules file "/etc/sluice/rules.yaml"`. */

@@ -55,13 +55,13 @@ export function isOutage(error: LoadFailure | undefined): boolean {
   return error !== undefined && !isRejection(error)
 }
 
-/** Returns the event for an edition. */
+/** Returns the event for a version of the rules. */
 export function rulesEvent(edition: Edition, change: RulesEvent["change"]): RulesEvent {
   const { service, version, problems } = edition
   return { service, change, names: namesOf(edition), problems, ...(version !== undefined && { version }) }
 }
 
-/** Returns the names of the edition's rules. */
+/** Returns the names of the rules. */
 function namesOf(edition: Pick<Edition, "rules">): readonly string[] {
   return edition.rules.map(({ name }) => name)
 }

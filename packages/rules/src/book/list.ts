@@ -114,7 +114,7 @@ async function readPages(
       }
     }
   } catch (error) {
-    // Do not wait for the end: a source that hangs would not answer this call either.
+    // Do not wait for the end: a source that hangs would not respond to this call either.
     const end = async () => pages?.return?.()
     end().catch(ignore)
     throw error
@@ -127,7 +127,7 @@ async function readPages(
  */
 export function requireLoaded<Loaded extends LoadedRules>(value: Loaded, call: string, name: string): Loaded {
   const { rules, problems }: Partial<LoadedRules> = value ?? {}
-  // Rules that are not a list are a problem of the edition, which the parser reports.
+  // Rules that are not a list are a problem of the version, which the parser reports.
   if (rules !== undefined && Array.isArray(problems) && problems.every(isProblem)) return value
   if (value instanceof Promise) {
     value.catch(ignore)

@@ -33,7 +33,7 @@ describe("liveRules", () => {
 })
 
 describe("a copy of live rules with other members", () => {
-  it("is a source of its own", async () => {
+  it("is a separate source", async () => {
     let watched = 0
     const watch = () => {
       watched++

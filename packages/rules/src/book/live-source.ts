@@ -10,7 +10,7 @@ import { ServiceReading } from "./service-reading.ts"
 export interface LiveSource extends RuleSource, LiveRules {}
 
 /**
- * Makes a source of your own usable as the `rules` of limiters. Each limiter opens a rule book of its own on it, with
+ * Makes a source of your own usable as the `rules` of limiters. Each limiter opens its own rule book on it, with
  * the limiter's clock and logger, and closes it. `fileRules`, `staticRules` and `dynamoDBRules` need no such call.
  * @example
  * ```ts
@@ -35,7 +35,7 @@ export function liveRules(source: RuleSource): LiveRules {
     coreVersion: VERSION,
     readsSynchronously: source.loadSync !== undefined,
     open(service, reader) {
-      // A copy with other members, as `{ ...fileRules(path), watch }` makes, is a source of its own.
+      // A copy with other members, as `{ ...fileRules(path), watch }` makes, is a separate source.
       const opened: RuleSource = isSource(this) ? this : source
       if ((opened.loadSync !== undefined) !== this.readsSynchronously) throw new InvalidOptionError([COPIED])
       return openOwnBook(opened, service, reader)

@@ -14,7 +14,7 @@ export interface Load {
   readonly number: number
   /** True if the source must return what is stored now. */
   readonly fresh: boolean
-  /** Aborted when a later load is in force, when the source does not answer in time, and when the book is closed. */
+  /** Aborted when a later load is in force, when the source does not respond in time, and when the book is closed. */
   readonly loading: AbortController
 }
 
@@ -98,7 +98,7 @@ export class Loader {
     this.#freshAtMs = this.#nowMs
   }
 
-  /** True if the source has not answered for so long that the rules may be out of date. */
+  /** True if the rules may be out of date, because the source has not responded for a long time. */
   get isStale(): boolean {
     return isOutage(this.error) && this.#nowMs - this.#freshAtMs >= this.#options.staleAfterMs
   }
@@ -153,14 +153,17 @@ export class Loader {
     return done
   }
 
-  /** Resolves at once if `isLoaded`, and otherwise when a load succeeds. Rejects when one fails, unless `retry` is true. */
+  /**
+   * Resolves immediately if `isLoaded`, and otherwise when a load succeeds. Rejects when one fails, unless `retry` is
+   * true.
+   */
   async ready(options: ReadyOptions, isLoaded: boolean = this.loadedAtMs !== undefined): Promise<void> {
     options.signal?.throwIfAborted()
     if (this.isClosed) throw closed()
     if (!isLoaded) await this.#wait(0, options)
   }
 
-  /** Resolves when there is an answer, or when a load that could bring one is no longer under way. */
+  /** Resolves when there is a result, or when a load that could bring one is no longer under way. */
   async answered(): Promise<void> {
     while (this.loadedAtMs === undefined && this.#isLoading) {
       await this.#wait(this.#begun, {}).catch(ignore)
@@ -168,7 +171,7 @@ export class Loader {
   }
 
   /**
-   * Allows a load to begin now, because the stored rules may have changed. If `isKnown`, the latest answer counts until
+   * Allows a load to begin now, because the stored rules may have changed. If `isKnown`, the latest result counts until
    * that load ends.
    */
   expire(isKnown: boolean): void {
@@ -283,7 +286,7 @@ export class Loader {
     this.#failures += 1
     this.error = error
     if (!isOutage(error)) {
-      // The source has answered, so the rules are not stale, even if none of them can be used.
+      // The source has responded, so the rules are not stale, even if none of them can be used.
       this.#renew(begunAtMs)
     } else if (this.isKept && !wasFailing) {
       // Without polling, rules are current until the source reports a change.
@@ -295,7 +298,9 @@ export class Loader {
     this.#settle(number, error)
   }
 
-  /** Schedules the next load in `ms` milliseconds, unless a later load schedules it or a change made it due at once. */
+  /**
+   * Schedules the next load in `ms` milliseconds, unless a later load schedules it or a change made it due immediately.
+   */
   #plan(number: number, ms: number): void {
     if (number !== this.#begun || number < this.#validFrom) return
     this.#dueMs = this.#nowMs + ms

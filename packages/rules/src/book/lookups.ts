@@ -45,8 +45,7 @@ export class Lookups {
   }
 
   /**
-   * Returns the rules of a name after it has been loaded. Rejects with the load error if there has never been an
-   * answer.
+   * Returns the rules of a name after it has been loaded. Rejects with the load error if there has never been a result.
    */
   async find(service: string): Promise<Edition | undefined> {
     this.read(service)
@@ -105,8 +104,8 @@ export class Lookups {
   }
 
   /**
-   * Marks everything as outdated, because the source may have changed. Every name may be loaded again at once. Names
-   * without rules count as unknown again.
+   * Marks everything as outdated, because the source may have changed. Every name may be loaded again immediately.
+   * Names without rules count as unknown again.
    */
   expire(): void {
     for (const { loader, known } of this.#remembered.values()) loader.expire(known !== undefined)

@@ -26,14 +26,14 @@ import { inTime } from "./timing.ts"
 
 /**
  * Opens a rule book on a source, for several limiters or for a process that decides for many services. With
- * `fileRules(…)` or `liveRules(source)`, each limiter opens a book of its own.
+ * `fileRules(…)` or `liveRules(source)`, each limiter opens its own book.
  *
- * The book loads immediately, then at intervals, and when the source reports a change. After a failed load it retries with
- * a backoff from half a second to half a minute. All delays have a random part, so that many processes do not load
- * together. A load without an answer fails after ten seconds.
+ * The book loads immediately, then at intervals, and when the source reports a change. After a failed load it retries
+ * with a backoff from half a second to half a minute. All delays have a random part, so that many processes do not load
+ * together. A load without a result fails after ten seconds.
  *
- * An edition of a service's rules is accepted or rejected as a whole. While a load fails, or any rule of the edition is
- * invalid, the previous edition stays in force. A book does not keep the process alive, except while `ready`, `refresh`
+ * A version of a service's rules is accepted or rejected as a whole. While a load fails, or any rule of the version is
+ * invalid, the previous version stays in force. A book does not keep the process alive, except while `ready`, `refresh`
  * or `find` is pending.
  *
  * The book itself never reads synchronously. If its source can (`fileRules`), creating a limiter on the book does. It
@@ -59,7 +59,8 @@ export function createRuleBook(options: RuleBookOptions): RuleBook {
 /**
  * The book behind the interface, with additional methods for its readers and its list. It works as follows:
  *
- * - Each service has its rules (`service-rules`), which keep the last valid edition, and one loader (`loader`).
+ * - Each service has its rules (`service-rules`), which keep the last valid version, and one loader
+ *   (`loader`).
  * - The loader decides when to load again. It is kept while limiters follow the service and no list contains it. It
  *   rests while the list loads the service (`list`), or while the name is only looked up (`lookups`).
  * - Each load passes its result to the rules, which take or reject it as a whole.
@@ -178,9 +179,9 @@ export class OpenBook implements RuleBook, ListedServices {
   }
 
   /**
-   * Follows a service for a reader and passes it the edition immediately, if there is one. If the source can load
-   * synchronously, there always is one. Throws {@link ClosedError}, RuleSourceError if the synchronous load fails, and
-   * InvalidRuleError if any rule of the service is invalid.
+   * Follows a service for a reader and passes it the current version immediately, if there is one. If the source
+   * can load synchronously, there always is one. Throws {@link ClosedError}, RuleSourceError if the synchronous load
+   * fails, and InvalidRuleError if any rule of the service is invalid.
    */
   enter(service: string, follower: ServiceFollower): ServiceRules {
     this.#requireOpen()

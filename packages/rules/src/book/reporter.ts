@@ -22,7 +22,7 @@ export class Reporter {
   /** The rejection of the list of all services. */
   readonly #listRejection: Incident
   /**
-   * Rejections that were already emitted. A rejection lasts as long as its edition, even if the source fails in
+   * Rejections that were already emitted. A rejection lasts as long as its version, even if the source fails in
    * between.
    */
   readonly #emitted = new WeakSet<LoadFailure>()
@@ -60,7 +60,7 @@ export class Reporter {
 
   /**
    * Reports that the rules of a service were not loaded, or without a service the list of all. `all` are the rules that
-   * should have been loaded. Every rejected edition emits an event. Any other failure emits one unless the log already
+   * should have been loaded. Every rejected version emits an event. Any other failure emits one unless the log already
    * reports it. For unfollowed names, a document or an outage is reported once for all of them.
    */
   failed(error: LoadFailure, all: readonly ServiceRules[], service: string | undefined): void {

@@ -20,7 +20,7 @@ import { contentOf, type LoadFailure, recovered, rulesEvent } from "./edition.ts
 import { beginRejection, endRejection, rejectionIncident } from "./rejection-log.ts"
 import type { ServiceFollower, ServiceRules } from "./service-rules.ts"
 
-/** Whether a reader refuses an edition with this error. */
+/** Whether a reader refuses a version with this error. */
 function isRefusal(error: unknown): error is InvalidRuleError {
   return (error as Partial<InvalidRuleError> | null | undefined)?.code === "SLUICE_INVALID_RULE"
 }
@@ -32,8 +32,8 @@ export interface ReadBook extends Pick<RuleBook, "name" | "readsSynchronously" |
 }
 
 /**
- * The rules of one service of a book, opened for one reader. Each edition comes into force at the reader as a whole, or
- * not at all while the reader refuses it.
+ * The rules of one service of a book, opened for one reader. Each version of them comes into force at the reader as a
+ * whole, or not at all while the reader refuses it.
  */
 export class ServiceReading implements OpenedRules, ServiceFollower {
   readonly #book: ReadBook
@@ -43,13 +43,13 @@ export class ServiceReading implements OpenedRules, ServiceFollower {
   /** Undefined while the reader is being created. */
   readonly #rules: ServiceRules | undefined
   #edition: Edition | undefined
-  /** The reason why the latest edition is not in force, although its rules are valid. */
+  /** The reason why the latest version is not in force, although its rules are valid. */
   #refused: InvalidRuleError | undefined
-  /** What the log reports about the refused edition. */
+  /** What the log reports about the refused version. */
   readonly #incident: Incident
-  /** Settles when the latest edition is in force; undefined if it is not being compiled. */
+  /** Settles when the latest version is in force; undefined if it is not being compiled. */
   #compiling: Promise<void> | undefined
-  /** The calls that wait until an edition is in force that the reader does not refuse. */
+  /** The calls that wait until a version is in force that the reader does not refuse. */
   readonly #waiting: (() => void)[] = []
   readonly #closing = new AbortController()
 
@@ -95,7 +95,7 @@ export class ServiceReading implements OpenedRules, ServiceFollower {
   }
 
   /**
-   * Brings another edition into force as soon as the reader has compiled it. While the reader refuses it, nothing
+   * Brings another version into force as soon as the reader has compiled it. While the reader refuses it, nothing
    * changes.
    */
   onEdition(edition: Edition, change: RulesEvent["change"]): void {
@@ -117,7 +117,7 @@ export class ServiceReading implements OpenedRules, ServiceFollower {
       return
     }
     const compiling = prepared.then((bringIntoForce) => {
-      // A newer edition was accepted in the meantime, or the reading was closed.
+      // A newer version was accepted in the meantime, or the reading was closed.
       if (this.#compiling === compiling) this.#enforce(edition, change, bringIntoForce)
     })
     this.#compiling = compiling
@@ -132,7 +132,10 @@ export class ServiceReading implements OpenedRules, ServiceFollower {
     this.#reader.events.emit("rules-stale", { service: this.#service, ageMs })
   }
 
-  /** Resolves when `loaded` has resolved and the latest accepted edition is in force. Rejects when the reading is closed. */
+  /**
+   * Resolves when `loaded` has resolved and the latest accepted version is in force. Rejects when the reading is
+   * closed.
+   */
   async #inForceAfter(loaded: Promise<void>): Promise<void> {
     await unlessAborted(loaded, this.#closing.signal)
     while (this.#compiling !== undefined) await unlessAborted(this.#compiling, this.#closing.signal)
@@ -142,7 +145,7 @@ export class ServiceReading implements OpenedRules, ServiceFollower {
     this.#compiling = undefined
     this.#edition = edition
     bringIntoForce()
-    // A newer edition may have been refused while this one was compiled.
+    // A newer version may have been refused while this one was compiled.
     if (this.#refused === undefined) {
       endRejection(this.#incident, `${this.#place}: ${recovered(contentOf(edition))}`)
       for (const resolve of this.#waiting.splice(0)) resolve()
@@ -161,7 +164,7 @@ export class ServiceReading implements OpenedRules, ServiceFollower {
     return `${this.#book.name}, service ${show(this.#service)}`
   }
 
-  /** Returns a sentence about the rules that apply while an edition is refused. */
+  /** Returns a sentence about the rules that apply while a version is refused. */
   get #inForce(): string {
     if (this.#edition !== undefined) {
       return `The previous rules stay in force: ${contentOf(this.#edition)}.`

@@ -11,7 +11,7 @@ import type { Loader } from "./loader.ts"
  * opened.
  */
 export interface ServiceFollower {
-  /** Called when another edition is in force. */
+  /** Called when another version of the rules is in force. */
   onEdition(edition: Edition, change: RulesEvent["change"]): void
   onError(error: LoadFailure): void
   onStale(ageMs: number): void
@@ -27,7 +27,7 @@ export interface RuleChange {
   readonly before: Edition | undefined
 }
 
-/** The rules of one service: the last valid edition, and the loader that loads it by the name of the service. */
+/** The rules of one service: the last valid version, and the loader that loads it by the name of the service. */
 export class ServiceRules {
   readonly service: string
   readonly loader: Loader
@@ -36,16 +36,16 @@ export class ServiceRules {
   isFollowed = false
   /** True if the latest list of all services contains this service. */
   isListed = false
-  /** The edition in force. Undefined until the first load; without rules if the source does not have any. */
+  /** The version in force. Undefined until the first load; without rules if the source does not have any. */
   edition: Edition | undefined
-  /** The number of the latest load that had an answer. */
+  /** The number of the latest load that had a result. */
   takenFrom = 0
   /** What the log reports about these rules; undefined if nothing was reported since they were followed or not. */
   incident: Incident | undefined
   #isNothing = true
-  /** Fingerprint of the edition in force. */
+  /** Fingerprint of the version in force. */
   #fingerprint: Fingerprint | undefined
-  /** The edition that was rejected after the one in force was taken. */
+  /** The version that was rejected after the one in force was taken. */
   #rejected: { readonly fingerprint: Fingerprint; readonly error: InvalidRuleError } | undefined
 
   constructor(service: string, loaderOf: (rules: ServiceRules) => Loader) {
@@ -53,7 +53,7 @@ export class ServiceRules {
     this.loader = loaderOf(this)
   }
 
-  /** The edition in force; undefined also if the source has nothing for the service. */
+  /** The version in force; undefined also if the source has nothing for the service. */
   get known(): Edition | undefined {
     return this.#isNothing ? undefined : this.edition
   }
@@ -64,8 +64,8 @@ export class ServiceRules {
   }
 
   /**
-   * Resolves when there is an edition, even one without rules. Rejects with the error of the next failed load. Rejects
-   * at once if the listed rules were rejected or the book is closed.
+   * Resolves when there is a version, even one without rules. Rejects with the error of the next failed load. Rejects
+   * immediately if the listed rules were rejected or the book is closed.
    */
   async ready(options: ReadyOptions): Promise<void> {
     const isWrong = this.isListed && this.edition === undefined && options.retry !== true
@@ -110,8 +110,8 @@ export class ServiceRules {
 
   /**
    * Takes what a load has found as a whole, or rejects it as a whole if anything in it is invalid. If the service does
-   * not have an edition yet, its valid rules are taken, unless `isStrict`. Returns undefined if nothing changes,
-   * because these rules or newer ones are in force. Throws InvalidRuleError for a rejected edition, and `found` itself
+   * not have a version yet, its valid rules are taken, unless `isStrict`. Returns undefined if nothing changes,
+   * because these rules or newer ones are in force. Throws InvalidRuleError for a rejected version, and `found` itself
    * if reading has failed.
    */
   take(load: number, found: LoadedRules | LoadFailure, isStrict: boolean): RuleChange | undefined {

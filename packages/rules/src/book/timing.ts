@@ -16,7 +16,7 @@ export interface Timing {
 export const LOAD_TIMEOUT_MS = 10_000
 
 /**
- * Returns the result of `work`. Rejects when `loading` is aborted. After ten seconds without an answer, aborts
+ * Returns the result of `work`. Rejects when `loading` is aborted. After ten seconds without a result, aborts
  * `loading` with a RuleSourceError that names the service, and rejects with the same error.
  */
 export async function inTime<T>(
@@ -26,7 +26,7 @@ export async function inTime<T>(
   service: string | undefined,
 ): Promise<T> {
   const abort = (): void =>
-    loading.abort(loadError(service, new Error(`no answer within ${LOAD_TIMEOUT_MS / 1000} seconds`)))
+    loading.abort(loadError(service, new Error(`no response within ${LOAD_TIMEOUT_MS / 1000} seconds`)))
   const cancel = after(LOAD_TIMEOUT_MS, timing, abort)
   try {
     return await unlessAborted(work, loading.signal)

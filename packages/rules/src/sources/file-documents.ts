@@ -5,7 +5,7 @@ import type { ReadDocument } from "./read-documents.ts"
 
 /** The rules of a file. Each service has its own document, or uses the document without a service. */
 export interface FileDocuments {
-  /** Services that have a document of their own. */
+  /** Services that have their own document. */
   readonly services: readonly string[]
   /** Problems of documents whose service is not known. */
   readonly problems: readonly Problem[]

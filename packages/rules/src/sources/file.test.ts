@@ -213,7 +213,7 @@ describe("watching", () => {
   test.each([
     ["written again", () => writeFileSync(file, text(6))],
     [
-      "written twice at once with texts of the same length",
+      "written twice at the same time with strings of the same length",
       () => {
         writeFileSync(file, text(7))
         writeFileSync(file, text(6))
@@ -301,7 +301,7 @@ describe("watching", () => {
     expect(heard).toBe(1)
   })
 
-  test("notices a change between texts of the same length, even if they follow each other quickly", async () => {
+  test("notices a change between strings of the same length, even if they follow each other quickly", async () => {
     const { source, limits, nextChange } = open(never)
     for (let round = 0; round < examples(3, 8); round++) {
       writeFileSync(file, text(5))

@@ -44,9 +44,8 @@ const CHECKS: Readonly<Record<string, OptionCheck>> = {
 /**
  * Creates a source of the rules in a YAML file, or a JSON file if its name ends in ".json". The file contains one
  * document in the stored shape, or several, one for each service. A document without `service_id` applies to every
- * service without a document of its own. `loadAll` does not list it: a rule book loads it by the service's name. A
- * service whose document disappears keeps its rules, because a typo in `service_id` looks the same. `rules: []` removes
- * them.
+ * service without its own document. `loadAll` does not list it: a rule book loads it by the service's name. A service
+ * whose document disappears keeps its rules, because a typo in `service_id` looks the same. `rules: []` removes them.
  *
  * The file is read when a limiter is created. This throws if the file is missing or cannot be read, or if a rule of the
  * limiter's service is invalid. While the file is watched, it is reloaded when it changes or is replaced (editors,

@@ -175,7 +175,7 @@ test("readRuleFile ignores a byte order mark", async () => {
   expect(await readRuleFile("\ufeffrules: 5\n", "yaml")).toEqual(await readRuleFile("rules: 5\n", "yaml"))
 })
 
-test("readRuleFile rejects a text that is not a string and an unknown format as invalid options", async () => {
+test("readRuleFile rejects a string that is not a string and an unknown format as invalid options", async () => {
   await expect(readRuleFile(undefined as never, "jsno" as never)).rejects.toMatchObject({
     code: "SLUICE_INVALID_OPTION",
     problems: [
@@ -204,8 +204,8 @@ test.each([
   ["0x1f: 1", "0x1f is read as the number 31"],
   ["1e3: 1", "1e3 is read as the number 1000"],
   ["12345678901234567890: 1", "12345678901234567890 is read as the number 12345678901234567000"],
-  ["null: 1", "null is read as no text"],
-  ["~: 1", "~ is read as no text"],
+  ["null: 1", "null is read as the value null"],
+  ["~: 1", "~ is read as the value null"],
   ["TRUE: 1", "TRUE is read as the boolean true"],
 ])("readRuleFile rejects the name in %s, which would be another client's", async (line, told) => {
   expect((await readRuleFile(`rules: []\n${line}\n`, "yaml")).problems).toEqual([

@@ -7,7 +7,7 @@ export type TextFormat = "yaml" | "json"
 
 /**
  * Returns the documents in the text of a file of rules; none for an empty text. Throws FileTextError while iterating or
- * at once.
+ * immediately.
  */
 export function valuesIn(text: string, format: TextFormat): Iterable<PlacedValue> {
   if (text.trim() === "") return []

@@ -23,7 +23,7 @@ export function parseJsonText(text: string): readonly unknown[] {
   return Array.isArray(value) ? value : [value]
 }
 
-/** Returns the number in a text, or the text if the number would be written in another way: 007, 1e3 or 2^53 + 1. */
+/** Returns the number in a string, or the text if the number would be written in another way: 007, 1e3 or 2^53 + 1. */
 export function exactNumber(text: string): number | string {
   const number = Number(text)
   return String(number) === text && Number.isInteger(number) === Number.isSafeInteger(number) ? number : text

@@ -32,7 +32,7 @@ export function placedJson(text: string, values: readonly unknown[]): readonly P
     placeOf(path) {
       // JSON is valid YAML.
       places ??= placesIn(text)
-      // A null does not have a place of its own.
+      // A null does not have its own place.
       return places[index]?.placeOf(path) ?? START
     },
   }))

@@ -77,9 +77,9 @@ function* tokensIn(text: string, lines: LineCounter): Generator<CST.Token, void>
 }
 
 /**
- * Throws FileTextError for a text that no rules need and that would crash the process. Composing values takes stack space
- * for each level. When the stack ends, Node may die with "RegExpCompiler Allocation failed" instead of an error that
- * can be caught. A name that is a map becomes a text, and each such name in it doubles the escapes.
+ * Throws FileTextError for a string that no rules need and that would crash the process. Composing values takes stack
+ * space for each level. When the stack ends, Node may die with "RegExpCompiler Allocation failed" instead of an error
+ * that can be caught. A name that is a map becomes a text, and each such name in it doubles the escapes.
  */
 function requireModest(token: CST.Token, lines: LineCounter): void {
   const open: { readonly token: CST.Token; readonly depth: number }[] = [{ token, depth: 0 }]
@@ -103,7 +103,7 @@ function requireModest(token: CST.Token, lines: LineCounter): void {
 const LEADING_ZERO = /^[-+]?0\d/
 
 /**
- * Throws FileTextError for a name that appears twice, and for a name without quotes that is read as another text. For
+ * Throws FileTextError for a name that appears twice, and for a name without quotes that is read as another string. For
  * example, 007 is the number 7, so an override would be for another client. Replaces such a service id by its text, and
  * any other number with leading zeros.
  */
@@ -139,11 +139,11 @@ function checkScalars(document: Document.Parsed, lines: LineCounter): void {
 
 function nameOf({ value, source = "", range }: Scalar, lines: LineCounter): string {
   if (typeof value === "string") return value
-  // YAML 1.1 has names with a meaning of their own, such as "<<".
+  // YAML 1.1 has names with a special meaning, such as "<<".
   if (typeof value === "symbol") return source
   if (value !== null && String(value) === source) return source
   if (source === "") throw mistakeAt(lines, range?.[0] ?? 0, "a member has no name")
-  const is = value === null ? "no text" : `the ${typeof value} ${value}`
+  const is = value === null ? "the value null" : `the ${typeof value} ${value}`
   throw mistakeAt(lines, range?.[0] ?? 0, `the name ${source} is read as ${is}; write it in quotes`)
 }
 
