@@ -24,7 +24,7 @@ const text = only("a string", isText)
 const someTexts = only("an array of one or more strings", isListOf(isText, 1))
 const flag = only("true or false", (value) => typeof value === "boolean")
 const bound = only("a number or a string", (value) => isText(value) || typeof value === "number")
-const multiple = only("a number from 1", isFrom(1, Number.MAX_VALUE))
+const multiple = only("a number of 1 or more", isFrom(1, Number.MAX_VALUE))
 const address = { trustedProxies: later, clientIpHeader: later, ipv6Prefix: later }
 
 /** Accepts an array of strings. */
@@ -48,7 +48,7 @@ export const openLogs: OptionCheck = only("the logs that readLogs() returns", (v
 export const READ_CHECKS: Checks = {
   format: text,
   map: only("an object whose values are strings", isTextObject),
-  reorderMs: only("a number of milliseconds from 0", isFrom(0, Number.MAX_VALUE)),
+  reorderMs: only("0 or a positive number of milliseconds", isFrom(0, Number.MAX_VALUE)),
   withoutStatus: only("an array of numbers from 100 to 599", isListOf(isFrom(100, 599), 0)),
 }
 

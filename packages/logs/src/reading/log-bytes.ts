@@ -76,7 +76,7 @@ async function* countBytes(
   try {
     for await (const chunk of stream) {
       onBytes(chunk.length)
-      // Standard input may have been given an encoding, and then has texts.
+      // Standard input may have been given an encoding, and then has strings.
       yield Buffer.isBuffer(chunk) ? chunk : Buffer.from(chunk)
     }
   } catch (error) {

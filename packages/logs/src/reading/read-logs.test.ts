@@ -264,7 +264,7 @@ describe("several files", () => {
     expect(summary.allBytes).toBe(undefined)
   })
 
-  it("are not all open at once", async () => {
+  it("are not all open at the same time", async () => {
     const paths = Array.from({ length: 40 }, (_, at) => fileOf(text(line(at * 100, at))))
     // Only these files: other parts of the process open and close files, too.
     const open = (): number =>

@@ -3,7 +3,7 @@ import type { LiveVerdict, LogRecord } from "./log.ts"
 /** A record that is still being completed: a later line may add its status, and sorting may change its time. */
 export type OpenRecord = { -readonly [Member in keyof LogRecord]: LogRecord[Member] }
 
-/** What a line says about a request. */
+/** The facts of a line about a request. */
 export interface LoggedRequest {
   readonly atMs: number
   readonly method?: string | undefined
@@ -39,14 +39,14 @@ export function recordOf(
   }
 }
 
-/** Returns the status in a text of three digits; undefined for any other text. */
+/** Returns the status in a string of three digits; undefined for any other string. */
 export function statusOf(text: string | undefined): number | undefined {
   if (text?.length !== 3) return undefined
   const status = Number(text)
   return Number.isInteger(status) && status >= 100 ? status : undefined
 }
 
-/** Returns the value of a text; undefined for "-" and "", which mean that there is no value. */
+/** Returns the value of a string; undefined for "-" and "", which mean that there is no value. */
 export function presentValue(text: string | undefined): string | undefined {
   return text === "-" || text === "" ? undefined : text
 }

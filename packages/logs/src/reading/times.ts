@@ -14,7 +14,7 @@ const CLF_MINUTE_LENGTH = 17
 
 const MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
 
-/** A function that reads the time at a position of a text, in epoch milliseconds. Returns NaN if there is none. */
+/** A function that reads the time at a position of a string, in epoch milliseconds. Returns NaN if there is none. */
 export type TimeReader = (text: string, at: number) => number
 
 /**
@@ -61,7 +61,7 @@ const ISO = /^\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,](\d{1,9}))?(?:Z|[+-]\d\d:?
 
 /**
  * Returns the epoch milliseconds of an ISO time such as "2025-10-10T13:55:36.123Z". Digits after the millisecond are
- * cut off. Returns NaN for any other text, and for a time without an offset: its zone would be a guess.
+ * cut off. Returns NaN for any other string, and for a time without an offset: its zone would be a guess.
  */
 export function isoTime(text: string): number {
   const match = text.length <= 40 ? ISO.exec(text) : null

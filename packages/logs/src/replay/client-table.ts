@@ -9,7 +9,7 @@ import { roomFor } from "./typed-arrays.ts"
 export class ClientTable {
   readonly #addresses = new IPv4Numbers()
   readonly #numbers = new Map<string, number>()
-  /** The texts of clients other than IPv4 addresses, by number. */
+  /** The strings of clients other than IPv4 addresses, by number. */
   readonly #names = new Map<number, string>()
   /** The IPv4 addresses, by number. */
   #addressOf = new Uint32Array(0)

@@ -2,11 +2,11 @@ import { count, counted } from "../quantities.ts"
 import type { LogSummary } from "../reading/log.ts"
 import type { ProxyHeader } from "./proxy-header.ts"
 
-/** What every result says first. */
+/** The notes at the start of every result. */
 export const MAIN_NOTE =
   "The log shows what clients did without these rules. A refused client may retry, slow down or leave."
 
-/** Says that addresses may be those of proxies. */
+/** Returns the note that addresses may belong to proxies. */
 export function proxyNote({ ignored }: Pick<ProxyHeader, "ignored">): string[] {
   return ignored === undefined
     ? []
@@ -15,7 +15,7 @@ export function proxyNote({ ignored }: Pick<ProxyHeader, "ignored">): string[] {
       ]
 }
 
-/** Says which lines of a log distort every result. */
+/** Returns the notes about lines of a log that distort every result. */
 export function lineNotes({ tooManyRequests, late }: Pick<LogSummary, "tooManyRequests" | "late">): string[] {
   return [
     ...(tooManyRequests > 0

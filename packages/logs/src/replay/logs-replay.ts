@@ -21,7 +21,7 @@ export interface LogsReplayOptions extends RunContext {
 const FEWEST_STEPS = 10
 const SECOND_MS = 1_000
 
-/** Replays records under one or several sets of rules at once, so that the logs are read only once. */
+/** Replays records under one or several sets of rules at the same time, so that the logs are read only once. */
 export class LogsReplay {
   readonly main: ReplayRun
   readonly compared: ComparedRun | undefined

@@ -40,7 +40,7 @@ export class ProxyHeader {
     return this.#isTrusted && (this.#isLacking || isNever)
   }
 
-  /** The header that a request has, if the options do not say whether to trust it. */
+  /** The header that a request has, if no option states whether to trust it. */
   get ignored(): string | undefined {
     return this.#isSet ? undefined : this.#found
   }

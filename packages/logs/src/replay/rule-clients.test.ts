@@ -108,7 +108,7 @@ describe("RuleClients", () => {
     )
   })
 
-  it("tells whether a client was refused for its demand", () => {
+  it("knows whether a client was refused for its demand", () => {
     const clients = new RuleClients(1_000, false)
     for (const client of [0, 1, 2]) clients.add(client, START_MS, demandOf(1, 4))
     clients.refuse(1, START_MS, false)

@@ -24,8 +24,8 @@ const SHOWN_LENGTH = 120
 const SHOWN_AT_END = 20
 
 /**
- * Returns text with its invisible characters as escapes such as `\u202e`. Clients choose texts, so two different texts
- * must not look equal.
+ * Returns text with its invisible characters as escapes such as `\u202e`. Clients choose strings, so two different
+ * strings must not look equal.
  */
 export function visible(text: string): string {
   return text.replace(INVISIBLE, (char) => {

@@ -90,7 +90,7 @@ describe("ClientDemand", () => {
     },
   )
 
-  it("counts clients by any field, and tells which field a log lacks", () => {
+  it("counts clients by any field, and reports which field a log lacks", () => {
     const named = (user: string | undefined) => ({ afterMs: 1, named: { user_id: user } })
     const records = recordsOf([named("ann"), named("ben"), named("ann"), named("ann")])
     const demand = counted(records, { by: ["user_id"] })

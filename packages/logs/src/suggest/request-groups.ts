@@ -3,7 +3,7 @@ import type { Replay } from "@sluice/core/replay"
 import type { LogRecord } from "../reading/log.ts"
 import { createLogReplay } from "../replay/replay-run.ts"
 
-/** Requests that get limits of their own. */
+/** Requests that get separate limits. */
 export interface RequestGroup {
   /** "all", the name of a rule, or a login such as "POST /login". */
   readonly name: string
@@ -43,7 +43,7 @@ export class GroupReader {
         name: String(first + at),
         field: fieldOf(reading.by),
         limit: NEVER_REFUSED,
-        // The counters are not used, so they may end at once.
+        // The counters are not used, so they may end immediately.
         window: 1_000,
         ...(match && { match }),
       })),

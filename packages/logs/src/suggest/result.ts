@@ -20,7 +20,7 @@ export interface SuggestResult {
   readonly clients: EstimatedNumber
   /** One of how many clients was counted. 1: all. Above 1, the numbers of clients are estimates. */
   readonly sampledOneOf: number
-  /** All requests first, then the requests that have limits of their own. */
+  /** All requests first, then the requests that have separate limits. */
   readonly groups: readonly SuggestGroup[]
   /** The limit for the whole service, as given. A log cannot show what a service can handle. */
   readonly capacity?: {
@@ -59,7 +59,7 @@ export interface EstimatedNumber {
   readonly error: number
 }
 
-/** Requests that have limits of their own, and the limits that are suggested for them. */
+/** Requests that have separate limits, and the limits that are suggested for them. */
 export interface SuggestGroup {
   /** "all", the name of a rule, or a login such as "POST /login". */
   readonly name: string

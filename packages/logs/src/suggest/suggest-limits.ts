@@ -26,7 +26,7 @@ export interface SuggestOptions extends ClientAddressOptions {
   readonly refuseAtMost?: number | undefined
   /** Count at most this many clients, and a sample of them if there are more: 1,000 to 10 million. Default: 2 million. */
   readonly maxClients?: number | undefined
-  /** Requests that a `match` of these rules selects get limits of their own. */
+  /** Requests that a `match` of these rules selects get separate limits. */
   readonly matchFrom?: readonly StorableRule[] | undefined
   /** What the whole service can handle, such as "500/s". Adds a rule with this limit. */
   readonly capacity?: string | undefined

@@ -53,7 +53,7 @@ export function parseCapacity(text: string): Capacity | undefined {
   return window && { limit: Number(parts?.[1]), window }
 }
 
-/** Returns the windows, the shortest first and each of them once. Throws LogError if a text is not a window. */
+/** Returns the windows, the shortest first and each of them once. Throws LogError if a string is not a window. */
 export function windowsOf(texts: readonly string[]): readonly WindowLength[] {
   const windows = texts.map((text) => {
     const window = parseWindow(text)

@@ -26,7 +26,7 @@ export const caddy: LogFormat = jsonFormat({
   },
 })
 
-/** True for the access line of a request. Errors and messages about upstreams have a line of their own. */
+/** True for the access line of a request. Errors and messages about upstreams have separate lines. */
 function isAccess({ logger, msg }: JsonObject): boolean {
   if (typeof logger === "string") return /^http\.log\.access(?:\.|$)/.test(logger)
   return msg === undefined || msg === "handled request"

@@ -11,7 +11,7 @@ export type LineResult = OpenRecord | typeof SKIPPED | undefined
 
 /** Reads the lines of one file, in order. It never throws, whatever a line contains. */
 export interface LineReader {
-  /** Returns what the line says. `number` is its number in the file, from 1. */
+  /** Returns the request in the line. `number` is its number in the file, from 1. */
   read(line: string, number: number): LineResult
 }
 

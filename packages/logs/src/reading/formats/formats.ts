@@ -45,7 +45,7 @@ export function formatOf(given: string): LogFormat {
 
 /**
  * Returns the format in which most of the lines are requests; undefined if no line is a request in any format. JSON
- * lines that no format knows are read as `map` says, if it has a time.
+ * lines that no format knows are read by the fields of `map`, if it has a time.
  */
 export function detectFormat(lines: readonly string[], map: FieldMap): LogFormat | undefined {
   let best: LogFormat | undefined

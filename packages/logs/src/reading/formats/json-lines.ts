@@ -16,7 +16,7 @@ import {
   valueAt,
 } from "./json-value.ts"
 
-/** What a known kind of JSON line says about a request. Values are not checked yet. */
+/** The facts of a known kind of JSON line about a request. Values are not checked yet. */
 export interface JsonRequest {
   /** When the request arrived, in epoch milliseconds. NaN if it is invalid. */
   readonly atMs: number

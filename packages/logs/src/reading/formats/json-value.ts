@@ -24,7 +24,7 @@ export function objectOf(value: unknown): JsonObject | undefined {
     : undefined
 }
 
-/** Returns the value if it is a text that is not empty. */
+/** Returns the value if it is a string that is not empty. */
 export function textOf(value: unknown): string | undefined {
   return typeof value === "string" && value !== "" ? value : undefined
 }
@@ -55,7 +55,7 @@ export function valueAt(object: JsonObject, path: string): unknown {
   return undefined
 }
 
-/** Returns the status in a JSON value; undefined unless it is a number or a text of three digits. */
+/** Returns the status in a JSON value; undefined unless it is a number or a string of three digits. */
 export function statusIn(value: unknown): number | undefined {
   const status = typeof value === "string" && /^\d{3}$/.test(value) ? Number(value) : value
   return typeof status === "number" && Number.isInteger(status) && status >= 100 && status <= 999

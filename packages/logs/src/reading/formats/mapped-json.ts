@@ -4,8 +4,8 @@ import { jsonRecords, objectReader } from "./json-lines.ts"
 import { valueAt } from "./json-value.ts"
 
 /**
- * Any JSON lines, read as `--map` says. Lines in which none of the mapped fields has a value, apart from the time, are
- * other messages of the app.
+ * Any JSON lines, read by the fields of `--map`. Lines in which none of the mapped fields has a value, apart from the
+ * time, are other messages of the app.
  */
 export const mappedJson: LogFormat = {
   name: "json",

@@ -52,7 +52,7 @@ function formatText(given: string): string {
     )
   }
   const text = hasDirective ? rest.replace(/;\s*$/, "").trim() : rest
-  // Several quoted texts, as in a configuration file. A format itself may also begin and end with a double quote.
+  // Several quoted strings, as in a configuration file. A format itself may also begin and end with a double quote.
   const isQuoted = /^'.*'$/s.test(text) || (hasDirective && /^".*"$/s.test(text))
   if (!isQuoted) return unescapedFormat(text)
   const parts = [...text.matchAll(QUOTED)].map(([, single, double]) => single ?? double ?? "")

@@ -24,7 +24,7 @@ const MEMBERS = {
 } as const satisfies Record<Parent, readonly string[]>
 type Member = (typeof MEMBERS)[Parent][number]
 
-/** The needed members of each object by the length of their names, which excludes most others at once. */
+/** The needed members of each object by the length of their names, which excludes most others immediately. */
 const BY_LENGTH: Readonly<Record<Parent, readonly (readonly Member[])[]>> = {
   line: byLength(MEMBERS.line),
   req: byLength(MEMBERS.req),
@@ -40,7 +40,7 @@ function byLength(names: readonly Member[]): readonly (readonly Member[])[] {
  * Scans a line of pino. Returns false if anything is unusual: an escape, a list, a deeper object, a member of another
  * type, or invalid JSON. The caller then parses the line. Members of `out` may have changed in that case.
  *
- * No text contains an escape, so every text ends at its next quote, and a client cannot forge a member.
+ * No string contains an escape, so every string ends at its next quote, and a client cannot forge a member.
  */
 export function scanPinoLine(line: string, out: PinoLine): boolean {
   if (line.charCodeAt(0) !== OPEN || line.includes("\\")) return false
@@ -129,7 +129,7 @@ function leaveRatelimit(out: PinoLine): boolean {
   return true
 }
 
-/** Keeps a text. Returns false if the member should have another type. */
+/** Keeps a string. Returns false if the member should have another type. */
 function takeText(member: Member, line: string, from: number, to: number, out: PinoLine): boolean {
   const text = from === to ? undefined : line.slice(from, to)
   switch (member) {

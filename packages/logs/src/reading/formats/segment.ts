@@ -45,8 +45,8 @@ export interface SegmentReader {
 }
 
 /**
- * Returns the reader of a segment. Throws LogError if two variables touch, because nobody could tell where the first
- * one ends.
+ * Returns the reader of a segment. Throws LogError if two variables touch, because the end of the first one would be
+ * unknown.
  *
  * A client may write spaces into its values, so the segment is read from both ends up to the first variable that a
  * client can choose freely. If there are several such variables, both directions must agree. Otherwise, the line could
