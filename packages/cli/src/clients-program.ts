@@ -86,7 +86,7 @@ Exit codes:
   0  ${ok}
   1  refused by the service: unknown rule, invalid client or invalid token
   2  invalid command line
-  3  the service could not be reached, or its store did not answer`
+  3  the service could not be reached, or its store did not respond`
 }
 
 const CLIENTS_HELP = `

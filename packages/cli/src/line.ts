@@ -4,7 +4,7 @@ type Tone = "strong" | "quiet" | "good" | "bad" | "changed"
 /** A part of a line, with or without a color. */
 export type Piece = string | { readonly tone: Tone; readonly text: string }
 
-/** A line for people. Its texts may be untrusted: `formatLine` makes them safe for a terminal. */
+/** A line for people. Its strings may be untrusted: `formatLine` makes them safe for a terminal. */
 export type OutputLine = Piece | readonly Piece[]
 
 const SGR: Readonly<Record<Tone, number>> = { strong: 1, quiet: 2, good: 32, bad: 31, changed: 33 }

@@ -9,7 +9,7 @@ export const EXIT = {
   problems: 1,
   /** The command line, or a file that it names, cannot be used. */
   usage: 2,
-  /** The table or the decision service did not answer or failed, or the store of the service did not answer. */
+  /** The table or the decision service did not respond or failed, or the store of the service did not respond. */
   unreachable: 3,
   /** A bug in the program. */
   unexpected: 4,

@@ -26,7 +26,7 @@ export function withProgress(logs: Logs, { stderr }: Pick<Io, "stderr">): Logs {
   return { summary, [Symbol.asyncIterator]: () => records() }
 }
 
-/** Returns a text such as `[######------] 50%  1,200,000 lines, 24.1 MB/s, 12 s left`. */
+/** Returns a string such as `[######------] 50%  1,200,000 lines, 24.1 MB/s, 12 s left`. */
 export function progressText(
   { bytes, allBytes, lines }: Pick<LogSummary, "bytes" | "allBytes" | "lines">,
   elapsedMs: number,

@@ -78,7 +78,7 @@ function memberChanges(before: RuleMembers, after: RuleMembers): MemberChange[] 
     .filter(({ before: old, after: now }) => canonical(old) !== canonical(now))
 }
 
-/** Returns the same text for equal values, because DynamoDB does not keep the order of a map's members. */
+/** Returns the same string for equal values, because DynamoDB does not keep the order of a map's members. */
 function canonical(value: unknown): string | undefined {
   return JSON.stringify(value, (_key, member: unknown) =>
     typeof member === "object" && member !== null && !Array.isArray(member)

@@ -11,7 +11,7 @@ afterEach(() => {
   server?.close()
 })
 
-/** Starts a service that answers every call with this status and body. Returns its URL. */
+/** Starts a service that responds to every call with this status and body. Returns its URL. */
 async function answering(status: number, body: string): Promise<string> {
   server = createServer((_request, response) => void response.writeHead(status).end(body))
   server.listen(0, "127.0.0.1")
@@ -21,7 +21,7 @@ async function answering(status: number, body: string): Promise<string> {
 
 const call = (url: string) => callService(url, "ShowClient", {}, { env: {} } as unknown as Io)
 
-it("callService resolves to the answer", async () => {
+it("callService resolves to the response", async () => {
   await expect(call(await answering(200, '{"limit":"5"}'))).resolves.toEqual({ limit: "5" })
 })
 
@@ -33,14 +33,14 @@ it.each<[status: number, body: string, says: string]>([
     "client has 0 values",
   ],
   [503, "{}", "status 503"],
-  [200, "<html>", "its answer is not from the decision service"],
+  [200, "<html>", "its response is not from the decision service"],
   [405, '{"status":"only GET"}', "HTTP address, not its gRPC address or operations port."],
   [
     404,
     '{"code":"not_found","message":"Service \\"a\\" is not registered."}',
     'Service "a" is not registered.',
   ],
-])("callService rejects an answer with status %d and %j", async (status, body, says) => {
+])("callService rejects a response with status %d and %j", async (status, body, says) => {
   await expect(call(await answering(status, body))).rejects.toThrow(says)
 })
 
@@ -65,29 +65,29 @@ it.each<[what: string, cause: unknown, says: string]>([
   [
     "several addresses",
     Object.assign(new AggregateError([]), { code: "ECONNREFUSED" }),
-    "did not answer: ECONNREFUSED.",
+    "did not respond: ECONNREFUSED.",
   ],
-  ["a cause without a message and a code", new Error(), "did not answer: fetch failed."],
-  ["an error without a cause", undefined, "did not answer: fetch failed."],
+  ["a cause without a message and a code", new Error(), "did not respond: fetch failed."],
+  ["an error without a cause", undefined, "did not respond: fetch failed."],
 ])("callService gives a reason for %s", async (_what, cause, says) => {
   vi.spyOn(globalThis, "fetch").mockRejectedValue(new TypeError("fetch failed", { cause }))
   await expect(call("http://127.0.0.1:1")).rejects.toThrow(says)
 })
 
-it("callService says that a service took too long to answer", async () => {
+it("callService says that a service took too long to respond", async () => {
   server = createServer(() => undefined).listen(0, "127.0.0.1")
   await once(server, "listening")
   const timeout = AbortSignal.timeout.bind(AbortSignal)
   vi.spyOn(AbortSignal, "timeout").mockImplementation((ms) => timeout(ms / 1_000))
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-  await expect(call(url)).rejects.toThrow("did not answer: it took longer than 10 seconds. Check --url")
+  await expect(call(url)).rejects.toThrow("did not respond: it took longer than 10 seconds. Check --url")
   server.closeAllConnections()
 })
 
-it("callService says which service did not answer and gives the reason", async () => {
+it("callService says which service did not respond and gives the reason", async () => {
   const url = await answering(200, "{}")
   server?.close()
   await expect(call(url)).rejects.toThrow(
-    /The decision service at "http.*" did not answer: .*ECONNREFUSED.*--url/,
+    /The decision service at "http.*" did not respond: .*ECONNREFUSED.*--url/,
   )
 })

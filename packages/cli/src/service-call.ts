@@ -6,7 +6,7 @@ import { UsageError } from "./usage-error.ts"
 const DEFAULT_URL = "http://127.0.0.1:8080"
 const TIMEOUT_MS = 10_000
 
-/** The decision service refused a call, or did not answer. The message explains what to do. */
+/** The decision service refused a call, or did not respond. The message explains what to do. */
 export class ServiceCallError extends SluiceError {
   readonly code = "SLUICE_SERVICE_CALL"
   /** True if the service could not be reached, so that the call may be repeated. */
@@ -18,7 +18,7 @@ export class ServiceCallError extends SluiceError {
   }
 }
 
-/** An HTTP answer: the message, or an error in Connect's format. */
+/** An HTTP response: the message, or an error in Connect's format. */
 interface ServiceAnswer extends Readonly<Record<string, unknown>> {
   readonly code?: string
   readonly message?: string
@@ -57,14 +57,14 @@ export async function callService(
     body = await response.text()
   } catch (cause) {
     throw new ServiceCallError(
-      `The decision service at ${shown(base)} did not answer: ${reasonOf(cause)}. Check --url or SLUICE_URL, then run the command ` +
+      `The decision service at ${shown(base)} did not respond: ${reasonOf(cause)}. Check --url or SLUICE_URL, then run the command ` +
         "again. It is safe to run it twice.",
       true,
       { cause },
     )
   }
   const answer = parsed(body)
-  // Each error of the decision service has a code, unlike an answer of its operations port.
+  // Each error of the decision service has a code, unlike a response of its operations port.
   const isOther = [404, 405].includes(response.status) && answer?.code === undefined
   if (answer === undefined || isOther) {
     throw notTheService(base, response.status)
@@ -114,7 +114,7 @@ function parsed(body: string): ServiceAnswer | undefined {
 
 function notTheService(base: string, status: number): ServiceCallError {
   return new ServiceCallError(
-    `${shown(base)} answered with status ${status}, but its answer is not from the decision service. Set --url or SLUICE_URL to the ` +
+    `${shown(base)} responded with status ${status}, but its response is not from the decision service. Set --url or SLUICE_URL to the ` +
       "service's HTTP address, not its gRPC address or operations port.",
     true,
   )

@@ -63,7 +63,7 @@ function insert(text: string, versions: readonly PlacedVersion[]): string {
     .reduce((before, { from, to, by }) => before.slice(0, from) + by + before.slice(to), text)
 }
 
-/** A part of a text, and its replacement. */
+/** A part of a string, and its replacement. */
 interface Edit {
   readonly from: number
   readonly to: number

@@ -9,7 +9,7 @@ export interface ClientsOptions {
   readonly url?: string | undefined
 }
 
-/** The answer of `ShowClient`. 64-bit numbers are strings in JSON. */
+/** The response of `ShowClient`. 64-bit numbers are strings in JSON. */
 interface Shown {
   readonly limit: string
   readonly remaining: string
@@ -56,7 +56,7 @@ function linesOf(shown: Shown): readonly OutputLine[] {
 }
 
 const DEGRADED =
-  "the store of the decision service did not answer, so these are the counts of one instance; run the command again"
+  "the store of the decision service did not respond, so these are the counts of one instance; run the command again"
 
 const MEANINGS: Readonly<Record<string, string>> = {
   quota: "the limit is used up",

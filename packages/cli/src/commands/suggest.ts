@@ -25,7 +25,7 @@ import { unparsedLines } from "./unparsed-lines.ts"
 export interface SuggestCommandOptions
   extends LogOptions,
     Omit<SuggestOptions, keyof LogOptions | "matchFrom"> {
-  /** A rules file. Requests that a `match` in it selects get limits of their own. */
+  /** A rules file. Requests that a `match` in it selects get separate limits. */
   readonly matchFrom?: string
   readonly output?: string
 }

@@ -22,7 +22,7 @@ interface DescriptorStep {
   readonly key: string
   /** The value; "" if the descriptor is for every value except `others`. */
   readonly value: string
-  /** Values that have a descriptor of their own beside this one. */
+  /** Values that another descriptor beside this one lists. */
   readonly others: readonly string[]
 }
 
@@ -77,7 +77,7 @@ function limitsOf(
       value.includes("*") || key.includes("*")
         ? `a rule cannot match ${JSON.stringify(value.includes("*") ? value : key)}, because it compares whole values`
         : value === "" && beside.some((each) => each.value.includes("*"))
-          ? `a rule cannot exclude the values with * that have a descriptor of their own`
+          ? `a rule cannot exclude the values with * that have their own descriptor`
           : undefined
     if (reason !== undefined) {
       if (hasLimit(descriptor)) report(place, `is left out, with every limit below it: ${reason}`)
@@ -112,7 +112,7 @@ function inexpressible({ steps, limit }: FoundLimit): string | undefined {
     return `the key ${JSON.stringify(twice)} occurs twice, and a rule sees only the first value`
   const open = steps.filter(({ value }) => value === "")
   if (open.length > 1 && open.some(({ others }) => others.length > 0)) {
-    return "a rule that counts by several keys cannot exclude the values that have a descriptor of their own"
+    return "a rule that counts by several keys cannot exclude the values that have their own descriptor"
   }
   if (limit.requestsPerUnit > 0) return undefined
   if (open.length === steps.length) return "a rule cannot refuse every request; its limit is at least 1"

@@ -24,7 +24,7 @@ export interface PlaceInFile {
 
 /** A part of the file that has no counterpart in Sluice, or that Envoy itself rejects. */
 export interface ImportProblem extends PlaceInFile {
-  /** What is wrong, and what became of the part. */
+  /** What is wrong, and how the part was converted. */
   readonly message: string
 }
 
@@ -164,7 +164,7 @@ class EnvoyReader {
     if (members.has("metadata")) {
       this.#report(
         this.#place(members.get("metadata"), `${path}.metadata`),
-        "is left out: it only adds to Envoy's answer",
+        "is left out: it only adds to Envoy's response",
       )
     }
     const isQuota = flag("quota_mode")
@@ -240,7 +240,7 @@ class EnvoyReader {
   #text(node: Node | null | undefined, path: string): string {
     if (isNothing(node)) return ""
     if (isScalar(node)) return node.source ?? String(node.value)
-    this.#report(this.#place(node, path), "is not a text, so it is left out")
+    this.#report(this.#place(node, path), "is not a string, so it is left out")
     return ""
   }
 
@@ -320,7 +320,7 @@ const LIMIT = ["unit", "requests_per_unit", "unlimited", "name", "replaces"]
 
 const METRICS_ONLY = "is left out: it only changes the names of Envoy's metrics"
 const QUOTA_MODE =
-  "is imported as shadow, which never refuses: the answer names the rule in shadowed instead of quotas"
+  "is imported as shadow, which never refuses: the response names the rule in shadowed instead of quotas"
 
 /** The booleans of YAML 1.1. */
 const TRUE = /^(?:y|Y|yes|Yes|YES|on|On|ON|true|True|TRUE)$/
