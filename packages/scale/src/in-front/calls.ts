@@ -14,13 +14,13 @@ export class CallsInFlight {
     return this.#calls.size === 0
   }
 
-  /** Resolves when the calls, and the calls that their answers cause, have been answered. */
+  /** Resolves when the calls, and the calls that their replies cause, have been answered. */
   async settled(): Promise<void> {
     for (let i = 0; i < 2; i++) await Promise.allSettled([...this.#calls])
   }
 }
 
-/** Calls, and passes on the result or the error: at once, or when the promise has settled. */
+/** Calls, and passes on the result or the error: immediately, or when the promise has settled. */
 export function attempt<Result, Outcome>(
   call: () => MaybePromise<Result>,
   done: (result: Result) => Outcome,

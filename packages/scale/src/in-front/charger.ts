@@ -11,7 +11,7 @@ import {
 
 /**
  * How long a charge may take, in milliseconds. It is longer than the time for a decision, because a data center may be
- * 300 ms away. It is short enough that charges do not pile up while a store does not answer.
+ * 300 ms away. It is short enough that charges do not pile up while a store does not respond.
  */
 export const CHARGE_MS = 1_000
 
@@ -61,10 +61,10 @@ export class Charger {
   }
 
   /**
-   * Sends the charges, each as a call of its own, because another one may be for a server that fails. Never rejects.
+   * Sends the charges, each in a separate call, because another one may be for a server that fails. Never rejects.
    * Returns those that were not confirmed, after a call of `failed` for each. `keep` is called with each charge that
-   * certainly was not applied, and returns true if the caller will send it again. Other charges are lost. Later refunds of
-   * their units are not sent, because they would give back units of others.
+   * certainly was not applied, and returns true if the caller will send it again. Other charges are lost. Later refunds
+   * of their units are not sent, because they would give back units of others.
    */
   async charge(
     charges: readonly Refund[],

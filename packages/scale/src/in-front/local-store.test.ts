@@ -65,7 +65,7 @@ describe.each(STORES)("$title", ({ open, settling }) => {
       "gone",
     ],
     ["rejects", rejecting(GONE), "gone"],
-    ["is late", () => new Promise(() => {}), "did not answer within 5 ms"],
+    ["is late", () => new Promise(() => {}), "did not respond within 5 ms"],
     ["answers with nonsense", () => ({ nowMs: 0, granted: true }), "invalid answer"],
   ])("takes nothing if the shared store %s", async (_, fault, message) => {
     const { store, warm, fail, used } = world()

@@ -74,13 +74,13 @@ export abstract class LocalStore<
   /** Returns the local counter for a check; undefined if the check is asked of the shared store. */
   protected abstract counterOf(check: Check, nowMs: number): Counter | undefined
 
-  /** Sets units aside for the checks that local counters decide. Returns the answer if they refuse the request. */
+  /** Sets units aside for the checks that local counters decide. Returns the result if they refuse the request. */
   protected abstract setAside(request: SplitRequest<Counter, Aside>): StoreResult | undefined
 
   /** Puts units back that a request did not get in the end. Not called after a reset, which has deleted them. */
   protected abstract putBack(aside: Aside): void
 
-  /** Learns from the answer to the rest of a request, or from the result without a rest. Returns what to report. */
+  /** Learns from the reply to the rest of a request, or from the result without a rest. Returns what to report. */
   protected abstract answered(request: SplitRequest<Counter, Aside>, answer: StoreResult): StoreResult
 
   /** Called while the shared store is being asked. */

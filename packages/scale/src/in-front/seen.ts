@@ -1,17 +1,19 @@
 import type { CounterState } from "@sluice/core/stores"
 
-/** An answer of the shared store about one counter. The times of this process are of its monotonic clock. */
+/** A reply of the shared store about one counter. The times of this process are of its monotonic clock. */
 export interface Seen {
   readonly state: CounterState
-  /** The server's time of the answer. */
+  /** The server's time of the reply. */
   readonly serverMs: number
   /** When the call was sent, by the clock of this process. */
   readonly sentMs: number
-  /** When the answer arrived, by the clock of this process. */
+  /** When the reply arrived, by the clock of this process. */
   readonly arrivedMs: number
 }
 
-/** Returns a time that the server's clock has certainly reached: the time of the answer plus the time since it arrived. */
+/**
+ * Returns a time that the server's clock has certainly reached: the time of the reply plus the time since it arrived.
+ */
 export function reachedServerMs({ serverMs, arrivedMs }: Seen, nowMs: number): number {
   return serverMs + Math.max(0, Math.floor(nowMs - arrivedMs))
 }
@@ -29,7 +31,7 @@ export function endOfThisProcessMs({ serverMs, sentMs }: Seen, endMs: number): n
   return sentMs + (endMs - serverMs - 1)
 }
 
-/** The age of an answer in whole milliseconds, rounded up. */
+/** The age of a reply in whole milliseconds, rounded up. */
 export function ageMsOf(sentMs: number, nowMs: number): number {
   return Math.max(0, Math.ceil(nowMs - sentMs))
 }

@@ -10,7 +10,7 @@ export class Demand {
     this.#leaseMs = leaseMs
   }
 
-  /** Units of the current interval of T or of the previous one, whichever are more. */
+  /** Units of the current interval of T or of the previous one, whichever is larger. */
   get units(): number {
     return Math.max(this.#current, this.#previous)
   }

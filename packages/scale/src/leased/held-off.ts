@@ -26,8 +26,8 @@ export function heldOff({ checks, counters, nowMs }: LeasedRequest): StoreResult
   }
   // The store has to see every refusal that counts.
   if (againAfterMs === 0 || checks.some(countsRefusals)) return undefined
-  // A state is reported as of its own time, because a later state might admit. The answer has one time, so it has the
-  // refusals of the time with the longest wait.
+  // A state is reported as of the time at which it was read, because a later state might admit. The result has one
+  // time, so it has the refusals of the time with the longest wait.
   const counted = checks.map((_, i) =>
     repeated[i]?.serverMs === serverMs ? repeated[i]?.counted : undefined,
   )
@@ -35,7 +35,7 @@ export function heldOff({ checks, counters, nowMs }: LeasedRequest): StoreResult
 }
 
 /**
- * Learns what the answer to the rest of a request says about leased counters. Returns how long the process holds off
+ * Learns from the reply to the rest of a request about leased counters. Returns how long the process holds off
  * after a refusal, 0 if it does not.
  */
 export function learnAnswer(request: LeasedRequest, answer: StoreResult, arrivedMs: number): number {

@@ -72,7 +72,7 @@ describe("the hold-off after a refusal", () => {
     expect(refuse(0)).toBe(40)
   })
 
-  it("repeats the refusal as of its own time, and says how long it lasts", () => {
+  it("repeats the refusal with the refusal's time, and reports how long it lasts", () => {
     const world = full()
     world.clock.advance(0.5)
     const refused = world.take(of(2))

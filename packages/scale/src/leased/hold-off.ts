@@ -49,7 +49,7 @@ export class HoldOff {
     return isCovered ? Math.ceil(this.#startedMs + this.#lengthMs - nowMs) : 0
   }
 
-  /** Returns the result that is repeated, as of its own time. Call it only during the hold-off. */
+  /** Returns the result that is repeated, with the time of the refusal. Call it only during the hold-off. */
   repeated(nowMs: number): { readonly serverMs: number; readonly counted: Counted } {
     const { seen } = this.#refusal as RepeatedRefusal
     return {

@@ -18,7 +18,7 @@ function leaseOf(policy: Policy = WINDOW): Lease {
   return new Lease({ policy, partition: "" }, 1_000)
 }
 
-/** Returns an answer that was sent and arrived at once, at the same time of the server. */
+/** Returns a reply that was sent and arrived immediately, at the same time of the server. */
 function seenAt(ms: number, current: number, startMs = 0): Seen {
   return { state: { startMs, current, previous: 0 }, serverMs: ms, sentMs: ms, arrivedMs: ms }
 }
@@ -48,7 +48,7 @@ describe("a lease", () => {
     expect(lease.bookings.expired(59_999, false)).toMatchObject([{ units: 10 }])
   })
 
-  it("reports the latest answer, and ignores one that was overtaken", () => {
+  it("reports the latest reply, and ignores one that was overtaken", () => {
     const lease = leaseOf()
     lease.booked(10, seenAt(100, 10))
     lease.learn(seenAt(300, 70), 1)

@@ -94,7 +94,7 @@ export class Lease implements LocalCounter {
     return { counter: this, spent, counted, serverMs }
   }
 
-  /** Puts units back that a request did not get in the end. Returns false if their booking is not held anymore. */
+  /** Puts units back that a request did not get in the end. Returns false if their booking is no longer held. */
   putBack({ spent, counted }: LeasedUnits, nowMs: number): boolean {
     return this.ended === undefined && this.bookings.putBack(spent, counted.taken, nowMs)
   }
@@ -147,7 +147,7 @@ export class Lease implements LocalCounter {
     this.#bookAgainMs = nowMs + AFTER_FAILURE_MS
   }
 
-  /** Learns the counter's state from an answer of the store, unless an answer to a later call is known. */
+  /** Learns the counter's state from a reply of the store, unless a reply to a later call is known. */
   learn(seen: Seen, taken: number): void {
     this.holdOff.granted(taken)
     if (this.#seen !== undefined && seen.sentMs < this.#seen.sentMs) return

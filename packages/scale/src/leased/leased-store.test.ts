@@ -184,7 +184,7 @@ describe("a leased counter", () => {
   })
 })
 
-describe("a store that answers late", () => {
+describe("a store that responds late", () => {
   it("delays no request for a booking: all of them go to the store until it is there", async () => {
     const { store, waiting, answer } = leased({}, { slow: ["take"] })
     const first = store.take([check(100)])
@@ -473,7 +473,7 @@ describe("a booking that fails", () => {
     expect(ledger).toEqual([0, 1, 1, 2])
   })
 
-  it("at a store without a deadline of its own ends at the request's, and what is booked later is refunded", async () => {
+  it("ends at the request's deadline if the store has none, and units that are booked later are refunded", async () => {
     vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] })
     onTestFinished(() => void vi.useRealTimers())
     const { store, clock, waiting, answer, calls } = leased({}, { slow: ["take"] })

@@ -11,7 +11,7 @@ export type { LeasedStoreOptions } from "./options.ts"
  * evenly, any window may admit at most 5 % of the limit more.
  *
  * A refusal comes from the shared store, or repeats its latest refusal for at most half of `leaseMs`. All checks of a
- * request are admitted and counted, or nothing is taken. No request waits for a booking. Unused units are refunded
+ * request are admitted and counted, or nothing is taken. No request waits for a reservation. Unused units are refunded
  * after `leaseMs`. If a process is killed, the units that it holds stay taken until their window has passed.
  *
  * `close` gives back what is held, and then closes the shared store.

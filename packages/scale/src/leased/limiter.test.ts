@@ -33,7 +33,7 @@ function open() {
 }
 
 describe("a limiter on a leased store", () => {
-  it("tells how old the counts of each decision are, and what is left as far as this process knows", async () => {
+  it("reports the age of the counts of each decision, and the remaining units as far as this process knows", async () => {
     const { clock, limiter } = open()
     const first = await limiter.decide({}, { cost: 500 })
     clock.advance(20)

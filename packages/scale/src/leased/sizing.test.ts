@@ -72,7 +72,7 @@ describe("the size of a booking", () => {
     // The part ends in half of T, so half of the demand is enough.
     [100, 30, 16_000, T / 2, 20],
     [101, 0, 16_000, T / 2, 51],
-    // At most a sixteenth of what is left.
+    // At most a sixteenth of the remaining units.
     [100, 0, 800, 10 * T, 50],
     [100, 0, 815, 10 * T, 50],
     [100, 0, 816, 10 * T, 51],

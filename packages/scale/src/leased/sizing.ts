@@ -5,7 +5,7 @@ import { bucketMsOf, countsByPart, type Policy } from "@sluice/core/stores"
 
 /** A lease lasts at most this fraction of the window, which bounds what a bucket that refills evenly admits above it. */
 const LEASES_PER_WINDOW = 20
-/** A booking takes at most this fraction of what is left, so that other processes find units as well. */
+/** A booking takes at most this fraction of the remaining units, so that other processes find units as well. */
 const BOOKINGS_OF_REST = 16
 /** A booking of a single unit saves nothing. */
 const SMALLEST_BOOKING = 2

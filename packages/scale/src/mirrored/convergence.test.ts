@@ -18,7 +18,7 @@ const RUNS = examples(25, 150)
 const EVERY_MS = 100
 const LONGEST_WAY_MS = 80
 const WINDOW_MS = 2_000
-/** A charge waits for everyMs, or for the answer to the charge before it. */
+/** A charge waits for everyMs, or for the reply to the charge before it. */
 const TOLD_MS = Math.max(EVERY_MS, 2 * LONGEST_WAY_MS) + 1 + LONGEST_WAY_MS
 
 const COUNTINGS: readonly Omit<Policy, "limit" | "windowMs">[] = [

@@ -117,7 +117,7 @@ export class Mirror {
   /** Waits for a call, for at most a second in all. */
   async #operate(call: () => MaybePromise<void>): Promise<void> {
     try {
-      const silence = `The store did not answer within ${CHARGE_MS} ms.`
+      const silence = `The store did not respond within ${CHARGE_MS} ms.`
       await beforeDeadline(Promise.resolve().then(call), CHARGE_MS, () =>
         Promise.reject(new StoreUnavailableError(silence, { kind: "timeout" })),
       )

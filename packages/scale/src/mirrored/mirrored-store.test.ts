@@ -33,7 +33,7 @@ function two(options = {}) {
 }
 
 describe("a mirrored store", () => {
-  it("decides with the near store at once, and charges the others after everyMs", async () => {
+  it("decides with the near store immediately, and charges the others after everyMs", async () => {
     const { centers, pass } = dataCenters(3)
     const [a, b, c] = centers as [DataCenter, DataCenter, DataCenter]
     expect(a.take(check(4))).toMatchObject({ granted: true, checks: [{ taken: 4 }] })
@@ -50,7 +50,7 @@ describe("a mirrored store", () => {
     expect([a.charges.length, b.charges.length, c.charges.length]).toEqual([1, 1, 2])
   })
 
-  it("charges the window in which a request took its units from a cluster, not that of its answer", async () => {
+  it("charges the window in which a request took its units from a cluster, not that of its reply", async () => {
     const [near, far] = [sharedStore(), sharedStore()]
     const charged = vi.spyOn(far, "refund")
     const state = { startMs: 2_000, current: 0, previous: 3 }
@@ -173,10 +173,10 @@ describe("a mirrored store", () => {
   })
 })
 
-describe("while another data center does not answer, a mirrored store", () => {
+describe("while another data center does not respond, a mirrored store", () => {
   const down = () => Promise.reject(new StoreUnavailableError("Redis is gone.", { kind: "unavailable" }))
 
-  it("decides, loses what it could not charge, says so, and charges what comes later", async () => {
+  it("decides, loses the units that it could not charge, reports the loss, and charges later units", async () => {
     const { a, b, clock, pass } = two()
     b.fault = down
     a.take(check(3))
@@ -335,18 +335,18 @@ describe("operations on a client", () => {
     expect([a.counted(), b.counted()]).toEqual([0, 0])
   })
 
-  it("end after a second if another data center does not answer", async () => {
+  it("end after a second if another data center does not respond", async () => {
     fakeTimers()
     const { a, b } = two()
     b.fault = () => new Promise(() => undefined)
     const reset = expect(a.store.reset([check()])).rejects.toThrow(
-      'The data center "b" did not confirm: The store did not answer within 1000 ms.',
+      'The data center "b" did not confirm: The store did not respond within 1000 ms.',
     )
     await vi.advanceTimersByTimeAsync(1_000)
     await reset
   })
 
-  it("block it in all data centers at once", async () => {
+  it("block it in all data centers in one step", async () => {
     const { a, b, clock, pass } = two()
     await a.store.refund([{ policy: BLOCK, partition: "ann", units: -5_000, after: NOTHING }])
     expect(b.charges.length).toBe(1)

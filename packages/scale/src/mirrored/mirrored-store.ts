@@ -82,7 +82,10 @@ class MirroredStore extends StoreWrapper {
     return this.wrapped.read(checks, withinMs)
   }
 
-  /** Refunds units in this data center now, and in the others with the next charges. Blocks apply everywhere at once. */
+  /**
+   * Refunds units in this data center now, and in the others with the next charges. Blocks apply everywhere
+   * immediately.
+   */
   refund(refunds: readonly Refund[], withinMs?: number): Promise<void> {
     this.checkOpen()
     const refunded = this.#refund(refunds, withinMs)

@@ -66,7 +66,7 @@ export class Process {
     this.store = wrap(remote, simulation.clock(aheadMs))
   }
 
-  /** Kills the process. Calls on their way are carried out, but nothing hears their answers. */
+  /** Kills the process. Calls on their way are carried out, but nothing hears their replies. */
   kill(): void {
     this.#isAlive = false
   }

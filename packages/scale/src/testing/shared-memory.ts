@@ -27,13 +27,13 @@ type Method = "take" | "read" | "refund" | "reset"
 export interface Network {
   /** Methods whose calls are carried out when the test calls `answer`. */
   readonly slow?: readonly Method[]
-  /** Methods whose calls are carried out at once, but answered when the test calls `answer`. */
+  /** Methods whose calls are carried out immediately, but answered when the test calls `answer`. */
   readonly late?: readonly Method[]
   /** Methods that meet the fault, if there is one. Default: all. */
   readonly failing?: readonly Method[]
 }
 
-/** Answers a call for these counters instead of the shared store. Undefined: the call reaches the store. */
+/** Responds to a call for these counters instead of the shared store. Undefined: the call reaches the store. */
 export type Fault = (keys: readonly CounterKey[]) => unknown
 
 /** Returns a fault of all calls. */
@@ -41,7 +41,7 @@ export function rejecting(error: Error): Fault {
   return () => Promise.reject(error)
 }
 
-/** A memory store that says that it is shared, with the calls that it gets. */
+/** A memory store that claims to be shared, with the calls that it gets. */
 export interface SharedMemory {
   readonly shared: Store
   readonly clock: ManualClock
@@ -56,9 +56,9 @@ export interface SharedMemory {
   readonly others: Store
   /** What happens to calls instead of reaching the store. */
   fault: Fault | undefined
-  /** Answers of calls that wait, the oldest first. */
+  /** Replies of calls that wait, the oldest first. */
   readonly waiting: (() => void)[]
-  /** Answers the oldest call that waits, and lets promises settle. */
+  /** Responds to the oldest call that waits, and lets promises settle. */
   answer(): Promise<void>
   /** Returns the units of a counter in the shared store. */
   counted(policy?: Policy, partition?: string): number

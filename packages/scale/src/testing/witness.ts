@@ -69,7 +69,7 @@ export class Witness {
     for (const { nth, serverMs, policy, units, windowMs, of } of this.#sorted()) {
       const roomy = more === 0 ? policy : { ...policy, burst: (policy.burst ?? policy.limit) + more }
       const algorithm = algorithmOf(roomy)
-      // Windows that start with the first hit start when the store says so.
+      // Windows that start with the first hit start at the time in the store's reply.
       const isFirstHit = policy.align === "first-hit"
       if (isFirstHit && of === undefined && state?.startMs !== windowMs) {
         state = { startMs: windowMs, current: 0, previous: 0 }

@@ -38,7 +38,7 @@ function open() {
 }
 
 describe("a limiter on a store that writes back", () => {
-  it("is degraded after three settlings without an answer, and does not decide by its own fallback", async () => {
+  it("is degraded after three settlings without a reply, and does not decide by its own fallback", async () => {
     const { fault, limiter, events, pass } = open()
     const warnings: string[] = []
     limiter.on("warning", ({ message }) => warnings.push(message))
@@ -59,7 +59,7 @@ describe("a limiter on a store that writes back", () => {
     ])
     expect(events).toEqual(["degraded"])
     expect(warnings).toEqual([
-      "The store decided without the shared counters: gone.\nUntil the store answers again, " +
+      "The store decided without the shared counters: gone.\nUntil the store responds again, " +
         "each process admits what it knew to be left, and in each later window the limit or its share.",
     ])
     // The next window has the whole limit again.

@@ -10,13 +10,13 @@ export interface WriteBackStoreOptions {
    */
   readonly settleMs?: number | undefined
   /**
-   * Number of processes that count in the shared store. Each one then uses only its share of what is left, until it
-   * knows more. Default: each process uses what it last knew to be left.
+   * Number of processes that count in the shared store. Each one then uses only its share of the remaining units, until
+   * it knows more. Default: each process uses all units that remained when it last asked.
    */
   readonly instances?: number | undefined
   /**
-   * Largest number of counters in this process, of about 500 to 900 bytes each. While the shared store does not answer,
-   * at most as many evicted counters (but at least 1,024) wait to be charged. Default: 1,000,000.
+   * Largest number of counters in this process, of about 500 to 900 bytes each. While the shared store does not
+   * respond, at most as many evicted counters (but at least 1,024) wait to be charged. Default: 1,000,000.
    */
   readonly maxKeys?: number | undefined
   /** Selects the rules that are written back, by name. Default: all rules. */

@@ -2,22 +2,25 @@ import { type Clock, StoreUnavailableError } from "@sluice/core"
 import { type StoreCondition, storeErrorOf } from "@sluice/core/stores"
 import { CHARGE_MS } from "../in-front/charger.ts"
 
-/** Number of counters that are settled together. If the shared store answers for none of them, that is one failure. */
+/** Number of counters that are settled together. If the shared store responds for none of them, that is one failure. */
 export const SETTLED_TOGETHER = 64
-/** Most counters whose settling begins at once, because each takes about 10 us. */
+/** Most counters whose settling begins at the same time, because each takes about 10 us. */
 export const MOST_AT_ONCE = 1_024
-/** Most counters that are being settled. A store that does not answer must not collect more calls than this. */
+/** Most counters that are being settled. A store that does not respond must not collect more calls than this. */
 export const MOST_IN_FLIGHT: number = 4 * MOST_AT_ONCE
-/** Number of settlings in a row that fail before answers say that they were decided without the shared counts. */
+/** Number of settlings in a row that fail before results report that they were decided without the shared counts. */
 const FAILURES_UNTIL_DEGRADED = 3
-/** Settlings may wait this long for an answer before answers say so. Longer than a charge may take, to give its error. */
+/**
+ * Settlings may wait this long for a reply before results report that. Longer than a charge may take, to give its
+ * error.
+ */
 const SILENT_UNTIL_DEGRADED_MS = CHARGE_MS + 200
 
 const CONFIRMED: StoreCondition = {}
 const FAILING: StoreCondition = { isRemembered: true }
 const DEGRADED: StoreCondition = { isRemembered: true, isDegraded: true }
 
-/** Whether the shared store answers settlings: what decisions report about it, and how many counters it gets. */
+/** Whether the shared store responds to settlings: what decisions report about it, and how many counters it gets. */
 export class Replies {
   /** True if the last settling that failed got no reply at all. */
   isSilent = false
@@ -25,7 +28,10 @@ export class Replies {
   readonly #clock: Clock
   #failures = 0
   #failedMs = Number.NEGATIVE_INFINITY
-  /** Number of counters that are being settled, and since when there have been some without an answer. Pauses do not count. */
+  /**
+   * Number of counters that are being settled, and since when there have been some without a reply. Pauses do not
+   * count.
+   */
   #settling = 0
   #silentSinceMs = 0
   #silentMs = 0
@@ -49,14 +55,14 @@ export class Replies {
     return this.isSilent ? 1 : SETTLED_TOGETHER
   }
 
-  /** What answers report about the shared store. Each request reads it, so the clock is read only if that matters. */
+  /** What results report about the shared store. Each request reads it, so the clock is read only if that matters. */
   get condition(): StoreCondition {
     const silentMs = this.#settling > 0 ? this.#clock.now() - this.#silentSinceMs : this.#silentMs
     const isDegraded = silentMs >= SILENT_UNTIL_DEGRADED_MS || this.#failures >= FAILURES_UNTIL_DEGRADED
     return isDegraded ? this.#degraded : this.isFailing ? FAILING : CONFIRMED
   }
 
-  /** Notes that so many counters are being settled. */
+  /** Notes that this number of counters is being settled. */
   began(counters: number, nowMs: number): void {
     if (this.#settling === 0) this.#silentSinceMs = nowMs - this.#silentMs
     this.#settling += counters

@@ -21,7 +21,7 @@ export class Settler {
   /** Units that are not charged yet. */
   readonly charges = new Charges()
   readonly replies: Replies
-  /** The server's time minus the time of this process, as the latest answer showed. */
+  /** The server's time minus the time of this process, as the latest reply showed. */
   aheadMs = 0
   readonly #parts: SettlerParts
   readonly #options: ParsedWriteBackOptions
@@ -120,7 +120,7 @@ export class Settler {
     else for (const counter of again) this.plan(counter, this.#nowMs())
   }
 
-  /** Charges the counters, and learns the shared counts. Returns whether the shared store answered. */
+  /** Charges the counters, and learns the shared counts. Returns whether the shared store responded. */
   async #isAnswered(counters: readonly WrittenCounter[], sentMs: number): Promise<boolean> {
     const counterOf = new Map<Refund, WrittenCounter>()
     for (const counter of counters) {

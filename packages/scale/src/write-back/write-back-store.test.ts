@@ -49,7 +49,7 @@ function open(options: WriteBackStoreOptions = {}, network: Network = {}, over: 
     /** Takes units one by one. Returns how many were granted. */
     takeEach: (units: number, policy = CLIENT) =>
       Array.from({ length: units }, () => take(check(1, policy)).granted).filter(Boolean).length,
-    /** Takes a unit for each of so many clients. */
+    /** Takes a unit for each of this number of clients. */
     takeOfEach(clients: number) {
       for (let i = 0; i < clients; i++) take(check(1, CLIENT, { partition: `${i}` }))
     },
@@ -118,7 +118,7 @@ describe("a counter that is written back", () => {
     await pass()
     takeEach(3)
     await pass()
-    // It is never settled twice at a time, because an older answer could then replace a newer one.
+    // It is never settled twice at a time, because an older reply could then replace a newer one.
     expect(calls.order).toEqual(["refund -4"])
     await answer()
     expect(calls.order).toEqual(["refund -4", "refund -3"])
@@ -182,13 +182,13 @@ describe("a counter that is written back", () => {
     },
   )
 
-  it("does not go back in time when an answer was slow", async () => {
+  it("does not go back in time when a reply was slow", async () => {
     const { clock, takeEach, pass, answer } = open({}, { late: ["read"] })
     const fixed: Policy = { ...CLIENT, counter: "fixed", algorithm: "fixed-window" }
     clock.advance(59_895)
     takeEach(4, fixed)
     await pass()
-    // The answer is of the window before. These units were taken in the next one.
+    // The reply is of the window before. These units were taken in the next one.
     clock.advance(8)
     expect(takeEach(6, fixed)).toBe(6)
     await answer()
@@ -205,7 +205,7 @@ describe("a counter that is written back", () => {
     expect(calls.reads).toHaveLength(2)
   })
 
-  it("is charged by calls of its own, and asked for with up to 63 others", async () => {
+  it("is charged in a separate call, and read together with up to 63 others", async () => {
     const { takeOfEach, calls, pass } = open()
     takeOfEach(100)
     await pass()
@@ -277,7 +277,7 @@ describe("a request under several rules", () => {
 })
 
 describe("instances", () => {
-  it("use their shares of what is left, until they know more", async () => {
+  it("use their shares of the remaining units, until they know more", async () => {
     const large = { ...CLIENT, counter: "large", limit: 100 }
     const { takeEach, take, other, pass } = open({ instances: 4 })
     expect(take(check(0, large)).checks[0]?.state.current).toBe(75)
@@ -367,7 +367,7 @@ describe("refunds", () => {
     expect(counted(BUCKET)).toBe(4)
   })
 
-  it("that are charges count at once", async () => {
+  it("that are charges count immediately", async () => {
     const { store, take, takeEach, counted, pass } = open()
     void store.refund([refundOf(-7, take(check(1)))])
     expect(takeEach(9)).toBe(2)
@@ -488,7 +488,7 @@ describe("a settling that fails", () => {
     expect([counted(), takeEach(9)]).toEqual([4, 6])
   })
 
-  it("ends after a second if the shared store does not answer at all", async () => {
+  it("ends after a second if the shared store does not respond at all", async () => {
     const { takeEach, fail, pass, lost } = open({ settleMs: 1 })
     fail(() => new Promise(() => {}))
     takeEach(1)
@@ -497,7 +497,7 @@ describe("a settling that fails", () => {
     expect(lost).toMatchObject([{ type: "charges-lost", units: 1 }])
   })
 
-  it("three times makes answers say so, until one succeeds", async () => {
+  it("three times makes results report it, until one succeeds", async () => {
     const { take, fail, pass } = open({}, { failing: ["refund", "read"] })
     const condition = () => {
       const { isRemembered = false, isDegraded = false } = take(check(0))
@@ -539,7 +539,7 @@ describe("a settling that fails", () => {
     })
   })
 
-  it("without any reply makes answers say so after 1.2 seconds, until a reply comes, not counting pauses", async () => {
+  it("without any reply makes results report it after 1.2 seconds, until a reply comes, not counting pauses", async () => {
     const { take, takeEach, pass, answer } = open({}, { slow: ["refund"] })
     const isDegraded = () => take(check(0)).isDegraded === true
     takeEach(1)
@@ -577,8 +577,8 @@ describe("a settling that fails", () => {
   })
 })
 
-describe("a shared store that does not answer", () => {
-  /** Opens a store whose shared store does not answer, until the test calls `end`. */
+describe("a shared store that does not respond", () => {
+  /** Opens a store whose shared store does not respond, until the test calls `end`. */
   function silent(options: WriteBackStoreOptions = {}) {
     const world = open(options, { slow: ["refund"] })
     world.fail(UNKNOWN)
@@ -616,7 +616,7 @@ describe("a shared store that does not answer", () => {
     expect([calls.refunds.length, peeked()]).toEqual([302, 0])
   })
 
-  it("is asked for the count of each counter alone only if it answers meanwhile", async () => {
+  it("is asked for the count of each counter alone only if it responds meanwhile", async () => {
     const { take, peeked, pass } = silent()
     for (let i = 0; i < 300; i++) take(check(0, CLIENT, { partition: `${i}` }))
     await pass()
@@ -661,7 +661,7 @@ describe("a full table", () => {
     ).toEqual(["eve", "joe", "ann"])
   })
 
-  it("is avoided by forgetting counters that have no effect anymore", async () => {
+  it("is avoided by forgetting counters that no longer have an effect", async () => {
     const { take, calls, pass } = open()
     take(check(2))
     await pass()
@@ -684,14 +684,14 @@ describe("a full table", () => {
 })
 
 describe("peek", () => {
-  it("answers from this process while units are on their way", async () => {
+  it("responds from this process while units are on their way", async () => {
     const { store, take, pass } = open({}, { slow: ["refund"] })
     take(check(4))
     await pass()
     expect(peekStore(store, [check(1)])).toMatchObject({ checks: [{ state: { current: 4 } }] })
   })
 
-  it("answers from this process while something is not settled, and asks the shared store otherwise", async () => {
+  it("responds from this process while something is not settled, and asks the shared store otherwise", async () => {
     const { store, take, calls, other, pass } = open()
     take(check(4))
     expect(peekStore(store, [check(7)])).toMatchObject({
@@ -718,7 +718,7 @@ describe("peek", () => {
     expect(peekStore(store, [check(7), check(0, LOG)])).toMatchObject({ granted: false })
   })
 
-  it("answers from this process while the shared store fails", async () => {
+  it("responds from this process while the shared store fails", async () => {
     const { store, take, fail, pass } = open()
     take(check(4))
     fail(UNKNOWN)
@@ -781,7 +781,7 @@ describe("closing", () => {
     expect(calls.refunds).toEqual([])
   })
 
-  it("loses units that the shared store does not accept anymore, and an event reports it", async () => {
+  it("loses units that the shared store no longer accepts, and an event reports it", async () => {
     const { store, takeEach, fail, lost, pass } = open({}, { failing: ["refund"] })
     takeEach(4)
     fail(GONE)

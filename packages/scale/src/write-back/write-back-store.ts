@@ -15,9 +15,9 @@ export type { WriteBackStoreOptions } from "./options.ts"
  * `sliding-log`, `leaky-bucket`, and rules with `countRejected` or a `penalty` are passed on to the shared store. A
  * request that has both kinds of rules waits for the shared store. It takes the units of all its rules, or nothing.
  *
- * While the shared store does not answer, each process first admits what it last knew to be left. In each later window,
- * it admits the limit, or its share of it. After three failed settlements, or 1.2 seconds without an answer, its decisions
- * are `degraded`. `close` charges what is pending, and then closes the shared store.
+ * While the shared store does not respond, each process first admits what it last knew to be left. In each later
+ * window, it admits the limit, or its share of it. After three failed settlements, or 1.2 seconds without a reply, its
+ * decisions are `degraded`. `close` charges what is pending, and then closes the shared store.
  * @example
  * ```ts
  * import { createLimiter } from "@sluice/core"

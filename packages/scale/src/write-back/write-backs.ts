@@ -137,7 +137,7 @@ export class WriteBacks extends LocalStore<WrittenCounter> {
     return this.#reported(answer)
   }
 
-  /** Returns an answer that says so if the shared counters have not answered for a while. */
+  /** Returns the result, marked as degraded if the shared counters have not responded for a while. */
   #reported<Answer extends StoreCondition>(answer: Answer): Answer {
     const { isDegraded, failure } = this.condition
     return isDegraded === true ? { ...answer, isDegraded, failure } : answer

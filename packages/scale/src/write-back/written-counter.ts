@@ -52,7 +52,7 @@ export class WrittenCounter implements LocalCounter {
     return this.dueMs !== undefined || this.isSettling
   }
 
-  /** Returns the server's time: the latest time that its clock has certainly reached, if it has answered. */
+  /** Returns the server's time: the latest time that its clock has certainly reached, if it has responded. */
   serverMs(nowMs: number): number {
     return Math.max(this.#stateMs, Math.floor(nowMs + this.aheadMs))
   }
@@ -69,8 +69,8 @@ export class WrittenCounter implements LocalCounter {
   }
 
   /**
-   * Returns the state to decide by. With several instances, it assumes that the other processes use their shares of
-   * what is left. With 100 left and 4 instances, 75 units count as used. Each share has room for the largest cost.
+   * Returns the state to decide by. With several instances, it assumes that the other processes use their shares of the
+   * remaining units. With 100 left and 4 instances, 75 units count as used. Each share has room for the largest cost.
    */
   at(serverMs: number): CounterState {
     const { policy } = this
@@ -114,8 +114,8 @@ export class WrittenCounter implements LocalCounter {
 
   /** Learns the shared count. The own units that it does not contain are applied to it afterwards. */
   settled({ state, serverMs, sentMs, arrivedMs }: Seen): void {
-    // The answer was made between `sentMs` and `arrivedMs`, at most a millisecond after `serverMs`. Keep an estimate that
-    // agrees. Otherwise time would go back when an answer was slow, and units would move to another window.
+    // The reply was made between `sentMs` and `arrivedMs`, at most a millisecond after `serverMs`. Keep an estimate
+    // that agrees. Otherwise time would go back when a reply was slow, and units would move to another window.
     const leastMs = serverMs - arrivedMs
     this.aheadMs = this.aheadMs < serverMs + 1 - sentMs ? Math.max(leastMs, this.aheadMs) : leastMs
     this.#askedMs = sentMs

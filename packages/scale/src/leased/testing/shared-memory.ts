@@ -4,7 +4,10 @@ import { type Fault, type Network, type SharedMemory, sharedMemory } from "../..
 import { leasedStore } from "../leased-store.ts"
 import type { LeasedStoreOptions } from "../options.ts"
 
-/** A leased store over a shared memory store. At most 1,000 units of its service rule are booked at once. T is 1 s. */
+/**
+ * A leased store over a shared memory store. At most 1,000 units of its service rule are booked at the same time. T is
+ * 1 s.
+ */
 export interface Leased extends SharedMemory {
   readonly store: Store
   /** Takes for one request. */
