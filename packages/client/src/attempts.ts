@@ -100,7 +100,7 @@ export async function attempts(
 /** Resolves with the number of the call once all processes together and its gate let it leave. */
 async function entered({ gate, call }: AttemptedCall, share: ParsedPacedOptions["share"]): Promise<number> {
   if (share !== undefined) {
-    // A blocked call would take a permit that it cannot use. One that may not wait at all may still leave at once.
+    // A blocked call would take a permit that it cannot use. One that may not wait at all may still leave immediately.
     const error = gate.whyNot(call)
     if (error !== undefined && call.waitLeftMs > 0) throw error
     await acquired(share, gate, call)

@@ -5,7 +5,10 @@ import { check } from "./options.ts"
 export interface PaceEvents {
   /** A call joins the line. */
   readonly wait: GateStatus
-  /** A server says for the first time, or again after a block, what is left, or it sends no rate limit headers. */
+  /**
+   * The server's response contains the remaining units for the first time, or again after a block, or it has no rate
+   * limit headers.
+   */
   readonly learned: GateStatus
   /** A server has refused a call. */
   readonly refused: {
@@ -13,7 +16,7 @@ export interface PaceEvents {
     readonly key: string
     /** The status of the response, such as 429. */
     readonly status: number
-    /** The milliseconds that the server asks to wait. Undefined if it does not say. */
+    /** The milliseconds that the server asks to wait. Undefined if its response names no wait. */
     readonly waitMs: number | undefined
     /** Whether the call is sent again. Otherwise, the caller gets the response. */
     readonly isRetried: boolean

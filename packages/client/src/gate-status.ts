@@ -1,7 +1,7 @@
 /**
  * - learning: one call at a time, to learn from its response; more if that takes longer than a second
- * - paced: the server says what is left, and calls are spread over the time that it must last
- * - open: the server does not say it, so only refusals are heeded
+ * - paced: the responses contain the remaining units, and calls are spread over the time until new units come
+ * - open: the responses do not contain the remaining units, so only refusals are heeded
  */
 export type GateMode = "learning" | "paced" | "open"
 
@@ -17,9 +17,9 @@ export interface GateStatus {
   readonly waiting: number
   /** The calls that were sent and have no response yet. */
   readonly inFlight: number
-  /** The units that the last response left, if it said so. */
+  /** The units that remained after the last response. Undefined if it does not contain them. */
   readonly remaining: number | undefined
-  /** The units of a full window, if the server says so. */
+  /** The units of a full window. Undefined if the responses do not contain them. */
   readonly quota: number | undefined
   /** The milliseconds until the next call may leave because of a refusal or an empty quota: 0 if there is none. */
   readonly blockedForMs: number

@@ -37,7 +37,7 @@ describe("a new gate", () => {
   })
 })
 
-describe("a gate that knows what is left", () => {
+describe("a gate that knows the remaining units", () => {
   it("has no more calls in flight than units are left", async () => {
     const { api, call, arrived, answer } = world()
     times(9, () => call())
@@ -60,7 +60,7 @@ describe("a gate that knows what is left", () => {
     expect(new Set(gaps).size).toBeGreaterThan(5)
   })
 
-  it("takes the most units so far for the quota if the server does not tell it", async () => {
+  it("takes the most units so far for the quota if the responses do not contain it", async () => {
     const { call, arrived, pass, answer } = world()
     times(3, () => call())
     await answer(0, 200, { ratelimit: '"p";r=10;t=10' })
@@ -86,7 +86,7 @@ describe("a gate that knows what is left", () => {
     expect(arrived).toHaveLength(3)
   })
 
-  it("lowers what is left by an older response, but never raises it", async () => {
+  it("lowers the remaining units by an older response, but never raises them", async () => {
     const { api, call, answer } = world()
     times(5, () => call())
     await answer(0, 200, left(80, 60))
@@ -126,7 +126,7 @@ it("a long call in flight does not hold the others when the units are back", asy
   expect(next.result).toBe(200)
 })
 
-it("a server that no longer sends fields says nothing of what is left", async () => {
+it("a server that no longer sends fields reports no remaining units", async () => {
   const { api, call, answer, pass } = world()
   call()
   await answer(0, 200, left(0, 1))
@@ -190,7 +190,7 @@ describe("a refusal", () => {
     expect(second?.result).toBe(200)
   })
 
-  it("that only says that nothing is left blocks for a second", async () => {
+  it("that only reports 0 remaining units blocks for a second", async () => {
     const { call, arrived, pass, answer } = world()
     times(3, () => call())
     await answer(0, 200, { "x-ratelimit-remaining": "0", "x-ratelimit-reset": "tomorrow" })
@@ -282,7 +282,7 @@ describe("backoffMs", () => {
 })
 
 describe("the limit of the caller", () => {
-  it("lets no more calls leave in any window, whatever the server says", async () => {
+  it("lets no more calls leave in any window, whatever the responses contain", async () => {
     const { call, arrived, pass, answer } = world({ limit: { limit: 3, window: "10 seconds" } })
     times(8, () => call())
     await answer(0, 200, left(99, 60))
@@ -343,7 +343,7 @@ it("the paced fetch keeps at most 10,000 keys without calls, and forgets those f
     send(`${i}`)
     if (i % 1_000 !== 0) continue
     await pass(1)
-    // A call that fails at once is a use.
+    // A call that fails immediately is a use.
     send("blocked")
     expect(api.status().length).toBeLessThanOrEqual(10_001)
   }

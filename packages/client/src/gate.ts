@@ -11,7 +11,7 @@ import { LONGEST_TIMER_MS, type PacedCall, throwIfAborted } from "./watch.ts"
 
 /** A block ends up to this share later, so that clients with the same wait do not return in the same millisecond. */
 const JITTER = 0.25
-/** The shortest block, so that a server that says "0 left, for 0 s" is not asked in a loop. */
+/** The shortest block, so that a server that reports "0 left, for 0 s" is not called in a loop. */
 const SHORTEST_BLOCK_MS = 50
 /** The interval between two calls is the even one, give or take this share. */
 const INTERVAL_SHARE = 0.25
@@ -25,8 +25,8 @@ export interface GateSettings
 }
 
 /**
- * The calls of one key. Decides when the first one in line may leave, by what the responses say. Times are those of
- * `performance.now()`, which never goes back.
+ * The calls of one key. Decides when the first one in line may leave, by the contents of the responses. Times are those
+ * of `performance.now()`, which never goes back.
  */
 export class Gate {
   /** The number of the last call that was sent. All gates count together, so that the calls of each have an order. */
@@ -39,7 +39,7 @@ export class Gate {
   #dialect: string | undefined
   #readings: readonly Reading[] = []
   #readAtMs = 0
-  /** The largest remaining quota so far. Stands in for the quota if the server does not tell it. */
+  /** The largest remaining quota so far. Stands in for the quota if the responses do not contain it. */
   #mostRemaining = 0
   /** The number of the last call whose response was read. */
   #newest = 0
@@ -57,7 +57,7 @@ export class Gate {
   #backoffs = 0
   #timer: ReturnType<typeof setTimeout> | undefined
   readonly budget: RetryBudget
-  /** What the server said when it last refused a call. */
+  /** The problem in the body of the last refusal. */
   detail: string | undefined
   /** When a call last asked for this gate. */
   usedAtMs = 0
@@ -83,7 +83,7 @@ export class Gate {
     const joined = this.#line.join(
       call,
       () => this.tooLong(call),
-      // Later, because `close()` makes all calls leave at once.
+      // Later, because `close()` makes all calls leave immediately.
       () => queueMicrotask(() => this.#run()),
     )
     this.#settings.emit("wait", this.status())
@@ -115,7 +115,7 @@ export class Gate {
   }
 
   /**
-   * Follows what the head of a response says. Its call has this number, and may be one of another gate. Returns the wait
+   * Applies the head of a response. Its call has this number, and may be one of another gate. Returns the wait
    * after a refusal; undefined if there is none.
    */
   heard(sent: number, limits: ResponseLimits): number | undefined {
@@ -212,7 +212,7 @@ export class Gate {
       }
       this.#forget()
     }
-    // A call that was sent before may take long, and its response says nothing about the present.
+    // A call that was sent before may take long, and its response contains nothing about the current units.
     if (this.#inFlightSince === 0) return 0
     // An API may be slow, and most refuse quickly. So the calls double: a refusal then comes before many have left.
     const aloneMs = EXCLUSIVE_MS + DOUBLING_MS * Math.log2(this.#inFlightSince)
@@ -265,7 +265,7 @@ export class Gate {
       }
     } else {
       const least = Math.min(...readings.map(({ remaining }) => remaining))
-      // The response to an older call may lower what is left, but never raise it.
+      // The response to an older call may lower the remaining units, but never raise them.
       if (before === "paced" && sent < this.#newest && least >= (this.#scarcest() as Reading).remaining)
         return
       this.#newest = Math.max(sent, this.#newest)

@@ -21,7 +21,7 @@ export function keyAfterRedirect({ redirected, url }: Response, request: Request
   return keyOf({ url, headers })
 }
 
-/** Returns 64 bits of a text, by two FNV-1a hashes, so that keys in logs and errors do not show credentials. */
+/** Returns 64 bits of a string, by two FNV-1a hashes, so that keys in logs and errors do not show credentials. */
 function fingerprint(text: string): string {
   return [0x811c9dc5, 0x01000193]
     .map((seed) => {

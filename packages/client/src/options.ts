@@ -12,9 +12,12 @@ export interface PacedOptions {
    * and a fingerprint of its `Authorization` or `X-Api-Key` header.
    */
   readonly key?: ((request: Request) => string) | undefined
-  /** The longest time that a call waits in all, milliseconds. A call that would wait longer fails at once. Default: 30,000. */
+  /**
+   * The longest time that a call waits in all, milliseconds. A call that would wait longer fails immediately. Default:
+   * 30,000.
+   */
   readonly maxWaitMs?: number | undefined
-  /** The most calls of one key that wait. A call beyond that fails at once. Default: 1,000. */
+  /** The most calls of one key that wait. A call beyond that fails immediately. Default: 1,000. */
   readonly maxWaiting?: number | undefined
   /** How often a call is sent again after 429, after 503 with `Retry-After`, or if no connection was made. Default: 3. */
   readonly retries?: number | undefined
@@ -31,8 +34,8 @@ export interface PacedOptions {
    */
   readonly idempotent?: ((request: Request) => boolean) | undefined
   /**
-   * The most calls of one key in any window, such as `{ limit: 100, window: "1 minute" }`, whatever the server says. For
-   * servers that send no headers. Default: no limit.
+   * The most calls of one key in any window, such as `{ limit: 100, window: "1 minute" }`, whatever the responses
+   * contain. For servers that send no headers. Default: no limit.
    */
   readonly limit?:
     | {

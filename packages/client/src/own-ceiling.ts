@@ -1,4 +1,7 @@
-/** Never lets more than `limit` calls leave in any window, whatever a server says. Remembers the times of the last calls. */
+/**
+ * Never lets more than `limit` calls leave in any window, whatever the responses contain. Remembers the times of the
+ * last calls.
+ */
 export class OwnCeiling {
   readonly #limit: number
   readonly #windowMs: number

@@ -437,7 +437,7 @@ describe("a call that waits", () => {
     expect(arrived).toHaveLength(1)
   })
 
-  it("fails at once if it may not wait, and does not join the line", async () => {
+  it("fails immediately if it may not wait, and does not join the line", async () => {
     const { api, call, pass } = world()
     const waits = vi.fn()
     api.on("wait", waits)
@@ -448,7 +448,7 @@ describe("a call that waits", () => {
     expect(waits).not.toHaveBeenCalled()
   })
 
-  it("fails at once if few units must last longer than it may wait, and says when it may leave", async () => {
+  it("fails immediately if few units must last longer than it may wait, and reports when it may leave", async () => {
     // 0.5 leaves the interval as it is: 3,000 s for 10 units.
     const random = vi.spyOn(Math, "random").mockReturnValue(0.5)
     onTestFinished(() => random.mockRestore())
@@ -479,7 +479,7 @@ describe("a call that waits", () => {
     expect(made.map(({ result }) => result)).toEqual([200, 200, 200])
   })
 
-  it("fails at once if the limit of the caller holds it longer than it may wait", async () => {
+  it("fails immediately if the limit of the caller holds it longer than it may wait", async () => {
     const { call, answer, pass } = world({ limit: { limit: 2, window: "1 minute" } })
     const calls = times(6, () => call("", { pace: { maxWaitMs: 70_000 } }))
     await answer(0)
@@ -491,7 +491,7 @@ describe("a call that waits", () => {
     expect(calls[5]?.result).toMatchObject({ retryAfterMs: 120_000 })
   })
 
-  it("fails at once if the line is full", async () => {
+  it("fails immediately if the line is full", async () => {
     const { call, pass } = world({ maxWaiting: 2 })
     const calls = times(4, () => call())
     await pass(0)
@@ -620,11 +620,11 @@ describe("close", () => {
 })
 
 describe("the key", () => {
-  it("is a text, so that a promise does not give each call a gate of its own", async () => {
+  it("is a string, so that a promise does not give each call a new gate", async () => {
     const api = paced(fetch, { key: (async () => "a") as never })
     await expect(api("http://localhost/")).rejects.toMatchObject({
       code: "SLUICE_INVALID_OPTION",
-      message: "key: this object is not valid. Use a text.",
+      message: "key: this object is not valid. Use a string.",
     })
     expect(api.status()).toEqual([])
   })
@@ -777,7 +777,7 @@ describe("options", () => {
 
   it.each<[unknown, string]>([
     [{ wait: 1 }, 'pace: "wait" is not valid. Use key, maxWaitMs, retries.'],
-    [{ key: 7 }, "key: 7 is not valid. Use a text."],
+    [{ key: 7 }, "key: 7 is not valid. Use a string."],
     [{ retries: -1 }, "retries: -1 is not valid."],
     [null, "pace: null is not valid."],
   ])("of a call, %o are refused", async (pace, message) => {
@@ -795,7 +795,7 @@ it("the paced fetch calls the current global fetch, and passes on everything but
 })
 
 describe("the arguments", () => {
-  it("are read at once, although a call leaves later", async () => {
+  it("are read immediately, although a call leaves later", async () => {
     const { api, arrived, answer } = world()
     const url = new URL("http://localhost/")
     const headers = new Headers()

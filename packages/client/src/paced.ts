@@ -10,7 +10,7 @@ import { type FetchInit, type FetchInput, sendable } from "./sending.ts"
 /** A `fetch` that paces itself. It is called like `fetch`, and passed on as one. */
 export interface PacedFetch {
   /**
-   * Sends a request once its key has quota for it. The promise is that of `fetch`. It also rejects with
+   * Sends a request once its key has quota for it. Returns the promise of `fetch`, which also rejects with
    * {@link PaceError} if the call was not sent, and with the signal's reason if the call was aborted.
    */
   (
@@ -63,8 +63,8 @@ export function paced(fetch?: typeof globalThis.fetch, options: PacedOptions = {
       init && "pace" in init ? rest : (init ?? {}),
     )
     const key = ownKey ?? (parsed.key ?? keyOf)(head)
-    // With a promise as its key, each call would have a gate of its own.
-    check(typeof key === "string", "key", key, "a text")
+    // With a promise as its key, each call would get a new gate.
+    check(typeof key === "string", "key", key, "a string")
     const gate = gates.of(key)
     const attempted = {
       ...{ gate, head, retries: isResendable ? retries : 0 },

@@ -3,7 +3,7 @@ import { expect, it, vi } from "vitest"
 import { PaceError, paced } from "./index.ts"
 import { fakeClock } from "./testing/fake-clock.ts"
 
-// The promises of a paced fetch, whatever a server answers, and in whatever order: nothing leaves before its
+// The guarantees of a paced fetch, whatever a server responds, and in whatever order: nothing leaves before its
 // Retry-After, the line never exceeds its bound, no call waits too long, each call ends, and nothing is left behind.
 
 const MAX_WAITING = 4
@@ -86,7 +86,7 @@ interface Made {
   outcome?: unknown
 }
 
-it("the paced fetch keeps to the limit of the server, for any calls and answers", async () => {
+it("the paced fetch keeps to the limit of the server, for any calls and responses", async () => {
   const { timers } = fakeClock()
   await fc.assert(
     fc.asyncProperty(
@@ -156,7 +156,7 @@ it("the paced fetch keeps to the limit of the server, for any calls and answers"
             expect(waitOf(made)).toBeLessThanOrEqual(MAX_WAIT_MS)
         }
 
-        // Answer everything that is still in flight, until each call has ended.
+        // Respond to everything that is still in flight, until each call has ended.
         for (let rounds = 0; settled.size < calls.length && rounds < 200; rounds++) {
           while (flights.length > 0) answerFlight(0, { status: 200, headers: {} })
           await vi.advanceTimersByTimeAsync(500)

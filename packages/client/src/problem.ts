@@ -1,6 +1,6 @@
 import { inRange } from "./reading.ts"
 
-/** What the body of a refusal says. */
+/** The contents of the body of a refusal. */
 export interface ProblemAdvice {
   /** The explanation for people. */
   readonly detail?: string | undefined

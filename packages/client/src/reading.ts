@@ -1,12 +1,12 @@
 import { durationMs } from "./duration.ts"
 
-/** What a response says about one quota. */
+/** The information of a response about one quota. */
 export interface Reading {
   /** The units that are left. A call is counted as one unit. */
   readonly remaining: number
   /** The milliseconds that they must last, from the response on. */
   readonly forMs: number
-  /** The units of a full window, if the server says so. */
+  /** The units of a full window. Undefined if the response does not contain them. */
   readonly quota?: number | undefined
 }
 
@@ -19,7 +19,7 @@ export type Dialect = (headers: Headers, nowMs: number) => readonly Reading[]
 /** The longest time that a reading or a refusal can name. A server that names a longer one is mistaken or lies. */
 export const LONGEST_MS = 86_400_000
 
-/** How long the units last if a server does not say it, or says it in a form that is not known. */
+/** How long the units last if a response does not contain it, or contains it in an unknown form. */
 const UNKNOWN_MS = 1_000
 
 /** A number of seconds below this one is a duration, and any other one an instant: 2001, or 11,574 days. */

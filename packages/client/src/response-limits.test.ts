@@ -12,7 +12,7 @@ const read = (headers: Headers, status = 200) =>
   readLimits(new Response(null, { status, headers: { date: DATE, ...headers } }))
 const of = (remaining: number, forMs: number, quota?: number): Reading => ({ remaining, forMs, quota })
 
-/** Recorded headers, and what they say. */
+/** Recorded headers, and what is read from them. */
 const RECORDED: Readonly<Record<string, readonly [Headers, string, readonly Reading[]]>> = {
   "draft-11": [
     { ratelimit: '"default";r=50;t=30', "ratelimit-policy": '"default";q=100;w=60' },
@@ -237,7 +237,7 @@ describe("the headers of", () => {
   })
 })
 
-describe("headers that say nothing", () => {
+describe("headers without information", () => {
   it.each([
     {},
     { ratelimit: '"cached";r=0;t=3000', age: "3600" },

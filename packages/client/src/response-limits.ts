@@ -10,7 +10,7 @@ import {
   valuesIn,
 } from "./reading.ts"
 
-/** What the head of a response says about the quotas of its call. */
+/** The information in the head of a response about the quotas of its call. */
 export interface ResponseLimits {
   /** The name of the dialect that the fields are in. Undefined if the response has none. */
   readonly dialect: string | undefined
@@ -18,13 +18,16 @@ export interface ResponseLimits {
   readonly readings: readonly Reading[]
   /** True if the call was not processed, because a limit was reached or the server is overloaded. */
   readonly isRefused: boolean
-  /** The least milliseconds until another call may be sent. Undefined unless the call was refused and the server says it. */
+  /**
+   * The least milliseconds until another call may be sent. Undefined unless the call was refused with a response that
+   * contains it.
+   */
   readonly waitMs: number | undefined
   /** Stripe's advice about another attempt, `Stripe-Should-Retry`: "true" or "false". Null if there is none. */
   readonly shouldRetry: string | null
 }
 
-/** What the origins before a redirect have said, because a fetch does not show their responses. */
+/** The headers of the origins before a redirect, because a fetch does not show their responses. */
 export const SAYS_NOTHING: ResponseLimits = {
   ...{ dialect: undefined, readings: [], isRefused: false, waitMs: undefined, shouldRetry: null },
 }
@@ -38,7 +41,7 @@ export function readLimits({ status, headers }: Response): ResponseLimits {
   const nowMs = dateMs(headers.get("date") ?? "") || Date.now()
   let dialect: string | undefined
   let readings: readonly Reading[] = []
-  // A cached response says nothing about the present (draft-ietf-httpapi-ratelimit-headers-11, section 4).
+  // A cached response contains nothing about the current units (draft-ietf-httpapi-ratelimit-headers-11, section 4).
   for (const [name, read] of numberIn(headers, "age") > 0 ? [] : Object.entries(DIALECTS)) {
     const found = read(headers, nowMs)
     if (found.length === 0) continue

@@ -44,7 +44,10 @@ export function hasNotConnected(error: unknown): boolean {
   )
 }
 
-/** Returns the wait after the n-th attempt, n from 0, if no server says one: it doubles, and is jittered upward. */
+/**
+ * Returns the wait after the n-th attempt, n from 0, if no response contains a wait. The wait doubles, and is jittered
+ * upward.
+ */
 export function backoffMs(attempt: number, firstMs: number, longestMs: number): number {
   return Math.min(firstMs * 2 ** attempt * (1 + Math.random()), longestMs)
 }

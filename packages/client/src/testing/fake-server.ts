@@ -15,9 +15,9 @@ export interface World extends FakeClock {
   readonly api: PacedFetch
   /** The calls that have arrived, in order. */
   readonly arrived: Arrived[]
-  /** Sends calls, and returns what becomes of them: a status, an error, or nothing yet. */
+  /** Sends calls, and returns their outcomes: a status, an error, or nothing yet. */
   call(path?: string, init?: Parameters<PacedFetch>[1]): { result?: number | Error }
-  /** Answers the n-th call that has arrived, n from 0, and lets everything happen that follows at once. */
+  /** Responds to the n-th call that has arrived, n from 0, and lets everything happen that follows immediately. */
   answer(n: number, status?: number, headers?: Readonly<Record<string, string>>, body?: string): Promise<void>
   /** Breaks the connection of the n-th call. */
   fail(n: number, error: Error): Promise<void>
