@@ -52,7 +52,7 @@ function everyHit({ largestLimit, counting }: ParsedStoreOptions) {
   const { algorithm, instances: _unused, ...others } = counting
   if (algorithm === "token-bucket") {
     const message = '"token-bucket" refills by the limit, which is not a number here'
-    throw new InvalidOptionError([{ path: "algorithm", message, accepted: "a window, or a limit from 1 up" }])
+    throw new InvalidOptionError([{ path: "algorithm", message, accepted: "a window, or a positive limit" }])
   }
   return {
     ...(algorithm === undefined

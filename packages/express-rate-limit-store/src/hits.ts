@@ -12,7 +12,7 @@ import type { ClientRateLimitInfo } from "express-rate-limit"
  */
 export function hitsOf(decision: Decision, mayBeUndone: boolean): ClientRateLimitInfo {
   const { allowed, limit, remaining, retryAfterMs, resetAfterMs } = decision
-  // The present is rounded up, so that a client cannot return a fraction of a millisecond too early.
+  // The current time is rounded up, so that a client cannot return a fraction of a millisecond too early.
   if (!allowed) return { totalHits: limit + 1, resetTime: timeAfter(retryAfterMs + 1) }
   const totalHits = Math.max(1, limit - remaining)
   if (remaining > 0 || mayBeUndone) return { totalHits, resetTime: timeAfter(resetAfterMs) }

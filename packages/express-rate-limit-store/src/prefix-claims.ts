@@ -13,7 +13,7 @@ export function claimPrefix(place: object, prefix: string, owner: object): void 
   if (owners.has(prefix)) {
     const message = `another SluiceStore already counts with the prefix ${JSON.stringify(prefix)} there`
     const accepted =
-      'a prefix of its own for each limiter, such as "login:", or shutdown() of the other store first'
+      'a different prefix for each limiter, such as "login:", or shutdown() of the other store first'
     throw new InvalidOptionError([{ path: "prefix", message, accepted }])
   }
   owners.set(prefix, owner)

@@ -33,7 +33,7 @@ describe("the options of a SluiceStore", () => {
     ["with an empty prefix", { prefix: "" }, "prefix: '' is not a valid prefix"],
     ["with braces in the prefix", { prefix: "{a}:" }, "prefix: '{a}:' is not a valid prefix"],
     ["with quotes in the prefix", { prefix: 'a"' }, "prefix: 'a\"' is not a valid prefix"],
-    ["with a prefix that is not a text", { prefix: 7 }, "prefix: 7 is not a valid prefix"],
+    ["with a prefix that is not a string", { prefix: 7 }, "prefix: 7 is not a valid prefix"],
     ["with a fraction as the largest limit", { largestLimit: 1.5 }, "largestLimit: 1.5 is not a valid limit"],
     ["with a largest limit of 0", { largestLimit: 0 }, "largestLimit: 0 is not a valid limit"],
     ["that hold requests", { algorithm: "leaky-bucket" }, 'algorithm: "leaky-bucket" holds requests'],
@@ -45,7 +45,7 @@ describe("the options of a SluiceStore", () => {
     ["that are a client", client, "is not an options object"],
     ["that are a URL", "redis://:secret@localhost" as never, "is not an options object"],
     ["that are null", null as never, "is not an options object"],
-  ])("throw at once %s", (_what, options, message) => {
+  ])("throw immediately %s", (_what, options, message) => {
     expect(() => new SluiceStore(options as SluiceStoreOptions)).toThrow(InvalidOptionError)
     expect(() => new SluiceStore(options as SluiceStoreOptions)).toThrow(message)
   })
@@ -66,7 +66,7 @@ describe("a prefix", () => {
     const first = open({ store })
     expect(open({ store, prefix: "login:" }).prefix).toBe("login:")
     expect(() => new SluiceStore({ store })).toThrow(
-      'prefix: another SluiceStore already counts with the prefix "rl:" there; accepted: a prefix of its own for each ' +
+      'prefix: another SluiceStore already counts with the prefix "rl:" there; accepted: a different prefix for each ' +
         'limiter, such as "login:", or shutdown() of the other store first',
     )
     await first.shutdown()

@@ -29,7 +29,7 @@ const NOT_INITIALIZED = new InvalidOptionError([
 ])
 
 /**
- * A store for express-rate-limit that counts with Sluice. Headers, answers and all other options stay those of
+ * A store for express-rate-limit that counts with Sluice. Headers, responses and all other options stay those of
  * express-rate-limit. In an outage of Redis, hits are counted in this process.
  * @example
  * ```ts
@@ -117,7 +117,7 @@ export class SluiceStore implements ExpressRateLimitStore {
     if (hits === undefined) return hitsOf(await this.limiter.decide(key), false)
     const hit: Hit = { key }
     // The caller goes on in this asynchronous context, and later decrements in it. All that it passes is the key, which
-    // does not tell an admitted request from a refused one.
+    // does not show whether a request was admitted or refused.
     hits.enterWith(hit)
     hit.decision = await this.limiter.decide(key)
     return hitsOf(hit.decision, true)

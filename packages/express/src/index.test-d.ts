@@ -45,5 +45,5 @@ app.use(
     onRejected: async (_req, _rejection, _decision, res) => res.status(402).json({}),
   }),
 )
-// @ts-expect-error: a string is not an answer
+// @ts-expect-error: a string is not a response
 app.use(rateLimit({ limit: 1, window: 1000, onRejected: () => "slow down" }))

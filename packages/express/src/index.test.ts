@@ -68,7 +68,7 @@ async function statuses(
   return all
 }
 
-/** Creates a memory store that delays its n-th answer until `answer` is called. */
+/** Creates a memory store that delays its n-th response until `answer` is called. */
 function lateStore(n: number): { readonly store: Store; readonly asked: Promise<void>; answer(): void } {
   const store = memoryStore()
   let answer = () => {}
@@ -97,7 +97,7 @@ function lateStore(n: number): { readonly store: Store; readonly asked: Promise<
 }
 
 describe("rateLimit", () => {
-  it("throws at once for an invalid option", () => {
+  it("throws immediately for an invalid option", () => {
     expect(() => rateLimit({ limit: 0, window: "1 minute" })).toThrow(InvalidOptionError)
     expect(() => rateLimit({ limit: 1, window: "1 minute", windowMs: 60_000 } as never)).toThrow(/windowMs/)
     expect(() => rateLimit({ limiter: {} } as never)).toThrow(/is not a limiter/)
@@ -173,7 +173,7 @@ describe("rateLimit", () => {
     )
   })
 
-  it("proceeds or refuses in the same turn if the store answers at once", async () => {
+  it("proceeds or refuses in the same turn if the store responds immediately", async () => {
     const middleware = rateLimit(once())
     const seen: unknown[] = []
     const app = express()

@@ -34,7 +34,7 @@ function hasHandle({ stack }: ExpressRoute, middleware: object): boolean {
   return stack?.some(({ handle }) => handle === middleware) === true
 }
 
-/** True if `use` has mounted the middleware. False if a monitoring tool has replaced it with a function of its own. */
+/** True if `use` has mounted the middleware. False if a monitoring tool has replaced it with its own function. */
 function isUsed(middleware: object, app: App | undefined): boolean {
   return remembered(used, middleware, () => {
     return [...placesIn(app)].some(({ layer }) => layer.handle === middleware)

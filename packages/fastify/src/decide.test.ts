@@ -7,7 +7,7 @@ import { rateLimit } from "./index.ts"
 const clock = manualClock()
 const once = { clock, limit: 1, window: "1 minute" } as const
 
-/** Creates a memory store that answers asynchronously, each time after `before`. */
+/** Creates a memory store that responds asynchronously, each time after `before`. */
 function laterStore(before: () => Promise<void> = async () => undefined): Store {
   const store = memoryStore({ clock })
   return {
@@ -28,7 +28,7 @@ function gate(): { readonly opened: Promise<void>; open(): void } {
 }
 
 describe("a refusal by the plugin", () => {
-  it("is sent unchanged, even if the app changes its own answers and errors", async () => {
+  it("is sent unchanged, even if the app changes its own responses and errors", async () => {
     const bodies: unknown[] = []
     const app = fastify()
     app.setErrorHandler((_error, _request, reply) => reply.code(500).send("handled"))
@@ -125,7 +125,7 @@ describe("a refusal by the plugin", () => {
 
 describe("onRejected", () => {
   it.each([
-    ["at once", (reply: FastifyReply) => void reply.code(402).send("pay")],
+    ["immediately", (reply: FastifyReply) => void reply.code(402).send("pay")],
     ["and returns the reply", (reply: FastifyReply) => reply.code(402).send("pay") as never],
     ["in a promise", async (reply: FastifyReply) => void reply.code(402).send("pay")],
     [
@@ -140,7 +140,7 @@ describe("onRejected", () => {
       },
     ],
     ["by a redirect", (reply: FastifyReply) => void reply.header("location", "/pay").code(402).send("pay")],
-  ])("answers by itself %s, while onSend hooks are still running", async (_how, answer) => {
+  ])("responds by itself %s, while onSend hooks are still running", async (_how, answer) => {
     const sent: unknown[] = []
     const app = fastify()
     app.addHook("onSend", async (_request, _reply, payload) => {

@@ -7,7 +7,7 @@ export type Done = (error?: Error) => void
 
 /**
  * A request at a hook of Fastify, with its reply. Fastify keeps headers apart from Node's response until it sends them.
- * Headers are therefore set on the reply, so that the app's `onSend` hooks see them and the answer.
+ * Headers are therefore set on the reply, so that the app's `onSend` hooks see them and the response.
  */
 export class FastifyExchange extends NodeExchange<FastifyRequest> {
   declare readonly response: FastifyReply

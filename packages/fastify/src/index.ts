@@ -1,6 +1,6 @@
 /**
  * Plugin for Fastify 5. The decision is on the request: `request.rateLimit`, a {@link Decision} of `@sluice/core`. A
- * route can have its own rule in `config.rateLimit`. `app.sluice` has the limiter, and hooks with limits of their own.
+ * route can have its own rule in `config.rateLimit`. `app.sluice` has the limiter, and hooks with separate limits.
  * @module @sluice/fastify
  */
 
@@ -18,7 +18,7 @@ export type { FastifySluice, RateLimitHook } from "./sluice.ts"
 
 declare module "fastify" {
   interface FastifyInstance {
-    /** The limiter of the nearest registration of the plugin, and hooks with limits of their own. */
+    /** The limiter of the nearest registration of the plugin, and hooks with separate limits. */
     readonly sluice: FastifySluice
   }
   interface FastifyRequest {
@@ -33,7 +33,7 @@ declare module "fastify" {
 
 /**
  * Limits requests in Fastify 5, as a plugin. It limits every route of its scope and of the scopes inside, including
- * routes that are added later. It also limits requests that the scope answers with 404. If it is registered within
+ * routes that are added later. It also limits requests that the scope responds to with 404. If it is registered within
  * `app.register(async (scope) => …)`, it only limits that scope.
  *
  * A route can have its own rule: `config: { rateLimit: { limit: 5, window: "1 minute" } }`. The rule replaces the
@@ -47,10 +47,10 @@ declare module "fastify" {
  * every `preHandler` of the route, no matter where that was registered. When a later rule refuses, the units of earlier
  * rules stay taken, because what these rules protect, such as authentication, has run.
  *
- * A rule does not count requests that Fastify or a hook of the app answers before the rule is decided. URLs that cannot
- * be decoded are never counted. Rules decided in `preValidation` or later do not count bodies that cannot be parsed.
- * Rules decided in `preHandler` or later do not count requests that the route's schema rejects. Rules decided in
- * `handler` do not count requests that authentication rejects.
+ * A rule does not count requests that Fastify or a hook of the app responds to before the rule is decided. URLs that
+ * cannot be decoded are never counted. Rules decided in `preValidation` or later do not count bodies that cannot be
+ * parsed. Rules decided in `preHandler` or later do not count requests that the route's schema rejects. Rules decided
+ * in `handler` do not count requests that authentication rejects.
  *
  * Closing the app closes the limiter, unless the limiter is shared. The plugin is also the default export of the module,
  * for `app.register(import("@sluice/fastify"), options)`.
@@ -65,7 +65,7 @@ declare module "fastify" {
  *   remaining: request.rateLimit?.remaining,
  * }))
  * ```
- * @throws {@link InvalidOptionError} when the app starts, or at once if the plugin is called instead of registered
+ * @throws {@link InvalidOptionError} when the app starts, or immediately if the plugin is called instead of registered
  */
 export const rateLimit: FastifyPluginAsync<RateLimitOptions> = fastifyPlugin(plugin, {
   name: "@sluice/fastify",

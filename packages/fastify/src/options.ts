@@ -19,8 +19,8 @@ export type RateLimitOptions = GuardOptions<FastifyRequest, FastifyReply> &
      */
     readonly hook?: HookName
     /**
-     * The rule of requests for unknown routes, which the scope answers with 404. It replaces the inline rule. False does
-     * not limit these requests. Its name defaults to "not-found". Default: the inline rule.
+     * The rule of requests for unknown routes, which the scope responds to with 404. It replaces the inline rule. False
+     * does not limit these requests. Its name defaults to "not-found". Default: the inline rule.
      */
     readonly notFound?: RouteRateLimit | false
   }
@@ -31,7 +31,7 @@ export interface HookRateLimit extends Omit<Rule<FastifyRequest>, "field"> {
   readonly field?: Rule["field"] | undefined
   /** The group of the route or hook. Routes and hooks of a group share one counter and need the same rule. */
   readonly group?: string
-  /** Takes over the answer to a refused request. Default: the `onRejected` of the plugin. */
+  /** Takes over the response to a refused request. Default: the `onRejected` of the plugin. */
   readonly onRejected?: OnRejected<FastifyRequest, FastifyReply> | undefined
 }
 

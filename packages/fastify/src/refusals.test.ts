@@ -13,7 +13,7 @@ async function appWith(options: object): Promise<FastifyInstance> {
   return app
 }
 
-/** Returns the second answer for a URL, which is refused under a limit of one. */
+/** Returns the second response for a URL, which is refused under a limit of one. */
 async function second(app: FastifyInstance, url: string): Promise<LightMyRequestResponse> {
   await app.inject(url)
   return app.inject(url)
@@ -26,9 +26,9 @@ describe("the onRejected of a route", () => {
   })
 
   it.each<[string, object]>([
-    ["instead of the standard answer", {}],
+    ["instead of the standard response", {}],
     ["instead of the plugin's", { onRejected: () => ({ status: 418, headers: [], body: "plugin" }) }],
-  ])("answers %s, with Retry-After and the rate limit headers", async (_what, more) => {
+  ])("responds %s, with Retry-After and the rate limit headers", async (_what, more) => {
     const app = await appWith({ ...plugin, ...more })
     app.get("/own", route(), handler)
     app.get("/own-rule", { config: { rateLimit: { limit: 1, window: "1 minute" } } }, handler)
@@ -46,7 +46,7 @@ describe("the onRejected of a route", () => {
     expect((await second(app, "/own-rule")).statusCode).toBe(others)
   })
 
-  it("gets the request, the standard answer, the decision and the reply, and may answer itself", async () => {
+  it("gets the request, the standard response, the decision and the reply, and may respond itself", async () => {
     const app = await appWith({ clock })
     const told: unknown[] = []
     app.get(
@@ -70,7 +70,7 @@ describe("the onRejected of a route", () => {
     expect([statusCode, body, told]).toEqual([429, '{"error":"slow down"}', [["/1", 429, "GET /:id"]]])
   })
 
-  it("answers on a route that is older than the plugin, and for a HEAD request", async () => {
+  it("responds on a route that is older than the plugin, and for a HEAD request", async () => {
     const app = fastify()
     app.get("/", route(), handler)
     app.register(rateLimit, { clock })
@@ -78,7 +78,7 @@ describe("the onRejected of a route", () => {
     expect((await app.inject({ method: "HEAD", url: "/" })).statusCode).toBe(402)
   })
 
-  it("answers for a hook of app.sluice, on a shared limiter too", async () => {
+  it("responds for a hook of app.sluice, on a shared limiter too", async () => {
     const limiter = createLimiter<FastifyRequest>({ ...plugin, limit: 9 })
     const app = await appWith({ limiter })
     const hook = app.sluice.hook({ limit: 1, window: "1 minute", onRejected: ours })

@@ -178,7 +178,7 @@ describe("a route added after the plugin has run", () => {
       { ...strict, name: "p" },
       /rateLimit\.name: another limiter already counts rule "p"/,
     ],
-  ])("throws at once unless its config contains %s", async (noun, written, message) => {
+  ])("throws immediately unless its config contains %s", async (noun, written, message) => {
     const app = fastify()
     await app.register(rateLimit, { ...plugin, name: "p" })
     const handler = async () => "ok"

@@ -27,7 +27,7 @@ const HOOK_OF: Readonly<Record<DecisionStep, HookName>> = {
 /** The guard that decides a request, and the hooks at which it decides. */
 export interface Limit {
   readonly guard: Guard<FastifyRequest>
-  /** The hooks, with the step that is decided at each; undefined for all steps at once. */
+  /** The hooks, with the step that is decided at each; undefined for all steps together. */
   readonly plan: ReadonlyMap<HookName, DecisionStep | undefined>
 }
 

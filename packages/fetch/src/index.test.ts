@@ -45,7 +45,7 @@ const told = ({ headers }: Response): (string | null)[] => [
 ]
 
 describe("rateLimit", () => {
-  it("throws at once for an invalid option", () => {
+  it("throws immediately for an invalid option", () => {
     expect(() => rateLimit(once({ limit: 0 }))).toThrow(InvalidOptionError)
     expect(() => rateLimit({ ...once(), windowMs: 60_000 } as never)).toThrow(/windowMs/)
     expect(() => rateLimit({ ...once(), limiter: {} } as never)).toThrow(/is given together with limiter/)
@@ -54,7 +54,7 @@ describe("rateLimit", () => {
     )
   })
 
-  it("throws if it is not said where the address comes from", () => {
+  it("throws if no option names the source of the address", () => {
     for (const options of [
       undefined,
       {},

@@ -27,10 +27,10 @@ export {
 export { contextOf, type RequestWith } from "./context.ts"
 export type { FetchLimiterOptions, GuardedOptions, OnFetchRejected, RateLimitOptions } from "./options.ts"
 
-/** The result for one request: an answer to send, or a function for the app's own response. */
+/** The result for one request: a response to send, or a function for the app's own response. */
 export type Limited =
   | {
-      /** The answer to a refused request, with all headers. Return it, and do not run the handler. */
+      /** The response to a refused request, with all headers. Return it, and do not run the handler. */
       readonly response: Response
       /** Absent, so that code which ignores the refusal fails. */
       readonly withHeaders?: undefined
@@ -56,7 +56,7 @@ export interface RateLimit<Context> {
     ...context: unknown extends Context ? [context?: Context] : [context: Context]
   ): Promise<Limited>
   /**
-   * Returns a handler that answers refused requests, and passes on all others. If `handler` throws, `refundWhen`
+   * Returns a handler that responds to refused requests, and passes on all others. If `handler` throws, `refundWhen`
    * receives the `status` of the error, or 500.
    */
   wrap<Asked extends Request, Given extends Context, Result extends Response | undefined>(
@@ -108,7 +108,7 @@ export function rateLimit<Context = unknown>(options: RateLimitOptions<Context>)
     seen.set(request, incoming)
     setContext(request, context)
     const outcome = await guard.check(incoming, request, incoming)
-    // The client has gone, so nobody reads this answer. nginx logs the same status.
+    // The client has gone, so nobody reads this response. nginx logs the same status.
     if (outcome === undefined) return { response: new Response(null, { status: 499 }) }
     const headers = headersAfter(outcome, request)
     const withHeaders = (response: Response): Response => {

@@ -13,8 +13,9 @@ import { type ClientAddress, fromProxies } from "./client-address.ts"
 import type { RequestWith } from "./context.ts"
 
 /**
- * A callback that takes over the answer to a refused request. It returns what is sent instead: a `Response`, or status,
- * headers and body. Undefined sends the standard answer. Rate limit headers and `Retry-After` are added to each.
+ * A callback that takes over the response to a refused request. It returns what is sent instead: a `Response`, or
+ * status, headers and body. Undefined sends the standard response. Rate limit headers and `Retry-After` are added to
+ * each.
  */
 export type OnFetchRejected<Context> = (
   request: RequestWith<Context>,
@@ -26,7 +27,7 @@ export type OnFetchRejected<Context> = (
 /** Limiter options, in which `onRejected` may return a `Response`. */
 export type FetchLimiterOptions<Context> = Omit<LimiterSettings<RequestWith<Context>>, "onRejected"> &
   LimitWithWindow<RequestWith<Context>> & {
-    /** Takes over the answer to a refused request. Default: a problem (RFC 9457) in JSON, or lines of text. */
+    /** Takes over the response to a refused request. Default: a problem (RFC 9457) in JSON, or lines of text. */
     readonly onRejected?: OnFetchRejected<Context> | undefined
   }
 

@@ -30,7 +30,7 @@ function isResponse(answer: Response | RejectionAnswer | undefined): answer is R
   return typeof (answer?.headers as Partial<Headers> | undefined)?.get === "function"
 }
 
-/** Returns the answer as a response. A status such as 204 allows no body, not even an empty one. */
+/** Returns the response as a response. A status such as 204 allows no body, not even an empty one. */
 export function toResponse({ status, headers, body }: RejectionAnswer): Response {
   return new Response(body === "" ? null : body, {
     status,

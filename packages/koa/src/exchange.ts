@@ -5,7 +5,7 @@ import { keepOnError } from "./error-headers.ts"
 
 /**
  * A Koa context with its response. Headers are set on Node's own response, as `ctx.set` does. Status and body are set
- * on the context, and Koa sends them. So the middleware before the limiter sees the answer and may change it.
+ * on the context, and Koa sends them. So the middleware before the limiter sees the response and may change it.
  */
 export class KoaExchange extends NodeExchange<Context> {
   override apply(outcome: Outcome): void {
@@ -20,7 +20,7 @@ export class KoaExchange extends NodeExchange<Context> {
     return this.next()
   }
 
-  /** True if the app answers without Koa. A response that has begun is not taken, so that `respond` can end it. */
+  /** True if the app responds without Koa. A response that has begun is not taken, so that `respond` can end it. */
   override isTaken(): boolean {
     return this.request.respond === false && !this.request.headerSent
   }

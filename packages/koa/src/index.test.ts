@@ -67,7 +67,7 @@ async function statuses(
 }
 
 describe("rateLimit", () => {
-  it("throws at once for an invalid option", () => {
+  it("throws immediately for an invalid option", () => {
     expect(() => rateLimit({ limit: 0, window: "1 minute" })).toThrow(InvalidOptionError)
     expect(() => rateLimit({ limit: 1, window: "1 minute", windowMs: 60_000 } as never)).toThrow(/windowMs/)
     expect(() => rateLimit({ limiter: {} } as never)).toThrow(/is not a limiter/)
@@ -115,7 +115,7 @@ describe("rateLimit", () => {
     expect(warnings).toEqual(["SLUICE_ADDRESS_UNKNOWN"])
   })
 
-  it("proceeds in the same turn if the store answers at once", async () => {
+  it("proceeds in the same turn if the store responds immediately", async () => {
     const middleware = rateLimit(once())
     const turns: string[] = []
     const ask = await serve(async (ctx, next) => {
@@ -424,7 +424,7 @@ describe("an error after the limiter", () => {
   }
 })
 
-describe("onRejected answers by itself", () => {
+describe("onRejected responds by itself", () => {
   it("with the context's response and status if it returns false", async () => {
     const onRejected: OnRejected<Context> = (ctx) => {
       ctx.status = 404
@@ -458,7 +458,7 @@ describe("onRejected answers by itself", () => {
       "raw",
     ],
     [
-      "past Koa, at once",
+      "past Koa, immediately",
       (ctx) => {
         ctx.res.statusCode = 420
         ctx.res.end("raw")
