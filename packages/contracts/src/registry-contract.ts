@@ -42,8 +42,8 @@ async function conflict(change: Promise<unknown>): Promise<RuleConflictError> {
 
 /**
  * Returns the behaviors of every registry, {@link RuleRegistry} in `@sluice/core`. A registry registers, replaces,
- * lists and removes rules if the stored version is the one that the caller has seen. If many callers write at once, one
- * of them wins.
+ * lists and removes rules if the stored version is the one that the caller has seen. If many callers write at the same
+ * time, one of them wins.
  * @throws Error if a deviation names an unknown behavior
  */
 export function registryContract({ create, deviations }: RegistryUnderTest): readonly Behaviour[] {
@@ -167,7 +167,7 @@ export function registryContract({ create, deviations }: RegistryUnderTest): rea
     expect(await all(registry.list())).toEqual([])
   })
 
-  behaves("stores who answers for the service, and keeps it until it is replaced", async (opened) => {
+  behaves("stores the owner of the service, and keeps it until it is replaced", async (opened) => {
     const { registry, source } = opened
     const metadata = {
       owner: "payments",
@@ -209,7 +209,9 @@ export function registryContract({ create, deviations }: RegistryUnderTest): rea
     for (const options of [undefined, {}, { version: undefined }]) {
       const removing = registry.remove("checkout", options as never)
       await expect(removing).rejects.toThrow(InvalidOptionError)
-      await expect(removing).rejects.toThrow('version: is missing; accepted: a whole number from 0, or "any"')
+      await expect(removing).rejects.toThrow(
+        'version: is missing; accepted: 0 or a positive whole number, or "any"',
+      )
     }
     expect(await registry.get("checkout")).toMatchObject({ version: 1 })
   })

@@ -29,7 +29,7 @@ export interface StoreUnderTest {
 
 /**
  * Returns the behaviors of every store, {@link Store} in `@sluice/core`. A store counts by each algorithm, takes all
- * checks of a request or none, and gives back refunds. For hundreds of random traces, it answers like a naive model
+ * checks of a request or none, and gives back refunds. For hundreds of random traces, it responds like a naive model
  * that only adds.
  * @example
  * ```ts

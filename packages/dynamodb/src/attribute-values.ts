@@ -11,9 +11,9 @@ const DEEPEST = 40
  * Returns the value of an attribute as a plain value. The SDK's own converter is not used because it throws for numbers
  * beyond 2^53.
  *
- * - A number that is not exact in JavaScript stays a text, so that it is not mistaken for another number.
- * - A set becomes the list of its members, sorted by their texts.
- * - A value that no rule can hold (binary, unknown types) becomes a symbol that describes it, for the message about it.
+ * - A number that is not exact in JavaScript stays a string, so that it is not mistaken for another number.
+ * - A set becomes the list of its members, sorted by their strings. - A value that no rule can hold (binary, unknown
+ *   types) becomes a symbol that describes it, for the message about it.
  * - `__proto__` is a member like any other.
  */
 export function plainValue(value: AttributeValue | undefined, depth = 0): unknown {
@@ -61,7 +61,7 @@ export function attributeOf(value: unknown): AttributeValue {
 }
 
 /**
- * Returns the same text for equal plain values. The order of members does not matter, because DynamoDB does not keep
+ * Returns the same string for equal plain values. The order of members does not matter, because DynamoDB does not keep
  * it.
  */
 export function canonicalText(value: unknown): string {

@@ -28,7 +28,7 @@ function conditionOn(version: number | undefined): Condition {
   if (version === undefined || !isVersion(version)) {
     const message = version === undefined ? "is missing" : `${show(version)} is not a version`
     throw new InvalidOptionError([
-      { path: "version", message, accepted: 'a whole number from 0, or "any" to accept any version' },
+      { path: "version", message, accepted: '0 or a positive whole number, or "any" to accept any version' },
     ])
   }
   const seen = { N: String(version) }

@@ -14,10 +14,10 @@ export interface CallDescription {
 /** A problem of the table itself that DynamoDB does not report. The message describes it and how to fix it. */
 export class TableError extends Error {}
 
-/** DynamoDB did not answer in time. The call may still be carried out. */
+/** DynamoDB did not respond in time. The call may still be carried out. */
 export class DeadlineError extends Error {
   constructor(timeoutMs: number) {
-    super(`no answer within ${timeoutMs} ms`)
+    super(`no response within ${timeoutMs} ms`)
     this.name = "DeadlineError"
   }
 }
@@ -98,5 +98,5 @@ const NEVER_SENT: ReadonlySet<string> = new Set([
   "EHOSTUNREACH",
   "ENETUNREACH",
 ])
-/** Error codes of requests that did not reach DynamoDB or whose answer did not come back. */
+/** Error codes of requests that did not reach DynamoDB or whose response did not come back. */
 const UNREACHABLE: ReadonlySet<string> = new Set([...NEVER_SENT, "ECONNRESET", "EPIPE", "ETIMEDOUT"])

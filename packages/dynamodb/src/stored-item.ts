@@ -14,7 +14,7 @@ import type { TableKey } from "./table-key.ts"
 
 /** The content of an item, not yet parsed. */
 export interface StoredItem {
-  /** A text that stays the same while the content stays the same. */
+  /** A string that stays the same while the content stays the same. */
   readonly stamp: string
   /** Approximate size of the content in characters. */
   readonly size: number

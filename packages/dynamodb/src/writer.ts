@@ -100,7 +100,7 @@ export async function removeItem(table: Table, write: Write): Promise<boolean> {
     ...conditionInput(condition, key.name),
   })
   const outcome = await send(table, write, { what, action: "DeleteItem" }, command)
-  // Nothing is left to remove if a first attempt has removed it and its answer was lost.
+  // Nothing is left to remove if a first attempt has removed it and its response was lost.
   if (outcome.kind === "done") return outcome.attributes !== undefined || outcome.mayHaveRunTwice
   if (outcome.found === undefined) return outcome.kind === "unknown"
   throw outcome.kind === "unknown" ? unknown(outcome.error) : await conflict(table, write, outcome)

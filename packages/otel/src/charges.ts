@@ -3,7 +3,7 @@ import type { Limiter, LimiterStatus } from "@sluice/core"
 import { LIMITER, type Measuring, MIRROR } from "./measuring.ts"
 import { createCounter, type Fit } from "./series.ts"
 
-/** The name that stands for the shared counters of a store that writes back. They have no attribute of their own. */
+/** The name that stands for the shared counters of a store that writes back. No attribute tells them apart. */
 const SHARED = ""
 
 /** A kind of charges: how its instruments are named, and how they are described. */

@@ -19,7 +19,7 @@ export const OPERATION = "sluice.operation.name"
 export const REFUSAL = "sluice.refusal.reason"
 /** Percentage of the limit that a client has used, from the rule's `notify`. */
 export const THRESHOLD = "sluice.policy.threshold"
-/** What became of units of leases: booked · granted · returned · lost */
+/** The outcome of units of leases: booked · granted · returned · lost */
 export const LEASE_RESULT = "sluice.lease.result"
 /** Name of the data center to whose counters units are charged. */
 export const MIRROR = "sluice.mirror"

@@ -13,14 +13,15 @@ const OTHER = "_other"
 export type Fit = (instrument: string, attributes: Attributes) => Attributes
 
 /**
- * The attribute sets of each instrument. The limiters of an app share its provider. An SDK with cumulative temporality never
- * forgets a set, and the provider does not say which temporality its readers have.
+ * The attribute sets of each instrument. The limiters of an app share its provider. An SDK with cumulative temporality
+ * never forgets a set, and the provider does not expose the temporality of its readers.
  */
 const known = new WeakMap<MeterProvider, Map<string, Set<string>>>()
 
 /**
  * Returns a function that bounds the attribute sets of each instrument. An SDK drops all attributes of a set beyond its
- * limit, without a message, so alerts about an outage would miss it. Here, result and mode stay, and a warning says so.
+ * limit, without a message, so alerts about an outage would miss it. Here, result and mode stay, and a warning is
+ * logged.
  */
 export function fitTo(cardinalityLimit: number, meterProvider: MeterProvider): Fit {
   const instruments = known.get(meterProvider) ?? new Map<string, Set<string>>()

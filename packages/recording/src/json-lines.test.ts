@@ -14,7 +14,7 @@ const record = (timeMs: number): RecordedDecision => ({
     { policy: "p", partition: "line\nbreak", cost: 1, allowed: true, limit: 5, remaining: 4, shadow: false },
   ],
 })
-/** Returns the times of the records in a text of JSON lines. */
+/** Returns the times of the records in a string of JSON lines. */
 const timesIn = (text: string): number[] =>
   text
     .split("\n")
@@ -47,7 +47,7 @@ describe("a file", () => {
     expect(timesIn(await readFile(path, "utf8"))).toEqual([1, 2])
   })
 
-  it("begins anew when the old one has been renamed", async () => {
+  it("is created again after the old one has been renamed", async () => {
     const path = join(folder, "a.jsonl")
     const sink = jsonLinesSink(path)
     await sink([record(1)])
@@ -57,7 +57,7 @@ describe("a file", () => {
     expect((await stat(path)).mode & 0o777).toBe(0o600)
   })
 
-  it("that cannot be opened is an error at once", () => {
+  it("that cannot be opened is an error immediately", () => {
     expect(() => jsonLinesSink(join(folder, "none", "a.jsonl"))).toThrow(InvalidOptionError)
     expect(() => jsonLinesSink(folder)).toThrow(/destination: ".*" cannot be opened: Error: EISDIR/)
   })

@@ -19,7 +19,7 @@ async function settled(): Promise<void> {
   for (let turn = 0; turn < 5; turn++) await nextTurn()
 }
 
-/** A sink whose batches settle when the test says so. */
+/** A sink whose batches the test settles. */
 function slowSink() {
   const batches: RecordedDecision[][] = []
   const waiting: { resolve(): void; reject(error: unknown): void }[] = []
@@ -254,7 +254,7 @@ describe("records are lost", () => {
 })
 
 describe("closing", () => {
-  it("writes what waits at once, and records no later decision", async () => {
+  it("writes what waits immediately, and records no later decision", async () => {
     const { sink, sizes, settle } = slowSink()
     const { decide, limiter, recorder } = open(sink, { batchSize: 3 })
     await decide(4)

@@ -29,7 +29,7 @@ export type Agrees = (behaviour: string, show: (create: Create) => Promise<void>
  */
 export function agreement({ group }: Pick<StoreSuite, "group">, agrees: Agrees, part: number): void {
   group("any trace", () => {
-    agrees("agrees with the naive reference in every count of every answer", async (create) => {
+    agrees("agrees with the naive reference in every count of every result", async (create) => {
       await fc.assert(
         fc.asyncProperty(fc.array(operations(), { minLength: 1, maxLength: 40 }), (story) =>
           onStory(create, Date.UTC(2024, 0, 1) + 12_345, story, same),
@@ -80,14 +80,14 @@ export function agreement({ group }: Pick<StoreSuite, "group">, agrees: Agrees, 
   })
 }
 
-/** Compares the answers of a store with the answers of the reference. */
+/** Compares the results of a store with the results of the reference. */
 type Compare = (answers: readonly StoreResult[], expected: readonly StoreResult[]) => void
 
 function same(answers: readonly StoreResult[], expected: readonly StoreResult[]): void {
   expect(answers.map(looked)).toEqual(expected)
 }
 
-/** Compares only the counters in the answer, because a refusal may omit some. */
+/** Compares only the counters in the result, because a refusal may omit some. */
 function sameAsTold(answers: readonly StoreResult[], expected: readonly StoreResult[]): void {
   const told = expected.map((answer, nth) => ({
     ...answer,
@@ -173,7 +173,7 @@ function operations(
   )
 }
 
-/** Runs a trace on the store and on the model, and compares every answer. */
+/** Runs a trace on the store and on the model, and compares every result. */
 async function agree(
   store: Store,
   clock: ManualClock,

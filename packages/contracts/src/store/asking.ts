@@ -73,13 +73,13 @@ export function check(policy: Policy, cost = 1, more: Partial<Check> = {}): Chec
   return { policy, partition: "alice", cost, shadow: false, ...more }
 }
 
-/** An answer that includes every counter of its request. */
+/** A result that includes every counter of its request. */
 export interface Looked extends StoreResult {
   readonly checks: readonly Counted[]
 }
 
 /**
- * Returns the answer after checking that it includes every counter. A store that does not cache refusals reads all of
+ * Returns the result after checking that it includes every counter. A store that does not cache refusals reads all of
  * them. Leaves out waits, which a store need not compute.
  */
 export function looked(answer: StoreResult): Looked {
@@ -89,7 +89,7 @@ export function looked(answer: StoreResult): Looked {
   return { ...answer, checks: read }
 }
 
-/** Returns the answer without the waits of refused checks. */
+/** Returns the result without the waits of refused checks. */
 export function withoutWaits(answer: StoreResult): StoreResult {
   const checks = answer.checks.map((counted) => {
     if (counted === undefined) return undefined
@@ -99,12 +99,12 @@ export function withoutWaits(answer: StoreResult): StoreResult {
   return { ...answer, checks }
 }
 
-/** Takes for one request and returns the answer, which must include every counter. */
+/** Takes for one request and returns the result, which must include every counter. */
 export async function takeOne(store: Store, ...checks: Check[]): Promise<Looked> {
   return looked(await store.take(checks))
 }
 
-/** Takes for several requests, one after the other, and returns the answers. */
+/** Takes for several requests, one after the other, and returns the results. */
 export async function takeInOrder(
   store: Store,
   requests: readonly (readonly Check[])[],
@@ -114,7 +114,7 @@ export async function takeInOrder(
   return answers
 }
 
-/** Reads the counters of one request and returns the answer. */
+/** Reads the counters of one request and returns the result. */
 export async function peekOne(store: Store, ...checks: Check[]): Promise<Looked> {
   return looked(await peekStore(store, checks))
 }
@@ -135,7 +135,7 @@ export async function usedOf(store: Store, policy: Policy): Promise<number> {
   return 10 - fits
 }
 
-/** Returns the counter state after the only check of an answer. */
+/** Returns the counter state after the only check of a result. */
 export function stateOf({ checks }: Looked): CounterState {
   return only(checks).state
 }
@@ -145,13 +145,13 @@ export function currentOf(checks: readonly Counted[]): number {
   return only(checks).state.current
 }
 
-/** Returns the only check of an answer, or the only counter of a reading. */
+/** Returns the only check of a result, or the only counter of a reading. */
 export function only<One>(checks: readonly One[]): One {
   expect(checks).toHaveLength(1)
   return checks[0] as One
 }
 
-/** Returns how many milliseconds a client must wait, according to the first check of an answer. */
+/** Returns how many milliseconds a client must wait, according to the first check of a result. */
 export function waitOf({ checks, nowMs }: Looked, { policy, cost }: Check): number {
   const { state } = only(checks)
   return algorithmOf(policy).retryAfterMs(state, policy, cost, nowMs)

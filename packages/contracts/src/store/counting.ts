@@ -180,7 +180,7 @@ export function counting({ group, behaves, behavesWithEach }: StoreSuite): void 
 
   group("a limit that changes", () => {
     behavesWithEach(
-      "keeps its counts, and admits more requests at once when it is raised",
+      "keeps its counts, and admits more requests immediately when it is raised",
       async (store, policy) => {
         await takeOne(store, check(policy, 10))
         const raised = withCeiling(policy, 12)

@@ -258,7 +258,7 @@ export function returning({ group, behaves, behavesWithEach }: StoreSuite): void
       expect(await countOf(store, SLIDING)).toBe(0)
     })
 
-    behaves("clears several counters at once, and accepts counters that do not exist", async (store) => {
+    behaves("clears several counters in one call, and accepts counters that do not exist", async (store) => {
       await takeOne(store, check(SLIDING, 1), check(HOURLY, 1))
       const keys = [SLIDING, HOURLY, FIXED].map((policy) => ({ policy, partition: "alice" }))
       await store.reset(keys)
