@@ -17,7 +17,7 @@ const PACKAGES = [
   ...["@fastify/rate-limit", "koa-ratelimit", "express", "fastify", "koa", "ioredis"],
 ]
 /**
- * An answer that takes more than a second makes a Redis outage an outage of the app. After five seconds the client
+ * A response that takes more than a second makes a Redis outage an outage of the app. After five seconds the client
  * gives up.
  */
 const WAITS = { patienceMs: 5_000, promptMs: 1_000 }

@@ -4,7 +4,7 @@ import { once } from "node:events"
 /** A contender in its own process, so that it shares no heap, timers or garbage with another contender. */
 export interface ContenderProcess {
   readonly name: string
-  /** Sends a task and resolves with the answer. Rejects if the task fails or the process ends. */
+  /** Sends a task and resolves with the response. Rejects if the task fails or the process ends. */
   ask<Answer>(task: object): Promise<Answer>
   stop(): Promise<void>
 }
@@ -24,7 +24,7 @@ export interface ContenderOptions {
   readonly isQuiet?: boolean
 }
 
-/** Starts `module` in a new process, which is ready when it has answered the first task. */
+/** Starts `module` in a new process, which is ready when it has responded to the first task. */
 export function startContender(
   module: URL,
   name: string,
@@ -50,7 +50,7 @@ export function startContender(
   }
 }
 
-/** Answers each task with the result of `work`. Called in the contender's process. */
+/** Responds to each task with the result of `work`. Called in the contender's process. */
 export function answerTasks<Task>(work: (task: Task) => unknown): void {
   process.on("message", async (task: Task) => {
     let reply: Reply

@@ -56,7 +56,7 @@ for (let round = -1; round < rounds; round++) {
 }
 
 printTable(
-  `Importing a package in a process of its own, in milliseconds; ${rounds} processes each, in turn`,
+  `Importing a package in a new process, in milliseconds; ${rounds} processes each, in turn`,
   ["package", "median", "from", "to", "CPU", "from", "to"],
   [...samples].map(([name, list]) => [name, ...rowOf(list, "wallMs"), ...rowOf(list, "cpuMs")]),
 )

@@ -52,7 +52,7 @@ function textOf(path: string): string {
   return existsSync(path) ? readFileSync(path, "utf8") : ""
 }
 
-/** True if a text has an address to write to: an email address or a page. */
+/** True if a string has an address to write to: an email address or a page. */
 function isContact(text: string): boolean {
   return (text.match(/https:\/\/\S+|\S+@\S+\.\w+/g) ?? []).some((found) => !isPlaceholder(found))
 }

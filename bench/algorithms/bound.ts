@@ -39,7 +39,7 @@ export interface Bounds {
 }
 
 /**
- * Prints the most units that each algorithm admitted, in virtual time and with a real Redis, next to the promised
+ * Prints the most units that each algorithm admitted, in virtual time and with a real Redis, next to the guaranteed
  * bounds.
  */
 export async function measureBound(isQuick: boolean): Promise<unknown> {

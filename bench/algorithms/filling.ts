@@ -12,7 +12,7 @@ export function weighedPolicy(kind: Kind): Policy {
   return policyOf(kind, { limit: LIMIT, windowMs: WINDOW_MS, buckets: BUCKETS })
 }
 
-/** The units that a client takes at once, and the time since its first take. */
+/** The units that a client takes in one burst, and the time since its first take. */
 export interface Take {
   readonly afterMs: number
   readonly cost: number
@@ -21,7 +21,7 @@ export interface Take {
 /**
  * Returns the takes that fill a counter. "Used up" fills it with as much data as the algorithm can have to store. A log
  * gets 500 single units. A counter with sub-windows gets some units in each of 60, with a burst in one. Any other
- * counter gets the whole limit at once.
+ * counter gets the whole limit as one burst.
  */
 export function takesOf({ members, takes }: Kind, filling: Filling): readonly Take[] {
   if (filling === "one request") return [{ afterMs: 0, cost: 1 }]

@@ -10,11 +10,11 @@ export interface Size {
   readonly burst?: number
 }
 
-/** A promised maximum of the units that are admitted in a stretch of time. */
+/** A guaranteed maximum of the units that are admitted in a stretch of time. */
 export interface Bound {
   /** Description of the stretch. */
   readonly of: string
-  /** Description of the promise. */
+  /** Description of the guarantee. */
   readonly says: string
   /** Returns the length of the stretch, as a number of consecutive whole milliseconds. */
   lengthMs(size: Required<Size>): number
@@ -46,7 +46,7 @@ const ONCE: Bound = inAnyWindow("L", ({ limit }) => limit)
 const BURST_MORE: Bound = inAnyWindow("burst + L", ({ limit, burst }) => burst + limit)
 const ALIGNED: Bound = { ...ONCE, of: "W aligned to the epoch", isAligned: true }
 
-/** Each algorithm with the bounds that docs/reference/algorithms.md promises. */
+/** Each algorithm with the bounds that docs/reference/algorithms.md guarantees. */
 export const KINDS: readonly Kind[] = [
   {
     name: "sliding-window",

@@ -13,7 +13,7 @@ const WINDOW_MS = 240
 const LIMIT = 50
 const BUCKETS = 60
 /**
- * Long, so that a busy machine does not fail the run. Units that the store granted count even if its answer is late.
+ * Long, so that a busy machine does not fail the run. Units that the store granted count even if its result is late.
  */
 const PATIENCE_MS = 2_000
 const STORES = 2
@@ -62,7 +62,7 @@ export async function playLive(kind: Kind, port: number, windows: number): Promi
   return watched.worst()
 }
 
-/** Asks each store for the whole limit at once, unit by unit. */
+/** Asks each store for the whole limit in one burst, unit by unit. */
 async function burst(
   stores: readonly Store[],
   ask: (store: Store, cost: number) => Promise<void>,

@@ -13,7 +13,7 @@ export interface AppSetup {
   /** The limits of every client address. All of them apply. The shorter window comes first. */
   readonly limits: readonly Limit[]
   /**
-   * The Redis that holds the counters, and whether it answers now. Default: counters are in the memory of the process.
+   * The Redis that holds the counters, and whether it responds now. Default: counters are in the memory of the process.
    */
   readonly redis?: { readonly port: number; readonly isUp: boolean }
   /** The timeout of Redis calls, for limiters that have one. */
@@ -24,7 +24,7 @@ export interface AppSetup {
   readonly maxKeys?: number
 }
 
-/** An app that answers GET and HEAD of "/" with 200 unless its limiter refuses the request. */
+/** An app that responds to GET and HEAD of "/" with 200 unless its limiter refuses the request. */
 export interface RunningApp {
   /** The port on 127.0.0.1. */
   readonly port: number

@@ -62,7 +62,7 @@ export function isRefused({ status }: Answer): boolean {
   return status === 429
 }
 
-/** Sends `times` requests of one client at once. */
+/** Sends `times` requests of one client at the same time. */
 export function askAtOnce(client: HttpClient, question: Question, times: number): Promise<Answer[]> {
   return Promise.all(Array.from({ length: times }, () => client.ask(question)))
 }

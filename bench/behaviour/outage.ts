@@ -7,7 +7,7 @@ import type { Site, World } from "./world.ts"
 
 const LIMIT = 10
 const WINDOW_MS = 600_000
-/** Number of clients that ask at once when the outage begins, and again later. */
+/** Number of clients that ask at the same time when the outage begins, and again later. */
 const CLIENTS = 5
 /** Requests of one client during the outage, which show whether the client is still limited. */
 const FLOOD = 3 * LIMIT
@@ -24,11 +24,11 @@ export interface Outage {
   end(redis: RedisServer): Promise<void> | void
 }
 
-/** The answers during the outage. */
+/** The responses during the outage. */
 interface During {
   readonly site: Site
   readonly first: readonly Answer[]
-  /** Empty if the first requests got no answer, because each further request would also wait for its timeout. */
+  /** Empty if the first requests got no response, because each further request would also wait for its timeout. */
   readonly later: readonly Answer[]
   readonly flood: readonly Answer[]
 }
@@ -127,7 +127,7 @@ async function isCounted(redis: RedisServer, address: string): Promise<boolean> 
 }
 
 function tell(answers: readonly Answer[], patienceMs: number): string {
-  if (answers.every(({ status }) => status === undefined)) return `no answer in ${seconds(patienceMs)}`
+  if (answers.every(({ status }) => status === undefined)) return `no response in ${seconds(patienceMs)}`
   const statuses = [...new Set(answers.map(({ status }) => status ?? "none"))].sort().join("/")
   return `${statuses} in ${seconds(worstMs(answers))}`
 }
@@ -141,7 +141,7 @@ function figuresOf(answers: readonly Answer[]): object {
   return { worstMs: Math.round(worstMs(answers)), statuses: answers.map(({ status }) => status ?? null) }
 }
 
-/** Returns the longest response time, or 0 without answers. */
+/** Returns the longest response time, or 0 without responses. */
 function worstMs(answers: readonly Answer[]): number {
   return Math.max(0, ...answers.map(({ sentMs, answeredMs }) => answeredMs - sentMs))
 }

@@ -91,7 +91,7 @@ async function statusOf(responding: Promise<Response>): Promise<number> {
   return response.status
 }
 
-/** A refusal, with the wait that its `Retry-After` says. */
+/** A refusal, with the wait in its `Retry-After`. */
 class Refused extends Error {
   readonly retryAfterMs: number
 

@@ -8,7 +8,7 @@ import type { Writable } from "node:stream"
 /**
  * Removes the worktree when its standard input ends. That happens when `remove` closes it, and when this process ends
  * in any way, including SIGKILL. An exit handler is not enough, because tsx kills a process that a signal does not end
- * at once. Each line of the input is the process group that works in the worktree, or empty.
+ * immediately. Each line of the input is the process group that works in the worktree, or empty.
  */
 const REMOVE_AT_END = `
 while read -r line; do group=$line; done

@@ -24,7 +24,7 @@ it("sendRequests sends the requested number of requests over any number of conne
   expect(requests).toBe(100)
 })
 
-it("sendRequests reads answers that arrive in parts", async () => {
+it("sendRequests reads responses that arrive in parts", async () => {
   const port = await serve((_request, response) => {
     response.setHeader("content-length", 4)
     response.write("ab")
@@ -41,7 +41,7 @@ it("sendRequests rejects when a request is refused", async () => {
   await expect(sendRequests(port, 2, 10)).rejects.toThrow("answered HTTP/1.1 429")
 })
 
-it("sendRequests rejects when the server closes a connection instead of answering", async () => {
+it("sendRequests rejects when the server closes a connection instead of responding", async () => {
   const port = await serve((request) => request.socket.destroy())
   await expect(sendRequests(port, 1, 10)).rejects.toThrow(/closed a connection|ECONNRESET/)
 })

@@ -35,7 +35,7 @@ function useConnection(port: number, takeOne: () => boolean, request: string): P
       if (!isComplete(received)) return
       if (!received.startsWith("HTTP/1.1 200 ")) {
         const [status] = received.split("\r\n")
-        socket.destroy(new Error(`The server answered ${status}; expected HTTP/1.1 200.`))
+        socket.destroy(new Error(`The server responded with ${status}; expected HTTP/1.1 200.`))
         return
       }
       received = ""
@@ -44,7 +44,7 @@ function useConnection(port: number, takeOne: () => boolean, request: string): P
     socket.on("error", reject)
     socket.on("close", () => {
       if (isDone) resolve()
-      else reject(new Error("The server closed a connection before it answered."))
+      else reject(new Error("The server closed a connection before it responded."))
     })
   })
 }

@@ -5,7 +5,7 @@ import type { Run } from "./settings.ts"
 
 /**
  * Measures the most units that each algorithm admits in any window by all search methods, and compares with the
- * promise.
+ * guarantee.
  */
 export async function measureBounds({ settings: { steps } }: Run): Promise<Measurement[]> {
   const { found } = await findWorst({ steps, strictSteps: steps, windows: 6 })

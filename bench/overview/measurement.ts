@@ -26,7 +26,7 @@ export interface Measurement extends Spread {
   /** Whether the contender is Sluice. */
   readonly isOurs: boolean
   readonly quantity: Quantity
-  /** The promised bound, if there is one. */
+  /** The guaranteed bound, if there is one. */
   readonly promised?: number
 }
 

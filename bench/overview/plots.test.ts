@@ -4,7 +4,7 @@ import { pageOf } from "./page.ts"
 import { drawPlots } from "./plots.ts"
 
 const MACHINE = {
-  cpu: "a core <of its own>",
+  cpu: "a core <per process>",
   cores: 2,
   memoryGb: 4,
   system: "linux",
@@ -46,7 +46,7 @@ it("drawPlots draws a longer bar for a larger value", async () => {
   expect(lengthOf("sluice") / lengthOf("a peer")).toBeCloseTo(2, 5)
 })
 
-it("drawPlots marks a promised value if there is one", async () => {
+it("drawPlots marks a guaranteed value if there is one", async () => {
   const bound: Measurement = {
     part: "bound",
     workload: "a greedy client",
@@ -84,7 +84,7 @@ it("drawPlots describes the machine in text above the pictures", () => {
   const page = pageOf({ machine: MACHINE, steadiness: "It was steady." }, [
     { title: "A & B", picture: "<svg/>" },
   ])
-  expect(page).toContain("a core &lt;of its own>, 2 cores")
+  expect(page).toContain("a core &lt;per process>, 2 cores")
   expect(page).toContain("It was steady.")
   expect(page).toContain("<h2>A &amp; B</h2>\n<svg/>")
 })

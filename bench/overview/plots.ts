@@ -30,7 +30,7 @@ const BARS: readonly Wanted[] = [
   { title: "Latency over HTTP", part: "http", quantity: "p99 ms" },
   { title: "Memory", part: "memory", quantity: "bytes a client" },
   {
-    title: "The worst case, with a mark at the promised bound",
+    title: "The worst case, with a mark at the guaranteed bound",
     part: "bound",
     quantity: "most admitted in any window, times the limit",
   },

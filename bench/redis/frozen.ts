@@ -62,7 +62,7 @@ async function measure(server: RedisServer | undefined): Promise<FrozenSample> {
   const contender = startContender(new URL("./frozen-worker.ts", import.meta.url), name)
   try {
     const task: FrozenTask = { port: server?.port, forMs: 200, openAfterMs: 0 }
-    // Warm up while Redis still answers.
+    // Warm up while Redis still responds.
     await contender.ask<FrozenSample>(task)
     const pending = contender.ask<FrozenSample>({ ...task, forMs: FOR_MS, openAfterMs: OPEN_AFTER_MS })
     await setTimeout(FREEZES_AFTER_MS)

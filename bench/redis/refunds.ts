@@ -21,7 +21,7 @@ const KINDS = {
   "sub-windows": { algorithm: "sliding-window", buckets: 2 },
   "token bucket": { algorithm: "token-bucket", burst: 1_000 },
 } as const satisfies Record<string, Partial<Policy>>
-/** The window algorithms whose refunds must be as cheap as `MOST_TIMES` says. */
+/** The window algorithms whose refunds must be as cheap as `MOST_TIMES` requires. */
 const QUICK: readonly string[] = ["sliding window", "fixed window", "strict window"]
 
 /** The CPU time of Redis for one operation of a client, in microseconds, in each round. */

@@ -52,7 +52,7 @@ export async function runCommandOn(path: string, ...argv: readonly string[]): Pr
   }
 }
 
-/** Reads a file and splits it into lines, in a process of its own. */
+/** Reads a file and splits it into lines, in a separate process. */
 export function runSplit(path: string): Promise<Usage> {
   return run(["--input-type=module", "--eval", SPLIT, path])
 }

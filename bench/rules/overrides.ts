@@ -87,7 +87,7 @@ async function decisionUs(limiter: Limiter<Request>, inFlight: number): Promise<
   return (after.user + after.system - user - system) / DECISIONS
 }
 
-/** A new text in each call, as a request has: its hash is not known yet. */
+/** A new string in each call, as a request has: its hash is not known yet. */
 function nameOf(client: number): string {
   return `client-${client}`
 }

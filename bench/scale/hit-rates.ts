@@ -62,7 +62,7 @@ function storesOf({ tables }: ZipfTraffic): readonly (readonly [name: string, op
 
 /**
  * Measures how many decisions of one process need no call of Redis. The stores and Redis are real, and the time is
- * simulated. The requests of a millisecond come together, and the next millisecond begins when Redis has answered.
+ * simulated. The requests of a millisecond come together, and the next millisecond begins when Redis has responded.
  */
 export async function measureHitRates(
   server: RedisServer,
@@ -130,7 +130,7 @@ async function rateOf(
       }
     }
     await Promise.all(answers)
-    // Redis answers in order, so the calls for which no request waits have been answered, too.
+    // Redis responds in order, so the calls for which no request waits have been answered, too.
     await client.ping()
   }
   const decisions = REQUESTS_A_MS * forMs

@@ -21,7 +21,7 @@ interface Row {
   readonly admitted: number
   readonly callsPerSecond?: number
   readonly callsPerDecision?: number
-  /** Calls per second without leases. Absent: the row says nothing about leases at the limit. */
+  /** Calls per second without leases. Absent if the row has no figures for leases at the limit. */
   readonly withoutLeases?: number
 }
 

@@ -109,13 +109,13 @@ export const ATTACKS: Readonly<Record<string, Attack>> = {
       }),
     ])
   },
-  "unread answers": (target, from) => {
+  "unread responses": (target, from) => {
     const message = batch(OPEN, 10_000)
     const requests = Array(5_000).fill(`{"service":"${OPEN}","request":{"user":"a"}}`)
     const body = whole(`{"requests":[${requests}]}`)
     return Promise.all([
       inSessions(4, 4, target, from, (session) => {
-        // The service may send no byte of an answer.
+        // The service may send no byte of a response.
         session.settings({ initialWindowSize: 0 })
         return send(session, MANY, message)
       }),
@@ -157,7 +157,7 @@ export const ATTACKS: Readonly<Record<string, Attack>> = {
     ),
 }
 
-/** Waits for a random time, so that the attacks do not all come at once. */
+/** Waits for a random time, so that the attacks do not all come at the same time. */
 function untilAgain(meanMs: number): Promise<void> {
   return pause(2 * meanMs * Math.random())
 }

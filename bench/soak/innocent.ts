@@ -54,7 +54,7 @@ export class Innocent {
     const said = index % 2 === 0 ? this.#byGrpc(user) : this.#byHttp(user)
     const reason = await Promise.race([
       said.catch((error: Error) => error.message),
-      pause(PATIENCE_MS, `no answer within ${PATIENCE_MS} ms`, { signal: late.signal, ref: false }).catch(
+      pause(PATIENCE_MS, `no response within ${PATIENCE_MS} ms`, { signal: late.signal, ref: false }).catch(
         () => "",
       ),
     ])

@@ -16,7 +16,7 @@ export type Surroundings = Pick<LimiterOptions<unknown>, "clock" | "service" | "
 export function fromEnvironment(): Surroundings {
   const { REDIS_URL, TRUSTED_PROXIES = 0 } = process.env
   const trustedProxies = Number(TRUSTED_PROXIES)
-  // Compose and similar tools set a missing variable to an empty text.
+  // Compose and similar tools set a missing variable to an empty string.
   if (REDIS_URL === undefined || REDIS_URL === "") return { trustedProxies }
   const client = new Redis(REDIS_URL)
   // Log why there is no connection, such as a wrong password, because the limiter does not know the reason. The client

@@ -6,7 +6,7 @@ import { mostWithin } from "../most-within.ts"
 
 const LIMIT = 10
 const WINDOW_MS = 2_000
-/** Time before the end of a window at which the flood begins. A busy machine can answer the whole limit in it. */
+/** Time before the end of a window at which the flood begins. A busy machine can serve the whole limit in it. */
 const BEFORE_MS = 500
 const EVERY_MS = 40
 const AT_ONCE = 3
@@ -37,7 +37,7 @@ export const anyWindow: Drill = {
     const atFirst = Math.min(answers.filter(isAdmitted).length, LIMIT)
     for (const some of await Promise.all(pending)) answers.push(...some)
     const admitted = answers.filter(isAdmitted)
-    // Slow answers hide admissions from `mostWithin`, so what was admitted at first is a lower bound.
+    // Slow responses hide admissions from `mostWithin`, so what was admitted at first is a lower bound.
     const most = Math.max(mostWithin(admitted, WINDOW_MS), atFirst)
     return {
       // With fewer admissions the limiter would refuse requests that are within the limit.

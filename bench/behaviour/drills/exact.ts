@@ -9,7 +9,7 @@ const CLIENTS = 3
 
 export const exact: Drill = {
   name: "exact",
-  asks: `${CLIENTS} clients in turn, each with a limit of ${LIMIT} in ten minutes, send ${TIMES} requests to each of two processes at once`,
+  asks: `${CLIENTS} clients in turn, each with a limit of ${LIMIT} in ten minutes, send ${TIMES} requests to each of two processes at the same time`,
   wants: `exactly ${LIMIT} requests of each client are admitted`,
   places: ["second"],
   isAlone: true,

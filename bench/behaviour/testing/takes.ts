@@ -114,7 +114,7 @@ export function remembering(create: CreateCounting): CreateCounting {
         const leftMs = (refusedUntilMs.get(name) ?? 0) - performance.now()
         if (leftMs > 0) return { waitMs: leftMs, remaining: 0 }
         const verdict = await take(name)
-        // The wait starts now, after the answer, so it may end too late but never too early.
+        // The wait starts now, after the response, so it may end too late but never too early.
         if (verdict.waitMs > 0) refusedUntilMs.set(name, performance.now() + verdict.waitMs)
         return verdict
       },

@@ -9,7 +9,7 @@ export const byConnectedLogs: CreateCounting = (setup) => {
   return { take: (name) => takeFromLogs(client, name, setup.limits), close: () => client.disconnect() }
 }
 
-/** Wrong: uses the clock of its own process. */
+/** Wrong: uses the clock of this process. */
 export const byOwnClock: CreateCounting = (setup, aheadMs) => {
   const client = connect(setup)
   return {

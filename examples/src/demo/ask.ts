@@ -34,7 +34,7 @@ export function ask(url: string, client: string): Promise<Answer> {
           resolve({ status: statusCode, statusLine, headers: pairs(rawHeaders), body })
         })
     })
-    asking.on("timeout", () => asking.destroy(new Error(`${url} did not answer in ${TIMEOUT_MS} ms`)))
+    asking.on("timeout", () => asking.destroy(new Error(`${url} did not respond in ${TIMEOUT_MS} ms`)))
     asking.on("error", reject).end()
   })
 }

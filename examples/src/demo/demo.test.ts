@@ -91,7 +91,7 @@ describe.concurrent("the demo", () => {
     for (const line of sound.output.split("\n")) expect(line.length).toBeLessThanOrEqual(100)
   })
 
-  it("exits with code 1 and reports the problem when a server breaks a promise", () => {
+  it("exits with code 1 and reports the problem when a server exceeds a limit", () => {
     expect(forgetful.code).toBe(1)
     expect(forgetful.output).toMatch(
       /^✗ Express, 203\.0\.113\.20, "ip-1m": a refusal does not say when to come back$/m,
@@ -101,8 +101,7 @@ describe.concurrent("the demo", () => {
 })
 
 /**
- * The `script` of util-linux runs a command in a terminal of its own. On other systems, `script` is a different
- * program.
+ * The `script` of util-linux runs a command in a new terminal. On other systems, `script` is a different program.
  */
 const hasTerminal =
   spawnSync("/usr/bin/script", ["--version"], { encoding: "utf8" }).stdout?.includes("util-linux") ?? false

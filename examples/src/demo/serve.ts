@@ -6,7 +6,7 @@ import type { FastifyInstance } from "fastify"
 export interface Served {
   /** Base URL, such as "http://127.0.0.1:40123". */
   readonly url: string
-  /** Stops the server at once, and closes its connections. */
+  /** Stops the server immediately, and closes its connections. */
   close(): Promise<void>
 }
 

@@ -2,7 +2,7 @@ import type { Paint } from "./paint.ts"
 import type { ExampleServer } from "./servers.ts"
 import type { Tally } from "./tally.ts"
 
-/** Returns a summary of the run, if every client got what the limits promise. */
+/** Returns a summary of the run, if the results of every client agree with the limits. */
 export function summary(tallies: readonly Tally[], paint: Paint): string {
   const sum = (count: (tally: Tally) => number): number =>
     tallies.reduce((all, tally) => all + count(tally), 0)

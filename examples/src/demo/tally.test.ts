@@ -19,7 +19,7 @@ function answer(status: number, left: number, retryAfter?: string, rule = "ip-1m
   }
 }
 
-/** Creates a tally of these answers. All times are within one minute, unless `at` sets others. */
+/** Creates a tally of these responses. All times are within one minute, unless `at` sets others. */
 function tallyOf(answers: readonly Answer[], at: Partial<Tally> = {}): Tally {
   const tally = newTally("Express", "203.0.113.1", "ip-1m")
   tally.firstSentMs = NOW
@@ -34,7 +34,7 @@ const ADMITTED = [answer(200, 2), answer(200, 1), answer(200, 0)]
 const REFUSED = answer(429, 0, "50")
 
 describe("a tally", () => {
-  it("reads its own rule from the headers of an answer", () => {
+  it("reads its own rule from the headers of a response", () => {
     const tally = tallyOf([answer(200, 2)])
     expect(tally).toMatchObject({
       limit: 3,
@@ -94,7 +94,7 @@ describe("the verdict", () => {
       about("6 of 7 requests were admitted, not 3 to 5"),
     ),
     row("another status", tallyOf([...ADMITTED, answer(500, 0)]), [
-      ...about("an answer was HTTP/1.1 500 Text"),
+      ...about("a response was HTTP/1.1 500 Text"),
       ...about("some requests were neither admitted nor refused"),
     ]),
     row(
@@ -105,7 +105,7 @@ describe("the verdict", () => {
     row(
       "answers that do not name the rule",
       tallyOf([answer(200, 0, undefined, "else")]),
-      about('an answer says nothing of "ip-1m"'),
+      about('a response says nothing of "ip-1m"'),
     ),
     row(
       "a client that waited and was admitted",

@@ -24,7 +24,7 @@ export interface Tally {
   firstRefusal: Answer | undefined
   /** Set for a client that waited: the time from Retry-After, and whether the client was admitted after it. */
   waited: { readonly seconds: number; isAdmitted: boolean | undefined } | undefined
-  /** Problems: results that the limits do not promise. */
+  /** Problems: results that contradict the limits. */
   readonly broken: string[]
 }
 
@@ -55,7 +55,7 @@ export function record(tally: Tally, answer: Answer, nowMs: number): void {
   tally.lastAnsweredMs = nowMs
   const policy = header(answer, "ratelimit-policy")?.match(`"${rule}";q=(\\d+);w=(\\d+)`)
   const left = header(answer, "ratelimit")?.match(`"${rule}";r=(\\d+)`)
-  if (policy == null || left == null) broken.push(`an answer says nothing of "${rule}"`)
+  if (policy == null || left == null) broken.push(`a response says nothing of "${rule}"`)
   tally.limit = Number(policy?.[1] ?? 0)
   tally.windowMs = Number(policy?.[2] ?? 0) * 1000
   tally.remaining = Number(left?.[1] ?? 0)

@@ -6,7 +6,7 @@ import type { Tally } from "./tally.ts"
  */
 const EDGE_MS = 20
 
-/** Returns one line for each problem, and nothing if every client got what the limits promise. */
+/** Returns one line for each problem, and nothing if the results of every client agree with the limits. */
 export function verdict(tallies: readonly Tally[]): string[] {
   return tallies.flatMap((tally) => {
     const wrong = [...new Set(tally.broken)]

@@ -8,7 +8,7 @@ import {
 } from "@grpc/grpc-js"
 import { loadSync } from "@grpc/proto-loader"
 
-/** The answer of the decision service. Numbers are milliseconds and units. */
+/** The response of the decision service. Numbers are milliseconds and units. */
 export interface Verdict {
   readonly shouldForward: boolean
   /** Headers for the client's response, whether or not the request is forwarded. */
@@ -23,14 +23,14 @@ export interface Verdict {
 /** A client of the decision service. */
 export interface DecisionClient {
   /**
-   * Asks for a decision about a request to a service. Rejects if there is no answer in time. For a short time after
-   * that, rejects at once.
+   * Asks for a decision about a request to a service. Rejects if there is no response in time. For a short time after
+   * that, rejects immediately.
    */
   ask(serviceId: number, request: object): Promise<Verdict>
   close(): void
 }
 
-/** Milliseconds without further calls after a call got no answer. */
+/** Milliseconds without further calls after a call got no response. */
 const PAUSE_MS = 1_000
 
 /**
@@ -86,12 +86,12 @@ export function openDecisionClient(
   return {
     async ask(serviceId, request) {
       // While the service is gone, only one request per second waits for it.
-      if (Date.now() < askAgainAt) throw new Error("The decision service does not answer")
+      if (Date.now() < askAgainAt) throw new Error("The decision service does not respond")
       const before = answers
       try {
         const verdict = await call({ serviceId, request: JSON.stringify(request) })
         answers++
-        if (isGone) say(`The decision service at ${address} answers again`)
+        if (isGone) say(`The decision service at ${address} responds again`)
         isGone = false
         return verdict
       } catch (error) {
@@ -99,7 +99,7 @@ export function openDecisionClient(
         // call.
         if (answers !== before) throw error
         askAgainAt = Date.now() + PAUSE_MS
-        if (!isGone) say(`The decision service at ${address} does not answer: ${(error as Error).message}`)
+        if (!isGone) say(`The decision service at ${address} does not respond: ${(error as Error).message}`)
         isGone = true
         throw error
       }

@@ -20,8 +20,8 @@ export interface GatewayOptions {
 }
 
 /**
- * Creates a reverse proxy. It asks the decision service about each request, and forwards the request or answers it with
- * a refusal.
+ * Creates a reverse proxy. It asks the decision service about each request, and forwards the request or responds to it
+ * with a refusal.
  */
 export function createGateway({ upstream, serviceId, decisions, whenGone }: GatewayOptions): FastifyInstance {
   const gateway = Fastify()

@@ -15,7 +15,7 @@ const rootValue = {
   user,
   users: ({ first = 1 }) => users(Math.min(first, 3)),
   broken() {
-    throw new Error("The database does not answer.")
+    throw new Error("The database does not respond.")
   },
 }
 
@@ -102,7 +102,7 @@ describe("GraphQL", () => {
   })
 
   it("charges one field for a query that fails, and nothing for one that is invalid", async () => {
-    expect((await ask("{ broken { name } }")).errors?.[0]?.message).toBe("The database does not answer.")
+    expect((await ask("{ broken { name } }")).errors?.[0]?.message).toBe("The database does not respond.")
     expect((await ask("{ nonsense }")).data).toBeUndefined()
     expect((await ask("{ user")).data).toBeUndefined()
     expect(await canAsk(1_000)).toBe(false)

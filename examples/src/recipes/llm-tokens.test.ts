@@ -58,13 +58,13 @@ async function left(): Promise<number> {
 }
 
 describe("tokens of a language model", () => {
-  it("are reserved while an answer is streamed, and corrected at its end", async () => {
+  it("are reserved while a response is streamed, and corrected at its end", async () => {
     const answer = await chat([100, "hold", 150])
     expect(leftAfter(answer)).toBe(8_000)
     expect(await left()).toBe(8_000)
     resume()
     expect(await answer.text()).toBe("100 150 ")
-    // 250 for the prompt, and 250 for the answer.
+    // 250 for the prompt, and 250 for the response.
     expect(await left()).toBe(9_500)
   })
 

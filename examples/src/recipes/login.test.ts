@@ -17,7 +17,7 @@ beforeEach(async () => {
     async (email, password) => {
       checked.push(password)
       await gate
-      if (password === "outage") throw new Error("The database does not answer.")
+      if (password === "outage") throw new Error("The database does not respond.")
       return password === "right" && email === "ann@example.com"
     },
     { clock, trustedProxies: ["loopback"] },
@@ -87,7 +87,7 @@ describe("login", () => {
     expect(await statuses(6, () => login("wrong"))).toEqual([...times(5, 401), 429])
   })
 
-  it("counts an attempt of a client that hangs up before the answer", async () => {
+  it("counts an attempt of a client that hangs up before the response", async () => {
     let open = (): void => undefined
     gate = new Promise((resolve) => {
       open = resolve

@@ -34,7 +34,7 @@ async function start(): Promise<void> {
     @Get("broken")
     @UseGuards(exports)
     fail() {
-      throw new Error("The database does not answer.")
+      throw new Error("The database does not respond.")
     }
   }
   @Module({ controllers: [Reports] })
@@ -76,7 +76,7 @@ describe("the guard for NestJS", () => {
     expect((await get("reports")).status).toBe(200)
   })
 
-  it("has a limit of its own for a route and a user", async () => {
+  it("has a separate limit for a route and a user", async () => {
     expect((await get("exports")).headers.get("ratelimit-policy")).toBe('"all";q=5;w=60, "exports";q=2;w=60')
     expect((await get("exports")).status).toBe(200)
     expect((await get("exports")).status).toBe(429)

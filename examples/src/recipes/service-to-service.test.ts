@@ -28,7 +28,7 @@ describe("service to service", () => {
     expect(reached).toHaveLength(500)
   })
 
-  it("returns the other service's answer", async () => {
+  it("returns the other service's response", async () => {
     expect(await stockOf("screws")).toBe(6)
   })
 

@@ -14,7 +14,7 @@ beforeEach(async () => {
   isDown = false
   const app = await createApp(
     async (email) => {
-      if (isDown) throw new Error("The database does not answer.")
+      if (isDown) throw new Error("The database does not respond.")
       if (accounts.has(email)) return "taken"
       accounts.add(email)
       return "created"

@@ -21,7 +21,7 @@ function parse(text: string) {
 }
 
 async function send(number: string): Promise<void> {
-  if (isDown) throw new Error("The gateway does not answer.")
+  if (isDown) throw new Error("The gateway does not respond.")
   sent.push(number)
 }
 

@@ -14,7 +14,7 @@ function createRouter() {
   const { router, limited } = createTRPC({ clock, trustedProxies: ["loopback"] })
   return router({
     hello: limited.query(() => {
-      if (isDown) throw new Error("The database does not answer.")
+      if (isDown) throw new Error("The database does not respond.")
       ran++
       return "hello"
     }),

@@ -18,7 +18,7 @@ beforeEach(async () => {
   const app = createApp(
     (sender) => SECRETS[sender],
     async (sender, body) => {
-      if (isDown) throw new Error("The database does not answer.")
+      if (isDown) throw new Error("The database does not respond.")
       handled.push(`${sender} ${body}`)
     },
     { clock, trustedProxies: ["loopback"] },
@@ -38,7 +38,7 @@ function post(sender: string, secret: string | undefined, from: string): Promise
 const signed = (sender: string, from = "203.0.113.1") => post(sender, SECRETS[sender], from)
 const forged = (sender: string, from = "203.0.113.9") => post(sender, undefined, from)
 
-/** Sends requests at once, and returns how many got each status. */
+/** Sends requests at the same time, and returns how many got each status. */
 async function statuses(times: number, one: () => Promise<Response>): Promise<Record<string, number>> {
   const seen: Record<string, number> = {}
   for (const { status } of await Promise.all(Array.from({ length: times }, one)))

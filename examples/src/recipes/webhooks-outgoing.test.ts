@@ -38,7 +38,7 @@ async function settled(count: number): Promise<void> {
 }
 
 describe("outgoing webhooks", () => {
-  it("go to an endpoint five at once, then one each 200 ms, in order", async () => {
+  it("go to an endpoint five at the same time, then one each 200 ms, in order", async () => {
     const all = Array.from({ length: 8 }, (_, at) => to("/a", `${at}`))
     await settled(5)
     expect(received).toHaveLength(5)

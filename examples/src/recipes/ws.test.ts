@@ -43,7 +43,7 @@ async function open(from = "203.0.113.1"): Promise<WebSocket | IncomingMessage> 
 }
 async function connected(from?: string): Promise<WebSocket> {
   const socket = await open(from)
-  if (!(socket instanceof WebSocket)) throw new Error(`The server answered ${socket.statusCode}.`)
+  if (!(socket instanceof WebSocket)) throw new Error(`The server responded with ${socket.statusCode}.`)
   return socket
 }
 async function say(socket: WebSocket, text: string): Promise<string> {
@@ -54,7 +54,7 @@ async function say(socket: WebSocket, text: string): Promise<string> {
 const refusal = (retryAfterMs: number) => JSON.stringify({ error: "rate-limited", retryAfterMs })
 
 describe("ws", () => {
-  it("admits ten connections a minute from an address, and answers 429 with the wait", async () => {
+  it("admits ten connections a minute from an address, and responds with 429 with the wait", async () => {
     for (let time = 0; time < 10; time++) await connected()
     expect(await open()).toMatchObject({ statusCode: 429, headers: { "retry-after": "61" } })
     await connected("203.0.113.2")

@@ -45,7 +45,7 @@ const { app, limiter } = await createApp({ dynamoDB, redis, tableName, service }
 const { url, close } = await serve(app)
 const orders = `${url}/orders`
 
-/** Sends requests for several users, and prints the results next to what the rules promise. */
+/** Sends requests for several users, and prints the results next to the results that the rules require. */
 async function round(
   ...asked: [user: string, times: number, admitted: number, rule: string][]
 ): Promise<void> {
@@ -88,7 +88,7 @@ const broken = judged.filter((each) => !isKept(each)).length
 if (broken === 0) {
   print(`${paint("good", "✓")} Every limit admitted exactly what it says, before and after each change.`)
 } else {
-  print(`${paint("bad", "✗")} ${broken} of ${judged.length} rounds did not go as the rules promise.`)
+  print(`${paint("bad", "✗")} ${broken} of ${judged.length} rounds did not go as the rules require.`)
   process.exitCode = 1
 }
 if (broken === 0 && isTerminal && process.stdin.isTTY === true) {

@@ -1,14 +1,14 @@
 import type { Paint } from "../demo/paint.ts"
 import type { Round } from "./round.ts"
 
-/** A round, with the result that the rules promise. */
+/** A round, with the result that the rules require. */
 export interface Judged {
   readonly round: Round
   readonly admitted: number
   readonly rule: string
 }
 
-/** Whether the result of the round is what the rules promise. */
+/** Whether the result of the round is what the rules require. */
 export function isKept({ round, admitted, rule }: Judged): boolean {
   return round.admitted === admitted && round.rule === rule
 }

@@ -17,7 +17,7 @@ export async function importProducts(url: string, count: number, api = paced(fet
     while (begun < count) {
       const id = ++begun
       const response = await api(`${url}/products/${id}`)
-      if (!response.ok) throw new Error(`The supplier answered ${response.status} for product ${id}.`)
+      if (!response.ok) throw new Error(`The supplier responded with ${response.status} for product ${id}.`)
       products[id - 1] = (await response.json()) as Product
     }
   }

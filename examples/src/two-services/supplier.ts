@@ -1,7 +1,7 @@
 import { rateLimit } from "@sluice/express"
 import express, { type Express } from "express"
 
-/** Calls a second that a client may make. A client that has been idle may make as many at once. */
+/** Calls a second that a client may make. A client that has been idle may make as many in one burst. */
 const LIMIT = 50
 
 /** How a client has used its limit. */
