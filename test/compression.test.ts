@@ -55,9 +55,9 @@ describe.each([
   ["Fastify", onFastify],
 ])("a refused request whose response has already started, with compression on %s", (_name, start) => {
   it.each([
-    ["at once", memoryStore],
+    ["immediately", memoryStore],
     ["later", laterStore],
-  ])("receives what has been written so far when the store answers %s", async (_when, makeStore) => {
+  ])("receives what has been written so far when the store responds %s", async (_when, makeStore) => {
     const warnings: unknown[] = []
     const log = ({ code }: { readonly code: string }): void => void warnings.push(code)
     const store: Store = makeStore()

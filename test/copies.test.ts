@@ -67,7 +67,7 @@ it("a limiter refuses rules of another version, and says how to find it", () => 
   book.close()
 })
 
-it("a book of another copy tells its limiters that a name is taken", async () => {
+it("a book of another copy gives its limiters an error if a name is taken", async () => {
   const store = memoryStore()
   const first = createLimiter({ ...RULE, name: "taken", service: "twice", store })
   const book = otherRules.createRuleBook({

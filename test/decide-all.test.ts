@@ -8,7 +8,10 @@ import { type RedisServer, startRedis } from "./servers/redis-server.ts"
 const GROUPS = 60
 const PATIENCE_MS = 5_000
 
-/** Decides many groups at once by two services on the store. Returns what was admitted, and what is left. */
+/**
+ * Decides many groups at the same time by two services on the store. Returns the admitted units, and the remaining
+ * units.
+ */
 async function race(store: Store) {
   const request = { remoteAddress: "192.0.2.7" }
   const [search, maps] = (
@@ -48,7 +51,7 @@ describe("decideAll on Redis", () => {
     await server.stop()
   })
 
-  it("is exact when many groups are decided at once", async () => {
+  it("is exact when many groups are decided at the same time", async () => {
     expect(await race(redisStore({ client, timeoutMs: PATIENCE_MS }))).toEqual(EXACT)
   })
 

@@ -74,7 +74,7 @@ const LATE: readonly [string, Mount, string][] = [
     "GET /api/user/me and every other route below /api/user",
   ],
   [
-    "only one of the routes has a limiter of its own",
+    "only one of the routes has its own limiter",
     (app, limiter) => app.post("/login", another(), ok).get("/", ok).use(limiter),
     "GET / and every other route",
   ],
@@ -169,7 +169,7 @@ describe.each<[string, typeof express]>([
     expect(warnings).toEqual([])
   })
 
-  it("ignores requests with OPTIONS, which Express answers for a route, and refused requests", async () => {
+  it("ignores requests with OPTIONS, which Express responds to for a route, and refused requests", async () => {
     const { clock, warnings, ask } = await open((app, limiter) => app.get("/", ok).use(limiter), 1)
     await ask("OPTIONS", "/")
     started()

@@ -29,7 +29,7 @@ const LIBRARIES: readonly (readonly [string, Library])[] = [
     },
   ],
   [
-    "mock.timers of node:test, with Date alone, from a date of its own",
+    "mock.timers of node:test, with Date alone, from another date",
     {
       install: () => {
         mock.timers.enable({ apis: ["Date"], now: Date.UTC(2031, 0, 1) })

@@ -182,7 +182,7 @@ describe.each(CASES)("with rules by address and by user, and $name, on the $rele
     expect(await statuses(app, "alice", "alice", "alice", "bob")).toEqual([200, 200, 429, 200])
   })
 
-  it("logins that authentication answers with 401 count by address", async () => {
+  it("logins that authentication rejects with 401 count by address", async () => {
     const app = await make(3, 100)
     expect(await statuses(app, undefined, undefined, undefined, undefined, "alice")).toEqual([
       401, 401, 401, 429, 429,

@@ -34,7 +34,7 @@ const HOLDS_OFF: readonly Deviation[] = [
   ...[
     ...EACH.map((name) => `shadow checks: take nothing if a real check refuses, in either order (${name})`),
     "concurrent requests: take from all of their counters or none",
-    "any trace: agrees with the naive reference in every count of every answer",
+    "any trace: agrees with the naive reference in every count of every result",
     "any trace: with single requests, agrees with the naive reference in every result",
     "any trace: under rules that count refused requests, agrees with the naive reference in every count",
     "any trace: of a single client, agrees with the naive reference around every boundary",
@@ -42,7 +42,7 @@ const HOLDS_OFF: readonly Deviation[] = [
     behaviour,
     reason:
       "an answer says for how long the process holds off, and a refusal that is repeated meanwhile has only the counter " +
-      "that refused, as of its own time",
+      "that refused, with its time",
   })),
 ]
 

@@ -247,7 +247,7 @@ describe("a limiter with any rules", () => {
     )
   })
 
-  it("is unchanged after a request whose units are given back at once", async () => {
+  it("is unchanged after a request whose units are given back immediately", async () => {
     await fc.assert(
       fc.asyncProperty(stories, async (story) => {
         await play(story, async ({ limiter, step }) => {

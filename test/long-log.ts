@@ -54,7 +54,7 @@ export const LONG_LOG_CASES: readonly LongLogCase[] = [
     },
   },
   {
-    name: "counts a refusal in place of its oldest entry without a look at the others",
+    name: "counts a refusal instead of its oldest entry without reading the others",
     policy: KNOCKED,
     async act(log, policy, counting) {
       await fill(log, policy)

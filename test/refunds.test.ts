@@ -22,7 +22,7 @@ const KINDS: [string, Partial<Rule>][] = [
   ["a soft limit", { limit: 4, throttle: { kind: "soft", percent: 25 } }],
   ["an elastic limit", { limit: 4, throttle: { kind: "elastic", ceiling: 5, signal: () => true } }],
 ]
-/** The number of requests that each kind admits at once. */
+/** The number of requests that each kind admits in one burst. */
 const MOST = 5
 const MINUTE = 60_000
 const QUIET = { warn() {}, error() {} }
@@ -88,7 +88,7 @@ describe.each(STORES)("in %s", (_store, open) => {
       expect(admitted(await ask(20))).toBe(2)
     })
 
-    it("admits a client at once after its units are given back, even if it has just been refused", async () => {
+    it("admits a client immediately after its units are given back, even if it has just been refused", async () => {
       const { ask, limiter } = setUp()
       const taken = await ask(MOST)
       expect(admitted(await ask(1))).toBe(0)

@@ -11,7 +11,7 @@ import Koa2 from "koa2"
 import { describe, expect, it, onTestFinished } from "vitest"
 import { listening } from "./servers/listening.ts"
 
-/** How an error handler answers, in the words of all frameworks. */
+/** How an error handler responds, in the words of all frameworks. */
 type Answer = "json" | "redirect" | "status"
 interface Plan {
   readonly options: object
@@ -137,7 +137,7 @@ describe.each<[string, Start, { readonly RefusalError: typeof onExpress.RefusalE
     expect(await response.text()).toContain("Refused by rate limit")
   })
 
-  it("gets the answer of onRejected, with its headers, at once or later", async () => {
+  it("gets the response of onRejected, with its headers, immediately or later", async () => {
     for (const wrap of [<T>(value: T) => value, <T>(value: T) => Promise.resolve(value)]) {
       const lines = [
         ["X-Own", "yes"],
@@ -172,7 +172,7 @@ describe.each<[string, Start, { readonly RefusalError: typeof onExpress.RefusalE
     expect([(await second(app)).status, app.errors]).toEqual([429, []])
   })
 
-  it("cannot be chosen by a text", async () => {
+  it("cannot be chosen by a string", async () => {
     await expect(start({ options: { ...rule(), throwOnRefusal: "yes" } })).rejects.toThrow(
       'throwOnRefusal: "yes" is not a boolean; accepted: true or false',
     )

@@ -97,7 +97,7 @@ describe("a book of all services", () => {
     expect(errors).toEqual([])
     await advance(1)
     expect(errors).toEqual([
-      ["The rules of all services cannot be loaded: no answer within 10 seconds", undefined],
+      ["The rules of all services cannot be loaded: no response within 10 seconds", undefined],
     ])
     source.gate = undefined
     await advance(500)
@@ -113,7 +113,7 @@ describe("a book of all services", () => {
     expect([errors, limitOf("s5")]).toEqual([[], 50])
   })
 
-  it("keeps the previous edition of a service if one rule is invalid, and reports the problem once", async () => {
+  it("keeps the previous rules of a service if one rule is invalid, and reports the problem once", async () => {
     const { source, advance, book, errors, limitOf, said } = await setUp()
     source.stored.set("s2", { rules: [rule(0)] })
     source.stored.set("s3", { rules: [rule(30), rule(0, { name: "bad" })] })
@@ -203,7 +203,7 @@ describe("a book of all services", () => {
     expect([source.lists, limitOf("s1"), limitOf("s5")]).toEqual([2, 10, 5])
   })
 
-  it("answers callers that wait for a service when a listing brings its rules or an error", async () => {
+  it("responds to callers that wait for a service when a listing brings its rules or an error", async () => {
     const { source, book } = await setUp()
     source.stored.set("s6", { rules: [rule(6)] })
     source.stored.set("s7", { rules: [rule(0)] })
@@ -232,7 +232,7 @@ describe("a book of all services", () => {
 })
 
 describe("a limiter on a book of all services", () => {
-  it("has its rules at once if they are loaded, and otherwise waits for the first listing", async () => {
+  it("has its rules immediately if they are loaded, and otherwise waits for the first listing", async () => {
     const { limiterOf } = await setUp()
     expect(await limiterOf("s3").decide({})).toMatchObject({ limit: 3, remaining: 2 })
     const clock = manualClock()
@@ -240,7 +240,7 @@ describe("a limiter on a book of all services", () => {
     expect(await early.decide({})).toMatchObject({ limit: 4, remaining: 3 })
   })
 
-  it("gets events of its own service only", async () => {
+  it("gets events of its service only", async () => {
     const { limiterOf, source, advance } = await setUp()
     const [one, two] = [limiterOf("s1"), limiterOf("s2")]
     const heard: string[] = []

@@ -352,7 +352,7 @@ describe("options of a rule book", () => {
       { source: { load: async () => ({ rules: [], problems: [] }) }, services: "all" },
       '"all" cannot be used, because the rule source cannot list its services',
     ],
-  ])("rejects an invalid %s at once", (path, options, message) => {
+  ])("rejects an invalid %s immediately", (path, options, message) => {
     const problem = { path, message: expect.stringContaining(message) }
     expect(() => createRuleBook(options as never)).toThrow(InvalidOptionError)
     expect(() => createRuleBook(options as never)).toThrow(
@@ -382,7 +382,7 @@ describe("rules that are valid again", () => {
     )
   })
 
-  it("are not reported while an edition is rejected, but when its last problem is fixed", async () => {
+  it("are not reported while a version is rejected, but when its last problem is fixed", async () => {
     const { source, advance, said, limit } = await setUp(ONE)
     const wrong = { ...rule(7), name: "wrong", window: "never" }
     source.stored.set("checkout", { rules: [rule(9), wrong], version: 2 })

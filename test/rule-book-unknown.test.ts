@@ -153,7 +153,7 @@ describe.each(["asked", "all"] as const)("an unknown name, with services %s", (s
     expect(source.asked.length).toBeLessThan(names.length)
   })
 
-  it("rejects with the cause until the source answers, and is retried with backoff", async () => {
+  it("rejects with the cause until the source responds, and is retried with backoff", async () => {
     const { book, source, advance } = await setUp(services, {})
     source.loadAll = async function* () {}
     source.failure = { error: new RuleSourceError("down"), page: -1 }

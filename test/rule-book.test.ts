@@ -72,7 +72,7 @@ function open(options: Partial<RuleBookOptions> & { readonly wait?: () => Promis
 }
 
 describe("the first load", () => {
-  test("starts at once for the book's service, after watching has started", () => {
+  test("starts immediately for the book's service, after watching has started", () => {
     const { calls } = open()
     expect(calls).toEqual(["watch", "load checkout"])
   })
@@ -175,10 +175,10 @@ describe("a failed load", () => {
   test("is also caused by a source that throws synchronously", async () => {
     const thrower = {
       load: () => {
-        throw new Error("at once")
+        throw new Error("immediately")
       },
     }
-    await expect(open({ source: thrower }).book.ready()).rejects.toThrow("at once")
+    await expect(open({ source: thrower }).book.ready()).rejects.toThrow("immediately")
   })
 
   test("is not retried if timers do not work", async () => {
@@ -196,7 +196,7 @@ describe("a load that hangs", () => {
     expect(deadlines.map(({ ms }) => ms)).toEqual([10_000])
     expect(loads[0]?.signal?.aborted).toBe(false)
     deadlines[0]?.end()
-    const message = 'The rules of service "checkout" cannot be loaded: no answer within 10 seconds'
+    const message = 'The rules of service "checkout" cannot be loaded: no response within 10 seconds'
     await expect(ready).rejects.toThrow(expect.objectContaining({ code: "SLUICE_RULE_SOURCE", message }))
     expect(errors).toMatchObject([{ message }])
     expect(loads[0]?.signal?.reason).toBe(errors[0])
@@ -209,7 +209,7 @@ describe("a load that hangs", () => {
     expect(limitsOf(page.edition)).toEqual([5])
   })
 
-  test("keeps the last valid rules, and its late answer is ignored", async () => {
+  test("keeps the last valid rules, and its late result is ignored", async () => {
     const { book, page, loads, deadlines, change, errors, editions } = open()
     loads[0]?.resolve(loaded(5))
     await book.ready()

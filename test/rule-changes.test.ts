@@ -174,7 +174,7 @@ describe.each(PLACES)("a change of rules, counting in $name", ({ create, isOnACl
     expect(await limiter.peek(ANN)).toMatchObject({ remaining: 4 })
   })
 
-  it("admits more at once when a rule becomes soft, even just after a refusal, until it is hard again", async () => {
+  it("admits more in one burst when a rule becomes soft, even just after a refusal, until it is hard again", async () => {
     const { change, take } = setUp([rule(10)])
     await take(10)
     for (let times = 0; times < 2; times++) expect(await take(1)).toMatchObject({ allowed: false })
@@ -220,7 +220,7 @@ describe.each(PLACES)("a change of rules, counting in $name", ({ create, isOnACl
     expect(await take(1)).toMatchObject({ policy: "rule", remaining: 1 })
   })
 
-  /** Returns a wrapper for a store whose answers wait for the test. */
+  /** Returns a wrapper for a store whose results wait for the test. */
   function slow() {
     const waiting: (() => void)[] = []
     const wrap = (inner: Store): Store => ({
@@ -255,7 +255,7 @@ describe.each(PLACES)("a change of rules, counting in $name", ({ create, isOnACl
     expect(await limiter.peek(ANN)).toMatchObject({ limit: 5, remaining: 5 })
   })
 
-  it("answers a pending request by its original rules", async () => {
+  it("responds to a pending request by its original rules", async () => {
     const { wrap, release } = slow()
     const { limiter, change } = setUp([rule(5, { rejectionMessage: "old" })], wrap)
     const guard = createGuard<RequestFacts>({ limiter })
@@ -274,7 +274,7 @@ describe.each(PLACES)("a change of rules, counting in $name", ({ create, isOnACl
     })
   })
 
-  it("answers the very first request by the rules that it waited for", async () => {
+  it("responds to the very first request by the rules that it waited for", async () => {
     const { limiter } = setUp([rule(5)])
     const guard = createGuard<RequestFacts>({ limiter })
     const { headers, decision } = await guard.check(ANN, { ...ANN })

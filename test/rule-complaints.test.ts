@@ -99,7 +99,7 @@ describe("the log", () => {
     expect(await logged(3)).toEqual(Array(3).fill(expect.stringMatching(LEFT_OUT)))
   })
 
-  it("repeats that a rule is skipped after a later edition was rejected and withdrawn", async () => {
+  it("repeats that a rule is skipped after a later version was rejected and withdrawn", async () => {
     const { said, place, make, logged } = setUp(WITHOUT_Y)
     const limiter = make()
     await limiter.ready()
@@ -111,7 +111,7 @@ describe("the log", () => {
     expect(await logged(2)).toEqual(Array(2).fill(expect.stringMatching(LEFT_OUT)))
   })
 
-  it("says that no rules are in force after a rejected edition was deleted", async () => {
+  it("says that no rules are in force after a rejected version was deleted", async () => {
     const { said, place, make, logged } = setUp({ rules: [rule("x")], problems: [] })
     const limiter = make()
     await limiter.ready()
@@ -144,7 +144,7 @@ describe("the rules that stay in force", () => {
   })
 })
 
-describe("an edition with a rule name that another limiter already uses", () => {
+describe("a version of the rules with a rule name that another limiter already uses", () => {
   it("is reported every hour with the rules in force, until it is corrected", async () => {
     const { said, place, open, make, logged } = setUp({ rules: [rule("x")], problems: [], version: 1 })
     open("login")

@@ -124,8 +124,8 @@ function limit(source: LiveRules) {
   return { limiter, clock, said, metric, inForce, statuses }
 }
 
-describe.each(Object.entries(PLACES))("an edition of the rules in %s", (_name, open) => {
-  it("is rejected as a whole when one rule is invalid: the previous edition stays in force", async () => {
+describe.each(Object.entries(PLACES))("a version of the rules in %s", (_name, open) => {
+  it("is rejected as a whole when one rule is invalid: the previous version stays in force", async () => {
     const { source, write, placeOf } = await open(shop(1, login(), overall()))
     const { limiter, said, metric, inForce, statuses } = limit(source)
     await limiter.ready()
@@ -179,7 +179,7 @@ describe.each(Object.entries(PLACES))("an edition of the rules in %s", (_name, o
     expect(said).toHaveLength(before)
   })
 
-  it("increases the error count for each rejected edition, even if the problem is the same", async () => {
+  it("increases the error count for each rejected version, even if the problem is the same", async () => {
     const { source, write } = await open(shop(1, login(), overall()))
     const { limiter, metric } = limit(source)
     await limiter.ready()
@@ -200,7 +200,7 @@ describe.each(Object.entries(PLACES))("an edition of the rules in %s", (_name, o
     expect(await inForce()).toEqual({ overall: 9 })
   })
 
-  it("applies its valid rules if there was no edition before, and reports the invalid ones", async () => {
+  it("applies its valid rules if there was no version before, and reports the invalid ones", async () => {
     const other: Document = { service_id: "search", version: 1, rules: [overall()] }
     const third: Document = { ...other, service_id: "third" }
     const { source, write } = await open(other, third)
@@ -217,14 +217,14 @@ describe.each(Object.entries(PLACES))("an edition of the rules in %s", (_name, o
     expect(said).toHaveLength(1)
     expect(said[0]).toContain('rule "login"')
     expect(said[0]).toContain('Its valid rules are in force: version 1 with the rule "overall".')
-    // From now on there is a previous edition.
+    // From now on there is a previous version.
     await write(other, third, shop(2, login({ window: "1 huor" }), overall({ limit: 5 })))
     await expect(limiter.refresh()).rejects.toThrow(InvalidRuleError)
     expect(await inForce()).toEqual({ overall: 9 })
   })
 })
 
-describe("a rejected edition of a source that is polled", () => {
+describe("a rejected version of a source that is polled", () => {
   function polled() {
     const clock = manualClock()
     const said: string[] = []
@@ -252,7 +252,7 @@ describe("a rejected edition of a source that is polled", () => {
     }
   }
 
-  it("is not stale while the source answers, but becomes stale in a later outage", async () => {
+  it("is not stale while the source responds, but becomes stale in a later outage", async () => {
     const { limiter, clock, said, store } = polled()
     await limiter.ready()
     store([login({ window: "1 huor" })])
@@ -290,7 +290,7 @@ describe("a rejected edition of a source that is polled", () => {
 describe("a file of rules for several services", () => {
   const search = (...rules: readonly object[]): Document => ({ service_id: "search", version: 1, rules })
 
-  it("leaves every service its edition if the file cannot be parsed", async () => {
+  it("leaves every service its rules if the file cannot be parsed", async () => {
     const { source, path } = await inFile(shop(1, login()), search(overall()))
     const { limiter, said, inForce, metric } = limit(source)
     await limiter.ready()
@@ -303,7 +303,7 @@ describe("a file of rules for several services", () => {
     expect(said[0]).toContain('The previous rules stay in force: version 1 with the rule "login".')
   })
 
-  it("changes the other services if the edition of one is rejected", async () => {
+  it("changes the other services if the new rules of one are rejected", async () => {
     const { source, write } = await inFile(shop(1, login()), search(overall()))
     const { limiter, inForce } = limit(source)
     await limiter.ready()

@@ -26,7 +26,7 @@ const rules = new Map<string, ReturnType<typeof compilePath>>(
 )
 
 /**
- * The ports of the servers. Each answers with the rule's pattern, and with the route if the framework provides it in
+ * The ports of the servers. Each responds with the rule's pattern, and with the route if the framework provides it in
  * time.
  */
 const ports = new Map<string, number>()

@@ -50,7 +50,7 @@ const inCode: RuleSourceUnderTest = {
     },
     {
       behaviour: "returns the valid rules, and the problems of the invalid rules",
-      reason: "a wrong rule in code throws at once",
+      reason: "a wrong rule in code throws immediately",
     },
     { behaviour: "throws from a synchronous load while the rules cannot be read", reason: NEVER_CHANGE },
     { behaviour: "lets a limiter keep its rules while a stored rule is invalid", reason: NEVER_CHANGE },

@@ -25,7 +25,7 @@ beforeAll(() => {
 })
 afterAll(() => rmSync(folder, { recursive: true }))
 
-/** Returns a server's answers to exactly these targets, each on its own connection. */
+/** Returns a server's responses to exactly these targets, each on its own connection. */
 async function answersOf(app: RequestListener, targets: readonly string[]): Promise<readonly string[]> {
   const { port } = new URL(await listening(app))
   const ask = (target: string) =>

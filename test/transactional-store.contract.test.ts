@@ -8,7 +8,7 @@ import type {
 import { transactionalStore } from "../packages/core/src/stores/transactional/transactional-store.ts"
 import { runContract } from "./contracts/run-contract.ts"
 
-/** A table of texts on a test clock, with one transaction at a time. */
+/** A table of strings on a test clock, with one transaction at a time. */
 class Table implements CounterBackend {
   readonly #rows = new Map<string, string>()
   readonly #clock: ManualClock

@@ -56,7 +56,7 @@ const DEVIATIONS: readonly Deviation[] = [
   ...deviations(
     "an answer says how old the shared count is",
     [
-      "agrees with the naive reference in every count of every answer",
+      "agrees with the naive reference in every count of every result",
       "with single requests, agrees with the naive reference in every result",
       "under rules that count refused requests, agrees with the naive reference in every count",
       "of a single client, agrees with the naive reference around every boundary",

@@ -130,7 +130,7 @@ describe("sluice clients", () => {
     expect(inUrl.err).not.toContain("s3cret")
   })
 
-  it("says that the URL is wrong if another server answers", async () => {
+  it("says that the URL is wrong if another server responds", async () => {
     const answers: RequestListener[] = [
       (_, response) => response.writeHead(404).end("<html>not here</html>"),
       (_, response) => response.end("null"),
@@ -179,7 +179,7 @@ describe("sluice clients", () => {
     await close()
   })
 
-  it("fails if the store did not answer", async () => {
+  it("fails if the store did not respond", async () => {
     const failing = (): never => {
       throw new StoreUnavailableError("Gone.", { kind: "unreachable" } as never)
     }
@@ -195,7 +195,7 @@ describe("sluice clients", () => {
     const client = ["--service", "shop", "per-user", "ada", "--url", gone.http]
     expect(await run(["show", ...client])).toMatchObject({
       code: 3,
-      err: "error: the store of the decision service did not answer, so these are the counts of one instance; run the command again\n",
+      err: "error: the store of the decision service did not respond, so these are the counts of one instance; run the command again\n",
     })
     expect(JSON.parse((await run(["show", ...client, "--json"])).out)).toMatchObject({
       ok: false,

@@ -39,7 +39,7 @@ async function replay(log: string, rulesText: string, ...argv: string[]) {
 }
 
 describe("sluice rules replay", () => {
-  it("prints what each rule would have refused, and whom", async () => {
+  it("prints what each rule would have refused, and which clients", async () => {
     const log = [0, 1, 2, 3].map((second) => line(ANN, second)).join("") + line(BEN, 200)
     const { code, out, err } = await replayText(log, PER_IP)
     expect(err).toBe("")

@@ -101,9 +101,9 @@ interface Row {
   readonly dialect: string | undefined
   /** The member of the client's error that has the error of the paced fetch. Undefined if it is that error. */
   readonly wraps?: "cause" | "detail"
-  /** Sends one call. Resolves with a part of the answer that shows that the client has understood it. */
+  /** Sends one call. Resolves with a part of the response that shows that the client has understood it. */
   readonly call: (made: Made) => Promise<unknown>
-  /** The answer of the service, and the part of it that `call` returns. */
+  /** The response of the service, and the part of it that `call` returns. */
   readonly answer: object
   readonly part: unknown
   /** What the service must receive each time. */
@@ -202,8 +202,8 @@ afterAll(async () => {
 })
 
 /**
- * Starts a service that refuses its first calls, with a paced fetch for it that sends a call twice at most. It says
- * `waitMs` instead of the recorded wait.
+ * Starts a service that refuses its first calls, with a paced fetch for it that sends a call twice at most. Its
+ * response has `waitMs` instead of the recorded wait.
  */
 async function start({ recorded, answer }: Row, refusals: number, waitMs?: string): Promise<Service> {
   const [received, sent]: [Row["receives"][], number[]] = [[], []]

@@ -87,7 +87,7 @@ describe("a server", () => {
     await response.body?.cancel()
   })
 
-  it("that lies about what is left gets its calls all the same", async () => {
+  it("that sends wrong remaining units still gets its calls", async () => {
     const lies = [
       '"a";r=999999999999999;t=0',
       '"a";r=0;t=0',

@@ -8,7 +8,7 @@ const LIMIT = 50
 const CALLS = 45
 const WORKERS = 10
 
-it("two clients that share a limit get all answers, are hardly ever refused, and neither starves", async () => {
+it("two clients that share a limit get all responses, are hardly ever refused, and neither starves", async () => {
   const api = await startLimitedApi({ limit: LIMIT, window: "2 seconds" })
   try {
     const callers = [caller(api.url), caller(api.url)]
@@ -20,7 +20,7 @@ it("two clients that share a limit get all answers, are hardly ever refused, and
         return callers.filter((each) => each !== own).map(({ statuses }) => statuses.length)
       }),
     )
-    // When one client is done, the other one has got at least a third of its answers.
+    // When one client is done, the other one has got at least a third of its responses.
     expect(Math.min(...others)).toBeGreaterThanOrEqual(CALLS / 3)
     await Promise.all(callers.map((each) => each.run()))
     for (const { statuses } of callers) expect(statuses).toEqual(Array(CALLS).fill(200))

@@ -3,7 +3,7 @@ import { type PacedOptions, paced } from "@sluice/client"
 import { describe, expect, it, onTestFinished } from "vitest"
 import { listen } from "../contracts/adapter/listen.ts"
 
-// An API that redirects to another origin. What that origin says is about its own limits.
+// An API that redirects to another origin. The headers of that origin are about its limits.
 
 const YEAR = { "Retry-After": "31536000" }
 const NOTHING_LEFT = { RateLimit: '"a";r=0;t=86400', "RateLimit-Policy": '"a";q=9;w=86400' }
@@ -14,7 +14,7 @@ async function serve(listener: RequestListener): Promise<string> {
   return url
 }
 
-/** Starts an API whose path /away redirects to another origin, which answers as `other` does. */
+/** Starts an API whose path /away redirects to another origin, which responds as `other` does. */
 async function startTwo(
   other: RequestListener,
   status = 302,
@@ -63,7 +63,7 @@ describe.each(KEYS)("a redirect to another origin, with %s,", (_name, options, p
   })
 })
 
-it("calls to the other origin itself wait for what it has said", async () => {
+it("calls to the other origin itself wait as its responses asked", async () => {
   const { url, otherUrl, seen } = await startTwo((_req, res) => void res.writeHead(429, YEAR).end())
   const api = paced(fetch)
   await api(`${url}/away`)

@@ -8,7 +8,7 @@ import { redisForTests } from "../servers/redis-for-tests.ts"
 
 const { server } = await redisForTests()
 
-/** Returns a paced fetch as a process of its own would create it, with its own connection to Redis. */
+/** Returns a paced fetch as another process would create it, with a new connection to Redis. */
 function callerOf(limit: number, maxWaitMs: number) {
   const client = new Redis(server.port, server.host)
   const limiter = createLimiter<{ key: string }>({

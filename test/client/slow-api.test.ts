@@ -10,7 +10,7 @@ const CALLS = 20
 /** Longer than a call may wait by default. */
 const RESPONSE_MS = 35_000
 
-it("an API that takes 35 seconds answers all of 20 calls with defaults", async () => {
+it("an API that takes 35 seconds responds to all of 20 calls with defaults", async () => {
   const { url, held, arrive, answerAll } = await startSlowApi()
   const statuses = callAll(url)
   await arrive(1)
@@ -22,7 +22,7 @@ it("an API that takes 35 seconds answers all of 20 calls with defaults", async (
   expect(await statuses).toEqual(Array(CALLS).fill(200))
 })
 
-it("an API that takes 35 seconds answers all calls after each used-up quota", async () => {
+it("an API that takes 35 seconds responds to all calls after each used-up quota", async () => {
   const { url, arrive, answerAll } = await startSlowApi()
   const api = paced(fetch)
   const empty = { RateLimit: '"a";r=0;t=2', "RateLimit-Policy": '"a";q=40;w=2' }

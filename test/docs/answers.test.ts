@@ -12,7 +12,7 @@ interface Answer {
   readonly body: unknown
 }
 
-/** Resolves with a client's answer. The first line and the headers are as they were sent. */
+/** Resolves with a client's response. The first line and the headers are as they were sent. */
 function answerOf(url: string): Promise<Answer> {
   return new Promise((resolve, reject) => {
     const asked = request(url, (response) => {

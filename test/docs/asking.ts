@@ -39,7 +39,7 @@ function parseAsk(text: string): Ask {
   return { method, path, statuses: repeated }
 }
 
-/** Sends the requests in order. Returns one line for each request whose answers are wrong. */
+/** Sends the requests in order. Returns one line for each request whose responses are wrong. */
 export async function ask(url: string, asks: readonly Ask[]): Promise<string[]> {
   const wrong: string[] = []
   for (const { method, path, statuses } of asks) {

@@ -21,7 +21,7 @@ const LANGUAGES: Readonly<Record<string, (block: Block) => string[] | Promise<st
   sh: lookUpCommands,
 }
 
-/** Program output, server answers and queries. Only a separate test can decide whether they are right. */
+/** Program output, server responses and queries. Only a separate test can decide whether they are right. */
 const TESTED_ELSEWHERE = ["text", "console", "http", "promql", "sql"]
 
 /** True if TypeScript can check the block. */

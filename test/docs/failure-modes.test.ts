@@ -11,8 +11,8 @@ const ofOthers = readFileSync(`${ROOT}docs/production/other-failures.md`, "utf8"
 
 /** What the page of the error, and the table of causes, say about each failure. */
 const SHOWN: Readonly<Record<string, readonly [effect: string, reason: string]>> = {
-  "is slow": ["slow", "did not answer in time."],
-  "is frozen, or the network drops what is sent": ["frozen", "did not answer in time."],
+  "is slow": ["slow", "did not respond in time."],
+  "is frozen, or the network drops what is sent": ["frozen", "did not respond in time."],
   "is gone": ["gone", "its client has no connection"],
   "refuses connections": ["refuses connections", "its client has no connection"],
   "is full": ["no memory left", "OOM"],

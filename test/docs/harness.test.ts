@@ -94,14 +94,14 @@ describe("a block", () => {
       /reads no UP/,
     ],
     ["curl with another host", block("sh", "curl http://example.com/"), /curl's http:\/\/example\.com/],
-    ["a port of its own", block("ts", "app.listen(3000)"), /listens on a port/],
+    ["its own port", block("ts", "app.listen(3000)"), /listens on a port/],
     [
-      "a Redis of its own",
+      "its own Redis",
       block("ts", 'import { Redis } from "ioredis"\nconst client = new Redis()'),
       /REDIS_URL/,
     ],
     [
-      "an app that answers otherwise",
+      "an app that responds otherwise",
       block("ts", 'app.use(rateLimit({ limit: 2, window: "1 minute" }))', { run: "express, / 200*3 429" }),
       /GET \/: 200\*2 429\*2, not 200\*3 429$/,
     ],

@@ -45,7 +45,7 @@ export async function givenTo(block: Block): Promise<Record<string, unknown>> {
   return Object.fromEntries(await Promise.all(wanted.map(async ([name, make]) => [name, await make()])))
 }
 
-/** Sends the requests of the block's comment to its app, or each of its routes once. Returns the wrong answers. */
+/** Sends the requests of the block's comment to its app, or each of its routes once. Returns the wrong responses. */
 export async function askApp(block: Block, app: unknown): Promise<string[]> {
   const { serve } = await loadPrelude(preludeOf(block))
   if (app === undefined || serve === undefined) return []

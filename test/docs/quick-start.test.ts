@@ -47,7 +47,7 @@ async function sendCurls({ text }: Block, programs: Readonly<Record<string, Prog
 }
 
 /**
- * Returns an answer as the guide shows it. The remaining seconds depend on the time of the request, so they are
+ * Returns a response as the guide shows it. The remaining seconds depend on the time of the request, so they are
  * replaced.
  */
 function timeless(text: string): string {

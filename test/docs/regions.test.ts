@@ -98,7 +98,7 @@ describe("the file for three regions", () => {
     }
     await Promise.all(sent)
     expect(admitted(statuses)).toBeGreaterThanOrEqual(LIMIT)
-    // The page says about 103. A busy machine hears of the other regions later.
+    // The page says about 103. A busy machine receives the counts of the other regions later.
     expect(admitted(statuses)).toBeLessThanOrEqual(LIMIT + 30)
   })
 

@@ -14,7 +14,7 @@ export function blocksTestedBy(test: string, document: string, count: number): B
 }
 
 /**
- * Expects that a text equals the one in a document. "…" stands for anything within a line, and a line of only "…" for
+ * Expects that a string equals the one in a document. "…" stands for anything within a line, and a line of only "…" for
  * any lines.
  */
 export function expectShown(shown: string, actual: string): void {
@@ -29,7 +29,7 @@ export function expectShownJson(shown: unknown, actual: unknown): void {
   expect(actual).toEqual(loosened)
 }
 
-/** Returns the pattern of a text in which "…" stands for anything within a line, or alone in a line for any lines. */
+/** Returns the pattern of a string in which "…" stands for anything within a line, or alone in a line for any lines. */
 function patternOf(shown: string): RegExp {
   const escaped = shown.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")
   const loosened = escaped.replace(/\n…$/, "(?:\n.*)*").replace(/^…\n/gm, "(?:.*\n)*")

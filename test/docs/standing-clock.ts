@@ -24,7 +24,7 @@ const storeTimeoutMs = 20_000
 
 /**
  * Returns the exports of a module. Unless its limiters and stores are given a clock, they get one that stands still.
- * What a block promises must not depend on when it runs. Limiters are closed when the test ends. Other modules are
+ * The results of a block must not depend on when it runs. Limiters are closed when the test ends. Other modules are
  * unchanged.
  */
 export function onStandingClock(module: string, exports: Exports, clock: Clock = manualClock()): Exports {

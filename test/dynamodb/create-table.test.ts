@@ -98,7 +98,7 @@ describe("createTable", () => {
         await makeTable(direct, tableName)
       },
     )
-    // The new table is missing when it is described, as if another replica answered.
+    // The new table is missing when it is described, as if another replica responded.
     proxy.before = async (action) => {
       if (action === "DescribeTable" && ++looks === 1) {
         await dropTable(direct, tableName)

@@ -5,13 +5,13 @@ import type { FaultProxy } from "../servers/fault-proxy.ts"
 /** A timeout for the tables of tests that no call reaches, however busy the machine is. */
 export const TIMEOUT_MS = 30_000
 
-/** Resolves when this number of attempts has arrived at the proxy that it never answers. */
+/** Resolves when this number of attempts has arrived at the proxy that it never responds to. */
 export async function unanswered(proxy: FaultProxy, count: number): Promise<void> {
   while (proxy.unanswered < count) await nextTurn()
 }
 
 /**
- * Makes a call of which the proxy leaves an attempt without an answer, and lets the timeout pass when the attempt has
+ * Makes a call of which the proxy leaves an attempt without a response, and lets the timeout pass when the attempt has
  * arrived. `meanwhile` runs before the timeout.
  */
 export async function pastTimeout<Result>(

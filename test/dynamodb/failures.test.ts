@@ -142,7 +142,7 @@ describe("dynamoDBRules explains the error and what to do, with table and servic
     proxy.fault = () => "hang"
     const load = () => source(key).load("checkout")
     expect(await refusal(pastTimeout(proxy, load))).toBe(
-      `${what}no answer within 30000 ms; check that the client's region and endpoint are correct and reachable, or raise timeoutMs`,
+      `${what}no response within 30000 ms; check that the client's region and endpoint are correct and reachable, or raise timeoutMs`,
     )
   })
 
@@ -183,7 +183,7 @@ describe("dynamoDBRules explains the error and what to do, with table and servic
   it("credentials that do not arrive within timeoutMs", async () => {
     const waiting = server.client({ credentials: () => new Promise(() => {}) })
     expect(await refusal(source({ client: waiting, timeoutMs: 50 }).load("checkout"))).toContain(
-      "no answer within 50 ms",
+      "no response within 50 ms",
     )
   })
 
@@ -217,7 +217,7 @@ describe("dynamoDBRules explains the error and what to do, with table and servic
 })
 
 describe("the caller's signal", () => {
-  it("ends a hanging load at once, with the signal's reason", async () => {
+  it("ends a hanging load immediately, with the signal's reason", async () => {
     proxy.fault = () => "hang"
     for (const options of [{}, key]) {
       const giveUp = new AbortController()

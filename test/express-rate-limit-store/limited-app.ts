@@ -4,7 +4,7 @@ import { type Options, type RateLimitInfo, type RateLimitRequestHandler, rateLim
 import { onTestFinished } from "vitest"
 import { listening } from "../servers/listening.ts"
 
-/** An answer of an app: what a client sees, and what the app's handlers see. */
+/** A response of an app: what a client sees, and what the app's handlers see. */
 export interface Answer {
   readonly status: number
   readonly headers: Headers
@@ -28,8 +28,8 @@ export interface LimitedApp extends Served {
 }
 
 /**
- * Starts an app with express-rate-limit on a SluiceStore. It answers with `req.rateLimit`, or with the status of the path
- * `/status/404`. `more` adds routes.
+ * Starts an app with express-rate-limit on a SluiceStore. It responds with `req.rateLimit`, or with the status of the
+ * path `/status/404`. `more` adds routes.
  */
 export async function limitedApp(
   options: Partial<Options>,

@@ -125,7 +125,7 @@ describe.each(Object.entries(OUTAGES))("while Redis is %s", (_how, { begin, end 
     expect((await statuses(1))[0]).toBe(200)
   })
 
-  it("rate-limit-redis answers with errors, or not at all", async () => {
+  it("rate-limit-redis responds with errors, or not at all", async () => {
     const peer = await peerApp(open(server))
     expect(await peer.statuses(1)).toEqual([200])
     await begin()
@@ -144,7 +144,7 @@ describe("while Redis is absent from the start", () => {
   })
 })
 
-/** Opens a client with the default options. Errors show in the answers. */
+/** Opens a client with the default options. Errors show in the responses. */
 function open({ host, port }: RedisServer): Redis {
   const opened = new Redis(port, host).on("error", () => {})
   onTestFinished(() => opened.disconnect())

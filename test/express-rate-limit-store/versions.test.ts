@@ -18,7 +18,7 @@ describe.each([
   ["8.2", rateLimit82, "limit"],
   ["8.7", rateLimit, "limit"],
 ])("a SluiceStore in express-rate-limit %s", (_version, create, nameOfLimit) => {
-  /** Starts an app that answers with the status of the path, such as "/500". */
+  /** Starts an app that responds with the status of the path, such as "/500". */
   async function start(limit: unknown, options: object, counting: SluiceStoreOptions = {}) {
     const store = new SluiceStore(counting)
     onTestFinished(() => store.shutdown())

@@ -78,7 +78,7 @@ describe("express-rate-limit on a SluiceStore", () => {
         wait(700)
         last = await hit()
       }
-      // The present is rounded up to a whole millisecond.
+      // The current time is rounded up to a whole millisecond.
       wait(last.waitMs - 2)
       expect((await hit()).isAdmitted).toBe(false)
       wait(1)
@@ -86,7 +86,7 @@ describe("express-rate-limit on a SluiceStore", () => {
     }
   })
 
-  it("tells how many hits are left, and when all are back", async () => {
+  it("reports how many hits are left, and when all are back", async () => {
     const { store } = await limitedApp({ limit: 5 })
     for (const totalHits of [1, 2, 3]) expect(await store.increment("ann")).toMatchObject({ totalHits })
     const { resetTime } = await store.increment("ann")
@@ -96,7 +96,7 @@ describe("express-rate-limit on a SluiceStore", () => {
     expect(await store.get("ann")).toBeUndefined()
   })
 
-  it("tells when the next hit is admitted once none is left", async () => {
+  it("reports when the next hit is admitted once none is left", async () => {
     const { store } = await limitedApp({ limit: 1 })
     const { resetTime } = await store.increment("ann")
     expect(await store.get("ann")).toEqual({ totalHits: 1, resetTime })
@@ -119,7 +119,7 @@ describe("express-rate-limit on a SluiceStore", () => {
     expect(logged).toEqual([])
   })
 
-  it("resets a client, and tells its hits", async () => {
+  it("resets a client, and returns its hits", async () => {
     const { statuses, limit } = await limitedApp({ limit: 2 })
     expect(await limit.getKey("127.0.0.1")).toBeUndefined()
     expect(await statuses(3)).toEqual([200, 200, 429])
@@ -224,7 +224,7 @@ describe("undoing hits", () => {
     expect((await ask("/"))[0]?.status).toBe(200)
   })
 
-  it("gives back exactly the failures of many requests at once, answered in any order and in any context", async () => {
+  it("gives back exactly the failures of many concurrent requests, answered in any order and in any context", async () => {
     const waiting: Response[] = []
     const { ask, store } = await limitedApp({ limit: 20, skipFailedRequests: true }, {}, (app) =>
       app.get("/later", (_req, res) => void waiting.push(res)),

@@ -24,9 +24,9 @@ const REASONS: Readonly<Record<string, string>> = {
   "refusing.ts refusing": SUITE,
   "keys.ts keys": SUITE,
   "http-door.ts createHttpDoor":
-    "It creates the parts of one server and connects them. Each part has a file of its own.",
+    "It creates the parts of one server and connects them. Each part has its own file.",
   "grpc-door.ts createGrpcDoor":
-    "It creates the nine parts of one server and connects them. Each part has a file of its own.",
+    "It creates the nine parts of one server and connects them. Each part has its own file.",
   "running.ts start":
     "It opens the parts of the program in order and closes them in reverse, so the order has to be readable in one place.",
   "metrics.ts createMetrics":
@@ -41,9 +41,9 @@ const REASONS: Readonly<Record<string, string>> = {
   "key-hash.ts keyHasher":
     "The round of the hash is written out twice, because a function for it would pass its four words through memory.",
   "program.ts createProgram":
-    "It declares the options and help texts of each command of the table, and has no logic of its own.",
+    "It declares the options and help texts of each command of the table, and contains no logic.",
   "suggest-program.ts addSuggestCommand":
-    "It declares the options and help texts of one command, and has no logic of its own.",
+    "It declares the options and help texts of one command, and contains no logic.",
   "segment.ts segmentReader":
     "Its two directions of reading share the literals and the positions found so far, and fill them without copying.",
   "cloudfront.ts cloudfrontReader":
@@ -64,7 +64,7 @@ const REASONS: Readonly<Record<string, string>> = {
     "Error handlers that know the error of limiter.enforce() must recognize this one too, and both are Sluice errors.",
 
   "request-limiter.ts":
-    "It implements the interface Limiter, which has all calls of users, and each call leads to a part with a file of its own.",
+    "It implements the interface Limiter, which has all calls of users, and each call leads to a part with its own file.",
   "parse-options.ts":
     "It is the one place where all options are checked, and their types and defaults belong to the rooms that use them.",
   "compiled-rule.ts": "It is the one place where fields, matching, limits and counters of a rule meet.",

@@ -46,7 +46,7 @@ describe("readLogs", () => {
     [{ format: 5 }, "format: 5 is not valid (a string)"],
     [{ map: new Map() }, "map: an instance of Map is not valid (an object whose values are strings)"],
     [{ map: { ip: null } }, 'map: {"ip":null} is not valid (an object whose values are strings)'],
-    [{ reorderMs: -1 }, "reorderMs: -1 is not valid (a number of milliseconds from 0)"],
+    [{ reorderMs: -1 }, "reorderMs: -1 is not valid (0 or a positive number of milliseconds)"],
     [{ withoutStatus: 429 }, "withoutStatus: 429 is not valid (an array of numbers from 100 to 599)"],
     [{ withoutStatus: [99] }, "withoutStatus: [99] is not valid (an array of numbers from 100 to 599)"],
     [
@@ -93,7 +93,7 @@ describe("replayLogs", () => {
     ["40%", true],
     [1, false],
     ["39.9%", false],
-  ])("takes the bound %j as a number or a text", async (maxRefused, ok) => {
+  ])("takes the bound %j as a number or a string", async (maxRefused, ok) => {
     expect((await replayLogs(readLogs([log]), { rules: RULES, maxRefused })).ok).toBe(ok)
   })
 
@@ -125,8 +125,8 @@ describe("replayLogs", () => {
       { never: { name: "partners" } },
       'never: {"name":"partners"} is not valid (an object with the strings name and text)',
     ],
-    [{ slightly: 0.9 }, "slightly: 0.9 is not valid (a number from 1)"],
-    [{ far: "5" }, 'far: "5" is not valid (a number from 1)'],
+    [{ slightly: 0.9 }, "slightly: 0.9 is not valid (a number of 1 or more)"],
+    [{ far: "5" }, 'far: "5" is not valid (a number of 1 or more)'],
     [{ hashKeys: 1 }, "hashKeys: 1 is not valid (true or false)"],
   ])("rejects the options %j", async (options, problem) => {
     const given = { rules: RULES, ...options } as ReplayLogsOptions

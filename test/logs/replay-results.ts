@@ -177,7 +177,7 @@ export const HOSTILE: readonly string[] = [
   "\u{1F600}".repeat(3_000),
 ]
 
-/** A result in which every text that may come from outside is hostile. */
+/** A result in which every string that may come from outside is hostile. */
 export function hostileResult(): ReplayResult {
   const base = largeResult()
   const name = (i: number): string => HOSTILE[i % HOSTILE.length] ?? ""

@@ -37,7 +37,7 @@ export const EQUIVALENT: Readonly<Record<string, Readonly<Record<string, string>
       "EqualityOperator: at the end there are no units",
     "while (place < log.end) {": "EqualityOperator: at the end there are no units",
     "if (there > rest) break":
-      "EqualityOperator: of an entry of as many none are left, whichever way it goes",
+      "EqualityOperator: an entry with exactly that many units is empty afterwards in both cases",
   },
   "core/src/algorithms/sliding-window.ts": {
     "if (state.startMs > startMs) {": "EqualityOperator: the same window has been returned",
@@ -59,18 +59,18 @@ export const EQUIVALENT: Readonly<Record<string, Readonly<Record<string, string>
   },
   "core/src/decision/explain-answer.ts": {
     "if (refusal !== undefined || penalty !== undefined) return withPenalties(ruleChecks.filter(isCounted))":
-      "ConditionalExpression,EqualityOperator: the same asks in a list that is made in vain",
+      "ConditionalExpression,EqualityOperator: the list that is made contains the same requests",
     "if (storeChecks !== ruleChecks)": "ConditionalExpression: the long way explains the same",
     "ruleChecks.length === 1 && counted !== undefined":
       "ConditionalExpression: a list of one is explained the same",
   },
   "core/src/decision/explain.ts": {
     "const hard = policy.extra === undefined ? policy : hardOf(policy)":
-      "ConditionalExpression: a policy with nothing extra, made in vain",
+      "ConditionalExpression: a policy without extra members is made without need",
   },
   "core/src/decision/local-fallback.ts": {
     "if (this.#instances === 1) return ruleCheck":
-      "ConditionalExpression: the only one has all of it, put together anew",
+      "ConditionalExpression: the only one has all of it, and is put together again",
   },
   "core/src/decision/corrections.ts": {
     "return refunds.filter(({ units }) => units > 0)": "EqualityOperator: of no units there is no refund",
@@ -80,7 +80,7 @@ export const EQUIVALENT: Readonly<Record<string, Readonly<Record<string, string>
       "ConditionalExpression: beside no other mount there is nothing to warn of",
   },
   "core/src/http/guard/mount-outcome.ts": {
-    "if (this.lines === undefined) {": "ConditionalExpression: written anew they are the same",
+    "if (this.lines === undefined) {": "ConditionalExpression: written again, they are the same",
   },
   "core/src/http/guard/writers.ts": {
     'return { name, limit: typeof limit === "number" ? limit : undefined, windowMs, shadow }':
@@ -95,28 +95,28 @@ export const EQUIVALENT: Readonly<Record<string, Readonly<Record<string, string>
       "ConditionalExpression,EqualityOperator,BlockStatement: a list of one is written the same",
     "if (first?.line !== undefined && check.limit === first.limit && check.policy === first.name) {":
       "ConditionalExpression,BlockStatement: the long way writes the same",
-    "return check.allowed": "ConditionalExpression: written anew they are the same",
+    "return check.allowed": "ConditionalExpression: written again, they are the same",
     "if (lastRefusal === undefined || lastRefusal.seconds !== seconds || lastRefusal.cost !== cost) {":
-      "ConditionalExpression: written anew they are the same",
-    "if (seconds !== lastSeconds) {": "ConditionalExpression: it is written anew",
+      "ConditionalExpression: written again, they are the same",
+    "if (seconds !== lastSeconds) {": "ConditionalExpression: it is written again",
     'return member.charCodeAt(0) === QUOTE ? member : ""':
       "ConditionalExpression,StringLiteral: each begins with one",
   },
   "core/src/http/headers/single-values.ts": {
     "const limit = check.limit === text.ownLimit ? text.ownLimitText : String(fieldInteger(check.limit))":
-      "ConditionalExpression: what is made anew for each request is the same",
+      "ConditionalExpression: the value that is made for each request is the same",
     'ownLimitText: limit === undefined ? "" : String(fieldInteger(limit)),':
       "ConditionalExpression,StringLiteral: the text of no limit is never used",
   },
   "core/src/http/rejection.ts": {
     "if (text === undefined || text.tellsInstant) return jsonRejection(decision, seconds, nowMs)":
-      "ConditionalExpression: written anew it is the same",
+      "ConditionalExpression: written again, it is the same",
     "if (text.last === undefined || text.last.seconds !== seconds) {":
-      "ConditionalExpression: written anew it is the same",
+      "ConditionalExpression: written again, it is the same",
     "function usualText(decision: Decision): RuleText | undefined {":
-      "BlockStatement: what is not usual is written anew, and is the same",
+      "BlockStatement: an unusual value is written again, and is the same",
     'const isUsual = decision.refusal === "quota" && decision.checks.length === 1':
-      "ConditionalExpression,StringLiteral: what is not usual is written anew, and is the same",
+      "ConditionalExpression,StringLiteral: an unusual value is written again, and is the same",
   },
   "core/src/http/respond.ts": {
     "if (guard.needsStatus) reportWhenSent(guard, exchange)":
@@ -134,7 +134,7 @@ export const EQUIVALENT: Readonly<Record<string, Readonly<Record<string, string>
     "const matches = rule.match === undefined ? undefined : compileMatch(rule.match, listReaderOf, hasMethod)":
       "ConditionalExpression: what matches everything yields the same, only slower",
     'partition: isText ? partition : "",':
-      "StringLiteral: whoever lacks a field is refused before any counter is asked",
+      "StringLiteral: a request without the field is refused before any counter is read",
     "if (facts.onlyFields !== undefined && lacks(facts.onlyFields, needed)) return undefined":
       "ConditionalExpression: a shortcut, as what is absent is no set",
     'if (!countsPreflight && facts.method === "OPTIONS" && isPreflight(facts)) return undefined':
@@ -155,7 +155,7 @@ export const EQUIVALENT: Readonly<Record<string, Readonly<Record<string, string>
   },
   "core/src/limiter/waiting/attempt.ts": {
     "if (counts === undefined) return retryAfterMs":
-      "ConditionalExpression: whom a quota refuses has been counted",
+      "ConditionalExpression: a client that a quota refuses has been counted",
   },
   "core/src/limiter/waiting/heap.ts": {
     "const isRight = right !== undefined && this.#keyOf(right) < this.#keyOf(left)":
@@ -172,7 +172,7 @@ export const EQUIVALENT: Readonly<Record<string, Readonly<Record<string, string>
   },
   "core/src/request/field.ts": {
     'const isAddress = name === "ip"':
-      "ConditionalExpression,StringLiteral: an address is a text that is not empty",
+      "ConditionalExpression,StringLiteral: an address is a string that is not empty",
     'return ({ method }) => (method === "GET" ? method : methodText(method))':
       "ConditionalExpression,StringLiteral: the long way yields the same",
   },
@@ -198,7 +198,7 @@ export const EQUIVALENT: Readonly<Record<string, Readonly<Record<string, string>
   },
   "core/src/stores/counters.ts": {
     "if (algorithm.endsByRule === true) this.#table.keep(key, algorithm.emptyAtMs(state, policy))":
-      "ConditionalExpression: others end when they were to end, so it is looked for in vain",
+      "ConditionalExpression: other entries keep their ends, so the search finds nothing",
     'this.#spare = keyOf("", "")': "StringLiteral: it is written over before it is read",
     "const isOne = checks.length === 1":
       "ConditionalExpression: all of one check are taken as one is, only slower",
@@ -228,8 +228,8 @@ export const EQUIVALENT: Readonly<Record<string, Readonly<Record<string, string>
   "core/src/stores/memory/key-hash.ts": {
     "return (counter, partition, into = { low: 0, high: 0 }) => {":
       "ObjectLiteral: both words are written before they are read, and it is of its shape from the start",
-    "if (counter !== lastCounter) {": "ConditionalExpression: it is looked up anew",
-    "if (known !== undefined) return known": "ConditionalExpression: it is worked out anew",
+    "if (counter !== lastCounter) {": "ConditionalExpression: it is looked up again",
+    "if (known !== undefined) return known": "ConditionalExpression: it is computed again",
     "if (starts.size >= MAX_STARTS) starts.clear()":
       "ConditionalExpression,EqualityOperator: it is a bound of memory that nobody sees",
   },
@@ -280,7 +280,7 @@ export const EQUIVALENT: Readonly<Record<string, Readonly<Record<string, string>
       "ArithmeticOperator: it is the first",
     "this.#halves[slot * HALVES + HASH_LOW] = key.low": "ArithmeticOperator: it is the first",
     "if (this.#parts !== undefined) this.#parts[hole] = undefined":
-      "ConditionalExpression: who takes the slot writes over them; memory holds them until then",
+      "ConditionalExpression: the next entry in the slot overwrites them, and they only use memory until then",
     "const low = from[at + HASH_LOW] as number": "ArithmeticOperator: it is the first",
     "for (let slot = 0; slot < slots; slot++) {":
       "EqualityOperator: the slot beyond the end is read as a free one",
@@ -310,7 +310,7 @@ export const EQUIVALENT: Readonly<Record<string, Readonly<Record<string, string>
       "ConditionalExpression: nothing with them is the same, in another list",
   },
   "redis/src/batching/watchdog.ts": {
-    "if (deadlineMs >= this.#dueMs) return": "EqualityOperator: the same deadline would be set anew",
+    "if (deadlineMs >= this.#dueMs) return": "EqualityOperator: the same deadline would be set again",
   },
   "redis/src/clients/ioredis-cluster.ts": {
     'if (typeof asking !== "function" || Object.hasOwn(node, "asking")) return':
@@ -321,7 +321,7 @@ export const EQUIVALENT: Readonly<Record<string, Readonly<Record<string, string>
       "ConditionalExpression,EqualityOperator: it is the quicker way to the same bytes",
   },
   "redis/src/key.ts": {
-    "if (partition !== lastPartition) {": "ConditionalExpression: it would be worked out anew",
+    "if (partition !== lastPartition) {": "ConditionalExpression: it would be computed again",
   },
   "redis/src/node/breaker.ts": {
     "if (this.#isOpen) this.#close()":
@@ -342,7 +342,7 @@ export const EQUIVALENT: Readonly<Record<string, Readonly<Record<string, string>
       "ConditionalExpression: once more, there would be nothing left to send",
   },
   "redis/src/scripts/script-input.ts": {
-    "this.#keys ??= this.checks.map(this.#keyOf)": "AssignmentOperator: each time they are named anew",
+    "this.#keys ??= this.checks.map(this.#keyOf)": "AssignmentOperator: they are named again each time",
     "for (let i = 0; i < this.#policies.length; i++) {":
       "EqualityOperator: where there is no policy there is no kind of it",
     "one === other ||": "ConditionalExpression: a shortcut, mostly taken",
@@ -368,7 +368,7 @@ export const EQUIVALENT: Readonly<Record<string, Readonly<Record<string, string>
   },
   "express/src/layers.ts": {
     'function hasParameters({ rawPath = "/", params = {}, keys = [] }: Layer): boolean {':
-      "StringLiteral: any text without a pattern",
+      "StringLiteral: any string without a pattern",
   },
   "express/src/route.ts": {
     'if (baseUrl !== "" && isBelowPattern(route, app)) return undefined':

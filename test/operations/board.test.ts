@@ -70,7 +70,7 @@ it("every variable is used, and chosen from labels that exist", () => {
   }
 })
 
-it("every panel has an explanation and a place of its own", () => {
+it("every panel has its own explanation and place", () => {
   expect(panels.length).toBeGreaterThan(10)
   expect(new Set(board.panels.map(({ id }) => id)).size).toBe(board.panels.length)
   for (const { title, description, gridPos } of panels) {

@@ -29,7 +29,7 @@ const CALL = "/sluice.v1.RateLimiter/ShouldForwardRequest"
 const asked = (user: string): AskedRequest => ({ known: { user }, facts: {}, cost: 1 })
 
 /**
- * Drives limiters into every state that the metrics describe: refusals, a Redis that does not answer, lost charges, a
+ * Drives limiters into every state that the metrics describe: refusals, a Redis that does not respond, lost charges, a
  * full memory store and rules from a source. Returns what the exporter of an app and the endpoint of the decision
  * service then write.
  */
@@ -94,7 +94,7 @@ async function decideByRules(measured: Measured): Promise<void> {
   for (let times = 0; times < 3; times++) await limiter.decide(asked("ann"))
 }
 
-/** A server that accepts connections and never answers. */
+/** A server that accepts connections and never responds. */
 async function decideWithoutRedis(measured: Measured, ending: (() => unknown)[]): Promise<void> {
   const sockets: Socket[] = []
   const server = createServer((socket) => void sockets.push(socket)).listen(0, "127.0.0.1")

@@ -79,7 +79,7 @@ it("an app with more rules than the SDK keeps series counts the others together,
   ])
 })
 
-it("an outage is counted in series of its own, even if all limiters were known before", async () => {
+it("an outage is counted in separate series, even if all limiters were known before", async () => {
   const warn = vi.spyOn(process, "emitWarning").mockImplementation(() => undefined)
   onTestFinished(() => warn.mockRestore())
   const store = memoryStore({ clock: manualClock() })

@@ -77,7 +77,7 @@ it("a Redis that stays silent is counted as a timeout, not as unavailable", asyn
   expect(await errors()).toMatchObject({ timeout: before + 1 })
 })
 
-it("an invalid answer is counted separately from an outage", async () => {
+it("an invalid result is counted separately from an outage", async () => {
   const { server, decide, errors } = await setUp()
   const [key] = (await server.command("KEYS", "sl2:*")) as string[]
   await server.command("SET", key ?? "", "rubbish")

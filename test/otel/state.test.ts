@@ -66,7 +66,7 @@ describe("the rules of a source", () => {
     expect(await value("sluice.rule_set.rejected")).toBe(0)
   })
 
-  it("include the problems of rules that were left out of the first edition", async () => {
+  it("include the problems of rules that were left out of the first version", async () => {
     const bad = { ...RULE, name: "bad", limit: -1 }
     const { limiter, value } = followSource({ rules: [RULE, bad], problems: [], version: 7 })
     await limiter.ready()
@@ -198,7 +198,7 @@ describe("the leases of a store", () => {
     return { clock, shared, refund, limiter, units, gauge, stop }
   }
 
-  it("are described by what they hold, and by what becomes of their units", async () => {
+  it("are described by the units that they hold, and by the outcome of these units", async () => {
     const { clock, shared, refund, limiter, units, gauge, stop } = setUp()
     await limiter.decide({}, { cost: 500 })
     await limiter.decide({}, { cost: 100 })

@@ -13,7 +13,7 @@ export interface Place {
   readonly type: ModuleSystem
 }
 
-/** The adapter with which express-rate-limit answers. */
+/** The adapter with which express-rate-limit responds. */
 const STORE = "express-rate-limit-store"
 
 /** Returns an app for express-rate-limit as one for its version 6, which has other names and older headers. */
@@ -25,7 +25,7 @@ export function forVersion6(app: string): string {
 /** Registers a test for each adapter's README: its app starts, admits requests, and refuses with 429. */
 export function itLimitsTheAppsOfTheReadmes({ project, type }: Place): void {
   const itLimits = "limits requests in the app from the README of @sluice/%s"
-  /** Starts an app with a limit of 100 a minute, and checks its answers. */
+  /** Starts an app with a limit of 100 a minute, and checks its responses. */
   async function expectLimited(app: string): Promise<void> {
     const { admitted, first, refused, output } = await meet(project.programs(type), app, 200)
     expect(first).toEqual({ remaining: 99 })

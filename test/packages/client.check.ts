@@ -16,7 +16,7 @@ import { findRuntime } from "./runtimes.ts"
 
 // Runs @sluice/client where its README says that it runs.
 
-/** Three calls at once exceed its limit of two, so one of them has to wait. */
+/** Three concurrent calls exceed its limit of two, so one of them has to wait. */
 let api: LimitedApi
 /** It refuses one call although the client could not know that, and then every call that does not wait. */
 let refusing: RefusingServer
@@ -42,7 +42,7 @@ async function expectPaced(folder: Folder, app: string, command: readonly string
 const IMPORTS = { "@sluice/client": ["paced"] }
 const SIX_ANSWERS = Array(6).fill("200 hello")
 
-/** Sends six calls at once. Evaluates to their answers. */
+/** Sends six concurrent calls. Evaluates to their responses. */
 const sixCallsTo = (url: string): string => `await Promise.all(Array.from({ length: 6 }, async () => {
   const response = await api(${url})
   return response.status + " " + (await response.text())

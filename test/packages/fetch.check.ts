@@ -33,7 +33,7 @@ async function ask(url: string, headers: Headers = {}, localAddress = "127.0.0.1
   return { status: response.statusCode, headers: response.headers, body }
 }
 
-/** Waits until the program answers a path that no limit counts, or any other. */
+/** Waits until the program responds to a path that no limit counts, or any other. */
 async function started(running: Running, url: string): Promise<void> {
   let ended = false
   void running.ended.then(() => {

@@ -27,7 +27,7 @@ export function itRunsThePrograms(project: Project, redisUrl: () => string): voi
     ["on", { plain: 3, "grpc-js": 0 }],
     ["off", { plain: 0, "grpc-js": 3 }],
   ])(
-    "with plain calls %s, sluice-service answers the README's request over HTTP and gRPC, and counts in Redis",
+    "with plain calls %s, sluice-service responds to the README's request over HTTP and gRPC, and counts in Redis",
     async (plainCalls, readers) => {
       const [rules = ""] = blocksOf(project, "service", "yaml")
       const [question = ""] = blocksOf(project, "service", "sh").filter((block) => block.startsWith("curl "))

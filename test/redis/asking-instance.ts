@@ -12,7 +12,7 @@ export interface App {
 
 /** An order for one instance. */
 export type Order =
-  /** Sends requests with all of these costs at once. */
+  /** Sends requests with all of these costs at the same time. */
   | { readonly do: "burst"; readonly costs: readonly number[] }
   /**
    * Repeats requests of one unit, a few at a time, until one is refused or `most` units are admitted. Reports each

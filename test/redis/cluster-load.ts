@@ -14,7 +14,7 @@ export interface Ledger {
 
 export interface Load {
   readonly ledger: Ledger
-  /** Stops the load and waits for the last answers. */
+  /** Stops the load and waits for the last replies. */
   stop(): Promise<void>
 }
 

@@ -87,7 +87,7 @@ describe("units taken in the last millisecond of a window, when another slot cou
   for (const { what, used } of LATER) {
     it.each(EACH)(`${what}: $algorithm $buckets $align $refill`, async (more) => {
       const { both, takeInTurn, close } = open(more)
-      // The first answer makes the limiter read the blocks of the service. Those reads must not be counted here.
+      // The first reply makes the limiter read the blocks of the service. Those reads must not be counted here.
       for (let i = 0; i < 2; i++) await both(EDGE_MS - 1, (one) => one.peek(REQUEST))
       const first = await takeInTurn(EDGE_MS - 1)
       expect([first.asked, first.here.allowed, first.there.allowed]).toEqual([2, true, true])
@@ -114,7 +114,7 @@ describe("units taken in the last millisecond of a window, when another slot cou
       return nowMs
     }
     const prefix = `h${made++}:`
-    // With an app's own clock, the redisStore function would keep the counter in a text.
+    // With an app's own clock, the redisStore function would keep the counter in a string.
     const store = compactStore(opened.client, { now }, { prefix })
     const rules = [{ ...PER_USER, limit: 100, algorithm: "sliding-window-strict" } as const, OVERALL]
     const options = { rules, service: "shop", fields: { user: ({ user }: Request) => user } }

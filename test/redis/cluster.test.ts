@@ -55,12 +55,12 @@ describe("a request whose counters are in different slots", () => {
     )
     const granted = (await Promise.all(asked.map((ask) => ask()))).filter(Boolean)
     expect(granted).toHaveLength(500)
-    // The units of a refused request are given back after its answer.
+    // The units of a refused request are given back after its reply.
     await until("all is given back", async () => (await unitsInCluster(cluster, prefix)) === 1_000)
     expect(await countOf(stores[0], check(OVERALL, ""))).toBe(500)
   })
 
-  it("refunds what it took even if Redis is too busy to answer within the usual deadline", async () => {
+  it("refunds what it took even if Redis is too busy to respond within the usual deadline", async () => {
     const prefix = `c${made++}:`
     // This is the timeout for background calls. Requests bring their own timeout.
     const stores = clients.map(({ client }) => redisStore({ client, prefix, denyCacheMs: 0, timeoutMs: 5 }))

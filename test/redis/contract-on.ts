@@ -11,7 +11,7 @@ import { type Library, type OpenedClient, openClient } from "./open-client.ts"
 /** Behaviors that one server has and a cluster does not. */
 const OF_A_CLUSTER: readonly Deviation[] = [
   {
-    behaviour: "any trace: agrees with the naive reference in every count of every answer",
+    behaviour: "any trace: agrees with the naive reference in every count of every result",
     reason:
       "the requests of one call whose counters are in different slots are decided at the same time, and a request that " +
       "is refused does not tell of counters in slots that it had not come to or has given back",
@@ -20,7 +20,7 @@ const OF_A_CLUSTER: readonly Deviation[] = [
 
 let made = 0
 
-/** Returns options with an unused prefix. Refusals are not cached, so that every answer has its counts. */
+/** Returns options with an unused prefix. Refusals are not cached, so that every reply has its counts. */
 export function emptyOne() {
   return { prefix: `${made++}:`, denyCacheMs: 0, timeoutMs: 20_000 }
 }

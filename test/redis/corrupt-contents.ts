@@ -7,7 +7,7 @@ const HOUR_MS = 3_600_000
 const LARGEST = Number.MAX_SAFE_INTEGER
 const LIMIT = 5
 
-/** The value of a key: a text, the fields of a hash, or another type that `command` creates. */
+/** The value of a key: a string, the fields of a hash, or another type that `command` creates. */
 export type Content =
   | { readonly text: string }
   | { readonly hash: Readonly<Record<string, string | undefined>> }

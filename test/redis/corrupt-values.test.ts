@@ -46,7 +46,7 @@ function check(policy: Policy, cost: number): Check {
   return { policy, partition: "ann", cost, shadow: false }
 }
 
-/** Returns the integer of the present window, or of a window `back` windows ago. */
+/** Returns the integer of the current window, or of a window `back` windows ago. */
 function packed(previous: number, current: number, back = 0): string {
   const code = BigInt(((START_MS / MINUTE_MS - back) % 2_047) + 1)
   return String(code * 2n ** 42n + BigInt(previous) * 2n ** 21n + BigInt(current))
@@ -80,7 +80,7 @@ const REFUSED: readonly Row[] = [
   }),
   ["a strict window with a number of another program", STRICT, { n: "5", owner: "somebody" }],
   ["a strict window without its parts", STRICT, { n: strict(-255, 7, 0, "1111").n }],
-  ["a strict window of texts", STRICT, { n: "n", 1: "1" }],
+  ["a strict window of strings", STRICT, { n: "n", 1: "1" }],
   ["two windows with a packed count that is too large", SLIDING, packed(0, 2 ** 20)],
   ["two windows with a packed count that overflows", SLIDING, packed(0, 2 ** 21 - 1)],
   ["two windows with a count that is not exact", SLIDING, `w:${START_MS}:0:9007199254740993`],

@@ -3,7 +3,7 @@ import type { RedisServer } from "../servers/redis-server.ts"
 /** The factor between the counts of a packed value. The previous and the current count have 21 bits each. */
 const COUNTS = 2n ** 21n
 
-/** Returns the units under keys with this prefix on one server, in the present and the previous window. */
+/** Returns the units under keys with this prefix on one server, in the current and the previous window. */
 export async function unitsIn(server: RedisServer, prefix: string): Promise<number> {
   const units = await unitsByKey(server, prefix)
   return [...units.values()].reduce((all, some) => all + some, 0)

@@ -19,7 +19,7 @@ if (isFrozen !== "") process.kill(Number(isFrozen), "SIGSTOP")
 const decisions = await Promise.all(
   Array.from({ length: isFrozen === "" ? 1 : 10 }, () => limiter.decide({})),
 )
-// Without an answer, these open the circuit breaker, which then probes in the background.
+// Without a reply, these open the circuit breaker, which then probes in the background.
 for (let i = 0; isFrozen !== "" && i < 10; i++) decisions.push(await limiter.decide({}))
 close()
 process.stdout.write(decisions.some(({ degraded }) => degraded) ? "degraded" : "decided")

@@ -35,7 +35,7 @@ function check(partition: string, cost = 1, policy = MONTH): Check {
 
 async function ask(store: Store, ...checks: Check[]): Promise<StoreResult> {
   const answer = await store.take(checks)
-  if (answer === undefined) throw new Error("the store did not answer")
+  if (answer === undefined) throw new Error("the store did not respond")
   return answer
 }
 
@@ -74,7 +74,7 @@ describe("clients that retry without a pause", () => {
     const waiting = new Map<string, number>()
     const tooEarly: string[] = []
     const tooLate: string[] = []
-    /** Knocks that only Redis can answer: the one that is let in, and the next ones until one is refused. */
+    /** Knocks that only Redis can decide: the one that is let in, and the next ones until one is refused. */
     let forRedis = 0
     let releases = 0
     const knock = async (name: string, release: number, earliestMs: number): Promise<void> => {
@@ -99,7 +99,7 @@ describe("clients that retry without a pause", () => {
     const { incrby = 0 } = callsBetween(before, await callsOf(server))
     expect(tooEarly).toEqual([])
     expect(tooLate).toEqual([])
-    // Redis runs one INCRBY for each knock that it sees. The deny cache answers refused knocks, except one that may
+    // Redis runs one INCRBY for each knock that it sees. The deny cache responds to refused knocks, except one that may
     // come just before a release. At that moment the cached refusal no longer applies.
     expect(incrby).toBeLessThanOrEqual(forRedis + releases)
   })

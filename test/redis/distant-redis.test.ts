@@ -58,7 +58,7 @@ function watchedLimiter(prefix: string, storeTimeoutMs?: number) {
 describe("a Redis 80 ms away and the default timeout of 50 ms", () => {
   for (const [how, atOnce] of [
     ["one after the other", 1],
-    ["all at once", 300],
+    ["all at the same time", 300],
   ] as const) {
     it(`log one warning with the round trip and a sufficient timeout: 300 decisions ${how}`, async () => {
       proxy.delayMs = ROUND_TRIP_MS / 2
@@ -86,7 +86,7 @@ describe("a Redis 80 ms away and the default timeout of 50 ms", () => {
   }
 })
 
-it("a Redis that stops answering is reported as an outage, without advice to raise the timeout", async () => {
+it("a Redis that stops responding is reported as an outage, without advice to raise the timeout", async () => {
   const { limiter, timeouts } = watchedLimiter("outage:")
   await until("it answers", async () => !(await limiter.decide(ALICE)).degraded)
   proxy.pause()
@@ -106,7 +106,7 @@ it.each<[string, number, () => unknown, () => unknown]>([
     },
     () => proxy.accept(),
   ],
-  // So long that it is frozen for over a second. The late replies of a shorter one count as slow.
+  // This long, so that it is frozen for over a second. The late replies of a shorter one count as slow.
   ["is frozen", 300, () => server.freeze(), () => server.thaw()],
   ["is killed and started again", 100, () => server.kill(), () => server.start()],
 ])(
@@ -118,7 +118,7 @@ it.each<[string, number, () => unknown, () => unknown]>([
       await end()
       for (let i = 0; i < 100; i++) expect(await isDegraded()).toBe(true)
       await begin()
-      await until("it answers again", async () => !(await isDegraded()))
+      await until("it responds again", async () => !(await isDegraded()))
       for (let i = 0; i < 10; i++) await isDegraded()
       await endMinute()
     }

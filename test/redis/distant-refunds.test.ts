@@ -125,7 +125,7 @@ describe("a refund that no code awaits", () => {
     const limits = rateLimit({ limiter: limiter as never })
     app.use(limits)
     app.get("/", (_request, response) => {
-      // The response is sent. Its refund now meets a Redis that is slower than the timeout of decisions.
+      // The response is sent. Its refund now goes to a Redis that is slower than the timeout of decisions.
       proxy.delayMs = 150
       response.end()
     })

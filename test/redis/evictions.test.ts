@@ -107,7 +107,7 @@ describe.each(librariesInTurn(0))("with %s", (library) => {
     expect([calls.get("evalsha"), calls.get("eval"), warnings]).toEqual([20, undefined, []])
   })
 
-  it("a user who may not call INFO gets no error and no warning, and is asked once", async () => {
+  it("a Redis user without the right to INFO causes no error and no warning, and INFO is called once", async () => {
     await server.command("CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
     await server.command("ACL", "SETUSER", "noinfo", "on", ">secret", "~*", "+@all", "-info")
     await server.command("ACL", "LOG", "RESET")

@@ -74,7 +74,7 @@ describe.each(CLIENTS)("with %s", (library) => {
     const stop = app.load()
     await until("the load is on", () => app.granted() > 100)
     await server.kill()
-    await until("nobody waits any more", () => app.decidesAtOnce())
+    await until("no call is waiting", () => app.decidesAtOnce())
     const granted = app.granted()
     await server.start()
     await until("it counts again", () => app.granted() > granted + 100)
@@ -124,10 +124,10 @@ describe("a client that", () => {
     expect((await app.ask()).degraded).toBe(false)
   })
 
-  it("finds no server degrades the first decision at its deadline, and later ones at once", async () => {
+  it("finds no server degrades the first decision at its deadline, and later ones immediately", async () => {
     const app = asker(storeOf(ioredis(await freePort())))
     expect((await app.ask()).degraded).toBe(true)
-    await until("nobody waits any more", () => app.decidesAtOnce())
+    await until("no call is waiting", () => app.decidesAtOnce())
     expect(app.late).toBe(0)
     expect(app.events).toEqual(["degraded"])
   })
@@ -155,7 +155,7 @@ describe("a client that", () => {
     ]
     for (const [title, client] of rows) {
       expect(await loggedFirst(storeOf(client))).toBe(
-        `${title} did not answer in time, because its client never connected or was closed.`,
+        `${title} did not respond in time, because its client never connected or was closed.`,
       )
     }
   })
@@ -180,11 +180,11 @@ describe("a client that", () => {
     await app.askUntil(false)
     await client.quit()
     expect((await app.ask()).degraded).toBe(true)
-    await until("nobody waits any more", () => app.decidesAtOnce())
+    await until("no call is waiting", () => app.decidesAtOnce())
     expect(app.late).toBe(0)
     const key = { policy: {} as never, partition: "" }
     await expect(
       store.reset([{ ...key, policy: { algorithm: "sliding-window", counter: "12345678" } as never }]),
-    ).rejects.toThrow(/^Redis at .* did not answer in time.* The store keeps trying/)
+    ).rejects.toThrow(/^Redis at .* did not respond in time.* The store keeps trying/)
   })
 })

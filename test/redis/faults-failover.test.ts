@@ -38,7 +38,7 @@ describe("a primary that becomes a replica", () => {
     return store
   }
 
-  /** Makes the server a replica of an address where nothing answers, so that it keeps its data. */
+  /** Makes the server a replica of an address where nothing responds, so that it keeps its data. */
   async function demote(): Promise<void> {
     await server.command("REPLICAOF", "127.0.0.1", await freePort())
   }
@@ -87,9 +87,9 @@ describe("a primary that becomes a replica", () => {
     const stop = app.load()
     await until("the load is on", () => app.granted() > 100)
     await demote()
-    await until("nobody waits any more", () => app.decidesAtOnce())
+    await until("no call is waiting", () => app.decidesAtOnce())
     await new Promise((resolve) => setTimeout(resolve, 500))
-    // The server answers, but it is not back as long as it is a replica.
+    // The server responds, but it is not back as long as it is a replica.
     expect(await app.decidesAtOnce()).toBe(true)
     expect(await connections()).toBeLessThan(20)
     await server.command("REPLICAOF", "NO", "ONE")

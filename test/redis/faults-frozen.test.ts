@@ -30,7 +30,7 @@ describe.each(librariesInTurn(1))("with %s, a server that is frozen under load",
     await until("the load is on", () => app.granted() > 200)
 
     server.freeze()
-    await until("nobody waits any more", () => app.decidesAtOnce())
+    await until("no call is waiting", () => app.decidesAtOnce())
     const opened = app.decisions.length
     const told = app.events.length
     expect(app.events.at(-1)).toBe("degraded")
@@ -57,13 +57,13 @@ describe.each(librariesInTurn(1))("with %s, a server that is frozen under load",
     await server.command("CONFIG", "RESETSTAT")
     server.freeze()
     const stop = app.load()
-    await until("nobody waits any more", () => app.decidesAtOnce())
+    await until("no call is waiting", () => app.decidesAtOnce())
     const opened = app.decisions.length
     await sleep(500)
     await until("many have been decided", () => app.decisions.length > opened + 100)
     await stop()
     server.thaw()
-    // Calls that were sent while it was frozen have been read before it answers this one.
+    // Calls that were sent while it was frozen have been read before it responds to this one.
     await app.askUntil(false)
     const calls = await callsOf(server)
     expect(calls.get("evalsha")).toBeLessThan(20)

@@ -55,7 +55,7 @@ describe("over HTTP, while Redis is gone", () => {
     ["allow", 1, [200, 200, 200, 200, 200]],
     ["deny", 1, [503, 503, 503, 503, 503]],
   ] as const)(
-    "a rule that says %s, with %i instances, answers %j",
+    "a rule that says %s, with %i instances, responds with %j",
     async (onStoreFailure, instances, expected) => {
       const store = await openStore()
       const options = {

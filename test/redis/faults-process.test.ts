@@ -30,7 +30,7 @@ describe("a process that has finished its work", () => {
     expect(await run({ library, ports: [server.port], isCluster: false })).toBe("decided")
   })
 
-  it("is not kept alive by a store whose server does not answer", async () => {
+  it("is not kept alive by a store whose server does not respond", async () => {
     const choice: ClientChoice = { library: "ioredis 6", ports: [server.port], isCluster: false }
     try {
       expect(await run(choice, `${server.pid}`)).toBe("degraded")
@@ -41,7 +41,7 @@ describe("a process that has finished its work", () => {
 })
 
 describe("the AsyncLocalStorage context of a request", () => {
-  // In a process of its own, because the files of a worker share a heap, which takes long to search.
+  // Run in a separate process, because the files of a worker share a heap, which takes long to search.
   const outcomeOf = (situation: string) =>
     runScript(new URL("request-context.ts", import.meta.url), situation, `${server.port}`, `${server.pid}`)
 

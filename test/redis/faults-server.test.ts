@@ -30,11 +30,11 @@ describe("a server that is out of memory", () => {
     await server.command("CONFIG", "SET", "maxmemory", 1)
     // One key that exists, and one that does not.
     for (const partition of ["192.0.2.1", "192.0.2.3"]) expect((await app.ask(partition)).degraded).toBe(true)
-    await until("nobody waits any more", () => app.decidesAtOnce())
+    await until("no call is waiting", () => app.decidesAtOnce())
     expect(await counted()).toBe(true)
     expect(await keysWithoutTtl(server)).toEqual([])
     const told = app.events.length
-    // It answers but cannot count, so it is not back.
+    // It responds but cannot count, so it is not back.
     await new Promise((resolve) => setTimeout(resolve, 400))
     expect(await app.decidesAtOnce()).toBe(true)
     expect(app.events).toHaveLength(told)

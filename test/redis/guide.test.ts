@@ -28,7 +28,7 @@ const guide = await readFile(new URL("docs/production/redis.md", root), "utf8")
 
 const { server } = await redisForTests()
 
-/** Long enough for a busy machine. A mistake shows as an error here, and not as a slow answer. */
+/** Long enough for a busy machine. A mistake shows as an error here, and not as a slow reply. */
 const storeTimeoutMs = 20_000
 
 /**

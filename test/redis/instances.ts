@@ -68,7 +68,7 @@ export class Instance {
     return this.gone
   }
 
-  /** Rejects when the instance ends before it has answered. */
+  /** Rejects when the instance ends before it has responded. */
   #ask(order: Order): Promise<Tally> {
     this.#send(order)
     return new Promise((resolve, reject) => {

@@ -16,7 +16,7 @@ interface Written {
   readonly pipelineIndex?: number
 }
 
-/** Returns the commands that a disconnected client would send. It answers immediately. */
+/** Returns the commands that a disconnected client would send. It responds immediately. */
 function writtenBy(client: Redis): readonly Written[] {
   const written: Written[] = []
   client.sendCommand = (command) => {

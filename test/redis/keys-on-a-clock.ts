@@ -132,7 +132,7 @@ export class KeysOnAClock {
     for (const name of names) call.pexpireat(name, HELD_MS)
     for (const name of names) call.hgetall(name)
     const replies = (await call.exec()) ?? []
-    // A text is not a hash and a hash is not a text, so one of the two reads fails.
+    // A string is not a hash and a hash is not a string, so one of the two reads fails.
     const hashes = replies.splice(-names.length, names.length)
     for (const [error] of replies) if (error) throw error
     const seen = replies.map(([, reply]) => reply).slice(names.length)
@@ -189,7 +189,7 @@ export class KeysOnAClock {
   }
 }
 
-/** Returns the fields of a hash as one text. */
+/** Returns the fields of a hash as one string. */
 function hashText(reply: unknown): string | undefined {
   return reply instanceof Error || Object.keys(reply as object).length === 0
     ? undefined

@@ -129,11 +129,11 @@ describe("a Redis that is frozen while leases are held", () => {
 
     server.freeze()
     await until("decisions are degraded", () => app.events.at(-1) === "degraded")
-    await until("nobody waits any more", () => app.decidesAtOnce())
+    await until("no call is waiting", () => app.decidesAtOnce())
     await sleep(1_000)
     const opened = app.decisions.length
     await until("many have been decided", () => app.decisions.length > opened + 50)
-    // The leases have ended. They are not renewed by what Redis has not answered.
+    // The leases have ended. They are not renewed by what Redis has not responded.
     expect(app.decisions.slice(opened).every(({ degraded, allowed }) => degraded && allowed)).toBe(true)
     expect(store.status?.leases?.held).toBe(0)
 

@@ -6,8 +6,8 @@ import { until } from "../servers/until.ts"
 
 const DEADLINE_MS = 50
 /**
- * Warnings that a busy process may cause: a healthy Redis then answers too late. Refunds and charges of those units may
- * meet the fault.
+ * Warnings that a busy process may cause: a healthy Redis then responds too late. Refunds and charges of those units
+ * may meet the fault.
  */
 const OF_A_BUSY_PROCESS = ["SLUICE_STORE_TIMEOUTS", "SLUICE_REFUND_LOST", "SLUICE_CHARGES_LOST"]
 
@@ -103,7 +103,7 @@ export function asker(
       // The store sets the deadline of all requests of a turn at the end of the turn. Start the measurement after that, so that a
       // stall of this process delays both.
       queueMicrotask(async () => {
-        // The timeout of the first requests of a store starts again with its first answer.
+        // The timeout of the first requests of a store starts again with its first reply.
         const mostMs = decisions.length === 0 ? 2 * deadlineMs : deadlineMs
         if (!(await endsWithin(mostMs, deciding))) self.late++
       })

@@ -91,7 +91,7 @@ describe("a penalty on a Redis that three instances share", () => {
     expect((await limiters[1].decide(ALICE)).allowed).toBe(true)
   })
 
-  it("starts after exactly the configured number of refusals, even if all come at once", async () => {
+  it("starts after exactly the configured number of refusals, even if all come at the same time", async () => {
     const { limiters } = three({ ...BLOCKING, penalty: { refusals: 50, for: "1 hour" } })
     const all = await Promise.all(
       Array.from({ length: 52 }, (_, i) => (limiters[i % 3] as Three[0]).decide(ALICE)),
@@ -100,7 +100,7 @@ describe("a penalty on a Redis that three instances share", () => {
     expect([count(undefined), count("quota"), count("penalty")]).toEqual([2, 49, 1])
   })
 
-  it("is lifted by a reset, at once on that instance and on others once their cached refusals expire", async () => {
+  it("is lifted by a reset, immediately on that instance and on others once their cached refusals expire", async () => {
     const { clock, limiters } = three(BLOCKING)
     const [first, second, third] = limiters
     for (let i = 0; i < 5; i++) await first.decide(ALICE)

@@ -28,7 +28,7 @@ export async function loadScripts(client: Redis): Promise<void> {
 }
 
 /**
- * Plays a trace on the memory store and on Redis, in one of the two layouts. Expects the same answers, keys and TTLs
+ * Plays a trace on the memory store and on Redis, in one of the two layouts. Expects the same replies, keys and TTLs
  * after each step. The server must have loaded the scripts.
  */
 export async function play(
@@ -182,7 +182,7 @@ function unitsOf(requests: Requests, answers: readonly StoreResult[]): Refund[] 
 }
 
 /**
- * Returns the answers in a comparable form. Absent parts become empty. For a strict window that granted, the parts are
+ * Returns the replies in a comparable form. Absent parts become empty. For a strict window that granted, the parts are
  * replaced by the durations that follow from them. A log is compared by its entries, because its number of digits has
  * no meaning.
  */

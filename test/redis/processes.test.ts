@@ -145,7 +145,7 @@ describe("two processes whose clocks differ by an hour", { timeout: 300_000 }, (
       const afterMs = await timeOf(server)
       expect(admitted).toBe(0)
       const asked = releaseMs - retryAfterMs
-      // A cached refusal uses the time of its answer, which is slightly behind and never ahead.
+      // A cached refusal uses the time of its reply, which is slightly behind and never ahead.
       expect([asked >= beforeMs - 5_000, asked <= afterMs + 1]).toEqual([true, true])
     }
   })

@@ -46,13 +46,22 @@ const refund = (units: number, of: number): Step => ({ refund: units, of })
 
 /** The traces. A period is a window, or a sub-window of the strict window. */
 const traces = (periodMs: number, most: number): readonly (readonly [string, readonly Step[]])[] => [
-  ["some of the present units", [take(5), refund(2, 0)]],
-  ["all of the present units", [take(5), refund(5, 0)]],
-  ["more than the present units", [take(5), refund(6, 0)]],
-  ["more than the present units, twice", [take(5), refund(6, 0), refund(1, 0)]],
-  ["all of the present units after another period", [take(5), wait(periodMs), take(3), refund(3, 1)]],
-  ["more than the present units after another period", [take(5), wait(periodMs), take(3), refund(4, 1)]],
-  ["far more than the present units after another period", [take(5), wait(periodMs), take(3), refund(99, 1)]],
+  ["some of the units of the current period", [take(5), refund(2, 0)]],
+  ["all of the units of the current period", [take(5), refund(5, 0)]],
+  ["more than the units of the current period", [take(5), refund(6, 0)]],
+  ["more than the units of the current period, twice", [take(5), refund(6, 0), refund(1, 0)]],
+  [
+    "all of the units of the current period after another period",
+    [take(5), wait(periodMs), take(3), refund(3, 1)],
+  ],
+  [
+    "more than the units of the current period after another period",
+    [take(5), wait(periodMs), take(3), refund(4, 1)],
+  ],
+  [
+    "far more than the units of the current period after another period",
+    [take(5), wait(periodMs), take(3), refund(99, 1)],
+  ],
   ["some units of the previous period", [take(5), wait(periodMs), take(3), refund(2, 0)]],
   ["all units of the previous period", [take(5), wait(periodMs), take(3), refund(5, 0)]],
   ["more than the units of the previous period", [take(5), wait(periodMs), take(3), refund(6, 0)]],
@@ -60,12 +69,12 @@ const traces = (periodMs: number, most: number): readonly (readonly [string, rea
   ["units of a period before the previous one", [take(5), wait(2 * periodMs), take(3), refund(2, 0)]],
   ["units that were reset", [take(5), "reset", refund(2, 0)]],
   ["a charge after a reset", [take(5), "reset", refund(-2, 0)]],
-  ["a charge to the present period", [take(5), refund(-2, 0)]],
+  ["a charge to the current period", [take(5), refund(-2, 0)]],
   ["a charge above the limit", [take(5), refund(-200, 0), take(1)]],
   ["a charge to an unused counter", [take(0), refund(-2, 0), refund(-3, 0)]],
   ["a charge to an unused counter above the limit", [take(0), refund(-200, 0)]],
   [
-    "a charge after the present units were returned",
+    "a charge after the units of the current period were returned",
     [take(5), wait(periodMs), take(3), refund(3, 1), refund(-2, 1)],
   ],
   ["a first charge of the next period", [take(5), wait(periodMs), take(0), refund(-2, 1), refund(-1, 1)]],

@@ -19,7 +19,7 @@ const limiter = createLimiter({
 })
 const decide = () => limiter.decide({ remoteAddress: "192.0.2.1" })
 
-/** Runs `work` in a context of its own. */
+/** Runs `work` in a new context. */
 async function inContext(work: () => Promise<unknown>): Promise<WeakRef<RequestContext>> {
   const context = new RequestContext()
   await storage.run(context, work)

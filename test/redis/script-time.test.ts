@@ -83,7 +83,7 @@ describe("a call of one check, by the server's time", () => {
   it.each([
     { what: "an integer", afterMs: 2_045, isList: false },
     { what: "a list, if the integer could be too large", afterMs: 3_000, isList: true },
-  ])("tells the time of the decision in $what", async ({ afterMs, isList }) => {
+  ])("returns the time of the decision in $what", async ({ afterMs, isList }) => {
     for (let i = 0; i < 5; i++) {
       const beforeMs = await serverMs()
       const { nowMs, reply } = await takeOne({ untilMs: beforeMs + afterMs }, { ...DAY, limit: 100 })

@@ -9,7 +9,7 @@ beforeEach(() => client.flushall())
 const TOKEN = "Bearer sk_live_4eC39HqLyjWDarjtT1zdp7dc"
 const request: RequestFacts = { remoteAddress: "192.0.2.7", headers: { authorization: TOKEN } }
 
-/** Returns a limiter of a process of its own, in effect: it shares nothing but Redis with the others. */
+/** Returns a limiter that is in effect in another process, because it shares only Redis with the others. */
 function process(options: Partial<LimiterOptions<RequestFacts>> = {}) {
   const store = redisStore({ client, timeoutMs: 20_000 })
   const penalty = { refusals: 2, within: "1 minute", for: "1 minute" }

@@ -79,8 +79,8 @@ describe("a clock set back so far that the codes of the windows repeat", () => {
   const dayMs = 86_400_000
 
   /**
-   * Writes a full key of the window that is `windowsAhead` of the present one. Its TTL ends `longerMs` after the
-   * present window. True if a request on it is then granted.
+   * Writes a full key of the window that is `windowsAhead` of the current one. Its TTL ends `longerMs` after the
+   * current window. True if a request on it is then granted.
    */
   async function grantedAfter(
     windowsAhead: number,
@@ -94,7 +94,7 @@ describe("a clock set back so far that the codes of the windows repeat", () => {
     const [seconds] = await client.time()
     const code = ((Math.floor(Number(seconds) / 86_400) + windowsAhead) % 2047) + 1
     const key = keyNamer(prefix)(check(policy, "ann"))
-    // The rest of the present window, at any time of the day.
+    // The rest of the current window, at any time of the day.
     const leftMs = dayMs - ((Number(seconds) * 1_000) % dayMs)
     await client.set(key, String(code * 2 ** 42 + policy.limit), "PX", leftMs + longerMs)
     const others = Array.from({ length: beside }, (_, i) => check(FIXED, `${i}`))

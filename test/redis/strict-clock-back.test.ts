@@ -35,7 +35,7 @@ async function policyOf(buckets: number): Promise<Policy> {
 type Taken = readonly (readonly [subWindowsAgo: number, units: number])[]
 
 /**
- * Takes units in sub-windows before the clock's time. If `returned`, the units of the present sub-window are given
+ * Takes units in sub-windows before the clock's time. If `returned`, the units of the current sub-window are given
  * back.
  */
 async function fill(
@@ -91,7 +91,7 @@ async function leftAfter(
 }
 
 describe.each([60, 251, 252, 360])("a strict window in %i parts", (buckets) => {
-  // The index of the oldest sub-window before the present one.
+  // The index of the oldest sub-window before the current one.
   const last = buckets
   it.each([
     {
@@ -103,7 +103,7 @@ describe.each([60, 251, 252, 360])("a strict window in %i parts", (buckets) => {
       returned: true,
     },
     {
-      what: "several parts, and nothing in the present one",
+      what: "several parts, and nothing in the current one",
       taken: [
         [last, 5],
         [100, 70],
@@ -113,7 +113,7 @@ describe.each([60, 251, 252, 360])("a strict window in %i parts", (buckets) => {
       returned: true,
     },
     {
-      what: "several parts, and some units in the present one",
+      what: "several parts, and some units in the current one",
       taken: [
         [last, 5],
         [100, 70],

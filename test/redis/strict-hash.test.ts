@@ -123,7 +123,7 @@ describe("the hash of a strict window", () => {
     ["its own call", false],
     ["a call of several requests", true],
   ])(
-    "includes earlier sub-windows after units of the present one were taken: in %s",
+    "includes earlier sub-windows after units of the current one were taken: in %s",
     async (_what, isOneOfSeveral) => {
       const clock = manualClock(START_MS)
       const store = open(clock)

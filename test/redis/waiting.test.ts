@@ -39,8 +39,8 @@ function instances(rule: Partial<Rule>, count = 1) {
 }
 
 /**
- * Waits until each waiter that lost to another instance was refused and waits again. Redis answers a connection in
- * order, so earlier answers have arrived when the reply to a ping has. A refusal may cause another request.
+ * Waits until each waiter that lost to another instance was refused and waits again. Redis responds to a connection in
+ * order, so earlier replies have arrived when the reply to a ping has. A refusal may cause another request.
  */
 async function allRefusalsHeard(): Promise<void> {
   for (let questions = 0; questions < 20; questions++) {
@@ -61,7 +61,7 @@ describe.each(everyNth(4, KINDS_OF_RULE))("%s in Redis", (_name, kind) => {
     const granted = decisions.reduce((sum, { cost }) => sum + cost, 0)
     const left = await remainingOf(limiters[0] as Limiter)
     expect(granted + left).toBe(100)
-    // Two of them certainly take 40. The others take what is left, or a single unit.
+    // Two of them certainly take 40. The others take the remaining units, or a single unit.
     expect(granted).toBeGreaterThan(80)
   })
 })

@@ -44,7 +44,7 @@ describe("two processes that write back to one Redis", () => {
 })
 
 describe("a Redis that is frozen behind a store that writes back", () => {
-  it("delays no request; decisions are degraded within two seconds, until Redis answers again", async () => {
+  it("delays no request; decisions are degraded within two seconds, until Redis responds again", async () => {
     const store = open()
     const app = asker(store, { field: "service" })
     const stop = app.load()

@@ -35,7 +35,7 @@ describe("missingBeforePublishing", () => {
     expect(missingBeforePublishing(root)).toEqual([])
   })
 
-  it("accepts `bugs` as a text, as npm does", () => {
+  it("accepts `bugs` as a string, as npm does", () => {
     write("packages/koa/package.json", { ...manifestOf("koa"), bugs: "https://git.sluice.dev/sluice/issues" })
     expect(missingBeforePublishing(root)).toEqual([])
   })

@@ -8,7 +8,7 @@ export interface ClusterMember {
   readonly primaryId: string | undefined
 }
 
-/** Returns the lines of a `CLUSTER` command that answers with text, such as NODES. */
+/** Returns the lines of a `CLUSTER` command that responds with text, such as NODES. */
 export async function lines(node: RedisServer, command: string): Promise<string[]> {
   return String(await node.command("CLUSTER", command))
     .split("\n")

@@ -67,7 +67,7 @@ export function oneLine(message: string): Error {
 
 /**
  * Unpacks packages into `folder`, together with the packages that they need and that the machine does not have. Two
- * processes may do this at once. The result of the first one stays, and the folder is never incomplete.
+ * processes may do this at the same time. The result of the first one stays, and the folder is never incomplete.
  */
 async function unpackPackages(
   { packages, standsAlone = false }: UnpackedProgram<unknown>,

@@ -22,7 +22,7 @@ export const dynoxideBinary: string | undefined = (() => {
  */
 const SCRIPT = '"$1" serve --host "$2" --port "$3" & read line; kill -9 $!'
 
-/** Starts dynoxide in memory on a free port. Resolves once it answers. Rejects if this platform has no binary. */
+/** Starts dynoxide in memory on a free port. Resolves once it responds. Rejects if this platform has no binary. */
 export async function startDynoxide(host: string): Promise<RunningEngine> {
   if (dynoxideBinary === undefined) throw new Error("there is no dynoxide for this platform")
   for (let attempt = 1; ; attempt++) {

@@ -10,7 +10,7 @@ export interface HttpServer {
   close(): Promise<void>
 }
 
-/** Starts a server that answers with this listener. */
+/** Starts a server that responds with this listener. */
 export async function startHttpServer(listener: RequestListener): Promise<HttpServer> {
   const server = createServer(listener).listen(0, "127.0.0.1")
   await once(server, "listening")

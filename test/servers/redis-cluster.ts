@@ -13,7 +13,7 @@ export interface ClusterOptions {
 const SLOTS = 16_384
 const ARGS = [
   ...["--cluster-enabled", "yes", "--cluster-config-file", "nodes.conf"],
-  // A node that does not answer for 1 s is failed over.
+  // A node that does not respond for 1 s is failed over.
   ...["--cluster-node-timeout", "1000", "--repl-diskless-sync-delay", "0"],
 ]
 
@@ -68,8 +68,8 @@ export class RedisCluster {
   }
 
   /**
-   * Waits until the running nodes report `cluster_state:ok` and agree on who serves what, and their replicas are in
-   * sync. Frozen nodes count as running, so thaw them first.
+   * Waits until the running nodes report `cluster_state:ok` and agree on the slots of each node, and their replicas are
+   * in sync. Frozen nodes count as running, so thaw them first.
    */
   async settled(): Promise<void> {
     await until("the cluster is settled", () => agree(this.#running()))
@@ -90,7 +90,8 @@ export class RedisCluster {
     for (const replica of others.filter((member) => member.primaryId === gone.id)) {
       await replica.node.command("CLUSTER", "REPLICATE", heirs[0]?.id ?? "")
     }
-    // Ask all nodes at once. A node that still remembers the removed node would introduce it again to the others.
+    // Ask all nodes at the same time. A node that still remembers the removed node would introduce it again to the
+    // others.
     await until("the node is forgotten", async () => {
       await Promise.all(others.map(({ node }) => forget(node, gone.id)))
       return true

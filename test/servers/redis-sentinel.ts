@@ -2,7 +2,7 @@ import { type RedisServer, startRedis } from "./redis-server.ts"
 import { until } from "./until.ts"
 
 /**
- * A primary and its replica, monitored by one Sentinel that decides alone (quorum 1) after 500 ms without an answer.
+ * A primary and its replica, monitored by one Sentinel that decides alone (quorum 1) after 500 ms without a reply.
  */
 export interface RedisSentinel {
   /** The server that started as primary, even if it no longer is after a failover. */

@@ -26,8 +26,8 @@ process.on("exit", () => {
 
 /**
  * Starts a server with its own port on 127.0.0.1 and a temporary folder. Nothing is kept on disk unless `args` ask for
- * it. Resolves once the server answers PING. The server ends with this process, even if the process is killed. Rejects
- * with the server's log if it does not start.
+ * it. Resolves once the server responds to PING. The server ends with this process, even if the process is killed.
+ * Rejects with the server's log if it does not start.
  */
 export async function startRedis(options: RedisOptions = {}): Promise<RedisServer> {
   const binary = await findRedis()
@@ -84,14 +84,14 @@ export class RedisServer {
 
   /**
    * Sends a command over a connection that nothing else uses. Resolves with the reply, as in `RespConnection.command`:
-   * text, a number, null, or an array. Rejects if the server answers with an error, is gone, or does not answer within
-   * 30 s.
+   * text, a number, null, or an array. Rejects if the server responds with an error, is gone, or does not respond
+   * within 30 s.
    */
   command(...args: readonly (string | number | Buffer)[]): Promise<unknown> {
     return this.#connection.command(...args)
   }
 
-  /** Starts the process, unless it is running. Resolves once it answers. */
+  /** Starts the process, unless it is running. Resolves once it responds. */
   async start(): Promise<void> {
     if (this.#child !== undefined) return
     const logFile = join(this.#folder, "server.log")
@@ -170,7 +170,7 @@ export class RedisServer {
     await gone
   }
 
-  /** Whether the answers come from this child. Another server may have taken the port. */
+  /** Whether the replies come from this child. Another server may have taken the port. */
   async #answersAs(child: ChildProcess): Promise<boolean> {
     if ((await this.command("PING")) !== "PONG") return false
     return String(await this.command("INFO", "server")).includes(`process_id:${child.pid}\r\n`)

@@ -17,7 +17,7 @@ interface Snapshot {
 
 /**
  * Returns the shortest path of references that keeps an object of this class in memory: "(GC roots) → timer →
- * Timeout". Follows no weak references. For the message of a test that waits in vain for a collection.
+ * Timeout". Follows no weak references. For the message of a test that waits for a collection that does not come.
  */
 export async function whatHolds(className: string): Promise<string> {
   // A WeakRef holds its object until the end of the job that has created or read it.

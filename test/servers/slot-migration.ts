@@ -2,7 +2,7 @@ import { type ClusterMember, lines } from "./cluster-view.ts"
 import type { RedisServer } from "./redis-server.ts"
 import { ReplyError } from "./resp.ts"
 
-/** Number of slots to move at once. It is small, so that clients meet only a few slots that are half moved. */
+/** Number of slots to move in one step. It is small, so that clients meet only a few slots that are half moved. */
 const AT_ONCE = 256
 const KEYS_AT_ONCE = 1_000
 

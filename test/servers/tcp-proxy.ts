@@ -91,7 +91,7 @@ export class TcpProxy {
     }
   }
 
-  /** Answers each chunk from a client with these bytes, without contacting the server. Undefined ends this. */
+  /** Responds to each chunk from a client with these bytes, without contacting the server. Undefined ends this. */
   answerWith(bytes: string | Uint8Array | undefined): void {
     this.#rubbish = typeof bytes === "string" ? Buffer.from(bytes) : bytes
   }
@@ -202,8 +202,8 @@ class Lane {
       if (first === undefined || this.#weather.isPaused(this.#direction)) return
       const waitMs = first.dueAt - performance.now()
       if (waitMs > 0) {
-        // After a stall of this process, many timers fire at once. Deliver the bytes after them, so that a caller whose
-        // timeout has passed notices that first.
+        // After a stall of this process, many timers fire at the same time. Deliver the bytes after them, so that a
+        // caller whose timeout has passed notices that first.
         this.#timer = setTimeout(() => setImmediate(() => this.flow()), Math.ceil(waitMs))
         return
       }

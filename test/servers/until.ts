@@ -19,7 +19,7 @@ export async function until(
       reason = error
     }
     if (performance.now() > deadline) {
-      throw new Error(`waited ${timeoutMs} ms in vain until ${what}`, { cause: reason })
+      throw new Error(`waited ${timeoutMs} ms without success until ${what}`, { cause: reason })
     }
     await new Promise((resolve) => setTimeout(resolve, 10))
   }

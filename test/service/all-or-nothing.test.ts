@@ -128,7 +128,7 @@ describe.each(DOORS)("requests that are forwarded all or nothing over %s", (_nam
     expect([await left("search"), await left("maps")]).toEqual([5, 2])
   })
 
-  it("answers an empty list", async () => {
+  it("responds to an empty list", async () => {
     const { code, value } = await together([])
     expect({ code, responses: value.responses ?? [] }).toEqual({ code: OK, responses: [] })
   })

@@ -58,7 +58,7 @@ const refused = create(ShouldForwardRequestResponseSchema, { policy: "user", sta
 
 const hex = (bytes: Uint8Array): string => Buffer.from(bytes).toString("hex")
 
-describe("the encoded bytes of an answer", () => {
+describe("the encoded bytes of a response", () => {
   it("cover every field of the message", () => {
     expect(
       ShouldForwardRequestResponseSchema.fields.map(({ number }) => number).toSorted((a, b) => a - b),
@@ -75,7 +75,7 @@ describe("the encoded bytes of an answer", () => {
     )
   })
 
-  it("match the bytes of the library for several answers", () => {
+  it("match the bytes of the library for several responses", () => {
     fc.assert(
       fc.property(fc.array(made, { maxLength: 8 }), (responses) => {
         const message = create(ShouldForwardRequestsResponseSchema, { responses })
@@ -85,7 +85,7 @@ describe("the encoded bytes of an answer", () => {
     )
   })
 
-  it("do not change when the next answer is encoded", () => {
+  it("do not change when the next response is encoded", () => {
     const first = create(ShouldForwardRequestResponseSchema, { shouldForward: true, policy: "one" })
     const bytes = answerBytes(first)
     answerBytes(create(ShouldForwardRequestResponseSchema, { policy: "another" }))

@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest"
 import { until } from "../servers/until.ts"
 import { type Started, startService } from "./started.ts"
 
-// The call of gateways that read only the status and the headers of an answer: /check/<service>.
+// The call of gateways that read only the status and the headers of a response: /check/<service>.
 
 const RULES = `
 service_id: shop
@@ -64,7 +64,7 @@ async function restart(parts: Parts): Promise<void> {
   await start(parts)
 }
 
-/** Sends a request of a gateway. Resolves with its answer. */
+/** Sends a request of a gateway. Resolves with its response. */
 function check(path: string, { method = "GET", headers, body, from, signal }: Sent = {}): Promise<Checked> {
   return new Promise((resolve, reject) => {
     const options = { method, headers, localAddress: from ?? "127.0.0.1", agent: false, signal }
@@ -397,7 +397,7 @@ describe("what a gateway passes on of the client's request", () => {
     expect((await check("/check/shop", { method: "POST", ...sent, headers })).status).toBe(204)
   })
 
-  it("does not delay the answer: a body that never comes, whose connection ends", async () => {
+  it("does not delay the response: a body that never comes, whose connection ends", async () => {
     const { port, hostname } = new URL(started.http)
     const socket = connect(Number(port), hostname)
     let said = ""
@@ -446,7 +446,7 @@ describe("the bounds of calls", () => {
     expect((await check("/check/held", { headers })).headers.connection).toBe("keep-alive")
     let calls = 0
     const held = check("/check/held", { headers }).finally(() => calls++)
-    // The answer to a later check shows that the earlier one has arrived.
+    // The response to a later check shows that the earlier one has arrived.
     await check("/check/shop", { headers })
     expect(calls).toBe(0)
     expect(await started.end(5_000)).toBe(true)

@@ -88,7 +88,7 @@ describe("a service that shuts down", () => {
     expect(await ended).toBe(true)
   })
 
-  it("answers a request whose decision takes longer than the arrival timeout", async () => {
+  it("responds to a request whose decision takes longer than the arrival timeout", async () => {
     const inner = memoryStore()
     let isAsked = false
     const take: Store["take"] = async (checks) => {
@@ -157,7 +157,7 @@ describe("connections", () => {
       const socket = await open(started, "http", half, false)
       halves.push(socket)
       answers.push(new Promise((resolve) => socket.once("data", (chunk) => resolve(String(chunk)))))
-      // Frames of different connections are read in any order. An answer on a third connection comes after both.
+      // Frames of different connections are read in any order. A response on a third connection comes after both.
       await fetch(`${started.http}/nothing`)
     }
     const asked = { method: "POST", headers: { "content-type": "application/json" } }

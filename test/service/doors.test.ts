@@ -65,7 +65,7 @@ describe("the gRPC endpoint", () => {
     ["a string that extends past the end", Buffer.from([0x12, 0x7f, 0x7b])],
     ["bytes that are not a message", Buffer.from("hello, world")],
     ["a string that is not UTF-8", Buffer.from([0x08, 0x01, 0x1a, 0x02, 0xc3, 0x28])],
-  ])("answers %s with INVALID_ARGUMENT, and keeps serving", async (_what, bytes) => {
+  ])("responds %s with INVALID_ARGUMENT, and keeps serving", async (_what, bytes) => {
     expect(await send(bytes)).toMatchObject({ code: status.INVALID_ARGUMENT })
     expect(await ask(1, "after")).toMatchObject({ value: { should_forward: true } })
   })
@@ -117,7 +117,7 @@ describe("the gRPC endpoint", () => {
     expect(await ask(1, "beside")).toMatchObject({ value: { should_forward: true } })
   })
 
-  it("answers the requests of a batch in order and independently, up to its maximum size", async () => {
+  it("responds to the requests of a batch in order and independently, up to its maximum size", async () => {
     const requests = [
       { service_id: 1, request: '{"user":"batch"}', cost: 10 },
       { service_id: 1, request: "nothing" },
@@ -219,7 +219,7 @@ describe("the HTTP endpoint", () => {
     expect([response.status, await response.json()]).toMatchObject([400, { code: "invalid_argument" }])
   })
 
-  it("answers a chunked body as soon as it is too long, and reads the rest", async () => {
+  it("responds to a chunked body as soon as it is too long, and reads the rest", async () => {
     const { hostname, port } = new URL(started.http)
     const socket = connectTcp(Number(port), hostname)
     let answered = ""
@@ -267,7 +267,7 @@ describe("the HTTP endpoint", () => {
   })
 
   it.each(["application/proto", "Application/Proto", "application/proto; charset=utf-8"])(
-    "answers a message of type %s in the same form",
+    "responds to a message of type %s in the same form",
     async (type) => {
       const request = create(ShouldForwardRequestRequestSchema, { serviceId: 9, request: "{}" })
       const response = await fetch(started.http + PATH, {
@@ -377,7 +377,7 @@ describe("the HTTP endpoint", () => {
     await post(asked(1, "told"))
     await post({})
     await post(asked(2, "told"), { "connect-timeout-ms": "50" })
-    // A caller may get its answer before the event is emitted.
+    // A caller may get its response before the event is emitted.
     await until("all are told", () => told.length >= 3)
     expect(told).toEqual([
       ["http", PATH, status.OK],

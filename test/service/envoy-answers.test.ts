@@ -9,7 +9,7 @@ rules:
 `
 const ADA = [{ user_id: "ada" }]
 
-describe("the answer to a client", () => {
+describe("the response to a client", () => {
   it("has the headers of the strictest rule, and when refused Retry-After and a problem body", async () => {
     const { envoy } = await startEnvoy(`
 service_id: shop

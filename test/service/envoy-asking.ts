@@ -5,7 +5,7 @@ export type Descriptor =
   | Readonly<Record<string, string>>
   | { readonly entries: readonly { readonly key: string; readonly value: string }[] }
 
-/** The answer of ShouldRateLimit, without absent members. */
+/** The response of ShouldRateLimit, without absent members. */
 export interface EnvoyAnswer {
   readonly overall: string
   /** One line for each descriptor: "OK", or with a limit "OK per-user 5/MINUTE 4 left 60 s". */
@@ -17,7 +17,7 @@ export interface EnvoyAnswer {
 
 /** A gateway that calls the service as Envoy does. It uses only the proto files. */
 export interface EnvoyAsking {
-  /** Resolves with the answer. Rejects with the gRPC error. */
+  /** Resolves with the response. Rejects with the gRPC error. */
   ask(domain: string, descriptors: readonly Descriptor[], hits?: number): Promise<EnvoyAnswer>
   /** Sends any request. Resolves with its value or error. */
   call(request: object, options?: { readonly deadline?: number }): Promise<Called>
@@ -52,7 +52,7 @@ function descriptorOf(descriptor: Descriptor): object {
   return { entries: Object.entries(descriptor).map(([key, value]) => ({ key, value })) }
 }
 
-/** An answer as the proto files define it. */
+/** A response as the proto files define it. */
 interface Answer {
   readonly overall_code: string
   readonly statuses: readonly {

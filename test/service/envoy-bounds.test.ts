@@ -97,7 +97,7 @@ describe("a malformed message", () => {
 })
 
 describe("the HTTP endpoint", () => {
-  it("gives the same answers as gRPC, in JSON", async () => {
+  it("gives the same responses as gRPC, in JSON", async () => {
     const descriptors = [{ entries: [{ key: "user_id", value: "carl" }] }]
     const { body } = await post(started, SHOULD_RATE_LIMIT, { domain: "1", descriptors })
     expect(body).toMatchObject({

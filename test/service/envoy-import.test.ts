@@ -458,7 +458,7 @@ domain: other
     expect(parse(await readFile(file, "utf8"))).toEqual({ service_id: "shop", rules: [] })
   })
 
-  it("gives every rule a valid name of its own", async () => {
+  it("gives every rule a different valid name", async () => {
     const long = "x".repeat(60)
     const limit = "rate_limit: { unit: day, requests_per_unit: 1 }"
     const rules = await rulesOf(`

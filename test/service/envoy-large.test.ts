@@ -21,7 +21,7 @@ async function open(rules: string, parts: object = {}): Promise<EnvoyAsking> {
   return envoy
 }
 
-/** Resolves with the code of the answer, or the gRPC status of an error. */
+/** Resolves with the code of the response, or the gRPC status of an error. */
 async function codeOf(envoy: EnvoyAsking, request: object): Promise<unknown> {
   const called = await envoy.call(request)
   return "error" in called ? called.error.code : called.value.overall_code
@@ -66,7 +66,7 @@ it.each([
   expect((await envoy.ask("1", [{ user_id: "ada" }])).statuses[0]).toContain("4 left")
 })
 
-it("a message whose descriptor has a limit of two million fields gets an answer in a short turn", async () => {
+it("a message whose descriptor has a limit of two million fields gets a response in a short turn", async () => {
   const { grpc } = await start(TWO_SERVICES)
   const nested = (tag: number, bytes: Buffer) => {
     const length = Buffer.from(
@@ -96,7 +96,7 @@ it.each([
   ["control characters", one("\u0000\r\n\u007f")],
   ["a path that is not one", { entries: [{ key: "path", value: "%%%/../\\?#".repeat(5_000) }, entry] }],
   ["the most hits", { entries: [entry], hits_addend: { value: "18446744073709551615" } }],
-])("a descriptor with %s gets an answer", async (_name, descriptor) => {
+])("a descriptor with %s gets a response", async (_name, descriptor) => {
   const envoy = await open(TWO_SERVICES)
   expect(await codeOf(envoy, { domain: "1", descriptors: [descriptor] })).toMatch(/^(OK|OVER_LIMIT)$/)
 })

@@ -21,7 +21,7 @@ function setLookup(to: unknown): void {
   syncBuiltinESMExports()
 }
 
-it("the HTTP port listens on every address, with one limit, and answers all calls before it closes", async () => {
+it("the HTTP port listens on every address, with one limit, and responds to all calls before it closes", async () => {
   let refused = 0
   const answers: (() => void)[] = []
   const call = {

@@ -83,7 +83,7 @@ const MESSAGES: readonly (readonly [what: string, path: string, message: Buffer]
   ["unknown fields in one request", MANY, field(1, fields(15, LARGE))],
   ["a group in one request", MANY, field(1, group)],
   ["empty rules", REGISTER, fields(3, LARGE)],
-  ["empty texts in one rule", REGISTER, field(2, Buffer.alloc(LARGE, Buffer.from([0xa2, 0x01, 0])))],
+  ["empty strings in one rule", REGISTER, field(2, Buffer.alloc(LARGE, Buffer.from([0xa2, 0x01, 0])))],
   ["empty descriptors", ENVOY, fields(2, LARGE)],
   ["a group beside the descriptors", ENVOY, group],
   ["unknown fields in one descriptor", ENVOY, field(2, fields(15, LARGE))],
@@ -125,7 +125,7 @@ function post(path: string, type: string, body: Buffer): Promise<Response> {
   return fetch(started.http + path, { method: "POST", headers: { "content-type": type }, body })
 }
 
-/** Sends a body piece by piece, because sending all of it would take a long turn, too. Resolves with the answer. */
+/** Sends a body piece by piece, because sending all of it would take a long turn, too. Resolves with the response. */
 async function pour(path: string, type: string, body: Buffer): Promise<{ status: number; answer: string }> {
   const headers = { "content-type": type, "content-length": body.length }
   const asking = request(started.http + path, { method: "POST", headers })
@@ -138,7 +138,7 @@ async function pour(path: string, type: string, body: Buffer): Promise<{ status:
   return { status: answered.statusCode as number, answer: await text(answered) }
 }
 
-describe("an expensive body is refused in short turns, and its answer does not repeat it", () => {
+describe("an expensive body is refused in short turns, and its response does not repeat it", () => {
   it.each(JSON_BODIES)("over HTTP as JSON: %s", async (_what, path, json) => {
     const body = Buffer.from(json)
     let status = 0
@@ -146,7 +146,7 @@ describe("an expensive body is refused in short turns, and its answer does not r
     await expectShortTurns(async () => {
       ;({ status, answer } = await pour(path, "application/json", body))
     })
-    // An expensive request of a batch gets an error of its own, so that the others are decided.
+    // An expensive request of a batch gets its own error, so that the others are decided.
     if (status === 200) expect(JSON.parse(answer).responses[0].error.code).toBe(3)
     else expect({ status, answer: answer.slice(0, 300) }).toMatchObject({ status: 400 })
     expect(answer.length).toBeLessThan(4_000)
@@ -184,8 +184,8 @@ describe("a batch with a request that is expensive to read", () => {
   const large = `{"a":[${repeated("{}", 60_000)}]}`
   it.each([
     ["as an object", `{"service":"shop","request":${large}}`],
-    ["as a text", JSON.stringify({ service: "shop", request: large })],
-    ["with a long text", JSON.stringify({ service: "shop", request: "a".repeat(MIB) })],
+    ["as a string", JSON.stringify({ service: "shop", request: large })],
+    ["with a long string", JSON.stringify({ service: "shop", request: "a".repeat(MIB) })],
   ])("still decides its other requests: %s", async (_how, expensive) => {
     const ada = '{"service":"shop","request":{"user":"ada"}}'
     const body = Buffer.from(`{"requests":[${[ada, expensive, ada, expensive, ada].join(" , ")}]}`)

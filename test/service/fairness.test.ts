@@ -162,7 +162,7 @@ describe.each(["grpc", "http"] as const)("over %s", (door) => {
       expect(counted(said)).toEqual({ overloaded: 3 * MOST - SHARE })
       expect(new Set(overloads)).toEqual(new Set([`held ${ATTACKER}`]))
       for (let i = 0; i < MOST; i++) expect(await innocent.ask(1, `user ${i}`)).toBe("answered")
-      // The same service still answers calls that it need not hold. Another service can still hold calls.
+      // The same service still responds to calls that it need not hold. Another service can still hold calls.
       expect(await innocent.ask(service, "b")).toBe("answered")
       expect(await innocent.ask(3, "a")).toBe("answered")
       expect(await innocent.ask(3, "a", 100)).toBe("late")
@@ -280,7 +280,7 @@ describe.each(["grpc", "http"] as const)("while Redis is silent, over %s", (door
   })
 })
 
-it("calls over gRPC whose answers are not read leave capacity for other callers, and are ended", async () => {
+it("calls over gRPC whose responses are not read leave capacity for other callers, and are ended", async () => {
   const { started, overloads } = await start({ bounds: { ...BOUNDS, arrivalMs: 200 } })
   const codes: number[] = []
   for (let i = 0; i < 3; i++) {

@@ -8,7 +8,7 @@ import { FORWARD, question } from "./questions.ts"
 import { callOnce, callRaw, openRaw } from "./raw-call.ts"
 import { type Started, startService, TWO_SERVICES } from "./started.ts"
 
-// Attacks on the event loop: more valid requests than it can answer, and headers that are small only on the wire.
+// Attacks on the event loop: more valid requests than it can respond, and headers that are small only on the wire.
 
 const BOUNDS = { maxMessageBytes: 100_000, maxInFlight: 1_000, maxRequests: 100, arrivalMs: 60_000 }
 const BODY = '{"serviceId":1,"request":"{\\"user_id\\":\\"a\\"}"}'
@@ -33,12 +33,12 @@ function open({ http }: Started, from: string): Socket {
   return socket.on("error", () => undefined)
 }
 
-/** Resolves when the socket has received an answer. */
+/** Resolves when the socket has received a response. */
 function answered(socket: Socket): Promise<unknown> {
   return new Promise((resolve) => socket.once("data", resolve))
 }
 
-describe("requests that are sent without waiting for answers", () => {
+describe("requests that are sent without waiting for responses", () => {
   it("on many connections of one peer do not delay the request of another", async () => {
     let answers = 0
     let honest: Socket | undefined
@@ -50,7 +50,7 @@ describe("requests that are sent without waiting for answers", () => {
     await once(honest, "connect")
     for (let left = 20; left > 0; left--) open(started, "127.0.0.2").resume().write(REQUEST.repeat(500))
     await answered(honest)
-    // Node reads up to 64 KiB at once, which are 330 requests, and up to 2 MiB in one turn.
+    // Node reads up to 64 KiB in one read, which are 330 requests, and up to 2 MiB in one turn.
     expect(answers).toBeLessThan(1_500)
     await until("all are answered", () => answers > 10_000)
   })

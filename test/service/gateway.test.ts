@@ -55,7 +55,7 @@ describe("the gateway of the examples", () => {
     expect(forwarded).toEqual(["GET /items?page=2"])
   })
 
-  it("answers a client over the limit with a complete refusal, and forwards nothing", async () => {
+  it("responds to a client over the limit with a complete refusal, and forwards nothing", async () => {
     const address = await open("closed")
     for (let asked = 0; asked < 5; asked++) expect((await ask(address, "bob")).status).toBe(200)
     const refused = await ask(address, "bob")
@@ -92,13 +92,13 @@ describe("the gateway of the examples", () => {
     await echo.close()
   })
 
-  it("answers 502 when the upstream is gone, without revealing its address", async () => {
+  it("responds with 502 when the upstream is gone, without revealing its address", async () => {
     const response = await fetch(await open("closed", decisions, "http://127.0.0.1:1"))
     expect([response.status, await response.text()]).toEqual([502, "Please try again later.\n"])
   })
 
   it.each([70_000, 5_000_000])(
-    "answers 431 if %d characters of a client cannot be decided, instead of admitting it as in an outage",
+    "responds with 431 if %d characters of a client cannot be decided, instead of admitting it as in an outage",
     async (length) => {
       const verdict = await decisions.ask(1, { user_id: "x".repeat(length) })
       expect(verdict).toMatchObject({ shouldForward: false, statusCode: 431 })
@@ -157,8 +157,8 @@ describe("the gateway of the examples", () => {
     await proxy.accept()
     await until("it is asked again", statusIs(200))
     // One line for each outage, regardless of the number of requests and retries.
-    const gone = expect.stringMatching(/^The decision service at 127\.0\.0\.1:\d+ does not answer: \d+ \w+/)
-    const back = `The decision service at ${proxy.host}:${proxy.port} answers again`
+    const gone = expect.stringMatching(/^The decision service at 127\.0\.0\.1:\d+ does not respond: \d+ \w+/)
+    const back = `The decision service at ${proxy.host}:${proxy.port} responds again`
     expect(said).toEqual([gone, back, gone, back])
     client.close()
     await proxy.close()

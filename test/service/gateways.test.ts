@@ -218,7 +218,7 @@ describe.each<[string, Start, Differences]>([
 ])(
   "%s as the page configures it",
   (_name, start, { isFromSluice, hasHeaders, gone, hangs, invalid, misconfigured }) => {
-    it("forwards what the rules admit, and answers the rest with 429 and Retry-After", async () => {
+    it("forwards what the rules admit, and responds to the rest with 429 and Retry-After", async () => {
       const port = await open(start)
       const body = "x".repeat(100_000)
       const sent = {
@@ -234,7 +234,7 @@ describe.each<[string, Start, Differences]>([
         expect(first.headers.ratelimit).toMatch(/^"per-ip";r=2;t=\d+$/)
       }
       expect((await send(port, "/")).status).toBe(200)
-      // An answer of the app itself is passed on.
+      // A response of the app itself is passed on.
       expect((await send(port, "/forbidden")).status).toBe(403)
       for (const method of ["GET", "HEAD", "POST"]) {
         const refused = await send(port, "/", { method })
@@ -261,7 +261,7 @@ describe.each<[string, Start, Differences]>([
       expect((await send(port, "/login")).status).toBe(200)
     })
 
-    it("lets no client hide its address, method or path in headers of its own", async () => {
+    it("lets no client hide its address, method or path in its own headers", async () => {
       const port = await open(start)
       expect((await send(port, "/login", { method: "POST" })).status).toBe(200)
       for (const headers of [
@@ -318,7 +318,7 @@ it.each<[string, Start, (config: string) => string]>([
   ],
   ["HAProxy", startHaproxy, (config) => config.replace("ANSWER = false", "ANSWER = true")],
 ])(
-  "%s admits requests without an answer if it is told to, but not after an invalid check",
+  "%s admits requests without a response if it is configured to, but not after an invalid check",
   async (_name, start, edit) => {
     const gone = await open(start, edit, `127.0.0.1:${await freePort()}`)
     expect((await send(gone, "/")).status).toBe(200)
@@ -368,7 +368,7 @@ it("the call of docs/service/gateways.md is admitted once, and then refused with
   expect([hidden.status, hidden.headers.get("sluice-status")]).toEqual([403, "429"])
 })
 
-it("ShouldForwardRequest answers a refusal with 200, so a gateway that reads only the status must not call it", async () => {
+it("ShouldForwardRequest responds to a refusal with 200, so a gateway that reads only the status must not call it", async () => {
   await startSluice()
   const statuses: [number, boolean][] = []
   for (let i = 0; i < 4; i++) {

@@ -8,7 +8,7 @@ export type Said = (typeof STATUSES)[number] | number
 
 /**
  * A client of the gRPC health service that encodes its bytes by hand. Field 1 is the service in requests and the status
- * in answers.
+ * in responses.
  */
 export interface HealthClient {
   check(service: string): Promise<Said>

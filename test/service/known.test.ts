@@ -129,7 +129,7 @@ describe("the request object of a call", () => {
     expect(body).not.toHaveProperty("retryAfterMs")
   })
 
-  it("gets an answer with delays, shadow rules and requests above the limit", async () => {
+  it("gets a response with delays, shadow rules and requests above the limit", async () => {
     const ask = async (service: string, more: object = {}) =>
       (await post(started, PATH, { service, request: '{"user":1}', ...more })).body
     expect(await ask("shapes")).toMatchObject({ shouldForward: true, delayMs: "0", shadowed: [] })
@@ -144,7 +144,7 @@ describe("the request object of a call", () => {
     const cost = "9007199254740992"
     expect(await post(started, PATH, { service: "soft", request: "{}", cost })).toMatchObject({
       status: 400,
-      body: { message: "cost: 9007199254740992 is too large; at most 9007199254740991 is accepted" },
+      body: { message: "cost: 9007199254740992 is too large; it must be below 2^53" },
     })
   })
 

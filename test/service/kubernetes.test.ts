@@ -143,7 +143,7 @@ describe("the manifests in deploy/kubernetes", () => {
     })
     for (const door of ["grpc", "http", "operations"] as const)
       expect(settings[door]).toMatchObject({ host: "0.0.0.0", port: ports[door] })
-    // Kubernetes must not kill an instance that still answers.
+    // Kubernetes must not kill an instance that still responds.
     const drainMs = (settings.drainPauseMs ?? 0) + settings.drainMs
     expect(drainMs).toBe(25_000)
     // 3 s more are for metrics that are sent.

@@ -59,12 +59,12 @@ describe.each(WAYS)("a call that is read by $way", ({ way, reader, headers, plai
     expect(told.slice(before).map(([each]) => each)).toEqual([code])
   }
 
-  it("gets the answer of that reader", async () => {
+  it("gets the response of that reader", async () => {
     const answer = await ask(question("which"))
     expect(answer).toMatchObject({ status: status.OK, details: undefined })
     expect(answer.headers).toMatchObject({ ":status": 200, "content-type": "application/grpc+proto" })
     expect([...readers]).toEqual([reader])
-    // The library adds a date to each answer.
+    // The library adds a date to each response.
     expect("date" in answer.headers).toBe(reader === "grpc-js")
     expect(answer.bytes.readUInt32BE(1)).toBe(answer.bytes.length - 5)
     expect(decisionOf(answer)).toMatchObject({ shouldForward: true, policy: "units", limit: 1_000_000n })
@@ -270,7 +270,7 @@ describe.each(WAYS)("a call that is read by $way", ({ way, reader, headers, plai
       return { stream, answer }
     })
     const responses = half.map(({ stream }) => once(stream, "response"))
-    // A call that arrives at once needs no room. Another call that does not arrive ends the oldest.
+    // A call that arrives immediately needs no room. Another call that does not arrive ends the oldest.
     expect(await ask(question("one-more"))).toMatchObject({ status: status.OK })
     const more = begin()
     more.write(Buffer.from([0]))

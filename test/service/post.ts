@@ -1,4 +1,4 @@
-/** The answer to a call over HTTP. */
+/** The response to a call over HTTP. */
 export interface Posted {
   readonly status: number
   readonly headers: Headers

@@ -70,7 +70,7 @@ describe("refused callers are logged once a minute and counted", () => {
     await counted(`sluice_service_wrong_tokens_total{rpc_method="${FORWARD.slice(1)}"} 5`)
     const many = `${FORWARD}s`
     expect(await ask(many, "token-of-nobody-at-all", { requests: [{ serviceId: 1 }] })).toBe(403)
-    // The token is right for one request and wrong for two. Those two have the error in their own answers.
+    // The token is right for one request and wrong for two. Those two have the error in their own responses.
     const requests = [{ serviceId: 1 }, { serviceId: 2 }, { serviceId: 1 }]
     expect(await ask(many, OTHER_TOKEN, { requests })).toBe(200)
     await counted(`sluice_service_wrong_tokens_total{rpc_method="${many.slice(1)}"} 2`)

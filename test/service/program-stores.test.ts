@@ -177,10 +177,10 @@ describe("the program with Redis", () => {
     proxy.cut()
     await until("both are decided without it", () => isDegraded(true))
     await until("it says so", async () => (await storeOf(program)) === "degraded")
-    await program.said(/Until the store answers again, each process admits up to \d+ of \d+ under rule/)
+    await program.said(/Until the store responds again, each process admits up to \d+ of \d+ under rule/)
     await proxy.accept()
     const told = (code: string) => program.lines().filter((line) => line.code === code).length
-    // A limiter considers its store recovered after one second of answers.
+    // A limiter considers its store recovered after one second of responses.
     const isBack = async () =>
       (await isDegraded(false)) &&
       told("SLUICE_RECOVERED") > 0 &&

@@ -30,7 +30,7 @@ export function bytesOf(asked: Asked): Uint8Array {
   return toBinary(ShouldForwardRequestRequestSchema, create(ShouldForwardRequestRequestSchema, asked))
 }
 
-/** Returns the decision in an answer. */
+/** Returns the decision in a response. */
 export function decisionOf({ bytes }: RawAnswer): ShouldForwardRequestResponse {
   return fromBinary(ShouldForwardRequestResponseSchema, bytes.subarray(5))
 }

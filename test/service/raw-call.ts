@@ -83,7 +83,7 @@ export function callRaw(
   return answer
 }
 
-/** Makes a call on a connection of its own. */
+/** Makes a call on a new connection. */
 export async function callOnce(
   address: string,
   path: string,

@@ -24,19 +24,19 @@ async function open(parts: Parameters<typeof startService>[1] = {}) {
 }
 
 describe("the decision service on loopback, without tokens", () => {
-  it("answers a call with a Host of this machine, and refuses one with another Host", async () => {
+  it("responds to a call with a Host of this machine, and refuses one with another Host", async () => {
     const ask = await open()
     expect([await ask("localhost:PORT"), await ask("evil.example:PORT")]).toEqual([200, 403])
   })
 
-  it("answers a gateway's check, which passes the Host of its client on", async () => {
+  it("responds to a gateway's check, which passes the Host of its client on", async () => {
     const ask = await open()
     const described = { "x-original-method": "GET", "x-original-uri": "/", "x-forwarded-for": "192.0.2.1" }
     expect(await ask("shop.example", described, "/check/1")).toBe(204)
   })
 })
 
-it("the decision service answers a call with any Host if decisions and registrations need a token", async () => {
+it("the decision service responds to a call with any Host if decisions and registrations need a token", async () => {
   const ask = await open({ tokens: tokens({ "*": TOKEN }), decideTokens: tokens({ "*": TOKEN }) })
   expect(await ask("ratelimit.internal", { authorization: `Bearer ${TOKEN}` })).toBe(200)
   expect(await ask("ratelimit.internal")).toBe(401)

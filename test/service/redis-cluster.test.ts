@@ -72,7 +72,7 @@ describe("the program on a Redis Cluster", () => {
     })
   })
 
-  it("starts with any given node that answers, and logs when part of the counters is gone", async () => {
+  it("starts with any given node that responds, and logs when part of the counters is gone", async () => {
     const [first, second] = cluster.nodes
     const gone = "redis://127.0.0.1:1"
     const one = await run(`${gone}, redis://${first?.host}:${first?.port}`, "500ms")

@@ -47,7 +47,7 @@ const limitAt = async (door: Door) =>
 const isForced = (door: Door, limit: number) =>
   until(`the limit is ${limit}`, async () => (await limitAt(door)) === limit)
 
-it("rules are in force at once on the instance that registered them, and on the other at its next poll", async () => {
+it("rules are in force immediately on the instance that registered them, and on the other at its next poll", async () => {
   await one.call("RegisterService", { service_id: 1, rule: rule(5) })
   expect(await limitAt(one)).toBe(5)
   await isForced(other, 5)
@@ -59,7 +59,7 @@ it("rules are in force at once on the instance that registered them, and on the 
   await isForced(other, 0)
 })
 
-it("rules are in force at once when registered again after the other instance registered them", async () => {
+it("rules are in force immediately when registered again after the other instance registered them", async () => {
   // The other instance would read the table again only tomorrow.
   const slow = rulesInTable({ client: dynamoDB.client(), tableName, timeoutMs: 20_000, pollMs: 86_400_000 })
   const late = await startService(slow)
@@ -107,7 +107,7 @@ it("invalid rules written by others are reported, and the valid ones do not coun
   const mended = await one.call("RegisterService", { service_id: 1, rules: [rule(5)], version: 3 })
   expect(mended).toMatchObject({ code: 0, value: { version: 4 } })
   expect(await effectOf()).toEqual([])
-  // From now on there is a previous edition, which stays in force as a whole.
+  // From now on there is a previous version, which stays in force as a whole.
   await putItem(dynamoDB.client(), tableName, itemOf({ ...stored, version: 5 }))
   expect(await effectOf()).toMatchObject([
     {

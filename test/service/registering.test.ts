@@ -50,7 +50,7 @@ describe.each(DOORS)("registering over %s", (over, open) => {
     })
   })
 
-  it("keeps who answers for a service, and points refused clients to its link", async () => {
+  it("keeps the owner of a service, and points refused clients to its link", async () => {
     const metadata = {
       owner: "payments",
       description: "pays",
@@ -125,7 +125,7 @@ describe.each(DOORS)("registering over %s", (over, open) => {
     )
   })
 
-  it("puts registered, changed and removed rules in force before it answers", async () => {
+  it("puts registered, changed and removed rules in force before it responds", async () => {
     expect(await ask()).toMatchObject({ should_forward: true, policy: "" })
     for (let limit = 1; limit <= 5; limit++) {
       await register({ rules: [rule(limit)], overwrite: true })
@@ -224,7 +224,7 @@ describe.each(DOORS)("registering over %s", (over, open) => {
     expect(await register({ rules: rules(1_000) })).toMatchObject({ code: OK })
   })
 
-  it("reports all problems at once", async () => {
+  it("reports all problems together", async () => {
     const { violations, message } = await register({
       rules: [
         rule(0),
@@ -239,7 +239,7 @@ describe.each(DOORS)("registering over %s", (over, open) => {
     expect(message).toMatch(/ \(and 2 more\)$/)
   })
 
-  it("answers even if there are very many problems", async () => {
+  it("responds even if there are very many problems", async () => {
     const rules = Array.from({ length: 1_000 }, (_, index) => ({
       window: "x".repeat(index),
       limit: 0,
@@ -371,7 +371,7 @@ describe("a registration that is not valid", () => {
       "overwrite",
       "is given together with version; give only one of them",
     ],
-    ["a version beyond 2^53", { version: "9007199254740993" }, "version", /9007199254740991/],
+    ["a version beyond 2^53", { version: "9007199254740993" }, "version", /must be below 2\^53/],
     ["the last version", { version: "9007199254740991" }, "version", /is not a version/],
     ["no rate", { rule: { name: "x" } }, "rule.rate", /^is missing; accepted: a rate such as/],
     [
@@ -470,7 +470,7 @@ describe("a registration that is not valid", () => {
   })
 })
 
-describe("an answer over HTTP to a failed call", () => {
+describe("a response over HTTP to a failed call", () => {
   const started = useService(rulesInMemory())
 
   const send = (method: string, body: unknown, headers = {}) =>

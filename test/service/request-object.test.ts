@@ -38,7 +38,7 @@ it("a request may be an object, which identifies the same client as its text", a
   expect(body.responses?.map(({ remaining }) => remaining)).toEqual(["7", "9"])
 })
 
-it("each number identifies a client of its own, which is the client of the same text", async () => {
+it("each number identifies a different client, which is the client of the same string", async () => {
   const grpc = openStranger(started.grpc, "sluice/v1/rate_limiter.proto", "sluice.v1.RateLimiter")
   onTestFinished(() => grpc.close())
   const left = async (id: string, form: (user: string) => string): Promise<unknown> =>

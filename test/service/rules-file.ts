@@ -3,7 +3,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll } from "vitest"
 
-/** Writes rules into a file in a folder of its own, which is removed after the tests. Returns the path of the file. */
+/** Writes rules into a file in a new folder, which is removed after the tests. Returns the path of the file. */
 export function rulesFile(rules: string): string {
   const folder = mkdtempSync(join(tmpdir(), "sluice-service-"))
   afterAll(() => rmSync(folder, { recursive: true }))

@@ -71,7 +71,7 @@ describe("a service that runs", () => {
     running = undefined
   })
 
-  it("answers operators' requests, and no others, only on the operations port", async () => {
+  it("responds to operators' requests, and no others, only on the operations port", async () => {
     const { operations, http } = await run(["--rules", rules])
     const statusOf = async (url: string, method = "GET") => (await fetch(url, { method })).status
     expect(await statusOf(`${operations}/livez`)).toBe(200)
@@ -121,7 +121,7 @@ describe("a service that runs", () => {
     ])
   })
 
-  it("answers 500 if metrics cannot be read", async () => {
+  it("responds with 500 if metrics cannot be read", async () => {
     const read = () => Promise.reject(new Error("no metrics"))
     const { operations } = await run(["--rules", rules], { ...NO_METRICS, read })
     expect((await fetch(`${operations}/metrics`)).status).toBe(500)
@@ -171,7 +171,7 @@ describe("a service that runs", () => {
       /\nWrong rules in ".*":\n {2}- service "1" rules\.limit \(line 2, .*\): 0 is .*\n {2}- service "2" rules\.window \(line 5, .*\): 0 is .*$/,
     ],
     [
-      "for services without rules of their own",
+      "for services without their own rules",
       "rules: { limit: 0, window: 1m }\n---\nservice_id: 2\nrules: []\n",
       /\nWrong rules in ".*": \[0\]\.rules\.limit \(line 1, column 10\): 0 is .*$/,
     ],

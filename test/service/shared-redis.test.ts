@@ -76,7 +76,7 @@ describe("instances of the service on one Redis", () => {
       async ({ started }, user) =>
         (await post(started, FORWARD, asked(user), { "connect-timeout-ms": "150" })).status,
     ],
-  ])("refund the units of a caller %s before the answer", async (how, end, call) => {
+  ])("refund the units of a caller %s before the response", async (how, end, call) => {
     const [instance] = instances as [Instance]
     const user = `gone ${how}`
     await ask(instance, user)
@@ -94,9 +94,9 @@ describe("instances of the service on one Redis", () => {
     await until("the units are back", async () => (await remaining()) === 49)
   })
 
-  it("never swap the answers of concurrent requests, over any protocol", async () => {
+  it("never swap the responses of concurrent requests, over any protocol", async () => {
     const round = async ({ started, stranger }: Instance, from: number): Promise<void> => {
-      // Each request has its own user and a different cost, so what remains identifies its answer.
+      // Each request has its own user and a different cost, so what remains identifies its response.
       const costs = Array.from({ length: 40 }, (_, index) => index + 1)
       const request = (cost: number, way: string) => ({
         service_id: 1,

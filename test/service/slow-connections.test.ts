@@ -15,7 +15,7 @@ import { type Started, startService, TWO_SERVICES } from "./started.ts"
 // Attacks that cost their sender almost nothing: connections that never complete a request.
 
 const ARRIVAL_MS = 250
-/** The service sends a ping after one second or later. The peer has 5 s to answer it. */
+/** The service sends a ping after one second or later. The peer has 5 s to respond to it. */
 const SILENT_MS = 6_000
 const PONG_MS = 5_000
 /** The time that a loaded machine may add to a deadline. */
@@ -77,7 +77,7 @@ async function closed(attacking: readonly Socket[], withinMs: number): Promise<n
 
 /**
  * Sends a request as an innocent client, on its own connection. Resolves with "200", the gRPC status, or the reason why
- * there is no answer.
+ * there is no response.
  */
 async function ask(to: Started, door: DoorName, tls: boolean): Promise<string> {
   if (door === "grpc") {
@@ -208,7 +208,7 @@ describe.each(["grpc", "http"] as const)("over %s", (door) => {
       goaway = code
     })
     expect(await call(idle)).toBe(0)
-    // This client answers pings and sends its own.
+    // This client responds to pings and sends its own.
     const pings = setInterval(() => void (idle.destroyed || idle.ping(() => undefined)), 100)
     const sinceMs = performance.now()
     while (!idle.destroyed && performance.now() - sinceMs < idleMs + SLACK_MS) {
@@ -223,7 +223,7 @@ describe.each(["grpc", "http"] as const)("over %s", (door) => {
   })
 })
 
-it("a used HTTP/2 connection that stops in a later block of headers ends without an answer to a ping", async () => {
+it("a used HTTP/2 connection that stops in a later block of headers ends without a response to a ping", async () => {
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] })
   try {
     started = await startService(TWO_SERVICES, { bounds: BOUNDS })
@@ -244,7 +244,7 @@ it("a used HTTP/2 connection that stops in a later block of headers ends without
       for (let turns = 0; turns < 2_000 && !isClosed; turns++) await new Promise(setImmediate)
       return isClosed
     }
-    // First the ping, then the time for its answer.
+    // First the ping, then the time for its response.
     expect(await isClosedAfter(SILENT_MS - PONG_MS)).toBe(false)
     expect(await isClosedAfter(PONG_MS - 100)).toBe(false)
     expect(await isClosedAfter(100)).toBe(true)

@@ -61,7 +61,7 @@ describe("a request over HTTP in chunks of one byte", () => {
     expect(client.received).toContain("too many small pieces; send it in larger ones")
   })
 
-  it("whose headers are refused ends with its connection a second after the answer", async () => {
+  it("whose headers are refused ends with its connection a second after the response", async () => {
     const client = new Client(FORWARD, `${CHUNKED}\r\ncontent-encoding: gzip`)
     await until("it is answered", () => client.received.startsWith("HTTP/1.1 501 "))
     expect(await client.pour(chunk(" "), Number.POSITIVE_INFINITY)).toBeGreaterThan(0)

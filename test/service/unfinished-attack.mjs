@@ -1,6 +1,6 @@
-// An attacker in a process of its own: sends requests that never end, that a rule of service 3 holds, or whose answers it does not read.
-// The first argument says which, as JSON.
-// Prints "over" when everything has been sent, or the server takes no more, and then keeps its connections until it is killed.
+// An attacker in a separate process. It sends requests that never end, that a rule of service 3 holds, or whose
+// responses it does not read. The first argument is the kind of attack, as JSON. Prints "over" when everything has been
+// sent, or the server takes no more, and then keeps its connections until it is killed.
 import { connect as connectHttp2 } from "node:http2"
 import { connect } from "node:net"
 import { gzipSync } from "node:zlib"
@@ -46,7 +46,7 @@ const request = `{"x":[${Array(Math.floor(Math.min(bytes, 64_000) / 3) - 3)
 const rest = Buffer.alloc(Math.max(0, bytes - 65_000), 0x20)
 const isBatch = path.endsWith("s")
 
-/** A complete message of about so many bytes. */
+/** A complete message of about this number of bytes. */
 function heldMessage() {
   const single = Buffer.concat([Buffer.from([8, 3]), field(2, Buffer.from(request))])
   // Field 15 is unknown.
@@ -59,7 +59,7 @@ function heldBody() {
   return isBatch ? `{"requests":[${single}]}${rest}` : single
 }
 
-/** A request for each 50 bytes. Their answers are longer. */
+/** A request for each 50 bytes. Their responses are longer. */
 function admittedBody() {
   if (!isBatch) return '{"serviceId":1,"request":{"user_id":"a"}}'
   const requests = Array.from({ length: bytes / 50 }, () => '{"serviceId":1,"request":{"user_id":"a"}}')
@@ -108,7 +108,7 @@ async function flood(request) {
   }
 }
 
-/** Calls again and again in one session after the other, and lets the server send no byte of an answer. */
+/** Calls again and again in one session after the other, and lets the server send no byte of a response. */
 async function floodCalls() {
   for (;;) {
     const session = openSession({ initialWindowSize: 0 })

@@ -11,8 +11,8 @@ import { callOnce } from "./raw-call.ts"
 import { rulesFile } from "./rules-file.ts"
 import { TWO_SERVICES } from "./started.ts"
 
-// Attacks on the program's memory: requests that never end, or that a rule holds, and answers that nobody reads. Their
-// senders need no token.
+// Attacks on the program's memory: requests that never end, or that a rule holds, and responses that nobody reads.
+// Their senders need no token.
 
 const MIB = 2 ** 20
 /** The bounds of the program and the attacks are divided by this number. */
@@ -70,7 +70,7 @@ async function memoryOf(of: Program): Promise<Memory> {
   return said().at(-1) as unknown as Memory
 }
 
-/** Sends an innocent call on its own connection. Resolves with its answer. */
+/** Sends an innocent call on its own connection. Resolves with its response. */
 async function innocent(of: Program): Promise<string> {
   const { status } = await callOnce(of.grpc, FORWARD, question("innocent", 9))
   const body = '{"serviceId":1,"request":"{\\"user_id\\":\\"innocent\\"}","peek":true}'
@@ -90,7 +90,7 @@ interface Attack {
   readonly bomb?: boolean
   /** True if each request is complete and for the service that holds it. */
   readonly held?: boolean
-  /** True if each request is complete and its answer is not read. */
+  /** True if each request is complete and its response is not read. */
   readonly unread?: boolean
 }
 
@@ -119,7 +119,7 @@ const HTTP_BATCHES = { ...HTTP, connections: 64, path: MANY, bytes: 4_000_000 / 
 /** Held calls of 64 kB are objects of more than a megabyte each. */
 const GRPC_HELD = { ...GRPC, streams: 75, path: FORWARD, bytes: 64_000 / SCALE, held: true } as const
 const HTTP_HELD = { ...HTTP, connections: 300, path: FORWARD, bytes: 64_000 / SCALE, held: true } as const
-/** The answer to each of these batches has some 300 kB. */
+/** The response to each of these batches has some 300 kB. */
 const GRPC_UNREAD = {
   ...GRPC,
   streams: 250 / SCALE,
@@ -150,11 +150,14 @@ describe("the memory of the program", () => {
     ["held batches over gRPC", { ...GRPC_BATCHES, held: true }],
     ["held single calls over HTTP", HTTP_HELD],
     ["held batches over HTTP", { ...HTTP_BATCHES, held: true }],
-    ["unread answers over gRPC", { ...GRPC_UNREAD, path: FORWARD, bytes: 50 }],
-    ["unread answers to batches over gRPC", GRPC_UNREAD],
-    ["unread answers that @grpc/grpc-js sends", { ...GRPC_UNREAD, headers: GZIP }],
-    ["unread answers over HTTP", { ...HTTP_UNREAD, connections: examples(8, 100), path: FORWARD, bytes: 50 }],
-    ["unread answers to batches over HTTP", HTTP_UNREAD],
+    ["unread responses over gRPC", { ...GRPC_UNREAD, path: FORWARD, bytes: 50 }],
+    ["unread responses to batches over gRPC", GRPC_UNREAD],
+    ["unread responses that @grpc/grpc-js sends", { ...GRPC_UNREAD, headers: GZIP }],
+    [
+      "unread responses over HTTP",
+      { ...HTTP_UNREAD, connections: examples(8, 100), path: FORWARD, bytes: 50 },
+    ],
+    ["unread responses to batches over HTTP", HTTP_UNREAD],
   ])("is bounded during %s that never end, and freed afterwards", async (_what, attacking) => {
     const before = await memoryOf(program)
     const asked: string[] = []
@@ -171,7 +174,7 @@ describe("the memory of the program", () => {
     expect(new Set(asked)).toEqual(new Set(["0 200"]))
     const { peakRss, arrayBuffers } = await memoryOf(program)
     expect((peakRss - before.rss) / MIB).toBeLessThan(examples(100, 200))
-    // A refused call must not keep its body until its answer is read, and a held one must not keep it at all.
+    // A refused call must not keep its body until its response is read, and a held one must not keep it at all.
     expect(arrayBuffers - before.arrayBuffers).toBeLessThan(1.5 * MOST_BYTES)
     attacker.kill("SIGKILL")
     // The program still reads what the attacker has sent: hundreds of megabytes, as fast as this machine can.
@@ -183,7 +186,7 @@ describe("the memory of the program", () => {
     expect(await innocent(program)).toBe("0 200")
   })
 
-  it("contains no body of a refused call whose answer waits for an earlier one", async () => {
+  it("contains no body of a refused call whose response waits for an earlier one", async () => {
     const before = await memoryOf(program)
     const refusals = async () => {
       const text = await (await fetch(`${program.operations}/metrics`)).text()
@@ -196,11 +199,11 @@ describe("the memory of the program", () => {
     ends.push(() => socket.destroy())
     const head = (path: string, type: string, length: number, more = "") =>
       `POST ${path} HTTP/1.1\r\nhost: a\r\ncontent-type: ${type}\r\ncontent-length: ${length}\r\n${more}\r\n`
-    // The rule may admit the first one. It holds the second one, and all later answers wait for that.
+    // The rule may admit the first one. It holds the second one, and all later responses wait for that.
     const held = '{"serviceId":3}'
     socket.write(`${head(FORWARD, "application/json", held.length)}${held}`.repeat(2))
     const body = Buffer.alloc(500_000)
-    // Node reads no more of a connection when its answers have 16 KiB.
+    // Node reads no more of a connection when its responses have 16 KiB.
     for (let calls = 0; calls < 10; calls++) {
       socket.write(head(MANY, "application/proto", body.length, "connect-timeout-ms: soon\r\n"))
       socket.write(body)

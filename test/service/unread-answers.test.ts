@@ -16,7 +16,9 @@ function batchOf(requests: number): Uint8Array {
   return toBinary(ShouldForwardRequestsRequestSchema, message)
 }
 
-/** Sends a call without reading its answer. Resolves with "answered" when the answer has begun, or with the error. */
+/**
+ * Sends a call without reading its response. Resolves with "answered" when the response has begun, or with the error.
+ */
 async function ask(session: ClientHttp2Session, batch: Uint8Array): Promise<string> {
   const stream = session.request({ ":method": "POST", ":path": MANY, "content-type": "application/grpc" })
   stream.end(framed(batch))
@@ -30,12 +32,12 @@ async function ask(session: ClientHttp2Session, batch: Uint8Array): Promise<stri
   }
 }
 
-it("unread answers are buffered up to a bound per connection, which ends if its peer continues", async () => {
+it("unread responses are buffered up to a bound per connection, which ends if its peer continues", async () => {
   const bounds = { maxMessageBytes: 1_000_000, maxInFlight: 10_000, maxRequests: REQUESTS, arrivalMs: 10_000 }
   const started = await openService(TWO_SERVICES, {
     bounds: { ...bounds, maxUnfinishedBytes: 4_000_000 },
   })
-  // With this window, the server may not send any byte of an answer.
+  // With this window, the server may not send any byte of a response.
   const session = connect(`http://${started.grpc}`, { settings: { initialWindowSize: 0 } })
   session.on("error", () => undefined)
   const closed = new Promise((resolve) => session.once("close", resolve))
@@ -58,7 +60,7 @@ const ATTACKER = "127.0.0.2"
 const ARRIVAL_MS = 1_000
 const REQUESTS = 10_000
 
-describe("answers that are not read", () => {
+describe("responses that are not read", () => {
   const ends: (() => unknown)[] = []
   afterEach(async () => {
     for (const end of ends.splice(0).reverse()) await end()
@@ -80,7 +82,7 @@ describe("answers that are not read", () => {
     return { started, overloads }
   }
 
-  /** Sends batches over HTTP without reading the answers. The system buffers some megabytes of them. */
+  /** Sends batches over HTTP without reading the responses. The system buffers some megabytes of them. */
   function post({ http }: Started, batches: number, from = ATTACKER): Socket {
     const { hostname: host, port } = new URL(http)
     const socket = connectSocket({ host, port: Number(port), localAddress: from }).pause()
@@ -93,7 +95,7 @@ describe("answers that are not read", () => {
     return socket
   }
 
-  /** Sends a batch over gRPC, and lets the service send no byte of the answer. Resolves when it is answered. */
+  /** Sends a batch over gRPC, and lets the service send no byte of the response. Resolves when it is answered. */
   async function call({ grpc }: Started): Promise<ClientHttp2Session> {
     const session = connect(`http://${grpc}`, {
       createConnection: ({ hostname, port }) =>

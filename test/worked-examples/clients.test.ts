@@ -25,7 +25,7 @@ inMemoryAndRedis((open) => {
   describe("buckets", () => {
     const bucket = { limit: 2, window: "1 minute", algorithm: "token-bucket", burst: 3 } as const
 
-    it("2 of 3 at once: a bucket of 3 units gets 2 units at once every minute", async () => {
+    it("2 of 3 in one burst: a bucket of 3 units gets 2 units in one burst every minute", async () => {
       const example = new Example(open, { ...bucket, refill: "periodic" })
       expect(await example.ask(10 * SECOND, 4)).toBe(3)
       expect(example.latest.retryAfterMs).toBe(50 * SECOND)

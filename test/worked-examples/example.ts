@@ -86,7 +86,7 @@ export class Example {
     return this.#latest as Decision
   }
 
-  /** Sends requests at that time, all at once. Returns how many are admitted. */
+  /** Sends requests at that time, all at the same time. Returns how many are admitted. */
   async ask(atMs: number, requests = 1, id = "alice"): Promise<number> {
     this.#clock.set(START_MS + atMs)
     const decisions = await Promise.all(Array.from({ length: requests }, () => this.limiter.decide({ id })))

@@ -77,7 +77,7 @@ inMemoryAndRedis((open) => {
       expect(await fixed.ask(1_000, 3)).toBe(2)
     })
 
-    it("3 a minute: of two requests that come at once when 2 of 3 are used, one is admitted", async () => {
+    it("3 a minute: of two concurrent requests when 2 of 3 are used, one is admitted", async () => {
       const example = new Example(open, { limit: 3, window: "1 minute", algorithm: "fixed-window" })
       expect(await example.ask(0, 2)).toBe(2)
       expect(await example.ask(0, 2)).toBe(1)

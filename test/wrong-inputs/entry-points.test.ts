@@ -31,8 +31,8 @@ import { RULE_MEMBERS } from "../../packages/core/src/rules/parsing/rule-members
 import { type DynamoDBServer, startDynamoDB } from "../servers/dynamodb.ts"
 import { anyOdd, anyOr, argument, exactly, type Odd, oddFor, oddObject, ReadingFailed } from "./values.ts"
 
-// The promise: a wrong input causes an error of Sluice with a code, wherever it is passed. There is no other error, no
-// hang and no unhandled rejection. There are two exceptions: an error that the input throws while it is read, and a
+// The guarantee: a wrong input causes an error of Sluice with a code, wherever it is passed. There is no other error,
+// no hang and no unhandled rejection. There are two exceptions: an error that the input throws while it is read, and a
 // signal's own reason.
 
 const QUIET = { warn() {}, error() {} }
@@ -298,7 +298,7 @@ const EXPORTS: Readonly<Record<string, readonly [module: object, Readonly<Record
           anyOr("a sink", () => () => {}),
           oddFor(["maxWaiting", "batchSize", "intervalMs", "logger", "clock"]),
         ],
-        jsonLinesSink: "would create a file for each text; json-lines.test.ts has wrong destinations",
+        jsonLinesSink: "would create a file for each string; json-lines.test.ts has wrong destinations",
       },
     ],
     "@sluice/redis": [
@@ -410,7 +410,7 @@ async function iterated(...args: unknown[]): Promise<void> {
   for await (const _ of logs.readLogs(...(args as Parameters<typeof logs.readLogs>)));
 }
 
-/** Creates a store, tells it the options of express-rate-limit, and counts a hit. */
+/** Creates a store, passes it the options of express-rate-limit, and counts a hit. */
 async function initialized(options: object, ofLimiter: unknown): Promise<void> {
   const store = new SluiceStore(options)
   try {
@@ -611,7 +611,7 @@ describe("a wrong input of a paced call gets an error with a code", () => {
   it.each(["key", "idempotent"])("what %s returns", (name) =>
     fuzz(
       (returned) => paced.paced(ok, { [name]: () => returned })("http://localhost"),
-      [anyOr("a text", () => "a")],
+      [anyOr("a string", () => "a")],
     ),
   )
 })

@@ -29,7 +29,7 @@ const OPTIONS: readonly (readonly [given: object, remedy: string])[] = [
   [{ match: "/login" }, 'use { path: "/login" }'],
   [{ match: { methods: "POST" } }, 'use ["POST"]'],
   [{ match: { methods: "GET,POST" } }, 'use ["GET", "POST"]'],
-  [{ match: { path: ["/a", "/b"] } }, "give each path a rule of its own"],
+  [{ match: { path: ["/a", "/b"] } }, "give each path a separate rule"],
   [{ match: { fields: { plan: "free" } } }, 'use ["free"]'],
   [{ allow: "192.0.2.1" }, 'use ["192.0.2.1"]'],
   [{ field: "service", allow: [7] }, 'use "7"'],

@@ -5,11 +5,11 @@ import type { Behaves } from "./stage.ts"
 
 /** The ways in which a callback of the app may return its result. */
 const WAYS = [
-  ["at once", <T>(value: T) => value],
+  ["immediately", <T>(value: T) => value],
   ["in a promise", <T>(value: T) => Promise.resolve(value)],
 ] as const
 
-/** Registers the behaviors of answers to refused clients, most of them with `onRejected`. */
+/** Registers the behaviors of responses to refused clients, most of them with `onRejected`. */
 export function answering(behaves: Behaves): void {
   behaves("points a refused client to the page about its limits", async ({ start, base }) => {
     const loaded = {
@@ -27,7 +27,7 @@ export function answering(behaves: Behaves): void {
   describe("onRejected", () => {
     const rule = { limit: 1, window: "1 minute" } as const
 
-    behaves("gets the request, the standard answer and the decision", async ({ limited, adapter }) => {
+    behaves("gets the request, the standard response and the decision", async ({ limited, adapter }) => {
       const got: unknown[] = []
       const client = await limited({
         ...rule,
@@ -208,7 +208,7 @@ export function answering(behaves: Behaves): void {
     }
 
     for (const [what, nonsense] of [
-      ["a text", "slow down"],
+      ["a string", "slow down"],
       ["an object without the members of an answer", { error: "slow down" }],
       ["a list", ["slow down"]],
       ["an incomplete answer", { status: 429 }],
@@ -218,7 +218,7 @@ export function answering(behaves: Behaves): void {
     ] as const) {
       for (const [how, wrap] of WAYS) {
         behaves(
-          `that returns ${what} ${how} is replaced by the standard answer, with one warning`,
+          `that returns ${what} ${how} is replaced by the standard response, with one warning`,
           async (stage) => {
             const { limited, warnings } = stage
             const client = await limited({ ...rule, onRejected: () => wrap(nonsense) as never })

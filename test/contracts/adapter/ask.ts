@@ -80,7 +80,7 @@ export function askOnOneConnection(url: string, localAddress: string, count: num
 }
 
 /**
- * Sends `count` requests, pipelined on one connection, and disconnects when `hangUp` resolves, before the answer.
+ * Sends `count` requests, pipelined on one connection, and disconnects when `hangUp` resolves, before the response.
  * Resolves when the connection has closed.
  */
 export function askAndHangUp(url: string, target: string, hangUp: Promise<void>, count = 1): Promise<void> {

@@ -19,7 +19,7 @@ const BROKEN: readonly (readonly [what: string, take: () => never])[] = [
       throw new Error("The store is gone.")
     },
   ],
-  ["does not answer", () => new Promise(() => undefined) as never],
+  ["does not respond", () => new Promise(() => undefined) as never],
 ]
 
 /** Registers the behaviors with broken or hostile input. No request fails because of it. */
@@ -180,7 +180,7 @@ export function hardship(behaves: Behaves): void {
         expect(told(response)).toEqual([])
       }
       expect(warnings).toEqual(["SLUICE_MOUNTED_TOO_LATE"])
-      // The app can no longer answer, so `onRejected` is not called.
+      // The app can no longer respond, so `onRejected` is not called.
       expect(asked).toEqual([])
     })
   })

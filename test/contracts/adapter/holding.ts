@@ -106,7 +106,7 @@ export function holding(behaves: Behaves): void {
       expect(served.entries).toEqual(["0 a", "0 b", "1000 c", "1000 d", "2000 e"])
     })
 
-    behaves("refuses a request at once with Retry-After if the queue is full", async (stage) => {
+    behaves("refuses a request immediately with Retry-After if the queue is full", async (stage) => {
       const served = new Served(stage)
       await served.start(stage, served.counting({ ...stage.base, ...QUEUE }))
       const asked: Awaited<ReturnType<Served["ask"]>>[] = []

@@ -88,7 +88,7 @@ export function matching(behaves: Behaves): void {
     behaves("matches the path both before and after the app rewrites it", async ({ limited }) => {
       const plan = {
         rewrite: (target: string) => target.replace(/^\/(en|de)\//, "/"),
-        // The path can only be read from the target, because the route has a pattern of its own.
+        // The path can only be read from the target, because the route has its own pattern.
         routes: [{ path: "/:page" }],
       }
       const asked = async (path: string, limit: number) => {

@@ -13,11 +13,11 @@ const deviations: readonly Deviation[] = [
   ...[
     "sends the response itself",
     "sends the response itself, later",
-    "returns false at once, and sends the response itself in a later turn",
+    "returns false immediately, and sends the response itself in a later turn",
     "returns false in a promise, and sends the response itself in a later turn",
-    "begins to send the response itself, and returns undefined at once",
+    "begins to send the response itself, and returns undefined immediately",
     "begins to send the response itself, and returns undefined in a promise",
-    "may return anything at once after it has sent the response itself",
+    "may return anything immediately after it has sent the response itself",
     "may return anything in a promise after it has sent the response itself",
     "that throws after it has sent the response itself causes one warning, and the response is kept",
     "is left unchanged",
@@ -69,7 +69,7 @@ async function listen(app: Hono): Promise<RunningApp> {
 
 function appOf({ parsesBodies, setsCookie, mounts = [], routes = [{ path: "/" }] }: AppPlan): Hono {
   const app = new Hono()
-  // By default, Hono answers every error with 500, and prints it.
+  // By default, Hono responds to every error with 500, and prints it.
   app.onError((error, c) => {
     const { status = 500, headers = {} } = error as HttpError
     return c.body("", status as 500, headers)

@@ -63,7 +63,8 @@ function mounted(options: Options): Middleware {
 }
 
 /**
- * Calls the functions one after another. An error is answered with 500. A request that no function answers gets 404.
+ * Calls the functions one after another. An error is answered with 500. A request that no function responds to gets
+ * 404.
  */
 function run([first, ...others]: readonly Middleware[], req: IncomingMessage, res: ServerResponse): void {
   if (first === undefined) {

@@ -6,7 +6,7 @@ export type FrameworkRequest = object
 
 export type Options = GuardOptions<FrameworkRequest>
 
-/** The answer of a handler. Default: 200 and "ok". */
+/** The response of a handler. Default: 200 and "ok". */
 export interface Reply {
   readonly status?: number
   readonly body?: string
@@ -32,7 +32,7 @@ export interface AppPlan {
   readonly rewrite?: (target: string) => string
   /** A cookie that the app sets on each response before the first mount. Default: none. */
   readonly setsCookie?: string
-  /** Answers each request before the first mount, and calls the next handler nevertheless. */
+  /** Responds to each request before the first mount, and calls the next handler nevertheless. */
   readonly answersFirst?: Reply
   /** Begins a response before the first mount, never ends it, and calls the next handler. */
   readonly beginsFirst?: Reply
@@ -64,11 +64,11 @@ export interface AdapterUnderTest {
   decisionOf(request: FrameworkRequest): Decision | undefined
   /** Returns a request header, read in the framework's own way. */
   headerOf(request: FrameworkRequest, name: string): string | undefined
-  /** Answers from `onRejected` in the framework's own way. `response` is the fourth argument of `onRejected`. */
+  /** Responds from `onRejected` in the framework's own way. `response` is the fourth argument of `onRejected`. */
   reply(response: unknown, status: number, body: string): void | Promise<void>
-  /** Answers like `reply`, but in a later turn and without returning a promise. */
+  /** Responds like `reply`, but in a later turn and without returning a promise. */
   replyLater(response: unknown, status: number, body: string): void
-  /** Begins an answer at once with Node's own response, and ends it with this body in a later turn. */
+  /** Begins a response immediately with Node's own response, and ends it with this body in a later turn. */
   replyInParts(response: unknown, status: number, body: string): void
   readonly deviations?: readonly Deviation[]
 }

@@ -8,7 +8,7 @@ interface Answering {
   end(body: string): unknown
 }
 
-/** Sends the status at once, and the body in a later turn. */
+/** Sends the status immediately, and the body in a later turn. */
 export function sendInParts(response: Answering, status: number, body: string): void {
   response.writeHead(status, { "X-Own": "yes" })
   response.flushHeaders()

@@ -12,7 +12,7 @@ import { type RedisServer, startRedis } from "../../servers/redis-server.ts"
 import { startProxy, type TcpProxy } from "../../servers/tcp-proxy.ts"
 import { until } from "../../servers/until.ts"
 
-/** Longer than a busy machine needs for an answer from Redis. */
+/** Longer than a busy machine needs for a reply from Redis. */
 const storeTimeoutMs = 500
 
 /** A Redis, and the network in front of it. */
@@ -146,7 +146,8 @@ export async function breakRedis(what: string, onTestFinished: TestContext["onTe
   const countsInRedis = async (): Promise<boolean> =>
     (await ask(`198.51.100.${++others}`)).headers.has("ratelimit")
   await until("it counts in Redis", countsInRedis)
-  // At most once a second, the limiter looks for blocked clients after a decision. No signal says when the look has ended.
+  // At most once a second, the limiter looks for blocked clients after a decision. No event shows when that check has
+  // ended.
   await sleep(300)
   const before = await metering.values("sluice.store.errors", "error.type")
   codes.length = 0
@@ -162,7 +163,7 @@ export async function breakRedis(what: string, onTestFinished: TestContext["onTe
     if (nth === 5) waitedMs = performance.now() - startedAt
   }
   const isOpen = async (): Promise<boolean> => (await metering.values("sluice.store.breaker.open"))[""] === 1
-  await until("nobody waits any more", async () => {
+  await until("no call is waiting", async () => {
     await ask("192.0.2.1")
     return isOpen()
   })

@@ -74,7 +74,7 @@ export const RULE_FAILURES: Readonly<Record<string, (onTestFinished: OnTestFinis
     file(finished, documentOf().replace('"shop"', '"shpo"')),
   "DynamoDB throttles": (finished) => table(finished, "throttle"),
   "DynamoDB cannot be reached": (finished) => table(finished, "reset"),
-  "DynamoDB does not answer": (finished) => table(finished, "hang"),
+  "DynamoDB does not respond": (finished) => table(finished, "hang"),
 }
 
 /** The observations after the rules have gone wrong. */

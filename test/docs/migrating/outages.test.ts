@@ -18,7 +18,7 @@ interface Peer {
   readonly name: string
   readonly old: (client: Redis) => App | Promise<App>
   readonly now: (options: ReturnType<typeof storedIn>) => App | Promise<App>
-  /** The status of each answer of the old library while Redis fails. */
+  /** The status of each response of the old library while Redis fails. */
   readonly failing: number
 }
 
@@ -62,12 +62,12 @@ const PEERS: readonly Peer[] = [
 ]
 
 describe.each(PEERS)("the guide on outages: $name", ({ old, now, failing }) => {
-  it(`answers ${failing} while Redis fails, and Sluice limits in the process`, async () => {
+  it(`responds ${failing} while Redis fails, and Sluice limits in the process`, async () => {
     expect(await statuses(await old(await closedClient(redis)), twice)).toEqual([failing, failing])
     expect(await statuses(await now(storedIn(await closedClient(redis))), twice)).toEqual(thenRefused)
   })
 
-  it("hangs while Redis is frozen, and Sluice answers after its deadline", async () => {
+  it("hangs while Redis is frozen, and Sluice responds after its deadline", async () => {
     const before = await serve(await old(redis.client))
     const after = await serve(await now(storedIn(redis.client)))
     await before("/")

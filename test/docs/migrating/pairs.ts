@@ -10,12 +10,12 @@ export type Step = string | number | (Ask & { readonly path: string })
 /** An app with a limiter: a listener, or an object that creates a listener and can be closed. */
 export type App = RequestListener | { readonly listener: RequestListener; close(): Promise<unknown> }
 
-/** An option of a peer and its replacement, with the requests that both apps must answer alike. */
+/** An option of a peer and its replacement, with the requests that both apps must respond alike. */
 export interface Pair {
   readonly before: (clock: ManualClock) => App | Promise<App>
   readonly after: (clock: ManualClock) => App | Promise<App>
   readonly steps: readonly Step[]
-  /** Selects the part of an answer to compare; by default the status. */
+  /** Selects the part of a response to compare; by default the status. */
   readonly told?: (response: Response) => unknown
   /** The selected parts that both apps must return. */
   readonly expected: readonly unknown[]
@@ -49,7 +49,7 @@ export async function serve(app: App): Promise<(step: Exclude<Step, number>) => 
   return (step) => (typeof step === "string" ? ask(running.url, step) : ask(running.url, step.path, step))
 }
 
-/** Resolves with the answers of an app to these steps, in order. */
+/** Resolves with the responses of an app to these steps, in order. */
 export async function answers(app: App, clock: ManualClock, steps: readonly Step[]): Promise<Response[]> {
   const send = await serve(app)
   const told: Response[] = []
@@ -67,10 +67,10 @@ export async function statuses(app: App, steps: readonly Step[], clock = commonC
 
 const statusOf = ({ status }: Response): unknown => status
 
-/** Registers a test for each pair. Both apps must answer alike, and as expected. */
+/** Registers a test for each pair. Both apps must respond alike, and as expected. */
 export function behaveAlike(pairs: Readonly<Record<string, Pair>>): void {
   for (const [option, { before, after, steps, told = statusOf, expected }] of Object.entries(pairs)) {
-    it(`${option} and its replacement in the guide give the same answers`, async () => {
+    it(`${option} and its replacement in the guide give the same responses`, async () => {
       for (const make of [before, after]) {
         const clock = commonClock()
         expect((await answers(await make(clock), clock, steps)).map(told)).toEqual(expected)

@@ -7,7 +7,7 @@ import { readGuide } from "./guide.ts"
 
 const require = createRequire(import.meta.url)
 
-/** A text of a peer's example, which occurs once, and what the user writes instead. A pattern has no groups. */
+/** A string of a peer's example, which occurs once, and what the user writes instead. A pattern has no groups. */
 export type Edit = readonly [old: string | RegExp, replacement: string]
 
 /** What a change of an example costs its user, in lines. Empty lines and braces count too. */
@@ -18,7 +18,7 @@ export interface LinesChanged {
   readonly deleted: number
 }
 
-/** Returns the first block of a peer's README that contains a text. */
+/** Returns the first block of a peer's README that contains a string. */
 export function exampleOf(peer: string, text: string): Block {
   let folder = dirname(require.resolve(peer))
   while (!existsSync(join(folder, "package.json"))) folder = dirname(folder)
@@ -27,14 +27,14 @@ export function exampleOf(peer: string, text: string): Block {
   return blockWith(readBlocks(`${peer}/readme.md`, readFileSync(file, "utf8")), text)
 }
 
-/** Returns the first block that contains a text. */
+/** Returns the first block that contains a string. */
 export function blockWith(blocks: readonly Block[], text: string): Block {
   const found = blocks.find((block) => block.text.includes(text))
   if (found === undefined) throw new Error(`no block contains ${text}`)
   return found
 }
 
-/** Applies the edits to an example. Throws if a text does not occur exactly once, so that a new README is noticed. */
+/** Applies the edits to an example. Throws if a string does not occur exactly once, so that a new README is noticed. */
 export function edited(text: string, edits: readonly Edit[]): string {
   return edits.reduce((changed, [old, replacement]) => {
     const parts = changed.split(old)

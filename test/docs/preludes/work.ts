@@ -8,7 +8,7 @@ export const given = {
   createLimiter: limiting.createLimiter,
   limiter: limiting.limiter,
   signal: (): AbortSignal => new AbortController().signal,
-  /** Returns the URL of a supplier that answers. */
+  /** Returns the URL of a supplier that responds. */
   async url(): Promise<string> {
     const supplier = await listen((_request, response) => response.end("ok"))
     onTestFinished(() => supplier.close())

@@ -1,6 +1,6 @@
 import ts from "typescript"
 
-/** A value that a block promises for a statement: `decision.remaining // => 99`. */
+/** A value that a block states for a statement: `decision.remaining // => 99`. */
 interface PromisedValue {
   /** The line in the block, from 1. */
   readonly line: number

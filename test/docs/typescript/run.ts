@@ -7,9 +7,9 @@ import { outlineOf } from "./outline.ts"
 type Values = Readonly<Record<string, unknown>>
 
 /**
- * Runs a block of TypeScript as an async module. Its imports are loaded, and `given` has the names that it assumes. Its
- * promises (`// => value`) are compared. Returns the values that it declares. Limiters that it creates have a clock
- * that stands still.
+ * Runs a block of TypeScript as an async module. Its imports are loaded, and `given` has the names that it assumes. The
+ * values that it states (`// => value`) are compared. Returns the values that it declares. Limiters that it creates
+ * have a clock that stands still.
  */
 export async function runTypeScript(block: Block, given: Values = {}): Promise<Record<string, unknown>> {
   const { declares } = outlineOf(block.text)
@@ -39,7 +39,7 @@ export async function runTypeScript(block: Block, given: Values = {}): Promise<R
   }
 }
 
-/** Returns JavaScript that loads imports with `require` and passes promised values to `__promised`. */
+/** Returns JavaScript that loads imports with `require` and passes the stated values to `__promised`. */
 function compile(text: string): string {
   let instrumented = text
   for (const { line, start, end, actual, isDeclaration, expected } of outlineOf(text).promises.toReversed()) {

@@ -37,5 +37,5 @@ paced(fetch, { maxWait: 10_000 })
 paced({ maxWaitMs: 10_000 })
 // @ts-expect-error only the listed events exist
 api.on("done", () => undefined)
-// @ts-expect-error a call has no limit of its own
+// @ts-expect-error a call has no separate limit
 void api("https://api.example.com", { pace: { limit: { limit: 1, window: 1 } } })

@@ -44,7 +44,7 @@ stated.use((ctx) => {
 
 // @ts-expect-error a misspelled option is not valid
 rateLimit({ limit: 100, windw: "1 minute" })
-// @ts-expect-error a window is a number of milliseconds, or a text
+// @ts-expect-error a window is a number of milliseconds, or a string
 rateLimit({ limit: 100, window: true })
 // @ts-expect-error only existing header dialects are valid
 rateLimit({ limit: 100, window: "1 minute", headers: "draft-7" })

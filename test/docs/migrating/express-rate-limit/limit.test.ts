@@ -66,7 +66,7 @@ describe("the guide on limits", () => {
     }
   })
 
-  it("the old memory store forgets windows above 24.8 days at once", async () => {
+  it("the old memory store forgets windows above 24.8 days immediately", async () => {
     const month = 30 * 86_400_000
     const send = await serve(appOf(peer({ windowMs: month, limit: 1, validate: false })))
     await send("/")

@@ -52,7 +52,7 @@ export const METHODS: Readonly<Record<string, Pair>> = {
   },
 }
 
-/** Returns a handler that answers a path before any limiter runs. */
+/** Returns a handler that responds to a path before any limiter runs. */
 function on(path: string, yields: () => unknown): RequestHandler {
   return async (req, res, next) => {
     if (req.path === path) res.send(String(await yields()))

@@ -38,7 +38,7 @@ const requests = [
 ]
 const asLimited = [...times(100, 200), 429, 429, 200]
 
-/** Runs an example with an empty Redis, and returns its answers to the requests. */
+/** Runs an example with an empty Redis, and returns its responses to the requests. */
 async function answersOf(block: Block, text: string): Promise<Response[]> {
   await redis.server.command("FLUSHALL")
   const app = express().use((req, _res, next) => {
@@ -74,7 +74,7 @@ describe("the README example of express-rate-limit", () => {
       expect(statusesOf(await answersOf(block, text))).toEqual(asLimited)
   })
 
-  it("needs one line and its import for the store, and then answers in the same way", async () => {
+  it("needs one line and its import for the store, and then responds in the same way", async () => {
     const after = `${IMPORT}\n${edited(block.text, [[/\/\/ store: .*/, STORE]])}`
     const changed = linesChanged(block.text, after)
     expect(changed.written).toEqual([IMPORT, STORE])

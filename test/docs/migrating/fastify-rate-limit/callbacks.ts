@@ -44,7 +44,7 @@ const called = {
   told: ({ status, body }: Response) => (status === 200 ? body : ""),
 }
 
-/** Returns the hooks of a route and a scope with limits of their own, as the old plugin and Sluice create them. */
+/** Returns the hooks of a route and a scope with separate limits, as the old plugin and Sluice create them. */
 const hooked =
   (hookOf: (app: FastifyInstance, limit: number) => preHandlerHookHandler): More =>
   async (app) => {

@@ -36,7 +36,7 @@ describe("the guide on limits", () => {
     expect(admitted(await (await ours({ limit: 10, ...firstHit }))(steps)) - 1).toBe(19)
   })
 
-  it("the quota comes back at once in the old plugin, and bit by bit in Sluice", async () => {
+  it("the quota comes back in one step in the old plugin, and bit by bit in Sluice", async () => {
     const steps = [...times(10, "/"), 60_001, ...times(10, "/")]
     expect(admitted(await (await theirs({ max: 10 }))(steps))).toBe(20)
     expect(admitted(await (await ours({ limit: 10 }))(steps))).toBeLessThan(15)
@@ -122,7 +122,7 @@ describe("the guide on limits", () => {
     expect(await (await ours({ notFound }))(thrice)).toEqual([404, 404, 429, 200])
   })
 
-  it("the old plugin counts preflights that a route answers, and Sluice counts them with `match.methods`", async () => {
+  it("the old plugin counts preflights that a route responds to, and Sluice counts them with `match.methods`", async () => {
     const headers = { Origin: "https://example.com", "Access-Control-Request-Method": "GET" }
     const preflight = { path: "/", method: "OPTIONS", headers }
     const steps = [preflight, preflight]
@@ -299,7 +299,7 @@ describe("the guide on responses", () => {
     expect([old?.headers["retry-after"], now?.headers["retry-after"]]).toEqual(["60", "61"])
   })
 
-  it("a route has its own answer and callback", async () => {
+  it("a route has its own response and callback", async () => {
     const calls: string[] = []
     const route = (rateLimit: object) => (app: FastifyInstance) =>
       void app.get("/own", { config: { rateLimit: rateLimit as never } }, async () => "ok")

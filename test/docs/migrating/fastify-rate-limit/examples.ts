@@ -4,9 +4,9 @@ import { as, times } from "../requests.ts"
 
 /** A block of the README, and how a user changes it. */
 export interface Example {
-  /** A text that only this block has. */
+  /** A string that only this block has. */
   readonly has: string
-  /** Texts that occur several times, and are replaced everywhere. */
+  /** Strings that occur several times, and are replaced everywhere. */
   readonly everywhere?: readonly (readonly [old: string, replacement: string])[]
   readonly edits: readonly Edit[]
   readonly steps: readonly Step[]
@@ -127,7 +127,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   },
 }
 
-/** Returns the example with the user's changes. Throws if a text does not occur, so that a new README is noticed. */
+/** Returns the example with the user's changes. Throws if a string does not occur, so that a new README is noticed. */
 export function changed(text: string, { everywhere = [], edits }: Example): string {
   const replaced = everywhere.reduce((all, [old, replacement]) => {
     if (!all.includes(old)) throw new Error(`${old} does not occur`)

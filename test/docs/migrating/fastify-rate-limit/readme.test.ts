@@ -41,7 +41,7 @@ const tryLogin = async (): Promise<boolean> => false
 
 describe("the README examples of @fastify/rate-limit", () => {
   const all = Object.entries({ "the first one": FIRST, ...EXAMPLES })
-  it.each(all)("%s: answers in the same way after the change", async (_name, example) => {
+  it.each(all)("%s: responses in the same way after the change", async (_name, example) => {
     const { text } = exampleOf(PEER, example.has)
     expect(await statusesOf(example, text, peer)).toEqual(example.expected)
     expect(await statusesOf(example, changed(text, example), sluice)).toEqual(example.expected)

@@ -111,7 +111,7 @@ describe("the guide on clients", () => {
     expect(await ours({ field: "header:x-user" }, twice)).toEqual([200, 429])
   })
 
-  it("`deny` takes a list, and answers 429", async () => {
+  it("`deny` takes a list, and responds with 429", async () => {
     const [denied, other] = ["192.0.2.66", "192.0.2.7"].map((ip) => as("X-Forwarded-For", ip))
     const steps = [denied, other] as Steps
     expect(await theirs({ blacklist: (ctx) => ctx.ip === "192.0.2.66" }, steps)).toEqual([403, 200])
@@ -127,7 +127,7 @@ describe("the guide on clients", () => {
 })
 
 describe("the guide on options and responses", () => {
-  it("a wrong option fails on the first request, and Sluice throws at once and names its own", async () => {
+  it("a wrong option fails on the first request, and Sluice throws immediately and names its own", async () => {
     expect(await theirs({ driver: "memroy" as never }, ["/"])).toEqual([500])
     expect(await theirs({ durration: 1 } as PeerOptions, [...twice, 1_000, "/"])).toEqual([200, 429, 429])
     const old = { driver: "memory", max: 1, duration: 60_000 } as never

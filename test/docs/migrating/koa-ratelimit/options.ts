@@ -8,7 +8,7 @@ const ratelimitNames = ({ headers }: Response): string[] =>
   Object.keys(headers).filter((name) => name.includes("ratelimit"))
 const answer = ({ status, body }: Response): unknown => [status, body]
 
-/** Answers an error as an app's own handler may do. */
+/** Responds to an error as an app's own handler may do. */
 const handled: Middleware = async (ctx, next) => {
   try {
     await next()

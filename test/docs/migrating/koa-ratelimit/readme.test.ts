@@ -47,7 +47,7 @@ const requests = [
   ...["192.0.2.1", "192.0.2.66", "192.0.2.8"].map(fromAddress),
 ]
 
-/** Runs an example with its comments filled in. Returns its answers, and the addresses that it called limited. */
+/** Runs an example with its comments filled in. Returns its responses, and the addresses that it called limited. */
 async function outcomeOf(block: Block, text: string): Promise<{ all: Response[]; limited: string[] }> {
   await redis.server.command("FLUSHALL")
   const limited: string[] = []
@@ -75,7 +75,7 @@ async function outcomeOf(block: Block, text: string): Promise<{ all: Response[];
   return { all, limited }
 }
 
-/** Returns the status, the body and the headers of an answer, without the time when the window ends. */
+/** Returns the status, the body and the headers of a response, without the time when the window ends. */
 const seen = ({ status, body, headers }: Response): unknown => [
   status,
   body,

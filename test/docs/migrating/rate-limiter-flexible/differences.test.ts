@@ -42,7 +42,7 @@ describe("the guide on limits", () => {
     expect(await ours({ limit: 10 }, steps)).toEqual([200, 429, 200])
   })
 
-  it("the quota comes back at once in the old library, and bit by bit in Sluice", async () => {
+  it("the quota comes back in one step in the old library, and bit by bit in Sluice", async () => {
     const steps = [...times(10, "/"), 60_001, ...times(10, "/")]
     const clock = commonClock()
     expect(admitted(await theirs(before({ points: 10 })(clock), steps, clock))).toBe(20)
@@ -129,7 +129,7 @@ describe("the guide on limits", () => {
     await until("it is admitted again", async () => (await send("/")).status === 200)
   })
 
-  it("the old memory limiter forgets windows above 24.8 days at once", async () => {
+  it("the old memory limiter forgets windows above 24.8 days immediately", async () => {
     const month = 30 * 86_400
     const send = await serve(await before({ duration: month })(commonClock()))
     await send("/")
@@ -191,7 +191,7 @@ describe("the guide on outages", () => {
     expect(errors).toHaveLength(1)
   })
 
-  it("an old limiter with an insurance answers by it while Redis is frozen", async () => {
+  it("an old limiter with an insurance responds by it while Redis is frozen", async () => {
     const limiter = new RateLimiterRedis({ ...minutely, storeClient: redis.client })
     const insuranceLimiter = new RateLimiterMemory(minutely)
     const wrapped = new RLWrapperTimeouts({ limiter, timeoutMs: 50, insuranceLimiter })

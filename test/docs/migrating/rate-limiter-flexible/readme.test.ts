@@ -37,7 +37,7 @@ async function statusesOf(text: string): Promise<number[]> {
 }
 
 describe("the README example of rate-limiter-flexible", () => {
-  it("answers in the same way after the change", async () => {
+  it("responds in the same way after the change", async () => {
     expect(await statusesOf(before)).toEqual([200, 200, 200, 429, 429])
     expect(await statusesOf(after)).toEqual([200, 200, 200, 429, 429])
   })
