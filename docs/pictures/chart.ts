@@ -27,11 +27,11 @@ export function timeAxis(area: Area, times: Times): string[] {
   })
 }
 
-/** Draws a line for each amount in an area, with its label on the left. */
-export function amountAxis(area: Area, most: number, amounts: readonly number[]): string[] {
+/** Draws a line for each amount in an area, with its label on the left, and a unit after it. */
+export function amountAxis(area: Area, most: number, amounts: readonly number[], unit = ""): string[] {
   return amounts.map((amount) => {
     const y = yOf(amount, area, most)
-    const label = text([area.x - 8, y + 5], amount.toLocaleString("en"), { anchor: "end" })
+    const label = text([area.x - 8, y + 5], amount.toLocaleString("en") + unit, { anchor: "end" })
     return gridLine([area.x, y], [area.x + area.width, y]) + label
   })
 }

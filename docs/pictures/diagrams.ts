@@ -1,3 +1,4 @@
+import { drawDashboard } from "./dashboard.ts"
 import { across, type Diagram, diagram, down, MIDDLE } from "./diagram.ts"
 import { type Area, arrow, box, lane, type Point, text } from "./draw.ts"
 import { drawFigures } from "./figures.ts"
@@ -41,6 +42,7 @@ export async function drawDiagrams(): Promise<readonly Diagram[]> {
     await drawLogin(),
     await drawPlans(),
     await drawWaiting(),
+    drawDashboard(),
     ...drawFigures(),
   ]
 }
