@@ -80,7 +80,7 @@ describe("the example with registered rules", () => {
   it("ends with 1 and shows the expected result if a limit is not enforced", () => {
     expect(generous.code).toBe(1)
     expect(generous.output).toMatch(/^✗ ann +7 +7 +0 +wanted 5 per-user$/m)
-    expect(generous.output).toMatch(/^✗ 4 of 6 rounds did not go as the rules promise\.$/m)
+    expect(generous.output).toMatch(/^✗ 4 of 6 rounds did not go as the rules require\.$/m)
   })
 
   it("names the settings that it needs when it is started directly", async () => {

@@ -137,7 +137,7 @@ describe("a service that runs", () => {
     )
     const places = await run(["--rules", file, "--allow-invalid-rules"])
     expect((await ask(places, "2")).body).toMatchObject({ policy: "all" })
-    expect(lines().filter(({ msg }) => msg.includes("services without a document"))).toEqual([
+    expect(lines().filter(({ msg }) => msg.includes("services without their own document"))).toEqual([
       expect.objectContaining({
         msg: expect.stringMatching(/\nAll of their rules are disabled until this is fixed\.$/),
       }),
@@ -153,7 +153,7 @@ describe("a service that runs", () => {
     writeFileSync(file, `rules: [${rule("none", 0)}, ${rule("all", 5)}]\n`)
     const places = await run(["--rules", file, "--allow-invalid-rules"])
     expect((await ask(places, "7")).body).toMatchObject({ policy: "all" })
-    const told = () => lines().filter(({ msg }) => msg.includes("services without a document"))
+    const told = () => lines().filter(({ msg }) => msg.includes("services without their own document"))
     expect(told()).toEqual([
       expect.objectContaining({
         msg: expect.stringMatching(/disabled until this is fixed; the valid ones are in force\.$/),
