@@ -19,7 +19,7 @@ import { storedQueue, storedThrottles } from "./src/rules/parsing/throttle-membe
 // the schema that the parser uses, and the descriptions of a rule's members from their table. Other descriptions, and
 // the parts of the schema that stand for functions, are added here.
 
-/** What is added to a part of the schema. */
+/** The members that are added to a part of the schema. */
 type Added = Readonly<Record<string, unknown>> & { readonly description: string }
 
 /** Describes every member, because one without a description is an error of the compiler. */
@@ -75,7 +75,7 @@ const described: Record<string, Added> = Object.fromEntries(
     { description, ...(value !== undefined && { default: value }) },
   ]),
 )
-/** What JSON Schema needs to know of a member besides its shape and its entry in the table. */
+/** Adds to the schema of a member what its shape and its entry in the table do not contain. */
 function add(name: keyof typeof RULE_MEMBERS, more: object): void {
   described[name] = { ...(described[name] as Added), ...more }
 }
@@ -264,7 +264,7 @@ export function rulesSchema(): object {
   return {
     $schema: "http://json-schema.org/draft-07/schema#",
     title: "Sluice rules",
-    // Not anyOf: an editor could then only report that neither alternative fits.
+    // Do not use anyOf, because an editor could then only report that neither alternative fits.
     if: { type: "array" },
     // biome-ignore lint/suspicious/noThenProperty: it is a keyword of JSON Schema
     then: { type: "array", items: one, minItems: 1 },

@@ -1,7 +1,10 @@
 import type { UserConfig } from "tsdown"
 import base, { billOfMaterials, bundledIn } from "../../tsdown.config.ts"
 
-/** Packages of which the core needs only a small part. Loading their many files would take longer than running that part. */
+/**
+ * Packages that are bundled, because the core needs only a small part of each. Loading their many files would take
+ * longer than running that part.
+ */
 const BUILT_IN = ["content-type", "negotiator", "structured-headers", "valibot"]
 
 /** The core has an entry point for each audience. */

@@ -17,7 +17,7 @@ export interface CounterState {
   readonly startMs: number
   /** Whole units in use: of the current window, or all units if the algorithm does not separate windows. */
   readonly current: number
-  /** Other units in use, or units of which only a part still counts. */
+  /** Other units in use, or units that still count only in part. */
   readonly previous: number
   /**
    * The individual counts or entries, packed in printable ASCII. Absent is the same as empty. In a store's result, they
@@ -72,8 +72,8 @@ export interface Algorithm {
    */
   withRejected(state: CounterState, policy: Policy, units: number, nowMs: number): CounterState
   /**
-   * Returns the state without `units` whose taking left the state `after`. They come off the window or bucket they were
-   * taken in, never below zero. Units that have already expired are ignored.
+   * Returns the state without `units` whose taking left the state `after`. The units are subtracted from the window or
+   * bucket that they were taken from, but never below zero. Units that have already expired are ignored.
    */
   withoutUnits(
     state: CounterState,

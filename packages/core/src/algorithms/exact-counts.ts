@@ -7,8 +7,8 @@ import type { CounterState } from "./algorithm.ts"
 const WIDEST_WINDOW = 94_000_000
 
 /**
- * Returns the length of a unit of time in milliseconds. It is 1 if `most` (the highest count) times the window stays
- * below 2^53. Otherwise it is a second, or as many seconds as a very long window needs.
+ * Returns the length of a unit of time in milliseconds. The length is 1 if `most` (the highest count) times the window
+ * stays below 2^53. Otherwise it is a second, or as many seconds as a very long window needs.
  */
 export function timeUnitMs(most: number, windowMs: number): number {
   if (most * windowMs <= Number.MAX_SAFE_INTEGER) return 1

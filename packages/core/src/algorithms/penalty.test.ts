@@ -134,7 +134,7 @@ it("a penalty stores no step for blocks of a single length", () => {
 
 describe("a penalty with blocks that grow", () => {
   const MINUTE = 60_000
-  /** Three refusals, of which the last is at this instant. */
+  /** Three refusals. The last one is at this time. */
   const burst = (ms: number): readonly number[] => [ms, ms, ms]
 
   it("counts from the first refusal after a block, and not from the end of the block", () => {
@@ -232,7 +232,7 @@ describe("a penalty with blocks that grow", () => {
     expect(waitMs(again, 71_000, shorter)).toBe(2 * MINUTE)
   })
 
-  it("does the same as a client whose step is moved one event at a time", () => {
+  it("agrees with a client whose step is moved one event at a time", () => {
     const event = fc.record({
       afterMs: fc.constantFrom(0, 1, 3, 9, 10, 11, 19, 20, 30, 50, 100, 300),
       isRefused: fc.boolean(),

@@ -2,17 +2,18 @@ import type { Penalty, Policy } from "../ground/policy.ts"
 import type { Algorithm, CounterState } from "./algorithm.ts"
 
 /**
- * The penalty: blocks a client that is refused repeatedly. It counts a rule's refusals and forgets them `withinMs`
- * after the first. When the count reaches `limit`, a block begins, which admits nothing. Refusals during a block do not
- * extend it. With a limit of 0, refusals never block. An admission does not change the state: stores count refusals by
- * `withRejected` only.
+ * The penalty: blocks a client that is refused repeatedly. The penalty counts a rule's refusals and forgets them
+ * `withinMs` after the first. When the count reaches `limit`, a block begins, which admits nothing. Refusals during a
+ * block do not extend it. With a limit of 0, refusals never block. An admission does not change the state: stores count
+ * refusals by `withRejected` only.
  *
  * If `forMs` has several lengths, they are steps. A block moves the client one step up, at most to the last one, and
  * lasts as long as that step. Each `withinMs` without a refusal moves it one step down. This time starts at the end of
  * a block, and again with each refusal that counts.
  *
  * An operator blocks a client by charging the counter. Each unit is a millisecond of a block that starts now, unless a
- * longer block is in force. Such a block keeps the client's step. It has 0 refusals and stores the length of the block.
+ * longer block is in force. Such a block keeps the client's step. The state then has 0 refusals and stores the length
+ * of the block.
  *
  * `previous` is the step times `STEP`, plus a rest:
  *

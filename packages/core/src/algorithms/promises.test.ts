@@ -406,9 +406,9 @@ describe("a sliding window", () => {
     return requests.reduce((sum, [atMs, cost]) => (counter.take(atMs, cost) ? sum + cost : sum), 0)
   }
 
-  // The interval is from the start of a window to y ms into the next. It contains the P units of the first window. By
-  // the formula, the next one then admits at most L - floor(P * (W - y) / W). Together that is L + ceil(P * y / W).
-  // While y is at most W / P, that is L + 1.
+  // The interval is from the start of a window to y ms into the next. The interval contains the P units of the first
+  // window. By the formula, the next one then admits at most L - floor(P * (W - y) / W). Together that is L + ceil(P *
+  // y / W). While y is at most W / P, that is L + 1.
   holds(
     "and y ms of the next one admit at most L + ceil(P * y / W)",
     "sliding",

@@ -13,9 +13,9 @@ import {
 } from "./packed-log.ts"
 
 /**
- * The sliding log: stores every admission with its time. It admits a request if the units of the last W (including both
- * ends) plus the cost are within the limit. The count is exact: at most L in any window of length W. An entry takes
- * about 7 bytes.
+ * The sliding log: stores every admission with its time. The sliding log admits a request if the units of the last W
+ * (including both ends) plus the cost are within the limit. The count is exact: at most L in any window of length W. An
+ * entry takes about 7 bytes.
  *
  * `parts` contains the entries (packed-log.ts). `startMs` is the time of the latest entry, or of a later take of 0
  * units. Such a take gets an entry only when units are charged for it.

@@ -3,9 +3,9 @@ import type { Algorithm } from "./algorithm.ts"
 import { firstOffsetBelow, weighted, withCountedUpTo } from "./exact-counts.ts"
 
 /**
- * The sliding window counter. It adds the current window's count C to the previous window's count P, weighted by the
- * share that the sliding window still covers. L is the ceiling, W the window and e the time since its start. A cost is
- * admitted if floor(P * (W - e) / W) + C + cost <= L.
+ * The sliding window counter. This algorithm adds the current window's count C to the previous window's count P,
+ * weighted by the share that the sliding window still covers. L is the ceiling, W the window and e the time since its
+ * start. A cost is admitted if floor(P * (W - e) / W) + C + cost <= L.
  *
  * Worst case in any window of length W: 2L, and L + 1 in a burst across a boundary. A window aligned to the epoch
  * admits at most L. All arithmetic is in integers below 2^53, because both sides of the comparison are multiplied by W.

@@ -86,8 +86,8 @@ export function subWindowsEndAtMs({ startMs, current, parts = "" }: CounterState
 }
 
 /**
- * Returns the count of the sub-window that will be the oldest of the n after `by` more have passed. With `by` equal to
- * n, this is the current sub-window. With a larger `by`, the result is 0.
+ * Returns the count of one sub-window: the oldest of the n that remain after `by` more sub-windows have passed. With
+ * `by` equal to n, this is the current sub-window. With a larger `by`, the result is 0.
  */
 export function oldestAfter({ current, parts = "" }: CounterState, policy: Policy, by: number): number {
   const index = bucketsOf(policy) - 1 - by

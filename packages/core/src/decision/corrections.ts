@@ -13,7 +13,7 @@ export type Correction = "refund" | "settle" | "reset" | "block" | "unblock"
 const NONE: readonly CounterKey[] = []
 const NOTHING: CounterState = { startMs: 0, current: 0, previous: 0 }
 
-/** What corrections need. */
+/** The dependencies of corrections. */
 export interface CorrectionOptions {
   readonly store: Store
   /** How long a caller waits for the store, in milliseconds. */
@@ -40,9 +40,9 @@ export class Corrections {
   }
 
   /**
-   * Refunds what the decision took when no caller waits for the result. It may take longer than `refund` and never
-   * rejects. With `isMeant`, it refunds only the matching counters and keeps the rest for a later refund. Returns the
-   * counters that have more units now.
+   * Refunds what the decision took when no caller waits for the result. This refund may take longer than `refund` and
+   * never rejects. With `isMeant`, it refunds only the matching counters and keeps the rest for a later refund. Returns
+   * the counters that have more units now.
    */
   async refundInBackground(
     decision: Decision,
@@ -66,8 +66,8 @@ export class Corrections {
   }
 
   /**
-   * Refunds what the decision took above `units`, or charges the missing units. Only the first call has an effect. It
-   * is a no-op after a refund, for a refused decision, and if no rule applied. Returns the counters that have more
+   * Refunds what the decision took above `units`, or charges the missing units. Only the first call has an effect. The
+   * call is a no-op after a refund, for a refused decision, and if no rule applied. Returns the counters that have more
    * units now. Rejects as `refund` does.
    */
   async settle(decision: Decision, units: number): Promise<readonly CounterKey[]> {
@@ -130,7 +130,9 @@ async function applyRefunds(
   return refunds.filter(({ units }) => units > 0)
 }
 
-/** Returns how long a background refund may take, in milliseconds. It may take longer than a decision. */
+/**
+ * Returns how long a background refund may take, in milliseconds. A background refund may take longer than a decision.
+ */
 function backgroundMs(storeTimeoutMs: number): number {
   return Math.min(LONGEST_TIMER_MS, Math.max(BACKGROUND_REFUND_MS, 2 * storeTimeoutMs))
 }

@@ -194,7 +194,7 @@ function hopeless(ruleChecks: readonly RuleCheck[]): Decision {
   return new DecisionRecord(ruleChecks.filter(canNeverFit).map(explainUncountable), false, undefined)
 }
 
-/** What is in force while a store counts in this process (`writeBackStore`). */
+/** The sentence for the log about the rules in force while a store counts in this process (`writeBackStore`). */
 const COUNTED_HERE =
   "each process admits what it knew to be left, and in each later window the limit or its share"
 

@@ -7,7 +7,7 @@ export interface DecisionMaker {
   readonly store: Store
 }
 
-/** A record of what was taken for a decision and from which store, so that it can be refunded. */
+/** A record of the units that a decision has taken, and of their store, so that they can be refunded. */
 export interface Receipt {
   /** The decider that made the decision and refunds it. */
   readonly by: DecisionMaker
@@ -123,8 +123,8 @@ export class DecisionRecord implements Decision {
   }
 
   /**
-   * Returns an admitting decision as a refusal, because another decision of its group refuses. It took nothing.
-   * `retryAfterMs` is how long the group has to wait.
+   * Returns an admitting decision as a refusal, because another decision of its group refuses. The refusal took
+   * nothing. `retryAfterMs` is how long the group has to wait.
    */
   static refusedByGroup({ checks, degraded }: Decision, retryAfterMs: number): Decision {
     const record = new DecisionRecord(checks, degraded, undefined)

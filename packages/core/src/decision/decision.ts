@@ -81,7 +81,7 @@ export interface PolicyCheck {
 /**
  * The result to one request: the verdict of its strictest rule, and of each rule by itself.
  *
- * For example, take a limit of 10 of which 6 units are taken. The seventh unit is admitted with 3 remaining. Once 10
+ * For example, 6 units of a limit of 10 are taken. The seventh unit is then admitted with 3 remaining. Once 10
  * are taken, the next request is refused with 0 remaining and a time to wait.
  */
 export interface Decision {

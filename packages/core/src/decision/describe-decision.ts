@@ -10,15 +10,15 @@ export interface Explanation {
   /** Name of the rule; "" if no rule made the decision. */
   readonly policy: string
   /**
-   * What the rule did. A shadow rule "would-refuse". A rule was "not-read" if another rule had already refused, and its
-   * counter was on another server.
+   * The verdict of the rule: "would-refuse" if a shadow rule is over its limit, and "not-read" if another rule had
+   * already refused and this rule's counter is on another server.
    */
   readonly verdict: "admitted" | "refused" | "would-refuse" | "not-read"
-  /** The sentence, without a full stop. It contains the rule's name and no key of the client. */
+  /** The sentence, without a full stop. The sentence contains the rule's name and no key of the client. */
   readonly text: string
 }
 
-/** The fields of a decision for a log line, as plain JSON values. They contain no key of the client. */
+/** The fields of a decision for a log line, as plain JSON values. The fields contain no key of the client. */
 export interface DecisionLogFields {
   /** The verdict of the binding rule. */
   readonly ratelimit: {
@@ -32,7 +32,7 @@ export interface DecisionLogFields {
     readonly limit: number | null
     /** Why the request was refused. Absent if it was admitted. */
     readonly refusal?: Refusal
-    /** Milliseconds to wait; null if the request can never succeed. Absent if it was admitted. */
+    /** Milliseconds to wait; null if the request can never succeed. Absent if the request was admitted. */
     readonly retryAfterMs?: number | null
     /** Names of shadow rules that would have refused. Absent if there are none. */
     readonly shadowed?: readonly string[]

@@ -6,7 +6,7 @@ import type { PolicyCheck, Refusal } from "./decision.ts"
 import { canNeverFit, type RuleCheck } from "./rule-check.ts"
 
 /**
- * The wait for a request that costs more than the limit while there is no spare capacity, in milliseconds. It is
+ * The wait for a request that costs more than the limit while there is no spare capacity, in milliseconds. The wait is
  * unknown when there is spare capacity again, but it takes at least one calm second.
  */
 const RETRY_WHEN_CALM_MS = 1_000
@@ -60,8 +60,8 @@ export function explainCounted(
 }
 
 /**
- * Returns how long it takes until one more unit is available. A request that lacks exactly one unit waits for that same
- * unit, and `waitMs` is that wait.
+ * Returns how long it takes until one more unit is available. If a request lacks exactly one unit, this is its
+ * `waitMs`.
  */
 function nextUnitAfterMs(
   { policy, cost, throttle }: RuleCheck,

@@ -37,7 +37,10 @@ export function costOf({ unitCost }: RuleCheck, units: number): number {
   return Math.min(units * unitCost, Number.MAX_SAFE_INTEGER)
 }
 
-/** Returns the rule checks for another number of units, for a request that would also accept fewer. */
+/**
+ * Returns the rule checks for another number of units. Used for a request that also accepts fewer units than it asked
+ * for.
+ */
 export function ruleChecksUpTo(ruleChecks: readonly RuleCheck[], units: number): readonly RuleCheck[] {
   if (ruleChecks === RULES_MISSING) return ruleChecks
   return ruleChecks.map((ruleCheck) => ({

@@ -7,7 +7,7 @@ const MINUTE_MS = 60_000
 /** Fewer late decisions than this are not significant: an app that has just started may still be connecting. */
 const FEWEST_LATE = 20
 const SHARE = 0.05
-/** How long to wait for late replies, in milliseconds. They show how far away the store is. */
+/** How long to wait for late replies, in milliseconds. Late replies show how far away the store is. */
 const LATE_REPLIES_MS = 1_000
 /** Fewest short silences that a slow store explains. At the end of an outage, a few replies may be slow as well. */
 const FEWEST_SLOW = 3
@@ -26,9 +26,9 @@ export interface Timeouts {
  * Finds out whether the timeout is too short for the store. That is the case if timeouts degraded more than 5 % of a
  * minute's decisions, and at least 20, while replies came, but came late.
  *
- * It reports once: as soon as most replies take longer than the timeout, otherwise at the end of the minute. Outages are
- * not reported here, because another timeout does not help then. An outage is a silence of more than a second, or one
- * that ends without late replies.
+ * The report is made once: as soon as most replies take longer than the timeout, otherwise at the end of the minute.
+ * Outages are not reported here, because another timeout does not help then. An outage is a silence of more than a
+ * second, or one that ends without late replies.
  */
 export class TimeoutShare {
   readonly #store: Store

@@ -63,7 +63,7 @@ export function isCountable(nowMs: unknown): nowMs is number {
 }
 
 /**
- * Creates a clock for tests, which stands still until it is moved. It starts at `epochMs`, by default
+ * Creates a clock for tests, which stands still until it is moved. The clock starts at `epochMs`, by default
  * 2024-01-01T00:00:00Z. Windows of all usual lengths up to a day start at this default.
  * @example
  * ```ts

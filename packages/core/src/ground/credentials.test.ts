@@ -49,7 +49,8 @@ describe("a string without credentials", () => {
 })
 
 /**
- * A part of a URL that differs from all other parts of these errors. It contains characters that URLs have to escape.
+ * A part of a URL that differs from all other parts of these errors. The part contains characters that URLs have to
+ * escape.
  */
 const part = fc
   .string({ unit: fc.constantFrom(..."abcXYZ019:/@#?%&=+ \\\"'.-_"), minLength: 1, maxLength: 20 })

@@ -102,8 +102,8 @@ function cleanHead(head: string): string {
 }
 
 /**
- * Returns the index at which the user name begins, or -1. It begins after the first "//" that has a ":" after it,
- * because a password may contain "//". Without such a "//", it begins after the last "//".
+ * Returns the index at which the user name begins, or -1. The user name begins after the first "//" that has a ":"
+ * after it, because a password may contain "//". Without such a "//", it begins after the last "//".
  */
 function authorityStart(head: string): number {
   let last = -1

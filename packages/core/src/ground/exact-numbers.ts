@@ -39,7 +39,7 @@ function decimal(number: string): string {
   const all = whole + fraction
   const digits = all.replace(/^0+/, "")
   let end = digits.length
-  // Not by a regular expression, which would take quadratic time for zeros between other digits.
+  // Do not use a regular expression, which would take quadratic time for zeros between other digits.
   while (digits[end - 1] === "0") end--
   if (end === 0) return "0"
   const short = digits.slice(0, end)

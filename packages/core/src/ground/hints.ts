@@ -14,8 +14,8 @@ const PER = /^(\d+) *(?:[a-z]+ +)?(?:\/|per) *(\d* *[a-z]+)$/i
 
 /**
  * Returns what to write instead of a value of another type or spelling, such as `; it is a string, use the number 100`.
- * It is for somebody who is sure that the value is right. Returns an empty string if the accepted values say enough.
- * `noun` and `accepted` are those of the message about the value.
+ * The hint is for somebody who is sure that the value is right. Returns an empty string if the accepted values say
+ * enough. `noun` and `accepted` are those of the message about the value.
  */
 export function hintFor(given: unknown, noun: string, accepted: string): string {
   const hint = find(given, noun, accepted)

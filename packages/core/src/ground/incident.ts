@@ -11,7 +11,7 @@ export interface IncidentLine {
   readonly code: WarningCode
   /** The message. A function gets how often the incident has occurred since its last line. */
   readonly message: string | ((times: number) => string)
-  /** The error that was caught. Absent if there was none. */
+  /** The error that was caught. Absent if no error was caught. */
   readonly cause?: unknown
   /** Identifies the cause. An incident logs only one line about each cause. Default: the code. */
   readonly key?: string
@@ -72,7 +72,7 @@ export class Incident {
     return { level: "warn", code, message, cause }
   }
 
-  /** The first line about each cause since the incident began. Empty if it has ended. */
+  /** The first line about each cause since the incident began. Empty if the incident has ended. */
   get lines(): readonly IncidentLine[] {
     return this.#lines
   }

@@ -24,7 +24,7 @@ describe("requireOptions", () => {
     },
   )
 
-  it("throws one error with every problem, with those that it was given first", () => {
+  it("throws one error with every problem, beginning with the problems that it was given", () => {
     const other = { path: "store", message: "is missing", accepted: "a store" }
     expect(() => requireOptions("createIt", { prefix: 5 }, CHECKS, [other])).toThrow(InvalidOptionError)
     expect(problemsOf({ instances: 0, prefix: 5 }, [other])).toEqual([

@@ -51,7 +51,7 @@ export type ParsedThrottle =
       readonly kind: "soft"
       /** Percentage of the limit that is admitted above it. */
       readonly percent: number
-      /** Where requests above that are held. Absent if they are refused. */
+      /** The queue for requests above that limit. Absent if such requests are refused. */
       readonly queue?: ParsedQueue
     }
   /** The request is admitted and marked while there is spare capacity. */
@@ -61,7 +61,7 @@ export type ParsedThrottle =
       readonly ceiling?: number
       /** Whether there is spare capacity. Absent if the event loop of this process decides. */
       readonly signal?: () => boolean
-      /** Where requests are held that are not admitted. Absent if they are refused. */
+      /** The queue for requests that are not admitted. Absent if such requests are refused. */
       readonly queue?: ParsedQueue
     }
   /** The request is held until it fits. */

@@ -3,7 +3,9 @@ import * as v from "valibot"
 import { hintFor } from "./hints.ts"
 import { classOf, type MemberProblem, nearest, show, suggestion } from "./show.ts"
 
-/** A schema. It does not change the values that it accepts. Its message for a refused value comes from `says`. */
+/**
+ * A schema. The schema does not change the values that it accepts. Its message for a refused value comes from `says`.
+ */
 export type Schema = v.GenericSchema
 
 /** A schema of an object, with the schemas of its members. */
@@ -51,8 +53,8 @@ export const logger: Schema = v.optional(
 const MOST_LISTED = 12
 
 /**
- * Returns the schema of an object without unknown members. It accepts `older` spellings, but does not list them. For a
- * name that is usual `elsewhere`, the message has the name here.
+ * Returns the schema of an object without unknown members. The schema accepts `older` spellings, but does not list
+ * them. For a name that is usual `elsewhere`, the message has the name here.
  */
 export function strict<Entries extends Readonly<Record<string, Schema>>>(
   noun: string,
@@ -102,8 +104,9 @@ type Report = (name: PropertyKey, issues: readonly Issue[] | undefined) => void
 const UNKNOWN = "never"
 
 /**
- * Returns the schema of an object that is checked member by member. It replaces the object schemas of valibot, which
- * accept a list and report only the first unknown member. They also do not report what a missing member should be.
+ * Returns the schema of an object that is checked member by member. This schema replaces the object schemas of valibot,
+ * which accept a list and report only the first unknown member. The schemas of valibot also do not report what a
+ * missing member should be.
  */
 function checkedInside(
   isRight: (value: unknown) => boolean,

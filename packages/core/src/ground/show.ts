@@ -40,7 +40,7 @@ export function suggestion(name: string, names: readonly string[]): string {
   return meant === undefined ? "" : `; did you mean "${meant}"?`
 }
 
-/** Returns the name that needs the fewest changes to become the given one, even if it was hardly meant. */
+/** Returns the name that needs the fewest changes to become the given one, however many these are. */
 export function nearest(name: string, names: readonly string[]): string {
   return scored(name.slice(0, 64), names)[0]?.candidate as string
 }

@@ -3,7 +3,7 @@ import { setImmediate as nextTurn } from "node:timers/promises"
 /** A slice of work runs for this long before the event loop gets its turn. With one more document, a slice stays below 5 ms. */
 const SLICE_MS = 1
 
-/** Work that can pause, such as after each rule of a document. It yields where it can. */
+/** Work that can pause, such as after each rule of a document. The function yields where it can pause. */
 export type Pausable<Result> = Generator<unknown, Result>
 
 /** Runs the work without a pause. Returns the result. */

@@ -17,7 +17,8 @@ import { type Clock, steadyClock } from "./clock.ts"
 export const LONGEST_TIMER_MS: number = 2 ** 31 - 1
 
 /**
- * The async context in which this module was loaded. It is outside all requests unless a request imports the module.
+ * The async context in which this module was loaded. The async context is outside all requests unless a request imports
+ * the module.
  */
 const outside = new AsyncResource("Sluice")
 

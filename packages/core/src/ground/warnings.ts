@@ -69,7 +69,7 @@ export interface Logger {
 export interface LogFields {
   /** The warning's code: `"SLUICE_DEGRADED"`. */
   readonly code: string
-  /** The error that was caught. It is called `err` because pino prints errors under this name. */
+  /** The error that was caught. The error is called `err` because pino prints errors under this name. */
   readonly err?: unknown
 }
 

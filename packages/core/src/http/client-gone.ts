@@ -12,7 +12,7 @@ export interface ClosingResponse {
   readonly destroyed?: boolean
   /** The stream that carries the response. Only over HTTP/2. */
   readonly stream?: unknown
-  /** The request that this response belongs to. It gives access to their connection. */
+  /** The request that this response belongs to. The request gives access to their connection. */
   readonly req?: {
     /** The connection. */
     readonly socket?: unknown

@@ -12,8 +12,8 @@ import { compileSingleValues, fromNow, type SingleValueNames, sinceEpoch } from 
 type AllNames = SingleValueNames & { readonly policy: string }
 type Compile = (policies: readonly HeaderPolicy[], names: AllNames) => HeaderWriter
 
-// `next` also defines RateLimit-Partition, which names the counted client. It is left out, because a decision has
-// nothing that could stand for a client without revealing its identity.
+// `next` also defines RateLimit-Partition, which names the counted client. That header is left out, because a decision
+// has nothing that could stand for a client without revealing its identity.
 const DIALECTS: Readonly<Record<HeaderDialect, Compile>> = {
   "draft-11": (policies, names) =>
     compileMembers(policies, { ...names, remaining: "r", seconds: "t", cost: undefined }),
@@ -23,8 +23,8 @@ const DIALECTS: Readonly<Record<HeaderDialect, Compile>> = {
 }
 
 /**
- * Returns a function that writes a decision's rate limit headers in these dialects. It only knows the rules given here:
- * compile again when they change. Throws when a name is not printable ASCII.
+ * Returns a function that writes a decision's rate limit headers in these dialects. The function knows only the rules
+ * given here, so compile again when they change. Throws when a name is not printable ASCII.
  *
  * With `draft-11`, limit 100 in a minute and 50 left: `RateLimit-Policy: "ip-1m";q=100;w=60` and
  * `RateLimit: "ip-1m";r=50;t=30`.

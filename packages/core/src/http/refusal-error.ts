@@ -13,8 +13,8 @@ export interface RefusalOptions {
 }
 
 /**
- * A refusal that is passed to the app's error handler, because of the option `throwOnRefusal`. It is the error of
- * `limiter.enforce()` with the response that would be sent otherwise.
+ * A refusal that is passed to the app's error handler, because of the option `throwOnRefusal`. The refusal is the error
+ * of `limiter.enforce()` with the response that would be sent otherwise.
  */
 export class RefusalError extends RateLimitExceededError {
   /**

@@ -78,9 +78,10 @@ const TEXT_TYPE: HeaderLine = ["Content-Type", "text/plain; charset=utf-8"]
  * has `violated-policies`, the names of the rules that refused. On 429 it also has `rejection`, the
  * message of the rule that binds.
  *
- * Three messages have a machine-readable meaning. They come with `retry`, a {@link RetryAdvice}. All three announce
- * success after a wait, so they are left out when waiting does not help. A client that does not accept JSON gets the
- * same facts as lines of text. A rule may have another status and body for the requests that it refuses with 429.
+ * Three messages have a machine-readable meaning. These messages come with `retry`, a {@link RetryAdvice}. All three
+ * announce success after a wait, so they are left out when waiting does not help. A client that does not accept JSON
+ * gets the same facts as lines of text. A rule may have another status and body for the requests that it refuses with
+ * 429.
  *
  * `link` is a page about the limits, for the header `Link` (RFC 8288).
  */

@@ -186,7 +186,7 @@ function askApp<Request extends object>(
   }
   const failed = (error: unknown): void => {
     const { headersSent, writableEnded } = exchange.nodeResponse
-    // The framework has to end a response that has begun. It cannot respond again.
+    // The framework has to end a response that has begun. The framework cannot respond again.
     if (!hasAnswered() || (headersSent && !writableEnded)) throw error
     const message = `onRejected failed after it had responded: ${textOf(error)}. The response is sent.`
     guard.warn({ code: "SLUICE_CALLBACK_FAILED", message })

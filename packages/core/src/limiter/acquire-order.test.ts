@@ -186,7 +186,7 @@ describe.each(ANSWERS)("with a store that responds %s", (how, answering) => {
       }
       expect(waited).toBeGreaterThan(100)
     },
-    // It plays a thousand requests, which takes seconds on a busy machine.
+    // The test plays a thousand requests, which takes seconds on a busy machine.
     60_000,
   )
 })

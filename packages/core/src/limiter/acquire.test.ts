@@ -270,7 +270,7 @@ describe("a request that can never succeed", () => {
     }
     const rule = { limit: 100, window: "1 day", algorithm: "fixed-window" } as const
     const limiter = createLimiter({ ...rule, instances: 100, clock, store, logger: QUIET })
-    // This instance's share is one.
+    // This instance's share is one unit.
     expect((await limiter.acquire(ALICE)).degraded).toBe(true)
     const waiting = limiter.acquire(ALICE)
     await nextTurn()
@@ -646,7 +646,8 @@ describe("units that are returned", () => {
     await pass(0)
     expect(entries).toEqual(["100 a", "100 b"])
     await pass(899)
-    // One call for the first, which is refused. Then one for each, and the third is refused.
+    // There is one call for the first request, which is refused. Then there is one call for each request, and the third
+    // is refused.
     expect(calls.takes).toBe(1 + 1 + 3)
     await pass(1)
     expect(entries.slice(2)).toEqual(["1000 c", "1000 d"])

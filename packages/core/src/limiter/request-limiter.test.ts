@@ -852,7 +852,7 @@ describe("events", () => {
       throw new Error("again")
     })
     expect((await limiter.decide(ALICE)).remaining).toBe(4)
-    // One warning for the cost, and one for the listener.
+    // There is one warning for the cost, and one for the listener.
     expect(said).toBe(2)
   })
 

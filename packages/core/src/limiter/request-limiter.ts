@@ -140,7 +140,7 @@ export class RequestLimiter<Request> implements Limiter<Request> {
   }
 
   decide(request: Request, options?: CostOption): Promise<Decision> {
-    // Not an async function, which would take three more turns to pass on a promise.
+    // This is not an async function, because that would take three more turns to pass on a promise.
     try {
       const prepared = this.#prepare(request, options === undefined ? undefined : parseCost(options))
       if (prepared instanceof Promise) return prepared.then((made) => this.admission.take(made))
@@ -205,8 +205,8 @@ export class RequestLimiter<Request> implements Limiter<Request> {
     return decision
   }
 
-  // `peek`, `explain`, `reset`, `block` and `unblock` accept plain facts as a request. Callbacks of the options get what was
-  // passed.
+  // `peek`, `explain`, `reset`, `block` and `unblock` accept plain facts as a request. Functions in the options get the
+  // request that was passed.
   peek(request: Request | RequestFacts, options?: PeekOptions): Promise<Decision>
   async peek(request: Request, options?: PeekOptions): Promise<Decision> {
     const { cost, rules } = parsePeekOptions(options, "peek()")

@@ -174,7 +174,7 @@ describe("settling", () => {
     const { limiter, returned } = limiterWith({ limit: 10, window: "1 minute" })
     await limiter.settle(await limiter.decide(ALICE, { cost: 8 }), 8)
     expect(returned).toEqual([])
-    // This also holds for a burst of more than a year's quota, the most that is charged.
+    // A burst may also be larger than a year's quota, which is the largest charge.
     const yearly = { limit: 1, window: "365 days", algorithm: "token-bucket", burst: 100 } as const
     const saved = limiterWith(yearly)
     await saved.limiter.settle(await saved.limiter.decide(ALICE, { cost: 50 }), 50)
@@ -238,7 +238,7 @@ describe("settling", () => {
     const limiter = createLimiter({ limit: 10, window: "1 minute", clock, store, logger: QUIET })
     const decision = await limiter.decide(ALICE, { cost: 8 })
     await expect(limiter.settle(decision, 3)).rejects.toThrow("down")
-    // It is unknown whether the store applied it, so a second call could refund twice.
+    // The store may have applied the first call, so a second call could refund twice.
     await expect(limiter.settle(decision, 3)).resolves.toBeUndefined()
   })
 

@@ -12,8 +12,8 @@ export interface ReplayRequest extends RequestFacts {
 }
 
 /**
- * What the rules decide about a request. Reused: every call of `offer` returns the same object with new values. Read it
- * before the next call.
+ * The verdict of the rules on a request. The object is reused: every call of `offer` returns the same object with new
+ * values. Read it before the next call.
  */
 export interface ReplayVerdict {
   /** Whether the request is admitted. */
@@ -34,7 +34,7 @@ export interface ReplayVerdict {
   decision(): Decision
 }
 
-/** A replay of requests. It counts from the first request that is offered. */
+/** A replay of requests. The replay counts from the first request that is offered. */
 export interface Replay {
   /** The rules, with every default. Elastic throttling is replayed as hard throttling. */
   readonly rules: readonly ParsedRule[]
@@ -46,8 +46,8 @@ export interface Replay {
   offer(request: ReplayRequest): ReplayVerdict
   /**
    * The rules that could not be applied to some requests, because these lack a field that `onlyFields` does not list,
-   * or because no request has a method or a target that `match` could read. Such a rule refused nothing, which does not
-   * mean that it would not have.
+   * or because no request has a method or a target that `match` could read. Such a rule refused nothing here, although
+   * it might have refused these requests in a running app.
    */
   readonly notJudged: readonly UnjudgedRule[]
   /** Number of counters that were evicted while they had an effect. If it is not 0, raise `maxKeys`. */

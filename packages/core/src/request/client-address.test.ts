@@ -103,7 +103,7 @@ describe("trusted addresses", () => {
       expect(client({ trustedProxies: [name] }, other, xff("192.0.2.2"))).toBe(other)
   })
 
-  it("never return an address to the left of one that is not trusted", () => {
+  it("never return an address to the left of an untrusted address", () => {
     const proxy = fc.constantFrom("10.0.0.2", "10.200.0.3", "2001:db8:ffff::7")
     fc.assert(
       fc.property(fc.string(), fc.array(proxy, { maxLength: 5 }), (forged, appended) => {

@@ -3,11 +3,12 @@ import { FetchFacts, type FetchRequest, isFetchRequest } from "./fetch-facts.ts"
 import type { RequestFacts } from "./request.ts"
 
 /**
- * A function that reads the facts of a framework's request. It returns undefined for a request of another framework.
+ * A function that reads the facts of a framework's request. The function returns undefined for a request of another
+ * framework.
  */
 export type FactsReader = (request: object) => RequestFacts | undefined
 
-/** The readers of all mounted frameworks. They read the facts of any request. */
+/** The readers of all mounted frameworks. The readers read the facts of any request. */
 export class FactsReaders {
   readonly #readers: Set<FactsReader> = new Set()
   readonly #takesAnything: boolean
@@ -66,8 +67,8 @@ function ownFacts(request: object): RequestFacts {
 }
 
 /**
- * Adds the address of the request's socket. Node's own request only has it there, and without
- * it all clients would be one.
+ * Adds the address of the request's socket. Node's own request has the address only in its socket. Without the address,
+ * all clients would share one counter.
  */
 function withSocketAddress(request: RequestFacts & { readonly socket?: unknown }): RequestFacts {
   if (request.remoteAddress !== undefined) return request

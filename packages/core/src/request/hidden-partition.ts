@@ -31,7 +31,8 @@ export function compileHiding(
     // The first two show no value of a client. An address stands in for a missing secret.
     if (partition === "" || partition === "@shared" || (!hashKeys && partition.startsWith("@ip:")))
       return partition
-    // As safe as an HMAC: the key has a fixed length, and nobody can continue a hash of which half is cut off.
+    // This hash is as safe as an HMAC, because the key has a fixed length, and half of the hash is cut off, so nobody
+    // can continue it.
     return hashText(secret + partition)
   }
 }

@@ -10,7 +10,7 @@ interface PublishedNetworks {
 
 /**
  * Published networks by the name that `trustedProxies` has for them. docs/production/proxies.md states the dates. A
- * network that is not listed yet is not trusted, so all clients behind it count as one.
+ * network that is not listed yet is not trusted, so all clients behind it count as one client.
  */
 export const KNOWN_NETWORKS: Readonly<Record<string, PublishedNetworks>> = {
   cloudflare: {

@@ -58,8 +58,8 @@ export interface RequestFacts {
 }
 
 /**
- * A function that reads the address or the address group of the client behind a request. It returns undefined if the
- * client does not have an address.
+ * A function that reads the address or the address group of the client behind a request. The function returns undefined
+ * if the client does not have an address.
  */
 export type ClientAddressReader = (facts: RequestFacts) => string | undefined
 

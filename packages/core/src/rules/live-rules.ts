@@ -63,7 +63,9 @@ export interface RulesStatus {
    * any.
    */
   readonly problems: readonly Problem[]
-  /** Why the rules in force are not the rules that the source has now. Absent if they are. */
+  /**
+   * Why the rules in force are not the rules that the source has now. Absent if the rules in force are the source's.
+   */
   readonly error?: RuleSourceError | InvalidRuleError
 }
 
@@ -110,7 +112,7 @@ export interface RulesReader {
   readonly logger: Logger | undefined
   /** Logs that a version cannot come into force. */
   readonly warner: Warner
-  /** What applies until the first version is in force, for messages. */
+  /** The behavior until the first version is in force, for messages. */
   readonly untilLoaded: UntilLoaded
   /** Receives the events. */
   readonly events: ReaderListener
@@ -148,7 +150,7 @@ export interface LiveRules {
   readonly coreVersion: string
   /** True if `open` reads the rules before it returns, and throws if it cannot. A limiter then needs no default rules. */
   readonly readsSynchronously: boolean
-  /** What limiters do until the first load, unless their own options say so. */
+  /** The behavior of limiters until the first load. The options of a limiter override it. */
   readonly untilLoaded?: UntilLoaded | undefined
   /**
    * Opens the rules of a service for a reader; only limiters call it. If there already is a version, `prepare` is

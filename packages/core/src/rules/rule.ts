@@ -16,8 +16,8 @@ export interface RuleMatch<Request = unknown> {
   /** Methods in any case. GET includes HEAD. */
   readonly methods?: readonly string[] | undefined
   /**
-   * A path pattern: "/users/:id", "/files/*". It is compared with the path of the URL and with the framework's route if
-   * that is known. The comparison ignores case, a trailing slash, repeated slashes and percent encoding.
+   * A path pattern: "/users/:id", "/files/*". The pattern is compared with the path of the URL and with the framework's
+   * route if that is known. The comparison ignores case, a trailing slash, repeated slashes and percent encoding.
    */
   readonly path?: string | undefined
   /**
@@ -39,7 +39,9 @@ export interface RuleMatch<Request = unknown> {
 export interface RulePenalty {
   /** Number of refusals by this rule after which the client is blocked: a positive whole number. */
   readonly refusals: number
-  /** Period in which the refusals count, from the first one: milliseconds or a string. Default: the rule's window. */
+  /**
+   * Period in which refusals count, from the first refusal on. Milliseconds or a string. Default: the rule's window.
+   */
   readonly within?: number | string | undefined
   /**
    * How long the client is blocked, from the last counted refusal: milliseconds or a string. A list of up to 16
@@ -91,10 +93,10 @@ export interface Rule<Request = unknown> {
   /** A string such as "1 minute" or "15m", or a number of milliseconds. Numbers below 1,000 cause a warning. */
   readonly window: number | string
   /**
-   * The field to count by: requests with the same value share a counter. It is "ip", "method", "route", "header:NAME",
-   * "query:NAME", "body:PATH", "param:NAME", "cookie:NAME", or a name that the option `fields` reads. "service" counts
-   * all requests together. A list combines fields. Required in a list of rules. An inline rule defaults to "ip"; a
-   * stored rule without a field counts the whole service.
+   * The field to count by: requests with the same value share a counter. The field is "ip", "method", "route",
+   * "header:NAME", "query:NAME", "body:PATH", "param:NAME", "cookie:NAME", or a name that the option `fields` reads.
+   * "service" counts all requests together. A list combines fields. Required in a list of rules. An inline rule
+   * defaults to "ip"; a stored rule without a field counts the whole service.
    */
   readonly field: string | readonly string[]
   /** How a request without the field is counted or decided. Default: "ip". */

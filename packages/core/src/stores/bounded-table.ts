@@ -3,7 +3,7 @@ import type { CounterKey } from "./store.ts"
 /** Number of entries that a full table examines to find one that is not needed. */
 const SAMPLED = 16
 
-/** What a process keeps of one counter. */
+/** The data that a process keeps for one counter. */
 export interface TableEntry extends CounterKey {
   /** When the counter was last asked for. */
   readonly usedMs: number

@@ -41,7 +41,7 @@ export type NameKey<Key> = (counter: string, partition: string, reused?: Key) =>
 export class Counters<Key> {
   readonly #table: CounterStates<Key>
   readonly #keyOf: NameKey<Key>
-  /** A key that is reused for counters that are handled one at a time. It saves an allocation on the hot path. */
+  /** A key that is reused for counters that are handled one at a time. The key saves an allocation on the hot path. */
   readonly #spare: Key
 
   /** `keyOf` returns the key of a counter in the table. Different counters must have different keys. */

@@ -12,7 +12,7 @@ export class StoreListeners<Event> {
     )
   }
 
-  /** Calls the listener for every later event. Returns the function that stops this. */
+  /** Calls the listener for every later event. Returns the function that removes the listener. */
   add(listener: (event: Event) => void): () => void {
     // Create a new function, so that a listener that is added twice must be stopped twice.
     const subscription = (event: Event) => listener(event)

@@ -1,5 +1,5 @@
 /**
- * What a store reports about itself, for metrics and warnings. Every member is optional. A store may report more members
+ * The status that a store reports, for metrics and warnings. Every member is optional. A store may report more members
  * than these, which Sluice ignores.
  */
 export interface StoreStatus {
@@ -13,7 +13,7 @@ export interface StoreStatus {
    * limiter measures the replies of a store that returns promises.
    */
   readonly recentRoundTripsMs?: readonly number[]
-  /** What the store holds in leases, such as `leasedStore`. */
+  /** Counts of the units that the store holds in leases, as `leasedStore` does. */
   readonly leases?: LeaseCounts
   /** The charges to other data centers, by the name of the data center, such as those of `mirroredStore`. */
   readonly mirrors?: Readonly<Record<string, ChargeCounts>>
@@ -21,7 +21,9 @@ export interface StoreStatus {
   readonly writeBack?: ChargeCounts
 }
 
-/** What a store holds in leases, and what has become of the units of leases since the store was created. */
+/**
+ * Counts of the units that a store holds in leases, and of the outcome of all leased units since the store was created.
+ */
 export interface LeaseCounts {
   /** Units that are held now: they are booked in the shared counters, and no request has used them yet. */
   readonly held: number
@@ -33,7 +35,7 @@ export interface LeaseCounts {
   readonly booked: number
   /** Held units that were given back to the shared counters. */
   readonly returned: number
-  /** Held units that could not be given back. They stay taken until their window passes. */
+  /** Held units that could not be given back. The held units stay taken until their window passes. */
   readonly lost: number
 }
 

@@ -66,7 +66,7 @@ export interface StoreCondition {
    * (`writeBackStore`). The limiter reports such a decision as `degraded`, and does not decide again.
    */
   readonly isDegraded?: boolean
-  /** Why the shared counters did not respond, with `isDegraded`. Absent if that is not known. */
+  /** Why the shared counters did not respond, with `isDegraded`. Absent if the cause is not known. */
   readonly failure?: StoreUnavailableError | undefined
 }
 
@@ -138,8 +138,8 @@ export interface RefundLostEvent {
 }
 
 /**
- * The event that other counters did not confirm units that this process has admitted: those of another data center
- * (`mirroredStore`), or the shared counters behind a store that writes back. They may admit the same units once more.
+ * The event for units that this process has admitted and other counters did not confirm. The other counters are in
+ * another data center (`mirroredStore`), or behind a store that writes back. They may admit the same units once more.
  */
 export interface ChargesLostEvent {
   /** The type of the event. */
@@ -158,7 +158,7 @@ export interface StoreWarningEvent {
   readonly type: "warning"
   /** The code of the warning: `SLUICE_STORE_EVICTS`, `SLUICE_STORE_CLOCK_BACK`. */
   readonly code: WarningCode
-  /** What the warning is about. The same subject is logged once. */
+  /** The subject of the warning. Only the first warning about a subject is logged. */
   readonly subject: string
   /** The problem, and what to do. */
   readonly message: string
@@ -182,7 +182,7 @@ export interface Store {
    * worker of `node:cluster` then warns that each worker grants the whole limit. Absent: unknown.
    */
   readonly isShared?: boolean | undefined
-  /** What the store reports about itself. It is read often, so it must be cheap. */
+  /** The status of the store. The status is read often, so the getter must be cheap. */
   readonly status?: StoreStatus | undefined
   /**
    * Takes the units of all checks of one request atomically. Either all checks are admitted and counted, or nothing is
@@ -212,7 +212,9 @@ export interface Store {
   refund(refunds: readonly Refund[], withinMs?: number): MaybePromise<void>
   /** Deletes the counters. `withinMs` is how long the caller waits from now. */
   reset(keys: readonly CounterKey[], withinMs?: number): MaybePromise<void>
-  /** Calls the listener for each event that an operator should know of. Returns the function that stops this. */
+  /**
+   * Calls the listener for each event that an operator should know of. Returns the function that removes the listener.
+   */
   subscribe?(listener: (event: StoreEvent) => void): () => void
   /**
    * Frees the resources that the store opened. Afterwards all other methods throw or reject with {@link ClosedError}.

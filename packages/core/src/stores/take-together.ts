@@ -5,7 +5,7 @@ import type { Check, Counted, CounterReading, StoreReading, StoreResult } from "
 
 /** A check that is being decided, with its counter's state and the units it has taken. */
 export interface PendingCheck {
-  /** What is asked of the counter. */
+  /** The check of the counter. */
   readonly check: Check
   /** The algorithm of the check's policy. */
   readonly algorithm: Algorithm

@@ -3,7 +3,7 @@ import { createHook } from "node:async_hooks"
 /** Timers of the test runner come and go at any moment, so only timers that are set by code of our packages count. */
 const OWN = new URL("../../../..", import.meta.url).pathname
 
-/** A timer of Node. It has no public member that tells whether it has ended. */
+/** A timer of Node. The timer has no public member that tells whether it has ended. */
 interface Timer extends NodeJS.Timeout {
   /** True when the timer has fired. */
   readonly _destroyed: boolean

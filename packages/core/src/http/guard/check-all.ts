@@ -9,7 +9,7 @@ import type { Outcome } from "./mount-outcome.ts"
 export interface GroupCheck<Request extends object> {
   /** A guard made by `createGuard`. The limiters of all guards count in the same store. */
   readonly guard: Guard<Request>
-  /** What the adapter has read of the request. */
+  /** The facts that the adapter has read from the request. */
   readonly facts: RequestFacts
   /** The framework's request. */
   readonly request: Request

@@ -53,7 +53,7 @@ export interface Guard<Request extends object> {
     step?: DecisionStep,
   ): MaybePromise<Outcome | undefined>
   /**
-   * Returns what to send to a refused client. It calls the app's `onRejected` first. Undefined means to send nothing,
+   * Returns what to send to a refused client. Calls the app's `onRejected` first. Undefined means to send nothing,
    * because the app responds by itself, now or later, or because `hasAnswered` returns true after `onRejected`. Rejects
    * if `onRejected` throws or rejects; pass the error to the framework's error handler.
    */
@@ -77,8 +77,8 @@ export interface Guard<Request extends object> {
    * Returns a guard for a route. The rule written for the route replaces the inline rule. All else is shared,
    * rules of a source included.
    *
-   * The string member `group` makes all routes of the group count together. They need the same rule and share one
-   * guard. A route of another guard on the same limiter counts together with this one if it has the same rule. The
+   * The string member `group` makes all routes of the group count together. Such routes need the same rule and share
+   * one guard. A route of another guard on the same limiter counts together with this one if it has the same rule. The
    * returned guard closes with this guard, or earlier.
    * @throws {@link InvalidOptionError} whose paths say where the rule is written; nothing has been created then
    */
@@ -87,7 +87,7 @@ export interface Guard<Request extends object> {
   warn(error: {
     /** The code, which has a page in docs/errors. */
     readonly code: WarningCode
-    /** What is wrong, and what to do. */
+    /** The problem, and how to fix it. */
     readonly message: string
   }): void
   /** Refuses all held requests with 503 and holds no later ones. For a server that is shutting down. */

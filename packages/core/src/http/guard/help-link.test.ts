@@ -11,7 +11,7 @@ const RULE = { name: "one", field: "ip", limit: 1, window: "1 minute" }
 const LINK = { link: "https://example.com/limits?a=b" }
 const HEADER = ["Link", '<https://example.com/limits?a=b>; rel="help"']
 
-/** A source whose document can be changed. It is read when the limiter is created. */
+/** A source whose document can be changed. The source is read when the limiter is created. */
 function documentOf(first: Partial<LoadedRules>) {
   let document: LoadedRules = { rules: [RULE], problems: [], ...first }
   let changed = (): void => undefined

@@ -20,7 +20,7 @@ export interface MountedLayer {
   }
 }
 
-/** What an app has before and after a limiter that may be mounted too late. */
+/** The routes and other layers of an app before and after a limiter that may be mounted too late. */
 export interface LatePlace {
   /** The routes before the limiter: "GET /login and every other route". */
   readonly routes: string
@@ -29,9 +29,9 @@ export interface LatePlace {
 }
 
 /**
- * Returns the place of a limiter that is after all routes of its path. Undefined if that is not certain, or if other
- * limiters are before it. `layers` are in the order in which they run, without error handlers. A router is before its
- * own layers.
+ * Returns the place of a limiter that is after all routes of its path. Undefined if its place is not certain, or if
+ * other limiters are before it. `layers` are in the order in which they run, without error handlers. A router is before
+ * its own layers.
  */
 export function latePlace(layers: readonly MountedLayer[], limiter: object): LatePlace | undefined {
   const index = layers.findIndex(({ handle }) => handle === limiter)

@@ -17,7 +17,7 @@ import { noteCreatedInHandler, warnMountedTooLate, wasCreatedInHandler } from ".
 import { compileRejectionHandler, type RejectionHandler } from "./rejection-handler.ts"
 import { type GuardedRoute, readRouteRule, type WrittenRule } from "./route-rule.ts"
 
-/** What distinguishes the guard of a route. */
+/** The differences between the guard of a route and the guard of the whole limiter. */
 interface OfRoute {
   /** Shared with the mount. */
   readonly draining: AbortController

@@ -38,7 +38,10 @@ export interface MountRequest<Request> extends Scope {
   readonly newest: MountOutcome | undefined
   /** The outcome of this mount's earlier steps. */
   readonly own: MountOutcome | undefined
-  /** The names of the rules by which the limiter has decided the request; undefined if it has not decided it. */
+  /**
+   * The names of the rules by which the limiter has decided the request; undefined if the limiter has not decided the
+   * request.
+   */
   readonly decided: ReadonlySet<string> | undefined
 }
 

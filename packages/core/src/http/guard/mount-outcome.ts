@@ -84,7 +84,8 @@ export class MountOutcome implements MountDecision {
   }
 
   /**
-   * Returns the headers to set on the response. They replace headers of the same name that an earlier mount has set.
+   * Returns the headers to set on the response. These headers replace headers of the same name that an earlier mount
+   * has set.
    */
   get headers(): readonly HeaderLine[] {
     return this.rejection === undefined ? this.told() : this.withRejection(this.told())
@@ -184,7 +185,7 @@ function missingIn(now: readonly HeaderLine[], before: readonly HeaderLine[]): r
 export interface Outcome {
   /** The strictest decision of all mounts so far, for the framework's request object. */
   readonly decision: Decision
-  /** Headers to set on the response. They replace headers of the same name that an earlier mount has set. */
+  /** Headers to set on the response. The headers replace headers of the same name that an earlier mount has set. */
   readonly headers: readonly HeaderLine[]
   /** Names of headers that an earlier mount has set and that no longer hold. The adapter removes them first. */
   readonly removed: readonly string[]

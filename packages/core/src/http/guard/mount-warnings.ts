@@ -40,7 +40,7 @@ export function warnSameNames(warner: Warner, { own, earlier }: MountOutcome): v
   }
 }
 
-/** True if clients see both checks under the same name. They do not see shadow rules. */
+/** True if clients see both checks under the same name. Clients do not see shadow rules. */
 function bothAreTold(check: PolicyCheck, other: PolicyCheck): boolean {
   return check.policy === other.policy && !check.shadow && !other.shadow
 }

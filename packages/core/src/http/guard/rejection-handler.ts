@@ -62,7 +62,7 @@ async function fail(error: unknown): Promise<never> {
 
 /**
  * Returns the response with only the last line of each header name, because frameworks treat repeated headers
- * differently. It keeps every cookie, because each needs a line (RFC 6265, section 3). Adapters add them to the
+ * differently. Keeps every cookie, because each needs a line (RFC 6265, section 3). Adapters add them to the
  * cookies that the app has set.
  */
 function withLastLines(answer: RejectionAnswer): RejectionAnswer {

@@ -11,7 +11,7 @@ export interface Writers {
   readonly rejection: RejectionWriter
 }
 
-/** What the writers need of a limiter. */
+/** The members of a limiter that the writers use. */
 export interface WritingLimiter {
   readonly options: Pick<ParsedOptions, "headers" | "rejection">
   readonly warner: Warner

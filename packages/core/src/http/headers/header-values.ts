@@ -94,6 +94,6 @@ export interface HeaderPolicy {
 
 /**
  * A function that returns the rate limit headers of one decision, or none when no rule applied. `nowMs` returns the
- * current time in epoch milliseconds. It is only called if a header contains a time.
+ * current time in epoch milliseconds. `nowMs` is only called if a header contains a time.
  */
 export type HeaderWriter = (decision: Decision, nowMs: () => number) => readonly HeaderLine[]

@@ -74,8 +74,7 @@ export function compileSingleValues(
 export const fromNow: ResetForm = (seconds) => seconds
 
 /**
- * Returns epoch seconds. It rounds the current time up, so that a client cannot return a fraction of a second too
- * early.
+ * Returns epoch seconds. Rounds the current time up, so that a client cannot return a fraction of a second too early.
  */
 export const sinceEpoch: ResetForm = (seconds, nowMs) => Math.ceil(nowMs() / 1000) + seconds
 

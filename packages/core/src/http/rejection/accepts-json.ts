@@ -14,9 +14,10 @@ const MAX_REMEMBERED = 64
 const JSON_TYPES: readonly string[] = ["application/problem+json", "application/json"]
 
 /**
- * Whether a client accepts a JSON body, by its Accept header (RFC 9110, section 12.5.1). It does if there is no such
- * header, or if the header has `application/json`, `application/problem+json`, or a wildcard that covers them. With a
- * wildcard, a weight of 0 for one of the two types rules JSON out. Parameters of the two types make no difference.
+ * Whether a client accepts a JSON body, by its Accept header (RFC 9110, section 12.5.1). A client accepts JSON if there
+ * is no such header, or if the header has `application/json`, `application/problem+json`, or a wildcard that covers
+ * them. With a wildcard, a weight of 0 for one of the two types rules JSON out. Parameters of the two types make no
+ * difference.
  */
 export function acceptsJson(accept: Accept): boolean {
   if (accept === undefined) return true
@@ -27,8 +28,8 @@ export function acceptsJson(accept: Accept): boolean {
 }
 
 /**
- * Returns an `acceptsJson` that keeps its last few dozen results in `remembered`. It skips headers
- * that are long or repeated.
+ * Returns an `acceptsJson` that keeps its last few dozen results in `remembered`. The function does not remember
+ * headers that are long or repeated.
  */
 export function rememberJsonAcceptance(
   remembered: Map<string, boolean> = new Map(),

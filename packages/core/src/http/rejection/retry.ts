@@ -12,7 +12,7 @@ export type RetryAdvice =
       readonly initialDelaySeconds: number
       /** The factor by which the wait grows with each attempt: 2. */
       readonly multiplier: number
-      /** The longest wait before jitter: the rule's window. It is never shorter than `initialDelaySeconds`. */
+      /** The longest wait before jitter: the rule's window. This wait is never shorter than `initialDelaySeconds`. */
       readonly maxDelaySeconds: number
       /** The largest share of a wait that is added at random. With 0.5, the wait is 1 to 1.5 times as long. */
       readonly jitter: number

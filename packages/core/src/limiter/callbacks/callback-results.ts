@@ -9,11 +9,11 @@ interface Result {
   readonly before: Result | undefined
 }
 
-/** What is known about a request once a function has returned a promise. */
+/** The state of a request after a function has returned a promise. */
 interface Later {
   /** The results by callback. {@link PENDING} until the promise is settled. */
   readonly results: Map<Callback<unknown>, unknown>
-  /** The promises that are not awaited yet. They never reject. */
+  /** The promises that are not awaited yet. The promises never reject. */
   pending: Promise<void>[]
   /** How often a pending result was asked for. */
   misses: number
@@ -21,8 +21,8 @@ interface Later {
 
 /**
  * The results of the app's functions for one request. Rules are checked by synchronous code. When a function returns a
- * promise, its result is undefined at first. Then the code runs once more when the promise is settled. It gets the
- * known results, so no function is called again.
+ * promise, its result is undefined at first. Then the code runs once more when the promise is settled. The code gets
+ * the known results, so no function is called again.
  */
 export class CallbackResults<Request = unknown> {
   // For speed: one is created per request, so no private names, and only the constructor adds fields.

@@ -13,7 +13,7 @@ export interface CallbackContext {
   readonly warner: Warner
 }
 
-/** What the results of a function of the app mean. */
+/** The valid results of a function of the app, and what applies if the function fails. */
 export interface CallbackMeaning<Value> {
   /** Returns the value that a result stands for. Throws for an invalid result: see `wrong`. */
   read(result: unknown): Value
@@ -24,7 +24,7 @@ export interface CallbackMeaning<Value> {
 /** The failure of a function that returned an invalid value, or none in time. */
 class WrongResult extends Error {}
 
-/** A function of the app that a decision needs. It returns a value, or a promise of it. */
+/** A function of the app that a decision needs. The function returns a value, or a promise of it. */
 export class Callback<Value> {
   readonly #call: (request: unknown) => unknown
   readonly #meaning: CallbackMeaning<Value>

@@ -27,7 +27,7 @@ export function compileTest<Args extends unknown[]>(
   }
 }
 
-/** Returns a callback's value as text for a message. It keeps 5, "5" and 5n distinguishable. */
+/** Returns a callback's value as text for a message. The text of 5, "5" and 5n differs. */
 export function yieldedText(value: unknown): string {
   return `returned ${typeof value === "string" || typeof value === "bigint" ? show(value) : textOf(value)}`
 }

@@ -16,8 +16,8 @@ import { blocksOf } from "../rule-set/rule-counters.ts"
 import { WaitingRoom } from "../waiting/waiting-room.ts"
 
 /**
- * What a limiter shares with the limiters of its routes. What only some rules or calls need is created with the first of
- * them, because most limiters never do.
+ * The state that a limiter shares with the limiters of its routes. Parts that only some rules or calls need are created
+ * on first use, because most limiters never need them.
  */
 export class LimiterState<Request> implements RulesListener {
   readonly events: SafeEvents<LimiterEvents<Request>>

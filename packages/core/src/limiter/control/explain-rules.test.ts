@@ -147,7 +147,7 @@ describe("explain", () => {
     const rule = fc.record(
       {
         field: some<string | string[]>("ip", "service", "query:q", ["ip", "header:h"], "route"),
-        // Not "deny": after such a refusal, a decision has no checks of the other rules.
+        // "deny" is left out, because after such a refusal a decision has no checks of the other rules.
         onMissing: some("ip", "skip", "shared"),
         match,
         shadow: fc.boolean(),

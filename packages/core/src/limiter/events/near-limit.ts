@@ -18,8 +18,8 @@ interface Reports extends TableEntry {
 }
 
 /**
- * Emits "near-limit" when a client has used a percentage of a limit that the rule's `notify` lists. It listens to
- * decisions only while a rule has thresholds and the event has a listener. Otherwise no request pays for it.
+ * Emits "near-limit" when a client has used a percentage of a limit that the rule's `notify` lists. This class listens
+ * to decisions only while a rule has thresholds and the event has a listener. Otherwise no request pays for it.
  */
 export class NearLimitWatch<Request> {
   readonly #events: SafeEvents<LimiterEvents<Request>>

@@ -47,7 +47,7 @@ export class OutageLog {
     this.#outage.end({ level: "warn", code: "SLUICE_RECOVERED", message })
   }
 
-  /** What the store failed with, until it responds again. A message shows which of several stores failed. */
+  /** The errors of the store since the outage began. Their messages show which of several stores failed. */
   get #causes(): readonly string[] {
     return this.#outage.lines.map(({ cause }) => sentenceOf((cause as Error).message))
   }

@@ -32,8 +32,8 @@ export interface LimiterEvents<Request> {
    * Emitted for every decision of `decide`, `enforce`, `takeUpTo`, `acquire` and the adapters. A listener gets it only
    * if it was added before the call began. Skipped requests and a disabled limiter emit none.
    *
-   * In Fastify, a request that is decided in steps emits one event for all its rules. It is emitted when the request is
-   * refused, has passed its last step or has been answered.
+   * In Fastify, a request that is decided in steps emits one event for all its rules. The event is emitted when the
+   * request is refused, has passed its last step or has been answered.
    */
   decision: [decision: Decision, request: Request, call: DecisionCall]
   /**
@@ -72,12 +72,12 @@ export interface LimiterEvents<Request> {
   "refund-lost": [event: RefundLostEvent]
   /**
    * Emitted when other counters did not confirm units that this process has admitted: those of another data center
-   * (`mirroredStore`), or the shared counters of a `writeBackStore`. They may admit the same units again.
+   * (`mirroredStore`), or the shared counters of a `writeBackStore`. Those counters may admit the same units again.
    */
   "charges-lost": [event: ChargesLostEvent]
   /** Emitted for a problem that the app should fix, although requests continue. The logger gets the same warning. */
   warning: [warning: Warning]
-  /** Emitted when the limiter is closed. It is the last event. */
+  /** Emitted when the limiter is closed. This is the last event. */
   closed: []
 }
 
@@ -109,7 +109,7 @@ export interface LimiterStatus {
    * circuit breakers, such as the memory store.
    */
   readonly openBreakers?: number
-  /** What the store holds in leases. Absent if the store does not lease. */
+  /** Counts of the units that the store holds in leases. Absent if the store does not lease. */
   readonly leases?: LeaseCounts
   /** The state of charges to other data centers, by data center. Absent without a `mirroredStore`. */
   readonly mirrors?: Readonly<Record<string, ChargeCounts>>
@@ -145,8 +145,8 @@ export interface PeekOptions extends CostOption {
 /** The rules under which a client is unblocked. */
 export interface UnblockOptions {
   /**
-   * Names of rules to unblock the client under. Default: all rules that count by client, not rules for the whole
-   * service.
+   * Names of the rules whose blocks of the client are removed. Default: all rules that count by client, not rules for
+   * the whole service.
    */
   readonly rules?: readonly string[] | undefined
 }
@@ -176,8 +176,8 @@ export interface Limiter<Request = RequestFacts> extends Events<LimiterEvents<Re
   /**
    * Takes the units under every rule, atomically, or refuses and takes none.
    *
-   * Never rejects because of the store or the rules. Rejects with {@link InvalidOptionError} for an invalid cost. It
-   * also does so for a string, a number or nothing as the request, if none of the `fields` could read it. Rejects with
+   * Never rejects because of the store or the rules. Rejects with {@link InvalidOptionError} for an invalid cost. Also
+   * rejects for a string, a number or nothing as the request, if none of the `fields` could read it. Rejects with
    * {@link ClosedError} when the limiter is closed.
    * @example
    * ```ts
@@ -215,9 +215,9 @@ export interface Limiter<Request = RequestFacts> extends Events<LimiterEvents<Re
   acquire(request: Request, options?: AcquireOptions): Promise<Decision>
   /**
    * Takes as many units as are available, at most `units`. Each rule charges its own cost for a unit. The decision's
-   * `cost` is the number of units granted. They are taken immediately, under every rule or none. The request is refused
-   * only if not a single unit is available, and then `retryAfterMs` is the wait for one. `units` is a whole number from
-   * 0 up and overrides the option `cost`.
+   * `cost` is the number of units granted. These units are taken immediately, under every rule or none. The request is
+   * refused only if not a single unit is available, and then `retryAfterMs` is the wait for one. `units` is a whole
+   * number from 0 up and overrides the option `cost`.
    *
    * Other requests may take units between reading how many are available and taking them. Then fewer units are tried, a
    * few times.
@@ -241,8 +241,8 @@ export interface Limiter<Request = RequestFacts> extends Events<LimiterEvents<Re
   peek(request: Request | RequestFacts, options?: PeekOptions): Promise<Decision>
   /**
    * Returns, for each rule in order, whether `decide` would check this request under it, in which counter and with what
-   * cost, or why the rule does not apply. It does not ask the store, so it takes nothing. Empty if the request is not
-   * counted at all, because of `skip` or a disabled limiter. Rejects as `peek` does.
+   * cost, or why the rule does not apply. The call does not ask the store, so it takes nothing. Empty if the request is
+   * not counted at all, because of `skip` or a disabled limiter. Rejects as `peek` does.
    * @example
    * ```ts
    * import { createLimiter } from "@sluice/core"
@@ -274,8 +274,8 @@ export interface Limiter<Request = RequestFacts> extends Events<LimiterEvents<Re
    * taken in, so it is a no-op when that window has passed. A bucket is charged in full for as long as a full bucket
    * takes to refill.
    *
-   * Only the first call to `settle` or `refund` has an effect. For a refused decision it is a no-op. It accepts the
-   * same decisions as `refund`, and rejects as `refund` does.
+   * Only the first call to `settle` or `refund` has an effect. For a refused decision it is a no-op. `settle` accepts
+   * the same decisions as `refund`, and rejects as `refund` does.
    * @example
    * ```ts
    * import { createLimiter } from "@sluice/core"
@@ -297,7 +297,7 @@ export interface Limiter<Request = RequestFacts> extends Events<LimiterEvents<Re
   /**
    * Resets the counters of this request's client under every rule, including rules of routes, and ends a block. A
    * counter of the whole service is reset only if its rule is named. Waits for the store as long as a decision does,
-   * and rejects with {@link StoreUnavailableError} when it fails. It is safe to call again.
+   * and rejects with {@link StoreUnavailableError} when it fails. The call can be repeated safely.
    */
   reset(request: Request | RequestFacts, options?: ResetOptions): Promise<void>
   /**
@@ -306,8 +306,8 @@ export interface Limiter<Request = RequestFacts> extends Events<LimiterEvents<Re
    * affected.
    *
    * The block is kept in the store. This limiter applies it immediately, other processes within a second of their next
-   * decision. Waits for the store as `reset` does, and rejects with {@link StoreUnavailableError} when it fails. It is
-   * safe to call again.
+   * decision. Waits for the store as `reset` does, and rejects with {@link StoreUnavailableError} when it fails. The
+   * call can be repeated safely.
    *
    * Rejects with {@link InvalidOptionError} if no rule could refuse the client. That is the case if the request has
    * neither the field nor an address, an allow list has the client, or its limit is Infinity.

@@ -1,6 +1,6 @@
 import type { CounterKey } from "../../stores/store.ts"
 
-/** What a rule does with a request: the counter that it uses, or why it does not apply. */
+/** The effect of a rule on a request: the counter that it uses, or why it does not apply. */
 export interface RuleExplanation {
   /** Name of the rule. */
   readonly policy: string

@@ -16,7 +16,7 @@ export type OnRejected<Request, Response = unknown> = (
   rejection: Rejection,
   decision: Decision,
   response: Response,
-) => // Not `false`: TypeScript would infer `boolean` for an async function that returns it.
+) => // The type is not `false`, because TypeScript infers `boolean` for an async function that returns false.
   | RejectionAnswer
   | NodeResponse
   | boolean

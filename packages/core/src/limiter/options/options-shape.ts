@@ -49,7 +49,7 @@ const time = v.optional(
 const BOOLEAN = says("a boolean", "true or false")
 const SECRET = says("a secret", "a non-empty string")
 const POSITIVE = "a positive whole number"
-/** What `onRejected` has to be. */
+/** The accepted form of `onRejected`, for messages. */
 export const ON_REJECTED = "(request, rejection, decision, response) => a rejection, false or undefined"
 
 const FIELD_NAME = says(

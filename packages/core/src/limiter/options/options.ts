@@ -66,7 +66,8 @@ export interface LimiterSettings<Request, Response = unknown>
   readonly store?: Store | undefined
   /**
    * Fields of the app's own, by name. If the names are not known in advance, a function that takes a name and returns
-   * the function that reads it, or undefined. It is called when rules are compiled, not per request. Default: none.
+   * the function that reads it, or undefined. The outer function is called when rules are compiled, not per request.
+   * Default: none.
    */
   readonly fields?:
     | Readonly<Record<string, Extractor<Request>>>
@@ -90,7 +91,7 @@ export interface LimiterSettings<Request, Response = unknown>
   readonly cost?: number | ((request: Request) => Awaitable<number>) | undefined
   /**
    * Whether a request is not counted at all. Default: every request is counted. If the function fails or does not
-   * return a boolean, the request is counted. It is called first, even before the rules have loaded.
+   * return a boolean, the request is counted. The function is called first, even before the rules have loaded.
    */
   readonly skip?: ((request: Request) => Awaitable<boolean>) | undefined
   /**

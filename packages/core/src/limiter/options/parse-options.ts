@@ -126,7 +126,7 @@ export function parseInlineRule(
 function costProblems(cost: unknown, rules: readonly ParsedRule[]): Problem[] {
   if (typeof cost !== "number") return []
   return rules.flatMap((rule) => {
-    // Clients with an override may have room for more or less. They are not everyone.
+    // Clients with an override may have room for more or less. Leave them out.
     const { overrides: _clients, ...ofOthers } = rule
     const most =
       typeof rule.limit === "number" ? mostAdmitted(ofOthers, rule.limit) : Number.POSITIVE_INFINITY
@@ -159,7 +159,7 @@ function parseOptionRules(
     const accepted = `"${name}" as a member of a rule in "rules", or an inline rule without "rules"`
     problems.push({ path: name, message: 'is given together with "rules"', accepted })
   }
-  // It is undefined if a problem was already reported for it.
+  // `rules` is undefined if its problem was already reported.
   if (!Array.isArray(options.rules)) {
     return { inline: undefined, rules: options.rules as LiveRules, untilLoaded }
   }

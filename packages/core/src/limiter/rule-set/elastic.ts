@@ -38,7 +38,7 @@ export function compileElastic(rule: ParsedRule, warner: Warner): Elastic {
     const wider: Policy = { ...policy, extra }
     return () => (isSpare() ? wider : policy)
   }
-  // One entry for each limit that the rule has had, so that a limit keeps the same policy objects.
+  // The map has one entry for each limit that the rule has had, so that a limit keeps the same policy objects.
   const compiled = new WeakMap<Policy, PolicyNow | undefined>()
   const fixedLimit = typeof limit === "number" && overrides === undefined ? limit : undefined
   const highest = ceiling ?? mostCounted(rule, burst ?? fixedLimit)

@@ -24,7 +24,7 @@ const UNWATCHED: ReadonlySet<string> = new Set(["ip", "method", "route"])
 export class FieldWatch {
   /** Number of requests left to watch; 0 as soon as a request had the field. */
   left: number
-  /** The latest request. It is checked again if a function of the app returned a promise. */
+  /** The latest request. The latest request is checked again if a function of the app returned a promise. */
   #latest: WeakRef<object> | undefined
 
   constructor(fields: readonly string[]) {

@@ -17,9 +17,9 @@ const MAX_LIMITS = 1_000
  * policy of a request. If the limit function returns Infinity, the rule does not apply and the policy is undefined. It is
  * also undefined while the promise of the limit function is pending.
  *
- * If the function fails, a warning is logged once, and the latest limit that it has returned applies. The 0 of one
- * blocked client and the Infinity of an unlimited one do not apply to others. If it has returned no other limit yet, the
- * policy is `unknown`.
+ * If the function fails, a warning is logged once, and the latest limit that it has returned applies. A limit of 0 or
+ * Infinity is not kept, because it was meant for one client. If it has returned no other limit yet, the policy
+ * is `unknown`.
  */
 export function compileLimit(
   rule: ParsedRule,

@@ -31,7 +31,7 @@ export interface RulesListener {
   turnToNewRules(): void
 }
 
-/** The limiter that has the rules. It owns their names. */
+/** The limiter that has the rules. The limiter owns their names. */
 export interface RulesOwner {
   /**
    * Compiles a version of the rules, synchronously if `isNeededNow`. Returns the function that brings it into force.
@@ -39,7 +39,10 @@ export interface RulesOwner {
   compileAll(edition: Edition, isNeededNow: boolean): MaybePromise<() => void>
 }
 
-/** The reader of a limiter's live rules. It refuses a version while another limiter counts under one of its names. */
+/**
+ * The reader of a limiter's live rules. The reader refuses a version while another limiter counts under one of its
+ * names.
+ */
 export class LimiterReader implements RulesReader {
   readonly clock: Clock
   readonly logger: Logger | undefined

@@ -209,7 +209,7 @@ describe("a rule set that is large enough for an index", () => {
     }
     expect(read).toEqual([])
     expect(namesFor(set, { method: "POST", url: "/LOGIN/" }, from)).toEqual(["r7"])
-    // Once for the index, and once for the rule that it found.
+    // The field is read once for the index, and once for the rule that the index has found.
     expect(read).toEqual(["tenant", "tenant"])
   })
 

@@ -33,11 +33,11 @@ describe("spare capacity by samples of the event loop", () => {
     // No spare capacity until a second was calm.
     ["cccc", "---+"],
     ["cccccccc", "---+++++"],
-    // One sample ends it.
+    // One busy sample ends the spare capacity.
     ["ccccSc", "---+--"],
     ["ccccDc", "---+--"],
     ["ccccnc", "---+--"],
-    // It comes back after another calm second, counted from zero.
+    // The capacity comes back after another calm second, counted from zero.
     ["ccccScccc", "---+----+"],
     ["cccSccccc", "-------++"],
     ["cccDccccc", "-------++"],

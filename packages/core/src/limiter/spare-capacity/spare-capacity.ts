@@ -29,8 +29,8 @@ const SATURATED: LoopSample = { utilization: 0.9, delayMs: 100 }
 const CALM: LoopSample = { utilization: 0.75, delayMs: 50 }
 
 /**
- * Calm samples before capacity is spare: one second. Requests admitted above the limit then may saturate the loop
- * again, at most once a second.
+ * Number of calm samples in a row after which capacity counts as spare: one second. Requests admitted above the limit
+ * then may saturate the loop again, at most once a second.
  */
 const CALM_SAMPLES = 4
 

@@ -46,7 +46,7 @@ describe("a request that returns from another queue, ahead of later requests", (
     for (const name of ["x1", "x2"]) enter(name, [x])
     enter("y1", [y])
     enter("y2", [y], { maxWaiting: 1 })
-    // It waits for x first, so there is room for one more behind "y2".
+    // "back" waits for x first, so one more request can wait behind "y2".
     enter("back", [x, y])
     enter("leaves", [y], { maxWaiting: 2 })
     enter("stays", [y], { maxWaiting: 4 })

@@ -8,7 +8,10 @@ import type { WaitOptions } from "./wait-options.ts"
 export interface Turn {
   readonly ticket: Ticket
   readonly line: Line
-  /** Refunds of requests with earlier turns that have left. They are made when this request leaves, too. */
+  /**
+   * The pending refunds of requests that have left and had earlier turns. The refunds are made when this request
+   * leaves, too.
+   */
   readonly refunds: (() => void)[]
 }
 

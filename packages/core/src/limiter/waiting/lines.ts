@@ -82,7 +82,7 @@ export class Lines {
 
   /**
    * True if a request that asked earlier was refused after this request had asked. Then the units granted to this
-   * request belong to the other one.
+   * request belong to the earlier request.
    */
   isOvertaking({ awaited, attempt }: Ticket): boolean {
     const { number } = attempt as Attempt
@@ -207,7 +207,7 @@ export class Lines {
   }
 }
 
-/** Whether it is the turn of the first in line. */
+/** True if the first request in the line may ask now. */
 function isReady({ waiting, untilMs, asking, width }: Line): boolean {
   return waiting.size > 0 && untilMs === undefined && asking < width
 }

@@ -50,7 +50,7 @@ describe("units that were granted to a later request and not used", () => {
     const counting = ruleCheck("counting", 9, 1, { countRejected: true })
     enter("dear", [ruleCheck("one", 3, 3), counting])
     enter("behind", [ruleCheck("one", 3)])
-    // It fits at first, then it does not. The request behind goes after it.
+    // The request fits at first, and later it does not. The request behind it proceeds afterwards.
     await answer(0)
     await answer(1)
     await answer(0)

@@ -27,8 +27,8 @@ export interface WaitOptions {
    */
   linesUpFor?(ruleCheck: RuleCheck): boolean
   /**
-   * Returns the request's checks under the rules in force. Undefined if they are unknown; then its previous checks
-   * apply. Absent if the rules never change.
+   * Returns the request's checks under the rules in force. Undefined if the checks are unknown, so that its previous
+   * checks apply. The function is absent if the rules never change.
    */
   currentChecks?(): readonly RuleCheck[] | undefined
   /** Called when the request switches to the latest result of `currentChecks`. */

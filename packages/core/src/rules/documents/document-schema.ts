@@ -16,7 +16,7 @@ import { serviceMetadata } from "../parsing/service-metadata-members.ts"
 import { RATE_UNITS } from "../parsing/stored-size.ts"
 
 type StoredMember = Pick<RuleMember, "stored" | "shape" | "storedShape" | "names"> & {
-  /** True if an object in a document is invalid without it. */
+  /** True if an object in a document is invalid without this member. */
   readonly isAlwaysStored?: true
 }
 

@@ -118,7 +118,7 @@ function plain(value: unknown): unknown {
 }
 
 const MATCH = "methods, path and fields alone"
-/** What may be a function in code, with what can be stored instead. */
+/** The members that may be functions in code, each with the form that can be stored instead. */
 const FUNCTIONS: readonly (readonly [path: readonly string[], accepted: string])[] = [
   [["limit"], POSITIVE],
   [["match"], MATCH],

@@ -185,7 +185,7 @@ describe("readRuleDocumentInSlices", () => {
     isOver = true
     expect(read.problems).toEqual([])
     expect(stored).toEqual(formatRuleDocument("s", read.rules).rules)
-    // Thousands of rules take many milliseconds on any machine, and a slice takes one.
+    // Thousands of rules take many milliseconds on any machine, and a slice takes one millisecond.
     expect(turnsOfReading).toBeGreaterThan(5)
     expect(turns - turnsOfReading).toBeGreaterThan(2)
   })

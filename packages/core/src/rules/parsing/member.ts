@@ -19,7 +19,7 @@ export interface RuleMember<Value = unknown> {
   readonly default?: Value
   /** Returns a value as it is written into a document. By default, it is written as it is. */
   store?(value: Value): unknown
-  /** What editors of documents show. */
+  /** The description that editors show in documents. */
   readonly description: string
 }
 

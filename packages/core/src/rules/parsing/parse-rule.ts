@@ -69,7 +69,7 @@ function parseList(value: unknown, place: string, needsField: boolean): ParsedRu
     }
     return { rules: [], problems: [locate(place, problem)] }
   }
-  // Not `map`, which skips holes: a missing rule would then be dropped silently.
+  // Do not use `map`, which skips holes, so a missing rule would be dropped silently.
   const checked = withUniqueNames(Array.from(value, (rule) => checkRule(rule, needsField)))
   return {
     rules: checked.flatMap(({ rule, problems }) =>

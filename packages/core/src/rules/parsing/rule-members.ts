@@ -23,7 +23,10 @@ const THRESHOLDS = says("a list of percentages", "a list such as [80, 100]")
 const THRESHOLD = says("a percentage of the limit", "a whole number from 1 to 100")
 const BOOLEAN = v.boolean(says("a boolean", "true or false"))
 const limit = integer(says("a limit", POSITIVE), 1)
-/** Not a union: for 0, a union would only report an invalid number and not mention that a function is accepted. */
+/**
+ * This is not a union, because for 0 a union would only report an invalid number and not mention that a function is
+ * accepted.
+ */
 const isLimit = (value: unknown): boolean => typeof value === "function" || v.is(limit, value)
 
 const either = new Intl.ListFormat("en", { type: "disjunction" })

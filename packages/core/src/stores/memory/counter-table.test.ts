@@ -165,7 +165,7 @@ describe("a counter table", () => {
     table.write(first, stateOf(1), NOW + 60_000, NOW)
     table.write(second, stateOf(2), NOW + 60_000, NOW)
     expect([table.size, table.read(first), table.read(second)]).toEqual([3, stateOf(1), stateOf(2)])
-    // Enough keys to make the segment grow.
+    // There are enough keys to make the segment grow.
     table.read(keyOf(40))
     fill(table, 0, 41, NOW + 60_000)
     expect([table.size, wrong(table, 0, 41, 1)]).toEqual([44, 0])

@@ -16,8 +16,9 @@ const WRITES_PER_SWEEP = 16
 const NO_KEY = -1
 
 /**
- * A table of at most `maxKeys` counter states by hashed key, stored in typed arrays. It grows, shrinks and is swept one
- * segment at a time, as a side effect of use. So it needs neither a timer nor an operation that walks the whole table.
+ * A table of at most `maxKeys` counter states by hashed key, stored in typed arrays. The table grows, shrinks and is
+ * swept one segment at a time, as a side effect of use. So it needs neither a timer nor an operation that walks the
+ * whole table.
  */
 export class CounterTable implements CounterStates<KeyHash> {
   readonly #maxKeys: number

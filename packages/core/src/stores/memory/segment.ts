@@ -25,13 +25,13 @@ const SLOTS_PER_MARK = 64
 const SWEPT_SLOTS = 64
 
 /**
- * A callback for an evicted counter. It gets the milliseconds for which the counter would still have counted, and those
- * for which its client would still have been refused.
+ * A callback for an evicted counter. The callback gets the milliseconds for which the counter would still have counted,
+ * and those for which its client would still have been refused.
  */
 export type OnLoss = (emptyAfterMs: number, releaseAfterMs: number) => void
 
 /**
- * A part of the counter table. It grows and shrinks with the number of keys, sweeps expired keys and evicts keys.
+ * A part of the counter table. The part grows and shrinks with the number of keys, sweeps expired keys and evicts keys.
  * Growing is its longest operation, and a segment is small enough that this takes only tens of microseconds.
  *
  * It extends the slot table instead of holding one, because an extra object makes a decision up to 10 % slower.

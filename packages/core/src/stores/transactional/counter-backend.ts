@@ -3,7 +3,7 @@ import type { MaybePromise } from "../../ground/maybe-promise.ts"
 
 /** A stored counter: its state and its expiry. */
 export interface KeptCounter {
-  /** The state. It consists of numbers and strings only, so it can be stored as JSON. */
+  /** The state. The state consists of numbers and strings only, so it can be stored as JSON. */
   readonly state: CounterState
   /** Epoch milliseconds, by the clock of `transact`. The counter may be deleted then, but not before. */
   readonly expiresAtMs: number
