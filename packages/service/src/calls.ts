@@ -19,7 +19,7 @@ import { Code, CostlyMessageError, invalidArgument, OverloadError, StatusError }
 import { expensivePart } from "./wire/cheap-message.ts"
 import { type JsonList, type ListBound, tooManyItems } from "./wire/json-list.ts"
 
-/** A caller that waits for a response. It becomes closed when it stops waiting. */
+/** A caller that waits for a response. The caller becomes closed when it stops waiting. */
 export type Asking = ClosingResponse
 
 /** Information about a call that a server passes to the handler along with the request. */
@@ -34,8 +34,8 @@ export interface CallContext {
 }
 
 /**
- * A function that responds to a call, with a value if it can and otherwise with a promise. It throws or rejects with
- * StatusError; any other error is a fault of the service.
+ * A function that responds to a call, with a value if it can and otherwise with a promise. The function throws or
+ * rejects with StatusError; any other error is a fault of the service.
  */
 export type Handler<Input, Output> = (request: Input, context: CallContext) => Output | Promise<Output>
 
@@ -57,8 +57,8 @@ export type Serializers<Service extends DescService> = {
 }
 
 /**
- * Functions that convert a JSON body to the form that protobuf reads, for methods that accept other forms too. They
- * throw StatusError for an invalid body.
+ * Functions that convert a JSON body to the form that protobuf reads, for methods that accept other forms too. The
+ * functions throw StatusError for an invalid body.
  */
 export type JsonReaders<Service extends DescService> = {
   readonly [Name in keyof Service["method"]]?: (body: JsonValue) => JsonValue

@@ -103,7 +103,7 @@ export interface DecisionService {
 }
 
 /**
- * Creates a decision service. It does nothing until its method `listen` is called.
+ * Creates a decision service. The service does nothing until its method `listen` is called.
  *
  * Start the process with `node --no-allocation-site-pretenuring`. Otherwise V8 may treat calls as long-lived objects,
  * and keep each of them until a full garbage collection.

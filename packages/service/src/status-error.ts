@@ -60,8 +60,8 @@ const RETRY_MS = 1_000
 /** The error for a call that is refused because of too much work. The same call may succeed a little later. */
 export class OverloadError extends StatusError {
   /**
-   * Delay before the caller should retry. It is randomized, so that refused callers do not all come back at the same
-   * time.
+   * Delay before the caller should retry. The delay is randomized, so that refused callers do not all come back at the
+   * same time.
    */
   readonly retryAfterMs: number
 
@@ -82,9 +82,9 @@ export function invalidArgument(...violations: readonly [FieldViolation, ...Fiel
 }
 
 /**
- * Maximum characters of a message, and of all violations together. Both are sent in header fields, of which some
- * clients (gRPC for Java) accept 8 KiB. A server that has more than 64 KiB of header fields sends none, and its caller
- * would wait forever.
+ * Maximum characters of a message, and of all violations together. Both are sent in header fields, and some clients
+ * (gRPC for Java) accept only 8 KiB of them. A server that has more than 64 KiB of header fields sends none, and its
+ * caller would wait forever.
  */
 const LONGEST_MESSAGE = 500
 const LONGEST_VIOLATIONS = 3_000

@@ -74,7 +74,7 @@ export class Arrival extends Deadline {
  * The requests that are arriving at a server. Bounds their number, their bytes in memory, and the time that each may
  * take.
  *
- * When a bound is exceeded, one request is ended to make room. It is the oldest request of the heaviest connection of
+ * When a bound is exceeded, one request is ended to make room. This is the oldest request of the heaviest connection of
  * the heaviest peer. So a request that arrives quickly always finds room, even if other peers are slow or send a lot.
  */
 export class Arrivals {
@@ -223,8 +223,9 @@ const ANSWER_BYTES = 512
 const MOST_REFUSED = 100
 
 /**
- * The responses that the client of a connection has not read. They count as bytes of unfinished requests, because they
- * take memory in the same way. If the client reads nothing for twice the arrival time, the connection ends.
+ * The responses that the client of a connection has not read. The responses count as bytes of unfinished requests,
+ * because they take memory in the same way. If the client reads nothing for twice the arrival time, the connection
+ * ends.
  */
 export class UnreadAnswers extends Arrival {
   readonly #socket: Socket

@@ -1,8 +1,8 @@
 import type { Socket } from "node:net"
 
 /**
- * Work that the connections of one peer may cause in a turn of the event loop, in units of a call of usual size. It takes
- * less than 10 ms.
+ * Work that the connections of one peer may cause in a turn of the event loop, in units of a call of usual size. This
+ * work takes less than 10 ms.
  */
 const MOST_WORK = 128
 
@@ -28,9 +28,9 @@ export class PeerPace {
 }
 
 /**
- * Gives each peer a share of every turn of the event loop. Node reads up to 2 MiB of a connection in one turn, which may
- * be thousands of calls. When the connections of a peer have caused enough work, none of them is read until the next
- * turn. Then they are read again, one by one at first, so that other peers are read in between.
+ * Gives each peer a share of every turn of the event loop. Node reads up to 2 MiB of a connection in one turn, which
+ * may be thousands of calls. When the connections of a peer have caused enough work, none of them is read until the
+ * next turn. Then the connections are read again, one by one at first, so that other peers are read in between.
  */
 export class Pacing {
   #turn = 0
@@ -38,7 +38,7 @@ export class Pacing {
   /** The peers that have connections to resume. */
   readonly #waiting = new Set<PeerPace>()
 
-  /** Adds a connection that was just accepted. It waits if others of its peer wait. */
+  /** Adds a connection that was just accepted. The connection waits if others of its peer wait. */
   add(connection: PacedConnection): void {
     const { pace } = connection
     pace.connections.add(connection)

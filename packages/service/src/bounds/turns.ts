@@ -2,8 +2,8 @@
 const MOST_STEPS = 16
 const MOST_MS = 5
 /**
- * Steps that a task may run before the next task gets its turn. It is enough for a small batch, whose objects then do
- * not outlive the turn.
+ * Steps that a task may run before the next task gets its turn. This number is enough for a small batch, whose objects
+ * then do not outlive the turn.
  */
 const STEPS_IN_A_ROW = 16
 
@@ -74,7 +74,7 @@ class WorkTurns {
   }
 }
 
-/** The turns of this process. It has one event loop, so they are shared. */
+/** The turns of this process. A process has one event loop, so its tasks share these turns. */
 export const turns = new WorkTurns()
 
 /** Maps a list item by item, in turns of the event loop. Rejects with the error that `map` throws. */

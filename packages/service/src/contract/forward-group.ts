@@ -44,7 +44,7 @@ export async function forwardGroup(
     if (counted !== undefined) {
       return answered(inOrder.next().value as Outcome, counted.found, question, context.asking)
     }
-    // A service without rules is not counted. It is forwarded only if all others are.
+    // A service without rules is not counted. Its request is forwarded only if all others are.
     return refused === undefined ? (uncounted as ForwardAnswer) : heldBack(refused.rejection?.status ?? 429)
   })
 }

@@ -62,8 +62,8 @@ export function readerOf(
 }
 
 /**
- * Returns a string or number unchanged, and a boolean as a string, because callers may send booleans. Any other value is
- * missing. The core would warn of it as the result of a function, but the service has none.
+ * Returns a string or number unchanged, and a boolean as a string, because callers may send booleans. Any other value
+ * counts as missing. The core would warn of it as the result of a function, but the service has none.
  */
 function scalar(value: unknown): string | undefined {
   if (typeof value === "boolean") return String(value)

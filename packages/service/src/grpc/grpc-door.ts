@@ -59,8 +59,8 @@ export function createGrpcDoor(calls: readonly Call[], options: GrpcDoorOptions)
     interceptors: [libraryArrivals.interceptor],
     "grpc.max_receive_message_length": longest,
     "grpc.enable_channelz": 0,
-    // Streams per connection. It is twice the limit, because a stream that grpc-js ends before its request is complete
-    // stays open. Its client has to end the stream or disconnect.
+    // Streams per connection. The number is twice the limit, because a stream that grpc-js ends before its request is
+    // complete stays open. Its client has to end the stream or disconnect.
     "grpc.max_concurrent_streams": 2 * maxInFlight,
     "grpc-node.max_session_memory": MOST_UNREAD_MB,
   })

@@ -14,7 +14,7 @@ const PONG_MS = 5_000
 const MIN_PING_MS = 1_000
 const MAX_PING_MS = 30_000
 
-/** Returns the timing of pings. It detects a silent peer within the arrival time, if that is at least 6 s. */
+/** Returns the timing of pings. This timing detects a silent peer within the arrival time, if that is at least 6 s. */
 export function keepaliveTimes(arrivalMs: number): KeepaliveTimes {
   const pingMs = Math.min(MAX_PING_MS, Math.max(MIN_PING_MS, arrivalMs - PONG_MS))
   return { pingMs, pongMs: PONG_MS }
@@ -42,7 +42,8 @@ export class Keepalive {
     const end = (): void => {
       if (isAwaited) session.destroy()
     }
-    // If this process was busy, the response may have arrived but not been read. It is read before the immediate runs.
+    // If this process was busy, the response may have arrived but not been read. The response is read before the
+    // immediate runs.
     const pong = new CallbackDeadline(() => void setImmediate(end))
     const answered = (): void => {
       isAwaited = false

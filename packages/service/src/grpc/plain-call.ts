@@ -65,8 +65,8 @@ export function isPlain(headers: IncomingHttpHeaders): boolean {
 }
 
 /**
- * A call with one message and one response, both uncompressed, on its HTTP/2 stream. Nearly every call is like this. It
- * costs half as much as with @grpc/grpc-js, which supports calls of any kind (decision 0011).
+ * A call with one message and one response, both uncompressed, on its HTTP/2 stream. Nearly every call is like this.
+ * Such a call costs half as much as with @grpc/grpc-js, which supports calls of any kind (decision 0011).
  */
 export class PlainCall implements AskedCall, Asking {
   readonly #stream: ServerHttp2Stream

@@ -3,8 +3,8 @@ import { types } from "node:util"
 import { valuesOf } from "./sessions.ts"
 
 /**
- * Number of new streams after which a session gets a new Map. It is small enough that the Map does not survive two
- * minor collections, which would move it to the old generation.
+ * Number of new streams after which a session gets a new Map. The number is small enough that the Map does not survive
+ * two minor collections, which would move it to the old generation.
  */
 export const STREAMS_A_LIST = 100
 

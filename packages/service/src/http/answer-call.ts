@@ -10,7 +10,7 @@ import type { ArrivingRequest } from "./call-parser.ts"
 import { type AnswerBody, BINARY, type HttpAnswers, JSON_TYPE } from "./http-answers.ts"
 import { HttpContext, TimedAsking, timeoutOf } from "./http-context.ts"
 
-/** Returns the handler of the requests for a call. It responds in the format of the request. */
+/** Returns the handler of the requests for a call. The handler responds in the format of the request. */
 export function handlerOf(
   call: Call,
   answers: HttpAnswers,

@@ -3,7 +3,7 @@ import { serviceName } from "../contract/service-name.ts"
 import type { KnownFacts } from "../deciding/asked-request.ts"
 import { Code, invalidArgument, StatusError } from "../status-error.ts"
 
-/** What a gateway asks about one request of a client. */
+/** The question of a gateway about one request of a client. */
 export interface GatewayQuestion {
   readonly service: string
   /** The client's request, as a caller of ShouldForwardRequest would describe it. */
@@ -43,7 +43,7 @@ export function isCheck(url: string): boolean {
 /** Returns the parts of a check's path. Throws StatusError for an invalid one. */
 export function readCheckPath(url: string): CheckPath {
   const [, service = "", rest = ""] = /^\/check\/?([^/?]*)(.*)$/s.exec(url) ?? []
-  // After a path of the client, the query is the client's, too. It must not choose anything.
+  // After a path of the client, the query is the client's, too. Such a query must not choose anything.
   if (rest.startsWith("/")) return { service, refused: undefined, target: rest }
   // Caddy may add the client's query, so other parameters are ignored.
   const statuses = new URLSearchParams(rest).getAll("refused")

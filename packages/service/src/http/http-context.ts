@@ -53,7 +53,7 @@ export function timeoutOf({ headers }: FastifyRequest): number | undefined {
   throw new StatusError(Code.INVALID_ARGUMENT, message)
 }
 
-/** A caller over HTTP with a timeout. It closes when the connection closes or the time has passed. */
+/** A caller over HTTP with a timeout. The caller counts as closed when the connection closes or the time has passed. */
 export class TimedAsking extends EventEmitter implements Asking {
   closed = false
   readonly #stop: () => void

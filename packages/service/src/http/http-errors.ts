@@ -26,7 +26,7 @@ export interface HttpError {
     readonly code: string
     readonly message: string
     readonly details?: readonly object[]
-    /** Only for calls whose response message has fields with these names, which also describe a failure. */
+    /** Set only for calls whose response message has fields with these names, which also describe a failure. */
     readonly status?: { readonly code: number; readonly message: string }
     readonly error?: string
   }

@@ -42,7 +42,7 @@ export function createHttpListener(
   return listener
 }
 
-/** Creates the error that Node emits for a request that takes too long. It is answered with 408. */
+/** Creates the error that Node emits for a request that takes too long. Such a request is answered with 408. */
 function requestTimeout(): Error {
   return Object.assign(new Error("Request timeout"), { code: "ERR_HTTP_REQUEST_TIMEOUT" })
 }

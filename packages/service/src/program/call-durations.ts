@@ -42,9 +42,9 @@ type Histograms = (Histogram | undefined)[]
 
 /**
  * The durations of calls, as OpenTelemetry's `rpc.server.call.duration`
- * (https://opentelemetry.io/docs/specs/semconv/rpc/rpc-metrics/). It does its own aggregation, and passes the result on
- * when metrics are collected. A histogram of the SDK builds a string from the attributes for each call to find its data
- * point. That costs more than all other measurements of a call.
+ * (https://opentelemetry.io/docs/specs/semconv/rpc/rpc-metrics/). This class does its own aggregation, and passes the
+ * result on when metrics are collected. A histogram of the SDK builds a string from the attributes for each call to
+ * find its data point. That costs more than all other measurements of a call.
  */
 export class CallDurations implements MetricProducer {
   readonly #since: HrTime = hrTime(Date.now())

@@ -61,7 +61,7 @@ interface ErrorOfClient extends Error {
   readonly lastNodeError?: unknown
 }
 
-/** Maximum depth of nested causes. It is enough for all known errors, and stops at circular causes. */
+/** Maximum depth of nested causes. This depth is enough for all known errors, and stops at circular causes. */
 const MOST_CAUSES = 5
 
 /** Errors with a cause outside of the program: rules, a table, Redis. Their stack would not help. */

@@ -18,7 +18,7 @@ type CountedEvents = Pick<
   | ("onLateConnection" | "onOverload" | "onWrongToken" | "onFailedHandshake")
 >
 
-/** The metrics of the service. They can be read, and are sent to a collector if one is configured. */
+/** The metrics of the service. The metrics can be read, and are sent to a collector if one is configured. */
 export interface Metrics extends Required<CountedEvents> {
   /** Records whether clients should send requests, as /readyz reports it. At first, they should not. */
   onPhase(phase: Phase): void
@@ -40,7 +40,9 @@ const LAST_SEND_MS = 3_000
  */
 const CARDINALITY = 100_000
 
-/** Creates the metrics of the service. They cover every limiter, and count the requests to unregistered services. */
+/**
+ * Creates the metrics of the service. The metrics cover every limiter, and count the requests to unregistered services.
+ */
 export function createMetrics(
   env: Readonly<Record<string, string | undefined>>,
   lastSendMs: number = LAST_SEND_MS,

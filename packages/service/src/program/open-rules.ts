@@ -72,5 +72,5 @@ function logLeftOut({ rules, problems }: LoadedRules, file: string | undefined, 
   )
 }
 
-/** A name that no service has. It loads the document without a service. */
+/** A name that no service has. The name loads the document without a service. */
 const UNNAMED = ""

@@ -14,7 +14,7 @@ export interface ReadyReport {
   readonly store: { readonly kind: string; readonly status: "reachable" | "degraded" }
 }
 
-/** The server with the endpoints for operators. It has a separate port, so that callers cannot reach it. */
+/** The server with the endpoints for operators. The server has a separate port, so that callers cannot reach it. */
 export interface OperationsServer {
   /** Starts listening. Resolves with the port. */
   listen(address: ListenAddress): Promise<number>
@@ -23,7 +23,7 @@ export interface OperationsServer {
 
 /** Milliseconds that a request may take to arrive. */
 const ARRIVAL_MS = 5_000
-/** What a caller needs to know that sends a decision or a registration here. */
+/** The message for a caller that sends a decision or a registration to this port. */
 const NO_CALLS = "This is the operations port. Send calls to the HTTP port of the decision service."
 
 /**

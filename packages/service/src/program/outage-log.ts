@@ -2,9 +2,9 @@ import { ClosedError, type LogFields, type Logger } from "@sluice/core"
 import { Incident, type IncidentLine, type Warner } from "@sluice/core/kit"
 
 /**
- * Creates a logger for limiters that share a store. Each limiter reports an outage of the store, its causes and its end,
- * and what is wrong with the store's server. This logs only one line for each. It logs nothing if the program has closed
- * the store under running calls while it ends, because operators need not be alerted.
+ * Creates a logger for limiters that share a store. Each limiter reports an outage of the store, its causes and its
+ * end, and what is wrong with the store's server. This logs only one line for each. Nothing is logged if the program
+ * has closed the store under running calls while it ends, because operators need not be alerted.
  */
 export function oncePerOutage(log: Logger): Logger {
   const writer: Pick<Warner, "say"> = {

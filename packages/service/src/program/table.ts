@@ -51,7 +51,10 @@ export async function openTable(
   }
 }
 
-/** Returns a region and credentials for a server on this machine. It needs neither, but the SDK requires both. */
+/**
+ * Returns a region and credentials for a server on this machine. Such a server needs neither, but the SDK requires
+ * both.
+ */
 function localDefaults(
   region: string | undefined,
   env: Readonly<Record<string, string | undefined>>,

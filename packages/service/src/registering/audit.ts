@@ -46,8 +46,8 @@ export interface Audit {
   /** Records that a client was reset, blocked or unblocked, or that an attempt failed. */
   clientChanged?(change: ClientChange): void
   /**
-   * Records that changed rules could not be read again. They take effect on this instance when the rules are next
-   * loaded.
+   * Records that changed rules could not be read again. The new rules take effect on this instance when the rules are
+   * next loaded.
    */
   notInForce(service: string, error: unknown): void
 }

@@ -33,7 +33,7 @@ const PAGE = 100
  * Creates a registry for a single process, to try the service without installing anything. The rules are lost when the
  * process ends.
  *
- * It keeps rules in the stored shape, like a table, so reading them back gives the same result as a table.
+ * The registry keeps rules in the stored shape, like a table, so reading them back gives the same result as a table.
  */
 export function memoryRegistry(): MemoryRegistry {
   const stored = new Map<string, Stored>()

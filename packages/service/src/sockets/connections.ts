@@ -8,7 +8,7 @@ import type { ConnectionBounds, DoorListeners } from "./door.ts"
 
 /** Default limit for the open connections of a server. */
 const DEFAULT_MAX_CONNECTIONS = 10_000
-/** Default idle timeout. It is longer than the idle timeouts of common load balancers. */
+/** Default idle timeout. This timeout is longer than the idle timeouts of common load balancers. */
 export const DEFAULT_IDLE_MS = 300_000
 /** Milliseconds that a peer may take to close its side after this side has closed. */
 export const LINGER_MS = 1_000
@@ -43,8 +43,8 @@ export class Connections {
 
   /** Applies the bounds to all connections of a server. Call it before the server accepts its first connection. */
   watch(server: Server): void {
-    // Run the server's own listeners only for accepted connections. They would start a TLS handshake or create a parser
-    // even for a refused connection.
+    // Run the server's own listeners only for accepted connections. Those listeners would start a TLS handshake or
+    // create a parser even for a refused connection.
     const accept = server.listeners("connection")
     server.removeAllListeners("connection")
     server.on("connection", (socket: Socket) => {

@@ -13,8 +13,8 @@ const known = new WeakMap<DescMessage, Nested>()
 
 /**
  * Returns "fields" if reading a binary message would take too long: its fields, at all levels, cost more than `most`.
- * One field costs 1, and a nested message 8. Returns "items" if more than `mostItems` fields have the number `list`. The
- * check stops at the limit. It throws an Error for bytes that are not a valid message.
+ * One field costs 1, and a nested message 8. Returns "items" if more than `mostItems` fields have the number `list`.
+ * The check stops at the limit. The check throws an Error for bytes that are not a valid message.
  */
 export function expensivePart(
   input: DescMessage,

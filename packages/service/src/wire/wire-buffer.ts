@@ -47,7 +47,7 @@ export class WireBuffer {
     if (value !== "") this.#text(field, value)
   }
 
-  /** Writes one element of a repeated field. It may be empty. */
+  /** Writes one element of a repeated field. The element may be empty. */
   repeatedString(field: number, value: string): void {
     this.#text(field, value)
   }

@@ -11,7 +11,8 @@ export interface Kind<T> {
 }
 
 /**
- * An error for a string that is not a valid value of a setting. It does not contain the text, which may be a secret.
+ * An error for a string that is not a valid value of a setting. The error does not contain the text, which may be a
+ * secret.
  */
 export class NotAccepted extends Error {
   override readonly name = "NotAccepted"
@@ -111,7 +112,7 @@ export function matching(pattern: RegExp, is: string, accepted: string): Kind<st
   }
 }
 
-/** Creates the kind of URLs with one of these protocols. They stay texts. */
+/** Creates the kind of URLs with one of these protocols. The URLs stay strings. */
 export function url(protocols: readonly string[], accepted: string): Kind<string> {
   return {
     read(text) {
