@@ -30,11 +30,11 @@ interface KnownCounter extends Between {
 }
 
 /**
- * A cache that refuses requests without asking Redis. It remembers every counter of a refused request. It refuses a
- * request only if it knows the state of all its counters, so its reply is the one that Redis would give. Units that
- * this process takes update a remembered counter. Any other change by this process, even a possible one, removes it.
- * Changes by other processes are seen after at most `longestMs`. Until then a counter can only hold more than is
- * remembered, unless other processes refund or reset.
+ * A cache that refuses requests without asking Redis. The cache remembers every counter of a refused request. It
+ * refuses a request only if it knows the state of all its counters, so its reply is the one that Redis would give.
+ * Units that this process takes update a remembered counter. Any other change by this process, even a possible one,
+ * removes the entry. Changes by other processes are seen after at most `longestMs`. Until then a counter can only hold
+ * more than is remembered, unless other processes refund or reset.
  */
 export class DenyCache {
   readonly #longestMs: number
@@ -91,7 +91,7 @@ export class DenyCache {
   /** Returns the refusal that Redis would give; undefined if Redis must be asked. */
   answer(checks: readonly Check[], nowMs: number): StoreResult | undefined {
     const known: KnownCounter[] = []
-    // The server's time is not known exactly. It is between `toldMs` and `latestMs`.
+    // The server's time is not known exactly. The server's time is between `toldMs` and `latestMs`.
     let toldMs = 0
     let latestMs = Number.POSITIVE_INFINITY
     for (let i = 0; i < checks.length; i++) {

@@ -74,7 +74,7 @@ const SILENCE: Readonly<Record<Reach, string>> = {
  * dash precede the code in errors of scripts.
  */
 export function isCode(error: unknown, code: string): boolean {
-  // A StoreUnavailableError may quote what a server responded.
+  // A StoreUnavailableError may quote the reply of a server.
   if (!(error instanceof Error) || error instanceof StoreUnavailableError) return false
   return new RegExp(`(^|\\s)-?${code}\\b`).test(error.message)
 }

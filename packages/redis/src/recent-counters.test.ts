@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest"
 import { RecentCounters } from "./recent-counters.ts"
 
 const TURN_MS = 10_000
-/** The most that one generation holds. */
+/** The maximum number of counters in one generation. */
 const HALF = 50_000
 const HALF_BYTES = 8 * 1024 * 1024
 

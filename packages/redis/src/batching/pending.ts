@@ -17,7 +17,7 @@ export interface PendingTake {
   wasLate: boolean
 }
 
-/** The server that a request waits for. It creates the error for a missed deadline. */
+/** The server that a request waits for. The server creates the error for a missed deadline. */
 export type Server = Pick<Node, "silence">
 
 /** Rejects requests whose deadline has passed, and returns the others. `server` is the server that they wait for. */

@@ -23,7 +23,7 @@ export interface NodeRedisClusterLike extends NodeRedisCalls {
   readonly masters: readonly ClusterNode[]
 }
 
-/** Internals of the cluster client. They are not a public API, so any of them may be missing. */
+/** Internals of the cluster client. The internals are not a public API, so any of them may be missing. */
 interface ClusterInside {
   readonly _keyPrefix?: unknown
   readonly _slots?: { rediscover?(startWith: NodeClient): Promise<unknown> }

@@ -6,8 +6,9 @@ const FIRST_PROBE_MS = 100
 const LAST_PROBE_MS = 1_000
 
 /**
- * A circuit breaker for one Redis server. It opens after several consecutive failures and closes at the first reply.
- * While it is open, one probe at a time checks whether the server is back: soon at first, then once per second.
+ * A circuit breaker for one Redis server. The circuit breaker opens after several consecutive failures and closes at
+ * the first reply. While it is open, one probe at a time checks whether the server is back: soon at first, then once
+ * per second.
  */
 export class Breaker {
   readonly #probe: () => Promise<void>
@@ -19,7 +20,8 @@ export class Breaker {
   #timer: NodeJS.Timeout | undefined
 
   /**
-   * `probe` resolves if the server responds in time, otherwise rejects. It may stay pending until the server responds.
+   * `probe` resolves if the server responds in time, otherwise rejects. The promise may stay pending until the server
+   * responds.
    */
   constructor(probe: () => Promise<void>) {
     this.#probe = probe
@@ -45,7 +47,7 @@ export class Breaker {
     this.#probeIn(FIRST_PROBE_MS)
   }
 
-  /** Closes the breaker for good, without a reply. It never opens or probes again. */
+  /** Closes the breaker for good, without a reply. A closed breaker never opens or probes again. */
   stop(): void {
     this.#isStopped = true
     this.#close()

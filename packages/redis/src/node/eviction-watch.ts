@@ -14,8 +14,8 @@ if type(memory) ~= 'string' or type(stats) ~= 'string' then return { '' } end
 return { string.match(memory, 'maxmemory_policy:(%S+)') or '', string.match(stats, 'evicted_keys:(%d+)') or '0' }`
 
 /**
- * Looks whether a server evicts keys: after its first reply, and then after a reply every ten seconds. So it needs no
- * timer, and no request waits for it.
+ * Looks whether a server evicts keys: after its first reply, and then after a reply every ten seconds. So the watch
+ * needs no timer, and no request waits for it.
  */
 export class EvictionWatch {
   readonly #title: string

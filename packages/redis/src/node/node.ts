@@ -37,8 +37,8 @@ export interface Timekeeping {
 }
 
 /**
- * The timeout of a call. No caller waits for a background call. It is sent even if the breaker is open. It may take
- * longer than any caller would wait, so its outcome neither opens nor closes the breaker.
+ * The timeout of a call. No caller waits for a background call. A background call is sent even if the breaker is open.
+ * It may take longer than any caller would wait, so its outcome neither opens nor closes the breaker.
  */
 export interface CallTimeout {
   readonly withinMs: number
@@ -88,7 +88,7 @@ export class Node {
     this.#evictions = new EvictionWatch(this.title, () => commands.eval(EVICTIONS, [this.#slotKey], []), warn)
   }
 
-  /** A key in the same slot. It cannot be a counter's key, because those continue after the brace. */
+  /** A key in the same slot. The key cannot be a counter's key, because those continue after the brace. */
   get #slotKey(): string {
     return this.key.slice(0, this.key.indexOf("}") + 1)
   }
@@ -127,8 +127,8 @@ export class Node {
 
   /**
    * Asks the server for its time. Concurrent callers share one call. Returns true if the time is known now. Returns
-   * false if the server stayed silent for `withinMs` and for as long as any other caller waits. It may then be asked
-   * again. Rejects if the server responds with an error.
+   * false if the server stayed silent for `withinMs` and for as long as any other caller waits. The server may then be
+   * asked again. Rejects if the server responds with an error.
    */
   async learnTime(withinMs = 0): Promise<boolean> {
     this.#learning ??= this.#askTime()
@@ -197,7 +197,7 @@ export class Node {
     })
   }
 
-  /** True if the error means that the server is a replica. It has written nothing then. */
+  /** True if the error means that the server is a replica. A replica has written nothing. */
   isReplica(error: unknown): boolean {
     return isCode(error, "READONLY") || isCode(error, "MASTERDOWN")
   }

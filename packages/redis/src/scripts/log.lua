@@ -42,8 +42,9 @@ local function unitsBetween(log, from, to)
   return units
 end
 
--- True if a state is valid enough to refuse by. The entries of a log must be in order and add up to its count. They are
--- not added up if refusals count: no process caches such refusals, so Redis would add them up for every request.
+-- True if a state is valid enough to refuse by. The entries of a log must be in order and add up to its count. The
+-- entries are not added up if refusals count: no process caches such refusals, so Redis would add them up for every
+-- request.
 local function isSoundRefusal(policy, startMs, current, parts)
   if policy.kind ~= LOG or policy.countsRejected then return true end
   local log, units, lastMs = logOf(policy, startMs, parts), 0, -1

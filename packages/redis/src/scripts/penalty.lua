@@ -1,8 +1,8 @@
 -- Blocks a client that is refused again and again: the twin of src/algorithms/penalty.ts. A policy's `windowMs` is how
--- long refusals are remembered, from the first of them. `detail` lists how long blocks last: several lengths are steps.
--- `previous` is the client's step times STEP, plus a rest. The rest is 1 in a block. In a manual block the count of
--- refusals is 0, and the rest is the block's length in milliseconds. On a step, the rest of a count is twice the
--- milliseconds from its first refusal to its last.
+-- long refusals are remembered, from the first of them. `detail` has the lengths of blocks. If there are several
+-- lengths, the client's step selects one of them. `previous` is the client's step times STEP, plus a rest. The rest
+-- is 1 in a block. In a manual block the count of refusals is 0, and the rest is the block's length in milliseconds. On
+-- a step, the rest of a count is twice the milliseconds from its first refusal to its last.
 
 local STEP = 281474976710656
 

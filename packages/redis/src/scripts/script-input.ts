@@ -175,8 +175,8 @@ function windowMsOf({ windowMs, penalty }: Policy): number {
 }
 
 /**
- * Returns the policy's detail for the script. It is how many units come back in a window, or the number of sub-windows.
- * The detail of a penalty is not a number, but the list of how long it blocks.
+ * Returns the policy's detail for the script. The detail is the number of units that come back in a window, or the
+ * number of sub-windows. The detail of a penalty is not a number, but the list of how long it blocks.
  */
 export function detailOf(policy: Policy): number {
   const kind = kindOf(policy)

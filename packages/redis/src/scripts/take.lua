@@ -4,9 +4,10 @@
 --   0, checks, requests,                 `requests` requests of several checks, each request all or nothing.
 --     then policy, cost, shadow for each check.
 -- KEYS has the key of each check. Returns { now, one state per key }, followed by two numbers for each key that did not
--- get all of its units. They are the key's number and how many times its check was taken. A refused request lists every
--- key. The state is 0 if these scripts did not write the key's value. A state of the current window is sent without its
--- code, because a short number is sent and parsed faster. After `untilMs`, counts nothing and returns { now }.
+-- get all of its units. The two numbers are the key's number and how many times its check was taken. A refused request
+-- lists every key. The state is 0 if these scripts did not write the key's value. A state of the current window is sent
+-- without its code, because a short number is sent and parsed faster. After `untilMs`, counts nothing and returns { now
+-- }.
 
 -- Most calls need only INCRBY, so the functions of the slow path are created on first use.
 local withLook, afterAll, together, afterHash
