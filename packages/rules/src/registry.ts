@@ -25,7 +25,7 @@ export interface VersionOption {
   readonly version?: number | "any" | undefined
 }
 
-/** What is stored beside the rules. */
+/** The metadata that is stored beside the rules. */
 export interface MetadataOption {
   /** The owner and contact of the service. Absent keeps what is stored; an empty object removes it. */
   readonly metadata?: ServiceMetadata | undefined

@@ -42,11 +42,11 @@ export interface RuleBook extends Events<RuleBookEvents>, LiveRules {
   /** Name of the book in messages: the name of its source. */
   readonly name: string
   /**
-   * Returns the current rules of a service, or undefined if the book knows of none. It returns immediately and never
-   * waits for a load. An unknown name is loaded in the background, at most once per poll interval. A known name is
-   * loaded again after the interval, while its rules stay in force. After a failed load, the next one starts sooner.
-   * Safe with untrusted names: the book remembers at most `maxUnknown` of them and runs a limited number of loads at a
-   * time. Names without rules are forgotten first.
+   * Returns the current rules of a service, or undefined if the book knows of none. Returns immediately and never waits
+   * for a load. An unknown name is loaded in the background, at most once per poll interval. A known name is loaded
+   * again after the interval, while its rules stay in force. After a failed load, the next one starts sooner. Safe with
+   * untrusted names: the book remembers at most `maxUnknown` of them and runs a limited number of loads at a time.
+   * Names without rules are forgotten first.
    */
   rulesOf(service: string): Edition | undefined
   /**

@@ -27,7 +27,7 @@ export interface FoundRules {
    */
   readonly stamp: string
   /**
-   * Parses the rules. It neither throws nor rejects: it returns every error as a problem. If documents may have
+   * Parses the rules. Neither throws nor rejects, because it returns every error as a problem. If documents may have
    * hundreds of rules, the source should return a promise and parse in slices (see `readRuleDocumentInSlices`).
    */
   read(): LoadedRules | Promise<LoadedRules>

@@ -77,7 +77,8 @@ async function takeListed(services: ListedServices, load: number, found: FoundRu
 }
 
 /**
- * Loads a service by its name if a limiter follows it but the list does not contain it. It may have rules nevertheless.
+ * Loads a service by its name if a limiter follows it but the list does not contain it. Such a service may have rules
+ * nevertheless.
  */
 async function confirm(loader: Loader, fresh: boolean): Promise<void> {
   if (loader.isKept) return

@@ -29,7 +29,7 @@ export class Lookups {
   #begunInInterval = 0
   #isClosed = false
 
-  /** Creates the lookups. `create` returns the rules of a service of which nothing is known yet. */
+  /** Creates the lookups. `create` returns the rules of a service that has not been loaded yet. */
   constructor(options: ParsedBookOptions, create: (service: string) => ServiceRules) {
     this.#options = options
     this.#create = create
@@ -134,8 +134,8 @@ export class Lookups {
 
   #mayBegin(service: string, rules: ServiceRules | undefined): boolean {
     if (this.#isClosed || service.length > LONGEST_NAME) return false
-    // Each of these names is loaded once per interval, and their number is bounded by what is remembered. No other
-    // bound is needed.
+    // Each of these names is loaded once per interval, and their number is bounded by the number of remembered names.
+    // No other bound is needed.
     if (rules?.known !== undefined) return this.#ofFound.size < MOST_AT_ONCE
     if (this.#ofOthers.size >= MOST_AT_ONCE) return false
     const { timing, rememberMs } = this.#options

@@ -36,9 +36,9 @@ import { inTime } from "./timing.ts"
  * invalid, the previous version stays in force. A book does not keep the process alive, except while `ready`, `refresh`
  * or `find` is pending.
  *
- * The book itself never reads synchronously. If its source can (`fileRules`), creating a limiter on the book does. It
- * throws the problems of the service's rules. If the source cannot, the book or the limiter must define what applies
- * until the first load has succeeded: `defaultRules` or `onRulesMissing`.
+ * The book itself never reads synchronously. If its source can (`fileRules`), creating a limiter on the book does.
+ * Creating the limiter then throws the problems of the service's rules. If the source cannot, the book or the limiter
+ * must define what applies until the first load has succeeded: `defaultRules` or `onRulesMissing`.
  *
  * @example
  * ```ts
@@ -61,8 +61,8 @@ export function createRuleBook(options: RuleBookOptions): RuleBook {
  *
  * - Each service has its rules (`service-rules`), which keep the last valid version, and one loader
  *   (`loader`).
- * - The loader decides when to load again. It is kept while limiters follow the service and no list contains it. It
- *   rests while the list loads the service (`list`), or while the name is only looked up (`lookups`).
+ * - The loader decides when to load again. The loader is kept while limiters follow the service and no list contains
+ *   it. The loader rests while the list loads the service (`list`), or while the name is only looked up (`lookups`).
  * - Each load passes its result to the rules, which take or reject it as a whole.
  * - Changes and failures are reported to limiters, listeners and the log (`reporter`).
  */

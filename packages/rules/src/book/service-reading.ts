@@ -25,7 +25,7 @@ function isRefusal(error: unknown): error is InvalidRuleError {
   return (error as Partial<InvalidRuleError> | null | undefined)?.code === "SLUICE_INVALID_RULE"
 }
 
-/** What a reading needs of its book. */
+/** The members of a book that a reading uses. */
 export interface ReadBook extends Pick<RuleBook, "name" | "readsSynchronously" | "statusOf" | "refresh"> {
   enter(service: string, follower: ServiceFollower): ServiceRules
   leave(service: string, follower: ServiceFollower): void
@@ -45,7 +45,7 @@ export class ServiceReading implements OpenedRules, ServiceFollower {
   #edition: Edition | undefined
   /** The reason why the latest version is not in force, although its rules are valid. */
   #refused: InvalidRuleError | undefined
-  /** What the log reports about the refused version. */
+  /** The incident in the log for the refused version. */
   readonly #incident: Incident
   /** Settles when the latest version is in force; undefined if it is not being compiled. */
   #compiling: Promise<void> | undefined

@@ -40,7 +40,10 @@ export class ServiceRules {
   edition: Edition | undefined
   /** The number of the latest load that had a result. */
   takenFrom = 0
-  /** What the log reports about these rules; undefined if nothing was reported since they were followed or not. */
+  /**
+   * The incident in the log for these rules. Undefined if nothing has been reported since the first limiter followed
+   * them, or the last one stopped.
+   */
   incident: Incident | undefined
   #isNothing = true
   /** Fingerprint of the version in force. */
@@ -110,9 +113,9 @@ export class ServiceRules {
 
   /**
    * Takes what a load has found as a whole, or rejects it as a whole if anything in it is invalid. If the service does
-   * not have a version yet, its valid rules are taken, unless `isStrict`. Returns undefined if nothing changes,
-   * because these rules or newer ones are in force. Throws InvalidRuleError for a rejected version, and `found` itself
-   * if reading has failed.
+   * not have a version yet, its valid rules are taken, unless `isStrict`. Returns undefined if nothing changes, because
+   * these rules or newer ones are in force. Throws InvalidRuleError for a rejected version. If reading has failed,
+   * throws that error, which is `found`.
    */
   take(load: number, found: LoadedRules | LoadFailure, isStrict: boolean): RuleChange | undefined {
     if (load < this.takenFrom) return undefined

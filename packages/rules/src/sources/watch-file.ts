@@ -6,7 +6,7 @@ const SETTLE_MS = 50
 
 /**
  * Calls `look` when the file may have changed, with true if the file system has reported this very file. Returns a
- * function that stops watching. It uses notifications and also polls every `pollMs`. Polling covers file systems
+ * function that stops watching. Watching uses notifications and also polls every `pollMs`. Polling covers file systems
  * without notifications, and directories that are missing or were replaced. Does not keep the process alive.
  */
 export function watchFile(file: string, pollMs: number, look: (isNotified: boolean) => void): () => void {

@@ -38,9 +38,9 @@ const SCALAR = /true|false|null|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y
 const STRING = /"[ !#-[\]-\uffff]*(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[ !#-[\]-\uffff]*)*"/y
 
 /**
- * Returns the text, with each service id that is not an exact number in quotes. Throws FileTextError for the first mistake
- * of a JSON text. JSON.parse does not report where an unexpected token is. It also silently takes the last of two members
- * with the same name, which is a mistake here.
+ * Returns the text, with each service id that is not an exact number in quotes. Throws FileTextError for the first
+ * mistake of a JSON text. JSON.parse does not report where an unexpected token is. JSON.parse also silently takes the
+ * last of two members with the same name, which is a mistake here.
  */
 function withExactIds(text: string): string {
   let offset = 0

@@ -19,7 +19,7 @@ it.each([
   ["~: 3", [""], [1, 1]],
   ["a: &one {b: 1}\nc: *one", ["c", "b"], [1, 10]],
   ["a: &one\n  b: 1\n---\n# of another document\nc: *one", [], [1, 1]],
-])("placesIn finds in %j the path %j at %j", (text, path, [line, column]) => {
+])("placesIn(%j) finds the path %j at %j", (text, path, [line, column]) => {
   expect(placed(text, path)).toEqual({ line, column })
 })
 

@@ -29,7 +29,7 @@ function* readYaml(text: string): Generator<PlacedValue, void> {
     uniqueKeys: false,
   })
   for (const document of composer.compose(tokensIn(text, lines))) {
-    // A warning means an unknown tag: the value would be read as something else than it is.
+    // Reject a warning, too. It means that the value has an unknown tag, so it would be read wrongly.
     const mistake = document.errors[0] ?? document.warnings[0]
     if (mistake !== undefined) throw inPlainWords(mistake, text, lines)
     checkScalars(document, lines)
