@@ -26,7 +26,7 @@ export function unescaped(text: string): string {
 
 /**
  * Returns the text of a format line as its server reads it: `\t`, `\r`, `\n`, `\"`, `\'` and `\\` are escapes. Removes
- * line breaks at the end, which lines do not have.
+ * line breaks at the end of the format, because lines are read without line breaks.
  */
 export function unescapedFormat(text: string): string {
   return text.replace(/\\([trn"'\\])/g, (_, char: string) => SHORT[char] ?? char).replace(/[\r\n]+$/, "")

@@ -7,7 +7,7 @@ import { LogError } from "../log-error.ts"
 /** Small enough that a chunk's text is in V8's young generation, which is cheap to collect. */
 const CHUNK_BYTES = 64 * 1024
 
-/** What "-" reads, such as `process`. */
+/** The object whose `stdin` is read for "-", such as `process`. */
 export type LogInput = Readonly<Record<"stdin", AsyncIterable<Uint8Array>>>
 
 /** A file of logs, or standard input. */

@@ -8,7 +8,7 @@ export interface LogRecord extends RequestFacts {
   readonly status?: number | undefined
   /** Values for bare fields such as `user_id`, by name. Filled by `--map`. */
   readonly named?: Readonly<Record<string, string | undefined>> | undefined
-  /** What the app itself decided about the request, as `logFields` of @sluice/core has logged it. */
+  /** The app's own decision on the request, as `logFields` of @sluice/core has logged it. */
   readonly live?:
     | {
         /** False if the request was refused. */
@@ -27,7 +27,7 @@ export interface LogRecord extends RequestFacts {
 
 export type LiveVerdict = NonNullable<LogRecord["live"]>
 
-/** What has been read so far. All numbers only grow. */
+/** The numbers of lines and requests that have been read so far. The numbers only grow. */
 export interface LogSummary {
   /** The files, in the order in which they were given. */
   readonly files: readonly {
@@ -62,7 +62,7 @@ export interface LogSummary {
   readonly reordered: number
   /** Milliseconds by which the line that was most out of order had to be moved. */
   readonly reorderedByMs: number
-  /** Lines that came too late to be sorted. They are judged at the time of the line before. */
+  /** Lines that came too late to be sorted. The lines are judged at the time of the line before. */
   readonly late: number
   /** Requests that another limiter refused: those with status 429 that were not refused by Sluice itself. */
   readonly tooManyRequests: number
@@ -95,7 +95,7 @@ export interface ReadLogOptions {
 
 /** Logs that are being read. Iterate them once. */
 export interface Logs extends AsyncIterable<readonly LogRecord[]> {
-  /** What has been read so far. */
+  /** The numbers of lines and requests that have been read so far. */
   readonly summary: LogSummary
 }
 

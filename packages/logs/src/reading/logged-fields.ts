@@ -1,4 +1,4 @@
-/** What a format logs. */
+/** The fields that a format logs. */
 export interface LoggedFields {
   /** Names of fields, such as "ip", "method" and "header:referer". Header names are in lower case. */
   readonly names: readonly string[]

@@ -67,7 +67,7 @@ async function filled(active: readonly MergedFile[]): Promise<MergedFile[]> {
   return kept
 }
 
-/** Returns the end of the last second of which every open file has all records that come before the next ones. */
+/** Returns the end of the last second that every open file has read completely. */
 function wholeUntil(active: readonly MergedFile[]): number {
   return active.reduce((lowest, { pending }) => {
     const lastMs = (pending.at(-1) as OpenRecord).atMs

@@ -266,7 +266,7 @@ describe("several files", () => {
 
   it("are not all open at the same time", async () => {
     const paths = Array.from({ length: 40 }, (_, at) => fileOf(text(line(at * 100, at))))
-    // Only these files: other parts of the process open and close files, too.
+    // Count only these files, because other parts of the process open and close files, too.
     const open = (): number =>
       readdirSync("/proc/self/fd").filter((fd) => linkOf(`/proc/self/fd/${fd}`)?.startsWith(folder)).length
     const fd = openSync(paths[0] ?? "", "r")

@@ -4,7 +4,7 @@ const SECOND_MS = 1_000
 /** Most records that are held back. Beyond it, the oldest second is released early, so that memory stays bounded. */
 const MOST_HELD = 1_000_000
 
-/** What sorting has found. */
+/** The numbers of records that sorting has moved or could not move. */
 export interface OrderCounts {
   reordered: number
   reorderedByMs: number

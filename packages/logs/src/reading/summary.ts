@@ -14,7 +14,7 @@ export type OpenSummary = Omit<Open<LogSummary>, "files" | "unparsedExamples"> &
 const MOST_EXAMPLES = 5
 const LONGEST_EXAMPLE = 120
 
-/** Returns a summary of files of which nothing has been read. */
+/** Returns the summary of files before anything has been read. */
 export function emptySummary(names: readonly string[]): OpenSummary {
   return {
     files: names.map((name) => ({ name, format: undefined, lines: 0 })),

@@ -98,13 +98,13 @@ export function textTime(text: string): number {
   return /^\d{9,14}(?:\.\d{1,9})?$/.test(text) ? epochTime(Number(text)) : isoTime(text)
 }
 
-/** Returns the epoch milliseconds of a value in JSON. Returns NaN if it is not a time. */
+/** Returns the epoch milliseconds of a value in JSON. Returns NaN if the text is not a time. */
 export function valueTime(value: unknown): number {
   if (typeof value === "number") return epochTime(value)
   return typeof value === "string" ? textTime(value) : Number.NaN
 }
 
-/** Returns a copy that does not keep the text in memory of which `text` is a part. */
+/** Returns a copy of `text`. Unlike a substring, the copy does not keep the whole original string in memory. */
 function copyOf(text: string): string {
   return Buffer.from(text, "utf8").toString("utf8")
 }

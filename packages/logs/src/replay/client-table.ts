@@ -22,7 +22,7 @@ export class ClientTable {
     if (known !== undefined) return known
     const number = this.#size++
     if (address === -1) {
-      // The text may be a part of a chunk of the log. A copy lets the memory of the chunk go.
+      // The text may be a part of a chunk of the log. A copy does not keep the whole chunk in memory.
       const own = Buffer.from(client, "utf16le").toString("utf16le")
       this.#numbers.set(own, number)
       this.#names.set(number, own)

@@ -56,7 +56,7 @@ export class NeverList {
   }
 
   #find(name: string): void {
-    // The text may be a part of a chunk of the log. A copy lets the memory of the chunk go.
+    // The text may be a part of a chunk of the log. A copy does not keep the whole chunk in memory.
     if (!this.#found.has(name)) this.#found.add(Buffer.from(name, "utf16le").toString("utf16le"))
   }
 }

@@ -13,7 +13,7 @@ import { RuleStatistics, type Thresholds } from "./rule-statistics.ts"
 import { TimelineCounts } from "./timeline.ts"
 import { roomFor } from "./typed-arrays.ts"
 
-/** What the replays of one command have in common. */
+/** The settings that the replays of one command share. */
 export interface RunContext {
   readonly service: string
   readonly address: ClientAddressOptions

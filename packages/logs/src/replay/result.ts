@@ -66,7 +66,7 @@ export interface ReplayResult {
     /** Requests that each rule refused, also shadow rules, by name. */
     readonly refusedBy: Readonly<Record<string, readonly number[]>>
   }
-  /** What the rules change in comparison with other rules (option `against`). */
+  /** The differences from the results of other rules (option `against`). */
   readonly against?: {
     /** Name of the other rules. */
     readonly file: string
@@ -137,7 +137,7 @@ export interface ReplayResult {
   readonly notes: readonly string[]
 }
 
-/** What a replay shows about one rule. */
+/** The result of a replay for one rule. */
 export interface RuleResult {
   /** Name of the rule. */
   readonly name: string

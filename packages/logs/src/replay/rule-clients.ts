@@ -1,7 +1,7 @@
 import type { Policy } from "@sluice/core/stores"
 import { roomFor } from "./typed-arrays.ts"
 
-/** What one client did under one rule. */
+/** The requests of one client under one rule. */
 export interface ClientOfRule {
   /** The client's number in the table of clients. */
   readonly client: number
@@ -24,7 +24,7 @@ const CURRENT = 3
 /** The units of the window before. */
 const PREVIOUS = 4
 
-/** What a request asks of a rule: its units, and the policy of its client. */
+/** The demand of a request under a rule: its units, and the policy of its client. */
 export interface RequestedUnits {
   readonly policy: Policy
   readonly cost: number

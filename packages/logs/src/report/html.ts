@@ -5,7 +5,7 @@ export interface Html {
   readonly [MARKUP]: string
 }
 
-/** What can stand in a template. Text is escaped. `undefined` and `false` leave no trace. */
+/** A value that a template accepts. Text is escaped. `undefined` and `false` add nothing. */
 export type HtmlContent = Html | string | number | undefined | false | readonly HtmlContent[]
 
 /** Creates HTML from a template. Escapes each value, so that no value can add markup, also inside a quoted attribute. */

@@ -1,6 +1,6 @@
 import type { PeakHistogram, Timeline } from "../replay/result.ts"
 
-/** What the script of the page draws. It is in the page as JSON. */
+/** The data that the script of the page draws. The page contains it as JSON. */
 export interface PageData {
   readonly timeline: Omit<Timeline, "refusedBy">
   /** The rules in the order of the page. Elements refer to them by index. */

@@ -8,7 +8,7 @@ import { SampledClients } from "./sampled-clients.ts"
 import type { Capacity, WindowLength } from "./window-length.ts"
 import { createWindowPeaks, type WindowAlgorithm, type WindowPeaks } from "./window-peaks.ts"
 
-/** What is to be suggested. */
+/** The options for reading the demand of clients. */
 export interface DemandOptions extends ClientReading {
   readonly windows: readonly WindowLength[]
   readonly algorithm: WindowAlgorithm

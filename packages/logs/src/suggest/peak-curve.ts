@@ -83,7 +83,8 @@ const Z = 1.96
 
 /**
  * Returns the error of a number of clients that was estimated from `sampled` clients, each of which stands for `factor`
- * clients. The two added clients keep the error honest for very small numbers, as in the interval of Agresti and Coull.
+ * clients. Two clients are added, as in the interval of Agresti and Coull. Otherwise the error of very small numbers
+ * would be too small.
  */
 export function samplingError(sampled: number, factor: number): number {
   return factor === 1 ? 0 : Z * Math.sqrt((sampled + 2) * factor * (factor - 1))

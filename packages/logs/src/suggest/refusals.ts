@@ -23,7 +23,7 @@ export interface RefusedRequests {
   readonly requests: number
   /** Half-width of the 95% confidence interval. 0 if the number is exact. */
   readonly error: number
-  /** Those of the clients outside the list of the largest ones. */
+  /** Refusals of the clients that are not in the list of the largest clients. */
   readonly ofOthers: number
 }
 

@@ -18,7 +18,10 @@ export interface SuggestResult {
   readonly refuseAtMost: number
   /** All clients with a request. */
   readonly clients: EstimatedNumber
-  /** One of how many clients was counted. 1: all. Above 1, the numbers of clients are estimates. */
+  /**
+   * The size of the sample: one of this number of clients was counted. 1 if all clients were counted. Above 1, the
+   * numbers of clients are estimates.
+   */
   readonly sampledOneOf: number
   /** All requests first, then the requests that have separate limits. */
   readonly groups: readonly SuggestGroup[]

@@ -71,7 +71,7 @@ export class SampledClients {
     return this.#isSampled[client] === 1 ? this.factor : 0
   }
 
-  /** One more than the highest number of a client. */
+  /** The highest number of a client, plus one. */
   get end(): number {
     return this.#names.length
   }
@@ -92,7 +92,7 @@ export class SampledClients {
     while (this.#sampled >= this.#most && this.#bits < MOST_BITS) this.#halve()
     const isSampled = this.#bits === 0 || this.#isInSample(name)
     const client = this.#free.pop() ?? this.#names.length
-    // The name may be a part of a chunk of the log. A copy lets the memory of the chunk go.
+    // The name may be a part of a chunk of the log. A copy does not keep the whole chunk in memory.
     const own = Buffer.from(name, "utf16le").toString("utf16le")
     this.#numbers.set(own, client)
     this.#names[client] = own

@@ -28,7 +28,7 @@ export interface SuggestOptions extends ClientAddressOptions {
   readonly maxClients?: number | undefined
   /** Requests that a `match` of these rules selects get separate limits. */
   readonly matchFrom?: readonly StorableRule[] | undefined
-  /** What the whole service can handle, such as "500/s". Adds a rule with this limit. */
+  /** The capacity of the whole service, such as "500/s". If given, a rule with this limit is added. */
   readonly capacity?: string | undefined
   /**
    * Show hashes instead of clients. Default: false. Values of headers and cookies are always hashed, because they may be

@@ -25,7 +25,7 @@ const UNITS = {
 /** Counts times windows up to a week stay exact integers for clients with up to 15 million requests in a window. */
 const LONGEST_MS = 7 * UNITS.d.ms
 
-/** What `parseWindow` accepts, for messages. */
+/** The form that `parseWindow` accepts, for messages. */
 const WINDOW_ACCEPTED = "a number and s, m, h or d, such as 10s, 1m or 1h, up to 7d"
 
 /** Returns a window such as "1m"; undefined if the text is invalid or the window is longer than a week. */

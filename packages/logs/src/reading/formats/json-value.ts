@@ -78,7 +78,7 @@ export interface JsonHeaders {
   readonly hidden: readonly string[]
 }
 
-/** What Caddy and pino write instead of a value that they hide. */
+/** The strings that Caddy and pino write instead of a hidden value. */
 const HIDDEN = new Set(["REDACTED", "[Redacted]"])
 
 /** Returns headers with names in lower case. A list with one entry becomes this entry, as in Node. */

@@ -1,6 +1,6 @@
 import { LogError } from "../../log-error.ts"
 
-/** What a variable of a format contains. */
+/** The meaning of a variable of a format. */
 export type Meaning =
   | { readonly kind: "address" | "request" | "method" | "target" | "path" | "status" | "user" | "other" }
   /** A port. The colon before it is the last one of its word, because an IPv6 address has colons, too. */
@@ -36,7 +36,10 @@ export type FormatPart = string | Variable
 
 /** Reads the part of a line between two quotes. */
 export interface SegmentReader {
-  /** What follows the first quote of an empty user name, "", if the segment contains the name of the user. */
+  /**
+   * The text after the first quote of an empty user name, "". Undefined if the segment does not contain the name of the
+   * user.
+   */
   readonly afterEmptyUser: string | undefined
   /** Number of spaces in its literals. */
   readonly spaces: number
@@ -172,7 +175,7 @@ function isWithinList(text: string, at: number): boolean {
   return text[at] === " " && (text[at - 1] === "," || text[at - 1] === ":" || text.startsWith(" : ", at))
 }
 
-/** Splits parts into variables and the literals around them, of which there is one more. */
+/** Splits parts into variables and the literals around them. There is one literal more than variables. */
 function alternating(
   parts: readonly FormatPart[],
   name: string,

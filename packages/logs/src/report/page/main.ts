@@ -3,7 +3,8 @@ import { drawPeaks } from "./peaks-plot.ts"
 import { makeSortable } from "./sort-table.ts"
 import { drawRefused, drawRequests } from "./timeline-plot.ts"
 
-// The script of the report. It adds plots to empty elements and buttons to headers. The page is complete without it.
+// The script of the report. The script adds plots to empty elements and buttons to headers. The page is complete
+// without it.
 
 const data: PageData = JSON.parse(document.getElementById(DATA_ID)?.textContent ?? "")
 
