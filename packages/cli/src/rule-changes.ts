@@ -12,7 +12,7 @@ export interface RuleChanges {
   readonly added: readonly string[]
   readonly removed: readonly string[]
   readonly changed: readonly { readonly rule: string; readonly members: readonly MemberChange[] }[]
-  /** True if the rules have another order. It matters: of equally strict rules, the first one is reported. */
+  /** True if the rules have another order. The order matters, because the first of equally strict rules is reported. */
   readonly isReordered: boolean
 }
 

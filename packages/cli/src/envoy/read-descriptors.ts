@@ -24,7 +24,7 @@ export interface PlaceInFile {
 
 /** A part of the file that has no counterpart in Sluice, or that Envoy itself rejects. */
 export interface ImportProblem extends PlaceInFile {
-  /** What is wrong, and how the part was converted. */
+  /** The problem, and how the part was converted. */
   readonly message: string
 }
 
