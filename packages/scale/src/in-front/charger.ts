@@ -10,8 +10,8 @@ import {
 } from "@sluice/core/stores"
 
 /**
- * How long a charge may take, in milliseconds. It is longer than the time for a decision, because a data center may be
- * 300 ms away. It is short enough that charges do not pile up while a store does not respond.
+ * How long a charge may take, in milliseconds. This time is longer than the time for a decision, because a data center
+ * may be 300 ms away. The time is short enough that charges do not pile up while a store does not respond.
  */
 export const CHARGE_MS = 1_000
 

@@ -25,7 +25,10 @@ import {
 import { StoreWrapper } from "./store-wrapper.ts"
 import { Sweep } from "./sweep.ts"
 
-/** What this process keeps of one counter of the shared store: units paid before they are granted, or after. */
+/**
+ * The local part of one counter of the shared store. Its units are charged there before they are granted, or
+ * afterwards.
+ */
 export interface LocalCounter extends TableEntry {
   /**
    * Set when the counter is no longer in the table. Units that return later are still settled with the shared store,
@@ -34,7 +37,7 @@ export interface LocalCounter extends TableEntry {
   ended: "settled" | "reset" | undefined
 }
 
-/** What a store with local counters consists of. */
+/** The parts of a store with local counters. */
 interface LocalParts extends ChargerNames {
   /** Names the store in messages: "leased store". */
   readonly name: string
@@ -89,7 +92,7 @@ export abstract class LocalStore<
   /** Takes a refund. Returns false if the shared store must apply it. */
   protected abstract takeBack(refund: Refund, counter: Counter | undefined): boolean
 
-  /** Forgets what is pending of a counter that is reset. Returns what was not sent. */
+  /** Discards the pending units of a counter that is reset. Returns what was not sent. */
   protected abstract drop(key: CounterKey, counter: Counter | undefined): readonly Refund[]
 
   /** Handles what was dropped for a reset that failed. */

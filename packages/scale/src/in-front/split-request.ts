@@ -24,12 +24,12 @@ export function refundOf({ counter, counted }: SetAside<CounterKey>): Refund {
   return { policy, partition, units, after }
 }
 
-/** A request of which local counters decide some checks, and the shared store the rest. */
+/** A request that is split: local counters decide some of its checks, and the shared store decides the rest. */
 export interface SplitRequest<Counter, Aside extends SetAside<Counter> = SetAside<Counter>> {
   readonly checks: readonly Check[]
   /** `counters[i]` is the local counter of `checks[i]`. Undefined if that check is always sent to the shared store. */
   readonly counters: readonly (Counter | undefined)[]
-  /** What was set aside for `checks[i]`. Undefined if the shared store decides that check. */
+  /** The units that were set aside for `checks[i]`. Undefined if the shared store decides that check. */
   readonly aside: (Aside | undefined)[]
   /** The time of the request, by the clock of this process. */
   readonly nowMs: number
@@ -63,7 +63,7 @@ export function localResult(
   granted: boolean,
   condition: StoreCondition,
 ): StoreResult {
-  // One spread instead of two: each request that local counters decide pays for it.
+  // Use one spread instead of two, because each request that local counters decide executes it.
   const { nowMs, checks } = joined(request, granted ? GRANTED : REFUSED)
   return { nowMs, granted, checks, ...condition }
 }

@@ -13,7 +13,9 @@ import {
   type StoreStatus,
 } from "@sluice/core/stores"
 
-/** A store in front of another store that processes share. It reports the condition and the events of that store. */
+/**
+ * A store in front of another store that processes share. The store reports the condition and the events of that store.
+ */
 export abstract class StoreWrapper implements Store {
   readonly isShared = true
   protected readonly wrapped: Store
@@ -29,7 +31,7 @@ export abstract class StoreWrapper implements Store {
     guardedStore<Store>(this)
   }
 
-  /** What the wrapped store reports. */
+  /** The status of the wrapped store. */
   get status(): StoreStatus | undefined {
     return this.wrapped.status
   }

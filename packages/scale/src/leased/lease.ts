@@ -24,12 +24,12 @@ export interface LeasedUnits extends SetAside<Lease> {
   readonly spent: Spent
 }
 
-/** A request of which leases may cover some checks. */
+/** A request whose checks may be covered by leases, all or some of them. */
 export type LeasedRequest = SplitRequest<Lease, LeasedUnits>
 
 /**
- * What this process holds of one counter, and what it knows of the counter. Does no I/O: the caller books, gives back,
- * and passes the time of the process's monotonic clock as `nowMs`.
+ * The units of one counter that this process holds, and the counter's last known state. A lease does no I/O. The caller
+ * books units, gives them back, and passes the time of the process's monotonic clock as `nowMs`.
  */
 export class Lease implements LocalCounter {
   /** The policy of bookings. */

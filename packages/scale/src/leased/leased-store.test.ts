@@ -169,7 +169,7 @@ describe("a leased counter", () => {
     expect(world.take(check(1, { policy: EVEN })).isRemembered).toBe(true)
     world.clock.advance(1)
     expect(world.take(check(1, { policy: EVEN })).isRemembered).toBe(true)
-    // They come off the level that their own booking left, of which nearly all has come back.
+    // They are subtracted from the level that their booking left. Nearly all of that level has come back.
     const startMs = world.clock.now() - 999
     expect(world.calls.refunds).toMatchObject([{ units: 199, after: { startMs, current: 1_000 } }])
   })
@@ -202,7 +202,7 @@ describe("a store that responds late", () => {
     expect(store.status?.leases?.held).toBe(100)
   })
 
-  it("gives a booking back that arrives when its window has ended", async () => {
+  it("gives back a booking that arrives after the end of its window", async () => {
     const { store, answer, clock, counted } = leased({}, { slow: ["take"] })
     const first = store.take([check(100)])
     await answer()
@@ -357,7 +357,7 @@ describe("reset", () => {
 })
 
 describe("units that are not used", () => {
-  it("are given back T after the latest booking", async () => {
+  it("are given back T, the time of a lease, after the latest booking", async () => {
     const world = warmed()
     world.clock.advance(T - 1)
     await settle()

@@ -52,7 +52,7 @@ describe("a limiter on a leased store", () => {
     await limiter.refund(one)
     await limiter.settle(other, 20)
     expect(limiter.status.leases?.held).toBe(480)
-    // What was used beyond the cost is charged in the store.
+    // Units that were used beyond the cost are charged in the store.
     const last = await limiter.decide({}, { cost: 10 })
     await limiter.settle(last, 15)
     expect(await limiter.peek({})).toMatchObject({ remaining: LIMIT - 500 - 20 - 15 })

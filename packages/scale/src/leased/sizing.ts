@@ -36,8 +36,8 @@ export function partMsOf(policy: Policy): number | undefined {
 }
 
 /**
- * Returns the policy of a booking. It has the same counter. A booking takes nothing above the limit, and a refused
- * booking is not a refusal that counts.
+ * Returns the policy of a booking. The policy has the same counter. A booking takes nothing above the limit, and a
+ * refused booking is not a refusal that counts.
  */
 export function withoutExtras(policy: Policy): Policy {
   const { extra: _, countRejected: __, ...plain } = policy

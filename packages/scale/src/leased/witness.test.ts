@@ -50,7 +50,8 @@ describe("leases grant nothing that the exact algorithm refuses", () => {
   })
 
   it("a bucket that refills evenly, with refunds: up to the refunded units more", async () => {
-    // A refund takes units off the level that the bucket had. It does not know what else was given back since then.
+    // A refund takes units off the level that the bucket had. The refund does not know which other units were given
+    // back since then.
     await fc.assert(
       fc.asyncProperty(stories([EVEN], { limits: false }), async (story) => {
         const { witness, policy, quiet } = await run(story)

@@ -46,7 +46,7 @@ describe("a mirrored store", () => {
     expect(b.take(check(4)).granted).toBe(true)
     await pass(100)
     expect([a.counted(), b.counted(), c.counted()]).toEqual([10, 10, 10])
-    // One charge by a, and one by b.
+    // There is one charge by a, and one by b.
     expect([a.charges.length, b.charges.length, c.charges.length]).toEqual([1, 1, 2])
   })
 
@@ -103,7 +103,7 @@ describe("a mirrored store", () => {
     await a.store.refund([{ ...check(), units: -5, after }])
     await pass(100)
     expect([a.counted(), b.counted()]).toEqual([7, 7])
-    // What is refunded before it was charged is never charged.
+    // A unit that is refunded before its charge is never charged.
     const later = a.take(check(3)).checks[0]?.state ?? NOTHING
     await a.store.refund([{ ...check(), units: 3, after: later }])
     await pass(100)

@@ -4,7 +4,7 @@ import { COMMON_CHECKS, type Parsed, sharedStore, timeUpTo } from "../in-front/o
 
 /** The options of a mirrored store. */
 export interface MirroredStoreOptions {
-  /** The store of this data center. It decides. Processes must share it. */
+  /** The store of this data center, which decides. All processes of a data center must share this store. */
   readonly near: Store
   /** The stores of the other data centers, by name: `{ eu: redisStore({ client }) }`. Messages use the names. */
   readonly far: Readonly<Record<string, Store>>

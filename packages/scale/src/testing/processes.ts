@@ -3,7 +3,7 @@ import type { Check, Refund, StoreReading, StoreResult } from "@sluice/core/stor
 import { methodsOf } from "../../../core/src/stores/testing/methods-of.ts"
 import type { Simulation } from "./simulation.ts"
 
-/** What may happen to calls on their way. */
+/** The faults that calls may have on their way. */
 export interface Network {
   /** Returns milliseconds to the store, or back. */
   delayMs(): number

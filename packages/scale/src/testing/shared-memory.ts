@@ -23,7 +23,7 @@ export async function settle(): Promise<void> {
 
 type Method = "take" | "read" | "refund" | "reset"
 
-/** What happens to calls of the shared store. */
+/** The faults and delays of calls of the shared store. */
 export interface Network {
   /** Methods whose calls are carried out when the test calls `answer`. */
   readonly slow?: readonly Method[]
@@ -54,7 +54,7 @@ export interface SharedMemory {
   }
   /** The store as other processes use it. */
   readonly others: Store
-  /** What happens to calls instead of reaching the store. */
+  /** A function that replaces the calls of the store. */
   fault: Fault | undefined
   /** Replies of calls that wait, the oldest first. */
   readonly waiting: (() => void)[]

@@ -9,7 +9,7 @@ import { Witness } from "./witness.ts"
 /** The service rule, without its limit. */
 export type Counting = Omit<Policy, "limit">
 
-/** What happens in a story, some time after the previous step. */
+/** A step of a story, with the time since the previous step. */
 export interface Step {
   readonly afterMs: number
   readonly process: number
@@ -165,7 +165,7 @@ export const EVEN: Omit<Counting, "windowMs"> = {
   align: "epoch",
 }
 
-/** What may happen in the stories. */
+/** The dangers that the stories may contain. */
 export interface Dangers {
   readonly kills?: boolean
   readonly losses?: boolean

@@ -55,7 +55,10 @@ export class Replies {
     return this.isSilent ? 1 : SETTLED_TOGETHER
   }
 
-  /** What results report about the shared store. Each request reads it, so the clock is read only if that matters. */
+  /**
+   * The condition of the shared store, as results report it. Each request reads it, so it reads the clock only if the
+   * time matters.
+   */
   get condition(): StoreCondition {
     const silentMs = this.#settling > 0 ? this.#clock.now() - this.#silentSinceMs : this.#silentMs
     const isDegraded = silentMs >= SILENT_UNTIL_DEGRADED_MS || this.#failures >= FAILURES_UNTIL_DEGRADED

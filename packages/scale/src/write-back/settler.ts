@@ -8,7 +8,7 @@ import type { ParsedWriteBackOptions } from "./options.ts"
 import { MOST_AT_ONCE, MOST_IN_FLIGHT, Replies, SETTLED_TOGETHER } from "./replies.ts"
 import type { WrittenCounter } from "./written-counter.ts"
 
-/** What a settler shares with its store. */
+/** The parts that a settler shares with its store. */
 interface SettlerParts {
   readonly wrapped: Store
   readonly charger: Charger

@@ -108,7 +108,7 @@ describe("a counter that is written back", () => {
     other(7)
     expect(takeEach(5)).toBe(5)
     await pass()
-    // 12 units were granted. They count until their window passes.
+    // 12 units were granted. These units count until their window passes.
     expect(take(check())).toMatchObject({ granted: false, checks: [{ state: { current: 12 } }] })
   })
 
@@ -118,7 +118,7 @@ describe("a counter that is written back", () => {
     await pass()
     takeEach(3)
     await pass()
-    // It is never settled twice at a time, because an older reply could then replace a newer one.
+    // A counter is never settled twice at a time, because an older reply could then replace a newer one.
     expect(calls.order).toEqual(["refund -4"])
     await answer()
     expect(calls.order).toEqual(["refund -4", "refund -3"])
@@ -145,12 +145,12 @@ describe("a counter that is written back", () => {
     const { take, takeEach, other, pass, clock, answer } = open({}, { late: ["read"] })
     takeEach(1, fast)
     await pass()
-    // Another process has filled the bucket. This process grants 6 units before it knows, of which all come back.
+    // Another process has filled the bucket. This process grants 6 units before it knows. All of them come back.
     other(9, fast)
     takeEach(6, fast)
     clock.advance(70)
     await answer()
-    // One unit was charged and 6 are pending, of which none has come back for others.
+    // One unit was charged and 6 are pending. None of these 6 units has come back in the shared store.
     expect(take(check(0, fast)).checks[0]?.state.current).toBe(6)
   })
 
@@ -400,7 +400,7 @@ describe("a settling that fails", () => {
     expect([counted(), takeEach(9)]).toEqual([10, 0])
   })
 
-  it("with nothing applied charges a bucket for no more than it still has in use", async () => {
+  it("that changed nothing charges a bucket only for the units that it still has in use", async () => {
     const { takeEach, counted, fail, pass } = open()
     fail(GONE)
     let granted = 0
@@ -647,7 +647,7 @@ describe("a full table", () => {
       take(check(2, CLIENT, { partition }))
       clock.advance(1)
     }
-    // Ann's counter was evicted. It starts again with the units that are not charged yet.
+    // Ann's counter was evicted. Her counter starts again with the units that are not charged yet.
     expect(take(check(0)).checks[0]?.state.current).toBe(2)
     await pass()
     expect(["ann", "bob", "eve", "joe"].map((partition) => counted(CLIENT, partition))).toEqual([2, 2, 2, 2])
@@ -753,7 +753,7 @@ describe("reset", () => {
     for (let i = 0; i < 2; i++) await answer()
     await asked
     for (let i = 0; i < 3; i++) await pass()
-    // They would take off or add units of other processes.
+    // Such calls would remove or add units of other processes.
     expect(calls.order).toEqual(["refund -4", "reset"])
     expect(takeEach(99)).toBeGreaterThan(5)
   })

@@ -12,15 +12,15 @@ import type { LocalCounter } from "../in-front/local-store.ts"
 import { ageMsOf, type Seen } from "../in-front/seen.ts"
 
 /**
- * What this process knows of one counter: the shared count as of the last settling, and the own units that are not in
- * it. Does no I/O: the caller settles, and passes the time of the process's monotonic clock as `nowMs`.
+ * The local copy of one counter: the shared count at the last settling, and the units of this process that are not in
+ * that count. Does no I/O: the caller settles, and passes the time of the process's monotonic clock as `nowMs`.
  */
 export class WrittenCounter implements LocalCounter {
   readonly partition: string
   /** The policy of the latest request. The limit may change. */
   policy: Policy
   usedMs: number
-  /** When the counter is settled. Undefined if it was not asked for since the last settling began. */
+  /** When the counter is settled. Undefined if no request has used the counter since the last settling began. */
   dueMs: number | undefined
   isSettling = false
   /** True if the counter became due while it was being settled. */

@@ -23,7 +23,7 @@ export function check(cost = 1, more: Partial<Check> = {}): Check {
   return { policy: USER, partition: "ann", cost, shadow: false, ...more }
 }
 
-/** What happens to the calls to a store, instead of reaching it. */
+/** A function that replaces the calls to a store. */
 export type Fault = () => Promise<void>
 
 /** A data center: its store, and the mirrored store of one process there. */
@@ -41,7 +41,7 @@ export interface DataCenter {
   counted(policy?: Policy, partition?: string): number
 }
 
-/** Data centers "a", "b", and so on, which mirror each other. They share a clock. */
+/** Data centers "a", "b", and so on, which mirror each other. The data centers share a clock. */
 export function dataCenters(
   number: number,
   options: Partial<MirroredStoreOptions> = {},
