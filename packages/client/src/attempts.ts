@@ -18,7 +18,7 @@ export interface AttemptedCall {
   readonly head: Request
   /** How often it may be sent again. */
   readonly retries: number
-  /** Sends it. It is not sent again if `isLast`. */
+  /** Sends it. The call is not sent again if `isLast`. */
   readonly send: (isLast: boolean) => Promise<Response>
 }
 
@@ -77,7 +77,7 @@ export async function attempts(
       if (before === undefined) teller.budget.earn()
       waitMs = teller.heard(sent, limits)
     }
-    // Only now, because it lets the next call go, which must wait if this one was refused.
+    // Report the failure only now, because that releases the next call, which must wait if this call was refused.
     beyond?.failed(sentBeyond)
     if (!limits.isRefused) return response
     // A refused call was not processed, unless the server may have failed in the middle or has sent it elsewhere.
@@ -97,7 +97,7 @@ export async function attempts(
   }
 }
 
-/** Resolves with the number of the call once all processes together and its gate let it leave. */
+/** Resolves with the number of the call when the call may leave, by its gate and by the share of all processes. */
 async function entered({ gate, call }: AttemptedCall, share: ParsedPacedOptions["share"]): Promise<number> {
   if (share !== undefined) {
     // A blocked call would take a permit that it cannot use. One that may not wait at all may still leave immediately.

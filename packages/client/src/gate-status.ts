@@ -5,7 +5,7 @@
  */
 export type GateMode = "learning" | "paced" | "open"
 
-/** What a paced fetch knows about the calls of one key. */
+/** The state of the calls of one key. */
 export interface GateStatus {
   /** The key that the calls share. */
   readonly key: string

@@ -177,7 +177,7 @@ describe("a refusal", () => {
     expect(api.status()).toMatchObject([{ mode: "learning" }])
     call()
     await pass(1_300)
-    // One call to learn from, although a call from before the refusal is still in flight.
+    // Only one call leaves and learns the quota, although a call from before the refusal is still in flight.
     expect(arrived).toHaveLength(5)
   })
 

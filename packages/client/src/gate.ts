@@ -18,7 +18,7 @@ const INTERVAL_SHARE = 0.25
 /** How long a call to learn from keeps the others waiting, and the time in which the calls without a response double after that. */
 const [EXCLUSIVE_MS, DOUBLING_MS] = [1_000, 100]
 
-/** What a gate needs to know besides the calls. */
+/** The settings of a gate. */
 export interface GateSettings
   extends Pick<ParsedPacedOptions, "maxWaiting" | "limit" | "retryBudget" | "backoffMs"> {
   readonly emit: <Name extends keyof PaceEvents>(name: Name, event: PaceEvents[Name]) => void
@@ -83,7 +83,7 @@ export class Gate {
     const joined = this.#line.join(
       call,
       () => this.tooLong(call),
-      // Later, because `close()` makes all calls leave immediately.
+      // Run later, because `close()` makes all calls leave immediately.
       () => queueMicrotask(() => this.#run()),
     )
     this.#settings.emit("wait", this.status())
@@ -204,7 +204,7 @@ export class Gate {
     if (this.#mode === "paced") {
       const { forMs } = this.#scarcest() as Reading
       const until = this.#readAtMs + Math.max(forMs, SHORTEST_BLOCK_MS)
-      // The next response brings a new number of units. It may take longer than the units need to come back.
+      // The next response brings a new number of units. That response may take longer than the units need to come back.
       if (nowMs < until && this.#inFlight > 0) return until - nowMs
       if (nowMs < until) {
         this.#block(until)

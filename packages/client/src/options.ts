@@ -22,8 +22,8 @@ export interface PacedOptions {
   /** How often a call is sent again after 429, after 503 with `Retry-After`, or if no connection was made. Default: 3. */
   readonly retries?: number | undefined
   /**
-   * The first wait of a key after a 429 that names none, milliseconds, at most 60,000. It doubles with each such 429 in a
-   * row, up to a minute, and is jittered upward. Default: 0. Then such a call is not sent again.
+   * The first wait of a key after a 429 that names none, milliseconds, at most 60,000. The first wait doubles with each
+   * such 429 in a row, up to a minute, and is jittered upward. Default: 0. Then such a call is not sent again.
    */
   readonly backoffMs?: number | undefined
   /** The share of all calls of a key that may be retries, from 0 to 1. The first 10 are free. Default: 0.1. */
@@ -54,7 +54,7 @@ export interface PacedOptions {
     | undefined
 }
 
-/** What a single call does differently: `api(url, { pace: { maxWaitMs: 0 } })`. */
+/** Options of a single call, which override those of the fetch: `api(url, { pace: { maxWaitMs: 0 } })`. */
 export interface CallPace {
   /** The key of this call, instead of what the option `key` returns. */
   readonly key?: string | undefined

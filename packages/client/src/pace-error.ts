@@ -26,7 +26,7 @@ export class PaceError extends Error {
   readonly key: string | undefined
   /** The milliseconds after which a call can be sent, if that is known. */
   readonly retryAfterMs: number | undefined
-  /** What the server said when it last refused a call of this key, once that is read: the message of the rule's owner. */
+  /** The message of the rule's owner in the last refusal of a call of this key, as soon as its body has been read. */
   readonly detail: string | undefined
 
   /** Creates an error. Only {@link paced} needs this, and tests of code that handles the error. */

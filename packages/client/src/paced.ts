@@ -16,7 +16,7 @@ export interface PacedFetch {
   (
     input: FetchInput,
     init?: FetchInit & {
-      /** What this call does differently. */
+      /** Options of this call, which override those of the fetch. */
       readonly pace?: CallPace | undefined
     },
   ): Promise<Response>

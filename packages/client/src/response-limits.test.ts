@@ -267,7 +267,7 @@ it("a time of more than a day counts as a day", () => {
   expect(read({ ratelimit: '"d";r=5;t=999999999999999' }).readings).toEqual([of(5, 86_400_000)])
 })
 
-/** What servers write for 29.5 s after NOW. */
+/** The spellings that servers use for 29.5 s after NOW. */
 const SPELLINGS = [
   "29.5",
   " 29.50 ",

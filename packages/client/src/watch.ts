@@ -5,7 +5,7 @@ export const LONGEST_TIMER_MS: number = 2 ** 31 - 1
 export interface PacedCall {
   /** The order in which the calls arrived. */
   readonly order: number
-  /** What ends a wait early: the caller's signal, and that of `close()`. */
+  /** The signals that end a wait early: the caller's, and the signal of `close()`. */
   readonly signals: readonly AbortSignal[]
   /** The longest time that it waits in all. */
   readonly maxWaitMs: number

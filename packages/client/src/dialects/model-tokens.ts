@@ -3,8 +3,8 @@ import { counters } from "./counters.ts"
 
 /**
  * Reads the requests and tokens that a server of language models counts. The headers of OpenAI are like
- * `x-ratelimit-remaining-tokens`, and those of Anthropic like `anthropic-ratelimit-tokens-remaining`. The tokens of a call
- * are not known before it, so the share of the tokens that is left counts as the same share of the requests.
+ * `x-ratelimit-remaining-tokens`, and those of Anthropic like `anthropic-ratelimit-tokens-remaining`. The tokens of a
+ * call are not known before it. So if 30 % of the tokens remain, 30 % of the requests count as remaining.
  */
 export function modelTokens(nameOf: (field: string, unit: string) => string): Dialect {
   return (headers, nowMs) => {

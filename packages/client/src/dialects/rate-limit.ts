@@ -40,8 +40,9 @@ export const rateLimitMembers: Dialect = (headers, nowMs) => {
 type Parameters = ReadonlyMap<string, string>
 
 /**
- * Returns the members of a List or Dictionary with their parameters (RFC 9651), as they are written. Draft 7 is read with
- * numbers that the RFC does not allow, because servers send them, and a field that is not read lets all calls go.
+ * Returns the members of a List or Dictionary with their parameters (RFC 9651), as they are written. Draft 7 is read
+ * with numbers that the RFC does not allow, because servers send them, and calls are not limited by a field that is not
+ * read.
  */
 function membersOf(headers: Headers, name: string): [string, Parameters][] {
   return split(headers.get(name) ?? "", ",").map((member) => {
