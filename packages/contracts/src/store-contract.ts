@@ -20,9 +20,9 @@ export interface StoreUnderTest {
   /** Known deviations from the contract. Default: none. */
   readonly deviations?: readonly Deviation[]
   /**
-   * How much to test, above 0 and up to 1, the default. It scales the number of random traces, partitions and concurrent
-   * requests. A small value is enough if only the connection to the back end differs from a store that was tested
-   * fully.
+   * How much to test, above 0 and up to 1, the default. This factor scales the number of random traces, partitions and
+   * concurrent requests. A small value is enough if only the connection to the back end differs from a store that was
+   * tested fully.
    */
   readonly effort?: number
 }

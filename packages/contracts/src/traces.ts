@@ -28,8 +28,8 @@ const EPOCH_MS = Date.UTC(2024, 0, 1)
 const DAY_MS = 86_400_000
 
 /**
- * Generates traces around the edges of windows. They contain bursts, the milliseconds around a boundary, a steady rate
- * at the limit, and pauses of one and two windows. Costs are zero, one, the whole limit and one more.
+ * Generates traces around the edges of windows. The traces contain bursts, the milliseconds around a boundary, a steady
+ * rate at the limit, and pauses of one and two windows. Costs are zero, one, the whole limit and one more.
  */
 export function traces(options: TraceOptions = {}): fc.Arbitrary<Trace> {
   return policies(options).chain((policy) =>

@@ -44,7 +44,7 @@ export async function* scanItems(
       const fitting = Math.floor((PAGE_CHARACTERS / Math.max(size, 1)) * found.length)
       limit = found.length === 0 ? limit : Math.min(pageSize, Math.max(1, fitting))
       coming = next === undefined ? undefined : table.scan(limit, next, options)
-      // It may fail before it is awaited.
+      // The next page may fail before it is awaited.
       coming?.catch(() => {})
       yield found
     }

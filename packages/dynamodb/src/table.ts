@@ -32,7 +32,10 @@ export interface Table {
   readonly client: DynamoDBSender
   /** Returns the table's key. Unless it was given, one DescribeTable looks it up. */
   key(what: string, signal: AbortSignal | undefined): Promise<TableKey>
-  /** Returns the item of a service with the table's key. Undefined if there is no item, or cannot be one. */
+  /**
+   * Returns the item of a service with the table's key. Undefined if the table has no item for the service, or cannot
+   * have one.
+   */
   get(service: string, options: ItemReadOptions): Promise<TableItem | undefined>
   /** Returns one page of at most `limit` items, and the place where the next page begins. */
   scan(limit: number, start: Attributes | undefined, options: ItemReadOptions): Promise<ItemPage>

@@ -5,7 +5,7 @@ import type { ParsedStoreOptions } from "./options.ts"
 /** The options of its limiter that express-rate-limit passes to a store. */
 export interface LimiterFacts {
   readonly windowMs: number
-  /** The number of hits that every client has. Undefined if it is not known: then every hit is counted. */
+  /** The number of hits that every client has. Undefined if the number is not known, so that every hit is counted. */
   readonly limit: number | undefined
   /** Undefined before version 8.6: then warnings go to `process.emitWarning`. */
   readonly logger: Logger | undefined
@@ -14,8 +14,8 @@ export interface LimiterFacts {
 const DAY_MS = 86_400_000
 
 /**
- * Returns the number of hits that a limit admits, if it is the same for every request. Undefined for a function, and if
- * it admits nothing or everything.
+ * Returns the number of hits that a limit admits. Undefined if the limit is a function, or if it admits nothing or
+ * everything.
  */
 export function knownLimit(limit: Options["limit"] | undefined): number | undefined {
   const isKnown = typeof limit === "number" && limit >= 1 && limit <= Number.MAX_SAFE_INTEGER

@@ -54,7 +54,7 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
   windowMs: "leave it in rateLimit({ … })",
   logger: "leave it in rateLimit({ … })",
 }
-/** What both a rule's name and the prefix of a Redis key may be. */
+/** Matches the names that are valid both for a rule and as the prefix of a Redis key. */
 const PREFIX = /^[ !#-[\]-z|~]{1,64}$/
 
 /**

@@ -72,7 +72,7 @@ export class SluiceStore implements ExpressRateLimitStore {
   }
 
   /**
-   * The limiter that counts, for its events and for `instrument` of `@sluice/otel`. It takes keys as requests.
+   * The limiter that counts, for its events and for `instrument` of `@sluice/otel`. The limiter takes keys as requests.
    * @throws {@link InvalidOptionError} if the store has not been passed to `rateLimit` yet, or if that has failed
    */
   get limiter(): Limiter<string> {

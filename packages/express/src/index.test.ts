@@ -322,7 +322,7 @@ describe("the route field", () => {
       .use(["/one", "/:any/two"], login(rateLimit(byRoute({ name: "list" }))))
       .use(/^\/tenant-./, login(rateLimit(byRoute({ name: "expression" }))))
       .use("/plain", login(rateLimit(byRoute({ name: "plain" }))))
-    // This holds from the first request on, so that its counter does not become another route's later.
+    // The first request already has its own counter, so that its counter does not become another route's later.
     const paths = ["/api/a/login", "/api/a/login", "/api/b/login", "/apps/a/deep/login", "/one/login"]
     const ask = await serve(app)
     expect(await statuses(ask, ...paths, "/tenant-a/login")).toEqual([400, 400, 400, 400, 400, 400])

@@ -25,8 +25,8 @@ export class FastifyExchange extends NodeExchange<FastifyRequest> {
   }
 
   /**
-   * Wraps `reply.send`, because `reply.sent` alone is not enough. It is false while `onSend` hooks run, and after
-   * headers were written without Fastify.
+   * Wraps `reply.send`, because `reply.sent` alone is not enough. `reply.sent` is false while `onSend` hooks run, and
+   * after headers were written without Fastify.
    */
   override watch(): () => boolean {
     const reply = this.response

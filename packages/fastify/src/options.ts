@@ -19,8 +19,8 @@ export type RateLimitOptions = GuardOptions<FastifyRequest, FastifyReply> &
      */
     readonly hook?: HookName
     /**
-     * The rule of requests for unknown routes, which the scope responds to with 404. It replaces the inline rule. False
-     * does not limit these requests. Its name defaults to "not-found". Default: the inline rule.
+     * The rule of requests for unknown routes, which the scope responds to with 404. The rule replaces the inline rule.
+     * False does not limit these requests. Its name defaults to "not-found". Default: the inline rule.
      */
     readonly notFound?: RouteRateLimit | false
   }

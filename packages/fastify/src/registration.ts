@@ -122,7 +122,8 @@ export async function registerLimiter(app: FastifyInstance, options: RateLimitOp
       request[reached] = position
       decide(limit.guard, request, reply, done, plan.get(name))
     } else {
-      // Also reached if a handler has passed its request to the 404 handler, because its preHandler hooks run then.
+      // This is also reached if a handler has passed its request to the 404 handler, because its preHandler hooks run
+      // then.
       done()
     }
   }

@@ -7,8 +7,8 @@ import type { Done } from "./exchange.ts"
 import type { HookRateLimit } from "./options.ts"
 
 /**
- * A function for any request hook of Fastify, from `onRequest` to `preHandler`. It accepts the request and the reply of
- * any server (HTTP/2), type provider and route. Only `preParsing` passes a payload before `done`.
+ * A function for any request hook of Fastify, from `onRequest` to `preHandler`. The function accepts the request and
+ * the reply of any server (HTTP/2), type provider and route. Only `preParsing` passes a payload before `done`.
  */
 export type RateLimitHook = (
   request: object,

@@ -1,6 +1,7 @@
 /**
- * A function that returns the address of the peer of a request's connection. Undefined if there is none, as for a Unix
- * socket. It must not read a header that clients can write; `trustedProxies` reads those of proxies.
+ * A function that returns the address of the peer of a request's connection. Undefined if the peer has no address, as
+ * for a Unix socket. The function must not read a header that clients can write, because `trustedProxies` reads the
+ * headers of proxies.
  */
 export type ClientAddress<Context> = (request: Request, context: Context) => string | undefined
 

@@ -1,9 +1,9 @@
-/** The key of a member that no request has. It only carries a type. */
+/** The key of a member that no request has. The key only carries a type. */
 declare const CONTEXT: unique symbol
 
 /** A request of the fetch API. {@link contextOf} returns the context that was passed to the limiter with it. */
 export interface RequestWith<Context> extends Request {
-  /** Only a type. No request has this member. */
+  /** This member exists only in types. No request has it. */
   readonly [CONTEXT]?: Context
 }
 

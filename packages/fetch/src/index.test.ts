@@ -8,7 +8,7 @@ import {
 import { describe, expect, it } from "vitest"
 import { contextOf, fromProxies, type RateLimit, type RateLimitOptions, rateLimit } from "./index.ts"
 
-/** What a server passes beside a request. */
+/** The second argument that a server passes with a request. */
 interface Server {
   readonly peer?: string
   readonly user?: string

@@ -13,9 +13,9 @@ import { type ClientAddress, fromProxies } from "./client-address.ts"
 import type { RequestWith } from "./context.ts"
 
 /**
- * A callback that takes over the response to a refused request. It returns what is sent instead: a `Response`, or
- * status, headers and body. Undefined sends the standard response. Rate limit headers and `Retry-After` are added to
- * each.
+ * A callback that takes over the response to a refused request. The callback returns what is sent instead: a
+ * `Response`, or status, headers and body. Undefined sends the standard response. Rate limit headers and `Retry-After`
+ * are added to each.
  */
 export type OnFetchRejected<Context> = (
   request: RequestWith<Context>,

@@ -29,7 +29,7 @@ export function addHeaders(response: Response, headers: Headers): Response {
       return addTo(copyOf(response), headers)
     }
   }
-  // The response to another request: its headers must not reach this client, nor these headers the other one.
+  // Copy the response, because it belongs to another request. The headers of one client must not reach the other.
   const copy = copyOf(response)
   for (const name of former.keys()) copy.headers.delete(name)
   return addTo(copy, headers)

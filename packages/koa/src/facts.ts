@@ -2,7 +2,10 @@ import type { RequestFacts } from "@sluice/core"
 import { ServerFacts } from "@sluice/core/adapters"
 import type { Context } from "koa"
 
-/** The members that @koa/router sets on a context: the pattern that runs, and all layers that matched the path. */
+/**
+ * The members that @koa/router sets on a context: the pattern of the route, and all layers whose patterns match the
+ * path.
+ */
 interface Matched {
   readonly _matchedRoute?: unknown
   readonly matched?: readonly { readonly path: unknown; readonly methods: readonly string[] }[]

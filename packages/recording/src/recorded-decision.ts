@@ -1,7 +1,7 @@
 import type { Decision, DecisionCall, PolicyCheck, Refusal } from "@sluice/core"
 import type { MaybePromise } from "@sluice/core/kit"
 
-/** The record of one decision: plain JSON values. It does not contain the request. */
+/** The record of one decision: plain JSON values. The record does not contain the request. */
 export interface RecordedDecision {
   /** When the request was decided, in epoch milliseconds. */
   readonly timeMs: number

@@ -12,7 +12,7 @@ import {
 import { type ParsedRecordOptions, parseCloseOptions, type RecorderCloseOptions } from "./options.ts"
 import { type DecisionSink, type RecordedDecision, recordOf } from "./recorded-decision.ts"
 
-/** What has become of the records of a recorder. */
+/** The numbers of records by outcome. */
 export interface RecorderStatus {
   /** Number of records that are not written yet, including the batch that is being written. */
   readonly waiting: number
@@ -34,7 +34,7 @@ export interface RecordLosses {
 
 /** Records decisions until it is closed. Closing the limiter ends the recording, too. */
 export interface DecisionRecorder {
-  /** What has become of the records. */
+  /** The numbers of records by outcome. */
   readonly status: RecorderStatus
   /**
    * Stops recording and waits until the records are written, at most `withinMs`. Never rejects because of the sink: what

@@ -12,8 +12,9 @@ import type {
 type Windows = Map<number, number>
 
 /**
- * The naive reference for comparisons with a store. It keeps every window forever, follows the plain definitions and
- * calculates with integers of any size. It does not share code with the stores. Its clock does not step back.
+ * The naive reference for comparisons with a store. The naive reference keeps every window forever, follows the plain
+ * definitions and calculates with integers of any size. It does not share code with the stores. Its clock does not step
+ * back.
  */
 export class StoreModel {
   readonly #counters = new Map<string, Windows>()

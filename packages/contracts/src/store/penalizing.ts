@@ -72,7 +72,7 @@ export function penalizing({ group, behaves, behavesWithEach }: StoreSuite): voi
         await takeOne(store, check(policy, 10), block())
         const ledger = []
         for (let i = 0; i < 5; i++) {
-          // Too short for any unit to come back.
+          // This time is too short for any unit to come back.
           clock.advance(100)
           ledger.push(told(await takeOne(store, check(policy, 10), block())))
         }
@@ -234,7 +234,8 @@ export function penalizing({ group, behaves, behavesWithEach }: StoreSuite): voi
       await useUp(store)
       const lengths = []
       for (const quietMs of [0, MINUTE - 1, MINUTE]) {
-        // Two refusals do not block. They are forgotten a minute after the first one, the step a minute after the second.
+        // Two refusals do not block. The refusals are forgotten a minute after the first one, and the step is forgotten
+        // a minute after the second.
         clock.advance(MINUTE - 1)
         await refuse(store)
         clock.advance(40_000)
