@@ -31,8 +31,8 @@ const WANTED_LAST_TO_FIRST = 1.15
 
 /**
  * The windows between the starts of two clients. Each one starts near the beginning of a window of its server, because
- * the rest of that window is part of the time of a run. It starts a little later in it than the client before, so that
- * its first calls do not wait for a burst of another client. Those retry in bursts after whole seconds.
+ * the rest of that window is part of the time of a run. Each client starts a little later in the window than the client
+ * before, so that its first calls do not wait for a burst of another client. Those retry in bursts after whole seconds.
  */
 const STAGGER_WINDOWS = 1.04
 

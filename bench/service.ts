@@ -152,7 +152,7 @@ function print(samples: ReadonlyMap<Case, readonly Sample[]>): void {
     const p99 = spread("p99Ms", list).median
     if (inFlight === 32) printWanted(`${name}: p99 in ms`, p99, p99 < MOST_P99_MS, `below ${MOST_P99_MS}`)
     const { median: sent } = spread("sent", list)
-    // Not exactly 0, because the service asks Redis about a refused client again every ten seconds.
+    // The number is not exactly 0, because the service asks Redis about a refused client again every ten seconds.
     if (refused) printWanted(`${name}: calls of Redis for a decision`, sent, sent < 0.005, "none")
   }
 }

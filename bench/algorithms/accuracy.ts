@@ -88,7 +88,7 @@ function print(rows: readonly Row[], windows: number): void {
 }
 
 /**
- * Prints the strict window's lowest share of an exact log's admissions under Poisson traffic. It runs over more windows
+ * Prints the strict window's lowest share of an exact log's admissions under Poisson traffic. The run has more windows
  * than the tables. The counter alternates between using up its limit and waiting, and a run may end anywhere in that
  * cycle. Over few windows this alone changes the share by about a percent.
  */

@@ -19,9 +19,9 @@ const BUCKETS = [2, 3, 7, 60]
 const BURSTS = [0.1, 1, 1, 3]
 
 /**
- * Plays a client that wants as many units as possible in one burst. It asks for the whole limit and then for less and
- * less, around the instants at which counters change. A game has up to 2,000 requests and its own counter. A step is
- * one request. The same seed plays the same games.
+ * Plays a client that wants as many units as possible in one burst. The client asks for the whole limit and then for
+ * less and less, around the instants at which counters change. A game has up to 2,000 requests and its own counter. A
+ * step is one request. The same seed plays the same games.
  */
 export function playAdversary(kind: Kind, steps: number, seed: number): readonly Worst[] {
   const next = random(seed)

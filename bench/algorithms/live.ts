@@ -20,9 +20,9 @@ const STORES = 2
 const IN_FLIGHT = 16
 
 /**
- * Plays a greedy client of a real Redis in real time, with two stores on a connection each. It floods for some windows.
- * Then it sends bursts just before the end of one window, and just before and after the end of the next. Times are
- * those at which Redis decided.
+ * Plays a greedy client of a real Redis in real time, with two stores on a connection each. The client floods for some
+ * windows. Then it sends bursts just before the end of one window, and just before and after the end of the next. Times
+ * are those at which Redis decided.
  */
 export async function playLive(kind: Kind, port: number, windows: number): Promise<readonly Worst[]> {
   const size = wholeSize(kind, { limit: LIMIT, windowMs: WINDOW_MS, buckets: BUCKETS })

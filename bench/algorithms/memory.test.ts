@@ -11,7 +11,10 @@ import { RedisScale } from "./redis-memory.ts"
 // the clients fill it equally.
 const CLIENTS = 1_000_000
 const COPIES = CLIENTS / 16
-/** Enough for counters of one size. The others need a million, or they are smaller than what else the process needs. */
+/**
+ * This number of clients is enough for counters of one size. Other counters need a million clients, because the rest of
+ * the process needs more memory.
+ */
 const IN_PROCESS = CLIENTS / examples(4, 1)
 
 const FILLINGS = ["used up", "one request"] as const

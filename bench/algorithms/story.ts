@@ -22,8 +22,8 @@ export const WINDOW_MS = 60_000
 export const LENGTH_MS = 240_000
 
 /**
- * The requests of one client in four minutes, the same for every algorithm. They are a burst across the first boundary,
- * a steady flow a little above the limit, a pause, and another burst.
+ * The requests of one client in four minutes, the same for every algorithm. The requests are a burst across the first
+ * boundary, a steady flow a little above the limit, a pause, and another burst.
  */
 const ARRIVALS_MS: readonly number[] = [
   ...times(50, 59, 0.75),

@@ -5,7 +5,7 @@ export interface Client {
   close(): void
 }
 
-/** What the server admits: at most `limit` calls in any `windowMs`. */
+/** The limit of the server: at most `limit` calls in any `windowMs`. */
 export interface Allowed {
   readonly limit: number
   readonly windowMs: number
@@ -13,7 +13,7 @@ export interface Allowed {
 
 /** The client that {@link CLIENTS} compares the others with. */
 export const PACED = "paced"
-/** The client that keeps retrying. It shows how fast the server admits calls. */
+/** The client that keeps retrying. The client shows how fast the server admits calls. */
 export const PERSISTENT = "axios-retry, 20 retries"
 
 /** Loads the package of a client, and returns a function that creates the client. */

@@ -28,7 +28,7 @@ export const CALLS = 300
 
 const WORKER = new URL("./worker.ts", import.meta.url)
 
-/** The processes of one client. They are started once, so that no run includes the start. */
+/** The processes of one client. The processes are started once, so that no run includes the start. */
 export interface Contender {
   readonly name: string
   measure(scenario: Scenario): Promise<Sample>

@@ -14,7 +14,7 @@ export interface Task extends Allowed {
   readonly workers: number
 }
 
-/** What a process has measured. */
+/** The measurements of a process. */
 export interface ProcessResult {
   /** From the first call to the last response. */
   readonly wallMs: number

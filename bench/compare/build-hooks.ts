@@ -1,7 +1,7 @@
 import type { ResolveHook } from "node:module"
 
-// Loader hooks of a measured process. They load Sluice from the build of the tree that `initialize` gets. Everything
-// else (the benchmark, frameworks and clients) comes from this tree.
+// Loader hooks of a measured process. The hooks load Sluice from the build of the tree that `initialize` gets.
+// Everything else (the benchmark, frameworks and clients) comes from this tree.
 
 let parentURL = ""
 

@@ -54,7 +54,7 @@ export function printComparison(comparison: readonly Compared[], commit: string)
   )
   console.log()
   for (const { name, median: ratio } of comparison) {
-    // Figures of the Redis server have no bound. They show the effect of changes to a script.
+    // Figures of the Redis server have no bound. The figures show the effect of changes to a script.
     if (name.endsWith(OF_REDIS)) continue
     printWanted(`${name}, times ${commit}`, ratio, ratio <= MOST_TIMES, `at most ${MOST_TIMES}`)
   }

@@ -4,7 +4,7 @@ const [[POLICY_NAME, POLICY], [LIMIT_NAME]] = HEADERS
 
 /**
  * Returns the cheapest possible limiter with correct headers: a count in a Map, a window by the clock, and the text of
- * both fields. It supports one rule, never forgets a client, and gives the app no information.
+ * both fields. The limiter supports one rule, never forgets a client, and gives the app no information.
  */
 export function countByHand(limit: number): (address: string | undefined) => typeof HEADERS {
   const counts = new Map<string | undefined, { startMs: number; count: number }>()

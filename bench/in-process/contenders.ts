@@ -8,7 +8,7 @@ import { FastifyLocalStore, incremented, KoaMemoryLimiter } from "../load/peer-s
 const FAILED = (): Outcome => "failed"
 const judgeTruth = (isGranted: boolean): Outcome => (isGranted ? "granted" : "refused")
 
-/** Each contender that counts in the memory of its process. It decides one limit, without a framework. */
+/** Each contender that counts in the memory of its process. Each one decides one limit, without a framework. */
 export const IN_PROCESS: Readonly<Record<string, ContenderKind>> = {
   "sluice take, in process": {
     sends: [],

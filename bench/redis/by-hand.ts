@@ -45,7 +45,7 @@ export async function byLock({ port, limits: [first] }: Setup): Promise<Contende
 
 /**
  * Creates a contender that reads, decides and writes in a WATCH transaction. If another client has written, it tries
- * again. It needs a connection for each request in flight.
+ * again. The method needs a connection for each request in flight.
  */
 export async function byWatch({ port, limits: [first] }: Setup): Promise<Contender<boolean>> {
   const idle: Redis[] = []

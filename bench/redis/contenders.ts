@@ -193,7 +193,7 @@ async function flexible(
       new RateLimiterRedis({
         storeClient,
         points: limit,
-        // It accepts only whole seconds.
+        // The library accepts only whole seconds.
         duration: Math.ceil(windowMs / 1_000),
         ...(limits.length === 1 ? {} : { keyPrefix: `rlflx${windowMs}` }),
         ...(blocks ? { inMemoryBlockOnConsumed: limit } : {}),

@@ -2,7 +2,7 @@ import { spawn } from "node:child_process"
 import { open } from "node:fs/promises"
 import { fileURLToPath } from "node:url"
 
-/** What a command used from its start to its end. */
+/** The resources that a command used from its start to its end. */
 export interface Usage {
   /** CPU time of all threads in microseconds, also in the kernel. */
   readonly cpuUs: number

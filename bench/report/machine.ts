@@ -21,7 +21,7 @@ export interface Machine {
   readonly memoryGb: number
   readonly system: string
   readonly node: string
-  /** Load average before the run. It shows whether other programs were running. */
+  /** Load average before the run. The average shows whether other programs were running. */
   readonly load: number
   readonly versions: Readonly<Record<string, string>>
 }

@@ -3,7 +3,7 @@ import { printTable } from "../report/table.ts"
 
 /** A figure of the plan that a simulation reproduces. */
 export interface Cell {
-  /** What was simulated. */
+  /** The name of the simulated case. */
   readonly name: string
   readonly figure: string
   readonly planned: number

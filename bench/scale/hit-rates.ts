@@ -28,7 +28,7 @@ export interface ZipfTraffic {
   readonly limit: number
   /** Sizes of the table of a store that writes back, in counters. */
   readonly tables: readonly number[]
-  /** Requests in this time are not counted. They fill the tables. */
+  /** Requests in this time are not counted. The requests fill the tables. */
   readonly warmUpMs: number
   readonly forMs: number
   readonly seed: number

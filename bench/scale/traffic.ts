@@ -1,7 +1,7 @@
 import { random } from "../clients/sequence.ts"
 import { START_MS } from "./timeline.ts"
 
-/** Requests at random times, as a Poisson process. They begin at the start of the simulation. */
+/** Requests at random times, as a Poisson process. The requests begin at the start of the simulation. */
 export class Arrivals {
   readonly #next: () => number
   readonly #meanMs: number

@@ -1,7 +1,7 @@
 import { connect, type Socket } from "node:net"
 
-// An HTTP/2 client that uses a tenth of the CPU time of a real one, so that the server is the bottleneck. It prepares
-// frames once, sends headers without compression, and reads only the first bytes of the message in a response.
+// An HTTP/2 client that uses a tenth of the CPU time of a real one, so that the server is the bottleneck. The client
+// prepares frames once, sends headers without compression, and reads only the first bytes of the message in a response.
 
 const DATA = 0
 const HEADERS = 1

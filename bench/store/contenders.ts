@@ -6,7 +6,9 @@ import { RateLimiterMemory } from "rate-limiter-flexible"
 
 const WINDOW_MS = 3_600_000
 
-/** A limiter that counts one request of a client. It responds synchronously, or with a promise that is awaited. */
+/**
+ * A limiter that counts one request of a client. The limiter responds synchronously, or with a promise that is awaited.
+ */
 export type Contender =
   | { readonly answers: "at-once"; readonly count: (key: string) => unknown }
   | { readonly answers: "later"; readonly count: (key: string) => Promise<unknown> }

@@ -11,8 +11,8 @@ const accounts: Readonly<Record<string, Account>> = {
 }
 
 /**
- * Returns the account of an Authorization header, or undefined if there is none. It stands for your own authentication.
- * A limit per account is only as reliable as the authentication of the account.
+ * Returns the account of an Authorization header, or undefined if there is none. This function stands for your own
+ * authentication. A limit per account is only as reliable as the authentication of the account.
  */
 export function accountOf(authorization: string | undefined): Account | undefined {
   const token = authorization?.match(/^Bearer (\S+)$/i)?.[1]

@@ -7,7 +7,9 @@ const LIMIT = 5
 const WINDOW_MS = 600_000
 const TIMES = 20
 const AT_ONCE = 10
-/** The most Redis calls per refused request. It is not 0, because a limiter must ask Redis again at some time. */
+/**
+ * The most Redis calls per refused request. The number is not 0, because a limiter must ask Redis again at some time.
+ */
 const MOST = 0.05
 
 export const refusedCost: Drill = {

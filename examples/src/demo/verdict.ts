@@ -1,8 +1,8 @@
 import type { Tally } from "./tally.ts"
 
 /**
- * Tolerance in milliseconds around the end of a window. Times are measured in the client, so that near the boundary the
- * window is uncertain.
+ * Tolerance in milliseconds around the end of a window. Times are measured in the client, so the window of a request
+ * near the boundary is uncertain.
  */
 const EDGE_MS = 20
 
@@ -29,8 +29,8 @@ export function verdict(tallies: readonly Tally[]): string[] {
 }
 
 /**
- * Returns the expected number of admitted requests. It is exactly the limit within one window. Across a boundary, units
- * that have come back may be admitted too.
+ * Returns the expected number of admitted requests. The number is exactly the limit within one window. Across a
+ * boundary, units that have come back may be admitted too.
  */
 function expectedAdmissions(tally: Tally): [least: number, most: number] {
   const { sent, limit, windowMs, firstSentMs, lastAnsweredMs } = tally

@@ -37,7 +37,7 @@ export function createApp(
       }
       res.end()
     } finally {
-      // Also if the client has hung up or the model has failed.
+      // Settle also if the client has hung up or the model has failed.
       await limiter.settle(limiter.decisionOn(req) as Decision, used)
     }
   })
