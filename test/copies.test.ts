@@ -14,7 +14,7 @@ import { expect, it, vi } from "vitest"
 import manifest from "../packages/core/package.json" with { type: "json" }
 
 vi.resetModules()
-/** Another copy of this version, as when two packages of an app each install their own. */
+/** Imports another copy of this version, as in an app with two packages that each install their own copy. */
 const other: typeof Core = await import("@sluice/core")
 const otherRules: typeof Rules = await import("@sluice/rules")
 vi.doMock("../packages/core/package.json", () => ({ default: { version: "9.9.9" } }))

@@ -62,8 +62,8 @@ const stories: fc.Arbitrary<Story> = fc.record({
 const request = (client: number) => ({ query: { client } })
 
 /**
- * An exact log of the units that every rule has taken, by partition. It decides by the plain definitions, in integers
- * of any size. It shares no code with the limiter.
+ * An exact log of the units that every rule has taken, by partition. The exact log decides by the plain definitions, in
+ * integers of any size. This log shares no code with the limiter.
  */
 class ExactLog {
   readonly #taken: { rule: string; partition: number; atMs: number; units: number }[] = []

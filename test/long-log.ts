@@ -60,7 +60,7 @@ export const LONG_LOG_CASES: readonly LongLogCase[] = [
       await fill(log, policy)
       log.clock.advance(1)
       await counting(async () => log.take(policy))
-      // Also in the same millisecond.
+      // Take again in the same millisecond.
       await counting(async () => log.take(policy))
     },
   },

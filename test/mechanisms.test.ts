@@ -47,14 +47,14 @@ describe("the packages have one way to", () => {
     expect(
       filesWith(/\b(?:setTimeout|setInterval)\(|Promise\.race\(|AbortSignal\.(?:any|timeout)\((?!5_000)/),
     ).toEqual([
-      // It calls the service once, from the command line.
+      // This file calls the service once, from the command line.
       "cli/src/service-call.ts",
       // The client imports no other package.
       ...["client/src/gate.ts", "client/src/problem.ts", "client/src/watch.ts"],
       "core/src/ground/time.ts",
-      // It samples as long as the process lives.
+      // This file samples as long as the process lives.
       "core/src/limiter/spare-capacity/monitor.ts",
-      // It joins two signals, and waits for none.
+      // This file joins two signals, and waits for none of them.
       "dynamodb/src/scan-items.ts",
       "rules/src/sources/watch-file.ts",
       // Bounds of sockets: many deadlines share one timer, or end with the socket.
@@ -75,7 +75,7 @@ describe("the packages have one way to", () => {
 
   it("report an incident: the class Incident, and single warnings of the warner", () => {
     expect(filesWith(/\bclass (?!Incident\b)\w*(?:Incident|Outage|Loss|Complaint)\w*/)).toEqual([
-      // It words the lines of an incident.
+      // This file words the lines of an incident.
       "core/src/limiter/events/outage-log.ts",
     ])
     expect(filesWith(/\b#?warner\.say\(/)).toEqual([

@@ -145,7 +145,7 @@ describe("deeply equal rules", () => {
       return structuredClone(loaded)
     }
     for (let polls = 0; polls < 3; polls++) await advance(POLL_MS)
-    // Only once, when the stamp disappeared.
+    // The change is reported only once, when the stamp disappeared.
     expect(turns.map(({ change }) => change)).toEqual(["loaded", "changed"])
     source.load = async () => ({ rules: [rule(5, { limit: () => 5 } as object)], problems: [] })
     await advance(POLL_MS)

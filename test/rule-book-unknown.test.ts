@@ -82,7 +82,7 @@ describe.each(["asked", "all"] as const)("an unknown name, with services %s", (s
     const { book, source, advance, news, clock } = await setUp(services, {})
     source.stored.set("new", ONE.known as Stored)
     await ask(book, "new")
-    // It is missing from the list, as if these were rules for every service without its own.
+    // The service is missing from the list, as if these rules were for every service without its own rules.
     source.loadAll = async function* () {}
     await advance(POLL_MS)
     source.gate = () => clock.wait(100)

@@ -3,7 +3,9 @@ import { globSync } from "tinyglobby"
 
 const SHOWN = 20
 
-/** What Vitest keeps of each file for its next run. The key is the name of a project, a colon and a path. */
+/**
+ * The data that Vitest keeps for each file until its next run. The key is the name of a project, a colon and a path.
+ */
 interface Kept {
   readonly results: readonly (readonly [key: string, { readonly duration: number }])[]
 }

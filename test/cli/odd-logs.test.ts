@@ -120,7 +120,7 @@ describe("formats as they stand in configuration files", () => {
   it("of Apache may have tabs and quotes that are escaped", async () => {
     const format = String.raw`LogFormat "%h\t%t\t\"%r\"\n" tabs`
     const log = '192.0.2.1\t[03/Jun/2025:08:00:00 +0000]\t"GET /a HTTP/1.1"\n'
-    // The format ends with a line end, which lines do not have.
+    // The format ends with a line break, which is ignored.
     const { records } = await readInput(log, { format: format.replace("\\n", "") })
     expect(records.map(({ remoteAddress, url }) => [remoteAddress, url])).toEqual([["192.0.2.1", "/a"]])
   })

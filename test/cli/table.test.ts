@@ -402,7 +402,7 @@ rules:
   })
 })
 
-/** Puts an item that was written by hand. It has a rule that no command would register. */
+/** Puts an item that was written by hand. The item has a rule that no command would register. */
 async function putWrongRule(service: string): Promise<void> {
   const rule = { M: { limit: { N: "0" }, window: { S: "1m" } } }
   const Item = { service_id: { S: service }, version: { N: "4" }, rules: { L: [rule] } }

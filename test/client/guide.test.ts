@@ -20,7 +20,7 @@ import { startLimitedApi } from "../servers/limited-api.ts"
 const [clients] = blocksTestedBy("test/client/guide.test.ts", "docs/client/calling.md", 1)
 
 type Headers = Record<string, string>
-/** What the service sends with an admitted and with a refused call, as recorded. */
+/** The recorded responses of the service to an admitted and to a refused call. */
 interface Recorded {
   readonly quota: Readonly<Headers>
   readonly refusal: () => { readonly status: number; readonly headers: Headers; readonly body: object }
@@ -99,14 +99,17 @@ interface Row {
   readonly recorded: Recorded
   /** The dialect that is read of an admitted call. */
   readonly dialect: string | undefined
-  /** The member of the client's error that has the error of the paced fetch. Undefined if it is that error. */
+  /**
+   * The member of the client's error that has the error of the paced fetch. Undefined if the client's error is that
+   * error.
+   */
   readonly wraps?: "cause" | "detail"
   /** Sends one call. Resolves with a part of the response that shows that the client has understood it. */
   readonly call: (made: Made) => Promise<unknown>
   /** The response of the service, and the part of it that `call` returns. */
   readonly answer: object
   readonly part: unknown
-  /** What the service must receive each time. */
+  /** The request that the service must receive each time. */
   readonly receives: { readonly method: string; readonly path: string; readonly body: unknown }
 }
 
@@ -189,13 +192,13 @@ function to(server: string): typeof fetch {
 
 interface Service {
   readonly api: PacedFetch
-  /** What it has received. */
+  /** The requests that the service has received. */
   readonly received: Row["receives"][]
   /** The statuses that it has sent. */
   readonly sent: number[]
 }
 
-/** Ends what the tests have started. They run at the same time, because they mostly wait. */
+/** Ends what the tests have started. The tests run at the same time, because they mostly wait. */
 const ends: (() => Promise<void>)[] = []
 afterAll(async () => {
   for (const end of ends.splice(0)) await end()

@@ -29,7 +29,9 @@ export function isTyped(block: Block): boolean {
   return (block.language === "ts" || block.language === "js") && !isRunAsInstalled(block) && !isCopy(block)
 }
 
-/** Tests that look up a block in the file that it is a copy or a part of, and that is compiled itself. */
+/**
+ * Tests that compare a block with the file from which it was copied. The file is compiled, so the block need not be.
+ */
 const COPIES = ["test/docs/recipes.test.ts", "test/node-http.test.ts", "test/postgres/store.test.ts"]
 
 /** True for a copy of a recipe or a part of an example. */
@@ -47,7 +49,8 @@ function isRunAsInstalled({ document, text }: Block): boolean {
 
 /**
  * Covers a block according to its language: runs it, parses it, or looks its commands up. If a comment names a test,
- * the test must exist and mention the document. Returns what is wrong, each with its place. An empty result is good.
+ * the test must exist and mention the document. Returns what is wrong, each with its place. The result is empty if all
+ * blocks are tested.
  */
 export async function cover(block: Block): Promise<string[]> {
   const { language, testedBy } = block

@@ -25,7 +25,10 @@ const sinceMinuteMs = (performance.timeOrigin + performance.now()) % 60_000
 Object.defineProperty(performance, "timeOrigin", { value: performance.timeOrigin - sinceMinuteMs + 10_000 })
 `
 
-/** Creates a folder with these files and the packages of the workspace. It is removed when the current test ends. */
+/**
+ * Creates a folder with these files and the packages of the workspace. The folder is removed when the current test
+ * ends.
+ */
 export function makeFolder(files: Readonly<Record<string, string>>): string {
   const folder = mkdtempSync(join(tmpdir(), "sluice-docs-"))
   onTestFinished(() => rmSync(folder, { recursive: true }))
@@ -35,7 +38,10 @@ export function makeFolder(files: Readonly<Record<string, string>>): string {
   return folder
 }
 
-/** Starts a folder's app.js on a free port. Resolves when it listens. It stops when the current test ends. */
+/**
+ * Starts a folder's app.js on a free port. Resolves when the program listens. The program stops when the current test
+ * ends.
+ */
 export async function startApp(folder: string, env: Readonly<Record<string, string>> = {}): Promise<Program> {
   const port = await freePort()
   const child = spawn(process.execPath, ["--import", "./early.js", "app.js"], {

@@ -25,7 +25,7 @@ const SENT = commandLines(requests.text).map(({ words }) =>
 const ROWS = rowsOf(readFileSync(ROOT + DOCUMENT, "utf8"), "in front of the app")
 
 const CLIENT = "203.0.113.7"
-/** What a client writes in front of its address: another entry, or nothing. */
+/** The forged entries that a client writes in front of its address. */
 const FORGED = ["", "9.9.9.9, ", "9.9.9.9, 203.0.113.99, "]
 
 /** The address from which the app is reached, for the rows in which it is not a private one. */

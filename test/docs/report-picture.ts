@@ -6,8 +6,8 @@ import { fileURLToPath } from "node:url"
 import { trafficLog } from "../fixtures/logs/generate.ts"
 import { startChromium } from "../servers/chromium.ts"
 
-// Draws docs/pictures/replay-report.png: the report of the replay in docs/rules/limits.md. It needs
-// the build of the packages.
+// Draws docs/pictures/replay-report.png: the report of the replay in docs/rules/limits.md. The drawing needs the build
+// of the packages.
 
 const path = (relative: string): string => fileURLToPath(new URL(relative, import.meta.url))
 const WIDTH = 1_000

@@ -11,8 +11,8 @@ export async function unanswered(proxy: FaultProxy, count: number): Promise<void
 }
 
 /**
- * Makes a call of which the proxy leaves an attempt without a response, and lets the timeout pass when the attempt has
- * arrived. `meanwhile` runs before the timeout.
+ * Makes a call, and lets its timeout pass while the proxy leaves an attempt without a response. `meanwhile` runs before
+ * the timeout.
  */
 export async function pastTimeout<Result>(
   proxy: FaultProxy,

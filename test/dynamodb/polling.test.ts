@@ -69,7 +69,7 @@ describe("while the table is polled", () => {
   )
 })
 
-// Not dynalite, because it runs in this process.
+// Use dynoxide, because dynalite runs in this process.
 const other = ENGINES.find(({ engine }) => engine === "dynoxide")
 
 describe("thousands of services", () => {

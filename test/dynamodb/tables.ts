@@ -95,7 +95,7 @@ export async function emptyTable(
   }
 }
 
-/** Returns the attribute of a plain value. It is independent of the code under test. */
+/** Returns the attribute of a plain value. The conversion is independent of the code under test. */
 export function attribute(value: unknown): AttributeValue {
   if (typeof value === "string") return { S: value }
   if (typeof value === "number") return { N: `${value}` }

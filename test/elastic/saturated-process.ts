@@ -1,5 +1,6 @@
-// A process with its own elastic rule. It saturates its event loop in two ways and rests in between. It prints a line
-// of JSON when the decision on a request above the limit changes. It ends by itself with its limiter open.
+// A process with its own elastic rule. The process saturates its event loop in two ways and rests in between. The
+// process prints a line of JSON when the decision on a request above the limit changes. The process ends by itself with
+// its limiter open.
 import { setImmediate as nextTurn, setTimeout as pause } from "node:timers/promises"
 import { createLimiter } from "../../packages/core/src/index.ts"
 

@@ -28,6 +28,6 @@ it("a process is elastic while calm, hard within a second of saturation, and ela
   // Measured by the process's own clock from the start of saturation. The first hard decision is not used, because a
   // slow machine may have made no request before it.
   expect(busy.elasticUntilMs).toBeLessThan(1_000)
-  // Not before a second was calm.
+  // The capacity is not back before a calm second.
   for (const { afterMs } of [start, rest, restAgain]) expect(afterMs).toBeGreaterThan(700)
 })

@@ -28,8 +28,8 @@ export interface LimitedApp extends Served {
 }
 
 /**
- * Starts an app with express-rate-limit on a SluiceStore. It responds with `req.rateLimit`, or with the status of the
- * path `/status/404`. `more` adds routes.
+ * Starts an app with express-rate-limit on a SluiceStore. The app responds with `req.rateLimit`, or with the status of
+ * the path `/status/404`. `more` adds routes.
  */
 export async function limitedApp(
   options: Partial<Options>,

@@ -71,7 +71,7 @@ export async function accessibilityFindings(page: Page): Promise<string[]> {
   return [...inLight, ...(await find('runOnly: ["color-contrast"]'))]
 }
 
-/** What the pixels of a canvas show. */
+/** The contents of a canvas, read from its pixels. */
 export interface Drawn {
   readonly plot: string
   /** Number of different colors. */

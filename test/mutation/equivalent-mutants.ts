@@ -5,7 +5,7 @@ import { EQUIVALENT } from "./equivalent.ts"
 export interface EquivalentLine {
   /** From the root of the repository. */
   readonly path: string
-  /** The text of the line, without surrounding space. It stands for each line of the file with this text. */
+  /** The text of the line, without surrounding space. The text stands for each line of the file with this text. */
   readonly line: string
   /** The names of mutators; "all" stands for every mutator. */
   readonly mutators: readonly string[]

@@ -3,9 +3,9 @@ import type { Mutant } from "@stryker-mutator/api/core"
 import { Stryker } from "@stryker-mutator/core"
 
 /**
- * Runs Stryker itself on some mutants of a room. It loads every test again for each mutant. So the mutant also affects
- * code that runs while files are loaded, once for several tests, or in another process. Resolves with the mutants that
- * no test noticed. The page reports/mutation/ROOM.html shows them in the source.
+ * Runs Stryker itself on some mutants of a room. Stryker loads every test again for each mutant. So the mutant also
+ * affects code that runs while files are loaded, once for several tests, or in another process. Resolves with the
+ * mutants that no test noticed. The page reports/mutation/ROOM.html shows them in the source.
  */
 export async function tryAlone(room: string, mutants: readonly Mutant[]): Promise<readonly Mutant[]> {
   process.env.MUTATION_ROOM = room

@@ -1,7 +1,7 @@
 /** Series of an exporter, each with its values from minute 0 on, in promtool's notation. */
 type Series = Readonly<Record<string, string>>
 
-/** What an alert is tried with: series that make it fire after `minutes`, and series that do not. */
+/** The input for an alert: series that make it fire after `minutes`, and series that do not. */
 export interface AlertCase {
   readonly minutes: number
   /** Minutes between two values of a series, and between two evaluations; 1 by default. */

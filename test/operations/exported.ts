@@ -21,7 +21,7 @@ import { createMetrics } from "../../packages/service/src/program/metrics.ts"
 import { createOperationsServer } from "../../packages/service/src/program/operations-server.ts"
 import { until } from "../servers/until.ts"
 
-/** What Prometheus reads: for each metric, the labels that it has and their values. */
+/** The exported metrics: for each metric, the labels that it has and their values. */
 export type Exported = ReadonlyMap<string, ReadonlyMap<string, ReadonlySet<string>>>
 
 const QUIET = { warn() {}, error() {} }
@@ -141,7 +141,7 @@ async function loseCharges(measured: Measured, ending: (() => unknown)[]): Promi
   await until("the charges are lost", () => limiters.every(isLost))
 }
 
-/** What only the decision service counts. Its own tests cause each of these by real calls. */
+/** Causes the counts that only the decision service has. Its tests cause each of them by real calls. */
 function refuseCallers(metrics: ReturnType<typeof createMetrics>): void {
   metrics.onPhase("ready")
   metrics.onUnknownService()

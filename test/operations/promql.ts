@@ -41,7 +41,9 @@ export function groupingsOf(query: string): string[] {
   return read(query).groupings
 }
 
-/** Reads a query. All its groupings are taken to be of all its metrics, so write a query about one metric. */
+/**
+ * Reads a query. Assumes that each grouping applies to all metrics of the query, so a query must have only one metric.
+ */
 function read(query: string): { selectors: Selector[]; groupings: string[]; isValid: boolean } {
   const selectors: Selector[] = []
   const groupings: string[] = []

@@ -18,7 +18,7 @@ import { findRuntime } from "./runtimes.ts"
 
 /** Three concurrent calls exceed its limit of two, so one of them has to wait. */
 let api: LimitedApi
-/** It refuses one call although the client could not know that, and then every call that does not wait. */
+/** The server refuses one call although the client could not know that, and then every call that does not wait. */
 let refusing: RefusingServer
 beforeEach(async () => {
   api = await startLimitedApi({ limit: 2, window: "1 second", algorithm: "sliding-log" })

@@ -22,9 +22,9 @@ const OPTIONS = {
 
 /** Faulty declarations of other packages. Users get these errors only with `skipLibCheck: false`. */
 const WRONG_BY_THEMSELVES = [
-  // It accepts any content-disposition. Version 2.0 has its own types, without an `Options` type.
+  // This package accepts any version of content-disposition. Version 2.0 has its own types, without an `Options` type.
   "node_modules/@types/koa/index.d.ts",
-  // They need the types of browsers.
+  // These declarations need the types of browsers.
   "node_modules/hono/dist/types/client/types.d.ts",
   "node_modules/hono/dist/types/helper/websocket/index.d.ts",
 ]

@@ -57,7 +57,7 @@ export class Folder {
     return ran
   }
 
-  /** Starts a command with additional environment variables. It dies with this process. */
+  /** Starts a command with additional environment variables. The command ends with this process. */
   start(command: string, args: readonly string[], env: NodeJS.ProcessEnv = {}): Running {
     const child = spawn(command, args, {
       cwd: this.path,

@@ -10,8 +10,8 @@ import { versionOf } from "./versions.ts"
 // Checks the oldest supported version of everything that a package.json allows: the start of each range.
 
 /**
- * The AWS SDK at the start of `^3.0.0` has about 800 packages, including those for mobile apps. It would take minutes
- * to install.
+ * The AWS SDK at the start of `^3.0.0` has about 800 packages, including those for mobile apps. That version would take
+ * minutes to install.
  */
 const TOO_DEAR = ["@aws-sdk/client-dynamodb"]
 /**
@@ -58,7 +58,7 @@ describe("the lowest versions of all peers", () => {
   })
 
   it("have types that are compatible with the types of our packages", async () => {
-    // Only the quick starts: ioredis 5.0 lacks the name that the READMEs import further down.
+    // Check only the quick starts, because ioredis 5.0 lacks the name that the READMEs import further down.
     const quickStarts = {
       moduleResolution: "nodenext",
       types: MODULE_SYSTEMS,

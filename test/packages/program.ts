@@ -5,7 +5,7 @@ export type Imports = Readonly<Record<string, readonly string[]>>
 
 /**
  * Returns a program as a user writes it in a module system, with `import` or with `require`. Its body may use `await`.
- * It is wrapped in a function when the module system does not allow that.
+ * The body is wrapped in a function when the module system does not allow that.
  */
 export function programOf(type: ModuleSystem, imports: Imports, body: string): string {
   const heads = Object.entries(imports).map(([module, names]) => {

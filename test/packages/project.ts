@@ -50,8 +50,8 @@ export class Project extends Folder {
   }
 
   /**
-   * Returns the folder for programs in this module system. They find the installed packages, as an app of a workspace
-   * would.
+   * Returns the folder for programs in this module system. The programs find the installed packages, as an app of a
+   * workspace would.
    */
   programs(type: ModuleSystem): Folder {
     return this.inside(type)

@@ -4,7 +4,9 @@ import type { AddressInfo } from "node:net"
 
 const REFUSED_FOR_MS = 1_000
 
-/** A server that refuses its third call, and each call in the second after it. It also has a page, at `/page`. */
+/**
+ * A server that refuses its third call, and each call in the second after it. The server also has a page, at `/page`.
+ */
 export interface RefusingServer {
   readonly url: string
   readonly counts: { admitted: number; refused: number }
@@ -12,8 +14,8 @@ export interface RefusingServer {
 }
 
 /**
- * Starts the server. Its headers are those of draft-11. They claim before the third call that a unit is left, as if
- * another client took it meanwhile. Pages of every origin may read them.
+ * Starts the server. Its headers are those of draft-11. The headers claim before the third call that a unit is left, as
+ * if another client took it meanwhile. Pages of every origin may read them.
  */
 export async function startRefusingServer(): Promise<RefusingServer> {
   const counts = { admitted: 0, refused: 0 }

@@ -13,7 +13,7 @@ interface Publication {
   readonly _attachments: Readonly<Record<string, { readonly data: string }>>
 }
 
-/** A package registry on this machine. It only knows what was published to it. */
+/** A package registry on this machine. The registry only knows what was published to it. */
 export interface Registry {
   /** Its URL, which ends with a slash. */
   readonly url: string

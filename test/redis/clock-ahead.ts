@@ -1,4 +1,4 @@
-// Import this module first. It sets the wall clock of this process ahead for all modules that are loaded later.
+// Import this module first. The module sets the wall clock of this process ahead for all modules that are loaded later.
 const aheadMs = Number(process.env.CLOCK_AHEAD_MS ?? 0)
 
 if (aheadMs !== 0) {

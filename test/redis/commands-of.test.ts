@@ -55,7 +55,7 @@ describe("commandsOf", () => {
   it.each(CLUSTER)("recognizes %s as a client of a cluster", (_, make) => {
     const commands = commandsOf(make())
     expect(commands.isCluster).toBe(true)
-    // It has not discovered any node yet.
+    // The client has not discovered any node yet.
     expect(commands.nodeOf("a")).toBe("")
   })
 

@@ -2,7 +2,9 @@ import type { RedisClient } from "@sluice/redis"
 import { commandsOf } from "../../packages/redis/src/clients/commands-of.ts"
 import { RedisStore, type RedisStoreParts } from "../../packages/redis/src/redis-store.ts"
 
-/** Creates a store that may have a clock and yet uses the values of a store without one. It caches no refusals. */
+/**
+ * Creates a store that may have a clock and yet uses the values of a store without one. The store caches no refusals.
+ */
 export function compactStore(
   client: RedisClient,
   clock?: RedisStoreParts["clock"],

@@ -65,7 +65,7 @@ export function contractOn(
       const behaviours = storeContract({
         create: (clock) => redisStore({ client: opened.client, clock, ...emptyOne() }),
         deviations: isCluster ? OF_A_CLUSTER : [],
-        // The scripts are the same for every client. A cluster only divides the calls.
+        // The scripts are the same for every client. A cluster only divides the calls between servers.
         effort: library !== "ioredis 6" ? 0.1 : isCluster ? 0.5 : 1,
       })
       // The full tests of ioredis 6 on one server need no repetition with each client, but every behavior is repeated.

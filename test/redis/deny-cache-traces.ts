@@ -1,7 +1,7 @@
 import fc from "fast-check"
 import type { Rule } from "../../packages/core/src/rules/rule.ts"
 
-/** A request of a trace. It is counted by `who`, and `method` selects the rules that apply. */
+/** A request of a trace. The request is counted by `who`, and `method` selects the rules that apply. */
 export interface TracedRequest {
   readonly who: string
   readonly method: "GET" | "POST"

@@ -106,7 +106,8 @@ it.each<[string, number, () => unknown, () => unknown]>([
     },
     () => proxy.accept(),
   ],
-  // This long, so that it is frozen for over a second. The late replies of a shorter one count as slow.
+  // The outage is this long so that Redis is frozen for over a second. The late replies of a shorter outage count as
+  // slow.
   ["is frozen", 300, () => server.freeze(), () => server.thaw()],
   ["is killed and started again", 100, () => server.kill(), () => server.start()],
 ])(

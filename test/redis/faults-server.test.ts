@@ -28,13 +28,13 @@ describe("a server that is out of memory", () => {
     const counted = async () => (await unitsIn(server, "")) === app.granted()
     await until("it has counted what was granted", counted)
     await server.command("CONFIG", "SET", "maxmemory", 1)
-    // One key that exists, and one that does not.
+    // Count under one key that exists, and one that does not.
     for (const partition of ["192.0.2.1", "192.0.2.3"]) expect((await app.ask(partition)).degraded).toBe(true)
     await until("no call is waiting", () => app.decidesAtOnce())
     expect(await counted()).toBe(true)
     expect(await keysWithoutTtl(server)).toEqual([])
     const told = app.events.length
-    // It responds but cannot count, so it is not back.
+    // Redis responds but cannot count, so it is not back.
     await new Promise((resolve) => setTimeout(resolve, 400))
     expect(await app.decidesAtOnce()).toBe(true)
     expect(app.events).toHaveLength(told)

@@ -9,7 +9,7 @@ const PROCESS = fileURLToPath(new URL("./worker-process.ts", import.meta.url))
 const THREAD = new URL("./worker-thread.ts", import.meta.url)
 const CLUSTER_APP = fileURLToPath(new URL("./cluster-app.ts", import.meta.url))
 
-/** Runs TypeScript with the packages as built, without the paths that let the tests run on their sources. */
+/** Runs TypeScript with the built packages. The tests themselves run on the sources, by `paths` of their tsconfig. */
 const EXEC_ARGV = ["--import", "tsx"]
 const ENV = { ...process.env, TSX_TSCONFIG_PATH: `${ROOT}/tsconfig.base.json` }
 

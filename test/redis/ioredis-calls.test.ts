@@ -16,7 +16,7 @@ interface Written {
   readonly pipelineIndex?: number
 }
 
-/** Returns the commands that a disconnected client would send. It responds immediately. */
+/** Returns the commands that a disconnected client would send. The client's commands are answered immediately. */
 function writtenBy(client: Redis): readonly Written[] {
   const written: Written[] = []
   client.sendCommand = (command) => {

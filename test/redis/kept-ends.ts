@@ -23,7 +23,7 @@ interface End {
 
 /**
  * The expiry that each key should have, computed by the memory store as a twin. If all policies of a counter agree, it
- * is exact to the millisecond. If they differ, it follows the last policy that wrote the key. It may also follow a
+ * is exact to the millisecond. If they differ, it follows the last policy that wrote the key. The end may also follow a
  * policy that read the key later, if the end by that policy is later.
  */
 export class KeptEnds {

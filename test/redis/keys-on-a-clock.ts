@@ -21,7 +21,7 @@ const HELD_MS = 7_000_000_000_000
 
 /** A script may start this long after its transaction and must still find all keys. No key gets a shorter TTL. */
 const LEAST_MS = 2_000
-/** Added to the TTL of a key that has little left. It is longer than any extension by a script. */
+/** Added to the TTL of a key that has little left. This time is longer than any extension by a script. */
 const MORE_MS = 100_000
 
 /**

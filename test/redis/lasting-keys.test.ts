@@ -145,7 +145,7 @@ describe("a Redis user that lacks one command never leaves a key without a TTL",
   it("while a user with every command can count", async () => {
     for (const policy of POLICIES) {
       await all.flushall()
-      // It cannot count in another program's hash.
+      // The store cannot count in another program's hash.
       expect(await useAll(policy, manualClock())).toBe(1)
     }
   })

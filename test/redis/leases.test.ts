@@ -133,7 +133,7 @@ describe("a Redis that is frozen while leases are held", () => {
     await sleep(1_000)
     const opened = app.decisions.length
     await until("many have been decided", () => app.decisions.length > opened + 50)
-    // The leases have ended. They are not renewed by what Redis has not responded.
+    // The leases have ended. A call without a reply from Redis does not renew them.
     expect(app.decisions.slice(opened).every(({ degraded, allowed }) => degraded && allowed)).toBe(true)
     expect(store.status?.leases?.held).toBe(0)
 

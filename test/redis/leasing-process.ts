@@ -1,11 +1,11 @@
-// A process with leases on Redis, which asks without a pause. It reports every grant to its parent process.
+// A process with leases on Redis, which asks without a pause. The process reports every grant to its parent process.
 import { setTimeout as sleep } from "node:timers/promises"
 import { createLimiter } from "@sluice/core"
 import { redisStore } from "@sluice/redis"
 import { leasedStore } from "@sluice/scale"
 import { Redis } from "ioredis"
 
-/** What all processes share. */
+/** The settings that all processes share. */
 export interface LeasingApp {
   readonly port: number
   readonly limit: number

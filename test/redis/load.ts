@@ -41,7 +41,8 @@ export function afterwards(close: () => unknown): void {
 
 export interface Asker {
   /**
-   * "degraded" and "recovered" events. They must alternate and be logged; `checkEachTest` checks this after each test.
+   * "degraded" and "recovered" events. These events must alternate and be logged; `checkEachTest` checks this after
+   * each test.
    */
   readonly events: readonly string[]
   /** Decisions so far. */

@@ -13,7 +13,7 @@ export function librariesInTurn(turn: 0 | 1): readonly Library[] {
   return everyNth(2, LIBRARIES, turn)
 }
 
-/** The client to open and its servers. It is plain data, so that it can be sent to another process. */
+/** The client to open and its servers. The client is plain data, so that it can be sent to another process. */
 export interface ClientChoice {
   readonly library: Library
   /** Ports on 127.0.0.1: one server, or some nodes of a cluster. */

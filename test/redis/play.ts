@@ -59,7 +59,7 @@ export async function play(
       const calls = keys.calls
       ends.begin(counters)
       const touched = await compare(step, store, twin, taken, ends, policies)
-      // One call for any number of requests: the script decides between them.
+      // The store sends one call for any number of requests, because the script decides them one after the other.
       if (step.kind === "take") expect(keys.calls).toBe(calls + 1)
       for (const [name, counter] of byName) {
         const isTouched = touched.some((one) => keyNamer(prefix)(one) === name)

@@ -122,7 +122,7 @@ describe("one app in several threads or processes", { timeout: 300_000 }, () => 
 })
 
 describe("two processes whose clocks differ by an hour", { timeout: 300_000 }, () => {
-  /** Returns a window of about an hour, of which 10 to 50 % has passed. One hour later is another window. */
+  /** Returns a window of about an hour that is 10 to 50 % over. One hour later is another window. */
   async function window(): Promise<number> {
     const nowMs = await timeOf(server)
     for (let windowMs = HOUR; ; windowMs -= 60_001) {

@@ -1,4 +1,5 @@
-// An app in its own process that decides in an AsyncLocalStorage context. It prints "released", or what holds the context.
+// An app in its own process that decides in an AsyncLocalStorage context. The app prints "released", or what holds the
+// context.
 import { AsyncLocalStorage } from "node:async_hooks"
 import { createLimiter } from "@sluice/core"
 import { redisStore } from "@sluice/redis"
@@ -36,7 +37,7 @@ async function decidesAtOnce(): Promise<boolean> {
   return isDecided
 }
 
-/** What a request does in its context, by the situation of the app. */
+/** The work of a request in its context, by the situation of the app. */
 const WORK: Readonly<Record<string, () => Promise<unknown>>> = {
   first: decide,
   async held() {

@@ -46,7 +46,7 @@ function openNodeRedis(made: unknown): Opened {
     try {
       client.destroy()
     } catch {
-      // It never connected.
+      // The client never connected.
     }
   }
   return { client: made as RedisClient, end }
@@ -110,8 +110,8 @@ const WAYS: readonly (readonly [string, (login: Login) => Opened])[] = [
 ]
 
 /**
- * Generates a user or a password that cannot appear by chance. It contains characters that a URL must escape, or may
- * leave unescaped.
+ * Generates a user or a password that cannot appear by chance. The result contains characters that a URL must escape,
+ * or may leave unescaped.
  */
 const word = fc
   .string({ unit: fc.constantFrom(..."abXY09:@/#?% &=+'._-"), maxLength: 12 })

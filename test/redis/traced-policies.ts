@@ -23,7 +23,8 @@ export function tracedPolicies(): fc.Arbitrary<readonly Policy[]> {
     windowMs: fc.constant(30 * DAY_MS),
     limit: fc.constantFrom(5_000_000, 5_000_017),
   })
-  // Counts of which no share can be computed in one multiplication, in windows that are longer than years in seconds.
+  // Counts so large that a share of them cannot be computed in one multiplication, in windows of more seconds than a
+  // year has.
   const huge = fc.record({
     windowMs: fc.constantFrom(60_000, 30 * DAY_MS, 1_500 * DAY_MS),
     limit: fc.constantFrom(2 ** 40 + 1, 2 ** 50 + 7, Number.MAX_SAFE_INTEGER - 1),

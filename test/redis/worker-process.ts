@@ -1,4 +1,4 @@
-// An instance of an app in its own process. It gets its app and its orders from its parent process.
+// An instance of an app in its own process. The instance gets its app and its orders from its parent process.
 import "./clock-ahead.ts"
 import { type App, askingInstance, type Order, type Told } from "./asking-instance.ts"
 

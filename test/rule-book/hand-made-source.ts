@@ -49,8 +49,8 @@ export interface Stored {
 }
 
 /**
- * A table in memory that a test can change. It counts its calls, and how often a document is parsed. `stored` has the
- * documents, and `pageSize` is the number of services per page of the list.
+ * A table in memory that a test can change. The table counts its calls, and how often a document is parsed. `stored`
+ * has the documents, and `pageSize` is the number of services per page of the list.
  */
 export class TableSource implements LiveSource {
   readonly name = "the table"

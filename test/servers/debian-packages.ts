@@ -22,7 +22,7 @@ export interface UnpackedProgram<T> {
   readonly packages: readonly string[]
   /** True if the program runs without the packages that its own depend on, such as one that is written in Go. */
   readonly standsAlone?: boolean
-  /** Folder that keeps the unpacked program. It gets one subfolder for each distribution and architecture. */
+  /** Folder that keeps the unpacked program. The folder gets one subfolder for each distribution and architecture. */
   readonly cacheFolder: string
   /** Resolves with the program below `root`, to be run with `env` added. Resolves with undefined if it does not run. */
   readonly inspect: (root: string, env: Readonly<Record<string, string>>) => Promise<T | undefined>

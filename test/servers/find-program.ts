@@ -6,7 +6,7 @@ const CACHES = fileURLToPath(new URL("../../node_modules/.cache", import.meta.ur
 
 /** A program that tests need, and the places to search for it. */
 export interface SearchedProgram<T> extends Pick<UnpackedProgram<T>, "packages" | "standsAlone"> {
-  /** What the program is, such as "Redis server". */
+  /** The kind of program, such as "Redis server". */
   readonly noun: string
   /** The environment variable that may have the program's path. */
   readonly variable?: string

@@ -8,7 +8,9 @@ export interface PostgresServer {
   stop(): Promise<void>
 }
 
-/** Starts an empty server in memory on a free port. It runs one transaction at a time, across all connections. */
+/**
+ * Starts an empty server in memory on a free port. The server runs one transaction at a time, across all connections.
+ */
 export async function startPostgres(): Promise<PostgresServer> {
   const db = await PGlite.create()
   const host = "127.0.0.1"

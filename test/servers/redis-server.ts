@@ -8,7 +8,10 @@ import { RespConnection } from "./resp.ts"
 import { until } from "./until.ts"
 
 export interface RedisOptions {
-  /** Additional arguments of the server, such as `["--appendonly", "yes"]`. They override the defaults. */
+  /**
+   * Additional arguments of the server, such as `["--appendonly", "yes"]`. The additional arguments override the
+   * defaults.
+   */
   readonly args?: readonly string[]
   /** A port of 127.0.0.1. Default: a free port below 22768. */
   readonly port?: number
@@ -127,7 +130,7 @@ export class RedisServer {
     process.kill(this.pid, "SIGSTOP")
   }
 
-  /** Resumes a frozen process (SIGCONT). It then reads everything that was sent in the meantime. */
+  /** Resumes a frozen process (SIGCONT). The process then reads everything that was sent in the meantime. */
   thaw(): void {
     process.kill(this.pid, "SIGCONT")
   }
@@ -187,7 +190,8 @@ export class RedisServer {
 
 /**
  * Starts a shell that waits for the end of this process, which closes the shell's input. The shell then kills the
- * server and removes its folder. It is needed because no exit handler runs when a test process is killed with -9.
+ * server and removes its folder. The shell is needed because no exit handler runs when a test process is killed with
+ * -9.
  */
 function watch(pid: number, folder: string): ChildProcess {
   const script = 'read line; kill -9 "$1"; rm -rf "$2"'

@@ -20,8 +20,8 @@ export async function startProxy(target: { host: string; port: number }): Promis
 }
 
 /**
- * A proxy between clients and one server, controlled by a test; created by `startProxy`. It buffers held bytes without
- * a limit.
+ * A proxy between clients and one server, controlled by a test; created by `startProxy`. The proxy buffers held bytes
+ * without a limit.
  */
 export class TcpProxy {
   readonly host: string = HOST

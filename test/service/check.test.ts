@@ -184,7 +184,7 @@ describe("a check", () => {
     expect(await ask("/?user=bob", "session=1", "a.example")).toBe(204)
     expect(await ask("/?user=ann", "session=2", "a.example")).toBe(204)
     expect(await ask("/?user=ann", "session=1", "b.example")).toBe(204)
-    // A repeated parameter is a missing field.
+    // A repeated parameter counts as a missing field.
     expect(await ask("/?user=ann&user=bob", "session=1", "a.example")).toBe(400)
   })
 

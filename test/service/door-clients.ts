@@ -11,7 +11,7 @@ export interface Answered {
   /** The gRPC status; 0 for success. */
   readonly code: number
   readonly message: string
-  /** What is wrong with the request, by field. */
+  /** The problems of the request, by field. */
   readonly violations: Readonly<Record<string, string>>
   readonly value: Readonly<Record<string, unknown>>
 }

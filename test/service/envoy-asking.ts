@@ -15,7 +15,7 @@ export interface EnvoyAnswer {
   readonly metadata: Readonly<Record<string, unknown>>
 }
 
-/** A gateway that calls the service as Envoy does. It uses only the proto files. */
+/** A gateway that calls the service as Envoy does. The gateway uses only the proto files. */
 export interface EnvoyAsking {
   /** Resolves with the response. Rejects with the gRPC error. */
   ask(domain: string, descriptors: readonly Descriptor[], hits?: number): Promise<EnvoyAnswer>

@@ -156,7 +156,7 @@ describe("the gateway of the examples", () => {
     await until("it is missed", statusIs(503))
     await proxy.accept()
     await until("it is asked again", statusIs(200))
-    // One line for each outage, regardless of the number of requests and retries.
+    // The log has one line for each outage, regardless of the number of requests and retries.
     const gone = expect.stringMatching(/^The decision service at 127\.0\.0\.1:\d+ does not respond: \d+ \w+/)
     const back = `The decision service at ${proxy.host}:${proxy.port} responds again`
     expect(said).toEqual([gone, back, gone, back])

@@ -23,7 +23,7 @@ export const NO_METRICS: Metrics = {
   close: async () => undefined,
 }
 
-/** The program in this process. It cannot receive signals. */
+/** The program in this process. The program cannot receive signals. */
 export interface RunningHere extends Omit<Program, "ended" | "signal" | "stop"> {
   /** Drains the program. Resolves with true if everything in flight was answered in time. */
   stop(): Promise<boolean>

@@ -52,7 +52,7 @@ async function firstThatRuns(
       await run(program, [...args], inFolder())
       return program
     } catch {
-      // Another one may run.
+      // Another program may run.
     }
   }
   console.warn(`Not tested: ${advice}`)

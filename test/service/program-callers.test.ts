@@ -10,7 +10,7 @@ import { FORWARD, question } from "./questions.ts"
 import { callRaw } from "./raw-call.ts"
 import { rulesFile } from "./rules-file.ts"
 
-// What an operator sees of refused callers: one log line for each reason, with a peer. The metrics have the total.
+// Refused callers cause one log line for each reason, with a peer. The metrics have the total.
 
 const TOKEN = "token-of-service-1"
 const OTHER_TOKEN = "token-of-service-2"

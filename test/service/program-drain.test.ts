@@ -148,7 +148,7 @@ describe("shutdown", () => {
       proxy.pause()
       const overGrpc = client.call("ShouldForwardRequest", ASKED)
       const overHttp = post(program, agent).catch((error: Error) => error)
-      // When a later call is answered, both have arrived.
+      // When a later call is answered, both earlier calls have arrived.
       await client.call("GetService", ASKED)
       await fetch(`${program.http}/nothing`)
       return { program, overGrpc, overHttp }

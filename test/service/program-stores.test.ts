@@ -133,7 +133,7 @@ describe("the program with Redis", () => {
     proxy.cut()
     const before = performance.now()
     expect(await ask(one, "bob")).toMatchObject({ shouldForward: true })
-    // It did not wait for the 20 s of the store's timeout.
+    // The program did not wait for the 20 s of the store's timeout.
     expect(performance.now() - before).toBeLessThan(15_000)
     await until("it says so", async () => (await ask(one, "bob")).degraded === true)
   })

@@ -101,7 +101,7 @@ it("invalid rules written by others are reported, and the valid ones do not coun
   }
   // These are the first rules of the service, so only the invalid one is not in force.
   expect(await effectOf()).toMatchObject([{ rule: "wrong", effect: "EFFECT_RULE" }])
-  // Neither with the rules to register, nor with the single rule of a client of the first contract.
+  // Without a version, neither a list of rules nor the single rule of a client of the first contract is accepted.
   for (const request of [{ rules: [rule(5)] }, { rule: rule(6) }])
     expect((await one.call("RegisterService", { service_id: 1, ...request })).code).toBe(ABORTED)
   const mended = await one.call("RegisterService", { service_id: 1, rules: [rule(5)], version: 3 })

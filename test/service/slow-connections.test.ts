@@ -193,7 +193,7 @@ describe.each(["grpc", "http"] as const)("over %s", (door) => {
     if (door === "http") {
       const socket = await attack(started, door, `GET /nothing HTTP/1.1\r\nhost: a\r\n\r\n`)
       await once(socket, "data")
-      // An empty line is allowed before a request. It also stops Node's timer for idle connections.
+      // An empty line is allowed before a request. Such a line also stops Node's timer for idle connections.
       const drip = setInterval(() => socket.write("\r\n"), 100)
       await closed([socket], idleMs + ARRIVAL_MS + SLACK_MS)
       clearInterval(drip)

@@ -1,6 +1,6 @@
-// An attacker in a separate process. It sends requests that never end, that a rule of service 3 holds, or whose
-// responses it does not read. The first argument is the kind of attack, as JSON. Prints "over" when everything has been
-// sent, or the server takes no more, and then keeps its connections until it is killed.
+// An attacker in a separate process. The attacker sends requests that never end, that a rule of service 3 holds, or
+// whose responses it does not read. The first argument is the kind of attack, as JSON. Prints "over" when everything
+// has been sent, or the server takes no more, and then keeps its connections until it is killed.
 import { connect as connectHttp2 } from "node:http2"
 import { connect } from "node:net"
 import { gzipSync } from "node:zlib"
@@ -72,7 +72,7 @@ function admittedMessage() {
   return Buffer.concat([prefixed(message.length), message])
 }
 
-/** What each complete request sends, made once. */
+/** The bytes of each complete request, created once. */
 const wholeBytes = unread
   ? door === "http"
     ? Buffer.from(admittedBody())

@@ -1,4 +1,4 @@
-/** A search that users type, and the pages of which one must be the first result. */
+/** A search that users type, and the pages that may be the first result. */
 export interface Search {
   readonly words: string
   readonly pages: readonly string[]

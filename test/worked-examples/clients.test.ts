@@ -52,7 +52,8 @@ inMemoryAndRedis((open) => {
         await example.ask(minute * MINUTE, 10)
         lengths.push(example.latest.checks[0]?.counts?.parts?.length ?? 0)
       }
-      // One digit, and for each entry four digits of the time within an hour and one digit of its units.
+      // The value has one digit, and five digits for each entry: four for the time within an hour, and one for the
+      // units.
       expect(Math.max(...lengths)).toBeLessThanOrEqual(1 + 20 * (4 + 1))
       expect(await example.used(89 * MINUTE)).toBe(20)
     })

@@ -188,7 +188,7 @@ it("rounding: the document's ceiling admits one more request when exactly the li
       for (let current = 0; current <= 12; current++) {
         for (let elapsedMs = 0; elapsedMs < windowMs; elapsedMs++) {
           const state = { startMs: HOUR, current, previous }
-          // Both sides times the window, so that no fraction is rounded.
+          // Multiply both sides by the window, so that no fraction is rounded.
           const counted = previous * (windowMs - elapsedMs) + current * windowMs
           const document = counted <= limit * windowMs
           const sluice = slidingWindow.admits(state, policy, 1, HOUR + elapsedMs)

@@ -132,7 +132,7 @@ export function holding(behaves: Behaves): void {
         await turns()
         const next = await served.ask("b")
         await served.pass(400)
-        // It is released when the first of the disconnected requests would have been.
+        // The next request is released when the first of the disconnected requests would have been released.
         expect((await next.response).status).toBe(200)
         expect(served.entries).toEqual(["0 a", "100 b"])
       })

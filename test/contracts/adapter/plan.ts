@@ -17,7 +17,7 @@ export interface RoutePlan {
   readonly method?: string
   /** A path, or a pattern that all frameworks read in the same way: "/users/:id". */
   readonly path: string
-  /** Mounts of this route only. They run after the mounts of the app. */
+  /** Mounts of this route only. The mounts run after the mounts of the app. */
   readonly mounts?: readonly Options[]
   /** Returns options for a mount that is created again for each request. */
   readonly mountPerRequest?: () => Options

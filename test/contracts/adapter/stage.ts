@@ -11,7 +11,7 @@ export interface Stage {
   readonly base: { readonly clock: ManualClock; readonly logger: Logger }
   /** Codes of the warnings so far. */
   readonly warnings: readonly string[]
-  /** Starts an app. It is stopped after the behavior. */
+  /** Starts an app. The app is stopped after the behavior. */
   start(plan: AppPlan): Promise<Client>
   /** Starts an app with one mount, which gets these options and those of `base`. */
   limited(options: Options, plan?: AppPlan): Promise<Client>

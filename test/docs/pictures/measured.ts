@@ -30,7 +30,7 @@ export interface MeasuredText {
   readonly inside: readonly number[]
 }
 
-/** What Chromium makes of a picture. */
+/** The measurements of a picture in Chromium. */
 export interface Measured {
   readonly width: number
   readonly height: number
@@ -56,7 +56,9 @@ export async function measure(page: Page, svg: string, colorScheme: "light" | "d
   return { ...measured, requests }
 }
 
-/** Returns a `Measured` without the requests. It is plain JavaScript, because the tests know no types of browsers. */
+/**
+ * Returns a `Measured` without the requests. The code is plain JavaScript, because the tests know no types of browsers.
+ */
 const IN_PAGE = String.raw`(() => {
   const svg = document.querySelector("svg")
   const groups = [...svg.querySelectorAll(".box, .lane")]
@@ -174,7 +176,7 @@ export function findMistakes({ width, height, boxes, texts, arrows, curves, requ
   ]
 }
 
-/** Whether a rectangle runs into a box. It may be in a lane completely, but not partly. */
+/** Whether a rectangle runs into a box. A rectangle may be in a lane completely, but not partly. */
 function runsInto(rect: Rect, box: MeasuredBox): boolean {
   return overlap(rect, box.rect) && !(box.isLane && isWithin(rect, box.rect))
 }

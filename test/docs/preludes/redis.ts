@@ -2,7 +2,7 @@ import { type RedisServer, startRedis } from "../../servers/redis-server.ts"
 
 let server: Promise<RedisServer> | undefined
 
-/** Returns the URL of one Redis for all blocks of a test file. It is emptied each time. */
+/** Returns the URL of one Redis for all blocks of a test file. The Redis is emptied each time. */
 export async function redisUrl(): Promise<string> {
   server ??= startRedis()
   const running = await server

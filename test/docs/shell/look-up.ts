@@ -18,7 +18,7 @@ interface Place {
 
 type LookUp = (args: readonly string[], place: Place) => string | undefined | Promise<string | undefined>
 
-/** The checks of the programs that documents may call. They return what is wrong with a call. */
+/** The checks of the programs that documents may call. The checks return what is wrong with a call. */
 const PROGRAMS: Readonly<Record<string, LookUp>> = {
   cd([folder = ""], place) {
     place.folder = normalize(join(place.folder, folder))
@@ -42,7 +42,7 @@ const PROGRAMS: Readonly<Record<string, LookUp>> = {
 }
 
 /**
- * Returns what is wrong with the command lines of a block, each with its place. It finds programs, scripts, files and
+ * Returns what is wrong with the command lines of a block, each with its place. Finds programs, scripts, files and
  * flags that do not exist.
  */
 export async function lookUpCommands(block: Block): Promise<string[]> {

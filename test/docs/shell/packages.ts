@@ -14,7 +14,7 @@ interface Manifest {
 /** The commands of pnpm itself that documents may call. */
 const OWN_COMMANDS = ["exec", "pack"]
 
-/** Returns what is wrong with a call of npm. It may create a project, or install known packages. */
+/** Returns what is wrong with a call of npm. A call may create a project, or install known packages. */
 export function wrongNpm([command, ...packages]: readonly string[]): string | undefined {
   if (command === "init" || command === "pkg") return undefined
   if (command !== "install") return `npm ${command} is a command that nobody looks up`
@@ -22,8 +22,8 @@ export function wrongNpm([command, ...packages]: readonly string[]): string | un
 }
 
 /**
- * Returns what is wrong with `pnpm@10.34.9 test`. It may call a script of this folder's package, or a command of pnpm
- * itself.
+ * Returns what is wrong with `pnpm@10.34.9 test`. The call may run a script of this folder's package, or a command of
+ * pnpm itself.
  */
 export function wrongPnpm([name, ...args]: readonly string[], folder: string): string | undefined {
   const { packageManager } = readManifest(".")
@@ -36,7 +36,7 @@ export function wrongPnpm([name, ...args]: readonly string[], folder: string): s
 }
 
 /**
- * Returns what is wrong with a package that documents install. It must be one of ours, packed, or one that the
+ * Returns what is wrong with a package that documents install. The package must be one of ours, packed, or one that the
  * workspace uses, so that its name is right.
  */
 export function unknownPackage(name: string): string | undefined {

@@ -9,7 +9,7 @@ export interface Tried {
   readonly putOff: Hits
 }
 
-/** A run of the tests. It starts again when a mutant has ended it or has left something behind. */
+/** A run of the tests. The run starts again when a mutant has ended it or has left something behind. */
 export class Run {
   readonly #task: RunTask
   readonly #path: string

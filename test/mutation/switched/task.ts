@@ -13,7 +13,9 @@ export interface RunTask {
   readonly timeoutMs: number
   /** Milliseconds that a test with a mutant may take in addition to a multiple of its usual time. */
   readonly graceMs: number
-  /** Milliseconds that each test took without mutants, by its id. It is empty in the run that measures them. */
+  /**
+   * Milliseconds that each test took without mutants, by its id. The map is empty in the run that measures the times.
+   */
   readonly tookMs: Readonly<Record<string, number>>
   readonly files: readonly InstrumentedFile[]
   /** The mutants to try; undefined in a run that finds out what each test reaches. */

@@ -2,7 +2,7 @@ import type { Decision } from "@sluice/core"
 import { contextOf, fromProxies, type Limited, rateLimit } from "@sluice/fetch"
 import { staticRules } from "@sluice/rules"
 
-/** What an app's own server passes beside a request. */
+/** The second argument that an app's own server passes with a request. */
 interface Call {
   readonly peer: string
   readonly user?: { readonly id: string }

@@ -19,7 +19,7 @@ function notes(): { note: Note; read: More } {
   }
 }
 
-/** Returns a function that creates an app whose options have a callback. It admits two requests and bans then. */
+/** Returns a function that creates an app whose options have a callback. The app admits two requests and then bans. */
 const noted =
   (optionsOf: (note: Note) => Old): Pair["before"] =>
   () => {
