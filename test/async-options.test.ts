@@ -246,7 +246,9 @@ describe("a function that fails", () => {
   it.each(failures)("counts 1 unit if cost %s", async (_how, what, cost) => {
     const { limiter, warned, clock } = limited({ ...MINUTE, limit: 3, cost: cost as () => number })
     expect(await afterDeadline(clock, limiter.decide({}))).toMatchObject({ cost: 1, remaining: 2 })
-    expect(warned[0]).toMatch(`SLUICE_INVALID_COST: The cost function ${what}. It must return 0 or a positive whole number`)
+    expect(warned[0]).toMatch(
+      `SLUICE_INVALID_COST: The cost function ${what}. It must return 0 or a positive whole number`,
+    )
   })
 
   it.each([-1, 1.5, Number.NaN, -Infinity])("counts 1 unit if cost returns %s", async (units) => {
