@@ -74,6 +74,17 @@ describe("Breaker", () => {
     expect([breaker.isOpen, probes.length]).toEqual([false, 1])
   })
 
+  it("has one probe in flight after it opened again, even if a probe from before it closed fails", async () => {
+    fail(5)
+    await vi.advanceTimersByTimeAsync(100)
+    breaker.succeeded()
+    fail(5)
+    probes[0]?.reject()
+    await vi.advanceTimersByTimeAsync(10_000)
+    expect([breaker.isOpen, probes.length]).toEqual([true, 2])
+    breaker.stop()
+  })
+
   it("closes and leaves no timer when it is stopped", async () => {
     fail(5)
     breaker.stop()

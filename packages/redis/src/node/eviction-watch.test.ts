@@ -69,7 +69,7 @@ describe("a watch of evictions", () => {
     expect(warnings.slice(1)).toMatchObject([{ message: expect.stringContaining("evicted 1 keys") }])
   })
 
-  it.each([[""], [5], ["now"], ["ERR unknown"]])(
+  it.each([[""], [5], ["now"], ["ERR unknown"], ["no noeviction"], ["allkeys-lru2"]])(
     "never asks again after the unreadable policy %j",
     async (policy) => {
       const { first, repliesAfter, warnings } = watch()

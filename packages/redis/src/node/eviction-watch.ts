@@ -40,10 +40,11 @@ export class EvictionWatch {
 
   async #look(): Promise<void> {
     try {
-      const [policy, evicted] = readReply(await this.#ask())
+      const reply = readReply(await this.#ask())
+      const policy = String(reply[0])
       // The user may not call INFO, or a proxy changes it. Asking again would fill the ACL log of the server.
-      if (typeof policy !== "string" || !/^(noeviction|(allkeys|volatile)-[a-z]+)$/.test(policy)) return
-      this.#learn(policy, Number(evicted))
+      if (!/^(noeviction|(allkeys|volatile)-[a-z]+)$/.test(policy)) return
+      this.#learn(policy, Number(reply[1]))
     } catch {
       // The connection was lost, which the calls for decisions report.
     }

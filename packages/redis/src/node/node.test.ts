@@ -9,6 +9,7 @@ import { TakeCall } from "../scripts/take-call.ts"
 import { PEEK, TAKE } from "../scripts.ts"
 import { AskedServer } from "../testing/asked-server.ts"
 import { FIRST_HIT as POLICY } from "../testing/first-hit.ts"
+import { EVICTIONS } from "./eviction-watch.ts"
 import { type CallTimeout, LOOK_AGAIN_MS, Node, type Timekeeping } from "./node.ts"
 
 const KEY = "app:sl2:{7f}counter0alice"
@@ -17,8 +18,8 @@ const NOW_MS = 1_700_000_000_000
 const NOW = ["1700000000", "000999"]
 const BY_SERVER: Timekeeping = { clock: undefined, isWide: false }
 
-/** Returns the number of timers that the package has set. */
-let timers: () => number
+/** Returns the number of timers that the package has set, or of those for which the function returns true. */
+let timers: ReturnType<typeof countFakeTimers>
 
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] })
@@ -84,6 +85,7 @@ async function succeed(server: AskedServer, node: Node, patience?: CallTimeout):
 const UNCONNECTED = "Redis did not respond in time, because its client has no connection."
 const KEEPS_TRYING = "The store keeps trying in the background."
 const SILENT = "Redis did not respond in time."
+const READONLY = "READONLY You can't write against a read only replica."
 
 describe("the time of a server", () => {
   it("is requested once for all callers, with a key in the same slot that belongs to no counter", async () => {
@@ -300,9 +302,27 @@ describe("a single script call", () => {
 
   it("is never sent if the server does not return its time", async () => {
     const { server, node } = serving()
-    const outcome = outcomeOf(peek(node, { withinMs: 20 }))
+    const rejected = expect(peek(node, { withinMs: 20 })).rejects.toMatchObject({
+      message: SILENT,
+      outcome: "not-applied",
+    })
     await pass(30)
-    expect([outcome, server.asked.map(({ what }) => what)]).toEqual([[SILENT], ["eval"]])
+    await rejected
+    expect(server.asked.map(({ what }) => what)).toEqual(["eval"])
+  })
+
+  it("is never sent if the server returns its time after the deadline", async () => {
+    const { server, node } = serving()
+    node.waitedFor(50)
+    const outcome = outcomeOf(peek(node, { withinMs: 10 }))
+    await pass(20)
+    server.latest.answer(NOW)
+    await nextTurn()
+    expect([node.knowsTime, outcome, server.asked.map(({ what }) => what)]).toEqual([
+      true,
+      [SILENT],
+      ["eval"],
+    ])
   })
 
   it("is waited for only until the deadline", async () => {
@@ -333,6 +353,20 @@ describe("a single script call", () => {
     expect([long, server.asked.length]).toEqual([[[NOW_MS]], 1])
   })
 
+  it("ends at its deadline without a connection, even if the event loop has stalled", async () => {
+    const { server, node } = await knowing()
+    server.isReady = () => false
+    const rejected = expect(peek(node, { withinMs: LOOK_AGAIN_MS + 10 })).rejects.toMatchObject({
+      message: UNCONNECTED,
+      outcome: "not-applied",
+    })
+    const now = vi.spyOn(performance, "now").mockReturnValue(performance.now() + 60_000)
+    await pass(LOOK_AGAIN_MS)
+    now.mockRestore()
+    await rejected
+    expect(timers()).toBe(0)
+  })
+
   it("has its own error message if the client never connected or was closed", async () => {
     const { server, node } = await knowing()
     server.isReady = () => false
@@ -348,32 +382,131 @@ describe("a single script call", () => {
 describe("a server whose clock goes back", () => {
   /** Learns the server's time twice, the second time this much later by the server's clock. Returns the warnings. */
   async function warningsAfter(
-    laterS: number,
+    laterMs: number,
     timekeeping = BY_SERVER,
   ): Promise<readonly StoreWarningEvent[]> {
     const server = new AskedServer()
     const warnings: StoreWarningEvent[] = []
     const node = new Node(server, timekeeping, KEY, (event) => warnings.push(event))
-    for (const seconds of [1_700_000_000, 1_700_000_000 + laterS]) {
+    for (const nowMs of [NOW_MS, NOW_MS + laterMs]) {
       const learning = node.learnTime()
-      server.latest.answer([`${seconds}`, "0"])
+      server.latest.answer([Math.floor(nowMs / 1000), (nowMs % 1000) * 1000])
       await learning
     }
     return warnings
   }
 
-  it("is reported if it went back by more than a second", async () => {
-    expect(await warningsAfter(-3_600)).toMatchObject([
-      { type: "warning", code: "SLUICE_STORE_CLOCK_BACK", subject: "Redis" },
+  // Between two replies, 2 ms are uncertain.
+  it.each([
+    ["an hour", -3_600_000, "3600 s"],
+    ["a second", -1_002, "1 s"],
+  ])("is reported if it certainly went back by %s", async (_, laterMs, back) => {
+    expect(await warningsAfter(laterMs)).toMatchObject([
+      {
+        type: "warning",
+        code: "SLUICE_STORE_CLOCK_BACK",
+        subject: "Redis",
+        message: expect.stringContaining(`The clock of Redis went back by ${back}.`),
+      },
     ])
   })
 
   it.each([
-    ["it went back by a second or less", -1, BY_SERVER],
-    ["it was set forward", 3_600, BY_SERVER],
-    ["the app gives the store a clock", -3_600, { clock: { now: () => NOW_MS }, isWide: true }],
-  ])("is not reported if %s", async (_, laterS, timekeeping) => {
-    expect(await warningsAfter(laterS, timekeeping)).toEqual([])
+    ["it may have gone back by less than a second", -1_001, BY_SERVER],
+    ["it was set forward", 3_600_000, BY_SERVER],
+    ["the app gives the store a clock", -3_600_000, { clock: { now: () => NOW_MS }, isWide: true }],
+  ])("is not reported if %s", async (_, laterMs, timekeeping) => {
+    expect(await warningsAfter(laterMs, timekeeping)).toEqual([])
+  })
+})
+
+it("a server is asked whether it evicts keys after a reply, with a key in the same slot", async () => {
+  const server = new AskedServer()
+  const warnings: StoreWarningEvent[] = []
+  const node = new Node(server, BY_SERVER, KEY, (event) => warnings.push(event))
+  const taking = node.take(call(), performance.now() + 50)
+  server.latest.answer([NOW_MS, `w:${NOW_MS}:0:1`])
+  await taking
+  expect(server.asked.slice(1)).toMatchObject([
+    { what: "eval", script: EVICTIONS, keys: ["app:sl2:{7f}"], args: [] },
+  ])
+  server.latest.answer(["allkeys-lru", "0"])
+  await nextTurn()
+  expect(warnings).toMatchObject([{ code: "SLUICE_STORE_EVICTS", subject: "policy Redis" }])
+})
+
+describe("a replica that rejects a call", () => {
+  it("makes the client reconnect only after all calls in flight have ended", async () => {
+    const { server, node } = await knowing()
+    await succeed(server, node)
+    await fail(server, node, 1)
+    const outcomes = [outcomeOf(peek(node)), outcomeOf(peek(node))]
+    await nextTurn()
+    const [first, second] = server.asked.slice(-2)
+    first?.fail(READONLY)
+    await nextTurn()
+    expect([outcomes[0], node.reach, server.reconnected]).toEqual([
+      [`Redis failed: ${READONLY}`],
+      "a replica",
+      [],
+    ])
+    second?.fail(READONLY)
+    await nextTurn()
+    expect(server.reconnected).toEqual([KEY])
+  })
+
+  it("does not make the client reconnect after the store has stopped the breaker", async () => {
+    const { server, node } = await knowing()
+    const outcome = outcomeOf(peek(node))
+    await nextTurn()
+    node.breaker.stop()
+    server.latest.fail(READONLY)
+    await nextTurn()
+    expect([outcome.length, server.reconnected]).toEqual([1, []])
+  })
+})
+
+describe("the process", () => {
+  const background = { withinMs: 20, inBackground: true }
+  it.each<{ what: string; isReady?: boolean; start: (node: Node) => Promise<unknown>; held: number }>([
+    { what: "is kept alive by a call that a caller waits for", start: (node) => peek(node), held: 1 },
+    {
+      what: "is kept alive by a call that waits for a connection",
+      isReady: false,
+      start: (node) => peek(node),
+      held: 2,
+    },
+    {
+      what: "is not kept alive by a call in the background",
+      start: (node) => peek(node, background),
+      held: 0,
+    },
+    {
+      what: "is not kept alive by a call in the background that waits for a connection",
+      isReady: false,
+      start: (node) => peek(node, background),
+      held: 0,
+    },
+    {
+      what: "is not kept alive by the wait for a server's time",
+      start: (node) => node.learnTime(20),
+      held: 0,
+    },
+  ])("$what", async ({ isReady = true, start, held }) => {
+    const { server, node } = await knowing()
+    server.isReady = () => isReady
+    const outcome = outcomeOf(start(node))
+    await nextTurn()
+    expect([outcome, timers((timer) => timer.hasRef())]).toEqual([[], held])
+    expect(timers()).toBeGreaterThan(0)
+  })
+
+  it("is not kept alive by a probe", async () => {
+    const { server, node } = await knowing()
+    await fail(server, node, 5)
+    await pass(100)
+    expect([server.latest.what, timers(), timers((timer) => timer.hasRef())]).toEqual(["eval", 1, 0])
+    node.breaker.stop()
   })
 })
 
@@ -407,6 +540,8 @@ describe("a server that has failed five times in a row", () => {
     expect(node.breaker.isOpen).toBe(false)
     await fail(server, node, 1)
     expect(node.breaker.isOpen).toBe(true)
+    // A call that was in flight fails for another reason.
+    node.failed(node.silence())
     const asked = server.asked.length
     await expect(peek(node)).rejects.toBe(node.unavailable)
     await expect(node.forget([KEY], 20)).rejects.toBe(node.unavailable)
@@ -498,7 +633,7 @@ describe("a server that has failed five times in a row", () => {
 
   it("keeps its breaker open as a replica, and makes the client reconnect", async () => {
     const { server, node } = await probed()
-    server.latest.fail("READONLY You can't write against a read only replica.")
+    server.latest.fail(READONLY)
     await nextTurn()
     expect([node.breaker.isOpen, server.reconnected]).toEqual([true, [KEY]])
     node.breaker.stop()
