@@ -328,6 +328,8 @@ export const EQUIVALENT: Readonly<Record<string, Readonly<Record<string, string>
       "ConditionalExpression: one that is closed has no timer and no probe to end",
   },
   "redis/src/node/node.ts": {
+    "if (this.breaker.isOpen) this.#explain(failure)":
+      "ConditionalExpression: the reason is read only while the breaker is open, and the failure that opens it writes it",
     'if (performance.now() > deadlineMs) throw this.silence("not-applied")':
       "EqualityOperator: at the very end either will do",
   },
@@ -336,10 +338,22 @@ export const EQUIVALENT: Readonly<Record<string, Readonly<Record<string, string>
       "ConditionalExpression,EqualityOperator: an empty cache answers nothing, only slower",
     "if (granted && this.#denied.isEmpty) return":
       "ConditionalExpression,EqualityOperator: of a grant only known counters are learned",
+    "const parts: Promise<void>[] = []": "ArrayDeclaration: Promise.all ignores what is not a promise",
+    "if (refunds.length === 0) return":
+      "ConditionalExpression: an empty list of refunds makes no call either",
   },
   "redis/src/refund-batcher.ts": {
     "if (this.#queue.length === 0) soon(this.#pump)":
       "ConditionalExpression: once more, there would be nothing left to send",
+    "if (late.length === 0) return batch":
+      "ConditionalExpression: the filter below returns all of them, but an error is created for nothing",
+  },
+  "redis/src/scripts.ts": {
+    "if (at === -1) throw new Error(`formulas.lua has no formula ${name}.`)":
+      "StringLiteral: only a developer who misspells a formula sees it, when the file is loaded",
+  },
+  "redis/src/scripts/packed-call.ts": {
+    "if (text === undefined) {": "ConditionalExpression: the digits would be computed again",
   },
   "redis/src/scripts/script-input.ts": {
     "this.#keys ??= this.checks.map(this.#keyOf)": "AssignmentOperator: they are named again each time",
@@ -355,6 +369,7 @@ export const EQUIVALENT: Readonly<Record<string, Readonly<Record<string, string>
     "if (asked.checks.length !== 1 || this.#entries.length === 0) return undefined":
       "ConditionalExpression,LogicalOperator,EqualityOperator: then each is looked for, and not found",
     "if (isSame(asked, latest.asked)) return latest": "ConditionalExpression: a shortcut",
+    "if (this.#last === undefined) {": "ConditionalExpression: the same entries would be collected again",
     "if (list.length === end) return undefined": "ConditionalExpression: an empty table tells the same",
     "if (later === 0) return state": "ConditionalExpression: nothing less is the same",
   },

@@ -1,5 +1,6 @@
 import { setImmediate as nextTurn } from "node:timers/promises"
 import { ClosedError, manualClock, StoreUnavailableError } from "@sluice/core"
+import type { MaybePromise } from "@sluice/core/kit"
 import {
   type Check,
   foreignStore,
@@ -104,12 +105,11 @@ function open(more: Partial<RedisStoreParts> & { readonly isCluster?: boolean } 
   }
   /** Makes the server of a check fail until its circuit breaker opens. */
   const breakServer = async () => {
-    for (let i = 0; i < 5; i++) {
+    while (store.status?.openBreakers === 0) {
       const resetting = store.reset([check()])
       ;(await next()).fail(new Error("gone"))
       await expect(resetting).rejects.toThrow("gone")
     }
-    expect(store.status?.openBreakers).toBe(1)
   }
   return { store, arriving, next, refuse, breakServer }
 }
@@ -206,6 +206,16 @@ describe("a reply after the timeout", () => {
     call.answer(holding(5))
     const returned = await opened.next()
     expect([returned.what, returned.keys]).toEqual(["refund", call.keys])
+    returned.answer(1)
+  })
+
+  it("is refunded if it is a grant, even while the circuit breaker is open", async () => {
+    const opened = open()
+    const call = await late(opened)
+    await opened.breakServer()
+    call.answer(holding(5))
+    const returned = await opened.next()
+    expect([returned.what, opened.store.status?.openBreakers]).toEqual(["refund", 1])
     returned.answer(1)
   })
 
@@ -351,6 +361,24 @@ describe("a peek", () => {
     expect(await peeking).toEqual({ nowMs: NOW_MS, granted, checks: [counted, counted] })
   })
 
+  it("reads up to 64 counters per call", async () => {
+    const { store, arriving } = open()
+    const checks = Array.from({ length: 129 }, (_, i) => check(`client${i}`))
+    for (const [count, lengths] of [
+      [64, [64]],
+      [129, [64, 64, 1]],
+    ] as const) {
+      const peeking = peekStore(store, checks.slice(0, count))
+      const calls = await arriving()
+      expect(calls.map(({ keys }) => keys.length)).toEqual(lengths)
+      calls.forEach(({ keys, answer }, nth) => {
+        answer(...keys.map((_, i) => holding(64 * nth + i)))
+      })
+      const { checks: counted } = await peeking
+      expect(counted.map((one) => one?.state.current)).toEqual([...counted.keys()])
+    }
+  })
+
   it("fails if a key has no valid counter, and names the counter but not the client", async () => {
     const { store, next } = open()
     const policy = { ...POLICY, counter: "Zk3hX0pQ9vLm2TcY" }
@@ -366,6 +394,15 @@ describe("a peek", () => {
 })
 
 describe("refunds", () => {
+  it("that are requested in one turn share a call, also in separate calls of the method", async () => {
+    const { store, next } = open()
+    const giving = [store.refund([refund(check("ann"))]), store.refund([refund(check("bob"))])]
+    const call = await next()
+    expect(call.keys.map((key) => key.slice(8))).toEqual(["counter0ann", "counter0bob"])
+    call.answer(1)
+    await Promise.all(giving)
+  })
+
   it("are sent in one call per slot in a cluster", async () => {
     const { store, arriving } = open({ isCluster: true })
     const giving = store.refund([refund(check("ann")), refund(check("bob")), refund(check("ann", 1, OTHER))])
@@ -379,22 +416,25 @@ describe("refunds", () => {
   })
 })
 
-describe("a peek that waits longer than any decision", () => {
-  it("does not count for the circuit breaker, which is about decisions", async () => {
+describe("a call that waits longer than any decision", () => {
+  it.each<[what: string, call: (store: RedisStore, withinMs: number) => MaybePromise<unknown>]>([
+    ["a peek", (store, withinMs) => peekStore(store, [check()], withinMs)],
+    ["a refund", (store, withinMs) => store.refund([refund(check())], withinMs)],
+  ])("does not count for the circuit breaker, which is about decisions: %s", async (_, call) => {
     const { store, next } = open()
     const taking = store.take([check()], 50)
     ;(await next()).answer(holding(1))
     await taking
     for (let i = 0; i < 6; i++) {
-      const peeking = expect(peekStore(store, [check()], 1_000)).rejects.toThrow("gone")
+      const failing = expect(call(store, 1_000)).rejects.toThrow("gone")
       ;(await next()).fail(new Error("gone"))
-      await peeking
+      await failing
     }
     expect(store.status?.openBreakers).toBe(0)
     for (let i = 0; i < 5; i++) {
-      const peeking = expect(peekStore(store, [check()], 50)).rejects.toThrow("gone")
+      const failing = expect(call(store, 50)).rejects.toThrow("gone")
       ;(await next()).fail(new Error("gone"))
-      await peeking
+      await failing
     }
     expect(store.status?.openBreakers).toBe(1)
   })
@@ -412,6 +452,30 @@ describe("a store on a cluster", () => {
     const both = store.take([check("ann"), check("ann", 1, OTHER)])
     ;(await next()).answer(holding(3), holding(1))
     expect(takenOf(await both)).toEqual([true, [3, 1], [1, 1]])
+  })
+
+  it("gives a later slot only the rest of the time", async () => {
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] })
+    try {
+      const { store, next, arriving } = open({ isCluster: true })
+      const outcome: unknown[] = []
+      vi.advanceTimersByTime(1_000)
+      Promise.resolve(store.take([check("ann"), check("bob")], 20)).catch((error: StoreUnavailableError) => {
+        outcome.push(error.kind)
+      })
+      const first = await next()
+      vi.advanceTimersByTime(15)
+      first.answer(holding(1))
+      await next()
+      vi.advanceTimersByTime(4)
+      await arriving()
+      expect(outcome).toEqual([])
+      vi.advanceTimersByTime(1)
+      const [returned] = await arriving()
+      expect([outcome, returned?.what, returned?.keys]).toEqual([["timeout"], "refund", first.keys])
+    } finally {
+      vi.useRealTimers()
+    }
   })
 
   it("asks slots before a slot that is known to refuse, because the first refusal is the reply", async () => {
@@ -456,6 +520,24 @@ describe("a store on a cluster", () => {
       expect(await peeking).toEqual({ nowMs: NOW_MS + 59_001, granted: true, checks: [counted, counted] })
     },
   )
+})
+
+it("a warning of a server reaches every listener, even if another one throws", async () => {
+  const warned = vi.spyOn(process, "emitWarning").mockImplementation(() => undefined)
+  const { store, next } = open()
+  const events: StoreEvent[] = []
+  store.subscribe(() => {
+    throw new Error("oops")
+  })
+  store.subscribe((event) => events.push(event))
+  for (const laterMs of [0, -3_600_000]) {
+    const taking = store.take([check()])
+    ;(await next()).answerAt(NOW_MS + laterMs, holding(1))
+    await taking
+  }
+  expect(events).toMatchObject([{ type: "warning", code: "SLUICE_STORE_CLOCK_BACK", subject: "Redis" }])
+  expect(warned.mock.calls).toEqual([[expect.stringContaining("A listener of the Redis store failed")]])
+  warned.mockRestore()
 })
 
 describe("a closed store", () => {

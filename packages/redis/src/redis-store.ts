@@ -130,13 +130,15 @@ export class RedisStore implements Store {
 
   /** Refunds units that no caller got. Emits an event on failure, because there is no caller to reject. */
   #refundInBackground(refunds: readonly Refund[]): void {
-    if (this.#isClosed || refunds.length === 0) return
+    if (this.#isClosed) return
+    // A cluster's first slot that refuses leaves nothing to refund.
+    if (refunds.length === 0) return
     this.#refund(refunds, BACKGROUND_REFUND_MS, true).catch((error: unknown) => {
-      if (!this.#isClosed) this.#listeners.emit({ type: "refund-lost", error: failureOf(error) })
+      this.#listeners.emit({ type: "refund-lost", error: failureOf(error) })
     })
   }
 
-  #batcherOf(key: string, { withinMs, inBackground = false }: CallTimeout): RefundBatcher {
+  #batcherOf(key: string, { withinMs, inBackground }: Required<CallTimeout>): RefundBatcher {
     const name = `${inBackground} ${patienceClassOf(withinMs)} ${this.#topology.slotOf(key)}`
     let batcher = this.#refundBatchers.get(name)
     if (batcher === undefined) {
@@ -157,7 +159,6 @@ export class RedisStore implements Store {
   }
 
   close(): void {
-    if (this.#isClosed) return
     this.#isClosed = true
     this.#topology.close(closed())
     this.#denied.clear()

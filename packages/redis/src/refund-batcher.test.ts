@@ -100,6 +100,13 @@ describe("batched refunds", () => {
 
   it("are sent in up to twelve full calls at a time, which is 9,600 a second at 80 ms", async () => {
     const { server, refundKeys } = await startBatcher()
+    refundKeys(names(2 * 64))
+    await nextTurn()
+    refundKeys(names(64))
+    await nextTurn()
+    expect(server.asked.map(({ keys }) => keys.length)).toEqual([64, 64, 64])
+    for (const { answer } of server.asked.splice(0)) answer(REPLY)
+    await nextTurn()
     const all = names(14 * 64)
     const outcome = refundKeys(all)
     await nextTurn()
@@ -115,7 +122,7 @@ describe("batched refunds", () => {
   })
 
   it("are not sent if their timeout passes before their turn", async () => {
-    const { server, refundKeys } = await startBatcher()
+    const { server, refundKeys, failures } = await startBatcher()
     refundKeys(names(128))
     const [short, long] = [refundKeys(["short"], 10), refundKeys(["long"], 11)]
     await nextTurn()
@@ -127,6 +134,18 @@ describe("batched refunds", () => {
     server.asked[2]?.answer(REPLY)
     await nextTurn()
     expect([short, long]).toEqual([[SILENT], ["back"]])
+    expect(failures).toMatchObject([{ kind: "timeout", outcome: "not-applied" }])
+  })
+
+  it("make no call if the timeouts of all that wait have passed", async () => {
+    const { server, refundKeys } = await startBatcher()
+    refundKeys(names(128))
+    const short = refundKeys(["short"], 10)
+    await nextTurn()
+    vi.advanceTimersByTime(10)
+    server.asked[0]?.answer(REPLY)
+    await nextTurn()
+    expect([short, server.asked.length]).toEqual([[SILENT], 2])
   })
 
   it("are sent in one call at a time after a call without a reply, until the server responds", async () => {
@@ -213,10 +232,11 @@ describe("batched refunds", () => {
     server.latest.fail("ERR no")
     await nextTurn()
     expect([failing, server.asked.length]).toEqual([[["Redis failed: ERR no"], ["Redis failed: ERR no"]], 1])
-    const next = refundKeys(["c"])
+    const next = refundKeys([...names(64), "c"])
     await nextTurn()
-    expect(server.latest.keys).toEqual(["c"])
-    server.latest.answer(REPLY)
+    const calls = server.asked.slice(1)
+    expect(calls.map(({ keys }) => keys)).toEqual([names(64), ["c"]])
+    for (const { answer } of calls) answer(REPLY)
     await nextTurn()
     expect(next).toEqual(["back"])
   })

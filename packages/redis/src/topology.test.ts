@@ -89,6 +89,23 @@ describe("the nodes of a cluster", () => {
   })
 })
 
+it("a topology has the recent round-trip times of all its servers", async () => {
+  const { server, topology, take } = topologyOf({ isCluster: true })
+  server.nodeOf = (key) => key
+  for (const [key, ms] of [
+    ["{00}a", 3],
+    ["{01}a", 5],
+  ] as const) {
+    const outcome = take(key, 50)
+    await nextTurn()
+    vi.advanceTimersByTime(ms)
+    server.latest.answer([5, "w:5:0:1"])
+    await nextTurn()
+    expect(outcome).toMatchObject([{ granted: true }])
+  }
+  expect(topology.recentRoundTripsMs).toEqual([3, 5])
+})
+
 it("a closed topology rejects waiting requests and calls no server", async () => {
   const { server, topology, take, open } = topologyOf({ isCluster: true })
   server.nodeOf = (key) => key

@@ -139,5 +139,5 @@ export function bySlot(keys: readonly string[], slotOf: (key: string) => string)
 
 /** Returns a timeout's class. In a class, no timeout is more than twice as long as another. */
 export function patienceClassOf(withinMs: number): number {
-  return 32 - Math.clz32(withinMs)
+  return Math.clz32(withinMs)
 }

@@ -43,7 +43,7 @@ export function packedReply(reply: unknown, { nowMs, untilMs }: CallTime): Reply
   if (Array.isArray(reply)) return readReply(reply)
   const number = Number(reply)
   const latestMs = nowMs ?? untilMs
-  if (!(Number.isSafeInteger(number) && number >= STATE) || latestMs === undefined) throw nonsense(reply)
+  if (!(Number.isSafeInteger(number) && number > STATE) || latestMs === undefined) throw nonsense(reply)
   const state = number % STATE
   const spareMs = (number - state) / STATE - 1
   return [latestMs - spareMs, state]

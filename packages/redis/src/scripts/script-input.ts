@@ -143,9 +143,8 @@ function numberOf({ algorithm, align, buckets, refill }: Policy): number | undef
       return LEVEL
     case "penalty":
       return PENALTY
-    default:
-      return undefined
   }
+  return undefined
 }
 
 /** Returns the scripts' number for the kind of counter of a policy that `checkCountable` has accepted. */

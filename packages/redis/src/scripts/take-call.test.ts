@@ -335,7 +335,11 @@ describe("the fast path", () => {
   })
 
   it.each([
-    { what: "the server's time", time: { ...SERVER, untilMs: NOW_MS + 9 }, reply: 10 * 2 ** 42 + 7 },
+    {
+      what: "the server's time",
+      time: { ...SERVER, untilMs: NOW_MS + 9 },
+      reply: 10 * 2 ** 42 + (2 ** 20 - 1) * 2 ** 21 + 7,
+    },
     {
       what: "a client that reads integers as strings",
       time: { ...SERVER, nowMs: NOW_MS },
@@ -357,7 +361,7 @@ describe("the fast path", () => {
     ])
   })
 
-  it.each(["OK", -1, 1.5, 7, null, undefined])("does not accept %s as its reply", (reply) => {
+  it.each(["OK", -1, 1.5, 7, 2 ** 42, null, undefined])("does not accept %s as its reply", (reply) => {
     const call = callOf([asked(check("a", 1, limited()))])
     call.args(SERVER)
     expect(() => call.read(reply)).toThrow(StoreUnavailableError)
@@ -366,7 +370,7 @@ describe("the fast path", () => {
   it("does not accept an integer as its reply if no time is known", () => {
     const call = callOf([asked(check("a", 1, limited()))])
     call.args({ ...SERVER, untilMs: undefined })
-    expect(() => call.read(2 ** 42 + 7)).toThrow(StoreUnavailableError)
+    expect(() => call.read(2 ** 42 + 7)).toThrow("Redis sent an invalid reply: 4398046511111.")
   })
 
   it.each<[string, Partial<Check>, number]>([
