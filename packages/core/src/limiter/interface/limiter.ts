@@ -216,8 +216,8 @@ export interface Limiter<Request = RequestFacts> extends Events<LimiterEvents<Re
   /**
    * Takes as many units as are available, at most `units`. Each rule charges its own cost for a unit. The decision's
    * `cost` is the number of units granted. These units are taken immediately, under every rule or none. The request is
-   * refused only if not a single unit is available, and then `retryAfterMs` is the wait for one. `units` is a whole
-   * number from 0 up and overrides the option `cost`.
+   * refused only if not a single unit is available, and then `retryAfterMs` is the wait for one. `units` is 0 or a
+   * positive whole number, and overrides the option `cost`.
    *
    * Other requests may take units between reading how many are available and taking them. Then fewer units are tried, a
    * few times.

@@ -1307,7 +1307,7 @@ export const RateLimiter: GenService<{
    * - UNAUTHENTICATED, PERMISSION_DENIED: as for RegisterService.
    * - NOT_FOUND: the service has no rules, or no rule of this name.
    * - INVALID_ARGUMENT: the values in `client` do not fit the fields of the rule.
-   * - UNAVAILABLE: the store did not answer. The call can be repeated.
+   * - UNAVAILABLE: the store did not respond. The call can be repeated.
    *
    * @generated from rpc sluice.v1.RateLimiter.ShowClient
    */
