@@ -106,6 +106,21 @@ describe("commandsOf", () => {
       "a URL of the scheme https: (not redis: or rediss:) is not a client: create the client in your app, and pass it",
     ],
     [
+      "a URL of a scheme that ends with redis",
+      "notredis://localhost",
+      "a URL of the scheme notredis: (not redis: or rediss:) is not a client: create the client in your app, and pass it",
+    ],
+    [
+      "a URL of a scheme that begins with redis",
+      "redis-sentinel://localhost",
+      "a URL of the scheme redis-sentinel: (not redis: or rediss:) is not a client: create the client in your app, and pass it",
+    ],
+    [
+      "an address without a scheme, and hides its password",
+      ":secret://@localhost:6379",
+      "a URL is not a client: create the client in your app, and pass it",
+    ],
+    [
       "a URL",
       new URL("redis://localhost"),
       "a URL is not a client: create the client in your app, and pass it",

@@ -33,7 +33,7 @@ describe("a cluster of ioredis", () => {
     expect(commands.isReady("a")).toBe(true)
     for (const status of ["connecting", "connect", "reconnecting", "disconnecting", "close", "end"]) {
       client.status = status
-      expect([status, commands.isReady("a")]).toEqual([status, false])
+      expect([status, commands.isReady("a"), commands.isOpen()]).toEqual([status, false, status !== "end"])
     }
     expect([client.connects, first.connects]).toEqual([0, 0])
   })

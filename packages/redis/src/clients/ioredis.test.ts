@@ -43,6 +43,15 @@ describe("a client of ioredis", () => {
     expect(client.disconnects).toEqual([true])
   })
 
+  it("is closed only in status end, which it never leaves by itself", () => {
+    const client = new LikeRedis()
+    const { isOpen } = ioredisCommands(client)
+    for (const status of ["wait", "ready", ...ELSEWHERE]) {
+      client.status = status
+      expect([status, isOpen()]).toEqual([status, status !== "end"])
+    }
+  })
+
   it.each<[IoredisLike["options"], string]>([
     [{ host: "10.0.0.1", port: 6379 }, "10.0.0.1:6379"],
     [{ host: "localhost", port: 6379, path: "/run/redis.sock" }, "/run/redis.sock"],

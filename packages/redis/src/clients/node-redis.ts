@@ -33,7 +33,7 @@ const RECONNECT_EVERY_MS = 1_000
 export function nodeRedisCommands(client: NodeRedisLike): RedisCommands {
   const { options } = client
   const address = options === undefined ? "" : addressOf(options.socket ?? {})
-  let leftEpoch: number | undefined = -1
+  let leftEpoch: number | undefined
   let leftAtMs = Number.NEGATIVE_INFINITY
   const mayLeave = () => performance.now() - leftAtMs >= RECONNECT_EVERY_MS
   return {

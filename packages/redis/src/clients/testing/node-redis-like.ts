@@ -28,6 +28,13 @@ class Client extends EventEmitter implements NodeRedisCalls {
 /** A fake of node-redis' client of one server, or of one cluster node. The test sets its state. */
 export class LikeNodeRedis extends Client implements NodeRedisLike {
   isReady = false
+  socketEpoch = 1
+
+  /** Loses the connection, as QUIT may. */
+  sendCommand(args: string[]): Promise<unknown> {
+    this.asked.push(["sendCommand", args])
+    return Promise.reject(new Error("Socket closed unexpectedly"))
+  }
 }
 
 /** A fake of node-redis' cluster node. */
