@@ -100,6 +100,16 @@ describe("the limit of calls in flight", () => {
     expect(enough()).toBe(2)
   })
 
+  it("remains at two while the process idles in pauses without requests", () => {
+    const { policy, pass, look, enough } = policyByHand()
+    for (let times = 0; times < 200; times++) {
+      policy.paused()
+      pass(1_000, 1_000)
+      look(0)
+    }
+    expect(enough()).toBe(2)
+  })
+
   it("ignores samples in which no time has passed", () => {
     const { look, send, enough } = policyByHand()
     send(CALLS_A_LOOK)

@@ -155,15 +155,21 @@ describe("a reply", () => {
 
   it("for a key without a valid counter rejects only the requests for that key", async () => {
     const { take, calls, told, kinds, listened } = await readySenderByHand()
-    take("a")
-    take("b")
+    for (const name of ["a", "b", "c+d"]) take(name)
     await nextTurn()
-    calls[0]?.reply([1_700_000_000_000, 0, "w:1700000000000:0:1", 1, 0])
+    const state = "w:1700000000000:0:1"
+    calls[0]?.reply([1_700_000_000_000, 0, state, state, 0, 1, 0])
     await nextTurn()
-    const stranger =
-      "The Redis key a does not contain a valid counter. Delete it, and find out what else writes such keys."
-    expect([told, kinds]).toEqual([{ a: stranger, b: "granted" }, { a: "invalid-answer" }])
-    expect(listened).toEqual({ refused: [], lost: ["a"], late: [] })
+    const what = "does not contain a valid counter. Delete it, and find out what else writes such keys."
+    expect([told, kinds]).toEqual([
+      {
+        a: `The Redis key a ${what}`,
+        b: "granted",
+        "c+d": `The Redis key c, or another key of the request, ${what}`,
+      },
+      { a: "invalid-answer", "c+d": "invalid-answer" },
+    ])
+    expect(listened).toEqual({ refused: [], lost: ["a", "c"], late: [] })
   })
 
   it("that comes after the timeout reports late grants and refusals to the listener", async () => {
@@ -423,6 +429,16 @@ describe("a server that cannot be written to at the moment", () => {
     expect(names()).toEqual([["a"], ["b"], ["a", "c"]])
     await answer(calls[2])
     expect([told, redis.reconnects]).toEqual([{ a: "granted", b: "granted", c: "granted" }, 1])
+  })
+
+  it("is sent nothing while another call to a replica is in flight, because its reply would be lost", async () => {
+    const { takeNow, fail, answer, pass, names, calls } = await readySenderByHand()
+    await takeNow("a", "b")
+    await fail(calls[0], "READONLY You can't write against a read only replica.")
+    await pass(40)
+    expect(names()).toEqual([["a"], ["b"]])
+    await answer(calls[1])
+    expect(names()).toEqual([["a"], ["b"], ["a"]])
   })
 
   it("makes the client reconnect if its time request fails because it is a replica", async () => {
