@@ -312,6 +312,10 @@ export const EQUIVALENT: Readonly<Record<string, Readonly<Record<string, string>
   "redis/src/batching/watchdog.ts": {
     "if (deadlineMs >= this.#dueMs) return": "EqualityOperator: the same deadline would be set again",
   },
+  "redis/src/clients/commands-of.ts": {
+    'const [, scheme = "redis"] = /^([a-z][\\w+.-]*):\\/\\//i.exec(String(client)) ?? []':
+      "ArrayDeclaration: only the second element is read, and the mutant's array has only one",
+  },
   "redis/src/clients/ioredis-cluster.ts": {
     'if (typeof asking !== "function" || Object.hasOwn(node, "asking")) return':
       "ConditionalExpression: all clients of ioredis have it",
@@ -319,6 +323,12 @@ export const EQUIVALENT: Readonly<Record<string, Readonly<Record<string, string>
   "redis/src/clients/key-slot.ts": {
     "if (code > 0x7f) return slotOfBytes(Buffer.from(hashed))":
       "ConditionalExpression,EqualityOperator: it is the quicker way to the same bytes",
+  },
+  "redis/src/deny-cache.ts": {
+    "if (checks.some(countsRefusals)) {":
+      "ConditionalExpression: the calculation shows no change if no check counts refusals, and is only slower",
+    "if (policy === known || algorithmOf(policy).endsByRule !== true) return true":
+      "ConditionalExpression: the comparison of a policy with itself returns the same, only slower",
   },
   "redis/src/key.ts": {
     "if (partition !== lastPartition) {": "ConditionalExpression: it would be computed again",

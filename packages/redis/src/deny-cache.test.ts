@@ -119,7 +119,8 @@ describe("DenyCache", () => {
   })
 
   it("is updated by grants of this process", () => {
-    const denied = refusing(check(3), LONGEST_MS, full({ current: 8 }))
+    // Another process takes one unit before the grant.
+    const denied = refusing(check(4), LONGEST_MS, full({ current: 7 }))
     learn(denied, [[check(2), full(), 2]], 500, true)
     expect(denied.answer([check(3)], SENT_MS + 600)).toMatchObject({
       nowMs: SERVER_MS + 600,
@@ -148,10 +149,24 @@ describe("DenyCache", () => {
     expect(denied.answer([asked(3)], SENT_MS + 500)?.checks).toEqual([
       { state: { ...state, current: 2 }, taken: 0, ageMs: 0 },
     ])
-    // Another process has taken units, and the outline does not show from which part.
-    learn(denied, [[asked(1), { ...state, current: 2, previous: 8, parts: "1001" }, 1]], 600, true)
-    expect(answerTo(denied, asked(3), 600)).toBe(false)
   })
+
+  it.each<[string, Partial<CounterState>]>([
+    ["the current sub-window", { current: 3 }],
+    ["an earlier sub-window", { previous: 8 }],
+    ["a later sub-window, by another clock", { startMs: SERVER_MS - (SERVER_MS % 10_000) + 10_000 }],
+  ])(
+    "asks Redis about a strict window if another process has taken units from %s, because a grant omits the parts",
+    (_, changed) => {
+      const policy: Policy = { ...FIXED, algorithm: "sliding-window-strict", buckets: 6 }
+      const startMs = SERVER_MS - (SERVER_MS % 10_000)
+      const state = { startMs, current: 1, previous: 7, parts: "1052" }
+      const asked = (cost: number) => check(cost, { policy })
+      const denied = refusing(asked(3), LONGEST_MS, state)
+      learn(denied, [[asked(1), { ...state, current: 2, parts: "1001", ...changed }, 1]], 500, true)
+      expect(answerTo(denied, asked(3), 500)).toBe(false)
+    },
+  )
 
   it("asks Redis about a bucket with a changed refill, but not about a window with a changed limit", () => {
     const policy: Policy = { ...FIXED, algorithm: "token-bucket", burst: 10 }
@@ -166,6 +181,15 @@ describe("DenyCache", () => {
     expect(answerTo(denied, check(2, { policy: { ...policy, extra: 1 } }), 5_000)).toBe(true)
     expect(answerTo(denied, check(2 ** 41, { policy: { ...policy, extra: 2 ** 40 } }), 5_000)).toBe(false)
     expect(answerTo(refusing(), check(1, { policy: { ...FIXED, limit: 9 } }))).toBe(true)
+  })
+
+  it("asks Redis about a bucket if a higher ceiling makes its units of time longer", () => {
+    // (441,650,590 + 1) * 20,394,401 is 2^53 - 1. With one more unit, parts are counted by seconds.
+    const policy: Policy = { ...FIXED, algorithm: "token-bucket", burst: 441_650_589, windowMs: 20_394_401 }
+    const state = { startMs: SERVER_MS, current: 441_650_589, previous: 0 }
+    const denied = refusing(check(1, { policy }), LONGEST_MS, state)
+    const row = (extra: number) => answerTo(denied, check(1 + extra, { policy: { ...policy, extra } }))
+    expect([row(0), row(1), row(2)]).toEqual([true, true, false])
   })
 
   it.each([-0.1, Number.NaN])("forgets a counter permanently if the clock went back: %d ms", (afterMs) => {
@@ -222,5 +246,16 @@ describe("DenyCache", () => {
       [check(1, { policy }), { startMs: SERVER_MS, current: 3, previous: 1 }],
     ])
     expect([4_998, 4_999].map((afterMs) => countsIn(denied, request, afterMs))).toEqual([[10, 3], undefined])
+    // Under a changed penalty, the same block ends at another time.
+    const longer = check(1, { policy: { ...policy, penalty: { ...penalty, forMs: [6_000] } } })
+    expect(countsIn(denied, [check(), longer])).toBeUndefined()
+  })
+
+  it("forgets the oldest counters when their logs take too many bytes", () => {
+    const denied = new DenyCache(LONGEST_MS)
+    const parts = "x".repeat(5 * 1024 * 1024)
+    const names = ["alice", "bob", "carol", "dave"]
+    for (const name of names) learn(denied, [[of(name), full({ parts })]])
+    expect(names.map((name) => answerTo(denied, of(name)))).toEqual([false, false, true, true])
   })
 })

@@ -57,18 +57,17 @@ export class DenyCache {
    */
   learn(checks: readonly Check[], { nowMs, granted, checks: counted }: StoreResult, between: Between): void {
     if (this.#longestMs === 0) return
-    for (let i = 0; i < checks.length; i++) {
-      const check = checks[i] as Check
+    checks.forEach((check, i) => {
       const one = counted[i]
       // A grant of 0 units left the counter unchanged, although the state of a log is reported as of now.
-      if (one === undefined || (granted && one.taken === 0)) continue
+      if (one === undefined || (granted && one.taken === 0)) return
       const { policy, partition } = check
       const state = granted ? this.#stateAfterGrant(check, one, nowMs) : one.state
-      if (state === undefined) continue
+      if (state === undefined) return
       const { sentAtMs, answeredAtMs } = between
       const known = { policy, state, serverMs: nowMs, sentAtMs, answeredAtMs }
       this.#counters.set(policy.counter, partition, known, answeredAtMs)
-    }
+    })
   }
 
   /**
@@ -104,13 +103,13 @@ export class DenyCache {
       latestMs = Math.min(latestMs, serverMs + Math.floor(nowMs - sentAtMs + 1))
     }
     latestMs = Math.max(latestMs, toldMs)
-    if (!checks.some((check, i) => isRefused(check, known[i], latestMs))) return undefined
+    if (!checks.some((check, i) => isRefused(check, known[i] as KnownCounter, latestMs))) return undefined
     if (checks.some(countsRefusals)) {
       // Redis must process a refusal that would change a counter.
       if (countsOne(checks, known, latestMs) || countsOne(checks, known, toldMs)) return undefined
     }
     const counted = checks.map((check, i) => ({
-      state: stateAt(check, known[i], toldMs),
+      state: stateAt(check, known[i] as KnownCounter, toldMs),
       taken: 0,
       ageMs: Math.ceil(nowMs - (known[i] as KnownCounter).sentAtMs),
     }))
@@ -155,14 +154,14 @@ function partMsOf(policy: Policy): number {
   return timeUnitMs(Math.max(ceilingOf(policy), policy.limit) + 1, policy.windowMs)
 }
 
-function isRefused(check: Check, known: KnownCounter | undefined, nowMs: number): boolean {
+function isRefused(check: Check, known: KnownCounter, nowMs: number): boolean {
   const { policy, cost, shadow } = check
   return !shadow && !algorithmOf(policy).admits(stateAt(check, known, nowMs), policy, cost, nowMs)
 }
 
 /** True if refusing the request at this time changes any of its counters. */
 function countsOne(checks: readonly Check[], known: readonly KnownCounter[], nowMs: number): boolean {
-  const before = checks.map((check, i) => stateAt(check, known[i], nowMs))
+  const before = checks.map((check, i) => stateAt(check, known[i] as KnownCounter, nowMs))
   const pending = checks.map((check, i) => {
     const algorithm: Algorithm = algorithmOf(check.policy)
     return { check, algorithm, state: before[i] as CounterState, taken: 0 }
@@ -171,6 +170,6 @@ function countsOne(checks: readonly Check[], known: readonly KnownCounter[], now
   return after.some((state, i) => state !== before[i])
 }
 
-function stateAt({ policy }: Check, known: KnownCounter | undefined, nowMs: number): CounterState {
-  return algorithmOf(policy).at(known?.state, policy, nowMs)
+function stateAt({ policy }: Check, { state }: KnownCounter, nowMs: number): CounterState {
+  return algorithmOf(policy).at(state, policy, nowMs)
 }

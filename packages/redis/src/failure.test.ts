@@ -1,6 +1,6 @@
 import { StoreUnavailableError } from "@sluice/core"
 import { describe, expect, it } from "vitest"
-import { failureOf, isCode } from "./failure.ts"
+import { allApplied, failureOf, isCode, titleOf } from "./failure.ts"
 
 describe("the error of a client", () => {
   it("becomes a store error with the original error as its cause", () => {
@@ -37,5 +37,43 @@ describe("the error of a client", () => {
     for (const thrown of ["READONLY", { message: "READONLY" }, undefined]) {
       expect(isCode(thrown, "READONLY")).toBe(false)
     }
+  })
+})
+
+describe("the title of a server", () => {
+  it.each([
+    ["", "Redis"],
+    ["10.0.0.1:6379", "Redis at 10.0.0.1:6379"],
+    ["/run/redis.sock", "Redis at /run/redis.sock"],
+    ["http://user:pass@word@10.0.0.1:6379", "Redis at …@10.0.0.1:6379"],
+  ])("shows the server's name, but no user and no password: %j", (name, title) => {
+    expect(titleOf(name)).toBe(title)
+  })
+})
+
+describe("several changes", () => {
+  const failed = (outcome: "not-applied" | "unknown") =>
+    new StoreUnavailableError(`The change is ${outcome}.`, { kind: "timeout", outcome })
+  const [before, lost] = [failed("not-applied"), failed("unknown")]
+
+  it("are applied if every change is applied", async () => {
+    expect(await allApplied([Promise.resolve(), Promise.resolve()])).toBeUndefined()
+    expect(await allApplied([])).toBeUndefined()
+  })
+
+  it.each([
+    ["the error of a change that was not applied, if none was", [before, before], before],
+    ["the error of a change whose outcome is unknown, if there is one", [before, lost], lost],
+    ["the error of a change whose outcome is unknown, even if others were applied", [undefined, lost], lost],
+  ])("reject with %s", async (_, outcomes, expected) => {
+    const changes = outcomes.map((error) => (error === undefined ? Promise.resolve() : Promise.reject(error)))
+    await expect(allApplied(changes)).rejects.toBe(expected)
+  })
+
+  it("reject with an unknown outcome if only some were applied", async () => {
+    const changes = [Promise.resolve(), Promise.reject(before)]
+    await expect(allApplied(changes)).rejects.toMatchObject({
+      ...{ message: before.message, kind: "timeout", outcome: "unknown", cause: before },
+    })
   })
 })

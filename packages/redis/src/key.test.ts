@@ -1,7 +1,7 @@
 import type { Policy } from "@sluice/core/stores"
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
-import { keyNamer } from "./key.ts"
+import { keyNamer, redisKey } from "./key.ts"
 
 const POLICY: Policy = {
   name: "login",
@@ -12,8 +12,8 @@ const POLICY: Policy = {
   align: "epoch",
 }
 
-function key(partition: string, counter: string = POLICY.counter, prefix = ""): string {
-  return keyNamer(prefix)({ policy: { ...POLICY, counter }, partition })
+function key(partition: string, counter: string = POLICY.counter, prefix?: string): string {
+  return redisKey({ policy: { ...POLICY, counter }, partition }, prefix)
 }
 
 /** Returns the part of a key that determines its slot in a cluster. */
@@ -127,9 +127,10 @@ describe("keyOf", () => {
       (i: number) => `user-${i}`,
       String,
     ]) {
+      const nameKey = keyNamer("")
       const sizes = new Map<string, number>()
       for (let i = 0; i < 51_200; i++) {
-        const tag = tagOf(key(partitionOf(i)))
+        const tag = tagOf(nameKey({ policy: POLICY, partition: partitionOf(i) }))
         sizes.set(tag, (sizes.get(tag) ?? 0) + 1)
       }
       expect(sizes.size).toBe(256)

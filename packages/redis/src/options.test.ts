@@ -62,6 +62,10 @@ describe("parseOptions", () => {
     [{ prefix: "app}" }, `prefix: 'app}' is not a valid prefix (${PREFIX})`],
     [{ denyCacheMs: -1 }, `denyCacheMs: -1 is not a valid time (${MS} 0 to 2147483647)`],
     [{ denyCacheMs: 2 ** 31 }, `denyCacheMs: 2147483648 is not a valid time (${MS} 0 to 2147483647)`],
+    [
+      { denyCacheMs: { a: { b: {} } } },
+      `denyCacheMs: { a: [Object] } is not a valid time (${MS} 0 to 2147483647)`,
+    ],
     [{ timeoutMs: 0 }, `timeoutMs: 0 is not a valid time (${MS} 1 to 2147483647)`],
     [{ timeoutMs: 1.5 }, `timeoutMs: 1.5 is not a valid time (${MS} 1 to 2147483647)`],
     [{ timeoutMs: "50" }, `timeoutMs: '50' is not a valid time (${MS} 1 to 2147483647)`],

@@ -89,6 +89,12 @@ describe("RecentCounters", () => {
     expect([has("b"), has("h")]).toEqual([false, true])
   })
 
+  it("is not empty while only the previous generation has values", () => {
+    const { counters, set, has } = open()
+    set("ann", { bytes: HALF_BYTES + 1 })
+    expect([counters.isEmpty, has("ann")]).toEqual([false, true])
+  })
+
   it("drops values that were not used for two generations when another value is set", () => {
     const { set, has } = open()
     set("ann")

@@ -38,7 +38,8 @@ export async function takeInTurn(
   let nowMs = 0
   let granted = true
   let isRemembered = true
-  const isShared = (part: readonly number[]) => part.some((place) => checks[place]?.partition === "")
+  const isShared = (part: readonly number[]) =>
+    part.some((place) => (checks[place] as Check).partition === "")
   const parts = bySlot(keys, slotOf).sort((one, other) => Number(isShared(one)) - Number(isShared(other)))
   try {
     for (const part of parts) {
