@@ -10,7 +10,7 @@ import {
   type StoreEvent,
   type StoreResult,
 } from "@sluice/core/stores"
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
+import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest"
 import { takeEach } from "../../core/src/stores/testing/take-each.ts"
 import type { RedisCommands } from "./commands.ts"
 import { noCounter } from "./failure.ts"
@@ -524,6 +524,7 @@ describe("a store on a cluster", () => {
 
 it("a warning of a server reaches every listener, even if another one throws", async () => {
   const warned = vi.spyOn(process, "emitWarning").mockImplementation(() => undefined)
+  onTestFinished(() => warned.mockRestore())
   const { store, next } = open()
   const events: StoreEvent[] = []
   store.subscribe(() => {
@@ -537,7 +538,6 @@ it("a warning of a server reaches every listener, even if another one throws", a
   }
   expect(events).toMatchObject([{ type: "warning", code: "SLUICE_STORE_CLOCK_BACK", subject: "Redis" }])
   expect(warned.mock.calls).toEqual([[expect.stringContaining("A listener of the Redis store failed")]])
-  warned.mockRestore()
 })
 
 describe("a closed store", () => {
