@@ -10,7 +10,7 @@ import type { Rule, RuleMatch } from "../../rules/rule.ts"
 import { CallbackResults } from "../callbacks/callback-results.ts"
 import { fieldCallback } from "./field-callback.ts"
 import type { RuleContext } from "./rule-context.ts"
-import { RuleIndex } from "./rule-index.ts"
+import { type IndexedRequest, RuleIndex } from "./rule-index.ts"
 import { compileRuleSet, type RuleSet } from "./rule-set.ts"
 import { ALL_STEPS, stepSet } from "./steps.ts"
 
@@ -60,6 +60,19 @@ function indexOf(rules: readonly Rule[]): RuleIndex | undefined {
       parsed.map(() => ALL_STEPS),
     ),
   )
+}
+
+/** Returns the positions of the rules that the index finds for a GET request, whose route and fields are unknown. */
+function foundBy(rules: readonly Rule[], request: Partial<IndexedRequest>): readonly number[] {
+  return (indexOf(rules) as RuleIndex).candidates({
+    hasMethod: (methods) => methods.has("GET"),
+    paths: ["/"],
+    route: undefined,
+    isPreflight: false,
+    steps: ALL_STEPS,
+    fieldText: () => undefined,
+    ...request,
+  })
 }
 
 function namesFor(set: RuleSet, facts: RequestFacts, request: Request, steps = ALL_STEPS): string[] {
@@ -204,6 +217,7 @@ describe("a rule set that is large enough for an index", () => {
       { method: "GET", url: "/login" },
       { method: "POST", url: "/login/x" },
       { url: "/login" },
+      { method: "OPTIONS", url: "/login", headers: PREFLIGHT },
     ]) {
       expect(namesFor(set, known, from)).toEqual([])
     }
@@ -242,20 +256,91 @@ describe("a rule set that is large enough for an index", () => {
     ],
   ])("finds one of 1,000 rules that differ by %s", (_what, matchOf, url) => {
     const rules = limited(Array.from({ length: 1_000 }, (_, index) => ({ match: matchOf(index) })))
-    const index = indexOf(rules) as RuleIndex
-    const found = index.candidates({
-      hasMethod: (methods) => methods.has("GET"),
-      paths: pathReadings(url),
-      route: undefined,
-      isPreflight: false,
-      steps: ALL_STEPS,
-      fieldText: (_position, field) => (field === "tenant" ? "t-7" : "free"),
-    })
-    expect(found).toEqual([7])
+    const fieldText: IndexedRequest["fieldText"] = (_position, field) => (field === "tenant" ? "t-7" : "free")
+    expect(foundBy(rules, { paths: pathReadings(url), fieldText })).toEqual([7])
   })
 
-  it("is not indexed when it is small", () => {
-    const rules = limited(Array.from({ length: 15 }, (_, index) => ({ match: { path: `/${index}` } })))
+  it.each(["tenant", "constructor"])(
+    "finds the rules for one value of the field %s, and the rules of the same path without the field",
+    (field) => {
+      const rules = limited([
+        ...Array.from({ length: 16 }, (_, index) => ({
+          match: { path: "/a", fields: { [field]: [`t-${index}`] } },
+        })),
+        ...[{ match: { path: "/a" } }, { match: { path: "/a", fields: { plan: ["free"] } } }],
+        ...Array.from({ length: 8 }, () => ({})),
+      ])
+      const withoutField = [16, 17, 18, 19, 20, 21, 22, 23, 24, 25]
+      expect(foundBy(rules, { paths: ["/a"], fieldText: () => "t-7" })).toEqual([7, ...withoutField])
+      expect(foundBy(rules, { paths: ["/a"] })).toEqual(withoutField)
+    },
+  )
+
+  it.each<[count: number, tenantsOf: (index: number) => string[], found: number]>([
+    [7, (index) => [`t-${index}`, `u-${index}`], 7],
+    [8, (index) => [`t-${index}`], 1],
+    [16, (index) => [`t-${index % 7}`], 16],
+    [16, () => [], 16],
+  ])(
+    "with %d rules of one path is indexed by a field only if they have many values",
+    (count, tenantsOf, found) => {
+      const rules = limited([
+        ...Array.from({ length: count }, (_, index) => {
+          const tenant = tenantsOf(index)
+          return { match: { path: "/a", ...(tenant.length > 0 && { fields: { tenant } }) } }
+        }),
+        ...Array.from({ length: 16 }, () => ({ match: { path: "/b" } })),
+      ])
+      expect(foundBy(rules, { paths: ["/a"], fieldText: () => "t-3" })).toHaveLength(found)
+    },
+  )
+
+  it.each<[field: string, valueFor: (index: number) => string, facts: RequestFacts]>([
+    ["ip", (index) => `10.${index}.0.0/16`, { remoteAddress: "10.7.1.1" }],
+    ["method", (index) => (index === 7 ? "get" : `M-${index}`), { method: "GET" }],
+    ["route", (index) => `/part-${index}/:id`, { route: "/part-7/:id" }],
+  ])(
+    "finds one of many rules that differ in the values of %s, which are compared in another way",
+    (field, valueFor, facts) => {
+      const rules = Array.from({ length: 20 }, (_, index) => ({
+        match: { fields: { [field]: [valueFor(index)] } },
+      }))
+      expect(namesFor(compile(limited(rules)), facts, { fields: {} })).toEqual(["r7"])
+    },
+  )
+
+  it.each([
+    ["/users/:id", "/users"],
+    ["/:id", "/"],
+  ])("does not find rules for %s for the shorter path %s", (path, shorter) => {
+    const rules = limited(Array.from({ length: 16 }, () => ({ match: { path } })))
+    expect(foundBy(rules, { paths: [shorter] })).toEqual([])
+  })
+
+  it("finds each rule once, in the order of the rules, if a path has several readings", () => {
+    const paths = ["/b/*", "/a/*", ...Array.from({ length: 14 }, (_, index) => `/other-${index}`)]
+    const rules = limited(paths.map((path) => ({ match: { path } })))
+    expect(foundBy(rules, { paths: ["/a/1", "/b/1"] })).toEqual([0, 1])
+    expect(foundBy(rules, { paths: ["/a/1", "/a/2"] })).toEqual([1])
+  })
+
+  it("is not indexed when few of its rules have a match", () => {
+    const rules = limited(
+      Array.from({ length: 40 }, (_, index) => (index < 15 ? { match: { path: `/${index}` } } : {})),
+    )
     expect(indexOf(rules)).toBeUndefined()
+  })
+
+  it("compiles the first rule with each field, and others when a request needs them", () => {
+    const rules = Array.from({ length: 40 }, (_, index) => ({
+      ...{ field: index < 30 ? "header:x" : "header:y" },
+      match: { path: `/path-${index}` },
+    }))
+    const context = contextWith()
+    const set = atOnce(compileRuleSet(requireRules(limited(rules), "rules"), context))
+    // Each compiled rule has a watch for its field.
+    expect(context.watches.size).toBe(2)
+    namesFor(set, { url: "/path-7" }, { fields: {} })
+    expect(context.watches.size).toBe(3)
   })
 })

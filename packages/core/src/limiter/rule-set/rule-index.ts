@@ -1,7 +1,7 @@
 import type { Pausable } from "../../ground/slices.ts"
 import { compilePath, methodSet, routeShape } from "../../rules/matching/match.ts"
 import { type PrefixSegment, pathPrefix } from "../../rules/matching/path-prefix.ts"
-import type { ParsedRule } from "../../rules/rule.ts"
+import type { ParsedRule, RuleMatch } from "../../rules/rule.ts"
 import { NO_STEPS, type StepSet } from "./steps.ts"
 
 /** With fewer rules that have a `match`, trying them all is as fast. */
@@ -42,7 +42,7 @@ interface Group {
 
 interface ValueIndex {
   readonly field: string
-  readonly positions: ReadonlyMap<string, readonly number[]>
+  readonly positions: ReadonlyMap<string | undefined, readonly number[]>
   /** Positions of rules in the group whose `match` does not use this field. */
   readonly others: readonly number[]
   /** Compiled on first use of the group. */
@@ -115,9 +115,8 @@ function* groupsOf(rules: readonly ParsedRule[], stepsOf: readonly StepSet[]): P
   for (const [position, rule] of rules.entries()) {
     const { methods, path } = rule.match ?? {}
     const step = stepsOf[position] as StepSet
-    // A method contains no space, so the key is unambiguous. Groups with the same methods in another order stay
-    // separate, which finds the same rules.
-    const key = `${step} ${methods?.length ?? "any"} ${methods?.join(" ") ?? ""} ${path ?? ""}`
+    // Groups with the same methods in another order stay separate, which finds the same rules.
+    const key = JSON.stringify([step, methods, path])
     const group = groups.get(key)
     if (group !== undefined) group.positions.push(position)
     else {
@@ -138,7 +137,7 @@ function* valueIndexOf(
   if (positions.length < LEAST_VALUES) return undefined
   const byField = new Map<string, Map<string, number[]>>()
   for (const position of positions) {
-    for (const [field, values] of Object.entries(rules[position]?.match?.fields ?? {})) {
+    for (const [field, values] of Object.entries(fieldsOf(rules, position))) {
       if (NOT_INDEXED.has(field)) continue
       const byValue = byField.get(field) ?? new Map<string, number[]>()
       byField.set(field, byValue)
@@ -154,8 +153,13 @@ function* valueIndexOf(
   for (const entry of byField) if (best === undefined || entry[1].size > best[1].size) best = entry
   if (best === undefined || best[1].size < LEAST_VALUES) return undefined
   const [field, byValue] = best
-  const others = positions.filter((position) => rules[position]?.match?.fields?.[field] === undefined)
+  const others = positions.filter((position) => !Object.hasOwn(fieldsOf(rules, position), field))
   return { field, positions: byValue, others, covers: undefined }
+}
+
+/** Returns the values of each field that the rule at this position matches. */
+function fieldsOf(rules: readonly ParsedRule[], position: number): NonNullable<RuleMatch["fields"]> {
+  return (rules[position] as ParsedRule).match?.fields ?? {}
 }
 
 function nodeAt(root: IndexNode, segments: readonly PrefixSegment[]): IndexNode {
@@ -171,7 +175,7 @@ function nodeAt(root: IndexNode, segments: readonly PrefixSegment[]): IndexNode 
 /** Adds the rules of a node and of the nodes below it along a path. `at` is where the path's next segment begins. */
 function addAlong(node: IndexNode, path: string, at: number, request: IndexedRequest, found: number[]): void {
   addGroups(node.groups, request, found)
-  if (node.next.size === 0 || at > path.length) return
+  if (node.next.size === 0 || at >= path.length) return
   const slash = path.indexOf("/", at)
   const end = slash === -1 ? path.length : slash
   const same = node.next.get(path.slice(at, end))
@@ -206,7 +210,7 @@ function addPositions({ path, positions, byValue }: Group, request: IndexedReque
   }
   append(found, byValue.others)
   const text = request.fieldText(firstOf(byValue), byValue.field)
-  if (text !== undefined) append(found, byValue.positions.get(text) ?? [])
+  append(found, byValue.positions.get(text) ?? [])
 }
 
 function firstOf({ positions }: ValueIndex): number {
