@@ -130,9 +130,17 @@ export const EQUIVALENT: Readonly<Record<string, Readonly<Record<string, string>
   "core/src/limiter/checking/hold.ts": {
     '"clock.wait",': "StringLiteral: any name that no other callback has",
   },
+  "core/src/limiter/request-limiter.ts": {
+    "const renewed = prepared.renewed()?.ruleChecks":
+      "OptionalChaining: an error in this function is caught, and has the same result as undefined",
+  },
   "core/src/limiter/rule-set/compiled-rule.ts": {
     "const matches = rule.match === undefined ? undefined : compileMatch(rule.match, listReaderOf, hasMethod)":
       "ConditionalExpression: what matches everything yields the same, only slower",
+    "if (watch.left > 0) watches.set(counter, watch)":
+      "ConditionalExpression,EqualityOperator: a watch with nothing to watch is the same when it is created again",
+    "if (watch.left === 0) return":
+      "ConditionalExpression: a watch that has ended counts on below 0, where it never warns",
     'partition: isText ? partition : "",':
       "StringLiteral: a request without the field is refused before any counter is read",
     "if (facts.onlyFields !== undefined && lacks(facts.onlyFields, needed)) return undefined":
@@ -144,9 +152,38 @@ export const EQUIVALENT: Readonly<Record<string, Readonly<Record<string, string>
     'const fixedLimit = typeof limit === "number" && overrides === undefined ? limit : undefined':
       "ConditionalExpression: a function is below no number, as undefined is; beside overrides, only huge costs differ",
   },
+  "core/src/limiter/rule-set/field-watch.ts": {
+    "this.left = fields.every((field) => UNWATCHED.has(field)) ? 0 : FIRST_REQUESTS":
+      "ArrowFunction: these fields are then watched too, but warnOfMissingField leaves them out",
+  },
+  "core/src/limiter/rule-set/rule-context.ts": {
+    "blocks: { isOn: false },": "ObjectLiteral: undefined turns the watch off, as false does",
+  },
+  "core/src/limiter/rule-set/rule-doubts.ts": {
+    'const path = pathDoubt(match?.path ?? "")': "StringLiteral: any text without a brace causes no warning",
+  },
+  "core/src/limiter/rule-set/rule-index.ts": {
+    "const root: IndexNode = { groups: [], next: new Map() }":
+      "ArrayDeclaration: a string has no step, so it is skipped as a group of another step",
+    "addGroups(this.#byShape.get(routeShape(route)) ?? [], request, found)":
+      "ArrayDeclaration: a string has no step, so it is skipped as a group of another step",
+    "const next: IndexNode = node.next.get(segment) ?? { groups: [], next: new Map() }":
+      "ArrayDeclaration: a string has no step, so it is skipped as a group of another step",
+    "if ((found[i] as number) > (found[i - 1] as number)) continue":
+      "ConditionalExpression: positions that are in order are sorted without need",
+  },
   "core/src/limiter/rule-set/rule-set.ts": {
+    "const needsPath = rules.some(({ match }) => match?.path !== undefined)":
+      "ConditionalExpression: a path that no rule compares is read without need",
     "return routedUrl === url ? paths : [...paths, ...pathReadings(routedUrl)]":
       "ConditionalExpression: the same readings once more",
+  },
+  "core/src/limiter/rule-set/rules-in-force.ts": {
+    "this.#claimOrThrow(limiter === undefined ? shared : [])":
+      "ArrayDeclaration: a string has no name that another limiter could need",
+    "return new RulesInForce(this.#options, this.#listener, () => [], this, inline)":
+      "ArrowFunction: a route is never asked for its routes, because only the limiter follows the rules",
+    "this.#listener.follow(this, [])": "ArrayDeclaration: a string has no notify, so nothing is followed",
   },
   "core/src/limiter/spare-capacity/event-loop-gauge.ts": {
     "const histogram = monitorEventLoopDelay({ resolution: RESOLUTION_MS })":

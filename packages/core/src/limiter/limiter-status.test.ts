@@ -25,6 +25,15 @@ describe("the status of a limiter", () => {
     expect(limiter.status.openBreakers).toBe(0)
   })
 
+  it("contains what the store reports about its leases, mirrors and write-back", () => {
+    const leases = { held: 3, heldOff: 0, granted: 9, booked: 5, returned: 1, lost: 0 }
+    const writeBack = { lost: 2, failingMs: 50 }
+    const status: Store["status"] = { leases, mirrors: { "eu-west": writeBack }, writeBack }
+    const store = Object.assign(memoryStore(), { status })
+    const limiter = createLimiter({ limit: 1, window: "1 minute", store })
+    expect(limiter.status).toStrictEqual({ service: "default", waiting: 0, ...status })
+  })
+
   it("counts the waiting requests until each is decided or gives up", async () => {
     const clock = manualClock()
     const limiter = createLimiter({ limit: 1, window: "1 second", algorithm: "fixed-window", clock })

@@ -398,6 +398,23 @@ describe("peek", () => {
     expect((await disabled.peek(ALICE)).policy).toBe("")
   })
 
+  it("reads only the fields of the rules that it names", async () => {
+    const read: string[] = []
+    const fieldOf = (name: string) => () => {
+      read.push(name)
+      return "7"
+    }
+    const { limiter } = limiterWith({
+      rules: [
+        { name: "users", field: "user", limit: 5, window: "1m" },
+        { name: "tenants", field: "tenant", limit: 5, window: "1m" },
+      ],
+      fields: { user: fieldOf("user"), tenant: fieldOf("tenant") },
+    })
+    expect((await limiter.peek(ALICE, { rules: ["users"] })).policy).toBe("users")
+    expect(read).toEqual(["user"])
+  })
+
   it("has nothing to refund", async () => {
     const { limiter } = limiterWith({ limit: 3, window: "1m" })
     await limiter.decide(ALICE)

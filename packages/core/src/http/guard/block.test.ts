@@ -210,6 +210,27 @@ describe("block", () => {
     expect(asked).toEqual([1, 2, 2, 1])
   })
 
+  it("adds no check to the decisions of another service in the same shared store", async () => {
+    const clock = manualClock()
+    const inner = memoryStore({ clock })
+    const asked: number[] = []
+    const store: Store = {
+      ...methodsOf(inner),
+      isShared: true,
+      take(checks) {
+        asked.push(checks.length)
+        return inner.take(checks)
+      },
+    }
+    const [shop, search] = ["shop", "search"].map((service) =>
+      open({ limit: 3, window: "1 minute", store, clock, service }),
+    ) as [Opened, Opened]
+    await shop.limiter.block(ALICE, { for: "1 hour" })
+    // The first decision reads whether clients of the service are blocked.
+    for (let i = 0; i < 2; i++) await search.limiter.decide(BOB)
+    expect(asked).toEqual([1, 1])
+  })
+
   it("rejects invalid options, and a client that no rule counts separately", async () => {
     const { limiter } = open({ rules: [{ name: "all", field: "service", limit: 3, window: "1 minute" }] })
     await expect(limiter.block(ALICE, undefined as never)).rejects.toThrow("for: is missing")

@@ -61,7 +61,7 @@ type Trigger = [
 const TRIGGERS: Trigger[] = [
   [
     "SLUICE_ADDRESS_UNKNOWN",
-    "Pass remoteAddress, or set trustedProxies to 1 behind a proxy on a Unix socket",
+    "by default, all of them share one counter. Pass remoteAddress, or set trustedProxies to 1 behind a proxy on a Unix socket",
     RULE,
     [{ headers: {} }],
   ],
@@ -70,6 +70,12 @@ const TRIGGERS: Trigger[] = [
     "the header x-forwarded-for, which is ignored because no proxy is trusted. All clients behind a proxy count as one. Set trustedProxies",
     RULE,
     [{ remoteAddress: "10.0.0.1", headers: { "x-forwarded-for": "192.0.2.1" } }],
+  ],
+  [
+    "SLUICE_FORWARDED_HEADER_MISSING",
+    "trustedProxies is set, but",
+    { limit: 1_000, window: "1m", trustedProxies: 1 },
+    Array.from({ length: 100 }, () => ({ remoteAddress: "10.0.0.1", headers: {} })),
   ],
   ["SLUICE_CREATED_IN_HANDLER", "Create the limiter once, when the app starts", RULE, undefined, false],
   [
@@ -111,6 +117,12 @@ const TRIGGERS: Trigger[] = [
     { ...RULE, field: "route" },
   ],
   ["SLUICE_EXTRACTOR_FAILED", "treat it as missing", { ...RULE, field: "user", fields: { user: fail } }],
+  [
+    "SLUICE_EXTRACTOR_FAILED",
+    'Reading field "query:user" for rule "query:user-1m" failed: Error: oops. The field counts as missing.',
+    { ...RULE, field: "query:user" },
+    [{ remoteAddress: "192.0.2.1", query: Object.defineProperty({}, "user", { get: fail }) }],
+  ],
   ["SLUICE_INVALID_COST", "0 or a positive whole number", { ...RULE, cost: fail }],
   ["SLUICE_INVALID_LIMIT", "0 or a positive whole number", { ...RULE, limit: fail }],
   [

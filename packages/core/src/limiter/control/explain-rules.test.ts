@@ -61,6 +61,7 @@ describe("explain", () => {
       { ...CLIENT, method: "GET", url: "/x" },
       [{ member: "match.methods" }, { member: "match.path" }],
     ],
+    ["its function", { match: { when: () => false } }, CLIENT, [{ member: "match.when" }]],
     [
       "its allow list, with the whole address",
       { allow: ["2001:db8::7"] },
@@ -97,7 +98,7 @@ describe("explain", () => {
     ],
   ])("returns %s as the reason why a rule does not apply", async (_, rule, request, mismatches) => {
     const found = await explained(rule, request)
-    expect(found).toEqual({ policy: "r", applies: false, shadow: false, cost: 0, mismatches })
+    expect(found).toStrictEqual({ policy: "r", applies: false, shadow: false, cost: 0, mismatches })
   })
 
   it("takes nothing, and multiplies the units of the call with the rule's cost", async () => {

@@ -7,6 +7,7 @@ import { InvalidOptionError, type Problem } from "../../ground/errors.ts"
 import { parseRuleDocument } from "../../rules/documents/rule-document.ts"
 import { memoryStore } from "../../stores/memory/memory-store.ts"
 import { peekStore } from "../../stores/peek-store.ts"
+import { createLimiter } from "../create-limiter.ts"
 import { headerFormats } from "./header-formats.ts"
 import { parseInlineRule, parseOptions } from "./parse-options.ts"
 
@@ -271,6 +272,12 @@ describe("an invalid option", () => {
       '"cf-connecting-ip" is only read from a trusted proxy, and no proxy is trusted',
       "clientIpHeader together with trustedProxies",
     ],
+    [
+      "rejection.contentType",
+      { rejection: { contentType: "text/html" } },
+      "is given without a body",
+      "a body too, or no contentType",
+    ],
   ])("is rejected inside another option: %s", (path, options, message, accepted) => {
     expect(problemsOf({ ...RULE, ...options })).toEqual([{ path, message, accepted }])
   })
@@ -428,6 +435,17 @@ describe("an invalid option", () => {
     expect(problemsOf({ ...RULE, onRulesMissing: "deny" })).toEqual([{ ...problem, path, accepted }])
   })
 
+  it("is reported if the options do not define what applies until the rules of a network source are loaded", () => {
+    const rules = liveRules({ load: async () => ({ rules: [], problems: [] }) })
+    expect(problemsOf({ rules })).toMatchObject([{ path: "onRulesMissing" }])
+    expect(problemsOf({ rules, onRulesMissing: "allow" })).toEqual([])
+    const local = liveRules({
+      load: async () => ({ rules: [], problems: [] }),
+      loadSync: () => ({ rules: [], problems: [] }),
+    })
+    expect(problemsOf({ rules: local })).toEqual([])
+  })
+
   it("is reported if `rules` is the name of a file, with a hint on how to read it", () => {
     const accepted = 'fileRules("rules.yaml") from @sluice/rules, or a list of rules'
     const message = '"rules.yaml" is not a valid value for rules'
@@ -480,6 +498,15 @@ describe("an invalid option", () => {
     expect(problemsOf(context)).toEqual([
       { path: "", message: "an object is not an options object", accepted: uncalled },
     ])
+  })
+
+  it("is reported for a limiter, with a hint on how to share it", () => {
+    const problem = {
+      path: "",
+      message: "a limiter is not an options object",
+      accepted: "{ limiter }, to share it",
+    }
+    expect(problemsOf(createLimiter(RULE))).toEqual([problem])
   })
 
   it("is reported for a missing limit in a plain object", () => {

@@ -3,7 +3,7 @@ import type { Policy } from "../../ground/policy.ts"
 import { carriesBody } from "../../request/field.ts"
 import { compileHiding, hidden } from "../../request/hidden-partition.ts"
 import { hasMethod } from "../../request/method.ts"
-import { compilePartition, SKIP } from "../../request/partition.ts"
+import { compilePartition, type Partition, SKIP } from "../../request/partition.ts"
 import type { FieldReader, RequestFacts } from "../../request/request.ts"
 import { compileMatch } from "../../rules/matching/match.ts"
 import { compileValueList } from "../../rules/matching/value-list.ts"
@@ -87,11 +87,7 @@ export function compileRule(rule: ParsedRule, context: RuleContext): CompiledRul
   ): RuleCheck | undefined {
     const missesBefore = asksForLimit ? results.misses : 0
     const partition = partitionOf(facts, results)
-    if (isWatched && watch.left > 0 && !results.isPending) {
-      const readable = hide === undefined ? partition : readableOf(facts, results)
-      if (watch.isLastWithout(readable, results))
-        warnOfMissingField(rule, missingField(facts, results), context)
-    }
+    if (isWatched) watchFields(partition, facts, results)
     if (partition === SKIP) return undefined
     const list = listed?.(facts, results)
     if (list === "allow") return undefined
@@ -123,6 +119,16 @@ export function compileRule(rule: ParsedRule, context: RuleContext): CompiledRul
               : undefined,
       field: isText ? undefined : partition.field,
     }
+  }
+
+  /** Warns if this request is the last of the first requests, and none of them had the rule's fields. */
+  function watchFields(partition: Partition, facts: RequestFacts, results: CallbackResults): void {
+    if (watch.left === 0) return
+    // The request is checked again when the functions of the app have settled.
+    if (results.isPending) return
+    const readable = hide === undefined ? partition : readableOf(facts, results)
+    if (watch.isLastWithout(readable, results))
+      warnOfMissingField(rule, missingField(facts, results), context)
   }
 
   /** Returns the first field that the request lacks. It must lack one. */

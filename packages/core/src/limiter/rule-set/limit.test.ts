@@ -68,6 +68,21 @@ describe("a limit by a function", () => {
     expect(warned).toEqual([])
   })
 
+  it("is not asked for until the promises of fields show that the rule counts the client", async () => {
+    const asked: unknown[] = []
+    const limiter = createLimiter<Asker>({
+      limit: ({ plan }) => asked.push(plan),
+      window: "1m",
+      field: "user",
+      fields: { user: async ({ plan }) => plan as string },
+      allow: ["friend"],
+    })
+    expect((await limiter.decide({ plan: "friend" })).policy).toBe("")
+    expect(asked).toEqual([])
+    expect((await limiter.decide({ plan: "other" })).limit).toBe(1)
+    expect(asked).toEqual(["other"])
+  })
+
   it("refuses forever if it is 0, unless the cost is 0", async () => {
     const { limiter, warned } = byPlan(planLimit)
     expect(await limiter.decide({ plan: 0 })).toMatchObject({

@@ -35,14 +35,12 @@ export function textOfField(
 
 type MatchMember = readonly [member: Mismatch["member"], only: RuleMatch, field?: string]
 
-/** Returns the members of a match one by one, and each of its fields by itself. */
+/** Returns the members of a match one by one, and each of its fields by itself. Absent members exclude no request. */
 function membersOf({ methods, path, fields = {} }: RuleMatch): readonly MatchMember[] {
-  const members: MatchMember[] = []
-  if (methods !== undefined) members.push(["match.methods", { methods }])
-  if (path !== undefined) members.push(["match.path", { path }])
-  for (const [field, values] of Object.entries(fields))
-    members.push(["match.fields", { fields: { [field]: values } }, field])
-  return members
+  const ofFields = Object.entries(fields).map(
+    ([field, values]): MatchMember => ["match.fields", { fields: { [field]: values } }, field],
+  )
+  return [["match.methods", { methods }], ["match.path", { path }], ...ofFields]
 }
 
 /** Returns the fact if it is a string, otherwise undefined. A caller of the core might pass any value. */
