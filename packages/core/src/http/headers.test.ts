@@ -275,6 +275,7 @@ describe.each<[string, Decision, Record<HeaderDialect, Record<string, string>>]>
     [
       ["degraded, admitted", { ...admitted([A]), degraded: true }],
       ["degraded, refused", { ...refused([A_REFUSED]), degraded: true }],
+      ["its counter was not read", admitted([{ ...A, remaining: undefined }])],
       ["a field is missing", refused([A_MISSING])],
       ["the store is gone", refused([A_STORE_GONE])],
     ] as const
@@ -288,6 +289,11 @@ describe.each<[string, Decision, Record<HeaderDialect, Record<string, string>>]>
       legacy: { "X-RateLimit-Limit": "100" },
     },
   ]),
+  [
+    "its limit is not known, because the function that returns it has failed",
+    refused([{ ...A_STORE_GONE, limit: 0 }]),
+    { "draft-11": {}, next: {}, triple: {}, legacy: {} },
+  ],
   ["only a shadow rule", admitted([S], ""), { "draft-11": {}, next: {}, triple: {}, legacy: {} }],
   ["no rule", admitted([], ""), { "draft-11": {}, next: {}, triple: {}, legacy: {} }],
   [

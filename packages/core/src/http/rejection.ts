@@ -102,13 +102,13 @@ export function compileRejection(
   return (decision, accept, nowMs, request) => {
     const seconds = secondsUntil(decision.retryAfterMs)
     const own = ownTextOf(decision)?.own
-    const body = own?.body
-    if (typeof body === "object") {
-      return rejectionOf(own?.status ?? 429, seconds, ["Content-Type", body.contentType], help, body.text)
+    if (typeof own?.body === "object") {
+      const { contentType, text } = own.body
+      return rejectionOf(own.status ?? 429, seconds, ["Content-Type", contentType], help, text)
     }
     const standard = standardOf(decision, seconds, accept, nowMs)
-    if (body === undefined) return standard
-    return withOwnBody(standard, { ...own, body }, request, decision, warner)
+    if (own?.body === undefined) return standard
+    return withOwnBody(standard, { ...own, body: own.body }, request, decision, warner)
   }
 
   function standardOf(

@@ -1,7 +1,7 @@
 import { EventEmitter } from "node:events"
 import { setImmediate as nextTurn } from "node:timers/promises"
 import { liveRules } from "@sluice/rules"
-import { describe, expect, it, vi } from "vitest"
+import { describe, expect, it, onTestFinished, vi } from "vitest"
 import type { Rejection } from "../../ground/answer.ts"
 import { manualClock } from "../../ground/clock.ts"
 import { InvalidOptionError } from "../../ground/errors.ts"
@@ -586,13 +586,14 @@ describe("a limiter that is created in a handler", () => {
     expect(said).toEqual([])
   })
 
-  it("causes a process warning if there is no logger", async () => {
-    // The warning is logged once per process, so an earlier test or run may have used it up.
-    vi.resetModules()
-    const fresh = await import("./create-guard.ts")
-    const emitted = new Promise((resolve) => process.once("warning", resolve))
-    for (let i = 0; i < 3; i++) fresh.createGuard<Req>(limit(5)).check(FACTS, {})
-    expect(await emitted).toMatchObject({ name: "SluiceWarning", code: "SLUICE_CREATED_IN_HANDLER" })
+  it("causes a process warning if there is no logger", () => {
+    const emitWarning = vi.fn()
+    // The warning is logged once per process, so an earlier test may have used up that of the real one.
+    vi.stubGlobal("process", Object.assign(Object.create(process), { emitWarning }))
+    onTestFinished(() => void vi.unstubAllGlobals())
+    for (let i = 0; i < 3; i++) createGuard<Req>(limit(5)).check(FACTS, {})
+    const [told, ...others] = emitWarning.mock.calls
+    expect([told?.[1], others]).toEqual([{ type: "SluiceWarning", code: "SLUICE_CREATED_IN_HANDLER" }, []])
   })
 
   it("causes no warning if it was created at start, in a test with fake timers", async () => {
@@ -767,12 +768,26 @@ describe("onRejected", () => {
     expect(await answer).toEqual(OWN)
   })
 
-  it("is not awaited if it returns the response, which may never end", async () => {
+  it("gets the request, the standard answer, the decision and the response", async () => {
+    const onRejected = vi.fn()
+    const guard = await mount(limit(1, { onRejected }))
+    checked(guard)
+    const [outcome, request, response] = [checked(guard), {}, {}]
+    guard.answer(outcome, request, response)
+    const [given, standard, decision, answering] = onRejected.mock.calls[0] as unknown[]
+    expect(standard).toEqual(outcome.rejection)
+    expect([given, decision, answering]).toEqual([request, outcome.decision, response])
+    expect([given === request, decision === outcome.decision, answering === response]).not.toContain(false)
+  })
+
+  it("is not awaited if it returns the response, which may never end, and that causes no warning", async () => {
     const guard = await mount(limit(1, { onRejected: (...[, , , response]) => response as undefined }))
     checked(guard)
     const outcome = checked(guard)
+    const said = warnings(guard)
     // biome-ignore lint/suspicious/noThenProperty: Fastify's reply has one
     expect(guard.answer(outcome, {}, { then: () => undefined })).toBe(outcome.rejection)
+    expect(said).toEqual([])
   })
 
   it("runs with Retry-After already set, in case it responds by itself", async () => {
@@ -802,6 +817,7 @@ describe("onRejected", () => {
       [error, error],
       [{ status: 418 }, { status: 418 }],
       [undefined, new TypeError("onRejected threw a value that is not an Error: undefined")],
+      [null, new TypeError("onRejected threw a value that is not an Error: null")],
       ["route", new TypeError("onRejected threw a value that is not an Error: route")],
     ]) {
       const now = await refusedBy(() => {

@@ -13,6 +13,7 @@ import type { RequestFacts } from "../../request/request.ts"
 import type { Rule } from "../../rules/rule.ts"
 import { memoryStore } from "../../stores/memory/memory-store.ts"
 import type { Store } from "../../stores/store.ts"
+import { laterStore } from "../../stores/testing/later-store.ts"
 import { methodsOf } from "../../stores/testing/methods-of.ts"
 import { createGuard } from "./create-guard.ts"
 import type { Guard } from "./guard.ts"
@@ -157,18 +158,39 @@ describe("a guard that decides in steps", () => {
   })
 
   it("decides each rule once, and decides nothing at a step without remaining rules", async () => {
-    const guard = await mount({ rules: [address(9), user(9)] })
+    let skips = 0
+    const guard = await mount({ rules: [address(9), user(9)], skip: () => ++skips > 9 })
     const warnings: string[] = []
     guard.limiter.on("warning", ({ code }) => warnings.push(code))
     const request: Req = { user: "a" }
     for (const step of ["arrival", "arrival", "body", "app", "app"] as const) {
       await guard.check(FACTS, request, RESPONSE, step)
     }
+    expect(skips).toBe(2)
     expect(decisionOn(request)?.checks.map(({ policy, remaining }) => [policy, remaining])).toEqual([
       ["address", 8],
       ["user", 8],
     ])
     expect(warnings).toEqual([])
+  })
+
+  it("decides a rule only at its own step, even if it would match at a later one", async () => {
+    const guard = await mount({ rules: [address(9, { match: { path: "/a" } }), user(9)] })
+    const request: Req = { user: "a" }
+    await guard.check({ ...FACTS, url: "/b" }, request, RESPONSE, "arrival")
+    // The app has rewritten the address of the request.
+    await guard.check({ ...FACTS, url: "/a" }, request, RESPONSE, "app")
+    expect(decisionOn(request)?.checks.map(({ policy }) => policy)).toEqual(["user"])
+  })
+
+  it("waits at the first step until the first rules have loaded", async () => {
+    const guard = await mount({
+      rules: liveRules({ load: async () => ({ rules: [address(1)] as Rule[], problems: [] }) }),
+      onRulesMissing: "allow",
+    })
+    const outcome = await guard.check(FACTS, {}, RESPONSE, "arrival")
+    expect(outcome?.decision).toMatchObject({ policy: "address", remaining: 0 })
+    await guard.close()
   })
 
   it("leaves a decision on a request without a matching rule", async () => {
@@ -193,14 +215,33 @@ describe("a guard that decides in steps", () => {
     expect(reported).toEqual([["address"]])
   })
 
-  it("reports the counters of all steps", async () => {
+  it("reports the counters and the duration of all steps", async () => {
     const guard = await mount({ rules: [address(9), user(9)] })
     const reported: string[] = []
-    guard.limiter.on("decision", (_decision, _request, { counters }) => {
-      for (const { policy, partition } of counters) reported.push(`${policy.name} ${partition}`)
+    const durationsMs: number[] = []
+    guard.limiter.on("decision", (_decision, _request, { operation, durationMs, counters }) => {
+      durationsMs.push(durationMs)
+      for (const { policy, partition } of counters) reported.push(`${operation} ${policy.name} ${partition}`)
     })
+    const startedMs = performance.now()
     await ask(guard, "a", "stepped")
-    expect(reported).toEqual(["address 192.0.2.1", "user a"])
+    const passedMs = performance.now() - startedMs
+    expect(reported).toEqual(["decide address 192.0.2.1", "decide user a"])
+    expect(durationsMs.filter((ms) => ms > 0 && ms <= passedMs)).toHaveLength(1)
+  })
+
+  it("reports a decision of a store that answers later as one that is made at once", async () => {
+    const reported: string[] = []
+    const inner = memoryStore({ clock: manualClock() })
+    for (const store of [inner, laterStore(inner)]) {
+      const guard = await mount({ rules: [address(9)], store })
+      guard.limiter.on("decision", ({ policy }, _request, { operation }) =>
+        reported.push(`${operation} ${policy}`),
+      )
+      for (const way of ["stepped", "together"] as const) await ask(guard, "a", way)
+      await guard.close()
+    }
+    expect(reported).toEqual(Array(4).fill("decide address"))
   })
 
   it("reports no request without a matching rule", async () => {
@@ -346,6 +387,32 @@ describe("a guard that decides in steps", () => {
     first.user = "a"
     await guard.check(FACTS, first, RESPONSE, "app")
     expect(decisionOn(first)?.checks.map(({ policy }) => policy)).toEqual(["address", "user"])
+    await guard.close()
+  })
+
+  it("decides by rules that have changed while a promise of skip was pending", async () => {
+    const { source, publish } = changingRules([address(9), user(9)] as Rule[])
+    let pass = (): void => undefined
+    const skip = (): Promise<boolean> =>
+      new Promise((resolve) => {
+        pass = () => resolve(false)
+      })
+    const guard = await mount({ rules: liveRules(source), onRulesMissing: "allow", skip })
+    await guard.limiter.ready()
+    const request: Req = {}
+    const first = guard.check(FACTS, request, RESPONSE, "body")
+    pass()
+    await first
+    request.user = "a"
+    const second = guard.check(FACTS, request, RESPONSE, "app")
+    // From now on, the user rule could be decided at the earlier step.
+    await publish([address(9), user(7, { field: "ip" })] as Rule[])
+    pass()
+    await second
+    expect(decisionOn(request)?.checks.map(({ policy, limit }) => [policy, limit])).toEqual([
+      ["address", 9],
+      ["user", 7],
+    ])
     await guard.close()
   })
 

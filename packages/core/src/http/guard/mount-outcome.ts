@@ -88,7 +88,7 @@ export class MountOutcome implements MountDecision {
    * has set.
    */
   get headers(): readonly HeaderLine[] {
-    return this.rejection === undefined ? this.told() : this.withRejection(this.told())
+    return this.withRejection(this.told())
   }
 
   /**

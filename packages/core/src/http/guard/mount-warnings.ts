@@ -74,9 +74,13 @@ export function noteCreatedInHandler(limiter: CreatedLimiter): void {
     return
   }
   asked.add(limiter)
-  const { length, same, rules: before } = rows.get(app) ?? { length: 0, same: 0, rules: "" }
+  const before = rows.get(app)
   const rules = JSON.stringify([options.service, ruleSet.rules])
-  const row = { length: length + 1, same: rules === before ? same + 1 : 1, rules }
+  const row = {
+    length: 1 + (before?.length ?? 0),
+    same: before?.rules === rules ? before.same + 1 : 1,
+    rules,
+  }
   rows.set(app, row)
   if (row.length < TOO_LONG && row.same < TOO_MANY_ALIKE) return
   warnOncePerLogger(

@@ -102,7 +102,11 @@ describe("the option rejection", () => {
     expect(decision).toMatchObject({ allowed: false, policy: "ip-1m", refusal: "quota" })
     expect(Object.fromEntries((await refuse()).headers)).toMatchObject({ "Retry-After": "61" })
     guard.answer(outcome, request, undefined)
-    expect(onRejected.mock.calls[0]?.[1]).toMatchObject({ status: 429, body: "mine" })
+    expect(onRejected.mock.calls[0]?.[1]).toMatchObject({
+      status: 429,
+      headers: expect.arrayContaining([["Retry-After", "61"]]),
+      body: "mine",
+    })
   })
 
   it.each<[string, () => unknown, string]>([

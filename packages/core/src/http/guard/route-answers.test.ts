@@ -117,11 +117,14 @@ describe("a guard that decides by its rule alone", () => {
       const held = holds ? [{ ...rules[0], throttle: { kind: "queue" }, name: "held" }] : rules
       const guard = await mount({ rules: held })
       const own = guard.forRoute({ ...RULE, match: { path: "/other" } }, alone)
-      await nextTurn()
-      const request = {}
+      const other = await mount({ ...RULE, name: "other" })
+      const [request, another] = [{}, {}]
       expect((await own.check(FACTS, request)).decision).toMatchObject({ allowed: true, checks: [] })
       const { decision } = await guard.check(FACTS, request)
       expect((await own.check(FACTS, request)).decision).toBe(decision)
+      // A mount of another limiter has decided the request before.
+      const before = (await other.check(FACTS, another)).decision
+      expect((await own.check(FACTS, another)).decision).toBe(before)
     },
   )
 })

@@ -110,9 +110,13 @@ describe("the guards of routes", () => {
   it("report where an invalid rule is written, and suggest members of routes, too", () => {
     const guard = open()
     const route: GuardedRoute = { label: "GET /a", path: "route GET /a", besides: ["hook"] }
-    const written = { limit: 0, window: "1 minute", hok: "late", xyz: 1 }
-    const [hok, limit, xyz, ...others] = [...problemsOf(() => guard.forRoute(written, route))].sort()
-    expect(hok).toMatch(/^route GET \/a\.hok: "hok" is not a member of a rule; did you mean "hook"\?/)
+    const written = { limit: 0, window: "1 minute", grop: "g", hok: "late", onReject: 1, xyz: 1 }
+    const [grop, hok, limit, onReject, xyz, ...others] = [
+      ...problemsOf(() => guard.forRoute(written, route)),
+    ].sort()
+    expect(grop).toMatch(/"grop" is not a member of a rule; did you mean "group"\?;/)
+    expect(hok).toMatch(/^route GET \/a\.hok: "hok" is not a member of a rule; did you mean "hook"\?;/)
+    expect(onReject).toMatch(/"onReject" is not a member of a rule; did you mean "onRejected"\?;/)
     expect(limit).toMatch(/^route GET \/a\.limit: /)
     expect(xyz).toMatch(/^route GET \/a\.xyz: "xyz" is not a member of a rule; the nearest is "name"/)
     expect(others).toEqual([])

@@ -200,6 +200,30 @@ describe("a warning", () => {
   })
 })
 
+describe("the warning about a limiter that is mounted too late", () => {
+  it.each([
+    [
+      undefined,
+      "A request was refused after its response had begun",
+      "Mount the limiter before every handler that writes to the response.",
+    ],
+    [
+      "GET /login and every other route",
+      "The limiter is mounted after GET /login and every other route, so it only limits ",
+      "Mount it before the routes.",
+    ],
+  ])("is logged once, with the reason and what to do; routes before it: %s", async (routes, reason, mend) => {
+    const said: string[] = []
+    const logger: Logger = { warn: (_fields, message) => void said.push(message), error() {} }
+    const guard = createGuard<object>({ ...RULE, logger })
+    onTestFinished(() => guard.close())
+    for (let time = 0; time < 2; time++) guard.warnMountedTooLate(routes)
+    const [told, ...others] = said
+    expect([told?.slice(0, reason.length), others]).toEqual([reason, []])
+    expect(told).toContain(mend)
+  })
+})
+
 describe("a warner", () => {
   const setUp = (failing = false) => {
     const heard: unknown[] = []
