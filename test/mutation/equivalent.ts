@@ -81,6 +81,13 @@ export const EQUIVALENT: Readonly<Record<string, Readonly<Record<string, string>
   },
   "core/src/http/guard/mount-outcome.ts": {
     "if (this.lines === undefined) {": "ConditionalExpression: written again, they are the same",
+    "return rejection === undefined":
+      "ConditionalExpression: callers read a rejection that is undefined like one that is absent",
+  },
+  "core/src/http/guard/route-rule.ts": {
+    'const { path = "", besides = [] } = route': "ArrayDeclaration: no rule has a member of that name",
+    "const { label, counter = label, besides = [], isAlone = false } = route":
+      "ArrayDeclaration: no rule has a member of that name",
   },
   "core/src/http/guard/writers.ts": {
     'return { name, limit: typeof limit === "number" ? limit : undefined, windowMs, shadow }':
@@ -96,6 +103,8 @@ export const EQUIVALENT: Readonly<Record<string, Readonly<Record<string, string>
     "if (first?.line !== undefined && check.limit === first.limit && check.policy === first.name) {":
       "ConditionalExpression,BlockStatement: the long way writes the same",
     "return check.allowed": "ConditionalExpression: written again, they are the same",
+    "return check.limit === text.limit":
+      "ConditionalExpression: the line that was written in advance is the same",
     "if (lastRefusal === undefined || lastRefusal.seconds !== seconds || lastRefusal.cost !== cost) {":
       "ConditionalExpression: written again, they are the same",
     "if (seconds !== lastSeconds) {": "ConditionalExpression: it is written again",
@@ -117,6 +126,17 @@ export const EQUIVALENT: Readonly<Record<string, Readonly<Record<string, string>
       "BlockStatement: an unusual value is written again, and is the same",
     'const isUsual = decision.refusal === "quota" && decision.checks.length === 1':
       "ConditionalExpression,StringLiteral: an unusual value is written again, and is the same",
+  },
+  "core/src/http/rejection/own-body.ts": {
+    "} catch {": "BlockStatement: without a return statement, the result is undefined too",
+  },
+  "core/src/http/rejection/problem.ts": {
+    "return { title: problem.title, status, json: problem.json.replace(/\\d+$/, String(status)) }":
+      "Regex: no problem has a digit in its type or title",
+  },
+  "core/src/http/rejection/retry.ts": {
+    'return rejectionMessage === "exhausted-daily-limit"':
+      "ConditionalExpression: a body that is written again for each refusal is the same",
   },
   "core/src/http/respond.ts": {
     "if (guard.needsStatus) reportWhenSent(guard, exchange)":

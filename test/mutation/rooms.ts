@@ -15,6 +15,14 @@ const CORE = "packages/core/src"
  */
 const LIMITER = [`${CORE}/{decision,request,http}/**/*.test.ts`, `${CORE}/limiter/**/!(acquire-many).test.ts`]
 
+/** Code that adapters share. Only a framework shows what it does, so the tests of the adapters test it. */
+const IN_ADAPTERS = [
+  `${CORE}/http/respond.ts`,
+  `${CORE}/http/refusal-error.ts`,
+  `${CORE}/http/guard/late-place.ts`,
+  `${CORE}/http/guard/mount-order.ts`,
+]
+
 /**
  * The quick tests with servers. Slow tests and the contract are left out, because unit tests notice the same mutants
  * sooner.
@@ -56,7 +64,7 @@ export const ROOMS: Readonly<Record<string, Room>> = {
     needsRedis: false,
   },
   http: {
-    mutate: [...sourcesIn("http"), `!${CORE}/http/respond.ts`],
+    mutate: [...sourcesIn("http"), ...IN_ADAPTERS.map((path) => `!${path}`)],
     tests: [...LIMITER, "test/rule-changes.test.ts", "test/rule-match.test.ts"],
     needsRedis: false,
   },
@@ -75,16 +83,12 @@ export const ROOMS: Readonly<Record<string, Room>> = {
     needsRedis: false,
   },
   adapters: {
-    // The tests of the adapters also test their shared code.
-    mutate: [
-      "packages/{express,fastify,fetch,koa}/src/*.ts",
-      `${CORE}/http/respond.ts`,
-      "!**/*.{test,test-d}.ts",
-    ],
+    mutate: ["packages/{express,fastify,fetch,koa}/src/*.ts", ...IN_ADAPTERS, "!**/*.{test,test-d}.ts"],
     tests: [
       "packages/{express,fastify,fetch,koa}/src/*.test.ts",
       `${CORE}/http/respond.test.ts`,
       "test/{express4,express5,fastify5,hono,koa2,koa3,node-http,other-frameworks,http2-*}.test.ts",
+      "test/{express-mount-order,koa-mount-order,refusals-as-errors}.test.ts",
       "test/{fields-by-libraries,rule-match,static-files}.test.ts",
     ],
     needsRedis: false,
