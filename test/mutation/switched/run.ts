@@ -94,8 +94,9 @@ async function ended(vitest: ChildProcess, task: RunTask): Promise<void> {
 
 /** Returns how long the run may be silent after this line. */
 function patienceMs(task: RunTask, latest: Line | undefined): number {
-  // All tests are done. Do not wait for what they left open.
-  if (latest?.kind === "loaded") return 10_000
+  // The tests of a file are done. Loading the next file takes long on a busy machine. After the last one, do not wait for
+  // what tests left open.
+  if (latest?.kind === "loaded") return 60_000
   // Before the first line, files are loaded. A run that only looks may also be silent for long.
   if (task.trials === undefined || latest === undefined) return 1_800_000
   // The runner ends tests that wait. This limit is for tests that compute forever.
