@@ -287,6 +287,15 @@ describe("a guard that decides in steps", () => {
     expect(codes).toEqual(["SLUICE_MOUNTED_TWICE"])
   })
 
+  it("does not report a limiter without rules as mounted twice if another limiter is before it", async () => {
+    const [other, guard] = [await mount({ rules: [address(9)] }), await mount({ rules: [] })]
+    const codes: string[] = []
+    guard.limiter.on("warning", ({ code }) => codes.push(code))
+    const request: Req = {}
+    for (const each of [other, guard]) await each.check(FACTS, request)
+    expect(codes).toEqual([])
+  })
+
   it("keeps a decision on a request that has no rule at any step", async () => {
     const { request } = await ask(await mount({ rules: [] }), "a", "stepped")
     expect(decisionOn(request)).toMatchObject({ allowed: true, checks: [] })
