@@ -3,18 +3,23 @@ import { request as httpRequest } from "node:http"
 import { join } from "node:path"
 import { runInNewContext } from "node:vm"
 import { createLimiter } from "@sluice/core"
-import { rateLimit } from "@sluice/express"
+import { type RateLimitOptions, rateLimit } from "@sluice/express"
 import express, { type Express } from "express"
-import { describe, expect, it, onTestFinished, vi } from "vitest"
+import type { Redis } from "ioredis"
+import { afterAll, describe, expect, it, onTestFinished, vi } from "vitest"
+import { createApp } from "../../examples/src/recipes/login.ts"
 import { listening } from "../servers/listening.ts"
 import { startServer } from "../servers/web-server.ts"
 import { findWebServer } from "../servers/web-server-binary.ts"
 import type { Block } from "./blocks.ts"
 import { ROOT } from "./documents.ts"
 import { rowsOf } from "./failures/guide.ts"
+import { redisUrl, stopRedis } from "./preludes/redis.ts"
 import { commandLines } from "./shell/words.ts"
 import { blocksTestedBy } from "./shown.ts"
 import { runTypeScript } from "./typescript/run.ts"
+
+afterAll(stopRedis)
 
 const DOCUMENT = "docs/production/proxies.md"
 const [counted, requests] = blocksTestedBy("test/docs/proxies.test.ts", DOCUMENT, 2) as [Block, Block]
@@ -190,6 +195,39 @@ it("a real nginx without the line lets a client choose its address, as the page 
   await send(port, ["1.2.3.4"])
   await send(port, [])
   expect(seen.map(([client]) => client)).toEqual(["1.2.3.4", "127.0.0.1"])
+})
+
+it("the login recipe, with the lines of its page, counts a forging client of two processes behind nginx", async () => {
+  const [shared, line] = blocksTestedBy("test/docs/proxies.test.ts", "docs/protect/login.md", 2) as [
+    Block,
+    Block,
+  ]
+  vi.stubEnv("REDIS_URL", await redisUrl())
+  onTestFinished(() => void vi.unstubAllEnvs())
+  const ports: number[] = []
+  for (const _process of [1, 2]) {
+    const { surroundings, client } = await runTypeScript(shared, {})
+    onTestFinished(() => (client as Redis).disconnect())
+    // A busy machine must not make a decision degraded.
+    const patient = { ...(surroundings as RateLimitOptions), storeTimeoutMs: 20_000 }
+    ports.push(
+      await startProxy(
+        "nginx",
+        createApp(async () => false, patient),
+        line.text,
+      ),
+    )
+  }
+  const statuses: number[] = []
+  for (let guess = 0; guess < 6; guess++) {
+    const response = await fetch(`http://127.0.0.1:${ports[guess % 2]}/login`, {
+      method: "POST",
+      headers: { "content-type": "application/json", "x-forwarded-for": `192.0.2.${guess}` },
+      body: JSON.stringify({ email: "ann@example.com", password: "wrong" }),
+    })
+    statuses.push(response.status)
+  }
+  expect(statuses).toEqual([...Array(5).fill(401), 429])
 })
 
 it("the listener of the page logs the client that is counted, and the header", async () => {

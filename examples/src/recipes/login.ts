@@ -1,11 +1,10 @@
-import { rateLimit } from "@sluice/express"
+import { type RateLimitOptions, rateLimit } from "@sluice/express"
 import express, { type Express, type Request } from "express"
-import type { Surroundings } from "../surroundings.ts"
 
 /** Creates an app that limits wrong passwords. */
 export function createApp(
   check: (email: string, password: string) => Promise<boolean>,
-  surroundings: Surroundings = {},
+  surroundings: Partial<RateLimitOptions> = {},
 ): Express {
   // Otherwise each spelling of an account allows more guesses.
   const accountOf = ({ body }: Request) => String(body?.email).trim().toLowerCase()
@@ -18,7 +17,7 @@ export function createApp(
     rules: [
       { name: "login", field: ["ip", "account"], limit: 5, window, penalty },
       { name: "address", field: "ip", limit: 30, window, penalty },
-      // No penalty: with one, anyone could lock out the owner of the account.
+      // No penalty: a block would lock out the owner of the account for longer.
       { name: "account", field: "account", limit: 50, window: "1 hour" },
     ],
     // Charging before the check limits parallel guesses, too.
