@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest"
 import { manualClock } from "../ground/clock.ts"
 import type { Rule } from "../rules/rule.ts"
+import { memoryStore } from "../stores/memory/memory-store.ts"
 import type { Store } from "../stores/store.ts"
 import { createLimiter } from "./create-limiter.ts"
 
@@ -176,5 +177,39 @@ describe("while the store is gone, one of four instances with a bucket", () => {
     // 36 units come back at 2 per second, the rate of a quarter of the limit.
     expect(await dear.decide(36)).toMatchObject({ refusal: "quota", retryAfterMs: 18 * SECOND })
     expect(await instanceOf(4, { ...rule, burst: 40 }).decide(41)).toMatchObject({ refusal: "cost" })
+  })
+})
+
+describe("a client that uses each unit as it comes back, in a window with several outages", () => {
+  it.each([
+    ["sliding-window", 2],
+    ["sliding-window-strict", 1],
+  ] as const)("gets twice the worst case of %s", async (algorithm, worst) => {
+    const [limit, windowMs] = [10, 10_000]
+    const clock = manualClock()
+    const startMs = windowMs - 20
+    clock.set(startMs)
+    const shared = memoryStore({ clock })
+    let isDown = false
+    const store: Store = {
+      take: (checks) => (isDown ? Promise.reject(new Error("down")) : shared.take(checks)),
+      read: (checks) => shared.read(checks),
+      refund: (refunds) => shared.refund(refunds),
+      reset: (keys) => shared.reset(keys),
+      close: () => shared.close(),
+    }
+    const more = { store, service: "test", clock, logger: QUIET }
+    const limiter = createLimiter<object>({
+      ...{ name: "r", field: "service", limit, window: windowMs, algorithm, ...more },
+    })
+    let admitted = 0
+    // The store fails and recovers every ten milliseconds, from the end of one window to nearly the end of the next one.
+    for (; clock.now() < startMs + windowMs; clock.advance(10)) {
+      isDown = !isDown
+      while ((await limiter.decide({})).allowed) admitted++
+    }
+    expect(admitted).toBeLessThanOrEqual(2 * worst * limit)
+    expect(admitted).toBeGreaterThanOrEqual(2 * worst * limit - 2)
+    await limiter.close()
   })
 })
