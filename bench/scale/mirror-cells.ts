@@ -67,12 +67,12 @@ export async function mirrorCells(seed: number): Promise<readonly Cell[]> {
 }
 
 /**
- * Returns the most units in any minute of a client with a limit of 20 that uses the data centers in turn, for three
+ * Returns the most units in any minute of a client with a limit of 100 that uses the data centers in turn, for three
  * minutes.
  */
 export async function mostOfRoaming(requestsPerSecond: number, seed: number): Promise<number> {
   const units = (requestsPerSecond * ROAMING.durationMs) / 1_000
-  return (await simulate({ ...ROAMING, units }, together(100), seed)).mostIn(WINDOW_MS)
+  return (await simulate({ ...ROAMING, limit: 100, units }, together(100), seed)).mostIn(WINDOW_MS)
 }
 
 /** Returns what all data centers grant. */
