@@ -69,7 +69,7 @@ describe("the README example of express-rate-limit", () => {
     const after = edited(block.text, REPLACED)
     const changed = linesChanged(block.text, after)
     expect(changed.written.length).toBeLessThanOrEqual(3)
-    expectLinesTold("express-rate-limit", "", changed)
+    expectLinesTold("express-rate-limit", ", with any store", changed)
     for (const text of [block.text, after])
       expect(statusesOf(await answersOf(block, text))).toEqual(asLimited)
   })
