@@ -1,4 +1,3 @@
-import { readFile } from "node:fs/promises"
 import { type ExpiringStore, storeContract, storeExpiryContract } from "@sluice/contracts"
 import { type Clock, createLimiter, manualClock, type Store } from "@sluice/core"
 import { transactionalStore } from "@sluice/core/stores"
@@ -28,7 +27,7 @@ let pool: Pool
 beforeAll(async () => {
   server = await startPostgres()
   pool = connect()
-  const [table] = blocksTestedBy("test/postgres/store.test.ts", "docs/extend/stores.md", 3)
+  const [table] = blocksTestedBy("test/postgres/store.test.ts", "docs/extend/stores.md", 2)
   await pool.query(table?.text as string)
 })
 // TRUNCATE creates a file, and takes longer than most tests.
@@ -60,16 +59,10 @@ runContract("counters in PostgreSQL", storeExpiryContract({ create: expiring }))
 
 function expiring(): ExpiringStore {
   const clock = manualClock()
-  const [, , cleaning] = blocksTestedBy("test/postgres/store.test.ts", "docs/extend/stores.md", 3)
+  const [, cleaning] = blocksTestedBy("test/postgres/store.test.ts", "docs/extend/stores.md", 2)
   const sql = cleaning?.text.replace("now()", "to_timestamp($1 / 1000.0)") as string
   return { store: storeBy(clock), clock, forget: async () => void (await pool.query(sql, [clock.now()])) }
 }
-
-it("docs/extend/stores.md shows the code of this store", async () => {
-  const [, block] = blocksTestedBy("test/postgres/store.test.ts", "docs/extend/stores.md", 3)
-  const example = await readFile(new URL("../../examples/src/postgres/store.ts", import.meta.url), "utf8")
-  expect(example).toContain(block?.text ?? "no block")
-})
 
 describe("a limiter with counters in PostgreSQL", () => {
   const LIMITS = { limit: 10, window: "1 hour", service: "shop", storeTimeoutMs: 60_000 } as const
