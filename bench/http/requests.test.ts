@@ -38,7 +38,7 @@ it("sendRequests rejects when a request is refused", async () => {
     response.statusCode = 429
     response.end("no")
   })
-  await expect(sendRequests(port, 2, 10)).rejects.toThrow("answered HTTP/1.1 429")
+  await expect(sendRequests(port, 2, 10)).rejects.toThrow("responded with HTTP/1.1 429")
 })
 
 it("sendRequests rejects when the server closes a connection instead of responding", async () => {

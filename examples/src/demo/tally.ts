@@ -66,7 +66,7 @@ export function record(tally: Tally, answer: Answer, nowMs: number): void {
     return
   }
   if (answer.status !== 429) {
-    broken.push(`an answer was ${answer.statusLine}`)
+    broken.push(`a response was ${answer.statusLine}`)
     return
   }
   tally.refused++

@@ -21,6 +21,6 @@ describe("two services", () => {
 
   it("without the paced fetch, the supplier refuses a call", async () => {
     const plain = (url: string) => fetch(url)
-    await expect(importProducts(supplier.url, 100, plain as never)).rejects.toThrow("answered 429")
+    await expect(importProducts(supplier.url, 100, plain as never)).rejects.toThrow("responded with 429")
   })
 })
