@@ -1,6 +1,7 @@
 import { setImmediate as nextTurn } from "node:timers/promises"
-import { expect, it } from "vitest"
+import { expect, it, vi } from "vitest"
 import { manualClock } from "../../ground/clock.ts"
+import { ignore } from "../../ground/time.ts"
 import { callAt } from "./alarm.ts"
 
 const LONGEST_TIMER_MS = 2 ** 31 - 1
@@ -36,3 +37,15 @@ it("callAt uses a real timer if the clock has no wait function", async () => {
     callAt({ now: () => 1_000 }, 1_000, resolve, reject)
   })
 })
+
+it.each([0, LONGEST_TIMER_MS + 1])(
+  "callAt keeps the process alive for %i ms if the clock has no wait function",
+  (ms) => {
+    const setTimer = vi.spyOn(globalThis, "setTimeout")
+    const cancel = callAt({ now: () => 1_000 }, 1_000 + ms, ignore, ignore)
+    const timers = setTimer.mock.results.map(({ value }) => (value as NodeJS.Timeout).hasRef())
+    cancel()
+    setTimer.mockRestore()
+    expect(timers).toEqual([true])
+  },
+)

@@ -109,3 +109,23 @@ it("a new request is refused if maxWaiting requests are already delayed by the l
   for (const ms of [0, SECOND, SECOND]) await pass(ms)
   expect(log).toEqual(["0 goes", "0 finds one: refused by leaky", "1000 is delayed", "2000 allows two"])
 })
+
+it("a new request does not wait if maxWaiting requests are delayed or waiting in total", async () => {
+  const { enter, pass, log } = setUp()
+  const leaky = ruleCheck("leaky", 1, 1, { algorithm: "leaky-bucket", burst: 2 })
+  for (const name of ["goes", "is delayed", "waits"]) enter(name, [leaky])
+  enter("finds two", [leaky], { maxWaiting: 2, onWait: () => expect.unreachable("it waits") })
+  await pass(0)
+  expect(log).toEqual(["0 goes", "0 finds two: refused by leaky"])
+})
+
+it("a request is not refused for its maxWaiting while the first request asks again because its result is stale", async () => {
+  let isSlow = false
+  const { decider, room, enter, answer, pending, log } = setUp(() => isSlow)
+  const other = await decider.take([ruleCheck("one", 3, 3)])
+  isSlow = true
+  for (const name of ["a", "b", "c"]) enter(name, [ruleCheck("one", 3)], { maxWaiting: 1 })
+  room.wake(await decider.corrections.refund(other))
+  while (pending.length > 0) await answer()
+  expect(log).toEqual(["0 a", "0 b", "0 c"])
+})

@@ -110,12 +110,13 @@ describe("a late peek at a rule that the request does not wait for", () => {
 describe("a request that gives up", () => {
   it("leaves the queue once, even if it gives up twice", async () => {
     const { enter, pass, log, room } = setUp()
+    let over = 0
     for (const name of ["takes", "first"]) enter(name, [ruleCheck("one", 1)])
     let leaves = (_reason: unknown): void => expect.unreachable("it was not told to wait")
     enter("leaves", [ruleCheck("one", 1)], {
       onWait(leave) {
         leaves = leave
-        return () => undefined
+        return () => void over++
       },
     })
     enter("last", [ruleCheck("one", 1)])
@@ -123,7 +124,69 @@ describe("a request that gives up", () => {
     await nextTurn()
     for (let i = 0; i < 2; i++) await pass(SECOND)
     expect(log).toEqual(["0 takes", "0 leaves: gone", "1000 first", "2000 last"])
-    expect(room.size).toBe(0)
+    expect([room.size, over]).toEqual([0, 1])
+  })
+
+  it("leaves the queue once, even if the store refuses it afterwards under a rule that does not queue", async () => {
+    const { decider, enter, answer, log } = setUp((_checks, isPeek) => isPeek)
+    const hard = ruleCheck("hard", 1)
+    const leaving = new AbortController()
+    let over = 0
+    await decider.take([hard])
+    for (const name of ["takes", "waits"]) enter(name, [ruleCheck("one", 1)])
+    enter("leaves", [hard, ruleCheck("one", 1)], {
+      signal: leaving.signal,
+      waitsFor: ({ policy }) => policy.name === "one",
+      onWait: () => () => void over++,
+    })
+    leaving.abort(new Error("gone"))
+    await answer()
+    expect([log, over]).toEqual([["0 takes", "0 leaves: gone"], 1])
+  })
+
+  it("keeps its units if it gives up after it was admitted", async () => {
+    const { enter, pass, log, calls } = setUp()
+    let leaves = (_reason: unknown): void => expect.unreachable("it was not told to wait")
+    enter("takes", [ruleCheck("one", 1)])
+    enter("late", [ruleCheck("one", 1)], {
+      onWait(leave) {
+        leaves = leave
+        return () => undefined
+      },
+    })
+    await pass(0)
+    await pass(SECOND)
+    leaves(new Error("gone"))
+    await pass(0)
+    expect([log, calls.returns]).toEqual([["0 takes", "1000 late"], 0])
+  })
+
+  it("takes nothing if the end of another request's wait makes it give up just before its turn", async () => {
+    const { decider, room, enter, pass, log, calls } = setUp()
+    const [x, y] = [ruleCheck("x", 1), ruleCheck("y", 1)]
+    const leaving = new AbortController()
+    const taken = [await decider.take([x]), await decider.take([y])]
+    enter("first", [x], { onWait: () => () => leaving.abort(new Error("gone")) })
+    enter("leaves", [y], { signal: leaving.signal })
+    for (const decision of taken) await decider.corrections.refund(decision)
+    const before = calls.takes
+    room.wake([x, y])
+    await pass(0)
+    expect([log, calls.takes - before]).toEqual([["0 leaves: gone", "0 first"], 1])
+  })
+
+  it("causes no unhandled rejection", async () => {
+    const { enter, pass, log } = setUp()
+    const unhandled: unknown[] = []
+    const listen = (reason: unknown): number => unhandled.push(reason)
+    process.on("unhandledRejection", listen)
+    const leaving = new AbortController()
+    enter("takes", [ruleCheck("one", 1)])
+    enter("leaves", [ruleCheck("one", 1)], { signal: leaving.signal })
+    leaving.abort(new Error("gone"))
+    await pass(0)
+    process.off("unhandledRejection", listen)
+    expect([log, unhandled]).toEqual([["0 takes", "0 leaves: gone"], []])
   })
 
   it("does not start to wait if the store refuses it afterwards", async () => {
@@ -170,6 +233,31 @@ describe("the timers of waiting requests", () => {
     for (let i = 0; i < 5; i++) enter(`${i}`, [ruleCheck("one", 1)])
     await nextTurn()
     expect(running).toEqual([SECOND])
+  })
+
+  it("are one for the earliest end of a maximum wait while the store is asked again", async () => {
+    const { clock, enter, answer, pass, pending } = setUp(() => true)
+    const running = timersOf(clock)
+    for (const name of ["takes", "first"]) enter(name, [ruleCheck("one", 1)])
+    while (pending.length > 0) await answer()
+    enter("patient", [ruleCheck("one", 1)])
+    await pass(SECOND)
+    expect([pending.length, running]).toEqual([1, []])
+    enter("impatient", [ruleCheck("one", 1)], { maxWaitMs: 500 })
+    await pass(0)
+    expect(running).toEqual([501])
+  })
+
+  it("end when units come back before the queue would have woken", async () => {
+    const { clock, decider, room, enter, pass, log } = setUp()
+    const running = timersOf(clock)
+    const taken = await decider.take([ruleCheck("one", 1)])
+    enter("waits", [ruleCheck("one", 1)])
+    await pass(0)
+    expect(running).toEqual([SECOND])
+    room.wake(await decider.corrections.refund(taken))
+    await pass(0)
+    expect([log, running]).toEqual([["0 waits"], []])
   })
 
   it("end when a request is admitted, even after several refused attempts", async () => {

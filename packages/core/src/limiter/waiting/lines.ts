@@ -157,7 +157,8 @@ export class Lines {
     for (let { first } = this.#ready; first !== undefined; { first } = this.#ready) {
       this.#ready.delete(first)
       const { line } = first
-      if (line !== undefined && isReady(line) && line.waiting.first === first) return first
+      if (line === undefined) continue
+      if (isReady(line) && line.waiting.first === first) return first
     }
     return undefined
   }

@@ -28,7 +28,7 @@ it("a waiting request asks under the new rules after a rule change", async () =>
 })
 
 it("a delayed request proceeds immediately if its leaky bucket was removed, and otherwise on its turn", async () => {
-  const { room, enter, pass, log } = setUp()
+  const { room, enter, pass, log, calls } = setUp()
   const leaky = ruleCheck("leaky", 10, 1, { algorithm: "leaky-bucket", burst: 5 })
   enter("a", [leaky])
   enter("stays", [leaky], { currentChecks: () => [leaky] })
@@ -38,4 +38,6 @@ it("a delayed request proceeds immediately if its leaky bucket was removed, and 
   expect(log).toEqual(["0 a", "0 goes"])
   await pass(100)
   expect(log.slice(2)).toEqual(["100 stays"])
+  // Neither has asked again.
+  expect(calls.takes).toBe(3)
 })

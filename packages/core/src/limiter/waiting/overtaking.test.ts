@@ -60,6 +60,36 @@ describe("units that were granted to a later request and not used", () => {
     expect(log).toEqual(["0 dear"])
   })
 
+  it("are refunded, even if the first request needs only one of the counters", async () => {
+    const { enter, answer, pending, log, calls } = setUp(() => true)
+    enter("takes", [ruleCheck("one", 3)])
+    enter("dear", [ruleCheck("one", 3, 3)])
+    enter("behind", [ruleCheck("one", 3), ruleCheck("two", 3)])
+    while (pending.length > 0) await answer()
+    expect([log, calls.returns]).toEqual([["0 takes"], 1])
+  })
+
+  it("are refunded if the store granted them immediately while an earlier request was asking", async () => {
+    const { enter, answer, pass, log } = setUp(([check]) => check?.cost === 3)
+    enter("takes", [ruleCheck("one", 3)])
+    enter("dear", [ruleCheck("one", 3, 3)])
+    enter("behind", [ruleCheck("one", 3), ruleCheck("two", 3)])
+    await pass(0)
+    expect(log).toEqual(["0 takes"])
+    await answer()
+    expect(log).toEqual(["0 takes"])
+  })
+
+  it("do not let a request wait that would have to wait too long", async () => {
+    const { enter, answer, pending, log } = setUp(() => true)
+    enter("takes", [ruleCheck("one", 3)])
+    enter("dear", [ruleCheck("one", 3, 3)])
+    const onWait = () => expect.unreachable("it waits")
+    enter("behind", [ruleCheck("one", 3)], { maxWaitMs: SECOND / 2, onWait })
+    while (pending.length > 0) await answer()
+    expect(log).toEqual(["0 takes", "0 behind: refused by one"])
+  })
+
   it("make the first request ask again once", async () => {
     const { enter, answer, pass, log, calls, pending } = setUp(() => true)
     enter("takes", [ruleCheck("one", 3)])

@@ -80,3 +80,30 @@ it("a request behind others, being decided while the rules change, is refused im
   for (let i = 0; i < 2; i++) await answer()
   expect(log).toEqual(["0 second: refused by hard"])
 })
+
+it("a request that is refused while the rules change is decided only by the new rules if none of them queues", async () => {
+  const isSlow = { is: false }
+  const { decider, room, enter, answer, pending, log } = setUp(() => isSlow.is)
+  await decider.take([ruleCheck("one", 1)])
+  isSlow.is = true
+  const patience = { waitsFor: waitsForOne, currentChecks: () => [ruleCheck("hard", 1)] }
+  enter("asks", [ruleCheck("one", 1)], patience)
+  room.turnToNewRules()
+  while (pending.length > 0) await answer()
+  expect([log, room.size]).toEqual([["0 asks"], 0])
+})
+
+it("a request that leaves while requests behind it switch to new rules takes nothing under these", async () => {
+  const { room, enter, pass, log } = setUp()
+  const leaving = new AbortController()
+  const renewed = { currentChecks: () => [ruleCheck("new", 1)] }
+  enter("takes", [ruleCheck("old", 1)])
+  enter("leaves", [ruleCheck("old", 1)], { ...renewed, signal: leaving.signal })
+  enter("stays", [ruleCheck("old", 1)], {
+    ...renewed,
+    onRulesChanged: () => leaving.abort(new Error("gone")),
+  })
+  room.turnToNewRules()
+  await pass(0)
+  expect(log).toEqual(["0 takes", "0 leaves: gone", "0 stays"])
+})

@@ -56,6 +56,19 @@ it("a later request that may ask the store does so while earlier results are sti
   ])
 })
 
+it("at most 64 requests of a queue ask at the same time, however many were admitted", async () => {
+  const { enter, answer, pass, pending, log } = setUp(() => true)
+  const all = 300
+  enter("all", [ruleCheck("one", all, all)])
+  enter("first", [ruleCheck("one", all)])
+  while (pending.length > 0) await answer()
+  for (let i = 0; i < 200; i++) enter(`${i}`, [ruleCheck("one", all)])
+  await pass(SECOND)
+  let most = 0
+  for (; pending.length > 0; await answer()) most = Math.max(most, pending.length)
+  expect([most, log.length]).toEqual([64, 202])
+})
+
 it("a request that is admitted immediately does not listen to its signal", async () => {
   const { enter, log } = setUp()
   const { signal } = new AbortController()

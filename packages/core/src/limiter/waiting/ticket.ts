@@ -5,7 +5,7 @@ import type { Ticket, WaitOutcome } from "./line.ts"
 import { linesUp, type WaitOptions } from "./wait-options.ts"
 
 /** Refusals that end with time. */
-const ENDS: ReadonlySet<Refusal> = new Set(["quota", "penalty", "blocked"])
+const ENDS: ReadonlySet<Refusal | undefined> = new Set(["quota", "penalty", "blocked"])
 
 let made = 0
 
@@ -67,12 +67,7 @@ export function waitsOut(ticket: Ticket, { checks }: Decision): boolean {
     const { allowed, shadow, refusal } = check
     if (allowed || shadow) return true
     const ruleCheck = awaitedCheckOf(ticket, check)
-    return (
-      refusal !== undefined &&
-      ENDS.has(refusal) &&
-      ruleCheck !== undefined &&
-      linesUp(ticket.options, ruleCheck)
-    )
+    return ENDS.has(refusal) && ruleCheck !== undefined && linesUp(ticket.options, ruleCheck)
   })
 }
 

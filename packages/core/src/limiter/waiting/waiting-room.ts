@@ -44,7 +44,6 @@ export class WaitingRoom {
   readonly #lines = new Lines()
   /** The requests without a decision, in order of arrival. */
   readonly #present = new Set<Ticket>()
-  #isServing = false
 
   constructor(decider: Decider, clock: Clock) {
     this.#decider = decider
@@ -234,16 +233,9 @@ export class WaitingRoom {
 
   /** Lets every request ask whose turn has come, in all lines that have changed. */
   #serve(): void {
-    // Avoid recursion: a store that returns values would otherwise be asked at ever greater depth.
-    if (this.#isServing) return
-    this.#isServing = true
-    try {
-      for (let ticket = this.#next(); ticket !== undefined; ticket = this.#next()) {
-        this.#lines.leave(ticket)
-        this.#askOrStand(ticket)
-      }
-    } finally {
-      this.#isServing = false
+    for (let ticket = this.#next(); ticket !== undefined; ticket = this.#next()) {
+      this.#lines.leave(ticket)
+      this.#askOrStand(ticket)
     }
   }
 

@@ -37,3 +37,26 @@ describe("two sleeping requests in one queue, of which the earlier one has retur
     expect(log.slice(1)).toEqual(["10000 late"])
   })
 })
+
+it("queues that wake together are served in the order in which their first requests arrived", async () => {
+  const { decider, room, enter, pass, log } = setUp()
+  const [x, y, z] = [ruleCheck("x", 1), ruleCheck("y", 1), ruleCheck("z", 1)]
+  const taken = [await decider.take([x]), await decider.take([y]), await decider.take([z])]
+  enter("first", [x])
+  enter("second", [y])
+  enter("third", [z])
+  for (const decision of taken) await decider.corrections.refund(decision)
+  room.wake([y, x, z])
+  await pass(0)
+  expect(log).toEqual(["0 first", "0 second", "0 third"])
+})
+
+it("a queue that wakes after the end of a request's maximum wait still gives the request its turn", async () => {
+  const { enter, pass, log } = setUp()
+  enter("takes", [ruleCheck("one", 2, 2)])
+  enter("first", [ruleCheck("one", 2)])
+  enter("behind", [ruleCheck("one", 2)], { maxWaitMs: SECOND + 200 })
+  await pass(0)
+  await pass(SECOND + 500)
+  expect(log).toEqual(["0 takes", "1500 first", "1500 behind"])
+})
