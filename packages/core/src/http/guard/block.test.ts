@@ -239,6 +239,9 @@ describe("block", () => {
     await expect(limiter.block(ALICE, { for: 1, rules: ["one"] })).rejects.toThrow(
       'rules: "one" is not the name of a rule; accepted: a list of these names: "all"',
     )
+    await expect(limiter.block(ALICE, { for: 1, rule: "all" } as never)).rejects.toThrow(
+      '"rule" is not an option of block(); did you mean "rules"?',
+    )
     await expect(limiter.unblock(ALICE, { rule: "all" } as never)).rejects.toThrow(
       '"rule" is not an option of unblock(); did you mean "rules"?',
     )

@@ -94,19 +94,23 @@ export class LimiterState<Request> implements RulesListener {
   }
 
   requireOpen(): void {
-    if (this.isClosed) throw new ClosedError("The limiter has been closed.")
+    if (this.isClosed) throw closedError()
   }
 
   /** Rejects all waiting requests and all later calls. */
   close(): void {
     this.isClosed = true
-    this.#waitingRoom?.close(new ClosedError("The limiter has been closed."))
+    this.#waitingRoom?.close(closedError())
   }
 
   /** Unsubscribes from the store, which may outlive the limiter, and logs what is not logged yet. */
   endReports(): void {
     this.#reports.close()
   }
+}
+
+function closedError(): ClosedError {
+  return new ClosedError("The limiter has been closed.")
 }
 
 /**

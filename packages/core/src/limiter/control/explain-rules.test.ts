@@ -3,6 +3,7 @@ import { describe, expect, it } from "vitest"
 import type { RequestFacts } from "../../request/request.ts"
 import type { Rule } from "../../rules/rule.ts"
 import { createLimiter } from "../create-limiter.ts"
+import type { RequestLimiter } from "../request-limiter.ts"
 
 const LOGGER = { warn() {}, error() {} }
 const RULE = { name: "r", field: "ip", limit: 10, window: "1 minute" } satisfies Rule
@@ -122,6 +123,17 @@ describe("explain", () => {
     ])
     await expect(limiter.explain(CLIENT, { rules: ["lgin"] })).rejects.toThrow('"lgin"')
     await expect(limiter.explain(CLIENT, { policies: [] } as object)).rejects.toThrow("explain()")
+    await limiter.close()
+  })
+
+  it("explains the rule of a route as well, if the rule is named", async () => {
+    const limiter = createLimiter<RequestFacts>({ ...RULE, name: "all" }) as RequestLimiter<RequestFacts>
+    const route = { key: "GET /a", whose: "the same route", label: "route GET /a", defaultName: "route" }
+    limiter.forRoute({}, { ...route, rule: { limit: 3, window: "1 minute" } })
+    expect(await limiter.explain(CLIENT, { rules: ["route", "all"] })).toMatchObject([
+      { policy: "all", applies: true, counter: { policy: { limit: 10 } } },
+      { policy: "route", applies: true, counter: { policy: { limit: 3 } } },
+    ])
     await limiter.close()
   })
 

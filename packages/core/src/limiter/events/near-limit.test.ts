@@ -11,6 +11,7 @@ import { methodsOf } from "../../stores/testing/methods-of.ts"
 import { createLimiter } from "../create-limiter.ts"
 import type { Limiter } from "../interface/limiter.ts"
 import type { LimiterOptions } from "../options/options.ts"
+import type { RequestLimiter } from "../request-limiter.ts"
 
 const MINUTE = 60_000
 const ALICE: RequestFacts = { remoteAddress: "192.0.2.1" }
@@ -255,6 +256,22 @@ describe("a threshold is not reported for", () => {
 })
 
 describe("a threshold is reported", () => {
+  it("for the rule of a route, even if other routes have thresholds", async () => {
+    const { limiter, reports } = open([RULE])
+    const [one, other] = ["one", "other"].map((name) =>
+      (limiter as RequestLimiter<RequestFacts>).forRoute(
+        {},
+        {
+          ...{ key: name, whose: "the same route", label: `route /${name}`, defaultName: name },
+          rule: { limit: 1, window: "1 minute", notify: [100] },
+        },
+      ),
+    )
+    await other?.decide(ALICE)
+    await one?.decide(ALICE)
+    expect(reports).toEqual(["other 192.0.2.1 100 %: 1 used", "one 192.0.2.1 100 %: 1 used"])
+  })
+
   it("for a shadow rule that would refuse", async () => {
     const { decide } = open([{ ...RULE, limit: 2, shadow: true }])
     expect(await decide(5)).toEqual([
