@@ -82,6 +82,13 @@ describe("functions that return values", () => {
     await guard.close()
   })
 
+  it("decide in the same turn, even if the value is an object, which is invalid", async () => {
+    const logger = { warn() {}, error() {} }
+    const guard = createGuard<Asker>({ ...options, logger, cost: () => ({}) as never })
+    expect(guard.check({}, { ...ANN })).toMatchObject({ decision: { cost: 1 } })
+    await guard.close()
+  })
+
   it("are called once for each rule, in order", async () => {
     const called: string[] = []
     const named = <T>(name: string, value: T) => {
@@ -198,11 +205,12 @@ describe("functions that return promises", () => {
   it("may return any thenable, and sometimes a value", async () => {
     // biome-ignore lint/suspicious/noThenProperty: libraries return thenables
     const thenable = { then: (resolve: (value: number) => void) => resolve(5) }
-    const limits = [thenable as PromiseLike<number>, 4, Promise.resolve(3)]
+    const callable = Object.assign(() => 0, thenable) as unknown as PromiseLike<number>
+    const limits = [thenable as PromiseLike<number>, 4, Promise.resolve(3), callable]
     const { limiter } = limited({ ...MINUTE, field: "service", limit: () => limits.shift() ?? 0 })
     const seen = []
-    for (let i = 0; i < 3; i++) seen.push((await limiter.peek({})).limit)
-    expect(seen).toEqual([5, 4, 3])
+    for (let i = 0; i < 4; i++) seen.push((await limiter.peek({})).limit)
+    expect(seen).toEqual([5, 4, 3, 5])
   })
 
   it("run in the async context of their request, and so does what follows the decision", async () => {

@@ -144,11 +144,33 @@ export const EQUIVALENT: Readonly<Record<string, Readonly<Record<string, string>
     "return guard.asksApp ? askApp(outcome, guard, exchange) : refuse(rejection, outcome, guard, exchange)":
       "ConditionalExpression: the guard would return the same rejection",
   },
+  "core/src/limiter/checking/admission.ts": {
+    "if (counts === false) return undefined":
+      "ConditionalExpression: prepareAfter returns undefined for such a request too, in a promise",
+    "return startedMs === undefined ? decision : this.#told(decision, prepared)":
+      "ConditionalExpression: without a start time, tell emits no event either, so this is only slower",
+  },
   "core/src/limiter/control/block-options.ts": {
+    "if (forMs !== undefined && forMs <= LONGEST_BLOCK_MS) return { forMs, rules: given.rules }":
+      "ConditionalExpression: undefined is below no number, so the comparison is false anyway",
     "if (options === undefined) return NONE": "ConditionalExpression: what follows returns the same",
   },
   "core/src/limiter/checking/hold.ts": {
     '"clock.wait",': "StringLiteral: any name that no other callback has",
+  },
+  "core/src/limiter/events/near-limit.ts": {
+    "if (counter === undefined || remaining === undefined || !showsUse(check)) return":
+      "LogicalOperator: showsUse is false for every check without a counter or without remaining units",
+  },
+  "core/src/limiter/events/outage-log.ts": {
+    "#beganMs: readonly number[] = []":
+      "ArrayDeclaration: a string is no later than any time, so it is removed before the array is counted",
+    'return (text.split(/\\.(?: |$)/, 1)[0] as string).replace(/^The store failed: /, "")':
+      "Regex: only errors of storeErrorOf contain these words, and they begin with them",
+  },
+  "core/src/limiter/events/store-reports.ts": {
+    "this.#unsubscribe = store.subscribe?.((event) => this.#report(event))":
+      "OptionalChaining: every store of a limiter has this method, because foreignStore adds it",
   },
   "core/src/limiter/request-limiter.ts": {
     "const renewed = prepared.renewed()?.ruleChecks":
@@ -218,10 +240,26 @@ export const EQUIVALENT: Readonly<Record<string, Readonly<Record<string, string>
     "const isRight = right !== undefined && this.#keyOf(right) < this.#keyOf(left)":
       "EqualityOperator: of two equal keys either may be above the other",
   },
+  "core/src/limiter/waiting/lines.ts": {
+    "hasUncounted: false,":
+      "BooleanLiteral: a scan more finds nothing, because new requests were counted when they arrived",
+    "if (isReady(line) && line.waiting.first === first) return first":
+      "ConditionalExpression: an earlier request in the same line would have been returned before this one",
+    "if (!line.hasUncounted || line.waiting.size + line.turns.length <= line.fewest) return crowded":
+      "EqualityOperator: if no more wait than every request allows, a scan finds nothing",
+  },
   "core/src/limiter/waiting/ticket.ts": {
+    'state: "asking",':
+      "StringLiteral: the state is set again before it is read, when the request asks or stands in line",
     "return options.currentChecks?.()": "OptionalChaining: to call what is absent throws, and that is caught",
     "if (decision.delayMs === 0) return 0":
       "ConditionalExpression: the longest of no delays is 0 too, but most have none",
+  },
+  "core/src/limiter/waiting/waiting-room.ts": {
+    "if (allowed) this.#refund(ticket, decision)":
+      "ConditionalExpression: the refund of a refusal is a no-op",
+    "const atMs = untilMs ?? (asking > 0 && impatient.first ? impatient.first.deadlineMs + 1 : undefined)":
+      "ConditionalExpression,EqualityOperator: if nothing is pending, the next request asks right now, and the timer is set again",
   },
   "core/src/request/facts-readers.ts": {
     "return remoteAddress === undefined":

@@ -55,7 +55,7 @@ export const ROOMS: Readonly<Record<string, Room>> = {
   },
   limiter: {
     mutate: sourcesIn("limiter"),
-    tests: [...LIMITER, "test/limiter-promises.test.ts", "test/rule-changes.test.ts"],
+    tests: [...LIMITER, "test/{limiter-promises,rule-changes,async-options}.test.ts"],
     needsRedis: false,
   },
   request: {
