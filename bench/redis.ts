@@ -24,6 +24,8 @@ const PACKAGES = [
   "ioredis",
 ]
 const ALWAYS = [OURS, PEER]
+/** The part that `--only` can select by itself. */
+const FROZEN = "frozen"
 
 const { quick, json, only } = readCommandLine()
 const rounds = quick ? 2 : 7
@@ -36,6 +38,15 @@ try {
   console.log(
     `Redis ${await versionOf(server)}; ${rounds} rounds of ${forMs} ms, in turn, one process for each`,
   )
+  const measured = only === FROZEN ? { frozen: await measureFrozen(server, rounds) } : await measureAll()
+  if (json !== undefined)
+    writeFileSync(json, `${JSON.stringify({ machine, rounds, forMs, ...measured }, null, 2)}\n`)
+} finally {
+  await server.stop()
+}
+
+/** Measures all parts, as far as `only` selects contenders, and returns every sample. */
+async function measureAll() {
   const measured: { readonly of: Case; readonly samples: Measured }[] = []
   for (const one of CASES) {
     const compared = LEASED.includes(only) ? [...ALWAYS, DECIDE, IN_MEMORY] : ALWAYS
@@ -52,7 +63,7 @@ try {
   const tracked = quick ? 20_000 : 100_000
   const memory = await measureMemory(server, tracked)
   printMemory(memory, tracked)
-  const frozen = DECIDE.includes(only) ? await measureFrozen(server, quick ? 2 : 7) : undefined
+  const frozen = DECIDE.includes(only) ? await measureFrozen(server, rounds) : undefined
   const isLeasedWanted = LEASED.includes(only)
   const paced = isLeasedWanted ? await measurePaced(server, quick ? 4_000 : 20_000) : []
   const clustered = isLeasedWanted ? await measureClustered(rounds, forMs) : undefined
@@ -62,14 +73,8 @@ try {
   for (const { of, samples } of measured) printWantedOf(of, samples)
   printPaced(paced)
   if (clustered !== undefined) printClustered(clustered)
-  if (json !== undefined) {
-    const cases = measured.map(({ of: { workload, inFlight }, samples }) => {
-      return { workload, inFlight, samples: Object.fromEntries(samples) }
-    })
-    const beyondCases = { newlyRefused, refunds, farCharges, memory, frozen, paced, clustered, flash }
-    const all = { machine, rounds, forMs, cases, ...beyondCases }
-    writeFileSync(json, `${JSON.stringify(all, null, 2)}\n`)
-  }
-} finally {
-  await server.stop()
+  const cases = measured.map(({ of: { workload, inFlight }, samples }) => {
+    return { workload, inFlight, samples: Object.fromEntries(samples) }
+  })
+  return { cases, newlyRefused, refunds, farCharges, memory, frozen, paced, clustered, flash }
 }
