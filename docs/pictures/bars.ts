@@ -23,6 +23,8 @@ export interface Scale {
   readonly title: string
   /** The meaning of the colors, below the title. */
   readonly note: string
+  /** The value at the left edge of a logarithmic axis. Absent if the axis is linear and begins at 0. */
+  readonly least?: number
   readonly most: number
   readonly ticks: readonly (readonly [value: number, label: string])[]
 }
@@ -54,8 +56,14 @@ export function heightOf(groups: readonly BarGroup[]): number {
 }
 
 /** Draws horizontal bars in groups, with their values and goals at the right. */
-export function drawBars(groups: readonly BarGroup[], { title, note, most, ticks }: Scale): string[] {
-  const xOf = (value: number): number => Math.round((BARS_X + (value / most) * BARS_WIDTH) * 10) / 10
+export function drawBars(
+  groups: readonly BarGroup[],
+  { title, note, least: start, most, ticks }: Scale,
+): string[] {
+  const shareOf = (value: number): number =>
+    start === undefined ? value / most : Math.log(value / start) / Math.log(most / start)
+  const xOf = (value: number): number => Math.round((BARS_X + shareOf(value) * BARS_WIDTH) * 10) / 10
+  const left = xOf(start ?? 0)
   const bottom = heightOf(groups) - 26
   let top = TOP
   const drawn = groups.flatMap(({ name, bars }) => {
@@ -65,7 +73,7 @@ export function drawBars(groups: readonly BarGroup[], { title, note, most, ticks
       const { least, most: longest, look, words, goal } = bar
       return [
         text([NAME_X, baseline], bar.name, { anchor: "start" }),
-        rect(`bar ${look}`, xOf(0), y + 3, xOf(least) - xOf(0), 14),
+        rect(`bar ${look}`, left, y + 3, xOf(least) - left, 14),
         ...(longest > least
           ? [rect(`bar pale ${look}`, xOf(least), y + 3, xOf(longest) - xOf(least), 14)]
           : []),

@@ -33,6 +33,13 @@ describe("drawBars", () => {
     expect(pale[0]?.[0]).toBeCloseTo((rectsOf(svg, "bar ours")[0]?.[0] ?? 0) + forty)
   })
 
+  it("draws bars as long as the logarithms of their values on a logarithmic axis", () => {
+    const bars = [1, 10, 100].map((value) => bar({ least: value, most: value }))
+    const svg = drawBars([{ name: "group", bars }], { ...SCALE, least: 1 }).join("\n")
+    const [none, half, whole] = rectsOf(svg, "bar ours").map(([, width]) => width)
+    expect([none, whole]).toEqual([0, 2 * (half ?? 0)])
+  })
+
   it("marks a goal at its value, and a missed one in red", () => {
     const svg = draw(bar({ look: "refused", goal: { value: 50, words: "≥ 50" } }))
     const [[left, width]] = rectsOf(svg, "bar refused") as [[number, number]]
