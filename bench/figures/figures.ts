@@ -51,7 +51,7 @@ export interface BarFigure extends Figure {
 }
 
 /** The names of the charts. */
-export type ChartName = "share" | "throughput" | "memory" | "refused"
+export type ChartName = "share" | "throughput" | "latency" | "outage" | "memory" | "refused"
 
 /** The content of bench/figures.json. */
 export interface Figures {

@@ -44,6 +44,12 @@ describe("updateFigures", () => {
     expect(barOf(after(150_000), "throughput", "Sluice, take", "64").missed).toBeUndefined()
   })
 
+  it("keeps two digits of milliseconds", () => {
+    const [latency] = figures.charts.latency as [BarFigure]
+    const [updated] = updateFigures(figures, [measurement(latency, 0.0754, 12.34)], RUN).charts.latency
+    expect(updated).toMatchObject({ least: 0.075, most: 12 })
+  })
+
   it("forgets a run of which no figure is left", () => {
     const peers = [...figures.charts.memory, ...figures.charts.throughput]
     const updated = updateFigures(

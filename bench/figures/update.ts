@@ -16,7 +16,9 @@ export function updateFigures(
       const found = measurements.find((one) => isOf(one, bar))
       if (found === undefined) return bar
       const { missed: _, ...rest } = bar
-      return { ...rest, least: Math.round(found.least), most: Math.round(found.most), run: name }
+      const rounded = (value: number): number =>
+        bar.unit === "ms" ? Number(value.toPrecision(2)) : Math.round(value)
+      return { ...rest, least: rounded(found.least), most: rounded(found.most), run: name }
     })
     return measured.map((bar) => {
       const value = goalOf(bar, measured)
@@ -27,6 +29,8 @@ export function updateFigures(
   const updated = {
     share: update(charts.share),
     throughput: update(charts.throughput),
+    latency: update(charts.latency),
+    outage: update(charts.outage),
     memory: update(charts.memory),
     refused: update(charts.refused),
   }

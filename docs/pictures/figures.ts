@@ -5,10 +5,12 @@ import { type Diagram, diagram } from "./diagram.ts"
 /** How a chart shows its figures. */
 interface Chart extends Pick<Scale, "title" | "note"> {
   readonly file: string
-  /** The distance between two labels of the axis. */
+  /** The distance between two labels of the axis, or their ratio if the axis is logarithmic. */
   readonly step: number
+  readonly isLogarithmic?: boolean
   readonly description: (bars: readonly BarFigure[]) => string
-  readonly words: (value: number) => string
+  /** Returns a value in words, in the unit that suits `most`. */
+  readonly words: (value: number, most?: number) => string
 }
 
 const CHARTS: Readonly<Record<ChartName, Chart>> = {
@@ -21,9 +23,9 @@ const CHARTS: Readonly<Record<ChartName, Chart>> = {
     description: (bars) => {
       const ours = ["Express, admits", "Koa, admits", "Fastify, admits", "Fastify on Redis"].map((group) => {
         const { least, most } = find(bars, group, "Sluice")
-        return `${group} ${least.toFixed(2)} to ${most.toFixed(2)}`
+        return `${group.replace(", admits", "")} ${range(least, most, (value) => value.toFixed(2))}`
       })
-      return `The share of requests per second that remains with Sluice. ${ours.join("; ")}. ${missedIn(bars)}`
+      return `The share of requests per second that remains with Sluice: ${ours.join(", ")}. ${missedIn(bars)}`
     },
   },
   throughput: {
@@ -44,6 +46,41 @@ const CHARTS: Readonly<Record<ChartName, Chart>> = {
       return (
         `Thousand decisions per second through Redis. With 1 in flight, ${one} with Sluice and ${peersOne} with ` +
         `rate-limiter-flexible. With 256 in flight, ${many} and ${peersMany}. ${missedIn(bars)}`
+      )
+    },
+  },
+  latency: {
+    file: "figures-latency.svg",
+    title: "Duration of a decision through one Redis, by requests in flight",
+    note: "Solid: the shortest round. Pale: up to the longest. Each line is ten times the one before.",
+    step: 10,
+    isLogarithmic: true,
+    words: time,
+    description: (bars) => {
+      const pair = (group: string): string[] =>
+        ["Sluice, decide", "rate-limiter-flexible"]
+          .map((name) => find(bars, group, name))
+          .map(({ least, most }) => range(least, most, String))
+      const [one, peersOne] = pair("1 in flight, p50")
+      const [many, late] = ["p50", "p99"].map((part) => pair(`256 in flight, ${part}`).join(" and "))
+      return (
+        `Milliseconds of a decision through Redis. With 1 in flight, p50 is ${one} with Sluice and ${peersOne} with ` +
+        `rate-limiter-flexible. With 256 in flight, p50 is ${many}, and p99 ${late}.`
+      )
+    },
+  },
+  outage: {
+    file: "figures-outage.svg",
+    title: "Duration of a decision while Redis is frozen, 64 in flight",
+    note: "Open: with an open circuit breaker. Red: missed. Each line is 100 times the one before.",
+    step: 100,
+    isLogarithmic: true,
+    words: time,
+    description: (bars) => {
+      const [early, late, , p50, , p999] = bars.map(({ least, most }) => range(least, most, time))
+      return (
+        `While Redis is frozen, the longest decision takes ${early}, on a busy machine ${late}. ` +
+        `With an open circuit breaker, p50 is ${p50} and p99.9 ${p999}. ${missedIn(bars)}`
       )
     },
   },
@@ -70,7 +107,7 @@ const CHARTS: Readonly<Record<ChartName, Chart>> = {
       const ours = bars.filter(({ name }) => name === "@sluice/client").map(({ most }) => most)
       return (
         `The server refuses ${Math.max(...ours)} % of the requests of @sluice/client under each of four limits, and ` +
-        `${Math.min(...others)} to ${Math.max(...others)} % of those of axios-retry, undici RetryAgent and Bottleneck.`
+        `${Math.min(...others)}–${Math.max(...others)} % of those of axios-retry, undici RetryAgent and Bottleneck.`
       )
     },
   },
@@ -90,9 +127,16 @@ function drawChart(chart: Chart, figures: readonly BarFigure[]): Diagram {
     }),
   )
   const longest = Math.max(...figures.flatMap((figure) => [figure.most, goalOf(figure, figures) ?? 0]))
-  const most = 1.02 * longest
-  const ticks = Array.from({ length: Math.floor(most / chart.step) + 1 }, (_, at) => at * chart.step)
-  const scale = { ...chart, most, ticks: ticks.map((value) => [value, chart.words(value)] as const) }
+  const { step, isLogarithmic = false, words } = chart
+  const shortest = Math.min(...figures.map(({ least }) => least))
+  const most = (isLogarithmic ? 2 : 1.02) * longest
+  const least = isLogarithmic ? 10 ** Math.floor(Math.log10(shortest)) : 0
+  const steps = isLogarithmic ? Math.log(most / least) / Math.log(step) : most / step
+  const ticks = Array.from({ length: Math.floor(steps) + 1 }, (_, at): readonly [number, string] => {
+    const value = isLogarithmic ? least * step ** at : at * step
+    return [value, words(value)]
+  })
+  const scale = { ...chart, ...(isLogarithmic && { least }), most, ticks }
   return diagram(
     chart.file,
     { title: chart.title, description: chart.description(figures), height: heightOf(groups) },
@@ -109,7 +153,7 @@ function barOf(figure: BarFigure, figures: readonly BarFigure[], { words }: Char
     name,
     least,
     most,
-    words: least === most ? words(least) : `${words(least)}–${words(most)}`,
+    words: range(least, most, words),
     look: missed !== undefined ? "refused" : isOurs ? "ours" : "others",
     ...(goal !== undefined &&
       value !== undefined && { goal: { value, words: `${goal.is} ${words(value)}` } }),
@@ -120,6 +164,17 @@ function barOf(figure: BarFigure, figures: readonly BarFigure[], { words }: Char
 function missedIn(bars: readonly BarFigure[]): string {
   const groups = bars.filter(({ missed }) => missed !== undefined).map(({ group }) => group)
   return groups.length === 0 ? "All goals were met." : `Goals missed: ${groups.join("; ")}.`
+}
+
+/** Returns a value in words, or both ends of a range in the same unit. */
+function range(least: number, most: number, words: Chart["words"]): string {
+  return least === most ? words(least) : `${words(least, most).replace(/ .*/, "")}–${words(most)}`
+}
+
+/** Returns a time in milliseconds in words. The unit is microseconds if `most` is shorter than a millisecond. */
+function time(ms: number, most = ms): string {
+  const [value, unit] = Number(most.toPrecision(3)) < 1 ? [1_000 * ms, "µs"] : [ms, "ms"]
+  return `${value < 100 ? Number(value.toPrecision(2)) : Math.round(value)} ${unit}`
 }
 
 function find(bars: readonly BarFigure[], group: string, name: string): BarFigure {
