@@ -19,7 +19,7 @@ it.each([
   ["a worker with a shared store", { isWorker: true, isChild: true, isShared: true }, []],
   ["another child process", { isWorker: false, isChild: true }, []],
   ["a process without a parent", { isWorker: false, isChild: false }, []],
-])("limiters in %s warn once if each worker would grant the whole limit", (_what, setting, expected) => {
+])("two limiters in %s warn once if each worker would grant the whole limit", (_what, setting, expected) => {
   const {
     isChild,
     enabled = true,

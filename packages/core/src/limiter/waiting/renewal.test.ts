@@ -81,7 +81,7 @@ it("a request behind others, being decided while the rules change, is refused im
   expect(log).toEqual(["0 second: refused by hard"])
 })
 
-it("a request that is refused while the rules change is decided only by the new rules if none of them queues", async () => {
+it("a request that is refused while the rules change is decided by the new rules alone if none queues", async () => {
   const isSlow = { is: false }
   const { decider, room, enter, answer, pending, log } = setUp(() => isSlow.is)
   await decider.take([ruleCheck("one", 1)])

@@ -56,7 +56,7 @@ it("a later request that may ask the store does so while earlier results are sti
   ])
 })
 
-it("at most 64 requests of a queue ask at the same time, however many were admitted", async () => {
+it("a queue lets at most 64 requests ask at the same time, however many were admitted", async () => {
   const { enter, answer, pass, pending, log } = setUp(() => true)
   const all = 300
   enter("all", [ruleCheck("one", all, all)])

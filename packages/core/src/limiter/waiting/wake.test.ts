@@ -38,7 +38,7 @@ describe("two sleeping requests in one queue, of which the earlier one has retur
   })
 })
 
-it("queues that wake together are served in the order in which their first requests arrived", async () => {
+it("two queues that wake together are served in the order in which their first requests arrived", async () => {
   const { decider, room, enter, pass, log } = setUp()
   const [x, y, z] = [ruleCheck("x", 1), ruleCheck("y", 1), ruleCheck("z", 1)]
   const taken = [await decider.take([x]), await decider.take([y]), await decider.take([z])]
