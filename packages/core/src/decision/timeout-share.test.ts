@@ -80,6 +80,37 @@ describe("timeouts of a store whose replies take longer than the timeout", () =>
     expect(vi.getTimerCount()).toBe(0)
   })
 
+  it("read the replies at most once a second, because an outage makes every decision late", () => {
+    const { counts, reports } = setUp()
+    let reads = 0
+    const replies: number[] = []
+    const store = Object.assign(methodsOf(memoryStore()), {
+      get status() {
+        reads++
+        return { recentRoundTripsMs: replies }
+      },
+    })
+    const watched = new TimeoutShare(
+      store,
+      TIMEOUT_MS,
+      () => 0,
+      (timeouts) => reports.push(timeouts),
+    )
+    const fail = () => {
+      for (let nth = 0; nth < 1_000; nth++) watched.failed(timeout, counts.nowMs)
+    }
+    fail()
+    const once = reads
+    expect(once).toBeLessThanOrEqual(2)
+    counts.nowMs += 999
+    fail()
+    expect(reads).toBe(once)
+    replies.push(80, 80, 80)
+    counts.nowMs++
+    fail()
+    expect([reports.length, watched.isCounting]).toEqual([1, false])
+  })
+
   it("are not reported for the first two replies, which may be slow, if the next ones are quick", () => {
     const roundTripsMs = [80, 80]
     const { reports, fail } = setUp(roundTripsMs)

@@ -46,6 +46,8 @@ export class TimeoutShare {
   #silence: { readonly sinceMs: number; late: number } | undefined
   /** Number of short silences of the minute that ended with late replies. */
   #slow = 0
+  /** When a late decision last caused a look at the replies. */
+  #lookedMs = Number.NEGATIVE_INFINITY
   #timer: NodeJS.Timeout | undefined
   #isReported = false
 
@@ -78,7 +80,9 @@ export class TimeoutShare {
     this.#late++
     this.#silence ??= { sinceMs: nowMs, late: 0 }
     this.#silence.late++
-    if (!this.#areTooMany()) return
+    // Sorting the replies for each of these decisions would cost twenty times as much as the decision itself.
+    if (!this.#areTooMany() || nowMs < this.#lookedMs + LATE_REPLIES_MS) return
+    this.#lookedMs = nowMs
     if (this.#isFar()) this.#tell()
     else this.#lookAgain()
   }
