@@ -172,6 +172,10 @@ export const EQUIVALENT: Readonly<Record<string, Readonly<Record<string, string>
     "this.#unsubscribe = store.subscribe?.((event) => this.#report(event))":
       "OptionalChaining: every store of a limiter has this method, because foreignStore adds it",
   },
+  "core/src/limiter/create-limiter.ts": {
+    'process.send !== undefined && (process.getBuiltinModule("node:cluster") as unknown as Cluster).isWorker':
+      "ConditionalExpression: isWorker is false in other processes, which only load the module without need",
+  },
   "core/src/limiter/request-limiter.ts": {
     "const renewed = prepared.renewed()?.ruleChecks":
       "OptionalChaining: an error in this function is caught, and has the same result as undefined",
@@ -211,6 +215,12 @@ export const EQUIVALENT: Readonly<Record<string, Readonly<Record<string, string>
       "ArrayDeclaration: a string has no step, so it is skipped as a group of another step",
     "const next: IndexNode = node.next.get(segment) ?? { groups: [], next: new Map() }":
       "ArrayDeclaration: a string has no step, so it is skipped as a group of another step",
+    "for (const entry of byField) if (best === undefined || entry[1].size > best[1].size) best = entry":
+      "EqualityOperator: if two fields have equally many values, an index by either finds the rules",
+    "if (node.next.size === 0) return":
+      "ConditionalExpression: a node without children finds nothing below it",
+    "for (let i = 1; i < found.length; i++) {":
+      "EqualityOperator,UpdateOperator: positions that are in order are sorted without need",
     "if ((found[i] as number) > (found[i - 1] as number)) continue":
       "ConditionalExpression: positions that are in order are sorted without need",
   },
@@ -224,7 +234,7 @@ export const EQUIVALENT: Readonly<Record<string, Readonly<Record<string, string>
     "this.#claimOrThrow(limiter === undefined ? shared : [])":
       "ArrayDeclaration: a string has no name that another limiter could need",
     "return new RulesInForce(this.#options, this.#listener, () => [], this, inline)":
-      "ArrowFunction: a route is never asked for its routes, because only the limiter follows the rules",
+      "ArrowFunction,ArrayDeclaration: a route is never asked for its routes, because only the limiter follows the rules",
     "this.#listener.follow(this, [])": "ArrayDeclaration: a string has no notify, so nothing is followed",
   },
   "core/src/limiter/spare-capacity/event-loop-gauge.ts": {

@@ -28,7 +28,12 @@ it.each([
   Object.assign(cluster, { isWorker: setting.isWorker })
   Object.assign(process, { send: isChild ? () => true : undefined })
   const codes: string[] = []
-  const log = ({ code }: { readonly code: string }) => void codes.push(code)
+  const log = ({ code }: { readonly code: string }, message: string) => {
+    codes.push(code)
+    expect(message).toContain(
+      "each worker grants the whole limit. Share one store between the workers, such as",
+    )
+  }
   const logger = { warn: log, error: log }
   for (const name of ["one", "other"]) {
     const store = { ...methodsOf(memoryStore()), isShared }

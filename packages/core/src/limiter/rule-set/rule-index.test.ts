@@ -221,6 +221,9 @@ describe("a rule set that is large enough for an index", () => {
     ]) {
       expect(namesFor(set, known, from)).toEqual([])
     }
+    const ofAnyMethod = rules.map(({ match: { fields } }) => ({ match: { fields } }))
+    const anySet = compile(limited(ofAnyMethod), (field) => read.push(field))
+    expect(namesFor(anySet, { method: "OPTIONS", url: "/login", headers: PREFLIGHT }, from)).toEqual([])
     expect(read).toEqual([])
     expect(namesFor(set, { method: "POST", url: "/LOGIN/" }, from)).toEqual(["r7"])
     // The field is read once for the index, and once for the rule that the index has found.

@@ -175,7 +175,8 @@ function nodeAt(root: IndexNode, segments: readonly PrefixSegment[]): IndexNode 
 /** Adds the rules of a node and of the nodes below it along a path. `at` is where the path's next segment begins. */
 function addAlong(node: IndexNode, path: string, at: number, request: IndexedRequest, found: number[]): void {
   addGroups(node.groups, request, found)
-  if (node.next.size === 0 || at >= path.length) return
+  if (at >= path.length) return
+  if (node.next.size === 0) return
   const slash = path.indexOf("/", at)
   const end = slash === -1 ? path.length : slash
   const same = node.next.get(path.slice(at, end))
