@@ -7,8 +7,8 @@ import { kindOf } from "./kinds.ts"
 import { clientsInProcess, weighInProcess } from "./memory.ts"
 import { RedisScale } from "./redis-memory.ts"
 
-// The documents state the bytes of a client, of a million. A hash table doubles its size, so a fourth or a sixteenth of
-// the clients fill it equally.
+// The documents state the bytes of a client in a store with a million clients. A quarter or a sixteenth of the clients
+// gives the same bytes per client, because a hash table doubles its size when it grows.
 const CLIENTS = 1_000_000
 const COPIES = CLIENTS / 16
 /**

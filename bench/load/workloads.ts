@@ -19,7 +19,7 @@ export interface Described {
   readonly refuses: "none" | "all" | "some"
   /** Whether each request has three limits: per second, per minute and per hour. */
   readonly isStacked: boolean
-  /** A limit of the whole service in a second, besides that of the client. */
+  /** A limit of the whole service in a second, in addition to the client's limit. */
   readonly ofService?: number
 }
 

@@ -72,13 +72,13 @@ const LEASED_A_SECOND: Readonly<Record<string, number>> = {
   "service, large, 256": 900_000,
 }
 
-/** The most CPU of Redis for a decision with leases, times that without, by case. */
+/** The most CPU of Redis for a decision with leases, as a multiple of the CPU without leases, by case. */
 const LEASED_OF_REDIS: Readonly<Record<string, number>> = {
   "client and service, 64": 0.7,
   "client and service, large, 64": 0.2,
 }
 
-/** The most p99 of a decision with leases, times that of the memory store. */
+/** The highest p99 of a decision with leases, as a multiple of the p99 with the memory store. */
 const LEASED_P99 = 2
 
 /** Prints the targets of a case with the measured figures, one per line. */

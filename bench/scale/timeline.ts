@@ -33,7 +33,10 @@ export class Timeline {
     this.after(phase * everyMs, run)
   }
 
-  /** Moves the time forward, and runs all events on the way. After each step, all promises that can settle do. */
+  /**
+   * Moves the time forward, and runs all events on the way. After each step, waits until all promises that can settle
+   * have settled.
+   */
   async until(ms: number): Promise<void> {
     while (this.#step < ms * STEPS) {
       this.#step++

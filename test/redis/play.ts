@@ -183,8 +183,8 @@ function unitsOf(requests: Requests, answers: readonly StoreResult[]): Refund[] 
 
 /**
  * Returns the replies in a comparable form. Absent parts become empty. For a strict window that granted, the parts are
- * replaced by the durations that follow from them. A log is compared by its entries, because its number of digits has
- * no meaning.
+ * replaced by the durations that follow from them. A log is compared by its entries, because two logs with the same
+ * entries may use different numbers of digits.
  */
 function alike(requests: Requests, answers: readonly StoreResult[]): unknown {
   return answers.map((answer, i) => ({

@@ -18,9 +18,9 @@ import { MOST_PACKED } from "./traced-policies.ts"
 const DAY_MS = 86_400_000
 const HOUR_MS = DAY_MS / 24
 const MOST_STRICT = 2 ** 17 - 1
-/** The begin of a day. */
+/** The start of a day. */
 const START_MS = Date.UTC(2024, 0, 1)
-/** A key may expire this much sooner, because the server's clock goes on during a test. */
+/** A key may expire this much sooner, because the server's clock advances during a test. */
 const SLACK_MS = 60_000
 
 const SLIDING: Policy = { ...MINUTELY, limit: 100, windowMs: DAY_MS }

@@ -102,8 +102,9 @@ export class RedisCluster {
   }
 
   /**
-   * Promotes the replica of node i, a primary, in agreement with it (CLUSTER FAILOVER). Resolves with the new primary
-   * once all nodes know it. For a failover without agreement, kill node i and wait for `settled`.
+   * Promotes the replica of the primary with index i by CLUSTER FAILOVER, in which the old primary takes part. Resolves
+   * with the new primary once all nodes know it. For a failover without the old primary, kill it and wait for
+   * `settled`.
    */
   async failover(i: number): Promise<RedisServer> {
     const members = await this.#members()

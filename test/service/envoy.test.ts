@@ -150,7 +150,7 @@ rules:
     expect(refused.overall).toBe("OVER_LIMIT")
     expect(refused.statuses).toEqual([
       "OVER_LIMIT all 3/DAY 0 left 86401 s",
-      // One unit is left, because this request was given back. The time is that of the earlier response.
+      // One unit is left, because this request was refunded. The time is the time of the earlier response.
       "OK per-user 2/DAY 1 left 129601 s",
     ])
   })

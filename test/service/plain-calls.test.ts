@@ -208,7 +208,7 @@ describe.each(WAYS)("a call that is read by $way", ({ way, reader, headers, plai
     let answers = 0
     held.once("response", () => answers++)
     held.end(framed(question(user, 2)))
-    // This call ends at the arrival timeout, which began later than that of the held call.
+    // This call ends at its arrival timeout, which began later than the timeout of the held call.
     const half = begin()
     half.write(Buffer.from([0]))
     const [late] = await once(half, "response")

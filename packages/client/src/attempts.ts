@@ -16,9 +16,9 @@ export interface AttemptedCall {
   readonly call: PacedCall
   /** The request without its body. */
   readonly head: Request
-  /** How often it may be sent again. */
+  /** Number of times that the request may be sent again. */
   readonly retries: number
-  /** Sends it. The call is not sent again if `isLast`. */
+  /** Sends the request. With `isLast`, the call is not sent again afterwards. */
   readonly send: (isLast: boolean) => Promise<Response>
 }
 

@@ -12,7 +12,7 @@ export interface PaceEvents {
   readonly learned: GateStatus
   /** A server has refused a call. */
   readonly refused: {
-    /** The key whose calls have to wait: that of the call, or of the origin to which a redirect has led. */
+    /** The key whose calls have to wait. This is the key of the call, or of the origin to which a redirect has led. */
     readonly key: string
     /** The status of the response, such as 429. */
     readonly status: number

@@ -9,8 +9,8 @@ export function keyOf({ url, headers }: Pick<Request, "url" | "headers">): strin
 }
 
 /**
- * Returns the key of the origin that a response comes from, if a redirect has led to another origin than that of the request.
- * The app's keys are not asked, because the app has not chosen that origin.
+ * Returns the key of the response's origin if a redirect has led to an origin other than the request's. The app's keys
+ * are not asked, because the app has not chosen that origin.
  */
 export function keyAfterRedirect({ redirected, url }: Response, request: Request): string | undefined {
   if (!redirected || !URL.canParse(url) || new URL(url).origin === new URL(request.url).origin)

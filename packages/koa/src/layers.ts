@@ -1,7 +1,7 @@
 import type { MountedLayer } from "@sluice/core/adapters"
 import type { Context } from "koa"
 
-/** Middleware. That of @koa/router refers to its router, and a limiter to its limiter. */
+/** Middleware. The middleware of @koa/router refers to its router, and the middleware of Sluice to its limiter. */
 type KoaMounted = object & { readonly router?: { readonly stack?: readonly KoaLayer[] } }
 
 /** An entry of a router: a route, or middleware of `router.use`, which has no methods. */

@@ -5,10 +5,10 @@ import ts from "typescript"
 const MOST = 4
 
 /**
- * Returns the pairs in some files whose counterpart takes more lines than the README of the guides says: those of the
- * options, of another expression or of the function's body that creates the app. Code that several pairs share, such as
- * a handler, is not counted. Only pairs of these options count; a pair belongs to the name before a comma: "handler,
- * for JSON".
+ * Returns the pairs in the given files whose counterpart takes more lines than the README of the guides says. The lines
+ * of the options, of another expression, or of the body of the function that creates the app are counted. Code that
+ * several pairs share, such as a handler, is not counted. Pairs of other options are ignored. The option of a pair is
+ * its name up to a comma, so "handler, for JSON" belongs to "handler".
  */
 export function longCounterparts(options: readonly string[], ...urls: readonly URL[]): string[] {
   const long: string[] = []

@@ -34,9 +34,9 @@ interface FoundLimit {
 }
 
 /**
- * Converts a file of Envoy's rate limit service to rules that decide the same over Envoy's protocol. Envoy finds at most
- * one limit for a descriptor: that of the configured descriptor with the same keys in the same order. Values that are
- * configured take precedence over a key alone.
+ * Converts a file of Envoy's rate limit service to rules that decide the same over Envoy's protocol. Envoy finds at
+ * most one limit for a descriptor. This is the limit of the configured descriptor with the same keys in the same order.
+ * Configured values take precedence over a key alone.
  */
 export function convert({ domain, descriptors, problems: read }: EnvoyFile): Imported {
   const problems = [...read]

@@ -46,8 +46,8 @@ export const bucketedWindow: Algorithm = {
 
   resetAfterMs(state, policy, nowMs) {
     const bucketMs = bucketMsOf(policy)
-    // The last sub-window with units then is the oldest one, and it counts until its share is less than a unit. Without
-    // any units, `count` is 0.
+    // Find the latest sub-window that contains units. When it has become the oldest one, it counts until its share is
+    // less than a unit. Without any units, `count` is 0.
     const last = subWindowsEndAtMs(state, policy) - bucketMs
     const count = oldestAfter(state, policy, (last - state.startMs) / bucketMs)
     const opens = Math.min(firstOffsetBelow(count, 1, bucketMs, ceilingOf(policy)), bucketMs)

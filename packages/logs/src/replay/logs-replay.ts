@@ -44,7 +44,10 @@ export class LogsReplay {
     this.#byAlgorithm = algorithms.length === 0 ? undefined : new AlgorithmRuns(algorithms, rules, options)
   }
 
-  /** Replays records of one second or more, in the order of their times. `resolutionMs` is that of the log's times. */
+  /**
+   * Replays records of one second or more, in the order of their times. `resolutionMs` is the resolution of the log's
+   * times.
+   */
   offer(records: readonly LogRecord[], resolutionMs: number): void {
     if (!this.#isBegun) this.#begin(resolutionMs)
     for (let i = 0; i < records.length; i++) this.#offer(records[i] as LogRecord)

@@ -78,9 +78,9 @@ export interface ReplayResult {
     readonly rules: readonly {
       /** Name of the rule. */
       readonly name: string
-      /** Requests that it refuses only now. */
+      /** Number of requests that the new rule refuses and the old one did not. */
       readonly newlyRefused: number
-      /** Requests that it refused only before. */
+      /** Number of requests that the old rule refused and the new one does not. */
       readonly noLongerRefused: number
     }[]
     /** The clients that change most. At most 20. Counts of refused requests under the old and the new rules. */

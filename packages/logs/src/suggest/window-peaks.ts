@@ -5,7 +5,9 @@ import { roomFor } from "../replay/typed-arrays.ts"
 export interface WindowPeaks {
   /** Counts a request. */
   add(client: number, atMs: number): void
-  /** Returns the most units that the client has used at a time: it is refused by exactly the limits below that. */
+  /**
+   * Returns the most units that the client has ever used within a window. Every lower limit would refuse the client.
+   */
   peakOf(client: number): number
   /** Removes what was counted for a client, so that its number can be given to another one. */
   forget(client: number): void

@@ -74,8 +74,8 @@ export class Lookups {
   }
 
   /**
-   * Loads those rules again that are still remembered and not followed, a limited number at a time. Rejects with the
-   * first error. An error of the source itself stops the loading, because every name would meet it.
+   * Reloads the given rules if they are still remembered and not followed, a limited number at the same time. Rejects
+   * with the first error. An error of the source itself stops the loading, because it would fail every other name too.
    */
   async refreshAll(found: readonly ServiceRules[]): Promise<void> {
     const errors: unknown[] = []

@@ -10,8 +10,8 @@ interface Event {
 }
 
 /**
- * Simulated time. Events happen one after the other, at fractions of milliseconds. Between two events, all promises
- * that can settle do.
+ * Simulated time. Events happen one after the other, at fractions of milliseconds. Before the next event, all promises
+ * that can settle have settled.
  */
 export class Simulation {
   nowMs: number

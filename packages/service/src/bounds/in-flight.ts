@@ -37,7 +37,7 @@ const TOO_MANY_HELD = "Too many calls are held by rules that queue; try again la
  * batches, and held requests each have a separate capacity of the same size.
  *
  * Half of the bytes for messages are reserved for held requests, and the other half for all other calls. No peer and no
- * service can use up the capacity of the others. A peer or a service that is alone can still use three quarters of it.
+ * service can use up the capacity of the others. A lone peer or service can still use three quarters of the capacity.
  */
 export class InFlight {
   readonly #most: Usage

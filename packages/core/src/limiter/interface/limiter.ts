@@ -310,7 +310,7 @@ export interface Limiter<Request = RequestFacts> extends Events<LimiterEvents<Re
    * call can be repeated safely.
    *
    * Rejects with {@link InvalidOptionError} if no rule could refuse the client. That is the case if the request has
-   * neither the field nor an address, an allow list has the client, or its limit is Infinity.
+   * neither the field nor an address, the client is on an allow list, or the client's limit is Infinity.
    * @example
    * ```ts
    * import { createLimiter } from "@sluice/core"

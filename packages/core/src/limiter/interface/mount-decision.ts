@@ -7,7 +7,7 @@ import { COPIES } from "../../ground/copies.ts"
  */
 export const MARK: typeof COPIES = COPIES
 
-/** A request that mounts may have decided. */
+/** A request, with the decisions that mounts have stored on it. Absent before the first mount has decided. */
 export type Marked<Mount extends MountDecision = MountDecision> = { [MARK]?: Mount }
 
 /** The decision of one mount of a limiter on a request, linked to the decisions of the mounts before it. */

@@ -4,8 +4,8 @@ import { type AddressRange, compileAddressTable, parseAddressRange, rangeKey } f
  * Compiles a table by a field's values. The function returns the entry of a value in constant time. For `ip`, the
  * values are addresses and CIDRs, and the narrowest range wins. The function takes the client's canonical address, not
  * the group that it is counted in. The table may therefore name a single address of a /64. Methods may be in any case.
- * For any other field, the value must equal that of the entry. The caller has checked that the values of `ip` are
- * addresses.
+ * For any other field, the request's value must equal the entry's value. The caller has checked that the values of `ip`
+ * are addresses.
  */
 export function compileValueTable<T>(
   field: string,

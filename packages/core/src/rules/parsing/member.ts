@@ -23,7 +23,9 @@ export interface RuleMember<Value = unknown> {
   readonly description: string
 }
 
-/** Returns the object with other names for its members, also in its `queue`. */
+/**
+ * Returns a copy of the object whose members are renamed by the table `names`. The members of `queue` are renamed too.
+ */
 export function renamed<Value>(
   members: Readonly<Record<string, Value>>,
   names: StoredNames,
