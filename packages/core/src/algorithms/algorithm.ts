@@ -13,9 +13,9 @@ import type { Policy } from "../ground/policy.ts"
  * | buckets | time of this level | whole units in use | the rest of a unit, in parts of the window | |
  */
 export interface CounterState {
-  /** Epoch milliseconds. Ahead of the time only after the clock went back, and then by at most a window. */
+  /** Epoch milliseconds. Later than the current time only after the clock went back, and then by at most a window. */
   readonly startMs: number
-  /** Whole units in use: of the current window, or all units if the algorithm does not separate windows. */
+  /** Whole units in use in the current window, or in total if the algorithm does not separate windows. */
   readonly current: number
   /** Other units in use, or units that still count only in part. */
   readonly previous: number

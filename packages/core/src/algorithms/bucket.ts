@@ -4,8 +4,8 @@ import { timeUnitMs, withCountedUpTo } from "./exact-counts.ts"
 import { mostInUse, owesTooMuch } from "./most-in-use.ts"
 
 /**
- * The token bucket. The token bucket holds up to `burst` tokens, and L tokens come back in each window, evenly. It
- * admits a request if there are enough tokens for the cost. Worst case in any window of length W: burst + L.
+ * The token bucket holds up to `burst` tokens, and L tokens come back in each window, evenly. It admits a request if
+ * there are enough tokens for the cost. Worst case in any window of length W: burst + L.
  *
  * The state counts the units in use: the missing tokens here, the water in a leaky bucket. The state stores whole
  * units, and the rest of a unit in parts of the window. So exactly L parts come back in each unit of time.
@@ -89,9 +89,9 @@ export const tokenBucket: Algorithm = {
 }
 
 /**
- * The leaky bucket. The leaky bucket has room for `burst` units, and L units flow out in each window, evenly. It admits
- * a request if there is room for the cost. `delayMs` returns how long to hold an admitted request, so that L per window
- * proceed, one after another.
+ * The leaky bucket has room for `burst` units, and L units flow out in each window, evenly. It admits a request if
+ * there is room for the cost. `delayMs` returns how long to hold an admitted request, so that L per window proceed, one
+ * after another.
  */
 export const leakyBucket: Algorithm = {
   ...tokenBucket,

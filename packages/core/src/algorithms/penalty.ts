@@ -80,7 +80,7 @@ export const penalty: Algorithm = {
   },
 }
 
-/** Above twice any time since 1970, in milliseconds, until the year 6000. A safe integer has room for 31 steps. */
+/** More than twice the epoch milliseconds of any time until the year 6000. A safe integer has room for 31 steps. */
 const STEP = 2 ** 48
 
 /** Returns the length of a block that an operator set, in milliseconds. Returns 0 if there is none. */

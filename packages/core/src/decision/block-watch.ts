@@ -19,7 +19,7 @@ export interface BlockState {
  * store is not shared, the mark is read only after a block began in this process.
  */
 export class BlockWatch {
-  /** The counter that carries the mark: it stays blocked until the last block of the service ends. */
+  /** The counter that stores the mark. The counter stays blocked until the last block of the service ends. */
   readonly counter: CounterKey
   readonly #blocks: BlockState
   readonly #store: Store

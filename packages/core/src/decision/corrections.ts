@@ -22,7 +22,7 @@ export interface CorrectionOptions {
   readonly onRefundLost: (error: unknown) => void
 }
 
-/** Changes what was counted: gives back or charges units of decisions, and resets or blocks counters. */
+/** Changes what was counted: refunds or charges units of decisions, and resets or blocks counters. */
 export class Corrections {
   readonly #options: CorrectionOptions
 

@@ -147,7 +147,7 @@ export class Decider {
     return explainAnswer(answer, ruleChecks, storeChecks, peeked, this.#options, undefined)
   }
 
-  /** Notes that the store has responded. */
+  /** Records that the store has responded. */
   answered({ nowMs, isRemembered, isDegraded, failure }: StoreResult): void {
     const health = this.#health
     this.blockWatch?.answered(nowMs)
@@ -160,7 +160,7 @@ export class Decider {
     if (health.isWatching && isRemembered !== true) health.answered()
   }
 
-  /** Notes that the store has failed, and decides without it. */
+  /** Records that the store has failed, and decides without it. */
   degrade(
     error: unknown,
     ruleChecks: readonly RuleCheck[],

@@ -135,7 +135,7 @@ export class DecisionRecord implements Decision {
   /**
    * Returns one decision for two decisions on the same request, made one after the other by different rules. `names`
    * lists the rules in order. If the later decision refuses, the units of the earlier one are refunded, so the joined
-   * decision does not carry them.
+   * decision does not include them.
    */
   static joined(earlier: Decision, later: Decision, names: readonly string[]): Decision {
     if (later.checks.length === 0 && later.allowed) return earlier

@@ -35,12 +35,12 @@ export interface PolicyCheck {
   /** Length of the window in milliseconds. */
   readonly windowMs: number
   /**
-   * Units that would still be admitted: after this request, or, for a peek, before it. 0 if the store was not asked.
+   * Units that would still be admitted after this request, or, in a peek, before it. 0 if the store was not asked.
    * Undefined if the store did not read this rule's counter because another rule had already refused, as happens in a
    * Redis Cluster or while a leased rule is held off. Then `allowed` only means that this rule has not refused.
    */
   readonly remaining: number | undefined
-  /** Units that this request asked of this rule. */
+  /** Units that the request needs under this rule. */
   readonly cost: number
   /** Whether this rule by itself admits the request. */
   readonly allowed: boolean
@@ -53,7 +53,7 @@ export interface PolicyCheck {
   readonly nextUnitAfterMs: number
   /** Milliseconds until all units (the limit or the burst) are available again, if no other request comes. */
   readonly resetAfterMs: number
-  /** Milliseconds for which this rule delays the request before it goes on. 0 except for a leaky bucket. */
+  /** Milliseconds for which this rule delays the request before it proceeds. 0 except for a leaky bucket. */
   readonly delayMs: number
   /** Whether the request was admitted above the limit, by soft or elastic throttling. */
   readonly overLimit: boolean
@@ -79,13 +79,13 @@ export interface PolicyCheck {
 }
 
 /**
- * The result to one request: the verdict of its strictest rule, and of each rule by itself.
+ * The result for one request: the verdict of its strictest rule, and of each rule by itself.
  *
  * For example, 6 units of a limit of 10 are taken. The seventh unit is then admitted with 3 remaining. Once 10
  * are taken, the next request is refused with 0 remaining and a time to wait.
  */
 export interface Decision {
-  /** Whether the request may go on, after `delayMs`. */
+  /** Whether the request may proceed, after `delayMs`. */
   readonly allowed: boolean
   /**
    * Name of the binding rule, "" if no rule applies. If the request is refused, it is the rule with the longest wait.
@@ -111,7 +111,7 @@ export interface Decision {
   readonly retryAfterMs: number
   /** Milliseconds until all units (the limit or the burst) are available again, if no other request comes. */
   readonly resetAfterMs: number
-  /** Milliseconds to delay the request before it goes on: the longest delay of its rules. */
+  /** Milliseconds to delay the request before it proceeds. This is the longest delay of its rules. */
   readonly delayMs: number
   /** Whether the request was admitted above the limit of any rule, by soft or elastic throttling. */
   readonly overLimit: boolean

@@ -202,7 +202,7 @@ function waitText(ms: number, atMs: number | undefined, preposition: "at" | "unt
   return atMs === undefined ? lengthText(ms) : `${lengthText(ms)}, ${preposition} ${timeText(atMs + ms)}`
 }
 
-/** Returns the time of day; only its milliseconds if it is beyond what a date can hold. */
+/** Returns the time of day, or the bare epoch milliseconds if a `Date` cannot represent the time. */
 function timeText(ms: number): string {
   const date = new Date(Math.ceil(ms))
   return Number.isNaN(date.getTime()) ? `${ms} ms` : date.toISOString()

@@ -63,7 +63,7 @@ function explainEach(
   return ruleChecks.map((ruleCheck, i) => explain(ruleCheck, answer.checks[i], answer, isTaken))
 }
 
-/** Does what `explainAnswer` does when some rule checks were not counted or have a penalty. */
+/** Returns the result of `explainAnswer` if some rule checks were not counted or have a penalty. */
 function explainParted(
   { storeChecks, answer, penalties }: Parted,
   ruleChecks: readonly RuleCheck[],

@@ -14,7 +14,7 @@ export interface GroupMember {
 /** A member whose counters decide, with its checks as the store gets them. */
 interface CountedMember extends GroupMember {
   readonly storeChecks: readonly RuleCheck[]
-  /** Where the member's decision is in the result. */
+  /** Index of the member's decision in the result. */
   readonly index: number
 }
 
@@ -22,7 +22,7 @@ interface CountedMember extends GroupMember {
  * Takes the units of all members in one store call, or refuses and takes none. All deciders have the same store. No two
  * checks have the same counter. Returns the decisions in the order of the members. If one refuses, the others refuse
  * with "group". Never throws and never rejects: if the store fails, each member is decided without it, and units are
- * given back if one refuses.
+ * refunded if one member refuses.
  */
 export async function takeAll(members: readonly GroupMember[]): Promise<readonly Decision[]> {
   const decisions = members.map(({ ruleChecks }) => decidedWithoutCounters(ruleChecks))
@@ -51,7 +51,7 @@ async function decided(store: Store, counted: readonly CountedMember[]): Promise
   }
 }
 
-/** A decision that waits for another one of its group, whose refusal makes asking the store unnecessary. */
+/** A placeholder for a decision that need not ask the store, because another request of its group is refused. */
 const NOT_ASKED: Decision = new DecisionRecord([], false, undefined)
 
 /** Returns the decisions of the members for the result to all their checks. */
@@ -80,7 +80,7 @@ function withoutStore(counted: readonly CountedMember[], error: unknown): readon
   return decisions
 }
 
-/** Returns the decisions of a group. If one refuses, the others are held back for as long as it takes. */
+/** Returns the decisions of a group. If some refuse, the others refuse too, with the longest wait of these. */
 function together(decisions: readonly Decision[]): readonly Decision[] {
   const refusing = decisions.filter(({ allowed }) => !allowed)
   if (refusing.length === 0) return decisions

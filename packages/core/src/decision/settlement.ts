@@ -39,9 +39,9 @@ export function settlementOf({ ruleChecks, answer }: Receipt, usedUnits: number)
 }
 
 /**
- * Returns the state that a charge is for. A bucket counts as full when the units were taken. Its own level would not do:
- * what comes back in the meantime may be used by other requests, which are charged late, too. Each charge would then
- * find that its units have come back, and the bucket would stay empty.
+ * Returns the state that a charge is for. A bucket counts as full when the units were taken. With the bucket's own
+ * level, late charges would count nothing. Units that come back in the meantime may be used by other requests, which
+ * are charged late too. Each charge would then find that its units have come back.
  */
 function chargedFrom(after: CounterState, policy: Policy): CounterState {
   return algorithmOf(policy).filled?.(after, policy) ?? after

@@ -6,7 +6,7 @@ import { TimeoutShare, type Timeouts } from "./timeout-share.ts"
 
 /**
  * How long a store must respond without a failure before it counts as recovered, in milliseconds. A store may fail for
- * some keys only, or for lack of CPU. Without this delay, it would be reported with every decision.
+ * some keys only, or now and then for lack of CPU. Without this delay, each decision could report an outage or its end.
  */
 const STEADY_MS = 10_000
 

@@ -69,7 +69,7 @@ function prefixOf(digits: string): number {
   return /^(?:0|[1-9]\d{0,2})$/.test(digits) ? Number(digits) : Number.NaN
 }
 
-/** Returns the number of leading ones of a netmask; NaN or a fraction if it is not valid. */
+/** Returns the number of leading ones of a netmask. Returns NaN or a fraction if the netmask is not valid. */
 function prefixOfNetmask(text: string): number {
   const bits = readIPv4(text, 0)
   const prefix = 32 - Math.log2(2 ** 32 - bits)
@@ -77,9 +77,9 @@ function prefixOfNetmask(text: string): number {
 }
 
 /**
- * Compiles a table by address. The function returns the entry of the narrowest range that holds the address, and
- * undefined without one. A lookup takes the same time for any number of ranges. IPv4 never matches an IPv6 range, or
- * vice versa.
+ * Compiles a table by address. The compiled function returns the entry of the narrowest range that contains the
+ * address, or undefined if no range contains it. A lookup takes the same time for any number of ranges. IPv4 never
+ * matches an IPv6 range, or vice versa.
  */
 export function compileAddressTable<T>(
   entries: Iterable<readonly [AddressRange, T]>,

@@ -2,7 +2,9 @@ import hooks from "node:perf_hooks"
 import { inspect } from "node:util"
 import { InvalidOptionError } from "./errors.ts"
 
-/** The source of time: in an app the steady time of the process, in tests a clock that the test moves. */
+/**
+ * The source of time. In an app, this is the steady time of the process. In a test, it is a clock that the test moves.
+ */
 export interface Clock {
   /** Returns the current time in epoch milliseconds. Callers drop fractions. */
   now(): number

@@ -5,7 +5,7 @@ import { types } from "node:util"
  * becomes `…@host`. `https://host/rules?token=x` becomes `https://host/rules?…`, and `password=x` becomes `password=…`.
  *
  * Use it for every string that may be logged. A client library may mistake a URL for a host or a path and quote it in
- * an error. If in doubt, the function removes too much, because a password may contain spaces, slashes and "@".
+ * an error. The function may remove more than the secret, because a password may contain spaces, slashes and "@".
  * @example
  * ```ts
  * import { withoutCredentials } from "@sluice/core"

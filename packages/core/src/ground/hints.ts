@@ -1,7 +1,7 @@
 import { parseDuration } from "./duration.ts"
 import { show, suggestion } from "./show.ts"
 
-/** Words for a behavior in other software, with the word here. */
+/** Words that other software uses for a behavior, each with the word that Sluice uses. */
 const SYNONYMS: Readonly<Record<string, string>> = {
   open: "allow",
   "fail-open": "allow",
@@ -15,7 +15,7 @@ const PER = /^(\d+) *(?:[a-z]+ +)?(?:\/|per) *(\d* *[a-z]+)$/i
 /**
  * Returns what to write instead of a value of another type or spelling, such as `; it is a string, use the number 100`.
  * The hint is for somebody who is sure that the value is right. Returns an empty string if the accepted values say
- * enough. `noun` and `accepted` are those of the message about the value.
+ * enough. `noun` and `accepted` are the parts of the message about the value.
  */
 export function hintFor(given: unknown, noun: string, accepted: string): string {
   const hint = find(given, noun, accepted)

@@ -22,8 +22,8 @@ const LOSSES_EVERY_MS = 60_000
 
 /**
  * A problem that may last, or occur many times. The log has a line when it begins and for each further cause, then at
- * most one for each interval, and one when it ends. If the clock cannot wait, a lasting incident is not repeated, and any
- * other is logged each time.
+ * most one for each interval, and one when it ends. If the clock cannot wait, the line of a lasting incident is not
+ * repeated, and every occurrence of any other incident is logged.
  */
 export class Incident {
   readonly #warner: Pick<Warner, "say">
@@ -82,7 +82,7 @@ export class Incident {
     return this.#lines.some((line) => keyOf(line) === key)
   }
 
-  /** Begins the incident with this cause. If it already lasts with other causes only, those are over. */
+  /** Begins the incident with this cause. If the incident already lasts with other causes, they are dropped. */
   begin(line: IncidentLine, times = 1): boolean {
     if (!this.has(keyOf(line))) this.end()
     return this.add(line, times)

@@ -5,7 +5,7 @@ import { show, suggestion } from "./show.ts"
 import { LONGEST_TIMER_MS } from "./time.ts"
 import type { Logger } from "./warnings.ts"
 
-/** Returns what is wrong with the value of an option; undefined if nothing is. The value is not undefined. */
+/** Returns what is wrong with the value of an option, or undefined if the value is valid. Not called for undefined. */
 export type OptionCheck = (value: unknown) => Omit<Problem, "path"> | undefined
 
 /** Returns a check whose message says what the value is not: `5 is not a clock`. */
@@ -61,7 +61,7 @@ export function wholeNumber(name: string, units: string): OptionCheck {
   )
 }
 
-/** Returns the problem of a value at a place; an empty list if there is none. */
+/** Returns a list with the problem of a value at a place. The list is empty if the value is valid. */
 export function problemAt(path: string, value: unknown, check: OptionCheck): Problem[] {
   const problem = check(value)
   return problem === undefined ? [] : [{ path, ...problem }]

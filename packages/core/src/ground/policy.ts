@@ -34,7 +34,7 @@ export interface Penalty {
   readonly forMs: readonly number[]
 }
 
-/** A line in which adapters hold requests. */
+/** A queue in which adapters hold requests. */
 export interface ParsedQueue {
   /** Maximum number of requests of one counter that are held in this process. */
   readonly maxWaiting: number
@@ -73,7 +73,7 @@ export type ParsedThrottle =
       readonly maxWaitMs: number
     }
 
-/** Returns the line in which a throttle holds requests. Returns undefined if it refuses them. */
+/** Returns the queue in which a throttle holds requests. Returns undefined if the throttle refuses them. */
 export function queueOf(throttle: ParsedThrottle): ParsedQueue | undefined {
   if (throttle.kind === "queue") return throttle
   return throttle.kind === "hard" ? undefined : throttle.queue

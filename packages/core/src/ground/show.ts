@@ -4,7 +4,7 @@ import type { Problem } from "./errors.ts"
 
 /** A problem whose `path` starts at the object itself, because the place of that object is not known yet. */
 export interface MemberProblem {
-  /** The keys that lead to the value, from the object. */
+  /** The keys on the way from the object to the value. */
   readonly path: readonly PropertyKey[]
   /** What is wrong. */
   readonly message: string

@@ -1,6 +1,8 @@
 import { setImmediate as nextTurn } from "node:timers/promises"
 
-/** A slice of work runs for this long before the event loop gets its turn. With one more document, a slice stays below 5 ms. */
+/**
+ * Milliseconds of work after which the event loop runs. A slice ends with a whole document, and still stays below 5 ms.
+ */
 const SLICE_MS = 1
 
 /** Work that can pause, such as after each rule of a document. The function yields where it can pause. */

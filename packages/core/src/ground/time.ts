@@ -187,8 +187,8 @@ export function unlessAborted<T>(work: Promise<T>, signal: AbortSignal | undefin
 }
 
 /**
- * Settles as `work` does, and keeps the process alive until then. Loading rules in the background does not; a caller
- * that awaits it does.
+ * Settles as `work` does, and keeps the process alive until then. Loading rules in the background does not keep the
+ * process alive, but a caller that awaits the load does.
  */
 export async function keepingAlive<T>(work: Promise<T>): Promise<T> {
   // A no-op interval keeps the event loop alive, because its timer is referenced.

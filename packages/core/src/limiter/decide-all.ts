@@ -30,11 +30,11 @@ export interface GroupDecision {
 }
 
 /**
- * Decides several requests together, all or nothing, in one call of their store: for a request that needs several
- * services, each with its own limiter. Requests are not held: a rule that queues refuses. To give the units back, call
- * `refund` of each limiter with its decision.
+ * Decides several requests together, all or nothing, in one call of their store. Use it for a request that needs
+ * several services, each with its own limiter. Requests are not held, so a rule that queues refuses. To refund the
+ * units, call `refund` of each limiter with its decision.
  *
- * In a Redis Cluster, counters in different slots are taken one after the other, and given back if a later one refuses.
+ * In a Redis Cluster, units in different slots are taken one after the other, and refunded if a later slot refuses.
  * Without the store, each limiter decides by its `onStoreFailure`, also all or nothing.
  * @example
  * ```ts

@@ -38,7 +38,7 @@ import type { RuleSet } from "./rule-set/rule-set.ts"
 import { RulesInForce } from "./rule-set/rules-in-force.ts"
 import { type DecisionStep, NO_STEPS, stepSet, stepsFrom, stepsIn } from "./rule-set/steps.ts"
 
-/** The limiter behind the interface, with the members that adapters need besides. */
+/** The implementation of the interface, with further members that adapters need. */
 export class RequestLimiter<Request> implements Limiter<Request> {
   static {
     acceptOtherCopies(RequestLimiter)

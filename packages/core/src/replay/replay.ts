@@ -28,7 +28,7 @@ export interface ReplayVerdict {
   readonly checks: readonly Check[]
   /** The client's address, or its network for IPv6. Undefined if the request has no address. */
   readonly client: string | undefined
-  /** Returns the client's address: one address, where `client` may be a network. Undefined if the request has none. */
+  /** Returns the client's address, even if `client` is a network. Undefined if the request has no address. */
   address(): string | undefined
   /** Returns the decision, as `Limiter.decide` returns it. It is built on demand, and the same for each call. */
   decision(): Decision

@@ -8,7 +8,7 @@ interface RequestsOfFields {
   requests: number
 }
 
-/** Notes which rules cannot be applied to the requests of a replay, because the requests lack a field. */
+/** Records which rules cannot be applied to the requests of a replay, because the requests lack a field. */
 export class UnjudgedRules {
   readonly #rules: readonly ParsedRule[]
   readonly #seen = new Map<ReadonlySet<string>, RequestsOfFields>()
@@ -21,7 +21,9 @@ export class UnjudgedRules {
     this.#rules = rules
   }
 
-  /** Notes what a request lacks. The requests of a log share one set of fields, so this is nearly always a comparison. */
+  /**
+   * Records what a request lacks. The requests of a log share one set of fields, so this is nearly always a comparison.
+   */
   see({ onlyFields, method, url, routedUrl, route }: RequestFacts): void {
     this.#requests++
     if (!this.#sawMethod && method !== undefined) this.#sawMethod = true

@@ -41,7 +41,9 @@ export class FactsReaders {
     return ownFacts(request)
   }
 
-  /** Reads the facts of a client to change, but not of options alone: reset({ rules }) would change no client. */
+  /**
+   * Reads the facts of the client that a call changes. Throws for options alone: `reset({ rules })` names no client.
+   */
   readClient(request: unknown): RequestFacts {
     const names = Object.keys(request ?? {})
     if (names.length > 0 && names.every((name) => CALL_OPTIONS.has(name))) throwNotARequest(names)

@@ -4,7 +4,7 @@ import type { RequestFacts } from "./request.ts"
 /** Number of requests after which it is clear whether there is a proxy that sends the header. */
 const FIRST_REQUESTS = 100
 
-/** The most of these requests that may be as expected in spite of a mistake. For example, clients can send the header. */
+/** Most of these requests that may look as expected in spite of a mistake. For example, clients can send the header. */
 const MOST_EXPECTED = 5
 
 /** Matches the paths of health checks, which load balancers send without a client: `/healthz`, `/_health`, `/api/health/live`. */

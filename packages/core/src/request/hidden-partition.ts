@@ -28,7 +28,7 @@ export function compileHiding(
   if (!(hashKeys ?? fields.some(isSecret))) return undefined
   const secret = hash("sha256", JSON.stringify(key))
   return (partition) => {
-    // The first two show no value of a client. An address stands in for a missing secret.
+    // The first two partitions contain no value of a client. In the third, an address replaces a missing secret.
     if (partition === "" || partition === "@shared" || (!hashKeys && partition.startsWith("@ip:")))
       return partition
     // This hash is as safe as an HMAC, because the key has a fixed length, and half of the hash is cut off, so nobody

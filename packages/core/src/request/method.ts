@@ -8,7 +8,8 @@ const OVERRIDES = ["x-http-method-override", "x-http-method", "x-method-override
  * True if the app might handle the request by one of these methods, which are in upper case. A method override may run
  * before or after the limiter, and the limiter does not know whether there is one. So a request counts as each method
  * that it names, and a POST that names another one still counts as POST. A GET or HEAD names a method only by `_method`
- * in its query. An override has to be configured to read that, and its headers would be read for each GET.
+ * in its query. An override reads such a query only if it is configured to. Headers of a GET are ignored, to avoid
+ * reading them for each GET.
  */
 export function hasMethod(facts: RequestFacts, methods: ReadonlySet<string>): boolean {
   const { method, originalMethod } = facts

@@ -2,7 +2,7 @@ import { hashText } from "../ground/hash.ts"
 import type { OnMissing } from "../ground/policy.ts"
 import type { FieldReader, RequestFacts } from "./request.ts"
 
-/** Means that the rule does not count this request. */
+/** The result for a request that the rule does not count. */
 export const SKIP: unique symbol = Symbol("skip")
 
 /** The missing field for which the rule refuses this request. */

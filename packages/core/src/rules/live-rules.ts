@@ -75,7 +75,7 @@ export interface ReadyOptions extends SignalOption {
   readonly retry?: boolean | undefined
 }
 
-/** How requests are decided before any rules are loaded: every request is admitted, or answered with 503. */
+/** How requests are decided before any rules are loaded. Every request is admitted, or refused with 503. */
 export type OnRulesMissing = "allow" | "deny"
 
 /** The behavior until the first load of a network source has succeeded. */

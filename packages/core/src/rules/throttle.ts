@@ -17,7 +17,7 @@ export type Throttle =
       readonly kind: "soft"
       /** Above 0, at most 1000. The resulting units are rounded down; they must be at least one. */
       readonly percent: number
-      /** Adapters hold the requests above that, as "queue" does. Default: none, they are refused. */
+      /** Adapters hold the requests above that percentage, as "queue" does. Default: these requests are refused. */
       readonly queue?: ThrottleQueue | undefined
     }
   /** Admits the request and marks it `overLimit` while there is spare capacity. */
@@ -27,7 +27,7 @@ export type Throttle =
       readonly ceiling?: number | undefined
       /** Returns whether there is spare capacity; only in code. Default: judges by the event loop of this process. */
       readonly signal?: (() => boolean) | undefined
-      /** Adapters hold the requests that are not admitted, as "queue" does. Default: none, they are refused. */
+      /** Adapters hold the requests that are not admitted, as "queue" does. Default: these requests are refused. */
       readonly queue?: ThrottleQueue | undefined
     }
   /**
@@ -37,8 +37,8 @@ export type Throttle =
   | {
       readonly kind: "queue"
       /**
-       * Most requests that wait for one counter in this process. Default: 100. For a leaky bucket this line is in front
-       * of the bucket. Its default is 0, so a request is refused immediately when the bucket is full.
+       * Most requests that wait for one counter in this process. Default: 100. For a leaky bucket, these requests wait
+       * in front of the bucket. The default is then 0, so a full bucket refuses immediately.
        */
       readonly maxWaiting?: number | undefined
       /** Longest time that a request is held, in milliseconds. Default: 10,000. */

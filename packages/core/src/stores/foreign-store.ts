@@ -22,7 +22,7 @@ import type { StoreStatus } from "./store-status.ts"
 /** A refund with this much time or more, in milliseconds, is made in the background. */
 const LEAST_BACKGROUND_MS = 1_000
 
-/** A store of ours has these methods in its class. One that has been replaced is not ours. */
+/** The methods that a store of ours inherits from its class. If the app has replaced one, the store needs a guard. */
 const METHODS: readonly (keyof Store)[] = ["take", "read", "refund", "reset"]
 
 /** The mark of a store that needs no guard. All copies of this version share it, so they trust the same stores. */
@@ -153,7 +153,7 @@ class ForeignStore implements Store {
     return this.#failure.error
   }
 
-  /** Gives back units that were taken after the deadline, because nobody got them. */
+  /** Refunds units that were taken after the deadline, because the request no longer gets them. */
   #refundLate(refunds: readonly Refund[]): void {
     if (refunds.length === 0) return
     const lost = (error: unknown): void =>

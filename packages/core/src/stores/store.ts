@@ -112,8 +112,8 @@ export interface Refund extends CounterKey {
 }
 
 /**
- * The event that a full store evicted a counter that still had an effect, so its client gets its units back too early.
- * The store is too small.
+ * The event for a counter that a full store evicted while it still had an effect. Its client gets its units back too
+ * early. The store is too small.
  */
 export interface EvictionEvent {
   /** The type of the event. */
@@ -127,8 +127,8 @@ export interface EvictionEvent {
 }
 
 /**
- * The event that a store could not refund units of requests that have already ended, or held units of a lease. The
- * units stay taken until their window passes.
+ * The event for units that a store could not refund, of requests that have already ended or of a lease. The units stay
+ * taken until their window passes.
  */
 export interface RefundLostEvent {
   /** The type of the event. */
@@ -148,11 +148,11 @@ export interface ChargesLostEvent {
   readonly to: string
   /** Number of units that were not confirmed. */
   readonly units: number
-  /** Which counters did not confirm the units, and why. */
+  /** The counters that did not confirm the units, and the reason. */
   readonly error: StoreUnavailableError
 }
 
-/** The event that the server of a store needs attention. A limiter logs it once for each subject. */
+/** The event for a problem of a store's server that needs attention. A limiter logs it once for each subject. */
 export interface StoreWarningEvent {
   /** The type of the event. */
   readonly type: "warning"
@@ -168,8 +168,8 @@ export interface StoreWarningEvent {
 export type StoreEvent = EvictionEvent | RefundLostEvent | ChargesLostEvent | StoreWarningEvent
 
 /**
- * A place for counters, which decides and counts. The limiter computes from the store's result what the counts mean for
- * a client, in the same way for every store.
+ * Keeps counters, decides requests by them, and counts. The limiter computes from the store's result what the counts
+ * mean for a client, in the same way for every store.
  *
  * Every method may return a value or a promise. It throws or rejects only if the back end failed, preferably with
  * {@link StoreUnavailableError}, and never because of a limit. The limiter checks the results of a store of your own. It

@@ -16,7 +16,7 @@ export interface DecisionCall {
   readonly operation: "decide" | "takeUpTo" | "acquire" | "hold"
   /**
    * Milliseconds from the call to the decision, with fractions. Measured by a monotonic clock, never by the `clock`
-   * option. Includes any wait: for the first rules, for a promise of the app's functions, or in a line.
+   * option. Includes any wait for the first rules, for a promise of the app's functions, or in a queue.
    */
   readonly durationMs: number
   /**
@@ -117,13 +117,13 @@ export interface LimiterStatus {
   readonly writeBack?: ChargeCounts
 }
 
-/** The units that a call asks for. */
+/** The units that a call requests. */
 export interface CostOption {
   /** Units to take, overriding the option `cost`: 0 or a positive whole number. 0 takes nothing and is admitted. */
   readonly cost?: number | undefined
 }
 
-/** The units that `acquire` asks for, and how long it waits. */
+/** The units that `acquire` requests, and how long it waits. */
 export interface AcquireOptions extends CostOption {
   /** Aborting it ends the wait: `acquire` rejects with the signal's reason, and nothing stays taken. */
   readonly signal?: AbortSignal | undefined
@@ -133,7 +133,7 @@ export interface AcquireOptions extends CostOption {
   readonly maxWaiting?: number | undefined
 }
 
-/** The units and rules that `peek` and `explain` look at. */
+/** The units and rules that `peek` and `explain` consider. */
 export interface PeekOptions extends CostOption {
   /**
    * Names of rules. Only these are read, even if their `match` does not apply to this request. Then a request with only

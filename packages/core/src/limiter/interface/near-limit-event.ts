@@ -8,7 +8,7 @@ export interface NearLimitEvent {
   readonly partition: string
   /** The percentage of `notify` that is used: 80. */
   readonly threshold: number
-  /** Units in use, at most those that fit: the limit, or for a bucket what it holds. */
+  /** Units in use, at most the limit, or at most the capacity of a bucket. */
   readonly used: number
   /** Units that are left. */
   readonly remaining: number

@@ -15,7 +15,7 @@ export interface RuleExplanation {
   /** The counter of the client's refusals and blocks. Absent if the rule does not look for a block. */
   readonly penalty?: CounterKey
   /**
-   * Why the rule refuses the request without counting: its deny list has the client, a field is missing, or its limit
+   * Why the rule refuses the request without counting: the client is on its deny list, a field is missing, or its limit
    * function has failed before it ever returned a limit ("store-failure").
    */
   readonly refusal?: "denied" | "missing-field" | "store-failure"

@@ -45,7 +45,7 @@ const MEMBER_NAMES: Names = {
   execEvenlyMinDelayMs: 'use "algorithm": "leaky-bucket" instead',
 }
 
-/** Option names of other rate limiters, each with a hint at the name in Sluice. */
+/** Option names of other rate limiters, each with a hint that names the option in Sluice. */
 export const OPTION_NAMES: Names = {
   ...MEMBER_NAMES,
   handler: 'use "onRejected" instead',

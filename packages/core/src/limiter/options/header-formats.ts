@@ -18,7 +18,7 @@ export type HeaderDialect =
 /** Every dialect, the default first. */
 export const HEADER_DIALECTS: readonly HeaderDialect[] = ["draft-11", "next", "triple", "legacy"]
 
-/** A dialect whose headers have names of the app's own: `{ dialect: "legacy", prefix: "X-App-RateLimit" }`. */
+/** A dialect whose headers have the app's own names: `{ dialect: "legacy", prefix: "X-App-RateLimit" }`. */
 export interface NamedHeaders {
   /** The format of the values. */
   readonly dialect: HeaderDialect

@@ -74,7 +74,7 @@ export const RULE_OPTIONS: readonly string[] = Object.keys(RULE_MEMBERS).filter(
 
 const SAME_VERSION = `rules of version ${VERSION}; "npm ls @sluice/core" lists all versions`
 
-/** Whether a value is live rules, also those of another version. A source of the app may have an `open`, too. */
+/** Whether a value is live rules of any version of Sluice. A source of the app may also have a method `open`. */
 function isLive(value: unknown): value is LiveRules {
   const { readsSynchronously } = (value ?? {}) as Partial<LiveRules>
   return hasMethods(value, "open") && typeof readsSynchronously === "boolean"

@@ -35,9 +35,9 @@ export type LimiterOptions<Request, Response = unknown> = LimiterSettings<Reques
 export type LimitWithWindow<Request> =
   | Pick<Rule<Request>, "limit" | "window">
   | {
-      /** Left out. */
+      /** Absent. */
       readonly limit?: undefined
-      /** Left out, too. */
+      /** Absent, too. */
       readonly window?: undefined
     }
 

@@ -170,7 +170,7 @@ function parseOptionRules(
 
 const ADMIT: UntilLoaded = { defaultRules: [], onRulesMissing: "allow" }
 
-/** Returns the behavior until the first load: the limiter's own options, otherwise those of its live rules. */
+/** Returns the behavior until the first load, from the limiter's own options or else from its live rules. */
 function parseMissing(options: LimiterOptions<unknown>, problems: Problem[]): UntilLoaded {
   const { rules, cost } = options
   const own = parseUntilLoaded(options, problems)

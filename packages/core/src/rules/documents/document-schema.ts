@@ -92,7 +92,7 @@ export function readStored({ shape, spellings }: StoredObject, value: unknown): 
     const message = `is another name for ${show(earlier)}, which is given too`
     found.push({ path: [spelling], message, accepted: `only ${show(preferred)}` })
   }
-  // Unknown members are left out. One of them may have the name in code of another member.
+  // Leave out unknown members, because an unknown name may be the name that another member has in code.
   const badInCode = new Set([...bad].flatMap((spelling) => spellings.get(spelling)?.name ?? []))
   return { members, spelled, bad: badInCode, problems: found }
 }

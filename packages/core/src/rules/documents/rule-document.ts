@@ -27,7 +27,7 @@ export interface RuleDocument {
   readonly problems: readonly Problem[]
   /** Warnings about valid rules that are probably mistakes. */
   readonly warnings: readonly Problem[]
-  /** Defaults of valid rules that a reader may overlook: a rule without a field counts the whole service. */
+  /** Notes on defaults of valid rules that a reader may overlook: a rule without a field counts the whole service. */
   readonly notes: readonly Problem[]
 }
 

@@ -60,8 +60,8 @@ function memberUseProblems({ rule, algorithm }: CombinedRule): MemberProblem[] {
 
 /**
  * Returns the contradictions of a throttle that holds requests with members that punish refusals. A queued request is
- * not refused: it is only checked repeatedly while it waits. Without a line, a queue holds only requests that a leaky
- * bucket delays. Other algorithms delay nothing, so no request would be held.
+ * not refused, because it is only checked repeatedly while it waits. With `maxWaiting` 0, a queue holds only requests
+ * that a leaky bucket delays. Other algorithms delay nothing, so no request would be held.
  */
 function heldProblems({ rule, algorithm, kind }: CombinedRule): MemberProblem[] {
   const { throttle, countRejected, penalty } = rule

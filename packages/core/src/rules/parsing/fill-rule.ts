@@ -60,13 +60,13 @@ export function fillRule(rule: StorableRule): ParsedRule {
       Object.keys(overrides).length > 0 && { overrides: fillOverrides(overrides) }),
     ...(rejection !== undefined && { rejection: fillRejection(rejection) }),
   }
-  // The table has the defaults of all other members.
+  // The table contains the defaults of all other members.
   return filled as unknown as ParsedRule
 }
 
 function fillThrottle(throttle: Throttle, algorithm: AlgorithmName): ParsedThrottle {
   if (typeof throttle === "string") return { kind: throttle }
-  // A leaky bucket itself holds as many requests as it has room for.
+  // By default, no requests wait in front of a leaky bucket, because the bucket itself holds up to `burst` units.
   const line = { maxWaiting: holdsAdmitted(algorithm) ? 0 : MAX_WAITING, maxWaitMs: MAX_WAIT_MS }
   if (throttle.kind === "queue") return { ...line, ...given(throttle) } as ParsedThrottle
   const queue = throttle.kind === "hard" ? undefined : throttle.queue

@@ -12,7 +12,9 @@ export function mostAdmitted(rule: ParsedRule, limit: number): number {
   return capacity
 }
 
-/** Returns the units that fit into an unused counter under this limit. Of several clients with the limit, the least. */
+/**
+ * Returns the units that fit into an unused counter under this limit. If clients differ, returns the smallest number.
+ */
 function capacityUnder({ overrides, burst, limit: own }: ParsedRule, limit: number): number {
   let least = typeof own === "number" && own !== limit ? Number.POSITIVE_INFINITY : (burst ?? limit)
   for (const override of overrides?.values() ?? []) {

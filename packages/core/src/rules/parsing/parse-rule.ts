@@ -107,8 +107,8 @@ export interface CheckedRule {
 }
 
 /**
- * Valid rules that were made from checked values. Rules of a document reach the rule book as these objects. Checking
- * them again would be most of the cost of loading.
+ * Valid rules that were made from checked values. Rules of a document reach the rule book as these objects. They are
+ * not checked again, because that would be most of the cost of loading.
  */
 const SOUND = new WeakSet<object>()
 
