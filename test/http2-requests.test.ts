@@ -58,7 +58,7 @@ describe.each([
     expect(await statusOf({ ":authority": "a.example", host: "c.example" })).toBe(429)
   })
 
-  it("a preflight is not counted, but one with a body is, whose length no header states", async () => {
+  it("a preflight is counted only if it has a body, even if no header states the length of the body", async () => {
     const session = await sessionWith({ limit: 1, window: "1 day" })
     const preflight = async (body?: string): Promise<unknown> => {
       const headers = { origin: "https://a.example", "access-control-request-method": "PUT" }

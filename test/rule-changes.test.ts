@@ -101,7 +101,7 @@ describe.each(PLACES)("a change of rules, counting in $name", ({ create, isOnACl
   })
 
   it.each(isOnAClock ? (["sliding-window", "fixed-window"] as const) : [])(
-    "reports the exact wait after a reduction, and refuses a millisecond earlier: %s",
+    "that lowers the limit makes a client wait exactly as long as the refusal says: %s",
     async (algorithm) => {
       const window = "1 minute"
       const { clock, change, take } = setUp([rule(10, { algorithm, window })])
@@ -174,7 +174,7 @@ describe.each(PLACES)("a change of rules, counting in $name", ({ create, isOnACl
     expect(await limiter.peek(ANN)).toMatchObject({ remaining: 4 })
   })
 
-  it("admits more in one burst when a rule becomes soft, even just after a refusal, until it is hard again", async () => {
+  it("to a soft throttle admits more in one burst, even just after a refusal, until the rule is hard again", async () => {
     const { change, take } = setUp([rule(10)])
     await take(10)
     for (let times = 0; times < 2; times++) expect(await take(1)).toMatchObject({ allowed: false })
@@ -236,7 +236,7 @@ describe.each(PLACES)("a change of rules, counting in $name", ({ create, isOnACl
     return { wrap, release }
   }
 
-  it("leaves a pending decision on its original rules, and gives its units back to them", async () => {
+  it("leaves a pending decision to its original rules, which also get its refund", async () => {
     const { wrap, release } = slow()
     const { limiter, change, take } = setUp([rule(5)], wrap)
     await limiter.ready()
@@ -255,7 +255,7 @@ describe.each(PLACES)("a change of rules, counting in $name", ({ create, isOnACl
     expect(await limiter.peek(ANN)).toMatchObject({ limit: 5, remaining: 5 })
   })
 
-  it("responds to a pending request by its original rules", async () => {
+  it("does not apply to a pending request, which gets the response of its original rules", async () => {
     const { wrap, release } = slow()
     const { limiter, change } = setUp([rule(5, { rejectionMessage: "old" })], wrap)
     const guard = createGuard<RequestFacts>({ limiter })
@@ -274,7 +274,7 @@ describe.each(PLACES)("a change of rules, counting in $name", ({ create, isOnACl
     })
   })
 
-  it("responds to the very first request by the rules that it waited for", async () => {
+  it("leaves the first request to the rules that it has waited for", async () => {
     const { limiter } = setUp([rule(5)])
     const guard = createGuard<RequestFacts>({ limiter })
     const { headers, decision } = await guard.check(ANN, { ...ANN })

@@ -71,7 +71,7 @@ const PATIENCE_MS = 240_000
 
 describe("the documented memory of a client", () => {
   it(
-    "in Redis is what each algorithm takes",
+    "is what each algorithm takes in Redis",
     async () => {
       const rows: readonly [string, RegExp][] = [
         ["sliding-window", /nothing: `sliding-window` \| ([\d,]+) \|/],
@@ -93,7 +93,7 @@ describe("the documented memory of a client", () => {
   )
 
   it(
-    "in a process is what a count takes",
+    "is what a count takes in a process",
     async () => {
       const [bytes] = stated("rules/algorithms.md", /In process memory, a client takes (\d+) bytes/)
       expectNear(await inProcess("sliding-window"), bytes)
@@ -102,7 +102,7 @@ describe("the documented memory of a client", () => {
     PATIENCE_MS,
   )
 
-  it("in Redis is what the sizing guide plans for a million clients", async () => {
+  it("is what the sizing guide plans for a million clients in Redis", async () => {
     const [gigabytes] = stated("production/sizing.md", /The clients need about ([\d.]+) GB/)
     expectNear(((await inRedis("sliding-window", "used up")) * CLIENTS) / 1e9, gigabytes)
   })
@@ -113,7 +113,7 @@ describe("the documented memory of a client", () => {
     ["1.6 GB", "sliding-window, buckets", 1e9],
   ] as const
   it.each(everyNth(worked.length, worked))(
-    "of the example of %s is what a million clients take",
+    "is what a million clients take in the example of %s",
     async (example, kind, unit) => {
       const cells = new RegExp(String.raw`\*\*${example}\*\*.*\| ([\d.]+) .B \| ([\d.]+) .B \|`)
       const [redis, process] = stated("inside/worked-examples.md", cells)

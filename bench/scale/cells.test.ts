@@ -12,11 +12,11 @@ describe("a cell", () => {
     expect(differenceOf(cell(80))).toBeCloseTo(-0.2, 12)
   })
 
-  it("has the median of several runs", () => {
+  it("shows the median of several runs", () => {
     expect(medianOf([[cell(1)], [cell(9)], [cell(3)]])).toEqual([cell(3)])
   })
 
-  it("does not agree without a result", () => {
+  it("does not agree with the plan if it has no result", () => {
     expect(agrees(cell(Number.NaN))).toBe(false)
   })
 })

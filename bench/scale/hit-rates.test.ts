@@ -6,7 +6,7 @@ const TRAFFIC = { limit: 1_000, tables: [100, 10_000], warmUpMs: 120, forMs: 80,
 
 const { server } = await redisForTests()
 
-it("measureHitRates counts how many decisions each store makes by what the process knows", async () => {
+it("measureHitRates counts the decisions that each store makes without a call", async () => {
   const rates = await measureHitRates(server, { ...TRAFFIC, clients: 2_000 })
   const [redis, leased, small, large] = rates as readonly [HitRate, HitRate, HitRate, HitRate]
   // No client reaches its limit, so Redis decides each request. The five requests of a millisecond share a call.

@@ -199,7 +199,7 @@ describe("odd replays", () => {
     expect([live.different, live.differences.length]).toEqual([10_001, 10_000])
   })
 
-  it("have a report of a rule without clients", async () => {
+  it("write a report even if a rule has no clients", async () => {
     const rules = file(
       "none.yaml",
       "rules:\n  - { name: a, field: ip, limit: 9, window: 1 minute, match: { path: /never } }\n",

@@ -57,7 +57,7 @@ client     rule    requests  refused  peak
 `)
   })
 
-  it("has the numbers as JSON", async () => {
+  it("prints the numbers as JSON", async () => {
     const log = [0, 1, 2, 3].map((second) => line(ANN, second)).join("") + line(BEN, 200)
     const { result, code } = await replay(log, PER_IP)
     expect(code).toBe(0)

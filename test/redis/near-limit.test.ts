@@ -8,7 +8,7 @@ import { callsBetween, callsOf } from "./counted.ts"
 
 const { server } = await redisForTests()
 
-it("each process reports a client once that they limit together, however often it is refused", async () => {
+it("each process reports a client that they limit together only once, however often it is refused", async () => {
   const clock = manualClock()
   const reports: string[] = []
   const limiters = ["one", "other"].map((process) => {

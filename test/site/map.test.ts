@@ -33,7 +33,7 @@ it("the map of the site lists each page once", () => {
   expect(listed.toSorted()).toEqual(files.toSorted())
 })
 
-it("each address of the site is listed, and a listed address stays, or leads to its new place", () => {
+it("each address of the site is listed, and a listed address still exists or redirects to its new page", () => {
   const errors = readdirSync(`${DOCS}errors`).map((name) => `errors/${name.replace(".md", "")}`)
   const addresses = new Set(["/", ...[...files, ...errors].map(addressOf)])
   const listed = readFileSync(`${DOCS}.vitepress/addresses.txt`, "utf8").trimEnd().split("\n")

@@ -68,7 +68,7 @@ describe("tokens of a language model", () => {
     expect(await left()).toBe(9_500)
   })
 
-  it("are refused if a request could cost more than is left, with the true wait", async () => {
+  it("are refused with the true wait if a request could cost more than the remaining units", async () => {
     for (let time = 0; time < 3; time++) await (await chat([1_000], 4_000)).text()
     const refused = await chat([10], 3_001)
     expect(refused.status).toBe(429)

@@ -92,7 +92,7 @@ describe("outgoing webhooks", () => {
     for (let time = 0; time < 12; time++) await expect(deliver(dead, signal)).rejects.toThrow("fetch failed")
   })
 
-  it("leave the line when they are aborted", async () => {
+  it("leave the queue when they are aborted", async () => {
     const first = Array.from({ length: 5 }, (_, at) => to("/a", `${at}`))
     await settled(5)
     const stop = new AbortController()

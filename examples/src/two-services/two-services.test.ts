@@ -9,7 +9,7 @@ beforeEach(async () => {
 })
 afterEach(() => supplier.close())
 
-describe("two services", () => {
+describe("in the example of two services,", () => {
   it("the importer uses at least 75 % of the limit, with at most 1 % of its calls refused", async () => {
     const products = await importProducts(supplier.url, 150)
     expect(products.map(({ id }) => id)).toEqual(Array.from({ length: 150 }, (_, at) => at + 1))

@@ -60,7 +60,7 @@ describe("a gate that knows the remaining units", () => {
     expect(new Set(gaps).size).toBeGreaterThan(5)
   })
 
-  it("takes the most units so far for the quota if the responses do not contain it", async () => {
+  it("uses the highest number of remaining units so far as the quota if no response contains a quota", async () => {
     const { call, arrived, pass, answer } = world()
     times(3, () => call())
     await answer(0, 200, { ratelimit: '"p";r=10;t=10' })
@@ -110,7 +110,7 @@ describe("a gate that knows the remaining units", () => {
   })
 })
 
-it("a long call in flight does not hold the others when the units are back", async () => {
+it("a long call in flight does not delay other calls once the units are back", async () => {
   const { call, arrived, answer, pass } = world()
   call("long")
   call("short")
@@ -168,7 +168,7 @@ describe("a refusal", () => {
     expect(arrived).toHaveLength(2)
   })
 
-  it("is not ended by the response to a call that was sent before it", async () => {
+  it("still blocks after the response to a call that was sent before it", async () => {
     const { api, call, arrived, pass, answer } = world()
     times(4, () => call())
     await answer(0, 200, left(80, 60))
@@ -236,7 +236,7 @@ describe("backoffMs", () => {
     expect(arrived).toHaveLength(4)
   })
 
-  it("counts the refusals of calls that were in flight together once", async () => {
+  it("counts the refusals of calls that were in flight together as one", async () => {
     const { api, call, arrived, answer, pass } = world({ backoffMs: 1_000, maxWaitMs: 600_000 })
     call("open")
     await answer(0)
@@ -263,14 +263,14 @@ describe("backoffMs", () => {
     expect(api.status()[0]?.blockedForMs).toBeLessThanOrEqual(2_500)
   })
 
-  it("leaves a wait to the server that names one", async () => {
+  it("does not apply if the server's response contains a wait", async () => {
     const { api, call, answer } = world({ backoffMs: 60_000 })
     call()
     await answer(0, 429, { "retry-after": "2" })
     expect(api.status()[0]?.blockedForMs).toBeLessThanOrEqual(2_500)
   })
 
-  it("gives the caller the refusal if the wait is longer than the call may wait", async () => {
+  it("passes the refusal to the caller if the call may not wait that long", async () => {
     const { api, arrived, call, answer } = world({ backoffMs: 2_000, maxWaitMs: 1_000 })
     const events: unknown[] = []
     api.on("refused", (event) => events.push(event))
@@ -282,7 +282,7 @@ describe("backoffMs", () => {
 })
 
 describe("the limit of the caller", () => {
-  it("lets no more calls leave in any window, whatever the responses contain", async () => {
+  it("is never exceeded in any window, whatever the responses contain", async () => {
     const { call, arrived, pass, answer } = world({ limit: { limit: 3, window: "10 seconds" } })
     times(8, () => call())
     await answer(0, 200, left(99, 60))

@@ -201,7 +201,7 @@ describe("another attempt", () => {
     expect(arrived).toHaveLength(11)
   })
 
-  it("earns at most a hundred retries", async () => {
+  it("is one of at most a hundred that earlier calls have earned", async () => {
     const { call, arrived, answer, pass } = world({ retries: 1_000, maxWaitMs: 1_000_000 })
     call()
     await answer(0)
@@ -217,7 +217,7 @@ describe("another attempt", () => {
     expect(arrived).toHaveLength(1_501 + 101)
   })
 
-  it("is earned by calls that were sent, not by calls that were not", async () => {
+  it("is earned only by calls that were sent", async () => {
     const { call, arrived, answer, pass } = world({ retries: 100, maxWaitMs: 2_000 })
     for (let i = 0; i < 10; i++) {
       call()
@@ -242,7 +242,7 @@ describe("another attempt", () => {
     expect(arrived).toHaveLength(24)
   })
 
-  it("that its call may not wait for is reported as none", async () => {
+  it("is reported as impossible if its call may not wait for it", async () => {
     const { api, call, answer, pass } = world({ maxWaitMs: 100 })
     const events: unknown[] = []
     api.on("refused", (event) => events.push(event))
@@ -264,7 +264,7 @@ describe("another attempt", () => {
     expect(arrived.map(({ url }) => url.slice(17))).toEqual(["first", "first", "second", "third"])
   })
 
-  it("that finds the line full after its pause gives the caller the outcome before it", async () => {
+  it("that finds the queue full after its pause passes the previous outcome to the caller", async () => {
     const { call, arrived, answer, fail, pass } = world({ maxWaiting: 1 })
     const open = call("open")
     await answer(0)
@@ -286,7 +286,7 @@ describe("another attempt", () => {
     ])
   })
 
-  it("that finds the line full gives the caller the refusal", async () => {
+  it("that finds the queue full passes the refusal to the caller", async () => {
     const { call, answer } = world({ maxWaiting: 1 })
     const made = call()
     await answer(0, 200, left(50, 60))
@@ -321,7 +321,7 @@ describe("the advice of a Sluice server", () => {
     }
   })
 
-  it("leaves no timer once it is read, and at most 500 characters of its text", async () => {
+  it("is cut to 500 characters, and leaves no timer once it is read", async () => {
     const { call, answer, pass, timers } = world({ retries: 0, maxWaitMs: 100 })
     call()
     await answer(0, 429, json, JSON.stringify({ detail: "x".repeat(900) }))
@@ -341,7 +341,7 @@ describe("the advice of a Sluice server", () => {
     expect(arrived).toHaveLength(2)
   })
 
-  it("to wait longer than the call may gives the caller the refusal, with its body", async () => {
+  it("to wait longer than the call may wait passes the refusal to the caller, with its body", async () => {
     const { api, answer } = world({ maxWaitMs: 5_000 })
     const events: unknown[] = []
     api.on("refused", (event) => events.push(event))
@@ -437,7 +437,7 @@ describe("a call that waits", () => {
     expect(arrived).toHaveLength(1)
   })
 
-  it("fails immediately if it may not wait, and does not join the line", async () => {
+  it("fails immediately if it may not wait, and does not join the queue", async () => {
     const { api, call, pass } = world()
     const waits = vi.fn()
     api.on("wait", waits)
@@ -491,7 +491,7 @@ describe("a call that waits", () => {
     expect(calls[5]?.result).toMatchObject({ retryAfterMs: 120_000 })
   })
 
-  it("fails immediately if the line is full", async () => {
+  it("fails immediately if the queue is full", async () => {
     const { call, pass } = world({ maxWaiting: 2 })
     const calls = times(4, () => call())
     await pass(0)
@@ -517,7 +517,7 @@ describe("an abort", () => {
     expect(arrived).toHaveLength(0)
   })
 
-  it("of a call in flight lets the next one go", async () => {
+  it("of a call in flight lets the next call leave", async () => {
     const { call, arrived, pass } = world()
     const abort = new AbortController()
     const made = call("", { signal: abort.signal })
@@ -537,7 +537,7 @@ describe("an abort", () => {
   })
 })
 
-it("the abort of a call that was sent takes no other call out of the line", async () => {
+it("the abort of a call that was sent removes no other call from the queue", async () => {
   const { call, arrived, answer, pass } = world()
   const abort = new AbortController()
   call()
@@ -573,7 +573,7 @@ it.each(["is sent again", "is aborted"])("a refusal frees its connection when it
 })
 
 describe("close", () => {
-  it("rejects the calls that wait and later ones, and lets the others go on", async () => {
+  it("rejects waiting and later calls, and lets calls in flight finish", async () => {
     const { api, call, answer, pass, timers } = world()
     const [first, second] = times(2, () => call())
     await pass(0)
@@ -585,7 +585,7 @@ describe("close", () => {
     expect(timers()).toBe(0)
   })
 
-  it("gives a call that waits for another attempt the refusal before it", async () => {
+  it("passes the previous refusal to a call that waits for another attempt", async () => {
     const { api, call, answer, pass } = world()
     const [waiting, later] = [call(), call("", { method: "PUT" })]
     await answer(0, 429, REFUSED)
@@ -647,7 +647,7 @@ describe("the key", () => {
 })
 
 describe("share", () => {
-  it("is asked with the key before each attempt, and holds the call", async () => {
+  it("is called with the key before each attempt, and delays the call", async () => {
     const grants: (() => void)[] = []
     const acquire = vi.fn(
       (_key: string, _signal?: AbortSignal) => new Promise<void>((resolve) => void grants.push(resolve)),
@@ -691,7 +691,7 @@ describe("share", () => {
     expect(arrived).toHaveLength(3)
   })
 
-  it("is not asked for a call that may not wait for its gate", async () => {
+  it("is not called for a call that may not wait for its gate", async () => {
     const acquire = vi.fn(async () => {})
     const { call, answer, pass } = world({ share: { acquire } })
     call()
@@ -835,7 +835,7 @@ describe("the arguments", () => {
   })
 })
 
-it("the paced fetch returns a value that is not a Response, and lets the next call go", async () => {
+it("the paced fetch returns a value that is not a Response, and lets the next call leave", async () => {
   const api = paced((async () => ({ ok: true })) as never, { maxWaitMs: 100 })
   expect(await Promise.all([api("http://localhost/"), api("http://localhost/")])).toEqual([
     { ok: true },

@@ -19,7 +19,7 @@ describe("quantities", () => {
     [9_999, 10_000, "99.99%"],
     [999_999, 1_000_000, ">99.99%"],
     [7, 7, "100%"],
-  ])("shows %i of %i as %s", (part, whole, expected) => {
+  ])("show %i of %i as %s", (part, whole, expected) => {
     expect(percent(part, whole)).toBe(expected)
   })
 
@@ -30,7 +30,7 @@ describe("quantities", () => {
     [300_000, "5 min"],
     [10_020_000, "2 h 47 min"],
     [90_000_000, "1 d 1 h"],
-  ])("shows a duration of %i ms as %s", (ms, expected) => {
+  ])("show a duration of %i ms as %s", (ms, expected) => {
     expect(duration(ms)).toBe(expected)
   })
 })

@@ -254,7 +254,7 @@ describe("records are lost", () => {
 })
 
 describe("closing", () => {
-  it("writes what waits immediately, and records no later decision", async () => {
+  it("writes waiting records immediately, and records no later decision", async () => {
     const { sink, sizes, settle } = slowSink()
     const { decide, limiter, recorder } = open(sink, { batchSize: 3 })
     await decide(4)
@@ -291,7 +291,7 @@ describe("closing", () => {
     expect(recorder.status).toEqual(status)
   })
 
-  it("calls the sink no more if the deadline comes between two batches", async () => {
+  it("does not call the sink again if the deadline passes between two batches", async () => {
     const { sink, settle, sizes } = slowSink()
     const { decide, recorder } = open(sink, { batchSize: 1 })
     await decide(2)

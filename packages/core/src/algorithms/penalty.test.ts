@@ -12,7 +12,7 @@ const POLICY = policyOf({
   windowMs: 60_000,
   penalty: { refusals: 3, withinMs: 10_000, forMs: [60_000] },
 })
-/** The same with blocks that grow: a minute, two minutes, five minutes. */
+/** The same policy with blocks that grow: a minute, two minutes, five minutes. */
 const GROWING = growing({ refusals: 3, withinMs: 10_000, forMs: [60_000, 120_000, 300_000] })
 const START_MS = Date.UTC(2024, 0, 1)
 

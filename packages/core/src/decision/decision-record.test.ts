@@ -100,7 +100,7 @@ describe("the strictest rule", () => {
   })
 
   it("is the one with fewer units left if two rules can admit the same number of these requests", () => {
-    // Two and a half more requests fit the one and two and a third fit the other: two each.
+    // The first check has units for 2.5 more requests and the second for 2.33, so each can admit two.
     const [five, seven] = [
       { ...admitted, remaining: 5, cost: 2 },
       { ...admitted, remaining: 7, cost: 3 },

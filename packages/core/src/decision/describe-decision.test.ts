@@ -85,7 +85,7 @@ describe("explainDecision", () => {
   })
 
   it("computes what is carried over at the time that the caller knows", () => {
-    // Half of the 6 units are left at the half of the minute, although the limit was cut to 5 since.
+    // Half a minute later, half of the 6 units still count, although the limit has been cut to 5 since.
     const cut = { limit: 5, counts: { startMs: START_MS, current: 4, previous: 6 } }
     expect(textOf(cut, { atMs: START_MS + 30_000 })).toBe(
       "per-user refused the request: 7 of 5 units are used, 3 of them carried over from the previous minute; " +

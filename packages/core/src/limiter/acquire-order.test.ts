@@ -21,7 +21,7 @@ const RULES: readonly Rule<Caller>[] = [
   { name: "b", limit: 4, window: "1 second", algorithm: "fixed-window", field: "b", onMissing: "skip" },
 ]
 const [RULE_A, RULE_B] = RULES as [Rule<Caller>, Rule<Caller>]
-/** Versionss of the rules, and whether their counters stay the same. */
+/** Versions of the rules, and whether their counters stay the same. */
 const EDITIONS: readonly (readonly [string, boolean, readonly (readonly Rule<Caller>[])[]])[] = [
   ["while the rules do not change", true, [RULES]],
   [

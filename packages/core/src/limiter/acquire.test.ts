@@ -90,7 +90,7 @@ describe("acquire", () => {
     expect(entries).toEqual(["1000 a", "1000 b", "2000 c", "3000 d"])
   })
 
-  it("makes a new request wait behind the others, even if enough units for it are left", async () => {
+  it("makes a new request wait behind the others, even if enough units remain for it", async () => {
     const { limiter, clock } = limiterWith(THREE)
     const { acquire, pass, entries } = diary(limiter, clock)
     await limiter.decide(ALICE, { cost: 2 })
@@ -118,7 +118,7 @@ describe("acquire", () => {
     void acquire("patient")
     await pass(999)
     clock.advance(1)
-    // `decide` does not stand in line, and the patient request has not been woken yet.
+    // `decide` does not join the queue, and the patient request has not been woken yet.
     expect((await limiter.decide(ALICE, { cost: 3 })).allowed).toBe(true)
     await pass(999)
     expect(entries).toEqual([])
@@ -426,7 +426,7 @@ describe("a signal", () => {
     expect(entries).toEqual(["100 middle: had enough"])
     first.abort(new Error("me too"))
     await pass(0)
-    // There was room for the second all along.
+    // The second request would have fit all the time.
     expect(entries.slice(1).sort()).toEqual(["200 first: me too", "200 second"])
     await pass(800, 100)
     expect(entries.slice(3)).toEqual(["1000 last"])
@@ -535,7 +535,7 @@ describe("a leaky bucket's delay", () => {
     }
   })
 
-  it("goes to a new request that arrives in the event loop turn in which the last delayed request leaves", async () => {
+  it("applies to a new request that arrives in the event loop turn in which the last delayed request leaves", async () => {
     const { limiter, clock } = limiterWith(LEAKY)
     const { acquire, pass, entries } = diary(limiter, clock)
     const leaving = new AbortController()

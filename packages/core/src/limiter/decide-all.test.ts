@@ -54,7 +54,7 @@ describe("decideAll", () => {
     expect(await maps.peek(ANN)).toMatchObject({ remaining: 5 })
   })
 
-  it("takes nothing if one refuses, and gives the others the same wait", async () => {
+  it("takes nothing if one limiter refuses, and returns the same wait for the others", async () => {
     const { store } = countingStore()
     const [search, maps] = [limiterOf(store, "search", {}), limiterOf(store, "maps", { limit: 1 })]
     const group = [
@@ -73,7 +73,7 @@ describe("decideAll", () => {
     expect(await search.peek(ANN)).toMatchObject({ remaining: 4 })
   })
 
-  it("asks the store for nothing if one can never fit", async () => {
+  it("does not call the store if the cost of one limiter can never fit", async () => {
     const { store, seen } = countingStore()
     const [search, maps] = [limiterOf(store, "search", {}), limiterOf(store, "maps", {})]
     const { decisions } = await decideAll([
@@ -102,7 +102,7 @@ describe("decideAll", () => {
     expect(await maps.peek(ANN)).toMatchObject({ remaining: 2 })
   })
 
-  it("admits what no limiter counts", async () => {
+  it("admits a request that no limiter counts", async () => {
     const { store, seen } = countingStore()
     const skipping = createLimiter({
       store,
@@ -126,7 +126,7 @@ describe("decideAll", () => {
     expect(seen.takes).toBe(0)
   })
 
-  it("holds back a request that its limiter does not count, if another one refuses", async () => {
+  it("refuses a request that its limiter does not count if another limiter refuses", async () => {
     const { store } = countingStore()
     const skipping = createLimiter({
       store,
@@ -254,7 +254,7 @@ describe("decideAll", () => {
     expect(recovered).toEqual(["a", "b"])
   })
 
-  it("rejects a group that one call of one store cannot decide", async () => {
+  it("rejects a group that cannot be decided by a single call of one store", async () => {
     const [a, b] = [limiterOf(memoryStore(), "a", {}), limiterOf(memoryStore(), "b", {})]
     const problemsOf = async (group: unknown) => {
       const error: unknown = await decideAll(group as never).catch((thrown: unknown) => thrown)

@@ -51,7 +51,7 @@ describe("a rule whose field is missing in each of its first 20 requests", () =>
     ])
   })
 
-  it("causes the warning also if keys are hashed", async () => {
+  it("also causes the warning if keys are hashed", async () => {
     const { limiter, said } = open({ ...USER, hashKeys: true })
     await decide(limiter, 20)
     expect(said).toEqual([expect.stringContaining("SLUICE_FIELD_MISSING")])

@@ -109,7 +109,7 @@ it("the rule's burst applies unless the override has one", async () => {
   expect(tooMuch).toMatchObject({ allowed: false, refusal: "cost", limit: 9 })
 })
 
-it("an override does not change what ranges in deny and allow say", async () => {
+it("an override does not exempt a client from the ranges in deny and allow", async () => {
   const rule = {
     field: "ip",
     allow: ["10.0.0.0/8"],

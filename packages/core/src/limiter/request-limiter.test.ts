@@ -97,7 +97,7 @@ describe("one rule", () => {
       remaining: 4,
       cost: 2,
       retryAfterMs: 0,
-      // To the window's end, and until the last of its 6 units has left the next window.
+      // The wait lasts to the end of the window, and until the last of its 6 units no longer counts in the next one.
       resetAfterMs: 30_000 + 50_001,
       delayMs: 0,
       overLimit: false,
@@ -113,7 +113,7 @@ describe("one rule", () => {
           cost: 2,
           allowed: true,
           retryAfterMs: 0,
-          // A cost of 5 fits when only 5 of the 6 units are still in view.
+          // A cost of 5 fits when only 5 of the 6 units still count.
           nextUnitAfterMs: 30_000 + 1,
           resetAfterMs: 30_000 + 50_001,
           delayMs: 0,
@@ -136,7 +136,7 @@ describe("one rule", () => {
       limit: 10,
       remaining: 2,
       cost: 0,
-      // 8 are counted and 3 asked for, so it fits when 7 are still in view.
+      // 8 units are counted and 3 are requested, so the request fits when only 7 units still count.
       retryAfterMs: MINUTE + 1,
       resetAfterMs: MINUTE + 52_501,
       delayMs: 0,
@@ -737,7 +737,7 @@ describe("two limiters on one store", () => {
     expect(() => limiterWith({ store, rules: [{ ...rules[0], name: "b" } as never, ...rules] })).toThrow(
       taken("a", "default"),
     )
-    // The rejected limiters hold no names.
+    // The rejected limiters have claimed no names.
     expect(() => limiterWith({ store, limit: 5, window: "1m", name: "b" })).not.toThrow()
     await limiter.close()
     expect(() => limiterWith({ store, rules })).not.toThrow()

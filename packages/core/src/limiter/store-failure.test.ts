@@ -736,7 +736,7 @@ describe("the deadline", () => {
       })
     const late = await limiter.decide(ALICE)
     expect(late).toMatchObject({ degraded: true, remaining: 4 })
-    // A result in time would mean that the store is back.
+    // A result that came in time would show that the store is back.
     clock.advance(1_000)
     answer()
     await nextTurn()
@@ -758,7 +758,7 @@ describe("a clock that is broken", () => {
     ["returns Infinity", () => Number.POSITIVE_INFINITY],
     ["returns nanoseconds as a bigint", process.hrtime.bigint as () => never],
     ["returns microseconds", () => Date.UTC(2024) * 1_000],
-  ])("that %s makes degraded decisions, counted by a working clock", async (_how, now) => {
+  ])("that %s degrades decisions, which are counted by a working clock", async (_how, now) => {
     const limiter = createLimiter({ limit: 2, window: "1 hour", clock: { now }, logger: QUIET })
     const rows: [boolean, boolean][] = []
     for (let i = 0; i < 3; i++) {

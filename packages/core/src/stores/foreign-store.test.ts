@@ -43,13 +43,13 @@ describe("the guard of a store", () => {
     expect(error).toMatchObject({ message: "The store failed: reset", cause: { message: "reset" } })
   })
 
-  it("passes on that the store has been closed", async () => {
+  it("reports that the store has been closed", async () => {
     const { guard } = guarded(() => ({}))
     await guard.close()
     await expect(take(guard)).rejects.toBeInstanceOf(ClosedError)
   })
 
-  it("rejects at the deadline, and gives back the units that the store takes after it", async () => {
+  it("rejects at the deadline, and refunds the units that the store takes later", async () => {
     let answer = (): void => {}
     const { guard, used } = guarded((memory) => ({
       take: (checks) => new Promise((resolve) => (answer = () => resolve(memory.take(checks)))),
@@ -63,7 +63,7 @@ describe("the guard of a store", () => {
     expect(used()).toEqual([0, 0])
   })
 
-  it("emits an event if units that were taken too late cannot be given back", async () => {
+  it("emits an event if units that were taken too late cannot be refunded", async () => {
     let answer = (): void => {}
     const { guard, used } = guarded((memory) => ({
       take: (checks) => new Promise((resolve) => (answer = () => resolve(memory.take(checks)))),

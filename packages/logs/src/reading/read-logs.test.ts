@@ -143,7 +143,7 @@ describe("the order of lines", () => {
     expect(summary).toMatchObject({ reordered: 2, reorderedByMs: 2_000, late: 0 })
   })
 
-  it("judges a line that comes later than the reorder time at the time of the line before", async () => {
+  it("gives a line that comes later than the reorder time the time of the previous line", async () => {
     // Small chunks, because lines are released after each chunk.
     const lines = [line(0, "a"), line(1, "b"), line(20, "c"), line(30, "d"), line(1, "late"), line(31, "e")]
     const { records, summary } = await readInput(
@@ -169,7 +169,7 @@ describe("the order of lines", () => {
     )
   })
 
-  it("never goes back in time, and gives each second in one list", async () => {
+  it("never goes back in time, and each second is returned in one array", async () => {
     const times = fc.array(fc.integer({ min: 0, max: 60_000 }), { minLength: 1, maxLength: 80 })
     await fc.assert(
       fc.asyncProperty(
@@ -201,7 +201,7 @@ describe("several files", () => {
     expect(summary.bytes).toBe(summary.allBytes)
   })
 
-  it("that follow each other are read one after the other, in any order of the names", async () => {
+  it("whose times follow each other are read one after the other, whatever the order of their names", async () => {
     const days = [0, 1, 2].map((day) =>
       fileOf(text(...[0, 5, 60].map((at) => line(day * 3_600 + at, `${day}-${at}`)))),
     )
@@ -357,7 +357,7 @@ describe("unusual bytes", () => {
     }
   })
 
-  it("beyond 64 kB in a line make it unparsed, without keeping them", async () => {
+  it("are not kept beyond 64 kB of a line, which is then unparsed", async () => {
     const long = (length: number): string => line(1, "x".repeat(length - line(1, "").length))
     for (const [length, unparsed] of [
       [MAX_LINE_BYTES, 0],
@@ -430,7 +430,7 @@ describe("errors", () => {
     )
   })
 
-  it("list what a wrong option could be", async () => {
+  it("list the accepted values of a wrong option", async () => {
     const log = fileOf(text(line(0)))
     expect(await messageOf([log], { format: "combine" })).toMatch(
       /"combine" is not a format: .*common, vhost_combined/,

@@ -100,7 +100,7 @@ describe("NeverList", () => {
     expect(found("ann", ["header:x-user", "method"], pair)).toEqual(["ann"])
   })
 
-  it("does not take a name for an address", () => {
+  it("does not mistake a name for an address", () => {
     expect(found("10.0.0.0/8", "header:x-user", { headers: { "x-user": "10.0.0.5/x" } })).toEqual([])
   })
 

@@ -30,7 +30,7 @@ const names = fc.oneof(
 )
 
 describe("ClientTable", () => {
-  it("numbers clients from 0 in the order of their first use, and knows their names", () => {
+  it("numbers clients from 0 in the order of their first use, and returns their names", () => {
     fc.assert(
       fc.property(fc.array(names, { maxLength: 200 }), (list) => {
         const table = new ClientTable()

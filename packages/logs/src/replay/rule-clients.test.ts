@@ -108,7 +108,7 @@ describe("RuleClients", () => {
     )
   })
 
-  it("knows whether a client was refused for its demand", () => {
+  it("returns whether a client was refused for its demand", () => {
     const clients = new RuleClients(1_000, false)
     for (const client of [0, 1, 2]) clients.add(client, START_MS, demandOf(1, 4))
     clients.refuse(1, START_MS, false)
@@ -122,7 +122,7 @@ describe("RuleClients", () => {
     ])
   })
 
-  it("has the level of a bucket as the peak, relative to what the bucket holds", () => {
+  it("uses the level of a bucket as the peak, relative to the capacity of the bucket", () => {
     const clients = new RuleClients(60_000, true)
     const bucket = { policy: { ...demandOf(1, 60).policy, burst: 2 }, cost: 1 }
     // One unit comes back each second: 1, 2, 1.5 and 2.5 units in use.
@@ -130,7 +130,7 @@ describe("RuleClients", () => {
     clients.visitAll((peak) => expect(peak).toBe(1.25))
   })
 
-  it.each([10, 20, 100, 3])("has exact peaks under a limit of %d", (limit) => {
+  it.each([10, 20, 100, 3])("computes exact peaks under a limit of %d", (limit) => {
     const clients = new RuleClients(60_000, false)
     for (let units = 1; units <= limit + 1; units++) {
       clients.add(0, START_MS, demandOf(1, limit))

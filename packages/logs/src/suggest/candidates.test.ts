@@ -154,7 +154,7 @@ describe("candidatesOf", () => {
     ["a peak below ten", [9]],
     ["less than three times the others", [11]],
     ["a group of more than 1%", Array<number>(10).fill(101)],
-  ])("takes clients with %s for ordinary ones", (_, others) => {
+  ])("treats clients with %s as ordinary ones", (_, others) => {
     const list = [...Array<number>(890).fill(4), ...others]
     expect(farClients(curveOf(list))).toBe(0)
     expect(limitsOf(list).tight).toBe(roundLimit(Math.max(...others)))
@@ -165,7 +165,7 @@ describe("candidatesOf", () => {
     expect(limitsOf(list, { refuseAtMost: 0 })).toEqual({ careful: 200, tight: 120 })
   })
 
-  it("does not take the clients that make most of the requests for ordinary ones", () => {
+  it("does not treat the clients that make most of the requests as ordinary ones", () => {
     const list = [...Array<number>(300).fill(4), ...Array.from({ length: 8 }, (_, at) => 3_050 + at)]
     expect(limitsOf(list, { outliers: 0 }).careful).toBe(5_000)
     expect(limitsOf(list, { outliers: 8 })).toMatchObject({ careful: 6, tight: 4 })

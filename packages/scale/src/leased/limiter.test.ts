@@ -83,7 +83,7 @@ describe("a limiter on a leased store", () => {
     expect(await limiter.takeUpTo({}, 20)).toMatchObject({ allowed: true, cost: 7 })
   })
 
-  it("goes on while the store is gone, until the leases end; those decisions are not degraded", async () => {
+  it("keeps deciding while the store is gone, until the leases end; these decisions are not degraded", async () => {
     const { clock, shared, limiter } = open()
     await limiter.decide({}, { cost: 500 })
     shared.isGone = true

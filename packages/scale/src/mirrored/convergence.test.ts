@@ -196,7 +196,7 @@ function stories({ cuts }: { readonly cuts: boolean }): fc.Arbitrary<Story> {
 const QUIET_MS = EVERY_MS + TOLD_MS + 1
 
 describe("data centers that mirror each other", () => {
-  it("count the same, and exactly what all of them granted, once all charges have arrived", async () => {
+  it("have the same counts once all charges have arrived, which are exactly what all of them granted", async () => {
     await fc.assert(
       fc.asyncProperty(stories({ cuts: false }), async (story) => {
         const { counts, exact } = await run(story, QUIET_MS)
@@ -219,7 +219,7 @@ describe("data centers that mirror each other", () => {
     expect(granted).toBeGreaterThan(10 * RUNS)
   })
 
-  it("count the same again two windows after a partition, and none admits more than alone meanwhile", async () => {
+  it("have the same counts two windows after a partition, in which none admits more than it would alone", async () => {
     let lost = 0
     await fc.assert(
       fc.asyncProperty(stories({ cuts: true }), async (story) => {

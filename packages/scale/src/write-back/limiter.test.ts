@@ -67,7 +67,7 @@ describe("a limiter on a store that writes back", () => {
     expect(await limiter.decide({})).toMatchObject({ allowed: true, degraded: true, remaining: 9 })
   })
 
-  it("has recovered when settlings are answered for ten seconds", async () => {
+  it("has recovered when settlings have succeeded for ten seconds", async () => {
     const { memory, fault, limiter, events, pass } = open()
     fault.error = new StoreUnavailableError("gone", { outcome: "not-applied" })
     for (let i = 0; i < 5; i++) {

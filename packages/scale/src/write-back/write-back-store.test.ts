@@ -213,7 +213,7 @@ describe("a counter that is written back", () => {
     expect(calls.reads.map(({ length }) => length)).toEqual([64, 36])
   })
 
-  it("is learned although another one in the same call fails", async () => {
+  it("is read although another counter in the same call fails", async () => {
     const { take, other, fail, pass } = open({}, { failing: ["read"] })
     const isBroken = ({ partition }: CounterKey) => partition === "broken"
     for (const partition of ["ann", "broken"]) take(check(1, CLIENT, { partition }))
@@ -480,7 +480,7 @@ describe("a settling that fails", () => {
     expect(take(check(0)).checks[0]?.state.current).toBe(0)
   })
 
-  it("to ask for the shared count keeps the known one", async () => {
+  it("while it reads the shared count keeps the known count", async () => {
     const { takeEach, counted, fail, pass } = open({}, { failing: ["read"] })
     takeEach(4)
     fail(UNKNOWN)
@@ -562,7 +562,7 @@ describe("a settling that fails", () => {
     expect(take(check(0)).isDegraded).toBeUndefined()
   })
 
-  it("lets few others try, so that an outage costs little, and settles all of them afterwards", async () => {
+  it("lets only a few counters try, so that an outage costs little, and settles all of them afterwards", async () => {
     const { takeOfEach, fail, pass, calls, counted } = open()
     fail(GONE)
     takeOfEach(300)

@@ -10,7 +10,7 @@ const once = { windowMs: 60_000, limit: 1 }
 const minutely = { limit: 1, window: "1 minute" } as const
 
 describe("the guide on limits", () => {
-  it("a limit of 10 admits 19 requests within 200 ms, and in Sluice 10, or 9 with a strict window", async () => {
+  it("the old library admits 19 requests within 200 ms under a limit of 10, and Sluice 10 or 9", async () => {
     const steps = ["/", 59_900, ...times(9, "/"), 200, ...times(10, "/")]
     const burst = async (app: App, clock = commonClock()): Promise<number> =>
       admitted(await statuses(app, steps, clock)) - 1

@@ -28,7 +28,7 @@ const authenticate = async ({ headers }: FastifyRequest): Promise<void> => {
 }
 
 describe("the guide on limits", () => {
-  it("a limit of 10 admits 19 requests within 200 ms, and in Sluice 10", async () => {
+  it("the old plugin admits 19 requests within 200 ms under a limit of 10, and Sluice admits 10", async () => {
     const steps = ["/", 59_900, ...times(9, "/"), 200, ...times(10, "/")]
     expect(admitted(await (await theirs({ max: 10 }))(steps)) - 1).toBe(19)
     expect(admitted(await (await ours({ limit: 10 }))(steps)) - 1).toBe(10)

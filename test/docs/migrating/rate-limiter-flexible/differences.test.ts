@@ -29,7 +29,7 @@ const memory = (options: Parameters<typeof before>[0]): App | Promise<App> => be
 const minutely = { points: 1, duration: 60 }
 
 describe("the guide on limits", () => {
-  it("a limit of 10 admits 19 requests within 200 ms, and in Sluice 10", async () => {
+  it("the old library admits 19 requests within 200 ms under a limit of 10, and Sluice admits 10", async () => {
     const steps = ["/", 59_900, ...times(9, "/"), 200, ...times(10, "/")]
     const clock = commonClock()
     expect(admitted(await statuses(await before({ points: 10 })(clock), steps, clock)) - 1).toBe(19)
@@ -76,7 +76,7 @@ describe("the guide on limits", () => {
     expect((await limiter.peek(client)).remaining).toBe(1)
   })
 
-  it("the old library sets a count, and in Sluice `reset` and `decide` do", async () => {
+  it("the old library sets a count in one call, and Sluice by `reset` and `decide`", async () => {
     const old = new RateLimiterMemory({ points: 5, duration: 60 })
     const limiter = createLimiter({ limit: 5, window: "1 minute", clock: commonClock() })
     afterwards(() => limiter.close())

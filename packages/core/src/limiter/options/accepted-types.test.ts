@@ -130,7 +130,7 @@ describe("the types of a limiter", () => {
   it("accept the facts of a request if nothing is counted", async () => {
     await limiter.reset(ALICE)
     expect(await limiter.peek(ALICE)).toMatchObject({ remaining: 5 })
-    // @ts-expect-error what is counted is a request
+    // @ts-expect-error the request is missing
     await limiter.decide(ALICE)
     // @ts-expect-error misspelt
     await limiter.peek({ remoteAdress: "192.0.2.1" })

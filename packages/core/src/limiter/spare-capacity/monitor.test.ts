@@ -111,7 +111,8 @@ describe("the monitor of spare capacity", () => {
         const { monitor, samples, pass, sampleNow } = byHand()
         monitor.lease()
         samples(4, CALM)
-        // Saturated from then on: the first sample is partly calm, the others are not calm at all.
+        // The loop is saturated from then on. The first sample is still partly calm, and the others are not calm at
+        // all.
         pass(calmMs)
         let isSpare = true
         for (let sinceMs = 0; sinceMs <= 1_500; sinceMs++) {

@@ -273,7 +273,7 @@ describe("a list of rules", () => {
   })
 
   test("reports a missing entry as a problem", () => {
-    // biome-ignore lint/suspicious/noSparseArray: a line that was deleted by half leaves one
+    // biome-ignore lint/suspicious/noSparseArray: a rule whose comma was left behind makes a list with a hole
     const { rules, problems } = parseRules([, minute], "rules")
     expect(rules.map(({ name }) => name)).toEqual(["service-1m"])
     expect(problems).toMatchObject([{ path: "rules[0]", message: "is missing" }])

@@ -248,7 +248,7 @@ const cases: readonly Case[] = [
   },
 ]
 
-describe("formats", () => {
+describe("readLogs, for formats,", () => {
   it.each(cases)(
     "reads back what $format writes ($options.map)",
     async ({ format, options, line, expected, cannot }) => {
