@@ -8,7 +8,7 @@ import { createWindowPeaks, type WindowAlgorithm, type WindowPeaks } from "./win
 export class GroupDemand {
   readonly group: RequestGroup
   requests = 0
-  /** Requests that failed as logins do. Counted only for logins. */
+  /** Number of requests with the status of a failed login. Counted only for logins. */
   failed = 0
   readonly #peaks: readonly WindowPeaks[]
   /** True if the group has every client, so that the place of a client is its number. */

@@ -12,7 +12,7 @@ export class PeakCurve {
   /** All distinct peaks, from small to large. */
   readonly peaks: readonly number[]
   readonly #factor: number
-  /** At each index, clients with a larger peak: those that each stand for themselves, and the sampled ones. */
+  /** At each index, the number of clients with a larger peak, separately for exact and for sampled clients. */
   readonly #exactAbove: readonly number[]
   readonly #sampledAbove: readonly number[]
   readonly #exact: number

@@ -10,7 +10,7 @@ import {
 } from "@sluice/core/rules"
 import type { LoadedRules } from "../source.ts"
 
-/** The result of a source that has nothing for a service. */
+/** The result of a source that has no document for a service. */
 export const NOTHING: LoadedRules = { rules: [], problems: [] }
 
 /** Returns the rules of a service after checking them, because a third-party source may return anything. */

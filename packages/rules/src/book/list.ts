@@ -18,7 +18,9 @@ export interface ListedServices {
   /** Returns the rules of a service, which are kept up to date from now on. */
   follow(service: string): ServiceRules
   unfollow(rules: ServiceRules): void
-  /** Takes what a load has read for a service and reports the change. Throws the reason of a rejection. */
+  /**
+   * Applies what a load has read for a service, and reports the change. Throws the reason if the rules are rejected.
+   */
   take(rules: ServiceRules, load: number, found: LoadedRules | LoadFailure): void
   /** Called when it is known which services the list contains. */
   onListRead(): void

@@ -35,7 +35,7 @@ export class Lookups {
     this.#create = create
   }
 
-  /** Returns what is known of the name. Loads it in the background when that is due. */
+  /** Returns what is known of the name. Loads the name in the background when a load is due. */
   read(service: string): Edition | undefined {
     const rules = this.get(service)
     if (rules !== undefined) this.#keep(rules)

@@ -20,7 +20,7 @@ export class CallsInFlight {
   }
 }
 
-/** Calls, and passes on the result or the error: immediately, or when the promise has settled. */
+/** Makes the call, and returns its result or throws its error, immediately or when the promise has settled. */
 export function attempt<Result, Outcome>(
   call: () => MaybePromise<Result>,
   done: (result: Result) => Outcome,

@@ -15,10 +15,10 @@ import {
  */
 export const CHARGE_MS = 1_000
 
-/** Number of charges that are sent before the event loop gets its turn, because each takes about 20 us. */
+/** Number of charges that are sent before the event loop runs again, because each takes about 20 us. */
 const SENT_AT_ONCE = 256
 
-/** How a store is charged, and how events and messages name it. */
+/** How a store is charged, and which name it has in events and messages. */
 export interface ChargerNames {
   /** How long each call may take, in milliseconds. */
   readonly withinMs: number

@@ -74,7 +74,7 @@ export abstract class LocalStore<
   /** How requests are reported that local counters have decided. */
   protected abstract readonly condition: StoreCondition
 
-  /** Returns the local counter for a check; undefined if the check is asked of the shared store. */
+  /** Returns the local counter for a check. Undefined if the shared store decides the check. */
   protected abstract counterOf(check: Check, nowMs: number): Counter | undefined
 
   /** Sets units aside for the checks that local counters decide. Returns the result if they refuse the request. */
@@ -83,13 +83,15 @@ export abstract class LocalStore<
   /** Puts units back that a request did not get in the end. Not called after a reset, which has deleted them. */
   protected abstract putBack(aside: Aside): void
 
-  /** Learns from the reply to the rest of a request, or from the result without a rest. Returns what to report. */
+  /**
+   * Updates local counters by the reply to the rest of a request, or by the result without a rest. Returns the result.
+   */
   protected abstract answered(request: SplitRequest<Counter, Aside>, answer: StoreResult): StoreResult
 
   /** Called while the shared store is being asked. */
   protected asked(_request: SplitRequest<Counter, Aside>): void {}
 
-  /** Takes a refund. Returns false if the shared store must apply it. */
+  /** Applies a refund locally. Returns false if the shared store must apply it. */
   protected abstract takeBack(refund: Refund, counter: Counter | undefined): boolean
 
   /** Discards the pending units of a counter that is reset. Returns what was not sent. */

@@ -62,7 +62,7 @@ export abstract class StoreWrapper implements Store {
     return this.#closed
   }
 
-  /** Charges or gives back what is pending, and closes the wrapped store. */
+  /** Charges or refunds the pending units, and closes the wrapped store. */
   protected abstract end(): Promise<void>
 
   protected checkOpen(): void {

@@ -19,7 +19,7 @@ export interface Booking {
   granted: number
   /** The counter's state right after the latest units were booked. */
   after: CounterState
-  /** The units may be granted from this time of this process on, and before `untilMs`. */
+  /** The units may be granted from this time until `untilMs`, by the clock of this process. */
   fromMs: number
   untilMs: number
 }

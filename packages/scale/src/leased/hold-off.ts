@@ -65,7 +65,7 @@ export class HoldOff {
     return this.#refusal !== undefined && sinceMs >= 0 && sinceMs < this.#lengthMs
   }
 
-  /** Ends the hold-off: units came back, so the store may admit again. */
+  /** Ends the hold-off, because units have come back and the store may admit again. */
   end(): void {
     this.#refusal = undefined
   }

@@ -196,7 +196,7 @@ export class Leases extends LocalStore<Lease, LeasedUnits> {
     return lease?.bookings.removeAll() ?? []
   }
 
-  /** Gives back what was held before the reset, or counts it as lost if the reset may have been applied. */
+  /** Refunds the units that were held before the reset, or counts them as lost if the reset may have been applied. */
   protected restore(held: readonly Refund[], error: unknown): void {
     if (isNotApplied(error)) this.#giveBack(held)
     else this.charger.lose(held, error)

@@ -37,7 +37,7 @@ export class Process {
         const settle = (run: () => void): void =>
           simulation.after(network.delayMs(), () => {
             this.calls--
-            // A process that was killed does not go on.
+            // A process that was killed does nothing more.
             if (this.#isAlive) run()
           })
         const fail = () => settle(() => reject(new StoreUnavailableError("lost")))
@@ -66,7 +66,7 @@ export class Process {
     this.store = wrap(remote, simulation.clock(aheadMs))
   }
 
-  /** Kills the process. Calls on their way are carried out, but nothing hears their replies. */
+  /** Kills the process. Calls on their way are carried out, but their replies are dropped. */
   kill(): void {
     this.#isAlive = false
   }

@@ -16,7 +16,7 @@ export function check(cost = 1, more: Partial<Check> = {}): Check {
   return { policy: SERVICE, partition: "", cost, shadow: false, ...more }
 }
 
-/** Lets promises settle that do not wait for a clock. */
+/** Waits until all promises that do not wait for a clock have settled. */
 export async function settle(): Promise<void> {
   for (let i = 0; i < 40; i++) await undefined
 }

@@ -61,7 +61,7 @@ export class WrittenCounter implements LocalCounter {
     return ageMsOf(this.#askedMs, nowMs)
   }
 
-  /** Notes a request, granted or not. */
+  /** Records a request, granted or not. */
   ask({ policy, cost }: Check, nowMs: number): void {
     this.policy = policy
     this.usedMs = nowMs

@@ -44,7 +44,7 @@ export class PartialMessage {
   }
 
   /**
-   * Releases the memory. A piece is a view of everything that was read in one read, and would keep all of it in memory.
+   * Releases the memory. A piece is a view of the whole buffer of one read, and would keep that buffer in memory.
    */
   clear(): void {
     this.#bytes = NOTHING

@@ -11,7 +11,7 @@ const STEPS_IN_A_ROW = 16
 export interface LongWork {
   /**
    * Runs the next step, which takes well below a millisecond. Returns false after the last step, or if the task cannot
-   * go on.
+   * continue.
    */
   step(): boolean
 }

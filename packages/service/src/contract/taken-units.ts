@@ -3,7 +3,7 @@ import type { LongWork } from "../bounds/turns.ts"
 import { refund } from "../deciding/checking.ts"
 import type { ServiceGuard } from "../deciding/service-guards.ts"
 
-/** The units that the requests of a batch have taken. Its steps refund them. */
+/** The units that the requests of a batch have taken. The steps of this work refund them. */
 export class TakenUnits implements LongWork {
   readonly #guards: ServiceGuard[] = []
   readonly #decisions: Decision[] = []

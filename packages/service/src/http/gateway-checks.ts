@@ -20,7 +20,7 @@ export interface CheckAnswer {
   readonly body: string
 }
 
-/** An address that is reported for nobody. A peer that may report it is trusted. */
+/** An address that no client has. A peer that may report this address is trusted. */
 const NOBODY = "0.0.0.0"
 
 /**
