@@ -77,9 +77,9 @@ const CHARTS: Readonly<Record<ChartName, Chart>> = {
     isLogarithmic: true,
     words: time,
     description: (bars) => {
-      const [early, late, , p50, , p999] = bars.map(({ least, most }) => range(least, most, time))
+      const [longest, , p50, , p999] = bars.map(({ least, most }) => range(least, most, time))
       return (
-        `While Redis is frozen, the longest decision takes ${early}, on a busy machine ${late}. ` +
+        `While Redis is frozen, the longest decision takes ${longest}. ` +
         `With an open circuit breaker, p50 is ${p50} and p99.9 ${p999}. ${missedIn(bars)}`
       )
     },
@@ -168,7 +168,9 @@ function missedIn(bars: readonly BarFigure[]): string {
 
 /** Returns a value in words, or both ends of a range in the same unit. */
 function range(least: number, most: number, words: Chart["words"]): string {
-  return least === most ? words(least) : `${words(least, most).replace(/ .*/, "")}–${words(most)}`
+  return words(least) === words(most)
+    ? words(most)
+    : `${words(least, most).replace(/ .*/, "")}–${words(most)}`
 }
 
 /** Returns a time in milliseconds in words. The unit is microseconds if `most` is shorter than a millisecond. */
