@@ -278,7 +278,7 @@ describe.each(["asked", "all"] as const)("an unknown name, with services %s", (s
     expect(errors).toEqual(["other", "new"])
   })
 
-  it("is reported once for each document if all of its rules are invalid", async () => {
+  it("causes one report for each document without a valid rule", async () => {
     const { book, source, errors, advance } = await setUp(services, {})
     source.loadAll = async function* () {}
     source.stored.set("bad", { rules: [rule(0)] })

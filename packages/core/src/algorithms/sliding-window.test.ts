@@ -244,7 +244,7 @@ describe("large numbers", () => {
     const seconds = MONTH / 1_000
     for (let i = 0; i < 2_000; i++) {
       const previous = MOST - i * 7_919
-      // The largest integer that is due within this many seconds. Anything above it would be due a second later.
+      // The most units that have come back after this number of seconds. One more unit would come back a second later.
       const due = Number((BigInt((i * 1_297) % seconds) * BigInt(previous)) / BigInt(seconds))
       const limit = previous - due
       const waitMs = slidingWindow.retryAfterMs(

@@ -26,8 +26,8 @@ export function ioredisClusterCommands(client: IoredisClusterLike): RedisCommand
     return nodes.get(name)
   }
 
-  // ioredis drops a node whose connection has ended. It learns which node serves the slots from the next command for
-  // them, but none is sent while the slot is not ready.
+  // ioredis drops a node whose connection has ended. With the next command for one of its slots, ioredis would learn
+  // which node serves them now. But no command is sent while the slot is not ready, so ask for the slots here.
   const refresh = (): void => {
     const nowMs = performance.now()
     if (nowMs - refreshedAtMs < REFRESH_EVERY_MS) return

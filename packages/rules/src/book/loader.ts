@@ -234,7 +234,7 @@ export class Loader {
     }
   }
 
-  /** Cancels the waits for later, and aborts loads that began before the load with this number. */
+  /** Cancels the load that is scheduled next, and aborts loads that began before the load with this number. */
   #abort(number: number, reason: string): void {
     this.#cancelNext()
     this.#cancelStale()

@@ -43,8 +43,8 @@ function* readYaml(text: string): Generator<PlacedValue, void> {
 }
 
 /**
- * Returns the error of the YAML library. For a value that is followed by a name, the library names the place of the value, even
- * if the mistake is in the next line.
+ * Returns the error of the YAML library. If a line is wrong because of the next one, as "limit: 5" before an indented
+ * "window: 1m", the library reports the place of the first line.
  */
 function inPlainWords(
   { code, message, pos }: YAMLParseError | YAMLWarning,

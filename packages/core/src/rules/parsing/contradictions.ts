@@ -59,8 +59,8 @@ function memberUseProblems({ rule, algorithm }: CombinedRule): MemberProblem[] {
 }
 
 /**
- * Returns the contradictions of a throttle that holds requests with members that punish refusals. A queued request is
- * not refused, because it is only checked repeatedly while it waits. With `maxWaiting` 0, a queue holds only requests
+ * Returns the contradictions of a throttle that holds requests with members that punish refusals. A queued request
+ * does not count as refused, although it is checked again and again while it waits. With `maxWaiting` 0, a queue holds only requests
  * that a leaky bucket delays. Other algorithms delay nothing, so no request would be held.
  */
 function heldProblems({ rule, algorithm, kind }: CombinedRule): MemberProblem[] {
