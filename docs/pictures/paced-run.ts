@@ -59,7 +59,11 @@ function followClock(clock: ManualClock): () => void {
       clock.wait(ms, ending.signal).then(callback, () => undefined)
       return ending
     },
-    clearTimeout: (ending?: AbortController) => ending?.abort(),
+    clearTimeout(ending?: AbortController | NodeJS.Timeout) {
+      // Code that runs at the same time may end a timer that it set before.
+      if (ending instanceof AbortController) ending.abort()
+      else clearTimeout(ending)
+    },
   })
   performance.now = () => clock.now()
   // The client varies its waits, so that clients do not come back together.
