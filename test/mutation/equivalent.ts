@@ -185,8 +185,8 @@ export const EQUIVALENT: Readonly<Record<string, Readonly<Record<string, string>
       "ConditionalExpression: what matches everything yields the same, only slower",
     "if (watch.left > 0) watches.set(counter, watch)":
       "ConditionalExpression,EqualityOperator: a watch with nothing to watch is the same when it is created again",
-    "if (watch.left === 0) return":
-      "ConditionalExpression: a watch that has ended counts on below 0, where it never warns",
+    "if (isWatched && watch.left > 0) watchFields(partition, facts, results)":
+      "ConditionalExpression,EqualityOperator: a watch that has ended counts on below 0, where it never warns",
     'partition: isText ? partition : "",':
       "StringLiteral: a request without the field is refused before any counter is read",
     "if (facts.onlyFields !== undefined && lacks(facts.onlyFields, needed)) return undefined":
@@ -434,6 +434,8 @@ export const EQUIVALENT: Readonly<Record<string, Readonly<Record<string, string>
       "ConditionalExpression,EqualityOperator: it is the quicker way to the same bytes",
   },
   "redis/src/deny-cache.ts": {
+    "for (let i = 0; i < checks.length; i++) {":
+      "EqualityOperator: the result beyond the last check is undefined, so the loop continues",
     "if (checks.some(countsRefusals)) {":
       "ConditionalExpression: the calculation shows no change if no check counts refusals, and is only slower",
     "if (policy === known || algorithmOf(policy).endsByRule !== true) return true":
@@ -447,6 +449,8 @@ export const EQUIVALENT: Readonly<Record<string, Readonly<Record<string, string>
       "ConditionalExpression: one that is closed has no timer and no probe to end",
   },
   "redis/src/node/node.ts": {
+    'if (!this.knowsTime && !(await this.learnTime(patience.withinMs))) throw this.silence("not-applied")':
+      "ConditionalExpression: after a silence the deadline has usually passed, so sending throws as well",
     "if (this.breaker.isOpen) this.#explain(failure)":
       "ConditionalExpression: the reason is read only while the breaker is open, and the failure that opens it writes it",
     'if (performance.now() > deadlineMs) throw this.silence("not-applied")':

@@ -57,17 +57,19 @@ export class DenyCache {
    */
   learn(checks: readonly Check[], { nowMs, granted, checks: counted }: StoreResult, between: Between): void {
     if (this.#longestMs === 0) return
-    checks.forEach((check, i) => {
+    // Each reply of Redis is learned from, so there is no closure here.
+    for (let i = 0; i < checks.length; i++) {
+      const check = checks[i] as Check
       const one = counted[i]
       // A grant of 0 units left the counter unchanged, although the state of a log is reported as of now.
-      if (one === undefined || (granted && one.taken === 0)) return
+      if (one === undefined || (granted && one.taken === 0)) continue
       const { policy, partition } = check
       const state = granted ? this.#stateAfterGrant(check, one, nowMs) : one.state
-      if (state === undefined) return
+      if (state === undefined) continue
       const { sentAtMs, answeredAtMs } = between
       const known = { policy, state, serverMs: nowMs, sentAtMs, answeredAtMs }
       this.#counters.set(policy.counter, partition, known, answeredAtMs)
-    })
+    }
   }
 
   /**

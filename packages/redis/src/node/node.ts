@@ -170,8 +170,8 @@ export class Node {
     patience: CallTimeout,
   ): Promise<Reply> {
     return this.#within(patience, async (send, deadlineMs) => {
-      // If the server stays silent, the deadline has passed afterwards, so `send` throws.
-      if (!this.knowsTime) await this.learnTime(patience.withinMs)
+      // A script that is sent without the server's time would have no deadline.
+      if (!this.knowsTime && !(await this.learnTime(patience.withinMs))) throw this.silence("not-applied")
       const args = [policies.input(this.timeOf(deadlineMs), numbers)]
       send()
       return this.#run(script, keys, args, (reply, sentAtMs) => {

@@ -87,7 +87,7 @@ export function compileRule(rule: ParsedRule, context: RuleContext): CompiledRul
   ): RuleCheck | undefined {
     const missesBefore = asksForLimit ? results.misses : 0
     const partition = partitionOf(facts, results)
-    if (isWatched) watchFields(partition, facts, results)
+    if (isWatched && watch.left > 0) watchFields(partition, facts, results)
     if (partition === SKIP) return undefined
     const list = listed?.(facts, results)
     if (list === "allow") return undefined
@@ -123,7 +123,6 @@ export function compileRule(rule: ParsedRule, context: RuleContext): CompiledRul
 
   /** Warns if this request is the last of the first requests, and none of them had the rule's fields. */
   function watchFields(partition: Partition, facts: RequestFacts, results: CallbackResults): void {
-    if (watch.left === 0) return
     // The request is checked again when the functions of the app have settled.
     if (results.isPending) return
     const readable = hide === undefined ? partition : readableOf(facts, results)

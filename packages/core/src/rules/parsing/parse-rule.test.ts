@@ -273,8 +273,8 @@ describe("a list of rules", () => {
   })
 
   test("reports a missing entry as a problem", () => {
-    // biome-ignore lint/suspicious/noSparseArray: a rule whose comma was left behind makes a list with a hole
-    const { rules, problems } = parseRules([, minute], "rules")
+    // A comma that is left behind makes an array with a hole.
+    const { rules, problems } = parseRules(Object.assign(new Array(2), { 1: minute }), "rules")
     expect(rules.map(({ name }) => name)).toEqual(["service-1m"])
     expect(problems).toMatchObject([{ path: "rules[0]", message: "is missing" }])
   })
