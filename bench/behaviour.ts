@@ -17,8 +17,8 @@ const PACKAGES = [
   ...["@fastify/rate-limit", "koa-ratelimit", "express", "fastify", "koa", "ioredis"],
 ]
 /**
- * A response that takes more than a second makes a Redis outage an outage of the app. After five seconds the client
- * gives up.
+ * A response that takes longer than `promptMs` turns the Redis outage into an outage of the app. The client times out
+ * after `patienceMs`.
  */
 const WAITS = { patienceMs: 5_000, promptMs: 1_000 }
 const OURS_IF_QUICK = "sluice, express"
@@ -77,8 +77,8 @@ async function gather(contender: Contender): Promise<Team> {
 }
 
 /**
- * Runs a drill for all contenders: at the same time, since they mostly wait, or one after the other if `isAlone` is
- * set.
+ * Runs a drill for all contenders at the same time, because they mostly wait. If `isAlone` is set, they run one after
+ * the other.
  */
 async function runAll(drill: Drill): Promise<Entry[]> {
   if (!drill.isAlone) return Promise.all(teams.map((team) => run(drill, team)))
@@ -87,7 +87,7 @@ async function runAll(drill: Drill): Promise<Entry[]> {
   return entries
 }
 
-/** Runs a drill for one contender. If the drill throws, the contender has failed it, and the error is the finding. */
+/** Runs a drill for one contender. If the drill throws, the contender has failed it, and the finding is the error. */
 async function run(drill: Drill, { contender, redis, world }: Team): Promise<Entry> {
   await redis.command("FLUSHALL")
   const finding = await drill.run(world).catch((error: Error): Finding => {

@@ -6,8 +6,9 @@ import { type Calls, WAYS, type Way } from "./calls/ways.ts"
 import { Worktree } from "./compare/worktree.ts"
 import { printTable } from "./report/table.ts"
 
-// Counts the functions of Sluice that one admitted request or the text of a rule calls, and their files: `bench:calls [COMMIT] [--files]`.
-// With a commit, it also counts those in the sources of that commit. bench/README.md explains the output.
+// Counts the functions of Sluice that run for one admitted request or for the text of a rule, and their files:
+// `bench:calls [COMMIT] [--files]`. Given a commit, it also counts them in the sources of that commit.
+// bench/README.md explains the output.
 
 const here = fileURLToPath(new URL("..", import.meta.url)).replace(/\/$/, "")
 

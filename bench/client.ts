@@ -15,24 +15,25 @@ import { describeMachine, printMachine } from "./report/machine.ts"
 import { median, rotated } from "./report/statistics.ts"
 import { printTable, printWanted } from "./report/table.ts"
 
-// Measures clients that share the limit of a Sluice server: how many of their requests it refuses, and how long they
-// take. bench/README.md explains the output.
+// Measures clients that share the limit of a Sluice server: how many of their requests are refused, and how long the
+// clients take. bench/README.md explains the output.
 
 const TEN_SECONDS = { limit: 100, windowMs: 10_000, algorithm: "sliding-window" } as const
 const FIVE_SECONDS = { ...TEN_SECONDS, windowMs: 5_000 } as const
 const BUCKET = { ...FIVE_SECONDS, algorithm: "token-bucket" } as const
 const TWO_SECONDS = { ...TEN_SECONDS, windowMs: 2_000 } as const
 
-/** The time that is wanted in windows of 5 s and more, and in shorter ones, times the time of axios-retry. */
+/** The wanted times as multiples of the time of axios-retry: for windows of at least 5 s, and for shorter windows. */
 const [WANTED_TIMES, WANTED_TIMES_SHORT] = [1.1, 1.35]
 const LONG_MS = 5_000
 const WANTED_PERCENT_REFUSED = 1
 const WANTED_LAST_TO_FIRST = 1.15
 
 /**
- * The windows between the starts of two clients. Each one starts near the beginning of a window of its server, because
- * the rest of that window is part of the time of a run. Each client starts a little later in the window than the client
- * before, so that its first calls do not wait for a burst of another client. Those retry in bursts after whole seconds.
+ * The number of windows between the starts of two clients. Each client starts near the beginning of a window of its
+ * server, because the rest of that window counts toward the run's time. Each client starts a little later in the
+ * window than the client before, so that its first calls do not wait for another client's burst. Other clients retry
+ * in bursts after whole seconds.
  */
 const STAGGER_WINDOWS = 1.04
 

@@ -1,9 +1,9 @@
 import { parseArgs } from "node:util"
 
 export interface CommandLine {
-  /** Whether to run fewer rounds, which show that everything works and give rough figures. */
+  /** Whether to run fewer rounds, which only check that everything works and give rough figures. */
   readonly quick: boolean
-  /** The file to write every sample and figure to. */
+  /** The output file for every sample and figure. */
   readonly json: string | undefined
   /** Measures only contenders whose name contains this text. */
   readonly only: string
@@ -17,11 +17,11 @@ const OPTIONS = {
   only: { type: "string", default: "" },
 } as const
 
-/** Reads the command line. An invalid option prints the accepted ones and ends the process. */
+/** Reads the command line. If an option is invalid, prints the accepted options and ends the process. */
 export function readCommandLine({ takesStarts = false } = {}): CommandLine {
   try {
     const { values } = parseArgs({
-      // pnpm passes on the dashes that end its own options.
+      // pnpm also passes the dashes that end its own options.
       args: process.argv.slice(2).filter((argument) => argument !== "--"),
       options: takesStarts ? { ...OPTIONS, starts: { type: "string" } } : OPTIONS,
     })

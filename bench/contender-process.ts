@@ -4,7 +4,7 @@ import { once } from "node:events"
 /** A contender in its own process, so that it shares no heap, timers or garbage with another contender. */
 export interface ContenderProcess {
   readonly name: string
-  /** Sends a task and resolves with the response. Rejects if the task fails or the process ends. */
+  /** Sends a task and resolves to the response. Rejects if the task fails or the process ends. */
   ask<Answer>(task: object): Promise<Answer>
   stop(): Promise<void>
 }
@@ -16,11 +16,11 @@ export interface ContenderOptions {
   readonly env?: Readonly<Record<string, string>>
   /** Command-line arguments. Default: the contender's name. */
   readonly args?: readonly string[]
-  /** Modules to import before the contender's own. */
+  /** Modules to import before the contender's module. */
   readonly imports?: readonly string[]
   /** V8 flags. */
   readonly flags?: readonly string[]
-  /** Whether to discard its output. */
+  /** Whether to discard the contender's output. */
   readonly isQuiet?: boolean
 }
 
@@ -35,7 +35,7 @@ export function startContender(
     env: { ...process.env, NODE_ENV: "production", ...env },
     silent: isQuiet,
   })
-  // Drain the pipes, because the process would block on a full one.
+  // Drain the pipes, because the process would block on a full pipe.
   child.stdout?.resume()
   child.stderr?.resume()
   return {
@@ -50,7 +50,7 @@ export function startContender(
   }
 }
 
-/** Responds to each task with the result of `work`. Called in the contender's process. */
+/** Responds to each task with the result of `work`. Runs in the contender's process. */
 export function answerTasks<Task>(work: (task: Task) => unknown): void {
   process.on("message", async (task: Task) => {
     let reply: Reply

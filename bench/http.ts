@@ -7,16 +7,16 @@ import { describeMachine, printMachine } from "./report/machine.ts"
 import { pairedRatios, type Spread, spreadOf } from "./report/statistics.ts"
 import { printTable, printWanted } from "./report/table.ts"
 
-// Measures each framework under the load of wrk: bare, with two constant headers, with a constant refusal, with a count
-// by hand, with Sluice and with its usual limiter. The limiters admit or refuse all requests. bench/README.md explains
+// Measures each framework under the load of wrk: bare, and with constant headers, a constant refusal, a handwritten
+// counter, Sluice, or its most popular limiter. The limiters admit or refuse all requests. bench/README.md explains
 // the output.
 
-/** The least share of bare Fastify's requests per second. */
+/** The minimum for requests per second, as a share of bare Fastify's. */
 const LEAST_OF_FASTIFY = 0.93
 
 const { quick, json, only, starts: asked } = readCommandLine({ takesStarts: true })
 const starts = asked ?? (quick ? 1 : 4)
-// Many short rounds, because other load on the machine changes from second to second.
+// Run many short rounds, because other load on the machine changes from second to second.
 const rounds = quick ? 5 : 10
 const seconds = 0.25
 
@@ -35,7 +35,7 @@ console.log(
   `wrk with ${CONNECTIONS} connections; ${starts} processes for each contender, ${rounds} rounds of ${seconds} s in each, in turn with the bare framework`,
 )
 
-// The wanted contenders, and the bare frameworks that they are compared with.
+// The selected contenders, and the bare frameworks with which they are compared.
 const needed = CONTENDERS.filter(({ name }) => wanted.some((one) => name === one.name || name === one.bare))
 const measured = await measureHttp(needed, { starts, rounds, seconds })
 const results = needed.map(report)
@@ -50,7 +50,7 @@ interface Result {
   readonly perSecond: Spread
   readonly p99Ms: Spread
   readonly cpuUs: Spread
-  /** Requests per second as a share of the bare framework's in the same process, round by round. */
+  /** Requests per second in each round, as a share of the bare framework's in the same process. */
   readonly ofBare: Spread
   readonly cpuOfBare: Spread
 }
@@ -97,8 +97,8 @@ function printResults(): void {
       const { ofBare, cpuOfBare } = result
       const wanted = `at least ${LEAST_OF_FASTIFY}`
       printWanted(`${name}: of bare`, ofBare.median, ofBare.median >= LEAST_OF_FASTIFY, wanted)
-      // The requests of bare Fastify in the CPU time of one such request. It is the same ratio, without noise from
-      // other load.
+      // The number of bare Fastify's requests that fit in the CPU time of one such request. This number is the same
+      // ratio, without noise from other load.
       const byCpu = 1 / cpuOfBare.median
       printWanted(`${name}: of bare, by CPU`, byCpu, byCpu >= LEAST_OF_FASTIFY, wanted)
     }

@@ -9,7 +9,7 @@ import { printTable } from "./report/table.ts"
 // Measures the import of each package in its own process, next to the peers and the frameworks. bench/README.md
 // explains the output.
 
-/** An import of a built-in module, whose cost is part of every other import. */
+/** An import of a built-in module. Its cost is part of every other import. */
 const NOTHING = "node:http"
 const PACKAGES = [
   NOTHING,
@@ -47,7 +47,7 @@ const names = PACKAGES.filter((name) => name === NOTHING || name.includes(only))
 const machine = describeMachine(PACKAGES.filter((name) => name !== NOTHING))
 printMachine(machine)
 const samples = new Map<string, Sample[]>(names.map((name) => [name, []]))
-// The first round reads the files from the disk into memory, and does not count.
+// The first round reads the files from the disk into memory, so it is ignored.
 for (let round = -1; round < rounds; round++) {
   for (const name of rotated(names, round + 1)) {
     const sample = importOnce(name)

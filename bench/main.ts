@@ -1,9 +1,9 @@
-// Runs `bench`, which compares costs with the peers, or the drills with --behaviour. Each of them reads the other
-// options.
+// Runs `bench`, which compares costs with the peers, or the drills with --behaviour. Each of the two programs reads
+// the other options.
 
 import { HELP } from "./help.ts"
 
-/** The option in both spellings. */
+/** The option in British and American spelling. */
 const BEHAVIOUR = ["--behaviour", "--behavior"]
 const args = process.argv.slice(2)
 if (args.includes("--help") || args.includes("-h")) {

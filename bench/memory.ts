@@ -41,7 +41,7 @@ const results = names.map((name) => {
     name,
     bytesAKey: taken.atAll,
     mostBytesAKey: taken.atMost,
-    // The structure does the same work in every run. The run with the shortest maximum has the least noise.
+    // The data structure does the same work in every run. The run with the shortest maximum contains the least noise.
     insertMs: Math.min(...inserts),
     medianInsertMs: median(inserts),
     sweepMs: Math.min(...sweeps),

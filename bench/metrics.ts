@@ -21,7 +21,7 @@ printMachine(machine)
 const names = Object.keys(CONTENDERS).filter((name) => name === "nobody" || name.includes(only))
 const processes = names.map((name) => startContender(new URL("metrics/worker.ts", import.meta.url), name))
 const samples = new Map<string, number[]>()
-// The first round is a warm-up, and does not count.
+// The first round is a warm-up, so it is ignored.
 for (let round = -1; round < rounds; round++) {
   for (const { name, ask } of rotated(processes, round + 1)) {
     for (const rules of RULES) {

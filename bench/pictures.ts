@@ -1,7 +1,7 @@
 import { writeFileSync } from "node:fs"
 import { drawPictures } from "./algorithms/pictures.ts"
 
-// Draws the pictures in docs/rules/algorithms.md again. A test compares them with the files.
+// Redraws the pictures in docs/rules/algorithms.md. A test compares the drawings with the files.
 
 for (const { file, svg, words } of await drawPictures()) {
   writeFileSync(new URL(`../docs/pictures/charts/${file}`, import.meta.url), svg)

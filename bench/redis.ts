@@ -13,8 +13,8 @@ import { startServer, versionOf } from "./redis/server.ts"
 import { printWantedOf } from "./redis/wanted.ts"
 import { describeMachine, printMachine } from "./report/machine.ts"
 
-// Measures the cost of counting one request in Redis: the store's take, decide, the peers' own store calls, and
-// handwritten alternatives. bench/README.md explains the output.
+// Measures the cost of counting one request in Redis: `take` of the store, `decide`, the store calls of the peers,
+// and handwritten alternatives. bench/README.md explains the output.
 
 const PACKAGES = [
   "@sluice/core",
@@ -24,7 +24,7 @@ const PACKAGES = [
   "ioredis",
 ]
 const ALWAYS = [OURS, PEER]
-/** The part that `--only` can select by itself. */
+/** A part that `--only` can select on its own. */
 const FROZEN = "frozen"
 
 const { quick, json, only } = readCommandLine()
@@ -45,7 +45,7 @@ try {
   await server.stop()
 }
 
-/** Measures all parts, as far as `only` selects contenders, and returns every sample. */
+/** Measures the contenders that `only` selects in all parts, and returns every sample. */
 async function measureAll() {
   const measured: { readonly of: Case; readonly samples: Measured }[] = []
   for (const one of CASES) {

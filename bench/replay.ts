@@ -6,8 +6,8 @@ import { describeMachine, printMachine } from "./report/machine.ts"
 import { median, rotated } from "./report/statistics.ts"
 import { printTable, printWanted } from "./report/table.ts"
 
-// Measures `sluice rules replay` and `suggest` on generated logs: whole processes, from start to end. bench/README.md
-// explains the output.
+// Measures `sluice rules replay` and `suggest` on generated logs. Each measurement covers a whole process, from start
+// to end. bench/README.md explains the output.
 
 const MOST_MB = 250
 
@@ -25,7 +25,7 @@ const replay = (rules: string, log: string) => () => runCommand("rules", "replay
 interface Row {
   readonly name: string
   readonly lines: number
-  /** Lines per second of CPU time that are wanted. Absent for a row that others are compared with. */
+  /** The wanted number of lines per second of CPU time. Absent for a row that is only a reference for other rows. */
   readonly wanted?: number
   readonly mostMB?: number
   readonly run: () => Promise<Usage>

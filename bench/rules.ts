@@ -30,11 +30,12 @@ const collectGarbage = runInNewContext("gc") as () => void
 const machine = describeMachine(["@sluice/core"])
 printMachine(machine)
 
-// A no-op interval that keeps the process alive, because limiters and stopping servers do not.
+// A no-op interval that keeps the process alive, because limiters and servers that are stopping do not.
 const held = setInterval(() => {}, 60_000)
 const rounds = quick ? 2 : 5
 const source = new StoredServices(SERVICES, NEVER_MS)
-// The first document that a process parses compiles the schema. Measure this separately, as a cost of starting.
+// The first document that a process parses compiles the schema. Measure the compilation separately, as a cost of
+// starting.
 const firstMs = timed(() => parseRuleDocument({ rules: [{ limit: 1, window: "1m", match: { path: "/" } }] }))
 const inList = await measureBook(
   {
@@ -65,7 +66,7 @@ function timed(work: () => unknown): number {
 }
 
 const ms = (value: number): string => value.toFixed(1)
-/** A load does the same work in every round. The round with the shortest maximum has the least noise. */
+/** Loading the rules is the same work in every round. The round with the shortest maximum contains the least noise. */
 const row = (name: string, samples: readonly Stretches[]): readonly string[] => [
   name,
   ms(median(samples.map(({ tookMs }) => tookMs))),

@@ -65,7 +65,7 @@ describe("judging", () => {
     expect(START_MS % 1_000).toBe(0)
   })
 
-  it("classifies admissions above the limit of the past window as wrongly admitted", () => {
+  it("classifies admissions above the limit of the window that ends at the request as wrongly admitted", () => {
     const policy = policyOf(kindOf("fixed-window"), size)
     expect(judge(policy, at(998, 999, 1_000, 1_001, 1_002))).toEqual({
       requests: 5,

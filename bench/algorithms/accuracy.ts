@@ -10,7 +10,7 @@ const SEED = 60_601
 const LOADS = [0.5, 0.9, 1, 1.1, 1.5, 2, 3, 5, 10]
 const STRICT = "sliding-window-strict"
 
-/** The least share of an exact log's admissions that the strict window must reach, by its number of sub-windows. */
+/** The minimum for the strict window's admissions as a share of an exact log's, by its number of sub-windows. */
 const WANTED = [
   { buckets: 60, least: 0.98 },
   { buckets: 120, least: 0.99 },
@@ -88,9 +88,9 @@ function print(rows: readonly Row[], windows: number): void {
 }
 
 /**
- * Prints the strict window's lowest share of an exact log's admissions under Poisson traffic. The run has more windows
- * than the tables. The counter alternates between using up its limit and waiting, and a run may end anywhere in that
- * cycle. Over few windows this alone changes the share by about a percent.
+ * Prints the strict window's lowest share of an exact log's admissions under Poisson traffic. This run covers more
+ * windows than the runs for the tables. The counter alternates between using up its limit and waiting, and a run may
+ * end anywhere in that cycle. Over a few windows, the position of the end alone changes the share by about a percent.
  */
 function printWantedShares(windows: number): void {
   for (const { buckets, least } of WANTED) {

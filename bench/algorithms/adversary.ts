@@ -3,7 +3,7 @@ import { Counter, START_MS } from "./counter.ts"
 import { type Bound, type Kind, policyOf, type Size, wholeSize } from "./kinds.ts"
 import { type Admission, MostIn } from "./most-in.ts"
 
-/** The most units that a counter admitted, the most that a bound allows, and the size of that counter. */
+/** The most units that a counter admitted, the most that a bound allows, and the counter's size. */
 export interface Worst {
   readonly bound: Bound
   readonly size: Required<Size>
@@ -19,9 +19,9 @@ const BUCKETS = [2, 3, 7, 60]
 const BURSTS = [0.1, 1, 1, 3]
 
 /**
- * Plays a client that wants as many units as possible in one burst. The client asks for the whole limit and then for
- * less and less, around the instants at which counters change. A game has up to 2,000 requests and its own counter. A
- * step is one request. The same seed plays the same games.
+ * Plays a client that wants as many units as possible in one burst. The client requests the whole limit and then less
+ * and less, around the instants at which counters change. A game consists of up to 2,000 requests to a new counter. A
+ * step is one request. The same seed produces the same games.
  */
 export function playAdversary(kind: Kind, steps: number, seed: number): readonly Worst[] {
   const next = random(seed)
@@ -51,7 +51,7 @@ export function worseOf(some: readonly Worst[], others: readonly Worst[]): reado
   })
 }
 
-/** Returns a recorder that takes the admissions of one counter and compares them with each bound of its kind. */
+/** Returns a recorder that compares the admissions of one counter with each bound of its kind. */
 export function watch(
   { bounds }: Kind,
   size: Required<Size>,

@@ -12,7 +12,7 @@ describe("the most units in any time span", () => {
   it("considers every time span of the given length", () => {
     const any = new MostIn({ lengthMs: 6, isAligned: false })
     for (const atMs of [0, 4, 5, 6, 11, 30]) any.add({ atMs, units: 1 })
-    // The stretch with 4, 5 and 6 has three. From 0 to 5 there are three as well, and from 6 to 11 two.
+    // The stretch from 4 to 9 contains three units. The stretches from 0 to 5 and from 6 to 11 contain three and two.
     expect(any.most).toBe(3)
     any.add({ atMs: 35, units: 9 })
     expect([any.most, any.trace.map(({ atMs }) => atMs)]).toEqual([10, [30, 35]])
@@ -31,22 +31,23 @@ describe("the most units in any time span", () => {
   })
 })
 
-/** The most units in the whole window and in each other stretch that has a bound. */
+/** The most units that a client gets in the whole window, and in each other stretch that has a bound. */
 const KNOWN: Readonly<Record<string, readonly number[]>> = {
-  // 2 at the end of a window, and 2 more as the next window ends. Within half a window, 1 more than the limit.
+  // The client gets 2 units at the end of a window, and 2 more as the next window ends. Within half a window, it gets
+  // 1 unit more than the limit.
   "sliding-window": [4, 2, 3],
-  // Sub-windows of two milliseconds are too short for the weight of 2 units to disappear: see the test with two
-  // sub-windows.
+  // Sub-windows of two milliseconds are too short for the weight of 2 units to fall below 1, unlike in the test with
+  // two sub-windows.
   "sliding-window, buckets": [2, 2],
   "sliding-window-strict": [2],
   "sliding-log": [2],
   "fixed-window": [4, 2],
   // The first unit starts the window, so it is a whole window older than the last units.
   "fixed-window, first-hit": [3],
-  // A full bucket of 3, and 1 refilled unit. A window refills 2, but its first and last milliseconds are only 5 steps
-  // apart.
+  // A full bucket contains 3 units, and 1 more is refilled. A whole window would refill 2, but the first and last
+  // millisecond of a window are only 5 ms apart.
   "token-bucket": [4],
-  // 3 just before a boundary, and 2 more just after it.
+  // The client gets 3 units just before a boundary, and 2 more just after it.
   "token-bucket, periodic": [5],
   "leaky-bucket": [4],
 }
@@ -62,7 +63,7 @@ describe.each(KINDS)("$name", (kind) => {
     const worst = playAdversary(kind, 40_000, 7)
     for (const { most, allowed, size, bound } of worst)
       expect(most, `${bound.of}, L = ${size.limit}`).toBeLessThanOrEqual(allowed)
-    // A bucket may be about to refill a unit when the window ends, so the bound is not always reached exactly.
+    // A bucket may be just short of another unit when the window ends, so the bound is not always reached exactly.
     for (const { most, allowed } of worst) expect(most).toBeGreaterThanOrEqual(0.95 * allowed)
     expect(playAdversary(kind, 40_000, 7)).toEqual(worst)
   })
@@ -74,8 +75,8 @@ it("two sub-windows admit more than the limit in a window, but not in half a win
 })
 
 it("searchAll searches each distinct state of the counter and of the last window's admissions", () => {
-  // A fixed window of 2 ms and a limit of 1, over 8 ms. Each of the 4 windows grants nothing, or one unit in either of
-  // its two milliseconds.
+  // This is a fixed window of 2 ms with a limit of 1, played over 8 ms. Each of the 4 windows grants either nothing,
+  // or one unit in one of its two milliseconds.
   const names = new Set<string>()
   for (let nowMs = 0; nowMs < 8; nowMs++) {
     for (let choices = 0; choices < 3 ** 4; choices++) {

@@ -10,13 +10,13 @@ import { playOutflow } from "./outflow.ts"
 const SEED = 20_240_101
 const STRICT = "sliding-window-strict"
 
-/** Sizes that are small enough to try everything that a client can do. */
+/** Sizes that are small enough for trying every possible sequence of requests. */
 const SMALL = [
   { limit: 3, windowMs: 7, buckets: 3, burst: 2 },
   { limit: 4, windowMs: 6, buckets: 2, burst: 4 },
 ]
 
-/** The worst cases of one kind by each search method. The bounds are in the same order in each list. */
+/** The worst cases of one kind that each search method found. The bounds are in the same order in each list. */
 export interface Found {
   readonly kind: Kind
   readonly all: readonly Worst[]
@@ -24,7 +24,7 @@ export interface Found {
   readonly live: readonly Worst[]
 }
 
-/** The effort of a search: requests of the random clients, and windows of the live clients. */
+/** The effort of a search: the number of requests of the random clients, and of windows of the live clients. */
 interface Effort {
   readonly steps: number
   readonly strictSteps: number
@@ -34,7 +34,7 @@ interface Effort {
 /** The worst cases of all kinds. */
 export interface Bounds {
   readonly found: readonly Found[]
-  /** Number of pasts whose every continuation was tried. */
+  /** Number of histories for which every continuation was tried. */
   readonly pasts: number
 }
 

@@ -2,7 +2,8 @@ import { type MemoryStore, memoryStore } from "@sluice/core"
 import type { CounterState, Policy } from "@sluice/core/stores"
 
 /**
- * A multiple, since the epoch, of every window length up to 16 ms and of every usual one, so such a window starts here.
+ * A time at which a window starts for every window length up to 16 ms and every usual length, because it is a
+ * multiple of them.
  */
 export const START_MS: number = 720_720 * 2_000_000
 
@@ -17,7 +18,7 @@ export class Counter {
     this.#store = memoryStore({ clock: { now: () => this.#nowMs } })
   }
 
-  /** Takes `cost` units at `nowMs`. Returns whether they were granted, and the state of the counter afterwards. */
+  /** Takes `cost` units at `nowMs`. Returns whether the units were granted, and the state of the counter afterwards. */
   take(nowMs: number, cost: number): { readonly granted: boolean; readonly state: CounterState } {
     this.#nowMs = nowMs
     const answer = this.#store.take([{ policy: this.#policy, partition: "client", cost, shadow: false }])
@@ -26,7 +27,7 @@ export class Counter {
     return { granted: answer.granted, state: counted.state }
   }
 
-  /** Deletes the counter. The next call may then use an earlier time. */
+  /** Deletes the counter, so that the next call may use an earlier time. */
   reset(): void {
     this.#store.reset([{ policy: this.#policy, partition: "client" }])
   }

@@ -1,11 +1,11 @@
 /**
  * A log of every admission in the last window, both ends included, to the millisecond. Other algorithms are compared
- * with it.
+ * with this log.
  */
 export class ExactLog {
   readonly #windowMs: number
   readonly #admittedMs: Float64Array
-  /** Numbers of admissions that were dropped and added since the start. */
+  /** Numbers of admissions that were dropped from the log and added to it since the start. */
   #gone = 0
   #come = 0
 

@@ -6,7 +6,7 @@ import type { Admission } from "./most-in.ts"
 
 export interface Searched {
   readonly worst: readonly Worst[]
-  /** Number of different pasts that a client could have, summed over all instants. */
+  /** Number of different histories that a client could have, summed over all instants. */
   readonly pasts: number
 }
 
@@ -16,14 +16,14 @@ interface Past {
   readonly state: CounterState | undefined
 }
 
-/** Number of windows: one to fill the counter, two that it may remember, and one that is judged. */
+/** Number of windows in a search. One fills the counter, two more may affect it, and the fourth is judged. */
 const WINDOWS = 4
 
 /**
- * Tries every way in which a client can be granted units within four windows, to the millisecond. At each instant it
- * takes each number of units that the counter admits. A refused request takes nothing, so there are no other choices.
- * Two pasts are searched only once if they leave the counter in the same state and differ only in admissions older than
- * a window.
+ * Tries every sequence of grants that a client can get within four windows, in steps of a millisecond. At each
+ * instant, the search takes each number of units that the counter admits. A refused request takes nothing, so
+ * refusals need not be tried. Two histories are searched only once if they end with the same state of the counter and
+ * differ only in admissions older than a window.
  */
 export function searchAll(kind: Kind, size: Size): Searched {
   const whole = wholeSize(kind, size)

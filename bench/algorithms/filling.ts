@@ -1,7 +1,7 @@
 import type { Policy } from "@sluice/core/stores"
 import { type Kind, policyOf } from "./kinds.ts"
 
-/** How many units a client has taken when the size of its counter is measured. */
+/** How full a client's counter is when its size is measured. */
 export type Filling = "one request" | "used up"
 
 export const LIMIT = 500
@@ -12,16 +12,16 @@ export function weighedPolicy(kind: Kind): Policy {
   return policyOf(kind, { limit: LIMIT, windowMs: WINDOW_MS, buckets: BUCKETS })
 }
 
-/** The units that a client takes in one burst, and the time since its first take. */
+/** The units of one burst of a client, and the time since its first burst. */
 export interface Take {
   readonly afterMs: number
   readonly cost: number
 }
 
 /**
- * Returns the takes that fill a counter. "Used up" fills it with as much data as the algorithm can have to store. A log
- * gets 500 single units. A counter with sub-windows gets some units in each of 60, with a burst in one. Any other
- * counter gets the whole limit as one burst.
+ * Returns the takes that fill a counter. "Used up" fills the counter with the most data that the algorithm may have
+ * to store. A log receives 500 takes of one unit. A counter with sub-windows receives some units in each of its 60
+ * sub-windows, with a burst in one. Any other counter receives the whole limit as one burst.
  */
 export function takesOf({ members, takes }: Kind, filling: Filling): readonly Take[] {
   if (filling === "one request") return [{ afterMs: 0, cost: 1 }]
@@ -30,7 +30,7 @@ export function takesOf({ members, takes }: Kind, filling: Filling): readonly Ta
   }
   if (takes.includes("buckets")) {
     const bucketMs = WINDOW_MS / BUCKETS
-    // The burst makes the stored number of each sub-window a digit longer.
+    // The burst makes the stored number of each sub-window one digit longer.
     return Array.from({ length: BUCKETS + 1 }, (_, index) => {
       return { afterMs: index * bucketMs, cost: index === BUCKETS / 2 ? 70 : 7 }
     })

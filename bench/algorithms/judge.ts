@@ -17,8 +17,9 @@ export interface Judged {
 }
 
 /**
- * Lets a counter decide the requests, and judges each decision by an exact log of the counter's own admissions. One
- * wrong decision therefore does not make all later decisions count as wrong.
+ * Passes the requests to a counter, and compares each decision with an exact log of the counter's own admissions.
+ * Because the log contains the counter's own admissions, one wrong decision does not make all later ones count as
+ * wrong.
  */
 export function judge(policy: Policy, arrivals: Arrivals): Judged {
   const { limit, windowMs } = policy

@@ -4,13 +4,13 @@ import type { Policy } from "@sluice/core/stores"
 export interface Size {
   readonly limit: number
   readonly windowMs: number
-  /** Number of sub-windows, for the algorithms that have them. Default: 60. */
+  /** Number of sub-windows, for the algorithms that use sub-windows. Default: 60. */
   readonly buckets?: number
-  /** Units that a bucket holds. Default: the limit. */
+  /** Capacity of a bucket in units. Default: the limit. */
   readonly burst?: number
 }
 
-/** A guaranteed maximum of the units that are admitted in a stretch of time. */
+/** A guaranteed maximum for the units that are admitted in a stretch of time. */
 export interface Bound {
   /** Description of the stretch. */
   readonly of: string
@@ -23,7 +23,7 @@ export interface Bound {
   most(size: Required<Size>): number
 }
 
-/** An algorithm with its configuration. Kinds are compared with each other. */
+/** An algorithm with its configuration. The benchmarks compare all kinds. */
 export interface Kind {
   readonly name: string
   readonly members: Pick<Policy, "algorithm"> & Partial<Pick<Policy, "align" | "refill">>
@@ -103,7 +103,7 @@ export const KINDS: readonly Kind[] = [
   { name: "leaky-bucket", members: { algorithm: "leaky-bucket" }, takes: ["burst"], bounds: [BURST_MORE] },
 ]
 
-/** Returns the kind with that name. Throws if none has it. */
+/** Returns the kind with that name. Throws if no kind has that name. */
 export function kindOf(name: string): Kind {
   const kind = KINDS.find((one) => one.name === name)
   if (kind === undefined) throw new Error(`unknown kind of counter: ${name}`)

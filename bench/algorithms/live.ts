@@ -8,27 +8,28 @@ import { type Worst, watch } from "./adversary.ts"
 import { type Kind, policyOf, wholeSize } from "./kinds.ts"
 import type { Admission } from "./most-in.ts"
 
-/** Short, so that a run has many windows. A sub-window has a few milliseconds. */
+/** The window is short, so that a run contains many windows. A sub-window still lasts a few milliseconds. */
 const WINDOW_MS = 240
 const LIMIT = 50
 const BUCKETS = 60
 /**
- * Long, so that a busy machine does not fail the run. Units that the store granted count even if its result is late.
+ * The timeout is long, so that the run does not fail on a busy machine. A late result would be lost, although the
+ * store has granted the units.
  */
 const PATIENCE_MS = 2_000
 const STORES = 2
 const IN_FLIGHT = 16
 
 /**
- * Plays a greedy client of a real Redis in real time, with two stores on a connection each. The client floods for some
- * windows. Then it sends bursts just before the end of one window, and just before and after the end of the next. Times
- * are those at which Redis decided.
+ * Plays a greedy client against a real Redis in real time, through two stores that each have their own connection.
+ * For some windows, the client sends requests as fast as it can. Then it sends bursts just before the end of one
+ * window, and just before and after the end of the next. The recorded times are the times at which Redis decided.
  */
 export async function playLive(kind: Kind, port: number, windows: number): Promise<readonly Worst[]> {
   const size = wholeSize(kind, { limit: LIMIT, windowMs: WINDOW_MS, buckets: BUCKETS })
   const clients = await Promise.all(Array.from({ length: STORES }, () => connect(port)))
   const stores = clients.map((client: Redis) => {
-    // Without the cache of refusals, so that each request reaches Redis.
+    // The deny cache is off, so that each request reaches Redis.
     return redisStore({ client, timeoutMs: PATIENCE_MS, denyCacheMs: 0 })
   })
   const policy = policyOf(kind, size)
@@ -44,7 +45,7 @@ export async function playLive(kind: Kind, port: number, windows: number): Promi
     }
     await Promise.all(stores.flatMap((store) => Array.from({ length: IN_FLIGHT }, () => flood(store))))
     for (let window = 0; window < windows / 2; window += 3) {
-      // Pause for a window, so that the whole limit is free at the end of the next window.
+      // Pause for a window, so that the whole limit is available at the end of the next window.
       await untilOffset(WINDOW_MS - 1)
       await setTimeout(2)
       for (const offsetMs of [WINDOW_MS - 4, WINDOW_MS - 6, 2]) {
@@ -62,7 +63,7 @@ export async function playLive(kind: Kind, port: number, windows: number): Promi
   return watched.worst()
 }
 
-/** Asks each store for the whole limit in one burst, unit by unit. */
+/** Requests the whole limit from each store in one burst, unit by unit. */
 async function burst(
   stores: readonly Store[],
   ask: (store: Store, cost: number) => Promise<void>,

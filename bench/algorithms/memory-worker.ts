@@ -7,7 +7,7 @@ import { START_MS } from "./counter.ts"
 import { type Filling, takesOf, weighedPolicy } from "./filling.ts"
 import { kindOf } from "./kinds.ts"
 
-/** The number of clients, and how full the counter of each one is. */
+/** The number of clients, and how full each client's counter is. */
 export interface WeighTask {
   readonly clients: number
   readonly filling: Filling

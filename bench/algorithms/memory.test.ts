@@ -12,8 +12,8 @@ import { RedisScale } from "./redis-memory.ts"
 const CLIENTS = 1_000_000
 const COPIES = CLIENTS / 16
 /**
- * This number of clients is enough for counters of one size. Other counters need a million clients, because the rest of
- * the process needs more memory.
+ * This many clients are enough for counters of a constant size. Other counters need a million clients, so that the
+ * memory of the rest of the process does not distort the result.
  */
 const IN_PROCESS = CLIENTS / examples(4, 1)
 
@@ -71,7 +71,7 @@ const PATIENCE_MS = 240_000
 
 describe("the documented memory of a client", () => {
   it(
-    "is what each algorithm takes in Redis",
+    "equals the measured memory of each algorithm in Redis",
     async () => {
       const rows: readonly [string, RegExp][] = [
         ["sliding-window", /nothing: `sliding-window` \| ([\d,]+) \|/],
@@ -93,7 +93,7 @@ describe("the documented memory of a client", () => {
   )
 
   it(
-    "is what a count takes in a process",
+    "equals the measured memory of a counter in a process",
     async () => {
       const [bytes] = stated("rules/algorithms.md", /In process memory, a client takes (\d+) bytes/)
       expectNear(await inProcess("sliding-window"), bytes)
@@ -102,7 +102,7 @@ describe("the documented memory of a client", () => {
     PATIENCE_MS,
   )
 
-  it("is what the sizing guide plans for a million clients in Redis", async () => {
+  it("matches the plan of the sizing guide for a million clients in Redis", async () => {
     const [gigabytes] = stated("production/sizing.md", /The clients need about ([\d.]+) GB/)
     expectNear(((await inRedis("sliding-window", "used up")) * CLIENTS) / 1e9, gigabytes)
   })
@@ -113,7 +113,7 @@ describe("the documented memory of a client", () => {
     ["1.6 GB", "sliding-window, buckets", 1e9],
   ] as const
   it.each(everyNth(worked.length, worked))(
-    "is what a million clients take in the example of %s",
+    "matches the numbers in the example of %s",
     async (example, kind, unit) => {
       const cells = new RegExp(String.raw`\*\*${example}\*\*.*\| ([\d.]+) .B \| ([\d.]+) .B \|`)
       const [redis, process] = stated("inside/worked-examples.md", cells)

@@ -11,7 +11,7 @@ const STRICT = "sliding-window-strict"
 const MOST_VALUE = 160
 const MOST_IN_REDIS = 320
 
-/** Estimates of the memory for a million users, as published elsewhere. */
+/** Published estimates of the memory for a million users. */
 const ESTIMATES: Readonly<Record<string, string>> = {
   "fixed-window": "32 MB",
   "sliding-log": "12 GB, 500 each",
@@ -23,7 +23,7 @@ interface Weighed {
   readonly name: string
   readonly filling: Filling
   readonly redis: RedisBytes
-  /** Bytes per client in the process, measured with `clients` clients. */
+  /** Bytes per client in the process, measured with this number of clients. */
   readonly inProcess: number
   readonly clients: number
 }
@@ -51,8 +51,8 @@ export async function measureMemory(isQuick: boolean): Promise<readonly Weighed[
 }
 
 /**
- * Returns how many clients to count in the process, at most `most`. There are fewer if each one needs many requests,
- * because the bytes per client do not depend on the number of clients.
+ * Returns how many clients to count in the process, at most `most`. Returns a smaller number if filling a counter
+ * takes many requests. This is safe because the bytes per client do not depend on the number of clients.
  */
 export function clientsInProcess(kind: Kind, filling: Filling, most: number): number {
   if (filling === "one request" || !keepsParts(kind)) return most

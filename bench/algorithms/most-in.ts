@@ -4,7 +4,10 @@ export interface Admission {
   readonly units: number
 }
 
-/** The stretches to examine: all of a length, or only those that begin at multiples of that length since the epoch. */
+/**
+ * The stretches to examine: all stretches of a length, or only stretches that begin at multiples of it since the
+ * epoch.
+ */
 export interface Stretch {
   /** Number of consecutive whole milliseconds. With 0, nothing is recorded. */
   readonly lengthMs: number
@@ -37,8 +40,8 @@ export class MostIn {
   }
 
   /**
-   * Adds an admission. Admissions must come in the order of time. Throws if one is earlier than the previous one,
-   * because the result would then prove nothing.
+   * Adds an admission. Admissions must be added in the order of their times. Throws if an admission is earlier than
+   * the previous one, because the result would then prove nothing.
    */
   add(admission: Admission): void {
     const { atMs, units } = admission

@@ -3,14 +3,14 @@ import { random } from "../clients/sequence.ts"
 import { START_MS } from "./counter.ts"
 import { type Admission, MostIn } from "./most-in.ts"
 
-/** The flow of requests to the service behind a leaky bucket, when each request is held for its `delayMs`. */
+/** The flow of requests from a leaky bucket to the service, when each request waits for its `delayMs`. */
 export interface Outflow {
   /** The most requests that reached the service in any window. */
   readonly most: number
   readonly allowed: number
   /**
-   * The shortest time between two requests that reached the service. `evenGapMs` is the time in an even flow, rounded
-   * down.
+   * The shortest time between two requests that reached the service. `evenGapMs` is the time between two requests of
+   * an even flow, rounded down.
    */
   readonly leastGapMs: number
   readonly evenGapMs: number
@@ -21,7 +21,7 @@ const LIMIT = 7
 const WINDOW_MS = 100
 const BURST = 20
 
-/** Plays clients that come one by one and in bursts. A step is one request for one unit. */
+/** Plays clients that send requests one by one and in bursts. A step is one request for one unit. */
 export async function playOutflow(steps: number, seed: number): Promise<Outflow> {
   const next = random(seed)
   let nowMs = START_MS

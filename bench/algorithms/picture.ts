@@ -25,7 +25,7 @@ const STYLE = `
     .area { fill: #388bfd; stroke: #58a6ff } .in { fill: #58a6ff }
   }`
 
-/** Returns the content of a picture in words. */
+/** Returns a description of a picture's content. */
 export function describe(name: string, { told, most }: Story): string {
   const admitted = told.filter(({ allowed }) => allowed)
   const held = admitted.filter(({ atMs, goesMs }) => goesMs > atMs).length
@@ -37,8 +37,9 @@ export function describe(name: string, { told, most }: Story): string {
 }
 
 /**
- * Draws a story as an SVG picture. The upper part shows how many requests reached the service in the minute that ends
- * there, next to the limit. The lower part shows each request where it was admitted (filled) or refused (hollow).
+ * Draws a story as an SVG picture. The upper part shows the requests that reached the service in the minute before
+ * each instant, next to the limit. The lower part shows a filled dot for each admitted request and a hollow dot for
+ * each refused request.
  */
 export function draw(name: string, story: Story): string {
   const words = describe(name, story)

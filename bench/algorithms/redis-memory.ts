@@ -12,7 +12,7 @@ import { type Kind, kindOf } from "./kinds.ts"
 export interface RedisBytes {
   /** Growth of Redis' memory per client: key, value, expiry and tables. */
   readonly aClient: number
-  /** Length of the value alone, as text. */
+  /** Length of the value alone, in characters. */
   readonly value: number
   readonly clients: number
 }
@@ -20,17 +20,17 @@ export interface RedisBytes {
 const IN_FLIGHT = 64
 const PATIENCE_MS = 5_000
 const COPIES_A_CALL = 2_000
-/** Time for Redis to finish growing its tables. */
+/** Time in which Redis finishes growing its tables. */
 const SETTLED_MS = 500
 const TEMPLATES = "template:"
 const COPIED_WITHIN_MS = 3_600_000
-/** 60 sub-windows of a tenth of a second each. */
+/** A window contains 60 sub-windows of a tenth of a second each. */
 const SHORT_WINDOW_MS = 6_000
 
 /**
- * A scale for the counters of many clients in Redis. The store creates the keys itself, with one request for each
- * client. Then COPY replaces each key with a copy of a counter that the store wrote for one client. Filling each
- * counter with requests would take hours.
+ * A scale for the counters of many clients in Redis. The store creates the keys itself, by one request per client.
+ * Then COPY replaces each key with a copy of a counter that the store wrote for one client. Without COPY, filling
+ * each counter with requests would take hours.
  */
 export class RedisScale {
   readonly #server: RedisServer
@@ -115,13 +115,15 @@ export class RedisScale {
     else await this.#fill(kind, filling)
     const [key, ...others] = await this.#client.keys(`${TEMPLATES}*`)
     if (key === undefined || others.length > 0) throw new Error(`${kind.name} wrote not one key`)
-    // A bucket's key expires within seconds, and a million copies take longer. The expiry does not change the size of a
-    // key.
+    // Extend the expiry, because a bucket's key expires within seconds and a million copies take longer. The expiry
+    // does not change the size of a key.
     await this.#client.pexpire(key, COPIED_WITHIN_MS)
     return key
   }
 
-  /** Fills a strict window in real time, because a store with a clock option stores it in another format. */
+  /**
+   * Fills a strict window in real time, because a store with a clock option stores a strict window in another format.
+   */
   async #fillInRealTime(kind: Kind, filling: Filling): Promise<void> {
     const store = redisStore({ client: this.#client, prefix: TEMPLATES, timeoutMs: PATIENCE_MS })
     const hours = weighedPolicy(kind)

@@ -11,7 +11,8 @@ import { START_MS } from "./counter.ts"
 import { KINDS, type Kind, kindOf, policyOf } from "./kinds.ts"
 
 /**
- * A round in memory. Each client asks `aWindow` times per window, and the simulated time advances with each request.
+ * A round in memory. Each client sends `aWindow` requests per window, and the simulated time advances with each
+ * request.
  */
 export interface MemoryTask {
   readonly store: "memory"
@@ -21,7 +22,7 @@ export interface MemoryTask {
   readonly seed: number
 }
 
-/** A round in Redis in real time: `warmMs` without measuring, then `forMs` with it. */
+/** A round in Redis in real time. It runs for `warmMs` without measuring, then for `forMs` with measuring. */
 export interface RedisTask {
   readonly store: "redis"
   readonly port: number
@@ -34,12 +35,14 @@ export interface RedisTask {
 
 export interface SpeedSample {
   readonly perSecond: number
-  /** CPU time of this process per decision, without the time for making the key. */
+  /** CPU time of this process per decision, without the time for creating the key. */
   readonly nodeUs: number
   readonly decisions: number
 }
 
-/** A limit that is never reached. A log gets the largest limit that it supports, and is too slow to reach it. */
+/**
+ * A limit that is never reached. A log uses the largest limit that it supports, and is too slow to reach this limit.
+ */
 const limitOf = ({ name }: Kind): number => (name === "sliding-log" ? 1_000 : 100_000)
 const BUCKETS = 60
 const MEMORY_WINDOW_MS = 60_000
@@ -56,7 +59,9 @@ answerTasks<MemoryTask | RedisTask>((task) =>
   task.store === "memory" ? measureMemory(task) : measureRedis(task),
 )
 
-/** Returns the policy for a window. Its counter name differs for each kind, because all kinds share one server. */
+/**
+ * Returns the policy for a window. The name of its counter differs for each kind, because all kinds share one server.
+ */
 function policyIn(windowMs: number): Policy {
   const counter = `${KINDS.indexOf(kind)}.${windowMs}`.padEnd(8, "_")
   return { ...policyOf(kind, { limit: limitOf(kind), windowMs, buckets: BUCKETS }), counter }
@@ -101,7 +106,7 @@ async function measureRedis(task: RedisTask): Promise<SpeedSample> {
   const driven = await drive(contender as Contender, sequence, IN_FLIGHT, forMs)
   const { decisions, refused, failed, firstError, wallMs, cpuUs } = driven
   if (refused > 0) throw new Error(`${kind.name} refused ${refused} requests that fit`)
-  // On a busy machine a few decisions are late. Ignore them up to one percent.
+  // A few decisions miss the timeout on a busy machine. Ignore these failures if they are at most one percent.
   if (failed > decisions / 100) throw new Error(`${failed} of ${decisions} decisions failed: ${firstError}`)
   return { perSecond: (decisions * 1e3) / wallMs, nodeUs: cpuUs / decisions - keyUs, decisions }
 }

@@ -51,8 +51,8 @@ const WORKLOADS: readonly Workload[] = [
       port,
       clients: 10_000,
       windowMs: 60_000,
-      // Time has passed since this contender's last turn. During the warm-up nearly every client asks again, so the
-      // measurement sees the same state as without turns.
+      // Time has passed since this contender's last turn. During the warm-up nearly every client sends a request
+      // again, so the pause does not affect the measured state.
       warmMs: isQuick ? 200 : 1_000,
       forMs: isQuick ? 200 : 1_500,
       seed: round + 1,
@@ -67,7 +67,7 @@ const WORKLOADS: readonly Workload[] = [
       port,
       clients: 1_000,
       windowMs: 1_200,
-      // A whole window, so that all sub-windows are in use.
+      // The warm-up lasts a whole window, so that all sub-windows are in use.
       warmMs: isQuick ? 200 : 1_200,
       forMs: isQuick ? 200 : 1_500,
       seed: round + 1,
@@ -95,8 +95,8 @@ export async function measureSpeed(isQuick: boolean): Promise<unknown> {
         print(workload, samples)
         results.push({ workload: workload.name, samples: Object.fromEntries(samples) })
         if (!workload.isWanted) continue
-        // Measure only the two compared kinds, in more rounds: their ratio is judged, and the machine's speed changes
-        // within seconds.
+        // Measure only the two compared kinds, in more rounds, because their ratio is compared with a target and the
+        // machine's speed changes within seconds.
         const pair = processes.filter(({ name }) => name === TWO_WINDOWS || name === STRICT)
         const pairs = await measureRounds(pair, workload, isQuick ? 4 : 21, isQuick, server)
         printPair(workload, pairs)
@@ -111,7 +111,7 @@ export async function measureSpeed(isQuick: boolean): Promise<unknown> {
   return results
 }
 
-/** Measures the processes in turn, after a warm-up round. Each round starts with another process. */
+/** Measures the processes in turn, after a warm-up round. Each round begins with a different process. */
 async function measureRounds(
   processes: readonly ContenderProcess[],
   workload: Workload,
@@ -179,8 +179,8 @@ function timesTwoWindows(measured: Measured, of: string): Spread {
 }
 
 /**
- * Returns the decisions per second. In memory they come from CPU time, which other programs on the machine do not
- * affect. Through Redis they come from the clock.
+ * Returns the decisions per second. In memory, the number is computed from CPU time, which other programs on the
+ * machine do not affect. Through Redis, it is computed from elapsed time.
  */
 function rateOf({ redisUs, nodeUs, perSecond }: Sample): number {
   return redisUs === 0 ? 1e6 / nodeUs : perSecond

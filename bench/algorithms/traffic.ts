@@ -45,8 +45,8 @@ export function onOff(aWindow: number, windowMs: number, windows: number, seed: 
 }
 
 /**
- * Returns the worst traffic for counters with window boundaries. Half of the requests come in the last hundredth of a
- * window, and half in the first.
+ * Returns the worst traffic for counters with window boundaries. Half of the requests arrive in the last hundredth of
+ * a window, and half in the first hundredth of the next window.
  */
 export function edge(aWindow: number, windowMs: number, windows: number, seed: number): Arrivals {
   const next = random(seed)

@@ -1,11 +1,11 @@
-// Import this first, so that the clock is ahead before anything else is loaded.
+// Import the clock first, so that it is ahead before anything else is loaded.
 import "../../test/redis/clock-ahead.ts"
 import { answerTasks } from "../contender-process.ts"
 import type { AppSetup, RunningApp } from "./app.ts"
 import { contenderOf } from "./contenders.ts"
 
 /**
- * A task of the process. "load" prepares it, "start" starts an app and returns its port, and "stop" stops that app.
+ * A task for the process. "load" prepares it, "start" starts an app and returns its port, and "stop" stops that app.
  * "memory" returns the bytes in use after garbage collection.
  */
 export type AppTask =
@@ -20,8 +20,8 @@ const apps = new Map<number, RunningApp>()
 answerTasks<AppTask>(async (task) => {
   switch (task.do) {
     case "load": {
-      // The first app of a process makes V8 compile the framework. Do that before a drill, which should not wait for
-      // it.
+      // The first app of a process makes V8 compile the framework. Start it before a drill, so that the drill does
+      // not wait for the compilation.
       const start = await contender.load()
       await (await start({ limits: [{ limit: 1, windowMs: 1_000 }], storeTimeoutMs: 1_000 })).close()
       return

@@ -8,12 +8,13 @@ export interface Limit {
   readonly windowMs: number
 }
 
-/** The setup of an app. One proxy stands in front of it and sends the client's address in `X-Forwarded-For`. */
+/** The setup of an app. The app runs behind one proxy, which sends the client's address in `X-Forwarded-For`. */
 export interface AppSetup {
   /** The limits of every client address. All of them apply. The shorter window comes first. */
   readonly limits: readonly Limit[]
   /**
-   * The Redis that holds the counters, and whether it responds now. Default: counters are in the memory of the process.
+   * The Redis server that stores the counters, and whether it responds now. Default: counters are stored in the
+   * memory of the process.
    */
   readonly redis?: { readonly port: number; readonly isUp: boolean }
   /** The timeout of Redis calls, for limiters that have one. */
@@ -24,7 +25,7 @@ export interface AppSetup {
   readonly maxKeys?: number
 }
 
-/** An app that responds to GET and HEAD of "/" with 200 unless its limiter refuses the request. */
+/** An app that responds to GET and HEAD requests for "/" with 200 unless its limiter refuses the request. */
 export interface RunningApp {
   /** The port on 127.0.0.1. */
   readonly port: number
@@ -33,13 +34,13 @@ export interface RunningApp {
 
 export type StartApp = (setup: AppSetup) => Promise<RunningApp>
 
-/** Serves on a free port. `onClose` releases the resources that the app has opened. */
+/** Starts a server on a free port. `onClose` releases the resources that the app has opened. */
 export async function serve(
   listener: RequestListener,
   onClose: () => void | Promise<void>,
 ): Promise<RunningApp> {
   const server = createServer(listener)
-  // Drills may wait for seconds between two requests of a connection.
+  // Keep idle connections open, because drills may wait for seconds between two requests on a connection.
   server.keepAliveTimeout = 60_000
   server.listen(0, "127.0.0.1")
   await once(server, "listening")

@@ -21,11 +21,12 @@ export interface HttpClient {
   close(): void
 }
 
-/** More connections than requests in flight in any drill that measures response times. */
+/** There are more connections than requests in flight in any drill that measures response times. */
 const CONNECTIONS = 64
 
 /**
- * Creates a client with a timeout of `patienceMs`. `ask` never rejects: without a response it resolves with no status.
+ * Creates a client with a timeout of `patienceMs`. `ask` never rejects. Without a response, it resolves to a result
+ * without a status.
  */
 export function openClient(port: number, patienceMs: number): HttpClient {
   const agent = new Agent({ keepAlive: true, maxSockets: CONNECTIONS })

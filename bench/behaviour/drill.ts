@@ -4,22 +4,22 @@ import type { Place, World } from "./world.ts"
 export interface Finding {
   /** Whether the contender behaved as wanted. */
   readonly isGood: boolean
-  /** The observation in a few words. */
+  /** A short description of the observation. */
   readonly seen: string
   /** The figures on which the verdict is based. */
   readonly figures: Readonly<Record<string, unknown>>
 }
 
 export interface Drill {
-  /** One or two words, which are the heading of a column. */
+  /** The heading of the drill's column, one or two words long. */
   readonly name: string
   /** A line that describes what the drill does. */
   readonly asks: string
-  /** A line that describes what a client or the owner of a service would want. */
+  /** A line that describes the behavior that a client or the owner of a service expects. */
   readonly wants: string
-  /** The processes that run apps, besides the first one. */
+  /** The additional processes that run apps. */
   readonly places?: readonly Place[]
-  /** Whether contenders take the drill one after the other, because they would slow each other down. */
+  /** True if contenders run the drill one after the other, because they would slow each other down. */
   readonly isAlone?: boolean
   run(world: World): Promise<Finding>
 }

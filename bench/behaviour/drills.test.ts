@@ -30,14 +30,17 @@ import {
 const run = (drill: Drill, create: CreateCounting, manners: Manners = {}) =>
   inWorldOf(create, manners, (world) => drill.run(world))
 
-/** Never counts by itself, because a busy machine may be slow. */
+/** This limiter never falls back to its own counters, because a busy machine may delay Redis. */
 const right = insured(remembering(byLogs), { isForEver: false, deadlineMs: 20_000 })
-/** Counts by itself soon after Redis is gone. */
+/** This limiter falls back to its own counters soon after Redis fails. */
 const prompt = insured(remembering(byLogs), { isForEver: false })
 const late = insured(byLogs, { isForEver: false, deadlineMs: 2_000 })
 const admitsAll = always({ waitMs: 0, remaining: 1 })
 const inEachProcess = inMemory(Number.POSITIVE_INFINITY)
-/** The drill that counts in memory needs its own limiter. All other drills count in Redis, some while it is gone. */
+/**
+ * The drill that counts in memory needs its own limiter. All other drills count in Redis, which is unavailable in
+ * some of them.
+ */
 function rightFor(drill: Drill): CreateCounting {
   if (drill === junkKeys) return inEachProcess
   return [frozen, closed, atStart].includes(drill) ? prompt : right
@@ -45,7 +48,7 @@ function rightFor(drill: Drill): CreateCounting {
 
 const NAMED = DRILLS.map((drill) => [drill.name, drill] as const)
 
-/** A drill, the fault of a limiter, the limiter itself, its HTTP behavior, and the finding of the drill. */
+/** A drill, a limiter's fault in words, that limiter, its HTTP behavior, and the drill's finding. */
 type Wrong = readonly [Drill, string, CreateCounting, Manners, string | RegExp]
 
 const WRONG: readonly Wrong[] = [
@@ -108,7 +111,7 @@ describe.concurrent("a drill", { timeout: 600_000 }, () => {
     expect(isGood, seen).toBe(true)
   })
 
-  // Each drill also detects another fault below.
+  // The drill must also detect a second fault, listed below.
   it.each(NAMED.slice(0, examples(0, NAMED.length)))(
     "%s rejects a limiter that admits everything",
     async (_name, drill) => {

@@ -13,7 +13,7 @@ describe("the most admitted within a window", () => {
     expect(mostWithin(at([0, 1], [900, 901], [1_100, 1_101], [1_800, 1_801], [2_500, 2_501]), 1_000)).toBe(3)
   })
 
-  it("counts only requests sent and answered in the window, because others may have been admitted outside", () => {
+  it("counts only requests that were both sent and answered within the window", () => {
     expect(mostWithin(at([0, 1], [500, 997], [500, 998]), 1_000)).toBe(3)
     expect(mostWithin(at([0, 1], [500, 997], [500, 999]), 1_000)).toBe(2)
     expect(mostWithin(at([0, 600], [1, 2], [999, 1_000]), 1_000)).toBe(2)

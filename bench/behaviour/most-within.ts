@@ -1,4 +1,4 @@
-/** A request that was admitted at some time between the two, by a monotonic clock. */
+/** A request that was admitted at some time between these two times of a monotonic clock. */
 export interface Admitted {
   readonly sentMs: number
   readonly answeredMs: number
@@ -9,7 +9,7 @@ const TICK_MS = 2
 
 /**
  * Returns the most requests that were certainly admitted within less than `windowMs`: each was sent and answered in
- * that time. Network delays therefore never make a limiter look wrong that keeps its limit.
+ * that time. Network delays therefore never make a correct limiter look wrong.
  */
 export function mostWithin(admitted: readonly Admitted[], windowMs: number): number {
   let most = 0

@@ -7,11 +7,13 @@ import type { Site, World } from "./world.ts"
 
 const LIMIT = 10
 const WINDOW_MS = 600_000
-/** Number of clients that ask at the same time when the outage begins, and again later. */
+/** Number of clients that send requests at the same time, when the outage begins and again later. */
 const CLIENTS = 5
-/** Requests of one client during the outage, which show whether the client is still limited. */
+/** Requests of one client during the outage, to find out whether the client is still limited. */
 const FLOOD = 3 * LIMIT
-/** The default of Sluice. rate-limiter-flexible has such a timeout too, but its pages recommend no value. */
+/**
+ * This is Sluice's default. rate-limiter-flexible has such a timeout too, but its documentation recommends no value.
+ */
 const STORE_TIMEOUT_MS = 50
 const RECOVERS_WITHIN_MS = 8_000
 const MOST_TRIES = 10
@@ -28,12 +30,15 @@ export interface Outage {
 interface During {
   readonly site: Site
   readonly first: readonly Answer[]
-  /** Empty if the first requests got no response, because each further request would also wait for its timeout. */
+  /** Empty if the first requests received no response, because each later request would wait for its timeout too. */
   readonly later: readonly Answer[]
   readonly flood: readonly Answer[]
 }
 
-/** Sends requests when the outage begins, some later, and a flood of one client. Then measures the time to recover. */
+/**
+ * Sends requests when the outage begins, sends more later, and then sends many requests of one client. Then measures
+ * the time to recover.
+ */
 export async function runOutage(world: World, outage: Outage): Promise<Finding> {
   await stayInWindow(WINDOW_MS, 5_000)
   const started = outage.isAtStart ? undefined : await startEnforced(world)
@@ -84,11 +89,11 @@ function start(world: World): Promise<Site> {
   return world.start({ limits, storeTimeoutMs: STORE_TIMEOUT_MS })
 }
 
-/** Starts an app and checks that it enforces its limit. Otherwise the outage could not change anything. */
+/** Starts an app and checks that it enforces its limit. If it did not, the outage would change nothing. */
 async function startEnforced(world: World): Promise<Site> {
   const site = await start(world)
   let admitted = 0
-  // Try again: the first requests of an app are slow, and may be decided without Redis.
+  // Try again, because the first requests of an app are slow and may be decided without Redis.
   for (let n = 1; n <= MOST_TRIES; n++) {
     admitted = countAdmitted(await askAtOnce(site, { from: `192.0.2.${n}` }, LIMIT + 3))
     if (admitted === LIMIT) return site
@@ -103,8 +108,8 @@ async function askEach(site: Site, round: number): Promise<Answer[]> {
 }
 
 /**
- * Returns the milliseconds until Redis counts a new client again and its limit is kept. Undefined if that does not
- * happen.
+ * Returns the milliseconds until Redis counts a new client again and the app enforces that client's limit. Undefined
+ * if that does not happen.
  */
 async function timeToRecover(world: World, site: Site): Promise<number | undefined> {
   const startMs = performance.now()
@@ -120,7 +125,7 @@ async function timeToRecover(world: World, site: Site): Promise<number | undefin
   return undefined
 }
 
-/** Whether Redis has a key for a client. The keys of all contenders contain the address. */
+/** Whether Redis has a key for a client. The keys of all contenders contain the client's address. */
 async function isCounted(redis: RedisServer, address: string): Promise<boolean> {
   const keys = await redis.command("KEYS", `*${address}*`)
   return Array.isArray(keys) && keys.length > 0

@@ -3,15 +3,15 @@ import type { AppSetup } from "./app.ts"
 import type { AppTask } from "./app-process.ts"
 import { AHEAD_MS, type Place, type StartedApp } from "./world.ts"
 
-/** The processes of one contender: one for each place, started on demand. */
+/** The processes of one contender, which start on demand. Each place has one process. */
 export interface Processes {
-  /** Starts the process in advance, so that starting an app is fast. */
+  /** Starts a process in advance, so that an app starts quickly later. */
   prepare(place: Place): Promise<void>
   start(setup: AppSetup, place: Place): Promise<StartedApp>
   stop(): Promise<void>
 }
 
-/** The timeout for starting an app. After it the process is stopped. */
+/** The timeout for starting an app. When it expires, the process is stopped. */
 const STARTS_WITHIN_MS = 20_000
 
 export function createProcesses(name: string): Processes {
@@ -39,7 +39,7 @@ export function createProcesses(name: string): Processes {
         return {
           port,
           memory: () => ask<number>({ do: "memory" }),
-          // The app has also stopped if its process has ended.
+          // If the process has ended, the app has stopped too.
           stop: () => ask<void>({ do: "stop", port }).catch(() => forget(place, child)),
         }
       } catch (error) {

@@ -10,7 +10,7 @@ export interface Entry {
 const GOOD = "good"
 const NOT_GOOD = "-"
 
-/** Prints what a drill asks and wants, and the finding for each contender. */
+/** Prints the question and the expectation of a drill, and the finding for each contender. */
 export function printDrill({ name, asks, wants }: Drill, entries: readonly Entry[]): void {
   const width = Math.max(...entries.map(({ contender }) => contender.length))
   console.log(`\n${name}\n  asked:  ${asks}\n  wanted: ${wants}`)

@@ -1,12 +1,12 @@
 import type { IncomingHttpHeaders } from "node:http"
 
-/** From this value on, a number of seconds is a date and not a delay. */
+/** A number of seconds of at least this value is a date, not a delay. */
 const EPOCH_SECONDS = 1_000_000_000
 
 /**
- * Returns the milliseconds for which the headers ask a refused client to wait. `Retry-After` comes first (RFC 9110,
- * section 10.2.3: whole seconds or a date), then the reset in the draft's field or in the older fields. Undefined if no
- * field is valid.
+ * Returns the milliseconds for which the headers ask a refused client to wait. Prefers `Retry-After` (RFC 9110,
+ * section 10.2.3: whole seconds or a date), then the reset in the draft's field or in the older fields. Undefined if
+ * no field is valid.
  */
 export function toldWaitMs(headers: IncomingHttpHeaders, nowEpochMs: number): number | undefined {
   const retryAfter = headers["retry-after"]

@@ -2,28 +2,28 @@ import type { RedisServer } from "../redis/server.ts"
 import type { AppSetup } from "./app.ts"
 import { type HttpClient, openClient } from "./client.ts"
 
-/** The process that an app runs in: the first, the second, or one whose wall clock is ahead. */
+/** The process in which an app runs: the first process, the second, or a process whose wall clock is ahead. */
 export type Place = "first" | "second" | "ahead"
 
-/** How far the clock of the process "ahead" is ahead. */
+/** The lead of the clock in the process "ahead". */
 export const AHEAD_MS = 11_000
 
-/** An app that runs in one of the processes. */
+/** An app in one of the processes. */
 export interface StartedApp {
   readonly port: number
-  /** Returns the bytes that its process uses after garbage collection. */
+  /** Returns the bytes that the app's process uses after garbage collection. */
   memory(): Promise<number>
   stop(): Promise<void>
 }
 
-/** An app with a client for it. */
+/** An app and a client that calls it. */
 export interface Site extends HttpClient {
   readonly app: StartedApp
 }
 
 /**
- * The Redis timeout of drills without an outage, as in bench:redis. Most peers have no timeout. On a busy machine a
- * short one would lead to decisions without Redis, which would hide what the drill is about.
+ * The Redis timeout of drills without an outage, as in bench:redis. Most peers have no timeout. On a busy machine, a
+ * short timeout would cause decisions without Redis, which would hide the behavior that the drill examines.
  */
 const PATIENT_MS = 2_000
 

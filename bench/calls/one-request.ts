@@ -14,10 +14,10 @@ import fastify from "fastify"
 import KoaApp from "koa"
 import type { Calls, Way } from "./ways.ts"
 
-// Sends requests in one way, and prints the functions of Sluice that the last request called. The way "rule text" reads a rule
-// instead.
+// Sends requests in the given way, and prints the functions of Sluice that the last request called. The way "rule
+// text" parses a rule instead.
 
-/** Number of requests before the counted one, because the first request initializes some things. */
+/** Number of requests before the counted one, because the first request initializes caches and lazy modules. */
 const BEFORE = 5
 const RULE = { limit: 100, window: "1 minute" } as const
 

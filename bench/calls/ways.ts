@@ -1,4 +1,4 @@
-/** How a request reaches the limiter, and how the text of a rule does. */
+/** The ways in which a request, or the text of a rule, reaches the limiter. */
 export const WAYS = ["decide", "express", "fastify", "koa", "rule text"] as const
 export type Way = (typeof WAYS)[number]
 

@@ -1,11 +1,11 @@
-/** A client that is ready to call an API. */
+/** A client library that is ready to call an API. */
 export interface Client {
-  /** Calls the API. Resolves with the status that the caller gets. Rejects if the client gives up. */
+  /** Calls the API. Resolves to the status that the caller receives. Rejects if the client library gives up. */
   send(url: string): Promise<number>
   close(): void
 }
 
-/** The limit of the server: at most `limit` calls in any `windowMs`. */
+/** The limit of the server, which admits at most `limit` calls in any `windowMs`. */
 export interface Allowed {
   readonly limit: number
   readonly windowMs: number
@@ -21,7 +21,10 @@ type Load = () => Promise<(allowed: Allowed) => Client>
 
 const RETRIES = 20
 
-/** The clients by name. Each one is set up as its documentation says, with its defaults unless its name says more. */
+/**
+ * The clients by name. Each client is set up as its documentation recommends. It uses its defaults unless its name
+ * states other settings.
+ */
 export const CLIENTS: Readonly<Record<string, Load>> = {
   async [PACED]() {
     const { paced } = await import("@sluice/client")

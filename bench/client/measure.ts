@@ -11,12 +11,12 @@ export interface Scenario extends Allowed {
 
 /** One run of a client. */
 export interface Sample {
-  /** The requests that the server received, and those of them that it refused. */
+  /** The numbers of requests that the server received and that it refused. */
   readonly sent: number
   readonly refused: number
-  /** Why each failed call failed. */
+  /** The reason of each failed call. */
   readonly failures: readonly string[]
-  /** The time until the last process has finished, and until the first one has. */
+  /** The times until the first and the last process have finished. */
   readonly wallMs: number
   readonly firstMs: number
   readonly p99Ms: number
@@ -28,7 +28,7 @@ export const CALLS = 300
 
 const WORKER = new URL("./worker.ts", import.meta.url)
 
-/** The processes of one client. The processes are started once, so that no run includes the start. */
+/** The processes of one client. The processes start only once, so that no run includes their start. */
 export interface Contender {
   readonly name: string
   measure(scenario: Scenario): Promise<Sample>
@@ -47,7 +47,7 @@ export async function startClient(name: string): Promise<Contender> {
   return { name, measure: (scenario) => measure(processes, scenario), stop }
 }
 
-/** Lets the processes of a client call a new server, whose limit they share. */
+/** Makes all processes of a client call a new server, whose limit they share. */
 async function measure(
   processes: readonly ContenderProcess[],
   { limit, windowMs, algorithm }: Scenario,

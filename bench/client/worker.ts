@@ -3,14 +3,14 @@ import { type Allowed, CLIENTS } from "./contenders.ts"
 
 // A process that sends calls with one client.
 
-/** The first task of a process, which is answered when the client is loaded. */
+/** The first task of a process, which responds when its client library is loaded. */
 export type LoadTask = { readonly calls: 0 }
 
 /** Calls to send. */
 export interface Task extends Allowed {
   readonly url: string
   readonly calls: number
-  /** The number of calls that are sent or wait at the same time. */
+  /** The number of calls that are sent or waiting at the same time. */
   readonly workers: number
 }
 
@@ -20,7 +20,7 @@ export interface ProcessResult {
   readonly wallMs: number
   /** The duration of each call, with its waits and retries. */
   readonly latenciesMs: readonly number[]
-  /** Why each failed call failed. */
+  /** The reason of each failed call. */
   readonly failures: readonly string[]
 }
 

@@ -8,9 +8,10 @@ const DIGITS = Int32Array.from({ length: 128 }, (_, octet) => {
 })
 
 /**
- * Returns the client address with a number below 2^21, as a new string at each call. The string is flat and has no hash
- * yet, like a string that Node has just read from a socket or a header. Different numbers give different addresses, in
- * no particular order. Building the string from character codes takes a fifth of the time of reading it from a buffer.
+ * Returns the client address with a number below 2^21, as a new string at each call. The string is flat and has no
+ * hash yet, like a string that Node has just read from a socket or a header. Different numbers give different
+ * addresses, in no particular order. Building the string from character codes is five times faster than reading it
+ * from a buffer.
  */
 export function freshAddress(index: number): string {
   // Multiplying by an odd factor is a permutation of the 2^21 numbers.

@@ -1,4 +1,4 @@
-/** Returns a 32-bit xorshift generator of numbers from 0 to 1, which is the same for the same seed. */
+/** Returns a 32-bit xorshift generator of numbers from 0 to 1. The same seed produces the same numbers. */
 export function random(seed: number): () => number {
   let state = seed | 1
   return () => {

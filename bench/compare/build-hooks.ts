@@ -1,11 +1,11 @@
 import type { ResolveHook } from "node:module"
 
-// Loader hooks of a measured process. The hooks load Sluice from the build of the tree that `initialize` gets.
-// Everything else (the benchmark, frameworks and clients) comes from this tree.
+// Loader hooks of a measured process. The hooks load Sluice from the build of the tree that is passed to
+// `initialize`. Everything else (the benchmark, frameworks and clients) comes from this tree.
 
 let parentURL = ""
 
-/** The entry points that had the contents of these packages and entry points in earlier commits. */
+/** For each package or entry point, the entry point that contained its code in earlier commits. */
 const EARLIER: Readonly<Record<string, string>> = {
   "@sluice/core/adapters": "@sluice/core",
   "@sluice/core/stores": "@sluice/core",

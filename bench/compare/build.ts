@@ -7,7 +7,7 @@ export const BUILD = "SLUICE_BENCH_BUILD"
 const USE_BUILD = new URL("./use-build.ts", import.meta.url).href
 
 /**
- * Gives the young generation its largest size from the start. Otherwise its growth depends on chance. Of two equal
+ * Sets the young generation to its largest size from the start. Otherwise its size grows by chance. Of two equal
  * processes, one had 1.5 times as many garbage collections as the other, and used 8 % more CPU.
  */
 export const FLAGS: readonly string[] = ["--min-semi-space-size=16", "--max-semi-space-size=16"]

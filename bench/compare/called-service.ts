@@ -23,9 +23,9 @@ const POST = [
   BODY,
 ].join("\r\n")
 
-/** The decision service of a tree, with a client for gRPC and HTTP. */
+/** The decision service of a tree, and clients that call it over gRPC and HTTP. */
 export interface CalledService extends Pick<ServiceProgram, "usage" | "stop"> {
-  /** Asks the service for this number of decisions. Rejects if a call fails or is refused. */
+  /** Requests this number of decisions from the service. Rejects if a call fails or is refused. */
   call(how: Calling, decisions: number): Promise<void>
 }
 

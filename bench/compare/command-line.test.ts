@@ -10,7 +10,7 @@ it("bench:compare measures every group in ten rounds by default", () => {
   })
 })
 
-it("bench:compare takes groups as a list or one by one, in the order in which they are measured", () => {
+it("bench:compare accepts groups as a list or one by one, and measures them in a fixed order", () => {
   expect(readCompareCommand(["--", "v1.0", "--only", "http,decide"]).groups).toEqual(["decide", "http"])
   expect(readCompareCommand(["--only", "store", "--only", "decide", "v1.0"]).groups).toEqual([
     "decide",
@@ -18,7 +18,7 @@ it("bench:compare takes groups as a list or one by one, in the order in which th
   ])
 })
 
-it("bench:compare takes more rounds, a short run and a file for the samples", () => {
+it("bench:compare accepts a number of rounds, a short run and a file for the samples", () => {
   expect(readCompareCommand(["main", "--rounds", "20", "--json", "out.json"])).toMatchObject({
     rounds: 20,
     json: "out.json",

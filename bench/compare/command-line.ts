@@ -2,12 +2,12 @@ import { parseArgs } from "node:util"
 import { GROUPS, type Group, isGroup } from "./measurements.ts"
 
 export interface CompareCommand {
-  /** The commit to compare with, as git understands it. */
+  /** The commit to compare with, in any form that git accepts. */
   readonly commit: string
   readonly groups: readonly Group[]
   /** Number of rounds in which each build is measured. */
   readonly rounds: number
-  /** The file to write every sample to. */
+  /** The output file for every sample. */
   readonly json: string | undefined
 }
 
@@ -21,7 +21,7 @@ const ACCEPTED = `bench:compare COMMIT [--only ${GROUPS.join(",")}] [--rounds NU
 export function readCompareCommand(args: readonly string[]): CompareCommand {
   try {
     const { values, positionals } = parseArgs({
-      // pnpm passes on the dashes that end its own options.
+      // pnpm also passes the dashes that end its own options.
       args: args.filter((argument) => argument !== "--"),
       allowPositionals: true,
       options: {

@@ -15,7 +15,7 @@ export type Figures = ReadonlyMap<string, number>
 
 /**
  * The number of slices of a measurement, in which the builds take turns. Other load on the machine changes within
- * seconds, so it affects both builds equally. The number is even, so that each build is first equally often.
+ * seconds, so it affects both builds equally. The number is even, so that each build is measured first equally often.
  */
 const SLICES = 6
 const FILLED_IN_FLIGHT = 64
@@ -49,8 +49,8 @@ async function measureCounting(
   redis: RedisServer,
 ): Promise<readonly Figures[]> {
   await redis.command("FLUSHALL", "SYNC")
-  // Builds that use the same counter names share the counters. Without these requests the first build would create each
-  // counter and the second would find it, which is another path of the script.
+  // Builds that use the same counter names share the counters. Without these requests, the first build would create
+  // each counter and the second would update it, which is a different path of the script.
   const fill: Task = {
     port: redis.port,
     workload,
@@ -129,7 +129,7 @@ async function measureCalling(
   }
 }
 
-/** Calls `measure` for each worker in each slice, one after the other. Each slice starts with another worker. */
+/** Calls `measure` for each worker in each slice, one after the other. Each slice starts with a different worker. */
 async function takeTurns<Worker>(
   workers: readonly Worker[],
   measure: (worker: Worker, index: number, slice: number) => Promise<void>,

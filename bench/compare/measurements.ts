@@ -18,13 +18,13 @@ interface Amount {
   readonly measured: number
 }
 
-/** A load for a contender of `bench/load`. */
+/** Requests to a contender of `bench/load`. */
 interface Counting extends Amount {
   readonly measurement: string
   readonly inFlight: number
 }
 
-/** A load for the decision service. The figure is for one decision. */
+/** Requests to the decision service. The figure is the cost of one decision. */
 export interface Calling extends Amount {
   readonly measurement: string
   readonly over: "grpc" | "http"
@@ -46,8 +46,8 @@ export type Job = { readonly group: Group } & (
 )
 
 /**
- * All jobs. The load is a number of requests and not a time, so that the compiler sees the same requests on a busy
- * machine. A measurement takes less than two seconds on an idle machine.
+ * All jobs. The load is a number of requests and not a time, so that the compiler optimizes for the same requests
+ * even on a busy machine. A measurement takes less than two seconds on an idle machine.
  */
 export const JOBS: readonly Job[] = [
   {

@@ -2,7 +2,7 @@ import { expect, it, vi } from "vitest"
 import { compareFigures, printComparison } from "./report.ts"
 
 const rounds = Array.from({ length: 11 }, (_, round) => ({
-  // The machine gets slower, and the ratio goes from 1.0 to 1.2.
+  // The machine gets slower during the run, and the ratio rises from 1.0 to 1.2.
   before: new Map([
     ["take", 10 * (round + 1)],
     ["decide: Redis server", 1],

@@ -3,13 +3,13 @@ import { printTable, printWanted } from "../report/table.ts"
 import type { Figures } from "./measure.ts"
 import { OF_REDIS } from "./measurements.ts"
 
-/** The figures of both builds in one round. */
+/** The figures of both builds from one round. */
 export interface Round {
   readonly before: Figures
   readonly now: Figures
 }
 
-/** CPU microseconds per request in each round, and the ratios of this tree to the commit. */
+/** CPU microseconds per request in each round, and the ratios of this tree's figures to the commit's figures. */
 export interface Compared {
   readonly name: string
   readonly before: readonly number[]

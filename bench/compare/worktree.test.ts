@@ -32,7 +32,7 @@ function isGone(root: string): boolean {
   return !existsSync(root) && !git("worktree", "list").includes(root)
 }
 
-it("a worktree is a commit that is checked out outside the repository, and removed at the end", async () => {
+it("a worktree contains a commit outside the repository, and is removed at the end", async () => {
   const worktree = new Worktree(repository, "HEAD~1")
   expect(readFileSync(join(worktree.root, "file"), "utf8")).toBe("first")
   expect(git("rev-parse", "HEAD~1")).toContain(worktree.commit)
@@ -42,7 +42,7 @@ it("a worktree is a commit that is checked out outside the repository, and remov
 })
 
 it.each(["no-such-branch", "--help", ""])(
-  "a worktree of %j, which is not a commit, fails with one line",
+  "creating a worktree of %j, which is not a commit, fails with a one-line message",
   (revision) => {
     expect(() => new Worktree(repository, revision)).toThrow(
       `${JSON.stringify(revision)} is not a commit of this repository; name a hash, a branch or a tag.`,
@@ -72,7 +72,7 @@ it.each([
   },
 )
 
-/** Starts a process that owns a worktree. If it waits, a child of its child runs in the worktree. */
+/** Starts a process that owns a worktree. If the process waits, its grandchild runs in the worktree. */
 async function startOwner(
   how: "ends" | "throws" | "waits",
 ): Promise<{ child: ChildProcess; root: string; pid: number | undefined }> {
@@ -91,7 +91,9 @@ async function startOwner(
   return { child, root, pid: Number(readFileSync(file, "utf8")) }
 }
 
-/** Whether the process runs. A zombie, which has ended but was not reaped by its parent, does not run. */
+/**
+ * Whether the process is running. A zombie process, which has ended but was not reaped by its parent, is not running.
+ */
 function isRunning(pid: number): boolean {
   const { stdout } = spawnSync("ps", ["-o", "stat=", "-p", String(pid)], { encoding: "utf8" })
   return stdout.trim() !== "" && !stdout.startsWith("Z")

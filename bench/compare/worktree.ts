@@ -6,9 +6,9 @@ import { join } from "node:path"
 import type { Writable } from "node:stream"
 
 /**
- * Removes the worktree when its standard input ends. That happens when `remove` closes it, and when this process ends
- * in any way, including SIGKILL. An exit handler is not enough, because tsx kills a process that a signal does not end
- * immediately. Each line of the input is the process group that works in the worktree, or empty.
+ * Removes the worktree when its standard input ends. The input ends when `remove` closes it, and when this process
+ * ends in any way, including SIGKILL. An exit handler is not enough, because tsx kills a process that a signal does
+ * not end immediately. Each line of the input contains the process group that runs in the worktree, or is empty.
  */
 const REMOVE_AT_END = `
 while read -r line; do group=$line; done
@@ -32,7 +32,7 @@ export class Worktree {
     // Use the real path, as git records it.
     const folder = realpathSync(mkdtempSync(join(tmpdir(), "sluice-compare-")))
     this.root = join(folder, "tree")
-    // Detached, so that it has its own process group and Ctrl-C does not end it.
+    // The process is detached, so that it runs in its own process group and Ctrl-C does not end it.
     this.#watchdog = spawn("/bin/sh", ["-c", REMOVE_AT_END, "sh", repository, this.root, folder], {
       detached: true,
       stdio: ["pipe", "ignore", "ignore"],
@@ -42,8 +42,8 @@ export class Worktree {
   }
 
   /**
-   * Installs the dependencies in the commit's lockfile and builds the measured packages. Rejects with the output on
-   * failure.
+   * Installs the dependencies from the commit's lockfile and builds the measured packages. Rejects with the output if
+   * a step fails.
    */
   async build(): Promise<void> {
     const { packageManager } = JSON.parse(readFileSync(join(this.root, "package.json"), "utf8"))

@@ -1,37 +1,46 @@
 import { readFileSync } from "node:fs"
 
-/** Where a figure comes from. */
+/** The run that produced a figure. */
 export interface FiguresRun {
   /** The command that printed it: "bench:http". */
   readonly command: string
   readonly machine: string
   /** The day, as in "2026-11-25". */
   readonly date: string
-  /** The commit that was measured, or the first one that contained the figure. */
+  /** The measured commit, or the first commit that contained the figure. */
   readonly commit: string
 }
 
-/** A figure that has to be at least or at most a value, or above it. */
+/** A bound for a figure: at least, at most, or more than a value. */
 export interface Goal {
   readonly is: "≥" | "≤" | ">"
   readonly value: number
-  /** The name of the bar in the same group that `value` is a multiple of. Absent if `value` is the goal itself. */
+  /**
+   * The name of a bar in the same group. The goal is then `value` times that bar. Absent if `value` is the goal
+   * itself.
+   */
   readonly times?: string
 }
 
-/** A measured value, from the least to the most of all runs. Both are the same if only one value is known. */
+/**
+ * The range of a measured value, from the lowest to the highest of all runs. Both ends are the same if only one value
+ * is known.
+ */
 export interface Figure {
   readonly least: number
   readonly most: number
   readonly unit: string
   readonly goal?: Goal
-  /** In which runs the goal was missed, in words. Absent if it was met in all of them. */
+  /** A description of the runs that missed the goal. Absent if all runs met the goal. */
   readonly missed?: string
   /** The name of the run in `runs`. */
   readonly run: string
 }
 
-/** A figure in a table of docs/reference/figures.md. `row` is the first cell. A row may have several figures. */
+/**
+ * A figure in a table of docs/reference/figures.md. `row` is the first cell of the figure's row. A row may contain
+ * several figures.
+ */
 export interface RowFigure extends Figure {
   readonly row: string
 }
@@ -61,7 +70,7 @@ export interface Figures {
   readonly charts: Readonly<Record<ChartName, readonly BarFigure[]>>
 }
 
-/** The file with the figures. */
+/** The file that contains the figures. */
 export const FIGURES_FILE: URL = new URL("../figures.json", import.meta.url)
 
 /** Reads bench/figures.json. */

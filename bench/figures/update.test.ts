@@ -16,7 +16,7 @@ function barOf({ charts }: Figures, chart: "memory" | "throughput", name: string
 }
 
 describe("updateFigures", () => {
-  it("replaces what bench has measured, and names its run", () => {
+  it("replaces the figures that bench has measured, and names the run", () => {
     const ours = barOf(figures, "memory", "Sluice")
     const updated = updateFigures(figures, [measurement(ours, 55.4, 56.6)], RUN)
     expect(barOf(updated, "memory", "Sluice")).toEqual({
@@ -29,7 +29,7 @@ describe("updateFigures", () => {
     expect(barOf(updated, "memory", "Map of objects")).toEqual(barOf(figures, "memory", "Map of objects"))
   })
 
-  it("marks a goal as missed, also one that is a multiple of a peer", () => {
+  it("marks a missed goal, even if the goal is a multiple of a peer's figure", () => {
     const memory = barOf(figures, "memory", "Sluice")
     const ours = barOf(figures, "throughput", "Sluice, take", "64")
     const peer = barOf(figures, "throughput", "rate-limiter-flexible", "64")
@@ -44,13 +44,13 @@ describe("updateFigures", () => {
     expect(barOf(after(150_000), "throughput", "Sluice, take", "64").missed).toBeUndefined()
   })
 
-  it("keeps two digits of milliseconds", () => {
+  it("rounds milliseconds to two digits", () => {
     const [latency] = figures.charts.latency as [BarFigure]
     const [updated] = updateFigures(figures, [measurement(latency, 0.0754, 12.34)], RUN).charts.latency
     expect(updated).toMatchObject({ least: 0.075, most: 12 })
   })
 
-  it("forgets a run of which no figure is left", () => {
+  it("removes a run when none of its figures remain", () => {
     const peers = [...figures.charts.memory, ...figures.charts.throughput]
     const updated = updateFigures(
       figures,

@@ -2,8 +2,8 @@ import type { Measurement } from "../overview/measurement.ts"
 import { type BarFigure, type Figures, type FiguresRun, goalOf, misses } from "./figures.ts"
 
 /**
- * Replaces the bars that `bench` has measured with its measurements, and names their run. Other figures stay as they
- * are. Runs without a figure are removed.
+ * Replaces the bars that `bench` has measured with its measurements, and sets their run. Other figures do not change.
+ * Runs without a figure are removed.
  */
 export function updateFigures(
   { runs, costs, missed, charts }: Figures,

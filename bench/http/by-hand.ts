@@ -3,8 +3,8 @@ import { HEADERS, WINDOW_MS } from "./setup.ts"
 const [[POLICY_NAME, POLICY], [LIMIT_NAME]] = HEADERS
 
 /**
- * Returns the cheapest possible limiter with correct headers: a count in a Map, a window by the clock, and the text of
- * both fields. The limiter supports one rule, never forgets a client, and gives the app no information.
+ * Returns the cheapest possible limiter with correct headers: a count in a Map, a window by the clock, and the values
+ * of both fields. The limiter supports one rule, never forgets a client, and gives the app no information.
  */
 export function countByHand(limit: number): (address: string | undefined) => typeof HEADERS {
   const counts = new Map<string | undefined, { startMs: number; count: number }>()

@@ -4,9 +4,9 @@ import type { Framework } from "./worker.ts"
 export interface Contender extends Setup {
   readonly name: string
   readonly framework: Framework
-  /** Whether its requests are refused. A limiter admits the first one. */
+  /** Whether the limiter refuses the requests. Even then, it admits the first request. */
   readonly refuses: boolean
-  /** Name of the contender without a limiter, which it is compared with. */
+  /** Name of the contender without a limiter with which this contender is compared. */
   readonly bare: string
   /** A response header that shows that the limiter is active. */
   readonly header: string | undefined
@@ -22,8 +22,8 @@ const PEERS: Readonly<Record<Framework, { readonly name: string; readonly header
 }
 
 /**
- * The contenders for each framework: bare, two constant headers, a constant refusal, a count by hand, and Sluice and
- * its peer, each admitting and refusing.
+ * The contenders for each framework: bare, two constant headers, a constant refusal, a handwritten counter, and
+ * Sluice and its peer. Sluice and the peer are measured admitting and refusing.
  */
 export const CONTENDERS: readonly Contender[] = (Object.keys(PEERS) as Framework[]).flatMap((framework) => {
   const bare = `${framework}, bare`

@@ -6,9 +6,12 @@ import { WINDOW_MS } from "./setup.ts"
 import { load } from "./wrk.ts"
 
 export const CONNECTIONS = 64
-/** Requests after which the code of a server is compiled. */
+/** Number of requests after which V8 has compiled the server's code. */
 const WARM_AFTER = 20_000
-/** Longer than a process is measured. No window may end in that time, because the next one admits a request again. */
+/**
+ * A process is measured for a shorter time than this. No window may end in that time, because the next window would
+ * admit a request again.
+ */
 const MEASURED_WITHIN_MS = 60_000
 
 export interface Sample {
@@ -44,11 +47,11 @@ export interface Server {
 
 /**
  * Loads the contenders in turn with wrk, one framework after the other. Rejects if a contender wrongly admits or
- * refuses.
+ * refuses requests.
  *
- * A process has one contender, as an app has one limiter, and the bare framework on another port. The two are measured
- * within seconds of each other and share the memory layout of the process. The compiled code still differs between
- * processes, so there are several for each contender.
+ * A process serves one contender, as an app uses one limiter, and the bare framework on another port. The two are
+ * measured within seconds of each other and share the memory layout of the process. The compiled code still differs
+ * between processes, so each contender runs in several processes.
  */
 export async function measureHttp(contenders: readonly Contender[], plan: Plan): Promise<Measured> {
   const measured = new Map<Contender, Round[]>(contenders.map((each) => [each, []]))
@@ -119,8 +122,8 @@ async function measureRound({ contender, process: child, port }: Server, seconds
 }
 
 /**
- * Rejects unless a request gets the expected status and header. wrk counts responses from status 400, but not each
- * status.
+ * Rejects unless a response contains the expected status and header. wrk only counts all responses with a status of
+ * 400 or above.
  */
 export async function verify({ name, refuses, header }: Contender, port: number): Promise<void> {
   const response = await fetch(`http://127.0.0.1:${port}/`)

@@ -49,7 +49,7 @@ function useConnection(port: number, takeOne: () => boolean, request: string): P
   })
 }
 
-/** Whether the text is a whole response. Throws if Content-Length is missing. */
+/** Whether the text is a complete response. Throws if Content-Length is missing. */
 export function isComplete(text: string): boolean {
   const headEnd = text.indexOf(HEAD_END)
   if (headEnd < 0) return false

@@ -1,6 +1,6 @@
 /**
- * The code in front of the handler: nothing, two constant headers, a constant refusal, the cheapest count with
- * correct headers, Sluice, or the limiter most used with the framework. Every limiter sends at least two headers.
+ * The code that runs before the handler: nothing, two constant headers, a constant refusal, the cheapest counter with
+ * correct headers, Sluice, or the framework's most popular limiter. Every limiter sends at least two headers.
  */
 export type Protection = "bare" | "headers" | "refusal" | "by hand" | "sluice" | "peer"
 

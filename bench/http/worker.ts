@@ -3,7 +3,7 @@ import type { Setup, StartServer } from "./setup.ts"
 
 export type Framework = "fastify" | "express" | "koa"
 
-/** A task that starts the server, or else returns the CPU time of the process in microseconds. */
+/** A task that starts the server, or that returns the CPU time of the process in microseconds. */
 export type Task = ({ readonly start: Framework } & Setup) | { readonly start?: never }
 
 // Load only the framework that is measured.

@@ -16,13 +16,13 @@ export interface Load {
   readonly failed: number
 }
 
-/** Extra seconds of a load that a signal ends, so that it does not end by itself. */
+/** Extra seconds for a load that a signal ends, so that the load does not end by itself before the signal. */
 const LONG_ENOUGH_S = 10
 
 /** The error message if wrk is missing. */
 export const NO_WRK = "wrk is not on PATH. Debian and Ubuntu: apt-get install wrk. macOS: brew install wrk."
 
-/** Whether wrk is on the PATH. */
+/** Whether wrk is in the PATH. */
 export async function hasWrk(): Promise<boolean> {
   // wrk exits with 1 after it has printed its version.
   return run("wrk", ["-v"]).then(
@@ -32,9 +32,9 @@ export async function hasWrk(): Promise<boolean> {
 }
 
 /**
- * Loads the server over `connections` connections from one thread, so that the server has the other core. `script` must
- * print the result of report.lua. wrk accepts only whole seconds. Another duration ends with a signal, which wrk checks
- * every 100 ms.
+ * Loads the server over `connections` connections from one thread, so that the server can use the other core.
+ * `script` must print the result of report.lua. wrk accepts only whole seconds. For any other duration, a signal ends
+ * wrk, which checks for signals every 100 ms.
  */
 export async function load(
   port: number,

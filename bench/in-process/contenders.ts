@@ -8,7 +8,7 @@ import { FastifyLocalStore, incremented, KoaMemoryLimiter } from "../load/peer-s
 const FAILED = (): Outcome => "failed"
 const judgeTruth = (isGranted: boolean): Outcome => (isGranted ? "granted" : "refused")
 
-/** Each contender that counts in the memory of its process. Each one decides one limit, without a framework. */
+/** Each contender that counts in the memory of its process. Each contender checks one limit, without a framework. */
 export const IN_PROCESS: Readonly<Record<string, ContenderKind>> = {
   "sluice take, in process": {
     sends: [],
@@ -47,7 +47,7 @@ export const IN_PROCESS: Readonly<Record<string, ContenderKind>> = {
     async create(setup) {
       const { limit, windowMs } = onlyLimit(setup)
       const store = new MemoryStore()
-      // The middleware passes all of its options to the store, which reads only this one.
+      // The middleware passes all of its options to the store, which reads only this option.
       store.init({ windowMs } as Parameters<MemoryStore["init"]>[0])
       return {
         // The middleware compares the store's count with the limit.

@@ -1,6 +1,6 @@
 /**
  * The outcome of a request. "failed" means that the measured store did not decide, for example because the fallback
- * did.
+ * decided.
  */
 export type Outcome = "granted" | "refused" | "failed"
 
@@ -13,20 +13,20 @@ export interface Contender<Decided = unknown> {
 }
 
 export interface Setup {
-  /** Port of the Redis that holds the counters. */
+  /** Port of the Redis server that stores the counters. */
   readonly port: number
   /** The limits that apply to each request. */
   readonly limits: readonly {
     readonly limit: number
     readonly windowMs: number
-    /** Whether it limits all clients together. */
+    /** Whether the limit applies to all clients together. */
     readonly isOfService?: boolean
   }[]
 }
 
 /** A kind of contender, set up as its documentation recommends. */
 export interface ContenderKind {
-  /** The Redis commands that it sends, without the commands that its scripts call. */
+  /** The Redis commands that this kind of contender sends, without the commands that its scripts call. */
   readonly sends: readonly string[]
   create(setup: Setup): Promise<Contender>
 }

@@ -5,12 +5,15 @@ export interface Driven {
   readonly decisions: number
   readonly refused: number
   readonly failed: number
-  /** The error of the first failed decision. Undefined if it was a decision without Redis. */
+  /** The error of the first failed decision. Undefined if the failed decision was made without Redis. */
   readonly firstError: unknown
   readonly wallMs: number
   /** CPU time of the whole process, including the load generator and garbage collection. */
   readonly cpuUs: number
-  /** The sorted latencies of every 16th decision in milliseconds. If there are too many, only the last ones. */
+  /**
+   * The sorted latencies of every 16th decision in milliseconds. If there are too many latencies, only the latest are
+   * included.
+   */
   readonly latenciesMs: Float64Array
 }
 
@@ -32,7 +35,7 @@ export async function drive(
   forMs?: number,
 ): Promise<Driven> {
   const latencies = new Float64Array(MOST_TIMED)
-  // Separate variables, because a table by outcome would need a string lookup for each decision.
+  // These counts are separate variables, because a table by outcome would need a string lookup for each decision.
   let granted = 0
   let refused = 0
   let failed = 0
@@ -112,7 +115,7 @@ export async function drive(
   }
 }
 
-/** Returns the CPU microseconds for making one key. The CPU time that `drive` returns includes them. */
+/** Returns the CPU microseconds for creating one key. The CPU time that `drive` returns includes these microseconds. */
 export function costOfKeys(sequence: Uint32Array): number {
   const before = process.cpuUsage()
   let characters = 0

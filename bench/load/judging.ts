@@ -3,7 +3,7 @@ import type { Policy } from "@sluice/core/stores"
 import { RateLimiterRes } from "rate-limiter-flexible"
 import type { Outcome, Setup } from "./contender.ts"
 
-/** Returns the outcome of a decision. A degraded decision was made without the store, so it has failed. */
+/** Returns the outcome of a decision. A degraded decision counts as failed, because it was made without the store. */
 export function judgeDecision({ allowed, degraded }: Decision): Outcome {
   if (degraded) return "failed"
   return allowed ? "granted" : "refused"

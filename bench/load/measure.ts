@@ -39,7 +39,7 @@ export async function measureCase(
   try {
     for (let round = 0; round <= rounds; round++) {
       for (const contender of rotated(processes, round)) {
-        // Each client uses up its limit, and is then refused once, so that caches know the refusal.
+        // Each client uses up its limit, and is then refused once, so that caches contain the refusal.
         for (let time = 0; refuses === "all" && time < 2; time++)
           await contender.ask({ port, workload, inFlight, fill: [0, clients] } satisfies Task)
         const before = await usageOf(server)
@@ -66,7 +66,7 @@ export async function measureCase(
   return samples
 }
 
-/** Returns the ratios of a figure of one contender to the figure of another, round by round. */
+/** Returns the ratio of one contender's figure to another's for each round. */
 export function compare(
   measured: Measured,
   name: string,
@@ -78,7 +78,10 @@ export function compare(
   )
 }
 
-/** Returns the decisions per second without the time for making the keys. Meaningful if no decision waits for Redis. */
+/**
+ * Returns the decisions per second without the time for creating the keys. The result is meaningful only if no
+ * decision waits for Redis.
+ */
 export function netPerSecond({ perSecond, keyUs }: Sample): number {
   return 1e6 / (1e6 / perSecond - keyUs)
 }

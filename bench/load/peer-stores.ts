@@ -22,7 +22,7 @@ export const FastifyRedisStore: new (
   client: unknown,
 ) => FastifyStore = require("@fastify/rate-limit/store/RedisStore.js")
 
-/** Counts one request as the plugin does. Resolves with whether the request is within the limit. */
+/** Counts one request as the plugin does. Resolves to true if the request is within the limit. */
 export function incremented(
   store: FastifyStore,
   key: string,

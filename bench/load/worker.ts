@@ -9,11 +9,11 @@ export interface Task {
   readonly port: number
   readonly workload: Workload
   readonly inFlight: number
-  /** Counts each client once, from the first number up to but not including the second. */
+  /** Counts each client once. The range includes its first number but not its second. */
   readonly fill?: readonly [number, number]
-  /** Milliseconds of load, unless `fill` or `requests` is given. */
+  /** Milliseconds of load, used unless `fill` or `requests` is given. */
   readonly forMs?: number
-  /** Number of requests, unless `fill` is given. */
+  /** Number of requests, used unless `fill` is given. */
   readonly requests?: number
   /** Seed for the sequence of clients. */
   readonly seed?: number
@@ -24,7 +24,7 @@ export interface Sample {
   readonly decisions: number
   readonly wallMs: number
   readonly perSecond: number
-  /** CPU time of the process, without the time for making the key. */
+  /** CPU time of the process, without the time for creating the key. */
   readonly nodeUs: number
   readonly keyUs: number
   readonly p50Ms: number
@@ -48,7 +48,7 @@ answerTasks<Task>(
     const isTimed = fill === undefined && requests === undefined
     const driven = await drive(contender, sequence, inFlight, isTimed ? forMs : undefined)
     const { decisions, wallMs, cpuUs, latenciesMs, refused, failed, firstError } = driven
-    // On a busy machine a few decisions are late. Ignore them up to one percent.
+    // A few decisions miss the timeout on a busy machine. Ignore these failures if they are at most one percent.
     if (failed > decisions / 100)
       throw new Error(`${failed} of ${decisions} decisions failed: ${firstError ?? "made without Redis"}`)
     return {

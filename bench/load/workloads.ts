@@ -2,10 +2,10 @@ import { uniformSequence, zipfSequence } from "../clients/sequence.ts"
 
 const HOUR_MS = 3_600_000
 
-/** A limit that is never reached in a round, and is still as small as a realistic limit. */
+/** A limit that no round reaches, although it is as small as a realistic limit. */
 const NO_LIMIT = 1_000_000
 
-/** A limit of a client that is too small to be leased, and is not reached in the rounds of a benchmark. */
+/** A limit per client that is too small for leases, and that the rounds of a benchmark do not reach. */
 const CLIENT_LIMIT = 999
 
 /** A workload: its description, the limit of every client, the number of clients and their distribution. */
@@ -15,11 +15,11 @@ export interface Described {
   readonly windowMs: number
   readonly clients: number
   readonly spread: "uniform" | "zipf"
-  /** Whether none, all or some of the requests must be refused. A round with another result fails. */
+  /** Whether none, all or some of the requests must be refused. A round with any other result fails. */
   readonly refuses: "none" | "all" | "some"
   /** Whether each request has three limits: per second, per minute and per hour. */
   readonly isStacked: boolean
-  /** A limit of the whole service in a second, in addition to the client's limit. */
+  /** A limit per second for the whole service, in addition to the client's limit. */
   readonly ofService?: number
 }
 
@@ -83,7 +83,7 @@ export const WORKLOADS = {
     says: "a thousand clients that are over their limit of 1",
     clients: 1_000,
     limit: 1,
-    // A week hardly ever ends during a run. If it did, each client would be admitted once more.
+    // A week hardly ever ends during a run. If a week did end, each client would be admitted once more.
     windowMs: 7 * 24 * HOUR_MS,
     refuses: "all",
   },
@@ -105,7 +105,7 @@ export const WORKLOADS = {
 
 export type Workload = keyof typeof WORKLOADS
 
-/** Returns the sequence of clients in a round, which is repeated. */
+/** Returns the sequence of clients that a round repeats. */
 export function sequenceOf(workload: Workload, length: number, seed: number): Uint32Array {
   const { clients, spread } = WORKLOADS[workload]
   return spread === "zipf" ? zipfSequence(clients, length, seed) : uniformSequence(clients, length, seed)

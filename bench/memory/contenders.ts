@@ -6,12 +6,13 @@ import { RateLimiterMemory } from "rate-limiter-flexible"
 export const WINDOW_MS = 60_000
 
 /**
- * A data structure with a counter for each client. The time is an argument, so that windows can pass without waiting.
+ * A data structure that contains a counter for each client. The time is an argument, so that windows can pass without
+ * waiting.
  */
 export interface Contender {
   /** Counts one request of a client at `nowMs`. */
   count(key: string, nowMs: number): void
-  /** Removes the counters that have expired at `nowMs`. Absent if `count` removes them itself. */
+  /** Removes the counters that have expired at `nowMs`. Absent if `count` removes expired counters itself. */
   sweep?(nowMs: number): void
   /** Returns the number of counters. Absent if the contender does not expose it. */
   size?(): number
@@ -19,7 +20,7 @@ export interface Contender {
 
 const LIMIT = 100
 
-/** Creates each contender with room for `maxKeys` counters, if it has a bound. */
+/** Creates each contender. If the contender has a bound, its bound is `maxKeys` counters. */
 export const CONTENDERS: Readonly<Record<string, (maxKeys: number) => Contender>> = {
   "sluice memory store": (maxKeys) => {
     let nowMs = 0
@@ -55,7 +56,7 @@ export const CONTENDERS: Readonly<Record<string, (maxKeys: number) => Contender>
       size: () => map.size,
     }
   },
-  // The peers use the wall clock, so their windows do not pass here. Only their growth is measured.
+  // The peers use the wall clock, so their windows do not end during the measurement. Only their growth is measured.
   "rate-limiter-flexible": () => {
     const limiter = new RateLimiterMemory({ points: LIMIT, duration: 3600 })
     return { count: (key) => void limiter.consume(key) }

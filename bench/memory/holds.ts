@@ -1,7 +1,7 @@
 import { PerformanceObserver } from "node:perf_hooks"
 import { setTimeout } from "node:timers/promises"
 
-/** Shorter spans are not recorded, because none of them can be the longest. */
+/** Spans shorter than this are not recorded, because the longest span is never that short. */
 const SHORTEST_KEPT_MS = 0.02
 
 interface Span {
@@ -11,7 +11,7 @@ interface Span {
   readonly cpuMs: number
 }
 
-/** A watch that finds the longest time for which a single operation of a data structure blocks the event loop. */
+/** A watch that measures the longest time for which a single operation of a data structure blocks the event loop. */
 export interface HoldWatch {
   measure(act: () => void): void
   /** Returns the longest hold since the last call, in milliseconds, without garbage collection and preemption. */
@@ -19,9 +19,9 @@ export interface HoldWatch {
 }
 
 /**
- * Creates a watch. A hold is the time of one operation, without preemption and without garbage collections. Preemption
- * is removed by taking at most the CPU time that the process used. Garbage collections are noise here, and take longer
- * in a contender with more objects.
+ * Creates a watch. A hold is the time of one operation, without preemption and without garbage collections. To
+ * exclude preemption, a hold is at most the CPU time that the process used. Garbage collections are noise here, and
+ * take longer in a contender with more objects.
  */
 export function watchHolds(): HoldWatch {
   let spans: Span[] = []

@@ -10,13 +10,13 @@ export interface Task {
   readonly keys: number
 }
 
-/** Bytes per key at the full number of keys, and the most at any measured number from a tenth of them. */
+/** Bytes per key at the full number of keys, and the maximum over all measured numbers from a tenth of them. */
 export interface Bytes {
   readonly atAll: number
   readonly atMost: number
 }
 
-/** The longest holds in milliseconds. A sweep is measured only if the contender's time can be simulated. */
+/** The longest holds in milliseconds. The sweep is measured only if the contender accepts a simulated time. */
 export interface Holds {
   readonly insertMs: number
   readonly sweepMs?: number
@@ -61,7 +61,7 @@ async function measureHolds(keys: number): Promise<Holds> {
   await fill(create(keys), 0, keys, START_MS, watch.measure)
   const insertMs = await watch.longest()
 
-  // Twice the room, so that expired counters are removed by sweeping and not by eviction.
+  // The bound is twice as large, so that expired counters are removed by sweeping and not by eviction.
   const expiring = create(2 * keys)
   const { sweep, size } = expiring
   if (size === undefined) return { insertMs }
@@ -71,14 +71,14 @@ async function measureHolds(keys: number): Promise<Holds> {
     watch.measure(() => sweep(laterMs))
     return { insertMs, sweepMs: await watch.longest(), left: size() }
   }
-  // The store sweeps while other clients are counted. Count as many as have expired.
+  // The store sweeps while other clients are counted. Count as many clients as have expired.
   await fill(expiring, keys, 2 * keys, laterMs, watch.measure)
   return { insertMs, sweepMs: await watch.longest(), left: size() - keys }
 }
 
 /**
- * Counts a range of clients. After every thousand it waits for a turn of the event loop, so that promises do not pile
- * up.
+ * Counts a range of clients. After every thousand clients, waits for a turn of the event loop, so that promises do
+ * not accumulate.
  */
 async function fill(
   contender: Contender,

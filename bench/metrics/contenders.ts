@@ -7,7 +7,7 @@ import {
 import { createLimiter, type Limiter } from "@sluice/core"
 import { instrument } from "@sluice/otel"
 
-/** Never, because the benchmark collects the metrics itself at the end of a round. */
+/** Metrics are never collected by a timer, because the benchmark collects them itself at the end of a round. */
 const NEVER_MS = 2 ** 31 - 1
 
 /** Adds a listener to the decisions of a limiter. Returns a function that collects the metrics. */
@@ -32,7 +32,7 @@ export const CONTENDERS: Readonly<Record<string, (limiter: Limiter<object>) => (
   },
 }
 
-/** Creates a limiter with its own memory store, whose limits are never reached. */
+/** Creates a limiter whose limits are never reached, with its own memory store. */
 export function makeLimiter(rules: number): Limiter<object> {
   return createLimiter<object>({
     service: `of ${rules}`,

@@ -15,7 +15,7 @@ const measured = new Map<number, ReturnType<typeof setUp>>()
 /** Returns the CPU nanoseconds per decision, including the collection of the metrics. */
 answerTasks<Round>(async ({ rules, calls }): Promise<number> => {
   const { guard, collect } = measured.get(rules) ?? setUp(rules)
-  // As in a server, which is set up in an earlier turn of the event loop than its first request.
+  // Wait for a turn of the event loop, because a server is also set up in an earlier turn than its first request.
   await setImmediate()
   const before = process.cpuUsage()
   for (let call = 0; call < calls; call++) {

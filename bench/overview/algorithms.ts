@@ -4,7 +4,7 @@ import { exactly, type Measurement } from "./measurement.ts"
 import type { Run } from "./settings.ts"
 
 /**
- * Measures the most units that each algorithm admits in any window by all search methods, and compares with the
+ * Measures the most units that each algorithm admits in any window by all search methods, and compares them with the
  * guarantee.
  */
 export async function measureBounds({ settings: { steps } }: Run): Promise<Measurement[]> {
@@ -26,7 +26,7 @@ export async function measureBounds({ settings: { steps } }: Run): Promise<Measu
   })
 }
 
-/** Measures each algorithm's admissions of random traffic as a share of an exact log's. */
+/** Measures each algorithm's admissions of random traffic as a share of an exact log's admissions. */
 export function measureShares({ settings: { windows } }: Run): Measurement[] {
   return judgeAll(windows).map(({ name, traffic, share }): Measurement => {
     const quantity = "share of what an exact log admits"

@@ -7,7 +7,7 @@ export interface OverviewCommand {
   readonly parts: readonly Part[]
   /** The folder for the JSON file and the page. */
   readonly into: string
-  /** Whether to write the measurements into bench/figures.json, too. */
+  /** Whether to write the measurements into bench/figures.json as well. */
   readonly figures: boolean
 }
 
@@ -17,7 +17,7 @@ const ACCEPTED = `--quick, --figures, --into FOLDER, --only PART (${PARTS.join("
 export function readOverviewCommand(args: readonly string[], into: string): OverviewCommand {
   try {
     const { values } = parseArgs({
-      // pnpm passes on the dashes that end its own options.
+      // pnpm also passes the dashes that end its own options.
       args: args.filter((argument) => argument !== "--"),
       options: {
         quick: { type: "boolean", default: false },

@@ -22,14 +22,14 @@ const ON_REDIS = [
   "@upstash/ratelimit, sliding window",
 ]
 const BLOCK = "rate-limiter-flexible, block"
-/** Numbers of requests in flight, from 10,000 clients. */
+/** Numbers of requests in flight. The requests are from 10,000 clients. */
 const IN_FLIGHT = [1, 16, 64, 256]
-/** The other workloads, with 64 requests in flight. */
+/** The other workloads, which are measured with 64 requests in flight. */
 const OTHERS: readonly Workload[] = ["hot", "zipf", "refused"]
 
 type Figures = readonly (readonly [Quantity, (sample: Sample) => number])[]
 
-/** The figures of each part. In process no request waits, so latency is only the inverse of throughput. */
+/** The figures of each part. In memory no request waits, so latency is only the inverse of throughput. */
 const FIGURES: Readonly<Record<"in-process" | "redis", Figures>> = {
   "in-process": [
     ["decisions a second", ({ perSecond }) => perSecond],
@@ -44,12 +44,12 @@ const FIGURES: Readonly<Record<"in-process" | "redis", Figures>> = {
   ],
 }
 
-/** Measures counting one request in the memory of a process. */
+/** Measures the cost of counting one request in the memory of a process. */
 export function measureInProcess(run: Run): Promise<Measurement[]> {
   return measureAll("in-process", run, casesOf(IN_PROCESS, IN_PROCESS), run.settings.forMs)
 }
 
-/** Measures counting one request through Redis. */
+/** Measures the cost of counting one request through Redis. */
 export function measureThroughRedis(run: Run): Promise<Measurement[]> {
   return measureAll("redis", run, casesOf(ON_REDIS, [...ON_REDIS, BLOCK]), 2 * run.settings.forMs)
 }

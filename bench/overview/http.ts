@@ -10,7 +10,7 @@ const FIGURES: readonly (readonly [Quantity, keyof Sample])[] = [
   ["Node CPU us", "cpuUs"],
 ]
 
-/** Measures whole requests of each framework: bare, with Sluice, and with the limiter most used with it. */
+/** Measures whole requests of each framework: bare, with Sluice, and with its most popular limiter. */
 export async function measureFrameworks({ settings, steadiness }: Run): Promise<Measurement[]> {
   steadiness.look()
   const measured = await measureHttp(

@@ -20,7 +20,7 @@ export type Quantity =
 export interface Measurement extends Spread {
   readonly part: Part
   readonly workload: string
-  /** Number of requests in flight. Absent if it does not matter. */
+  /** Number of requests in flight. Absent if the number does not affect the figure. */
   readonly inFlight?: number
   readonly contender: string
   /** Whether the contender is Sluice. */
@@ -30,7 +30,7 @@ export interface Measurement extends Spread {
   readonly promised?: number
 }
 
-/** Returns the spread of a figure that is the same in each run. */
+/** Returns the spread of a figure that does not vary between runs. */
 export function exactly(value: number): Spread {
   return { median: value, least: value, most: value, samples: 1 }
 }

@@ -11,8 +11,8 @@ export interface Plot {
 }
 
 /**
- * A bar chart of a quantity, with a small picture for each workload and a bar for each contender. A bar also shows the
- * least and the most of its rounds.
+ * A bar chart of a quantity, with a small picture for each workload and a bar for each contender. A bar also shows
+ * the minimum and the maximum of its rounds.
  */
 interface Wanted {
   readonly title: string
@@ -39,7 +39,7 @@ const OURS = "#0969da"
 const THEIRS = "#8c959f"
 const MARK = "#cf222e"
 const COLUMNS = 3
-/** The largest width of a label, in pixels. */
+/** The maximum width of a label, in pixels. */
 const LONGEST_LABEL = 300
 const POISSON = "poisson "
 

@@ -1,7 +1,7 @@
 import type { RedisServer } from "../redis/server.ts"
 import type { Steadiness } from "../report/steadiness.ts"
 
-/** The servers and settings that a part measures with. */
+/** The servers and settings that a part uses. */
 export interface Run {
   readonly redis: RedisServer
   readonly settings: Settings
@@ -11,18 +11,18 @@ export interface Run {
 
 /** The amount of work in an overview. */
 export interface Settings {
-  /** Rounds of each contender in each workload. */
+  /** Number of rounds for each contender in each workload. */
   readonly rounds: number
-  /** Milliseconds of a round in process. A round through Redis is twice as long. */
+  /** Duration of a round in memory, in milliseconds. A round through Redis is twice as long. */
   readonly forMs: number
   /** Rounds of HTTP. */
   readonly httpRounds: number
-  /** Clients in the memory of a process. */
+  /** Number of clients in the memory of a process. */
   readonly clients: number
   readonly clientsInRedis: number
-  /** Requests of the greedy client that searches for the worst case. */
+  /** Number of requests of the greedy client that searches for the worst case. */
   readonly steps: number
-  /** Windows of traffic in the comparison with an exact log. */
+  /** Number of windows of traffic in the comparison with an exact log. */
   readonly windows: number
 }
 
@@ -37,7 +37,7 @@ export const USUAL: Settings = {
   windows: 20,
 }
 
-/** The settings of a short run, which shows that everything works and gives rough figures. */
+/** The settings of a short run, which only checks that everything works and gives rough figures. */
 export const QUICK: Settings = {
   rounds: 1,
   forMs: 100,

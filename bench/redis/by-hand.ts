@@ -4,7 +4,10 @@ import type { Redis } from "ioredis"
 import type { Contender, Setup } from "../load/contender.ts"
 import { connect } from "./connect.ts"
 
-/** Creates a contender that counts nothing: a script call of the usual length, the least that a decision in Redis costs. */
+/**
+ * Creates a contender that counts nothing. It calls a script with arguments of the usual length, which is the minimum
+ * cost of a decision in Redis.
+ */
 export async function byEmptyScript({ port, limits: [first] }: Setup): Promise<Contender<unknown>> {
   const client = await connect(port)
   const { limit, windowMs } = first as Setup["limits"][number]
@@ -44,8 +47,8 @@ export async function byLock({ port, limits: [first] }: Setup): Promise<Contende
 }
 
 /**
- * Creates a contender that reads, decides and writes in a WATCH transaction. If another client has written, it tries
- * again. The method needs a connection for each request in flight.
+ * Creates a contender that reads, decides and writes in a WATCH transaction. If another client has written in the
+ * meantime, it retries. This method needs a connection for each request in flight.
  */
 export async function byWatch({ port, limits: [first] }: Setup): Promise<Contender<boolean>> {
   const idle: Redis[] = []

@@ -19,8 +19,8 @@ export interface Clustered {
 }
 
 /**
- * Measures a decision under a client's rule and a service's rule, with one in flight, on a cluster of three nodes. The
- * counters of the two rules are mostly on different nodes.
+ * Measures a decision under a client's rule and a service's rule, with one decision in flight, on a cluster of three
+ * nodes. The counters of the two rules are mostly on different nodes.
  */
 export async function measureClustered(rounds: number, forMs: number): Promise<Clustered> {
   const servers = await startCluster({ primaries: NODES })

@@ -11,7 +11,7 @@ import { byEmptyScript, byLock, byWatch } from "./by-hand.ts"
 import { connect } from "./connect.ts"
 import { upstash } from "./upstash.ts"
 
-/** The timeout. Peers have none. With the default of 50 ms, a busy machine would sometimes end a round. */
+/** The timeout. Peers have none. With the default of 50 ms, a round would sometimes fail on a busy machine. */
 const PATIENCE_MS = 2_000
 const SILENT: Logger = { warn() {}, error() {} }
 const SCRIPTS = ["evalsha", "eval"]
@@ -54,7 +54,7 @@ export const ON_REDIS: Readonly<Record<string, ContenderKind>> = {
       if (limiters.length === 1 && only !== undefined)
         return { count: (key) => only.consume(key), judge: () => "granted", judgeError: judgeRejection }
       return {
-        // As in consecutive middlewares.
+        // Consume from the limiters in order, as consecutive middlewares do.
         async count(key) {
           for (const limiter of limiters) await limiter.consume(key)
         },
@@ -147,7 +147,7 @@ async function byExpressRateLimit(
   const stores = await Promise.all(
     limits.map(async ({ limit, windowMs }) => {
       const store = createStore(limits.length === 1 ? "rl:" : `rl:${windowMs}:`)
-      // The middleware passes all of its options to the store, which reads only these.
+      // The middleware passes all of its options to the store, which reads only these options.
       await store.init?.({ limit, windowMs, logger: SILENT } as Options)
       return { store, limit }
     }),

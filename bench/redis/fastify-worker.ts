@@ -7,10 +7,10 @@ import { answerTasks } from "../contender-process.ts"
 import { BODY, type Protection, WINDOW_MS } from "../http/setup.ts"
 import { connect } from "./connect.ts"
 
-/** A task that starts the server, or else returns the CPU time of the process in microseconds. */
+/** A task that starts the server, or that returns the CPU time of the process in microseconds. */
 export type HttpTask = { readonly start: Protection; readonly redisPort: number } | { readonly start?: never }
 
-/** A limit that is never reached, and is still as small as a realistic limit. */
+/** A limit that is never reached, although it is as small as a realistic limit. */
 const LIMIT = 1_000_000
 
 answerTasks<HttpTask>(async (task) => {
@@ -24,7 +24,8 @@ async function start(protection: Protection, redisPort: number): Promise<number>
   if (protection === "sluice") {
     const store = redisStore({ client: await connect(redisPort) })
     const fields = { client: (request: FastifyRequest) => clientOf(request) }
-    // As in bench:redis. A short timeout would lead to decisions without Redis, which are faster.
+    // As in bench:redis. Use a long timeout, because a short one would cause decisions without Redis, which are
+    // faster.
     const storeTimeoutMs = 2_000
     await app.register(rateLimit, {
       limit: LIMIT,

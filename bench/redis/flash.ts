@@ -11,7 +11,7 @@ import { callsSince, type RedisServer, usageOf } from "./server.ts"
 const PROCESSES = 4
 const LIMIT = 5_000
 const WINDOW_MS = 60_000
-/** All requests come within this time, at a steady rate. */
+/** All requests arrive within this time, at a steady rate. */
 const BURST_MS = 1_000
 const REQUESTS = 10 * LIMIT
 const PATIENCE_MS = 2_000
@@ -26,7 +26,7 @@ const SERVICE: Policy = {
   align: "epoch",
 }
 
-/** A limiter of one process. Resolves with whether it admits a request. */
+/** The limiter of one process. Resolves to true if the limiter admits a request. */
 interface Process {
   admits(): boolean | Promise<boolean>
   stop(): void | Promise<void>
@@ -37,12 +37,12 @@ type Connect = (port: number) => Promise<Process>
 interface Contender {
   readonly name: string
   readonly connect: Connect
-  /** The most units that may be admitted, times the limit. */
+  /** The most units that may be admitted, as a multiple of the limit. */
   readonly most: number
 }
 
-// What the processes grant within two settlings may exceed the limit, but no process grants more than the limit.
-// docs/scale/leases.md has the bound.
+// Within two settling intervals, the processes together may grant more than the limit, but no process alone does.
+// docs/scale/leases.md states the bound.
 const CONTENDERS: readonly Contender[] = [
   { name: "sluice, each request", connect: counting((store) => store), most: 1 },
   { name: "sluice, leased", connect: counting((store) => leasedStore(store)), most: 1 },
@@ -58,13 +58,13 @@ const CONTENDERS: readonly Contender[] = [
 export interface Flash {
   readonly name: string
   readonly most: number
-  /** Units admitted, divided by the limit. */
+  /** The units admitted, divided by the limit. */
   readonly admitted: number
-  /** Calls of Redis for each request, those after the burst included. */
+  /** Number of Redis calls per request, including calls after the burst. */
   readonly calls: number
 }
 
-/** Measures what four processes admit together if ten times the limit arrives within a second. */
+/** Measures how many units four processes admit together when ten times the limit arrives within a second. */
 export async function measureFlash(server: RedisServer): Promise<readonly Flash[]> {
   const results: Flash[] = []
   for (const { name, connect, most } of CONTENDERS) {
@@ -120,7 +120,10 @@ async function burst(processes: readonly Process[]): Promise<number> {
   return admitted
 }
 
-/** Waits until the window of the server, which is the same machine, has enough time left for the burst. */
+/**
+ * Waits until enough time for the burst remains in the server's window. The server runs on the same machine, so both
+ * share a clock.
+ */
 async function enoughOfWindow(): Promise<void> {
   const leftMs = WINDOW_MS - (Date.now() % WINDOW_MS)
   if (leftMs < 5 * BURST_MS) await sleep(leftMs)

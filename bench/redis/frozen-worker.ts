@@ -12,7 +12,7 @@ export interface FrozenTask {
   readonly port: number | undefined
   readonly forMs: number
   /**
-   * Milliseconds after the start from which the circuit breaker is open. Decisions that begin later are counted
+   * Milliseconds from the start until the circuit breaker is open. Decisions that begin later are counted
    * separately.
    */
   readonly openAfterMs: number

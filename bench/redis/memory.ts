@@ -9,7 +9,7 @@ import { type RedisServer, usedMemory } from "./server.ts"
 
 const MOST_OF_PEER = 1.25
 const IN_FLIGHT = 64
-/** Time for Redis to finish growing its tables. */
+/** Time in which Redis finishes growing its tables. */
 const SETTLED_MS = 500
 const LOOKED_AT = 50
 
@@ -56,7 +56,7 @@ async function measure(
   const { windowMs } = WORKLOADS[workload]
   const fill = (to: number) =>
     contender.ask({ port: server.port, workload, inFlight: IN_FLIGHT, fill: [0, to] } satisfies Task)
-  // Windows begin at whole multiples of their length since 1970.
+  // Windows begin at multiples of their length since 1970.
   const nextWindow = () => setTimeout(windowMs - (Date.now() % windowMs) + 10)
   try {
     // Create connections, buffers and scripts before the memory is measured.

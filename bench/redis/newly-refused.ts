@@ -8,7 +8,7 @@ import type { RedisServer } from "./server.ts"
 const BATCH = 10_000
 const BATCHES = 10
 const IN_FLIGHT = 256
-/** The batches that are compared with the last ones. The batches before them are a warm-up. */
+/** The batches that are compared with the last batches. All earlier batches are a warm-up. */
 const FIRST = [1, 4] as const
 const MOST_TIMES = 1.5
 
@@ -18,7 +18,7 @@ export interface NewlyRefused {
   readonly nodeUs: readonly number[]
 }
 
-/** Measures whether a client's first refusal becomes more expensive when 100,000 other clients are refused. */
+/** Measures whether a client's first refusal becomes more expensive while 100,000 other clients are refused. */
 export async function measureNewlyRefused(
   server: RedisServer,
   only: string,
@@ -61,7 +61,7 @@ async function measure(server: RedisServer, name: string): Promise<NewlyRefused>
       const refused = await contender.ask<Sample>(task)
       if (admitted.refused !== 0 || refused.refused + refused.failed !== BATCH)
         throw new Error(`${name}: ${admitted.refused}, then ${refused.refused} of ${BATCH} were refused`)
-      // This contender blocks a client at its last admitted request, not at its first refused one.
+      // This contender blocks a client at its last admitted request, not at its first refused request.
       nodeUs.push(name === BLOCK ? admitted.nodeUs : refused.nodeUs)
     }
     return { name, nodeUs }

@@ -6,13 +6,13 @@ import { printWanted } from "../report/table.ts"
 import { connect } from "./connect.ts"
 import { callsSince, type RedisServer, usageOf } from "./server.ts"
 
-/** Requests a second of the process, and the most calls of Redis for each of them. */
+/** Requests per second of the process, and the most Redis calls per request. */
 const PACES = [
   { perSecond: 150, most: 0.02 },
   { perSecond: 2_000, most: 0.002 },
 ] as const
 
-/** Until the demand is known, a process books a little at a time. */
+/** Until the demand is known, a process leases only a few units at a time. */
 const WARM_UP_MS = 3_000
 
 const SERVICE: Policy = {
@@ -27,11 +27,11 @@ const SERVICE: Policy = {
 export interface Paced {
   readonly perSecond: number
   readonly most: number
-  /** Calls of Redis, refunds included, for each decision. */
+  /** Number of Redis calls per decision, including refunds. */
   readonly calls: number
 }
 
-/** Measures how many calls a hot counter below its limit needs with leases, at a steady pace in one process. */
+/** Measures how many calls a hot counter below its limit needs with leases, at a steady rate from one process. */
 export async function measurePaced(server: RedisServer, forMs: number): Promise<readonly Paced[]> {
   const results: Paced[] = []
   for (const pace of PACES) {
@@ -65,7 +65,7 @@ export async function measurePaced(server: RedisServer, forMs: number): Promise<
 export function printPaced(paced: readonly Paced[]): void {
   for (const { perSecond, most, calls } of paced) {
     const isMet = calls <= most
-    // Two digits after the point would hide these figures.
+    // Print more than two decimal places, because two would hide these figures.
     const what = `service, ${perSecond} a second: a leased store, Redis calls for 1,000 decisions`
     printWanted(what, 1_000 * calls, isMet, `at most ${1_000 * most}`)
   }

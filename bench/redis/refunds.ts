@@ -7,12 +7,15 @@ import { printTable, printWanted } from "../report/table.ts"
 import { connect } from "./connect.ts"
 import { type RedisServer, usageOf } from "./server.ts"
 
-/** The most takes, or refunds, of one call. */
+/** The most takes or refunds in one call. */
 const TOGETHER = 64
 const MOST_TIMES = 1.5
 const FAR_MS = 80
 const LEAST_PER_SECOND = 6_000
-/** Long enough for a whole run to stay in one window and in one sub-window, as most refunds do. */
+/**
+ * The window is long, so that a whole run stays in one sub-window. Most real refunds also fall into the sub-window of
+ * their take.
+ */
 const DAY_MS = 86_400_000
 const KINDS = {
   "sliding window": { algorithm: "sliding-window" },
@@ -35,7 +38,7 @@ interface Costs {
 
 export type RefundCosts = Readonly<Record<string, Costs>>
 
-/** Measures refunds and charges of many clients in full calls, beside takes of the same clients. */
+/** Measures refunds and charges of many clients in full calls, next to takes of the same clients. */
 export async function measureRefunds(
   server: RedisServer,
   { rounds, clients }: { readonly rounds: number; readonly clients: number },
@@ -111,7 +114,7 @@ async function inGroups<One, Answer>(
   return answers
 }
 
-/** Returns how many charges a second one process makes to a server that is 80 ms away. */
+/** Returns how many charges per second one process sends to a server that is 80 ms away. */
 export async function measureFarCharges(server: RedisServer, charges: number): Promise<number> {
   const proxy = await startProxy(server)
   proxy.delayMs = FAR_MS / 2

@@ -2,7 +2,7 @@ import { type RedisServer, startRedis } from "../../test/servers/redis-server.ts
 
 export type { RedisServer } from "../../test/servers/redis-server.ts"
 
-/** Starts a Redis for the benchmark. If there is none, prints how to install it and ends the process. */
+/** Starts a Redis for the benchmark. If Redis is not installed, prints how to install it and ends the process. */
 export async function startServer(): Promise<RedisServer> {
   try {
     return await startRedis()
@@ -12,7 +12,7 @@ export async function startServer(): Promise<RedisServer> {
   }
 }
 
-/** The work of the server since its start. */
+/** The amount of work that the server has done since its start. */
 export interface Usage {
   /** CPU time of the thread that runs commands, in microseconds. */
   readonly cpuUs: number
@@ -33,7 +33,7 @@ export async function usageOf(server: RedisServer): Promise<Usage> {
   return { cpuUs: seconds * 1e6, calls }
 }
 
-/** Returns the number of calls between two usages, of the given commands or of all. */
+/** Returns the number of calls between two usages, for the given commands or for all commands. */
 export function callsSince(before: Usage, after: Usage, names?: readonly string[]): number {
   let sum = 0
   for (const [name, calls] of after.calls) {

@@ -7,7 +7,7 @@ import { connect } from "./connect.ts"
 /**
  * The sliding window of @upstash/ratelimit. Its client calls a service over HTTP. Here its scripts run on a plain
  * Redis, without their first line, which sets a flag that only that service supports. The cache of blocked clients is
- * on, as it is by default.
+ * on, which is the default.
  */
 export const upstash: ContenderKind = {
   sends: ["evalsha", "eval"],
@@ -34,7 +34,7 @@ function overRedis(client: Redis): Client {
   const calls = {
     async evalsha(hash: string, keys: string[], args: unknown[]) {
       const ours = sent.get(hash)
-      // The error of a server that does not have the script. The limiter then sends it with `eval`.
+      // The error from a server that has not loaded the script. The limiter then sends the script with `eval`.
       if (ours === undefined) throw new Error("NOSCRIPT")
       return client.evalsha(ours, keys.length, ...keys, ...args.map(String))
     },

@@ -4,7 +4,8 @@ import { printWanted } from "../report/table.ts"
 import { BLOCK, DECIDE, IN_MEMORY, LEASED, OURS, PEER, RATE_LIMIT_REDIS, STORE, UNION } from "./cases.ts"
 
 /**
- * A target for a case: the least ratio of our figure to the peer's. For a cost it is the ratio of the peer's to ours.
+ * A target for a case: the minimum ratio of our figure to the peer's figure. For a cost, the minimum ratio of the
+ * peer's figure to our figure.
  */
 interface Wanted {
   readonly of: string
@@ -63,7 +64,7 @@ const WANTED: readonly Wanted[] = [
 
 const MOST_LATENCY = 1.15
 
-/** The least decisions with leases in a second of Node's CPU, by case. */
+/** The minimum number of decisions with leases per second of Node's CPU time, by case. */
 const LEASED_A_SECOND: Readonly<Record<string, number>> = {
   "service, 64": 900_000,
   "service, 256": 900_000,
@@ -72,7 +73,7 @@ const LEASED_A_SECOND: Readonly<Record<string, number>> = {
   "service, large, 256": 900_000,
 }
 
-/** The most CPU of Redis for a decision with leases, as a multiple of the CPU without leases, by case. */
+/** The most CPU time of Redis for a decision with leases, as a multiple of the time without leases, by case. */
 const LEASED_OF_REDIS: Readonly<Record<string, number>> = {
   "client and service, 64": 0.7,
   "client and service, large, 64": 0.2,

@@ -4,14 +4,14 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { trafficLog } from "../../test/fixtures/logs/generate.ts"
 
-/** Files of rules and logs in a temporary folder. */
+/** Rule files and logs in a temporary folder. */
 export interface LogFiles {
-  /** Combined lines of about 160,000 clients. */
+  /** Lines in the combined format, from about 160,000 clients. */
   readonly combined: string
   /** Lines of pino-http. */
   readonly pino: string
   readonly oneRule: string
-  /** Three rules, two of them with a path. */
+  /** Three rules, of which two match a path. */
   readonly threeRules: string
   remove(): void
 }
@@ -24,7 +24,7 @@ const WITH_PATHS = `  - { name: login, field: ip, limit: 5, window: 1 minute, ma
 const CLIENTS = 180_000
 const DURATION_MS = 10_000_000
 
-/** Generates logs with these numbers of lines. */
+/** Generates a combined log and a pino log with these numbers of lines. */
 export async function generateLogs(combined: number, pino: number): Promise<LogFiles> {
   const folder = mkdtempSync(join(tmpdir(), "sluice-bench-"))
   const files = {

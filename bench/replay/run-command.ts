@@ -37,7 +37,7 @@ for (let read = readSync(file, chunk); read > 0; read = readSync(file, chunk)) {
 }
 process.stdout.write(String(lines))`
 
-/** Runs the command line, and returns what it used. Rejects if it fails. */
+/** Runs the command line, and returns the resources that it used. Rejects if the command fails. */
 export function runCommand(...argv: readonly string[]): Promise<Usage> {
   return run([CLI, ...argv])
 }

@@ -21,12 +21,12 @@ export interface Machine {
   readonly memoryGb: number
   readonly system: string
   readonly node: string
-  /** Load average before the run. The average shows whether other programs were running. */
+  /** The load average before the run. This average shows whether other programs were running. */
   readonly load: number
   readonly versions: Readonly<Record<string, string>>
 }
 
-/** Returns the machine and the package versions of a run. */
+/** Describes the machine and the package versions of a run. */
 export function describeMachine(packages: readonly string[] = PACKAGES): Machine {
   return {
     cpu: cpus()[0]?.model ?? "unknown",

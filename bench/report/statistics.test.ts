@@ -7,7 +7,7 @@ it("median returns the middle value, or the mean of the two middle values", () =
   expect(median([])).toBeNaN()
 })
 
-it("percentile interpolates between the values beside it", () => {
+it("percentile interpolates between the two nearest values", () => {
   const values = [10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0]
   expect(percentile(values, 0.1)).toBe(1)
   expect(percentile(values, 0.9)).toBe(9)
@@ -17,7 +17,7 @@ it("percentile interpolates between the values beside it", () => {
   expect(percentile([], 0.5)).toBeNaN()
 })
 
-it("pairedRatios returns the ratio of two values of the same round", () => {
+it("pairedRatios returns the ratio of two values from the same round", () => {
   expect(pairedRatios([2, 9], [1, 3])).toEqual([2, 3])
 })
 

@@ -1,4 +1,4 @@
-/** Returns the middle of the sorted values, or the mean of the two in the middle. NaN without values. */
+/** Returns the middle of the sorted values, or the mean of the two middle values. NaN without values. */
 export function median(values: readonly number[]): number {
   const sorted = values.toSorted((a, b) => a - b)
   const middle = sorted.length / 2
@@ -35,7 +35,7 @@ export function pairedRatios(values: readonly number[], to: readonly number[]): 
   return values.map((value, round) => value / (to[round] ?? Number.NaN))
 }
 
-/** Returns the list, starting at another member in each round, so that no contender is always first. */
+/** Returns the list, rotated by one more member in each round, so that no contender is always first. */
 export function rotated<T>(list: readonly T[], round: number): T[] {
   const start = list.length === 0 ? 0 : round % list.length
   return [...list.slice(start), ...list.slice(0, start)]

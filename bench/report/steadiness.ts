@@ -29,7 +29,7 @@ export class Steadiness {
     return Math.max(...this.#tookMs) / Math.min(...this.#tookMs)
   }
 
-  /** The result in words, for a reader of the figures. */
+  /** A description of the result, for readers of the figures. */
   get says(): string {
     const took = `The slowest of several equal pieces of work took ${this.times.toFixed(2)} times as long as the fastest`
     return this.times > BUSY

@@ -1,4 +1,4 @@
-/** Prints a table. The first column is aligned to the left, the others to the right. */
+/** Prints a table. The first column is aligned to the left, and all other columns to the right. */
 export function printTable(
   title: string,
   header: readonly string[],

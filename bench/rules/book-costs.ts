@@ -6,16 +6,16 @@ import { longestStretches, type Stretches } from "./stretches.ts"
 export const LIMITERS = 500
 const LOGGER = { warn() {}, error() {} }
 
-/** The cost of a rule book of all services. */
+/** The cost of a rule book that contains all services. */
 export interface BookCosts {
   /** Duration of the first load, without a warm-up. */
   readonly loadMs: number
-  /** Heap of the rules in MB. Measured with a later book, so that compiled code and the source do not count. */
+  /** Heap of the rules in MB. Measured with a later book, so that compiled code and the source are not included. */
   readonly heapMb: number
   readonly loads: readonly Stretches[]
-  /** Reloads when nothing has changed. */
+  /** The cost of reloads when nothing has changed. */
   readonly unchanged: readonly Stretches[]
-  /** Reloads when all rules have changed. */
+  /** The cost of reloads when all rules have changed. */
   readonly changed: readonly Stretches[]
 }
 
@@ -23,11 +23,11 @@ export interface BookCosts {
 export interface Changeable {
   /** The source. Its `pollMs` must be longer than the benchmark. */
   readonly source: RuleSource
-  /** Changes the rules of every service. The services are called `service-0` and so on. */
+  /** Changes the rules of every service. The services are named `service-0`, `service-1` and so on. */
   change(round: number): void | Promise<void>
 }
 
-/** Measures rule books on a source. `collectGarbage` must collect garbage synchronously. */
+/** Measures rule books that load from a source. `collectGarbage` must collect garbage synchronously. */
 export async function measureBook(
   { source, change }: Changeable,
   rounds: number,

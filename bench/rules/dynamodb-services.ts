@@ -4,10 +4,12 @@ import { ENGINES, startDynamoDB } from "../../test/servers/dynamodb.ts"
 import type { Changeable } from "./book-costs.ts"
 import { documentOf } from "./stored-services.ts"
 
-/** Why DynamoDB cannot run in its own process on this machine. Undefined if it can. */
+/** The reason why DynamoDB cannot run in its own process on this machine. Undefined if DynamoDB can run. */
 export const missingEngine: string | undefined = ENGINES.find(({ engine }) => engine === "dynoxide")?.missing
 
-/** Starts a DynamoDB server with a table that has the rules of `count` services, equal to those in the list. */
+/**
+ * Starts a DynamoDB server with a table that contains the rules of `count` services, equal to the rules in the list.
+ */
 export async function startDynamoDBServices(
   count: number,
   pollMs: number,

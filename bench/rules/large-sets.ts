@@ -7,7 +7,7 @@ interface Request {
   readonly tenant: string
 }
 
-/** Ways in which the rules of a set differ. Exactly one rule matches each request. */
+/** Ways in which rules of the same set may differ. Exactly one rule matches each request. */
 export const DIFFERENCES: Readonly<Record<string, (index: number) => NonNullable<Rule["match"]>>> = {
   "by path": (index) => ({ methods: ["GET"], path: `/api/v1/resource-${index}/:id` }),
   "by the value of a field": (index) => ({ fields: { tenant: [`tenant-${index}`] } }),
@@ -29,7 +29,7 @@ export async function decisionUs(
     store: memoryStore(),
     fields: { tenant: ({ tenant }) => tenant },
   })
-  // Warm up: compile the hot path and each rule.
+  // Warm up, so that the hot path and each rule are compiled.
   await decide(limiter, count)
   const tookUs: number[] = []
   for (let round = 0; round < rounds; round++) {

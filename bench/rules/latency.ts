@@ -3,11 +3,11 @@ import { createLimiter, type Limiter } from "@sluice/core"
 import { liveRules } from "@sluice/rules"
 import { StoredServices } from "./stored-services.ts"
 
-/** How an instance notices a change: by polling, or by a call of `refresh`. */
+/** How an instance notices a change: by polling, or by a call to `refresh`. */
 export type Way = "poll" | "refresh"
 
 /**
- * Measures the time from a change in the source until an instance decides by it. Returns the sorted milliseconds for
+ * Measures the time from a change in the source until an instance applies it. Returns the sorted milliseconds for
  * each instance and each change. The instances poll at different times.
  */
 export async function changeToEnforcement(

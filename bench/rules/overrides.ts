@@ -12,17 +12,20 @@ const CLIENTS = 10_000
 const PATIENCE_MS = 2_000
 const DECISIONS = 200_000
 const IN_FLIGHT_REDIS = 64
-/** More rounds than those of loading rules, because a round is short. */
+/** There are more of these rounds than of rounds that load rules, because these rounds are short. */
 const ROUNDS = 15
 
-/** CPU microseconds of a decision by round, under a rule without overrides and under one with 10,000. */
+/**
+ * CPU microseconds per decision for each round, under a rule without overrides and under a rule with 10,000
+ * overrides.
+ */
 export interface OverrideCosts {
   readonly where: string
   readonly withoutUs: readonly number[]
   readonly withUs: readonly number[]
 }
 
-/** Measures decisions for 10,000 clients in turn, in memory and in Redis. Half of them are clients with an override. */
+/** Measures decisions for 10,000 clients in turn, in memory and in Redis. Half of the clients have an override. */
 export async function measureOverrides(): Promise<readonly OverrideCosts[]> {
   const inMemory = await measure("in memory", () => memoryStore(), 1)
   const server = await startServer()
@@ -49,7 +52,7 @@ async function measure(where: string, createStore: () => Store, inFlight: number
   for (let round = -2; round < ROUNDS; round++) {
     for (const which of rotated([0, 1] as const, Math.abs(round))) {
       const us = await decisionUs(limiters[which], inFlight)
-      // The first rounds warm up.
+      // The first rounds are a warm-up.
       if (round >= 0) tookUs[which].push(us)
     }
   }
@@ -57,7 +60,7 @@ async function measure(where: string, createStore: () => Store, inFlight: number
   return { where, withoutUs: tookUs[0], withUs: tookUs[1] }
 }
 
-/** Returns the cost of a decision with overrides, times the cost without. */
+/** Returns the cost of a decision with overrides, as a multiple of the cost without overrides. */
 export function timesWithout({ withoutUs, withUs }: OverrideCosts): number {
   return median(pairedRatios(withUs, withoutUs))
 }
@@ -87,7 +90,7 @@ async function decisionUs(limiter: Limiter<Request>, inFlight: number): Promise<
   return (after.user + after.system - user - system) / DECISIONS
 }
 
-/** A new string in each call, as a request has: its hash is not known yet. */
+/** Returns a new string in each call, because a request also contains a new string, whose hash is not computed yet. */
 function nameOf(client: number): string {
   return `client-${client}`
 }

@@ -1,11 +1,11 @@
 import { type FoundRules, type LoadedRules, parseRuleDocument, type RuleSource } from "@sluice/rules"
 
 /**
- * Services per page: ten times as many as in a page of the DynamoDB source, so that a page is more work without a
- * pause.
+ * Services per page. A page of the DynamoDB source contains a tenth of this number, so these pages are more work
+ * without a pause.
  */
 const PAGE = 500
-/** Time until the source returns a page, which needs no decoding. */
+/** Time until the source returns a page, which needs no decoding here. */
 const ANSWER_MS = 5
 
 /** The stored document of a service. */
@@ -38,7 +38,10 @@ export function documentOf(service: string, version: number, limit: number): Sto
   return { service_id: service, version, rules }
 }
 
-/** A rule source in memory with a changeable document of two to three rules for each service. */
+/**
+ * A rule source in memory, with a document for each service. A document contains two or three rules and can be
+ * changed.
+ */
 export class StoredServices implements RuleSource {
   readonly name = "the stored services"
   readonly pollMs: number

@@ -1,7 +1,7 @@
 import { PerformanceObserver } from "node:perf_hooks"
 import { setTimeout } from "node:timers/promises"
 
-/** Shorter spans are not recorded, because none of them can be the longest. */
+/** Spans shorter than this are not recorded, because the longest span is never that short. */
 const SHORTEST_KEPT_MS = 0.5
 
 interface Span {
@@ -20,8 +20,8 @@ export interface Stretches {
 }
 
 /**
- * Runs the work next to a chain of setImmediate callbacks, one in each turn of the event loop. A stretch is the time
- * between two callbacks. CPU time covers the whole process, so run it with --single-threaded-gc.
+ * Runs the work next to a chain of setImmediate callbacks. One callback runs in each turn of the event loop. A
+ * stretch is the time between two callbacks. CPU time covers the whole process, so run it with --single-threaded-gc.
  */
 export async function longestStretches(work: () => Promise<unknown>): Promise<Stretches> {
   const spans: (Span & { readonly cpuMs: number })[] = []

@@ -16,7 +16,7 @@ describe("a cell", () => {
     expect(medianOf([[cell(1)], [cell(9)], [cell(3)]])).toEqual([cell(3)])
   })
 
-  it("does not agree with the plan if it has no result", () => {
+  it("does not agree with the plan if the run has no result", () => {
     expect(agrees(cell(Number.NaN))).toBe(false)
   })
 })

@@ -7,7 +7,7 @@ const STATED = /at most (\d+) in any minute at up to 50 requests per second, (\d
 /** Requests per second, for each number that the guide states. */
 const RATES: readonly (readonly number[])[] = [[50, 33, 20, 10, 5 / 3], [100], [400]]
 
-/** Returns the most units of a client in any minute, at each of some rates. */
+/** Returns the most units that a client gets in any minute, for each rate. */
 async function mostAt(rates: readonly number[], seeds: readonly number[]): Promise<number> {
   const runs = rates.flatMap((rate) => seeds.map((seed) => mostOfRoaming(rate, seed)))
   return Math.max(...(await Promise.all(runs)))
@@ -19,7 +19,8 @@ it("the guide states how far a client exceeds a limit by using all data centers 
     " ",
   )
   const stated = STATED.exec(guide)?.slice(1).map(Number)
-  // The numbers are the largest of all rates and seeds. `pnpm test` tries one run of each, which reaches the largest.
+  // The guide states the largest numbers over all rates and seeds. `pnpm test` makes only one run for each, which
+  // reaches the largest number.
   const seeds = [2, 1, 3].slice(0, examples(1, 3))
   const found = await Promise.all(RATES.map((rates) => mostAt(rates.slice(0, examples(1, 5)), seeds)))
   expect(found).toEqual(stated)

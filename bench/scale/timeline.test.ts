@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest"
 import { START_MS, Timeline } from "./timeline.ts"
 
 describe("a timeline", () => {
-  it("runs events at their time, in the order in which they were planned", async () => {
+  it("runs events at their scheduled times, and simultaneous events in the order of scheduling", async () => {
     const timeline = new Timeline()
     const seen: string[] = []
     const note = (name: string) => () => void seen.push(`${name} at ${timeline.nowMs - START_MS}`)
@@ -16,7 +16,7 @@ describe("a timeline", () => {
     expect(seen.slice(2)).toEqual(["rounded up at 1.5", "late at 2"])
   })
 
-  it("runs an event that another event has planned", async () => {
+  it("runs an event that was scheduled by another event", async () => {
     const timeline = new Timeline()
     const seen: number[] = []
     timeline.every(10, 0.25, () => seen.push(timeline.nowMs - START_MS))

@@ -26,7 +26,7 @@ describe("shares", () => {
 })
 
 describe("arrivals", () => {
-  it("repeat for the same seed, and differ for another", () => {
+  it("are the same for the same seed, and differ for another seed", () => {
     const counts = countsOf(new Arrivals(2, 3))
     expect(countsOf(new Arrivals(2, 3))).toEqual(counts)
     expect(countsOf(new Arrivals(2, 5))).not.toEqual(counts)
@@ -42,14 +42,14 @@ describe("arrivals", () => {
     expect(variance / mean).toBeLessThan(1.1)
   })
 
-  it("are returned once", () => {
+  it("are returned only once", () => {
     const arrivals = new Arrivals(2, 3)
     const total = sum(countsOf(new Arrivals(2, 3)))
     expect(arrivals.until(START_MS + 10_000)).toBe(total)
     expect(arrivals.until(START_MS + 10_000)).toBe(0)
   })
 
-  it("of each process have its share of the traffic, and their own seed", () => {
+  it("of each process follow its share of the traffic and its own seed", () => {
     const [most = [], least = [], same = []] = spread(4, [0.5, 0.25, 0.25], 3).map(countsOf)
     expect(sum(most) / sum(least)).toBeGreaterThan(1.9)
     expect(sum(most) / sum(least)).toBeLessThan(2.1)

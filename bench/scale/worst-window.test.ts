@@ -26,7 +26,7 @@ describe("the most units in any window", () => {
     expect(grantsOf([400, 1], [100, 2], [400, 3]).mostIn(301)).toBe(6)
   })
 
-  it("forgets grants when they leave the window", () => {
+  it("excludes grants after they leave the window", () => {
     expect(grantsOf([100, 5], [101, 1], [110, 3], [111, 3]).mostIn(3)).toBe(6)
   })
 })

@@ -7,9 +7,10 @@ import { type RedisReply, RedisStore } from "rate-limit-redis"
 import { type AppSetup, type Limit, type RunningApp, type StartApp, serve } from "../app.ts"
 import { connectRedis } from "./redis-client.ts"
 
-// The options are those in the README of express-rate-limit, and the store and client those in the README of
+// The options follow the README of express-rate-limit, and the store and client follow the README of
 // rate-limit-redis. The number of proxies follows the guide "Troubleshooting Proxy Issues". The page "Configuration"
-// offers `passOnStoreError` for outages of the store. Each limit is a middleware, whose store has its own prefix.
+// offers `passOnStoreError` for outages of the store. Each limit is a middleware, with a store that has its own
+// prefix.
 export const start: StartApp = (setup) =>
   startWith(setup, { passOnStoreError: true }, ({ windowMs }, client) => {
     if (client === undefined) return undefined
@@ -20,7 +21,7 @@ export const start: StartApp = (setup) =>
     })
   })
 
-/** Starts the same app with Sluice's store in the place of rate-limit-redis. */
+/** Starts the same app with Sluice's store instead of rate-limit-redis. */
 export const startOnSluice: StartApp = (setup) =>
   startWith(setup, { logger: { warn() {}, error() {} } }, ({ windowMs }, client) => {
     const { storeTimeoutMs, maxKeys } = setup

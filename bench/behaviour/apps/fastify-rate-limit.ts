@@ -4,8 +4,8 @@ import Fastify from "fastify"
 import type { StartApp } from "../app.ts"
 import { connectRedis } from "./redis-client.ts"
 
-// The client is that in the README's recommended example. The README offers `skipOnError` for outages of Redis. A route
-// has one limit, so each limit is a registration with its own namespace.
+// The client is created as in the README's recommended example. The README offers `skipOnError` for outages of Redis.
+// A route can have only one limit, so each limit needs its own registration with its own namespace.
 export const start: StartApp = async (setup) => {
   const client = await connectRedis(setup, { connectTimeout: 500, maxRetriesPerRequest: 1 })
   const app = Fastify({ trustProxy: "127.0.0.1", forceCloseConnections: true })
@@ -22,7 +22,7 @@ export const start: StartApp = async (setup) => {
       ...(setup.maxKeys === undefined ? {} : { cache: setup.maxKeys }),
     })
   }
-  // Typed as an object, because Sluice's plugin declares another type for `rateLimit` of a route.
+  // This value has the type `object`, because Sluice's plugin declares another type for a route's `rateLimit`.
   const config: object =
     setup.mount === "route" ? { rateLimit: { max: first.limit, timeWindow: first.windowMs } } : {}
   app.get("/", { config }, async () => ({ hello: "world" }))

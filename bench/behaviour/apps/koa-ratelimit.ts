@@ -3,12 +3,12 @@ import ratelimit from "koa-ratelimit"
 import { type StartApp, serve } from "../app.ts"
 import { connectRedis } from "./redis-client.ts"
 
-// The options are those in its README, with the default header names. The client's address is read as Koa's page
-// "Request" describes it for one proxy. Each limit is a middleware with its own namespace.
+// The options follow the README of koa-ratelimit, with the default header names. The client's address is read as
+// Koa's page "Request" describes for one proxy. Each limit is a middleware with its own namespace.
 export const start: StartApp = async (setup) => {
   const client = await connectRedis(setup)
   const app = new Koa({ proxy: true, maxIpsCount: 1 })
-  // Otherwise Koa logs each error of a middleware.
+  // Without a listener, Koa logs each error of a middleware.
   app.silent = true
   for (const { limit, windowMs } of setup.limits) {
     const options = {

@@ -10,10 +10,10 @@ import {
 import { type Limit, type StartApp, serve } from "../app.ts"
 import { connectRedis } from "./redis-client.ts"
 
-// The middleware and the client are those in its CONTEXT.md ("Express Middleware", "Redis-Specific Setup"). Errors and
-// Retry-After follow "Error Handling Best Practices", and the other headers follow its README. Everything that its
-// README and wiki offer for the situations in the drills is on: in-memory blocks, an insurance limiter, timeouts, and
-// the union.
+// The middleware and the client follow the package's CONTEXT.md ("Express Middleware", "Redis-Specific Setup").
+// Errors and Retry-After follow "Error Handling Best Practices", and the other headers follow the README. All
+// features that its README and wiki offer for such situations are on: in-memory blocks, an insurance limiter,
+// timeouts, and the union.
 export const start: StartApp = async (setup) => {
   const client = await connectRedis(setup, { enableOfflineQueue: false })
   const limiters = setup.limits.map((limit) => createLimiter(limit, setup.storeTimeoutMs, client))

@@ -11,7 +11,7 @@ interface ClientOptions {
 
 /**
  * Returns the ioredis client of an app, or undefined if its counters are in memory. If Redis is up, waits until the
- * client has connected, so that differences in connecting do not count.
+ * client has connected, so that different connection times do not affect the result.
  */
 export async function connectRedis(
   { redis }: AppSetup,
@@ -19,7 +19,7 @@ export async function connectRedis(
 ): Promise<Redis | undefined> {
   if (redis === undefined) return undefined
   const client = new Redis({ host: "127.0.0.1", port: redis.port, ...options })
-  // Without a listener ioredis prints each failed attempt. An app has one if it logs errors.
+  // Without a listener ioredis prints each failed attempt. Apps that log errors have such a listener.
   client.on("error", () => {})
   if (redis.isUp && client.status !== "ready") await once(client, "ready")
   return client

@@ -13,7 +13,7 @@ export interface SluiceOptions {
   readonly logger: Logger
 }
 
-/** Drops the log line about an outage, which no drill examines. */
+/** Drops the log line about an outage, because no drill examines it. */
 const SILENT: Logger = { warn() {}, error() {} }
 
 // The options follow README.md and docs/production/redis.md of this project. All other options have their defaults.

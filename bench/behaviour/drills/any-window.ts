@@ -6,15 +6,18 @@ import { mostWithin } from "../most-within.ts"
 
 const LIMIT = 10
 const WINDOW_MS = 2_000
-/** Time before the end of a window at which the flood begins. A busy machine can serve the whole limit in it. */
+/**
+ * Time before the end of a window at which the flood begins. Even a busy machine can serve the whole limit in this
+ * time.
+ */
 const BEFORE_MS = 500
 const EVERY_MS = 40
 const AT_ONCE = 3
 
 /**
  * One client sends its first request just after a window since the epoch begins. Windows since the epoch and windows
- * since the first request then end at the same time. The client spends the rest of its limit just before that end, and
- * continues to ask until the next one.
+ * since the first request then end at the same time. The client uses up its limit just before that end, and continues
+ * to send requests until the next end.
  */
 export const anyWindow: Drill = {
   name: "any window",
@@ -33,14 +36,15 @@ export const anyWindow: Drill = {
       pending.push(askAtOnce(site, question, AT_ONCE))
       await setTimeout(EVERY_MS)
     }
-    // The whole limit fits before anything is refused. On a slow machine the first request may have left the window by then.
+    // A correct limiter admits the whole limit before it refuses a request. On a slow machine, the first request may
+    // be outside the window by then.
     const atFirst = Math.min(answers.filter(isAdmitted).length, LIMIT)
     for (const some of await Promise.all(pending)) answers.push(...some)
     const admitted = answers.filter(isAdmitted)
-    // Slow responses hide admissions from `mostWithin`, so what was admitted at first is a lower bound.
+    // Slow responses hide admissions from `mostWithin`, so the number of requests admitted at first is a lower bound.
     const most = Math.max(mostWithin(admitted, WINDOW_MS), atFirst)
     return {
-      // With fewer admissions the limiter would refuse requests that are within the limit.
+      // A limiter that admits fewer requests refuses some that are within the limit.
       isGood: most === LIMIT,
       seen: `${most} of ${LIMIT}`,
       figures: { most, limit: LIMIT, asked: answers.length, admitted: admitted.length },

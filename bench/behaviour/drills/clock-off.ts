@@ -4,7 +4,7 @@ import type { Drill } from "../drill.ts"
 import { AHEAD_MS } from "../world.ts"
 
 const LIMIT = 10
-/** Shorter than the clock is ahead, so by the other process's clock the window of this process is over. */
+/** The window is shorter than the clock difference, so it is over by the clock of the other process. */
 const WINDOW_MS = 10_000
 
 export const clockOff: Drill = {

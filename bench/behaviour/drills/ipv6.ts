@@ -22,7 +22,7 @@ export const ipv6: Drill = {
       await site.ask({ from: "198.51.100.1" }),
       await site.ask({ from: "198.51.100.2" }),
     ]
-    // An IPv4 address, also in the form in which a dual-stack socket reports it.
+    // An IPv4 address, and the same address as a dual-stack socket reports it.
     const spelled: Answer[] = []
     for (let i = 0; i < LIMIT; i++) {
       spelled.push(await site.ask({ from: "203.0.113.7" }), await site.ask({ from: "::ffff:203.0.113.7" }))

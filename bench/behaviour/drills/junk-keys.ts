@@ -6,8 +6,8 @@ import type { Site } from "../world.ts"
 const LIMIT = 5
 const WINDOW_MS = 3_600_000
 /**
- * The default of @fastify/rate-limit. Other stores get it too if they have such an option, because filling a larger
- * bound, such as a million addresses, would take minutes.
+ * The default of @fastify/rate-limit. Other stores use the same bound if they have such an option, because filling a
+ * larger one, such as a million addresses, would take minutes.
  */
 const MAX_KEYS = 5_000
 /** Each half of the flood alone exceeds the bound. */
@@ -55,7 +55,7 @@ function megabytes(bytes: number): string {
   return `${bytes >= 0 ? "+" : ""}${rounded} MB`
 }
 
-/** Sends `HALF` requests, each from another address. Returns how many were admitted. */
+/** Sends `HALF` requests, each from another address. Returns the number of admitted requests. */
 async function flood(site: Site, first: number): Promise<number> {
   let next = first
   let admitted = 0

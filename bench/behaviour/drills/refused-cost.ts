@@ -8,7 +8,7 @@ const WINDOW_MS = 600_000
 const TIMES = 20
 const AT_ONCE = 10
 /**
- * The most Redis calls per refused request. The number is not 0, because a limiter must ask Redis again at some time.
+ * The most Redis calls per refused request. The number is not 0, because a limiter must eventually call Redis again.
  */
 const MOST = 0.05
 

@@ -9,13 +9,14 @@ const LIMIT = 4
 const WINDOW_MS = 4_000
 const CLIENTS = 6
 /**
- * Time between two requests, times the number of the client, so that refusals come at different fractions of a second.
+ * The pause between two requests is this time multiplied by the client's number, so that refusals occur at different
+ * fractions of a second.
  */
 const PACE_MS = 70
-/** More than the limit, because a window that begins in between admits a few more. */
+/** The number is larger than the limit, because a window that begins during the requests admits a few more. */
 const MOST_ASKED = 3 * LIMIT
 const LOOKS_EVERY_MS = 20
-/** A header has whole seconds, so even a perfect one may be almost a second too long. */
+/** A header contains whole seconds, so even a perfect limiter's wait may be almost a second too long. */
 const INHERENT_MS = 1_000
 /** Tolerance for the interval of the twin's requests and for a busy machine. */
 const TOLERANCE_MS = 100
@@ -24,7 +25,10 @@ interface Trial {
   readonly isTold: boolean
   /** Whether the client was admitted after it had waited for the stated time. */
   readonly isAdmitted: boolean
-  /** Stated wait minus the real wait of its twin, which sent the same requests and then asked every 20 ms. */
+  /**
+   * The stated wait minus the real wait of the client's twin, which sent the same requests and then retried every 20
+   * ms.
+   */
   readonly tooLongMs: number
 }
 
@@ -54,7 +58,7 @@ export const retry: Drill = {
 
 function tellSpread(leastMs: number, mostMs: number): string {
   const seconds = (ms: number) => (Math.abs(ms) / 1_000).toFixed(1)
-  // The twin asks in intervals, so a shorter difference counts as none.
+  // The twin sends requests at intervals, so a difference shorter than an interval is ignored.
   if (leastMs > -LOOKS_EVERY_MS * 2) return `${seconds(leastMs)} to ${seconds(mostMs)} s too much`
   if (mostMs < 0) return `${seconds(mostMs)} to ${seconds(leastMs)} s too little`
   return `from ${seconds(leastMs)} s too little to ${seconds(mostMs)} s too much`
@@ -83,7 +87,10 @@ async function tryOnce(site: Site, i: number): Promise<Trial> {
   }
 }
 
-/** Lets both ask at the same time until both are refused. Undefined if that does not happen soon. */
+/**
+ * Sends requests of both clients at the same time until both are refused. Returns undefined if that does not happen
+ * soon.
+ */
 async function askUntilRefused(
   site: Site,
   client: Question,
@@ -99,13 +106,16 @@ async function askUntilRefused(
 }
 
 async function wait(site: Site, client: Question, untilToldMs: number): Promise<boolean> {
-  // A wait of more than three windows is too long anyway, so do not wait for it.
+  // A wait of more than three windows is too long anyway, so the drill does not wait that long.
   if (untilToldMs - performance.now() > 3 * WINDOW_MS) return false
   await untilMs(untilToldMs)
   return isAdmitted(await site.ask(client))
 }
 
-/** Lets the twin ask every 20 ms. Returns the time at which it was admitted, or gave up after three windows. */
+/**
+ * Sends a request of the twin every 20 ms. Returns the time at which the twin was admitted, or at which it gave up
+ * after three windows.
+ */
 async function look(site: Site, twin: Question): Promise<number> {
   const startMs = performance.now()
   for (;;) {

@@ -4,18 +4,21 @@ import type { Drill } from "../drill.ts"
 import { measureCalls } from "../redis-calls.ts"
 import type { Site } from "../world.ts"
 
-// Ten a minute and 500 an hour, scaled down.
+// These limits are ten a minute and 500 an hour, scaled down.
 const SHORT = { limit: 4, windowMs: 2_000 }
 const LONG = { limit: 6, windowMs: 8_000 }
 /** Two windows, after which every algorithm has forgotten the first one. */
 const SHORT_OPEN_AFTER_MS = 2 * SHORT.windowMs + 200
 const KNOCKS = 8
-/** A machine that is busy for a moment gets another attempt. */
+/** A drill makes several attempts, because the machine may be busy for a moment. */
 const MOST_ATTEMPTS = 6
 /** Admitted requests whose calls are counted. */
 const MEASURED = 5
 
-/** The admissions of two clients. Both sent the same requests, but one also knocked while a limit refused it. */
+/**
+ * The numbers of admitted requests of two clients. Both sent the same requests, but one of them also sent requests
+ * ("knocks") while a limit refused it.
+ */
 interface Pair {
   readonly patient: number
   readonly knocking: number
@@ -54,8 +57,8 @@ async function knockAtBoth(site: Site): Promise<{ readonly byShort: Pair; readon
 }
 
 /**
- * Uses up the short limit, which then refuses. When it admits again, the long limit must still have its remaining
- * units.
+ * Uses up the short limit, which then refuses requests. When the short limit admits requests again, the long limit
+ * must still have its remaining units.
  */
 async function refusedByShort(site: Site, attempt: number): Promise<Pair> {
   const [patient, knocking] = [
@@ -69,8 +72,9 @@ async function refusedByShort(site: Site, attempt: number): Promise<Pair> {
 }
 
 /**
- * Uses up both limits, the long one last. The long limit still refuses when the short one has admitted again for a
- * while, until its window ends. Then both limits admit. Returns undefined if the machine was too slow.
+ * Uses up both limits, the long one last. When the short limit already admits requests again, the long limit still
+ * refuses them until its own window ends. After that, both limits admit requests. Returns undefined if the machine
+ * was too slow.
  */
 async function refusedByLong(site: Site, startMs: number, attempt: number): Promise<Pair | undefined> {
   const [patient, knocking] = [{ from: `198.51.100.${attempt}` }, { from: `203.0.113.${attempt}` }]
@@ -82,11 +86,11 @@ async function refusedByLong(site: Site, startMs: number, attempt: number): Prom
   const knocks = await askAtOnce(site, knocking, KNOCKS)
   await untilMs(spentMs + LONG.windowMs + 700)
   const pair = await compare(site, patient, knocking, 1, knocks)
-  // If it took longer, the short limit would admit again, whatever the knocks had taken from it.
+  // If the attempt took longer, the short limit would admit requests again, however many units the knocks had taken.
   return performance.now() - knockedMs < SHORT.windowMs ? pair : undefined
 }
 
-/** Lets both clients ask `times` times. Returns the time at which all requests were answered. */
+/** Sends `times` requests of both clients. Returns the time at which all responses had arrived. */
 async function spend(site: Site, one: Question, other: Question, times: number): Promise<number> {
   await Promise.all([askAtOnce(site, one, times), askAtOnce(site, other, times)])
   return performance.now()

@@ -4,26 +4,26 @@ import { serve } from "../app.ts"
 import { AHEAD_MS, createWorld, type Start, type World } from "../world.ts"
 import type { CreateCounting, Verdict } from "./takes.ts"
 
-/** Faults in how a test app handles HTTP. A correct app has none of them. */
+/** Faults in a test app's HTTP behavior. A correct app has none of them. */
 export interface Manners {
-  /** Whether HEAD requests have their own counter. */
+  /** Whether HEAD requests are counted by a separate counter. */
   readonly countsHeadApart?: boolean
   /** Maps an address to the client whose requests are counted together. */
   readonly identify?: (address: string) => string
   /** Returns the value of `Retry-After`. Undefined omits the field. */
   readonly tellWait?: (waitMs: number) => string | undefined
   readonly tellRemaining?: (remaining: number) => string | undefined
-  /** Whether an error of the counter becomes a server error. Otherwise the request is admitted. */
+  /** Whether the app responds with a server error when the counter fails. If false, the request is admitted. */
   readonly failsWithRedis?: boolean
   /**
-   * The clients' timeout. The default is longer than a busy machine needs, because these tests do not measure speed.
+   * The clients' timeout. The default is long enough for a busy machine, because these tests do not measure speed.
    */
   readonly patienceMs?: number
   /** The longest acceptable response time. Default: `patienceMs`. */
   readonly promptMs?: number
 }
 
-/** Returns an IPv4 address itself in either spelling, or the first four groups of an IPv6 address. */
+/** Returns an IPv4 address, whether or not it was mapped to IPv6, or the first four groups of an IPv6 address. */
 export function networkOf(address: string): string {
   const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/.exec(address)?.[1]
   if (mapped !== undefined) return mapped
@@ -35,7 +35,7 @@ export function wholeSecondsUp(waitMs: number): string {
   return String(Math.max(1, Math.ceil(waitMs / 1_000)))
 }
 
-/** Starts an app in this process on its own port. The clock of an app "ahead" is simulated. */
+/** Starts an app in this process on its own port. The clock of an app that runs "ahead" is simulated. */
 function startLimited(create: CreateCounting, manners: Manners): Start {
   const {
     countsHeadApart = false,
@@ -66,7 +66,7 @@ function startLimited(create: CreateCounting, manners: Manners): Start {
   }
 }
 
-/** Runs `work` in a world with such an app and its own Redis, and stops both. */
+/** Runs `work` in a world with such apps and their own Redis, then stops the apps and Redis. */
 export async function inWorldOf<T>(
   create: CreateCounting,
   manners: Manners,

@@ -8,7 +8,7 @@ export interface Verdict {
   readonly waitMs: number
 }
 
-/** Counts a request of a client, or refuses it and counts nothing. */
+/** Counts a client's request, or refuses the request without counting it. */
 export type Take = (client: string) => Promise<Verdict>
 
 /** The counter of one app, and a function that releases it. */
@@ -21,9 +21,9 @@ export interface Counting {
 export type CreateCounting = (setup: AppSetup, aheadMs: number) => Counting
 
 /**
- * An exact log for each limit, by the time of Redis or by a given time. Either all limits admit and count, or none
- * does. KEYS: the logs. ARGV: the time or "", then limit and window of each log, times in microseconds. Reply: the wait
- * and the remaining units.
+ * Uses an exact log for each limit, with the time of Redis or a given time. Either all limits admit and count a
+ * request, or none of them does. KEYS: the logs. ARGV contains the time or "", then the limit and window of each log.
+ * Times are in microseconds. The reply contains the wait and the remaining units.
  */
 const LOG_SCRIPT = `
 local now = tonumber(ARGV[1])
@@ -56,7 +56,7 @@ export function connect(setup: AppSetup, options: { readonly maxRetriesPerReques
   return client
 }
 
-/** Takes a unit from the logs of these limits, by the time of Redis or by a given time. */
+/** Adds a unit to the logs of these limits, at the time of Redis or at a given time. */
 export async function takeFromLogs(
   client: Redis,
   name: string,
@@ -73,13 +73,16 @@ export async function takeFromLogs(
   return { waitMs: waitUs / 1_000, remaining }
 }
 
-/** Correct while Redis is available: decides all limits together, by the clock of Redis. */
+/** Correct while Redis is available: checks all limits in one step, by the clock of Redis. */
 export const byLogs: CreateCounting = (setup) => {
   const client = connect(setup)
   return { take: (name) => takeFromLogs(client, name, setup.limits), close: () => client.disconnect() }
 }
 
-/** Logs in the memory of the process. Correct unless `mostClients` makes it forget the least recently seen client. */
+/**
+ * Keeps logs in the memory of the process. Correct unless `mostClients` makes it forget the least recently seen
+ * client.
+ */
 export function inMemory(mostClients: number): CreateCounting {
   return ({ limits }) => {
     const { limit, windowMs } = limits[0] as Limit
@@ -114,7 +117,7 @@ export function remembering(create: CreateCounting): CreateCounting {
         const leftMs = (refusedUntilMs.get(name) ?? 0) - performance.now()
         if (leftMs > 0) return { waitMs: leftMs, remaining: 0 }
         const verdict = await take(name)
-        // The wait starts now, after the response, so it may end too late but never too early.
+        // The wait starts now, after the reply, so the cached refusal may expire too late but never too early.
         if (verdict.waitMs > 0) refusedUntilMs.set(name, performance.now() + verdict.waitMs)
         return verdict
       },
@@ -124,7 +127,8 @@ export function remembering(create: CreateCounting): CreateCounting {
 }
 
 /**
- * Falls back to memory when Redis fails or misses the timeout. Wrong with `isForEver`, which never asks Redis again.
+ * Falls back to counters in memory when Redis fails or times out. Wrong with `isForEver`, because it then never calls
+ * Redis again.
  */
 export function insured(
   create: CreateCounting,

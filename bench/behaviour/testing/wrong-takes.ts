@@ -1,7 +1,7 @@
 import type { Limit } from "../app.ts"
 import { byLogs, type CreateCounting, connect, takeFromLogs, type Verdict } from "./takes.ts"
 
-// Limiters with a deliberate fault each.
+// Limiters that each contain a deliberate fault.
 
 /** Wrong: rejects as soon as the connection is lost, so that an app without a fallback fails. */
 export const byConnectedLogs: CreateCounting = (setup) => {
@@ -18,7 +18,7 @@ export const byOwnClock: CreateCounting = (setup, aheadMs) => {
   }
 }
 
-/** Wrong: decides one limit after the other, and a limit keeps its count if a later limit refuses. */
+/** Wrong: checks one limit after the other, and does not undo a count if a later limit refuses the request. */
 export function inTurn(isLongestFirst: boolean): CreateCounting {
   return (setup) => {
     const client = connect(setup)
@@ -41,7 +41,7 @@ export function inTurn(isLongestFirst: boolean): CreateCounting {
 export const byFirstLimit: CreateCounting = (setup, aheadMs) =>
   byLogs({ ...setup, limits: setup.limits.slice(0, 1) }, aheadMs)
 
-/** Wrong: starts from zero in each window since the epoch, so two windows can be used up at their boundary. */
+/** Wrong: starts from zero in each window since the epoch, so a client can use up two windows at their boundary. */
 export const inFixedWindows: CreateCounting = (setup) => {
   const client = connect(setup)
   const { limit, windowMs } = setup.limits[0] as Limit

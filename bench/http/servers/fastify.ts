@@ -17,7 +17,7 @@ export const start: StartServer = async ({ protection, limit }) => {
     app.addHook("onRequest", (_request, reply) => {
       reply.code(429)
       for (const [name, value] of REFUSAL_HEADERS) reply.header(name, value)
-      // Without a serializer Fastify would process the text and add a charset.
+      // Without this serializer, Fastify would process the string and add a charset.
       reply.serializer(String).send(REFUSAL_BODY)
     })
   }
