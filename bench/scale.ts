@@ -7,13 +7,13 @@ import { largeLeaseCells, leaseCells } from "./scale/lease-cells.ts"
 import { mirrorCells } from "./scale/mirror-cells.ts"
 import { writeBackCells } from "./scale/write-back-cells.ts"
 
-// Simulates leases, mirrored counters and write-back, and compares the results with the figures of their plan. Also
-// counts how many decisions need no call of Redis. bench/README.md explains the output.
+// Simulates leases, mirrored counters and write-back, and compares the results with the figures in their plan. Also
+// counts how many decisions need no Redis call. bench/README.md explains the output.
 
 const SEEDS = [60_601, 60_701, 60_801]
 /** The run fails if fewer cells agree with the plan. */
 const LEAST_CELLS = 5
-/** The tables fill up in the first window. The second one is counted. */
+/** The tables fill up in the first window. The second window is counted. */
 const WINDOWS = { warmUpMs: 30_000, forMs: 30_000, seed: 60_901 }
 const TRAFFIC = { clients: 100_000, limit: 1_000, tables: [1_000, 10_000], ...WINDOWS }
 

@@ -14,7 +14,7 @@ import type { Kind } from "./service/worker.ts"
 
 const PACKAGES = ["@sluice/core", "@sluice/service", "@grpc/grpc-js", "ioredis"]
 const BATCH = 100
-/** Few clients, because the service asks Redis about each one again every ten seconds. */
+/** There are few clients, because the service checks each one in Redis again every ten seconds. */
 const REFUSED_CLIENTS = 100
 const LEAST_SINGLY = 10_000
 const LEAST_IN_BATCHES = 100_000
@@ -79,7 +79,7 @@ try {
     const port = await process.ask<number>({ start: kind, redisPort: redis.port })
     processes.set(kind, { process, client: await openGrpcLoad(port) })
   }
-  // Warm up: compile the hot path, and use up the limits of the clients that are to be refused.
+  // Warm up, so that the hot path is compiled and the limits of clients that must be refused are used up.
   for (const one of cases) await measure(one, Math.max(forMs, 2_000))
   const samples = new Map<Case, Sample[]>(cases.map((one) => [one, []]))
   for (let round = 0; round < rounds; round++) {
@@ -152,7 +152,7 @@ function print(samples: ReadonlyMap<Case, readonly Sample[]>): void {
     const p99 = spread("p99Ms", list).median
     if (inFlight === 32) printWanted(`${name}: p99 in ms`, p99, p99 < MOST_P99_MS, `below ${MOST_P99_MS}`)
     const { median: sent } = spread("sent", list)
-    // The number is not exactly 0, because the service asks Redis about a refused client again every ten seconds.
+    // The number is not exactly 0, because the service checks a refused client in Redis again every ten seconds.
     if (refused) printWanted(`${name}: calls of Redis for a decision`, sent, sent < 0.005, "none")
   }
 }

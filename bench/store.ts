@@ -8,8 +8,8 @@ import { CONTENDERS } from "./store/contenders.ts"
 import type { Round, Sample } from "./store/worker.ts"
 import { WORKLOADS, type Workload } from "./store/workloads.ts"
 
-// Measures the cost of counting one request in memory: the store's take, decide, guard.check, the peers' own store
-// calls and a Map of objects. bench/README.md explains the output.
+// Measures the cost of counting one request in memory: `take` of the store, `decide`, `guard.check`, the store calls
+// of the peers, and a Map of objects. bench/README.md explains the output.
 
 const OURS = "sluice take"
 const WANTED = [
@@ -52,12 +52,13 @@ if (json !== undefined) {
   writeFileSync(json, `${JSON.stringify({ machine, keys, calls, results, samples: all }, null, 2)}\n`)
 }
 
-/** Measures all contenders in new processes, which have a new memory layout and newly compiled code. */
+/** Measures all contenders in new processes, so that memory layout and compiled code vary between runs. */
 async function measureGeneration(generation: number): Promise<void> {
   const processes = names.map((name) => startContender(new URL("./store/worker.ts", import.meta.url), name))
   try {
     for (const workload of workloads) {
-      // A process can be filled only once. For the other workloads the first round is a warm-up.
+      // Only the first fill of a process inserts new keys, so a process is filled once. For the other workloads the
+      // first round is a warm-up.
       const last = workload === "fill" ? 1 : rounds
       for (let round = workload === "fill" ? 1 : 0; round <= last; round++) {
         await measureRound(processes, { workload, keys, calls, seed: 1 + generation * 97 + round }, round > 0)
@@ -106,7 +107,7 @@ function report(workload: Workload) {
   return { workload, keyNs, contenders }
 }
 
-/** Returns the CPU time of the call alone, without the time for making its key. */
+/** Returns the CPU time of the call alone, without the time for creating its key. */
 function netOf(workload: Workload, name: string): number[] {
   return samplesOf(workload, name).map(({ cpuNs, keyNs }) => cpuNs - keyNs)
 }

@@ -1,6 +1,6 @@
 import { setTimeout } from "node:timers/promises"
 
-/** Waits until `performance.now()` reaches `atMs`. Resolves immediately if that time has passed. */
+/** Waits until `performance.now()` reaches `atMs`. Resolves immediately if that time is in the past. */
 export async function untilMs(atMs: number): Promise<void> {
   for (let leftMs = atMs - performance.now(); leftMs > 0; leftMs = atMs - performance.now()) {
     // A timer may fire a fraction of a millisecond early.

@@ -5,13 +5,16 @@ import type { Policy } from "../../packages/core/src/ground/policy.ts"
 /** The window of all simulations. */
 export const WINDOW_MS = 60_000
 
-/** Units that were taken, and the state right after one of them was taken. All of them are in one window. */
+/**
+ * A number of taken units, and the state right after one of these units was taken. All of the units are in one
+ * window.
+ */
 export interface Taken {
   readonly units: number
   readonly after: CounterState
 }
 
-/** Returns a rule of a limit per minute. */
+/** Returns the policy for a limit per minute. */
 export function policyOf(
   limit: number,
   algorithm: "sliding-window" | "sliding-window-strict" = "sliding-window",
@@ -39,7 +42,7 @@ export class Counter {
     this.#algorithm = algorithmOf(policy)
   }
 
-  /** Takes units. Returns the state right after it, or undefined if they do not fit. */
+  /** Takes units. Returns the state right afterwards, or undefined if the units do not fit. */
   take(units: number, nowMs: number): CounterState | undefined {
     const state = this.at(nowMs)
     if (!this.#algorithm.admits(state, this.#policy, units, nowMs)) return undefined
@@ -47,12 +50,12 @@ export class Counter {
     return this.#state
   }
 
-  /** Adds units that were taken elsewhere, whether or not they fit. Negative units are given back. */
+  /** Adds units that were taken elsewhere, whether or not they fit. A negative number refunds units. */
   charge({ units, after }: Taken, nowMs: number): void {
     this.#state = this.#algorithm.withoutUnits(this.at(nowMs), this.#policy, -units, after, nowMs)
   }
 
-  /** Returns the state at a time. */
+  /** Returns the state at the given time. */
   at(nowMs: number): CounterState {
     this.#state = this.#algorithm.at(this.#state, this.#policy, nowMs)
     return this.#state
@@ -64,7 +67,7 @@ export class Counter {
   }
 }
 
-/** Units that a process has granted and not charged elsewhere yet, by the window in which they were taken. */
+/** Units that a process has granted but not yet charged elsewhere, by the window in which they were taken. */
 export class Pending {
   #byWindow = new Map<number, Taken>()
 
@@ -78,7 +81,7 @@ export class Pending {
     this.#byWindow.set(after.startMs, { units: before + units, after })
   }
 
-  /** Removes all units. Returns those of each window. */
+  /** Removes all units. Returns the removed units of each window. */
   removeAll(): readonly Taken[] {
     const { all } = this
     this.#byWindow = new Map()

@@ -15,8 +15,9 @@ const WINDOW_MS = 30_000
 const PATIENCE_MS = 20_000
 const CALLS = ["evalsha"]
 /**
- * How often the expiry of all keys is extended, in simulated milliseconds. Keys expire in real time, which passes faster
- * on a busy machine. A key that the store has written lives for a window or longer.
+ * Interval at which the expiry of all keys is extended, in simulated milliseconds. Keys expire in real time, and a
+ * simulated millisecond takes more real time on a busy machine. A key that the store has written expires after a
+ * window or later.
  */
 const EXTENDED_EVERY_MS = WINDOW_MS / 15
 const EXTEND = 'for _, key in ipairs(redis.call("KEYS", "*")) do redis.call("PEXPIRE", key, 3600000) end'
@@ -26,24 +27,24 @@ export interface ZipfTraffic {
   readonly clients: number
   /** Units of each client in a window. */
   readonly limit: number
-  /** Sizes of the table of a store that writes back, in counters. */
+  /** Table sizes of the write-back store, in counters. */
   readonly tables: readonly number[]
-  /** Requests in this time are not counted. The requests fill the tables. */
+  /** Requests in this period are not counted. These requests only fill the tables. */
   readonly warmUpMs: number
   readonly forMs: number
   readonly seed: number
 }
 
-/** How the decisions of a store came about. All but the calls are shares of the decisions. */
+/** How a store made its decisions. All numbers except `calls` are shares of the decisions. */
 export interface HitRate {
   readonly name: string
-  /** Decisions by a count, lease or refusal that the process had from an earlier millisecond. */
+  /** Decisions from a count, lease or refusal that the process received in an earlier millisecond. */
   readonly hits: number
   /** Decisions that waited for Redis. */
   readonly waited: number
   /** Requests that were admitted. */
   readonly admitted: number
-  /** Calls of Redis for each decision, including those for which no request waits. */
+  /** Number of Redis calls per decision, including calls for which no request waits. */
   readonly calls: number
 }
 
@@ -61,8 +62,9 @@ function storesOf({ tables }: ZipfTraffic): readonly (readonly [name: string, op
 }
 
 /**
- * Measures how many decisions of one process need no call of Redis. The stores and Redis are real, and the time is
- * simulated. The requests of a millisecond come together, and the next millisecond begins when Redis has responded.
+ * Measures how many decisions of one process need no Redis call. The stores and Redis are real, and the time is
+ * simulated. The requests of a millisecond arrive at the same time, and the next millisecond begins when Redis has
+ * replied.
  */
 export async function measureHitRates(
   server: RedisServer,
@@ -106,7 +108,7 @@ async function rateOf(
   let counted = { hits: 0, waited: 0, admitted: 0 }
   const count = ({ granted, checks }: StoreResult): void => {
     if (granted) counted.admitted++
-    // Absent if Redis was asked, and 0 if the process heard of the client in this millisecond.
+    // The age is absent if Redis made the decision, and 0 if the process received the count in this millisecond.
     if ((checks[0]?.ageMs ?? 0) > 0) counted.hits++
   }
   let before = await usageOf(server)
@@ -130,7 +132,7 @@ async function rateOf(
       }
     }
     await Promise.all(answers)
-    // Redis responds in order, so the calls for which no request waits have been answered, too.
+    // Redis replies in order, so it has also replied to the calls for which no request waits.
     await client.ping()
   }
   const decisions = REQUESTS_A_MS * forMs

@@ -16,7 +16,7 @@ interface Row {
   /** Requests per window, as a multiple of the limit. */
   readonly load: number
   readonly isStrict?: boolean
-  /** Whether the load comes within a second, and no requests after that. */
+  /** Whether all requests arrive within the first second. */
   readonly isFlash?: boolean
   readonly admitted: number
   readonly callsPerSecond?: number
@@ -75,7 +75,7 @@ const ROWS: readonly Row[] = [
   { limit: 100_000, processes: 4, load: 10, isFlash: true, admitted: 1 },
 ]
 
-/** 90 million requests each, so that they take a minute and a half. */
+/** Each of these cells simulates 90 million requests, so they take a minute and a half. */
 const LARGE_ROWS: readonly Row[] = [
   { limit: 6_000_000, processes: 64, load: 5, admitted: 1, callsPerDecision: 0.013 },
   { limit: 6_000_000, processes: 64, load: 5, isStrict: true, admitted: 1, callsPerDecision: 0.0006 },
@@ -86,7 +86,7 @@ export function leaseCells(seed: number): Promise<readonly Cell[]> {
   return cellsOf(ROWS, seed)
 }
 
-/** Simulates 64 processes that are asked for five times a limit of 6 million. */
+/** Simulates 64 processes that receive five times as many requests as their limit of 6 million. */
 export function largeLeaseCells(seed: number): Promise<readonly Cell[]> {
   return cellsOf(LARGE_ROWS, seed)
 }
@@ -113,7 +113,7 @@ async function cellsOf(rows: readonly Row[], seed: number): Promise<readonly Cel
   return cells
 }
 
-/** Returns what the processes admit, and what one exact counter admits of the same requests. */
+/** Returns how many requests the processes admit, and how many of the same requests one exact counter admits. */
 async function simulate({ limit, processes, load, isStrict, isFlash }: Row, seed: number) {
   const policy = policyOf(limit, isStrict === true ? "sliding-window-strict" : "sliding-window")
   const check = { policy, partition: "", cost: 1, shadow: false }

@@ -3,7 +3,7 @@ import { leasedStore } from "../../packages/scale/src/leased/leased-store.ts"
 import type { Counter } from "./counter.ts"
 import type { Timeline } from "./timeline.ts"
 
-/** Time from a process to Redis, and as long back. */
+/** Latency from a process to Redis, and from Redis back to the process. */
 const ONE_WAY_MS = 0.5
 
 /** A call to Redis that has not been sent yet. */
@@ -12,10 +12,13 @@ interface OpenCall {
   readonly replies: (() => void)[]
 }
 
-/** A process with leases in front of a counter, which it reaches in half a millisecond. */
+/** A process that leases units from a counter. The network delay to the counter is half a millisecond. */
 export class LeasedProcess {
   readonly store: Store
-  /** Calls to Redis. The requests and bookings of a millisecond share one call, and so do its refunds. */
+  /**
+   * Calls to Redis. The requests and reservations of a millisecond share one call, and its refunds share another
+   * call.
+   */
   calls = 0
   readonly #timeline: Timeline
   readonly #open = new Map<"take" | "refund", OpenCall>()
@@ -49,7 +52,7 @@ export class LeasedProcess {
     this.store = leasedStore(remote, { clock: { now: () => timeline.nowMs, wait } })
   }
 
-  /** Does the work at Redis in the call of this millisecond. Resolves when its reply arrives. */
+  /** Runs the work at Redis in the call of this millisecond. Resolves when the call's reply arrives. */
   #call<Answer>(kind: "take" | "refund", work: () => Answer): Promise<Answer> {
     const call = this.#open.get(kind) ?? this.#send(kind)
     return new Promise((resolve) => {

@@ -8,7 +8,7 @@ const ONE_WAY_MS = 40
 const SHARES = [0.7, 0.2, 0.1]
 const PROCESSES = 4
 
-/** Traffic of all data centers. A roaming client uses them in turn. */
+/** The traffic of all data centers. A roaming client uses the data centers in turn. */
 interface Traffic {
   readonly name: string
   readonly limit: number
@@ -28,10 +28,13 @@ const ROAMING: Traffic = {
   isRoaming: true,
 }
 
-/** When processes charge the far counters. Absent: they never do. */
+/** The times at which processes charge the far counters. Absent if processes never charge them. */
 interface Charging {
   readonly everyMs: number
-  /** Whether the processes of a data center charge at the same time. Otherwise, their times are evenly spread. */
+  /**
+   * Whether the processes of a data center charge the far counters at the same time. Otherwise, their times are
+   * evenly spread.
+   */
   readonly areTogether: boolean
 }
 
@@ -67,15 +70,15 @@ export async function mirrorCells(seed: number): Promise<readonly Cell[]> {
 }
 
 /**
- * Returns the most units in any minute of a client with a limit of 100 that uses the data centers in turn, for three
- * minutes.
+ * Returns the most units in any minute of a client that uses the data centers in turn for three minutes. Its limit is
+ * 100.
  */
 export async function mostOfRoaming(requestsPerSecond: number, seed: number): Promise<number> {
   const units = (requestsPerSecond * ROAMING.durationMs) / 1_000
   return (await simulate({ ...ROAMING, limit: 100, units }, together(100), seed)).mostIn(WINDOW_MS)
 }
 
-/** Returns what all data centers grant. */
+/** Returns the units that all data centers grant. */
 async function simulate(traffic: Traffic, charging: Charging | undefined, seed: number): Promise<Grants> {
   const { limit, units, durationMs, isRoaming } = traffic
   const timeline = new Timeline()

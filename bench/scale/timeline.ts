@@ -3,10 +3,13 @@ export const START_MS: number = Date.UTC(2024, 0, 1)
 
 /** Number of steps of simulated time in a millisecond. */
 const STEPS = 2
-/** Hops of promises from the reply of a store to the code that waits for the whole request. */
+/** Number of promise hops between a store's reply and the code that waits for the whole request. */
 const HOPS = 12
 
-/** Simulated time, in steps of half a millisecond. Events of a step happen in the order in which they were planned. */
+/**
+ * Simulated time, in steps of half a millisecond. Events of the same step run in the order in which they were
+ * scheduled.
+ */
 export class Timeline {
   #step = START_MS * STEPS
   readonly #events = new Map<number, (() => void)[]>()
@@ -16,7 +19,7 @@ export class Timeline {
     return this.#step / STEPS
   }
 
-  /** Plans an event, `ms` milliseconds from now, in a later step. */
+  /** Schedules an event `ms` milliseconds from now, in a later step. */
   after(ms: number, run: () => void): void {
     const step = this.#step + Math.max(1, Math.ceil(ms * STEPS))
     const events = this.#events.get(step)
@@ -24,7 +27,7 @@ export class Timeline {
     else events.push(run)
   }
 
-  /** Runs the work every `everyMs`, for the first time after the share `phase` of this interval. */
+  /** Runs the work every `everyMs`. The first run is after the share `phase` of this interval. */
   every(everyMs: number, phase: number, work: () => void): void {
     const run = (): void => {
       work()
@@ -34,8 +37,8 @@ export class Timeline {
   }
 
   /**
-   * Moves the time forward, and runs all events on the way. After each step, waits until all promises that can settle
-   * have settled.
+   * Advances the time, and runs all events that are due by then. After each step, waits until all pending promise
+   * callbacks have run.
    */
   async until(ms: number): Promise<void> {
     while (this.#step < ms * STEPS) {

@@ -7,14 +7,14 @@ export class Arrivals {
   readonly #meanMs: number
   #atMs = START_MS
 
-  /** `perMs` is the mean number of requests in a millisecond. The same seed makes the same requests. */
+  /** `perMs` is the mean number of requests in a millisecond. The same seed produces the same requests. */
   constructor(perMs: number, seed: number) {
     this.#next = random(seed)
     this.#meanMs = 1 / perMs
     this.#advance()
   }
 
-  /** Returns the number of requests before `untilMs` that were not returned yet. */
+  /** Returns the number of requests before `untilMs` that have not been returned yet. */
   until(untilMs: number): number {
     let requests = 0
     for (; this.#atMs < untilMs; this.#advance()) requests++

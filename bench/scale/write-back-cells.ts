@@ -14,7 +14,7 @@ const TRAFFICS = [
   { name: "10 L in 50 ms", units: 10 * LIMIT, durationMs: 50 },
 ]
 
-/** The table of the plan: for each traffic, the figures of 4 and of 16 processes. */
+/** The table of the plan. For each kind of traffic, it contains the figures for 4 and for 16 processes. */
 const ROWS: readonly { readonly settleMs: number; readonly worst: readonly (readonly [number, number])[] }[] =
   [
     {
@@ -46,7 +46,10 @@ const ROWS: readonly { readonly settleMs: number; readonly worst: readonly (read
     },
   ]
 
-/** A process that decides by what it last knew of the shared counter, plus its own units since then. */
+/**
+ * A process that decides by the last known state of the shared counter, plus the units that it has granted since
+ * then.
+ */
 class WriteBackProcess {
   readonly #shared: Counter
   readonly #timeline: Timeline
@@ -66,7 +69,7 @@ class WriteBackProcess {
     return true
   }
 
-  /** Charges the pending units. When the reply has arrived, asks for the shared state and learns it. */
+  /** Charges the pending units. When the reply has arrived, requests the shared state and stores it. */
   settle(): void {
     const charged = this.#pending.removeAll()
     this.#call(
@@ -84,7 +87,7 @@ class WriteBackProcess {
     )
   }
 
-  /** Does the work at the server. Calls back with its result when the reply arrives. */
+  /** Runs the work at the server. Calls `done` with the result when the reply arrives. */
   #call<Result>(work: (serverMs: number) => Result, done: (result: Result) => void): void {
     this.#timeline.after(ONE_WAY_MS, () => {
       const result = work(Math.floor(this.#timeline.nowMs))
@@ -108,7 +111,7 @@ export async function writeBackCells(seed: number): Promise<readonly Cell[]> {
   return cells
 }
 
-/** Returns what all processes grant. */
+/** Returns the units that all processes grant. */
 async function simulate(
   { units, durationMs }: (typeof TRAFFICS)[0],
   count: number,

@@ -1,7 +1,8 @@
 import { connect, type Socket } from "node:net"
 
-// An HTTP/2 client that uses a tenth of the CPU time of a real one, so that the server is the bottleneck. The client
-// prepares frames once, sends headers without compression, and reads only the first bytes of the message in a response.
+// An HTTP/2 client that uses a tenth of the CPU time of a real client, so that the server is the bottleneck. The
+// client prepares frames once, sends headers without compression, and reads only the first bytes of the message in a
+// response.
 
 const DATA = 0
 const HEADERS = 1
@@ -14,12 +15,12 @@ const END_STREAM = 1
 const END_HEADERS = 4
 const ACK = 1
 const HEAD_BYTES = 9
-/** Length of the prefix of a gRPC message: a flag for compression, and the length of the message. */
+/** Length of the prefix of a gRPC message: the compression flag and the message length. */
 const PREFIX_BYTES = 5
 
-/** The responses to one load. */
+/** The responses that one load received. */
 export interface Load {
-  /** Number of responses with a message. */
+  /** Number of responses that contain a message. */
   readonly answers: number
   /** Number of responses whose message begins with field 1 set to true, which means "forward". */
   readonly forwarded: number
@@ -38,9 +39,9 @@ export interface Ask {
   readonly until: { readonly ms: number } | { readonly calls: number }
 }
 
-/** A long-lived connection, as a gateway has. */
+/** A long-lived connection, like the connection of a gateway. */
 export interface GrpcLoad {
-  /** Keeps `inFlight` calls in flight, and resolves when the last one has ended. Rejects if a call fails. */
+  /** Keeps `inFlight` calls in flight, and resolves when the last call has ended. Rejects if a call fails. */
   ask(how: Ask): Promise<Load>
   close(): void
 }
@@ -54,7 +55,7 @@ export function openGrpcLoad(port: number): Promise<GrpcLoad> {
   })
 }
 
-/** The state of one `ask`. */
+/** The state of one call to `ask`. */
 interface Asking {
   readonly calls: readonly Call[]
   readonly until: Ask["until"]
@@ -157,7 +158,7 @@ function callsLeft({ until, turn }: Asking, tookMs: number): number {
   return tookMs < until.ms ? Number.POSITIVE_INFINITY : 0
 }
 
-/** The two frames of a call in one buffer, for stream 0, and the offset of the second. */
+/** The two frames of a call in one buffer, for stream 0, and the offset of the second frame. */
 interface Call {
   readonly bytes: Buffer
   readonly bodyAt: number
@@ -171,7 +172,7 @@ function callFrames(head: Buffer, message: Uint8Array): Call {
   return { bytes: Buffer.concat([headers, body]), bodyAt: headers.length }
 }
 
-/** Returns header fields without indexing, so that the server's dynamic table stays empty (RFC 7541 section 6.2.2). */
+/** Encodes header fields without indexing, so that the server's dynamic table stays empty (RFC 7541 section 6.2.2). */
 function headersBlock(port: number, path: string): Buffer {
   const field = (name: string, value: string): Buffer =>
     Buffer.concat([

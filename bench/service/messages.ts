@@ -1,4 +1,4 @@
-/** Number of clients. The requests are about each client in turn. */
+/** Number of clients. The requests contain each client in turn. */
 const CLIENTS = 10_000
 const FORWARD = "/sluice.v1.RateLimiter/ShouldForwardRequest"
 
@@ -10,13 +10,16 @@ export interface Workload {
   readonly each: number
 }
 
-/** Returns calls with one request each, one for each of `clients` clients. */
+/** Returns `clients` calls, which each contain one request of a different client. */
 export function singly(service: number, clients: number = CLIENTS): Workload {
   const messages = Array.from({ length: clients }, (_, index) => request(service, index))
   return { path: FORWARD, messages, each: 1 }
 }
 
-/** Returns calls with `each` requests of ten thousand clients, with the flag for brief responses. */
+/**
+ * Returns calls that each contain `each` requests and the flag for brief results. The requests are from ten thousand
+ * clients in turn.
+ */
 export function inBatches(service: number, each: number): Workload {
   const messages = Array.from({ length: CLIENTS / each }, (_, batch) => {
     const requests = Array.from({ length: each }, (_, index) =>
@@ -34,7 +37,7 @@ function request(service: number, client: number): Buffer {
   return Buffer.concat([Buffer.from([0x08, service]), tagged(2, text)])
 }
 
-/** Encodes a length-delimited field. All fields here are short, so the length takes one byte. */
+/** Encodes a length-delimited field. All fields here are short, so the length fits into one byte. */
 function tagged(field: number, bytes: Uint8Array): Buffer {
   if (bytes.length > 127) throw new RangeError("A length of one byte is at most 127")
   return Buffer.concat([Buffer.from([(field << 3) | 2, bytes.length]), bytes])

@@ -18,7 +18,7 @@ export interface Usage {
   readonly rssBytes: number
 }
 
-/** The decision service of a tree, started by its command line. */
+/** The decision service of a tree, started from the command line. */
 export interface ServiceProgram {
   readonly grpcPort: number
   readonly httpPort: number
@@ -28,7 +28,7 @@ export interface ServiceProgram {
 
 /** The options of {@link startServiceProgram}. */
 export interface ProgramOptions {
-  /** Folder of the repository whose build is started. Default: this repository. */
+  /** The repository folder whose build is started. Default: this repository. */
   readonly root?: string
   /** Text of the rules file, or command-line arguments that select another rule source. */
   readonly rules: string | readonly string[]
@@ -38,7 +38,7 @@ export interface ProgramOptions {
   readonly flags?: readonly string[]
 }
 
-/** Starts the service on free ports, with counters in its memory. Resolves when it listens. */
+/** Starts the service on free ports, with counters in memory. Resolves when the service listens. */
 export async function startServiceProgram({
   root = ROOT,
   rules,
@@ -80,7 +80,7 @@ export async function startServiceProgram({
   }
 }
 
-/** Returns free ports. If another process takes one before the program does, the program ends with an error. */
+/** Returns free ports. If another process binds one of the ports first, the program ends with an error. */
 async function freePorts(count: number): Promise<readonly number[]> {
   const servers = Array.from({ length: count }, () => createServer())
   const ports = servers.map(
@@ -97,7 +97,7 @@ async function freePorts(count: number): Promise<readonly number[]> {
 async function listens(port: number, program: ContenderProcess): Promise<void> {
   const startedAt = performance.now()
   while (!(await answers(port))) {
-    // Rejects if the program has ended.
+    // Then rejects, because the program has ended.
     await program.ask<Usage>({})
     if (performance.now() - startedAt > START_MS) throw new Error(`sluice-service does not listen on ${port}`)
     await pause(50)

@@ -22,11 +22,11 @@ rules: { name: user, field: user_id, rate: { requests_per_unit: 1000000, unit: d
 service_id: 2
 rules: { name: user, field: user_id, rate: { requests_per_unit: 1, unit: week } }
 `
-/** A response as long as the service's. */
+/** A response that is as long as the service's response. */
 const ANSWER = Buffer.concat([Buffer.from([0x08, 1, 0x12, 118]), Buffer.alloc(118, 0x61)])
 const HOST = "127.0.0.1"
 
-// The program sets this flag too. Set it for each kind.
+// The service program sets this flag too. Set it here for each kind of server, so that the comparison is fair.
 setFlagsFromString("--no-allocation-site-pretenuring")
 
 answerTasks(async (task: Task) => {
@@ -50,7 +50,7 @@ async function startService(store: Store): Promise<number> {
   const service = createDecisionService({
     book,
     registry: undefined,
-    // Long, because a machine under benchmark load may be slow.
+    // The timeout is long, because a machine under benchmark load may be slow.
     shared: { store, storeTimeoutMs: 5_000 },
     unknownServices: "forward",
     tokens: tokens({}),

@@ -17,33 +17,33 @@ import {
   type Target,
 } from "./target.ts"
 
-/** A service whose rule holds every request after the first. */
+/** A service whose rule makes every request after the first wait. */
 export const HOLDING = "holding"
 /** A service with rules that an attacker registers. */
 const LARGE = "large"
-/** A service of the attackers, with a rule that admits. */
+/** A service that the attackers call, with a rule that admits their requests. */
 export const OPEN = "open"
 
 /** Mean time until an attacker repeats an attack that the service has ended or refused. */
 const AGAIN_MS = 5_000
-/** Mean time until an attacker that sends one call at a time sends the next one. */
+/** Mean time between two calls of an attacker that sends one call at a time. */
 const NEXT_CALL_MS = 500
 
 const HTTP2_PREFACE = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0"
-/** HEADERS of stream 1 without END_HEADERS (RFC 9113 section 6.2). */
+/** A HEADERS frame of stream 1 without END_HEADERS (RFC 9113 section 6.2). */
 const HALF_BLOCK = "\0\0\x01\x01\0\0\0\0\x01\x83"
 const HALF_HANDSHAKE = Buffer.from([0x16, 0x03, 0x01, 0x02, 0x00])
 const BYTES = 120_000
 const MIB = 2 ** 20
 
-/** A field that HPACK keeps in its table: name "x", value of 4,000 bytes (RFC 7541 section 6.2.1). */
+/** A field that HPACK stores in its table, with the name "x" and a value of 4,000 bytes (RFC 7541 section 6.2.1). */
 const LONG_FIELD = Buffer.concat([Buffer.from([0x40, 1, 0x78, 0x7f, 0xa1, 0x1e]), Buffer.alloc(4_000, 0x76)])
-/** POST, and 16,000 references to that field. */
+/** A header block for POST that refers to this field 16,000 times. */
 const REFERENCES = Buffer.concat([Buffer.from([0x83, 0x86, 0x84]), Buffer.alloc(16_000, 0xbe)])
 
 type Attack = (target: Target, from: string) => Promise<unknown>
 
-/** The kinds of attackers. Each one attacks until its process ends. */
+/** The kinds of attackers. Each attacker continues until its process ends. */
 export const ATTACKS: Readonly<Record<string, Attack>> = {
   "half handshakes": (target, from) =>
     keep(100, async (index) => {
@@ -115,7 +115,7 @@ export const ATTACKS: Readonly<Record<string, Attack>> = {
     const body = whole(`{"requests":[${requests}]}`)
     return Promise.all([
       inSessions(4, 4, target, from, (session) => {
-        // The service may send no byte of a response.
+        // The service may send not a single byte of a response.
         session.settings({ initialWindowSize: 0 })
         return send(session, MANY, message)
       }),
@@ -157,12 +157,12 @@ export const ATTACKS: Readonly<Record<string, Attack>> = {
     ),
 }
 
-/** Waits for a random time, so that the attacks do not all come at the same time. */
+/** Waits for a random time, so that the attacks do not all start at the same time. */
 function untilAgain(meanMs: number): Promise<void> {
   return pause(2 * meanMs * Math.random())
 }
 
-/** Runs `count` attacks at a time. Repeats each one some time after it has ended. */
+/** Runs `count` attacks at a time. Repeats each attack some time after it has ended. */
 function keep(count: number, attack: (index: number) => Promise<unknown>): Promise<unknown> {
   return Promise.all(
     Array.from({ length: count }, async (_, index) => {
@@ -174,7 +174,7 @@ function keep(count: number, attack: (index: number) => Promise<unknown>): Promi
   )
 }
 
-/** Keeps `sessions` sessions open with `callsEach` calls in each. A session that has ended is opened again. */
+/** Keeps `sessions` sessions open, each with `callsEach` calls. A session that has ended is opened again. */
 function inSessions(
   sessions: number,
   callsEach: number,
@@ -221,7 +221,7 @@ function quiet<Each extends Socket>(socket: Each): Each {
   return socket
 }
 
-/** Returns a request over HTTP for a batch. */
+/** Returns an HTTP request for a batch. */
 function whole(body: string): string {
   const head = `POST ${MANY} HTTP/1.1\r\nhost: a\r\ncontent-type: application/json`
   return `${head}\r\ncontent-length: ${body.length}\r\n\r\n${body}`
@@ -236,7 +236,7 @@ function headersFrame(stream: number, block: Buffer): Buffer {
   return Buffer.concat([head, block])
 }
 
-/** Resolves when a socket takes more, or has closed. */
+/** Resolves when a socket can accept more data, or has closed. */
 function untilDrained(socket: Socket): Promise<void> {
   return new Promise((resolve) => {
     const done = (): void => {

@@ -4,7 +4,7 @@ import { fromBinary } from "@bufbuild/protobuf"
 import { ShouldForwardRequestResponseSchema } from "../../packages/service/src/gen/sluice/v1/rate_limiter_pb.ts"
 import { beginCall, framed, HOST, openSession, SINGLE, single, type Target, TRUST } from "./target.ts"
 
-/** The service that the innocent caller asks about. */
+/** The service for which the innocent caller requests decisions. */
 export const SHOP = "shop"
 const PER_SECOND = 200
 const TURN_MS = 10
@@ -63,7 +63,7 @@ export class Innocent {
     if (reason !== "") heard.failed.set(reason, (heard.failed.get(reason) ?? 0) + 1)
   }
 
-  /** Resolves with the reason for which the call failed, or "" if it succeeded. */
+  /** Resolves to the reason for the failure of the call, or to "" if the call succeeded. */
   #byGrpc(user: string): Promise<string> {
     if (this.#session.closed || this.#session.destroyed) this.#session = openSession(this.#target, FROM)
     const stream = beginCall(this.#session, SINGLE)

@@ -61,7 +61,7 @@ export function beginCall(session: ClientHttp2Session, path: string, token?: str
 
 const asked = (service: string, user: string) => ({ service, request: JSON.stringify({ user }) })
 
-/** Encodes a request about a service. */
+/** Encodes a request for a decision of a service. */
 export function single(service: string, user: string): Uint8Array {
   return toBinary(
     ShouldForwardRequestRequestSchema,
@@ -69,7 +69,7 @@ export function single(service: string, user: string): Uint8Array {
   )
 }
 
-/** Encodes a batch of requests about a service. */
+/** Encodes a batch of requests for decisions of a service. */
 export function batch(service: string, count: number): Uint8Array {
   const requests = Array.from({ length: count }, (_, index) => asked(service, `user-${index % 1_000}`))
   const message = create(ShouldForwardRequestsRequestSchema, { requests, brief: true })

@@ -7,13 +7,14 @@ import { RateLimiterMemory } from "rate-limiter-flexible"
 const WINDOW_MS = 3_600_000
 
 /**
- * A limiter that counts one request of a client. The limiter responds synchronously, or with a promise that is awaited.
+ * A limiter that counts a client's requests one at a time. The limiter responds synchronously, or with a promise that
+ * is awaited.
  */
 export type Contender =
   | { readonly answers: "at-once"; readonly count: (key: string) => unknown }
   | { readonly answers: "later"; readonly count: (key: string) => Promise<unknown> }
 
-/** Creates each contender with a limit of requests per hour, set up as its documentation recommends. */
+/** Creates each contender with a limit per hour, set up as its documentation recommends. */
 export const CONTENDERS: Readonly<Record<string, (limit: number) => Contender>> = {
   "sluice take": (limit) => {
     const store = memoryStore()
@@ -49,7 +50,7 @@ export const CONTENDERS: Readonly<Record<string, (limit: number) => Contender>> 
   },
   "express-rate-limit increment": () => {
     const store = new MemoryStore()
-    // The middleware passes all of its options to the store, which reads only this one.
+    // The middleware passes all of its options to the store, which reads only this option.
     store.init({ windowMs: WINDOW_MS } as Parameters<MemoryStore["init"]>[0])
     return { answers: "later", count: (key) => store.increment(key) }
   },

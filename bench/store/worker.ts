@@ -11,12 +11,12 @@ export interface Round {
   readonly seed: number
 }
 
-/** Nanoseconds per call, including the time for making its key. */
+/** Nanoseconds per call, including the time for creating its key. */
 export interface Sample {
   /** CPU time of the whole process, including garbage collection and compilation in other threads. */
   readonly cpuNs: number
   readonly wallNs: number
-  /** CPU time for making the key. */
+  /** CPU time for creating the key. */
   readonly keyNs: number
 }
 
@@ -40,7 +40,8 @@ answerTasks<Round>(async ({ workload, keys, calls, seed }): Promise<Sample> => {
 })
 
 /**
- * Returns the contender for a workload. Workloads with a million keys share one, and each other workload has its own.
+ * Returns the contender for a workload. Workloads with a million keys share one contender, and each other workload
+ * uses its own.
  */
 async function contenderFor(workload: Workload): Promise<Contender> {
   const name = workload === "hot" || workload === "refused" ? workload : "filled"
@@ -50,7 +51,7 @@ async function contenderFor(workload: Workload): Promise<Contender> {
   if (create === undefined) throw new Error(`unknown contender: ${process.argv[2]}`)
   const contender = create(name === "refused" ? 1 : NO_LIMIT)
   contenders.set(name, contender)
-  // As in a server, which is set up in an earlier turn of the event loop than its first request.
+  // Wait for a turn of the event loop, because a server is also set up in an earlier turn than its first request.
   await setImmediate()
   // Use up the limit of each client before the measurement.
   if (name === "refused")
@@ -70,7 +71,7 @@ async function countLater({ count }: Contender, sequence: Uint32Array): Promise<
     try {
       await count(freshAddress(index))
     } catch {
-      // rate-limiter-flexible rejects when it refuses.
+      // rate-limiter-flexible rejects its promise when it refuses a request.
     }
   }
 }

@@ -15,7 +15,7 @@ export const REFUSED_KEYS = 1_000
 /** A limit that is never reached. */
 export const NO_LIMIT = 1_000_000_000
 
-/** Returns the sequence of clients that make the calls of a round. */
+/** Returns the sequence of clients whose requests are counted in a round. */
 export function sequenceOf(workload: Workload, keys: number, calls: number, seed: number): Uint32Array {
   switch (workload) {
     case "fill":
