@@ -2,17 +2,18 @@ import type { WaitingClient } from "../limiter/checking/hold.ts"
 
 /**
  * The part of Node's HTTP/1 or HTTP/2 response that shows whether its client has gone. The response alone is not
- * reliable. With HTTP/1 pipelining, it shows nothing while it waits behind another response of its connection. Over
- * HTTP/2, it shows nothing after the client has gone, and nothing at all for HEAD.
+ * reliable. With HTTP/1 pipelining, a response shows nothing while it is queued behind another response on the same
+ * connection. Over HTTP/2, a response does not show that the client has already gone, and a response to HEAD never
+ * shows it.
  */
 export interface ClosingResponse {
   /** Whether "close" has been emitted. */
   readonly closed?: boolean
   /** Whether the response has been destroyed. */
   readonly destroyed?: boolean
-  /** The stream that carries the response. Only over HTTP/2. */
+  /** The stream on which the response is sent. Absent over HTTP/1. */
   readonly stream?: unknown
-  /** The request that this response belongs to. The request gives access to their connection. */
+  /** The request that this response belongs to, which refers to the connection. */
   readonly req?: {
     /** The connection. */
     readonly socket?: unknown
@@ -26,12 +27,12 @@ export interface ClosingResponse {
 /** Anything that emits "close" at its end: a response, an HTTP/2 stream, a connection. */
 type Closing = Pick<ClosingResponse, "closed" | "destroyed" | "once">
 
-/** True if the response can no longer be sent: the client has gone, or other code has answered it. */
+/** True if the response can no longer be sent, because the client has gone or other code has already responded. */
 export function hasGone(response: ClosingResponse): boolean {
   return hasClosed(response) || hasClosed(carrierOf(response))
 }
 
-/** Calls `listener` once or twice when the client goes. Returns a function that stops listening. */
+/** Calls `listener` when the client disconnects, possibly twice. Returns a function that stops listening. */
 export function onGone(response: ClosingResponse, listener: () => void): () => void {
   response.once("close", listener)
   const carrier = carrierOf(response)
@@ -42,7 +43,10 @@ export function onGone(response: ClosingResponse, listener: () => void): () => v
   }
 }
 
-/** Returns the client behind a response; undefined without a response, because nothing shows then that it has gone. */
+/**
+ * Returns the client of a response. Undefined without a response, because nothing would show that the client has
+ * gone.
+ */
 export function clientOf(response: ClosingResponse | undefined): WaitingClient | undefined {
   return (
     response && {
@@ -53,7 +57,7 @@ export function clientOf(response: ClosingResponse | undefined): WaitingClient |
 }
 
 /**
- * Returns the stream or connection that carries the response. Returns undefined if there is none that emits events, as
+ * Returns the stream or connection on which the response is sent. Undefined if it does not emit events, for example
  * in an app that is called without a server.
  */
 function carrierOf({ stream, req }: ClosingResponse): Closing | undefined {
@@ -66,8 +70,8 @@ function hasClosed(closing: Closing | undefined): boolean {
 }
 
 /**
- * The callbacks of each connection, which share one event listener. With one listener per request, Node would warn of a
- * leak when many requests of a connection are held.
+ * The callbacks of each connection, which share one event listener. With one listener per request, Node would warn of
+ * a memory leak when many requests on one connection are held.
  */
 const listenersOf = new WeakMap<Closing, Set<() => void>>()
 

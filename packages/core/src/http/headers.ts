@@ -12,8 +12,8 @@ import { compileSingleValues, fromNow, type SingleValueNames, sinceEpoch } from 
 type AllNames = SingleValueNames & { readonly policy: string }
 type Compile = (policies: readonly HeaderPolicy[], names: AllNames) => HeaderWriter
 
-// `next` also defines RateLimit-Partition, which names the counted client. That header is left out, because a decision
-// has nothing that could stand for a client without revealing its identity.
+// `next` also defines RateLimit-Partition, which names the counted client. That header is left out, because a
+// decision contains nothing that distinguishes clients without revealing who they are.
 const DIALECTS: Readonly<Record<HeaderDialect, Compile>> = {
   "draft-11": (policies, names) =>
     compileMembers(policies, { ...names, remaining: "r", seconds: "t", cost: undefined }),
@@ -24,10 +24,10 @@ const DIALECTS: Readonly<Record<HeaderDialect, Compile>> = {
 
 /**
  * Returns a function that writes a decision's rate limit headers in these dialects. The function knows only the rules
- * given here, so compile again when they change. Throws when a name is not printable ASCII.
+ * given here, so compile it again when the rules change. Throws when a name is not printable ASCII.
  *
- * With `draft-11`, limit 100 in a minute and 50 left: `RateLimit-Policy: "ip-1m";q=100;w=60` and
- * `RateLimit: "ip-1m";r=50;t=30`.
+ * For example, `draft-11` writes this for a limit of 100 per minute with 50 units left:
+ * `RateLimit-Policy: "ip-1m";q=100;w=60` and `RateLimit: "ip-1m";r=50;t=30`.
  */
 export function compileHeaders(
   formats: readonly HeaderFormat[],
@@ -41,7 +41,8 @@ export function compileHeaders(
 
 /**
  * Returns the fields that a script on another origin can read only if Access-Control-Expose-Headers lists them. The
- * argument is the limiter's option `headers`. For "draft-11" they are `RateLimit-Policy`, `RateLimit` and `Retry-After`.
+ * argument is the limiter's option `headers`. For "draft-11" the fields are `RateLimit-Policy`, `RateLimit` and
+ * `Retry-After`.
  * @throws {@link InvalidOptionError} for an option that a limiter does not accept
  */
 export function exposedHeaders(headers: HeadersOption): readonly string[] {

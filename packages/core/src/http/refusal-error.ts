@@ -7,23 +7,24 @@ import { mustBe, requireValue } from "../ground/option-checks.ts"
 export interface RefusalOptions {
   /**
    * Whether a refusal is passed to the app's error handler, as a {@link RefusalError}. The rate limit headers and
-   * `Retry-After` are set by then. Default: false, the adapter sends the response itself.
+   * `Retry-After` are set before that. Default: false, so the adapter sends the response itself.
    */
   readonly throwOnRefusal?: boolean
 }
 
 /**
- * A refusal that is passed to the app's error handler, because of the option `throwOnRefusal`. The refusal is the error
- * of `limiter.enforce()` with the response that would be sent otherwise.
+ * A refusal that is passed to the app's error handler, because of the option `throwOnRefusal`. The refusal is the
+ * error that `limiter.enforce()` throws, with the response that the adapter would otherwise send.
  */
 export class RefusalError extends RateLimitExceededError {
   /**
-   * The status of the response: 429, or 400 if a field is missing, or 503 if the store fails; or that of `onRejected`.
+   * The status of the response: 429, 400 if a field is missing, 503 if the store fails, or the status that
+   * `onRejected` returned.
    */
   readonly status: number
-  /** The same as `status`, because some frameworks read this member. */
+  /** Equal to `status`, for frameworks that read this member instead. */
   readonly statusCode: number
-  /** Whether Koa sends the message to the client, and does not log it: true for a status below 500. */
+  /** Whether Koa sends the message to the client instead of logging it. True for a status below 500. */
   readonly expose: boolean
   /** The response that is sent without `throwOnRefusal`. Its headers are already set, except those of the body. */
   readonly rejection: RejectionAnswer
@@ -37,7 +38,7 @@ export class RefusalError extends RateLimitExceededError {
     this.rejection = rejection
   }
 
-  /** The headers of the response that hold for any body of the error handler. */
+  /** The headers of the response that stay valid whatever body the error handler sends. */
   get headerLines(): readonly HeaderLine[] {
     return this.rejection.headers.filter(([name]) => !/^content-(type|length)$/i.test(name))
   }
@@ -53,7 +54,7 @@ export function readRefusalOption<Options>(options: Options & RefusalOptions): {
   /** All other options. */
   readonly options: Options
 } {
-  // Pass on anything else as it is, because createGuard reports what is wrong with it.
+  // Return any other value unchanged, because createGuard reports why it is invalid.
   if (!Object.hasOwn(Object(options), "throwOnRefusal")) return { throws: false, options }
   const { throwOnRefusal: throws = false, ...others } = options
   requireValue("throwOnRefusal", throws, checkBoolean)

@@ -29,7 +29,7 @@ export interface RejectionRule {
 }
 
 /**
- * A function that returns the rejection of a refusal, for a client with this Accept header. Do not modify the result,
+ * A function that returns the response to a refused client with this Accept header. Do not modify the result,
  * because refusals within one second may share it. `nowMs` returns epoch milliseconds.
  */
 export type RejectionWriter = (
@@ -48,9 +48,12 @@ interface Message {
 
 interface RuleText {
   readonly nameJson: string
-  /** The last JSON rejection for this rule's quota alone, and the wait that it states. */
+  /**
+   * The latest JSON rejection for which only this rule's quota was the reason, and the wait that this rejection
+   * states.
+   */
   last: { readonly seconds: number | undefined; readonly rejection: Rejection } | undefined
-  /** Whether the body contains an instant, so that it changes every millisecond. */
+  /** Whether the body contains a point in time, and so may change every millisecond. */
   readonly tellsInstant: boolean
   readonly cost: number
   readonly most: ((limit: number) => number) | undefined
@@ -61,7 +64,7 @@ interface RuleText {
 /** The content of a body, to be written as JSON or as lines of text. */
 interface Content {
   readonly problem: ProblemDetails
-  /** The checks that refused and that the body names. */
+  /** The refusing checks that the body names. */
   readonly named: readonly PolicyCheck[]
   readonly detail: string
   readonly message: Message | undefined
@@ -72,18 +75,18 @@ const JSON_TYPE: HeaderLine = ["Content-Type", "application/problem+json"]
 const TEXT_TYPE: HeaderLine = ["Content-Type", "text/plain; charset=utf-8"]
 
 /**
- * Returns a function that writes rejections under these rules. Compile again when the rules change.
+ * Returns a function that writes rejections under these rules. Compile the function again when the rules change.
  *
  * The body is a problem (RFC 9457) with `type`, `title`, `status` and `detail`. On 429 and 503 it also
  * has `violated-policies`, the names of the rules that refused. On 429 it also has `rejection`, the
  * message of the rule that binds.
  *
  * Three messages have a machine-readable meaning. These messages come with `retry`, a {@link RetryAdvice}. All three
- * announce success after a wait, so they are left out when waiting does not help. A client that does not accept JSON
+ * announce success after a wait, so the body omits them if waiting does not help. A client that does not accept JSON
  * gets the same facts as lines of text. A rule may have another status and body for the requests that it refuses with
  * 429.
  *
- * `link` is a page about the limits, for the header `Link` (RFC 8288).
+ * `link` is the address of a page about the limits, for the header `Link` (RFC 8288).
  */
 export function compileRejection(
   rules: readonly RejectionRule[],
@@ -123,7 +126,8 @@ export function compileRejection(
     }
     const text = usualText(decision)
     if (text === undefined || text.tellsInstant) return jsonRejection(decision, seconds, nowMs)
-    // During a flood, the response stays the same for a second. Its string is also flat once it has been sent.
+    // Reuse the response, which stays the same for a second during a flood. Once it has been sent, V8 has also
+    // flattened its string.
     if (text.last === undefined || text.last.seconds !== seconds) {
       text.last = { seconds, rejection: jsonRejection(decision, seconds, nowMs) }
     }
@@ -136,14 +140,17 @@ export function compileRejection(
     return rejectionOf(content.problem.status, seconds, JSON_TYPE, help, body)
   }
 
-  /** Returns the text of the rule that binds, if that rule has refused with 429; otherwise undefined. */
+  /** Returns the text of the rule that binds. Undefined if that rule has not refused with 429. */
   function ownTextOf({ refusal, policy }: Decision): RuleText | undefined {
-    // In a group, the rule that binds has not refused, so its message would mislead.
+    // If another request of the group was refused, the rule that binds has not refused, so its message would mislead.
     const isOwn = refusal !== undefined && refusal !== "group" && PROBLEMS[refusal].status === 429
     return isOwn ? textOf(policy) : undefined
   }
 
-  /** Returns the text of the rule in the usual case, when the quota of a single rule refuses; otherwise undefined. */
+  /**
+   * Returns the text of the rule in the usual case, in which the quota of a single rule refuses. Undefined in any
+   * other case.
+   */
   function usualText(decision: Decision): RuleText | undefined {
     const isUsual = decision.refusal === "quota" && decision.checks.length === 1
     return isUsual ? textOf(decision.policy) : undefined
@@ -170,7 +177,7 @@ export function compileRejection(
     let body = `${problem.json},"detail":${JSON.stringify(detail)}`
     if (named.length > 0) body += `,"violated-policies":[${named.map(nameJson).join(",")}]`
     if (message !== undefined) body += message.json
-    // A message with `retry` is only kept if there is a time to wait, so `seconds` is defined.
+    // `seconds` is defined, because `spoken` drops a message with `retry` if waiting does not help.
     if (message?.retry !== undefined)
       body += `,"retry":${message.retry(seconds as number, retryAfterMs, nowMs)}`
     return `${body}}`
@@ -196,7 +203,7 @@ function isRefusing({ allowed, shadow }: PolicyCheck): boolean {
   return !allowed && !shadow
 }
 
-/** Returns the message; undefined if it announces success after a wait and waiting does not help. */
+/** Returns the message. Undefined if the message announces success after a wait but waiting does not help. */
 function spoken(message: Message | undefined, seconds: number | undefined): Message | undefined {
   return seconds === undefined && message?.retry !== undefined ? undefined : message
 }

@@ -18,20 +18,23 @@ export interface Exchange<Request extends object> {
   readonly nodeResponse: ServerResponse
   /** Stores the decision where the framework's handlers look for it, and sets the headers. */
   apply(outcome: Outcome): void
-  /** Passes the request to the next handler. `respond` returns what this returns. */
+  /** Passes the request to the next handler. `respond` returns the result of this function. */
   proceed(): unknown
   /** True if other code has taken over the response, so that nothing may be sent. */
   isTaken(): boolean
   /**
-   * Starts to watch the response before `onRejected` runs. Returns a function that is true if
-   * the app has responded since.
+   * Starts to watch the response before `onRejected` runs. Returns a function that returns true once the app has
+   * responded.
    */
   watch(): () => boolean
   /** Sends the response to a refused request. */
   send(answer: RejectionAnswer): void
   /** Passes a refusal to the app's error handler. Absent if the adapter does not have the option `throwOnRefusal`. */
   fail?(error: RefusalError): void
-  /** Calls back with the status when the response has been sent. Absent if the adapter calls `guard.reportStatus` itself. */
+  /**
+   * Calls back with the status when the response has been sent. Absent if the adapter calls `guard.reportStatus`
+   * itself.
+   */
   onSent?(listener: (status: number) => void): void
 }
 
@@ -39,13 +42,13 @@ export interface Exchange<Request extends object> {
 export class NodeExchange<Request extends object> implements Exchange<Request> {
   declare readonly request: Request
   declare readonly nodeResponse: ServerResponse
-  /** Runs the next handler, or with an error the app's error handler. */
+  /** Runs the next handler or, with an error, the app's error handler. */
   declare readonly next: (error?: Error) => unknown
   declare readonly response: unknown
 
   /**
-   * `next` runs the next handler, or with an error the app's error handler. `response` is what `onRejected` receives;
-   * default: Node's own response.
+   * `next` runs the next handler or, with an error, the app's error handler. `response` is the response that
+   * `onRejected` receives; default: Node's own response.
    */
   constructor(
     request: Request,
@@ -90,7 +93,8 @@ export class NodeExchange<Request extends object> implements Exchange<Request> {
 
   fail(error: RefusalError): void {
     this.setHeaders(error.headerLines)
-    // An error handler may respond without a status. Its redirect sets another one.
+    // An error handler may respond without setting a status, so set the status here. A redirect of the handler
+    // replaces it.
     this.nodeResponse.statusCode = error.status
     this.next(error)
   }
@@ -98,12 +102,13 @@ export class NodeExchange<Request extends object> implements Exchange<Request> {
   onSent(listener: (status: number) => void): void {
     const { nodeResponse } = this
     nodeResponse.once("finish", () => {
-      // Over HTTP/2, "finish" is also emitted if the client cancels its request. Its units must stay taken.
+      // Over HTTP/2, "finish" is also emitted if the client cancels its request. The units of such a request must
+      // stay taken.
       if (nodeResponse.writableEnded) listener(nodeResponse.statusCode)
     })
   }
 
-  /** Sets headers on Node's response. Cookies are added to those that the app has set. */
+  /** Sets headers on Node's response. Cookies are added to the cookies that the app has set. */
   setHeaders(headers: readonly HeaderLine[]): void {
     for (const [name, value] of headers) {
       if (name === "Set-Cookie") this.nodeResponse.appendHeader(name, value)
@@ -117,7 +122,7 @@ export class NodeExchange<Request extends object> implements Exchange<Request> {
  * the client has gone while its request was held. `step` is the step to decide; default: all rules together.
  *
  * Returns what `exchange.proceed` returns, or a promise if the store or `onRejected` responds later. The promise
- * rejects with what the next handler or `onRejected` throws. Pass that to the framework's error handler.
+ * rejects with what the next handler or `onRejected` throws. Pass this error to the framework's error handler.
  */
 export function respond<Request extends object>(
   guard: Guard<Request>,
@@ -135,7 +140,7 @@ export function respond<Request extends object>(
 }
 
 function reportWhenSent<Request extends object>(guard: Guard<Request>, exchange: Exchange<Request>): void {
-  // The first mount or step of a limiter has a listener, which reports to the later ones, too.
+  // The listener of the limiter's first mount or step also reports the status to later mounts and steps.
   if (guard.limiter.decisionOn(exchange.request) !== undefined) return
   exchange.onSent?.((status) => guard.reportStatus(exchange.request, status))
 }
@@ -170,7 +175,7 @@ function refuse<Request extends object>(
   guard: Guard<Request>,
   exchange: Exchange<Request>,
 ): void {
-  // An exchange that cannot fail a request still responds it.
+  // An exchange without `fail` sends the response itself.
   if (guard.throws && exchange.fail !== undefined) exchange.fail(new RefusalError(decision, answer))
   else exchange.send(answer)
 }
@@ -186,7 +191,8 @@ function askApp<Request extends object>(
   }
   const failed = (error: unknown): void => {
     const { headersSent, writableEnded } = exchange.nodeResponse
-    // The framework has to end a response that has begun. The framework cannot respond again.
+    // After the app has responded, the framework cannot respond again. It only has to end a response that has begun
+    // but not ended.
     if (!hasAnswered() || (headersSent && !writableEnded)) throw error
     const message = `onRejected failed after it had responded: ${textOf(error)}. The response is sent.`
     guard.warn({ code: "SLUICE_CALLBACK_FAILED", message })
@@ -205,13 +211,13 @@ function endBegun(guard: Pick<Guard<never>, "warnMountedTooLate">, response: Ser
   try {
     // A handler that continues to write causes an error event. Without a listener, that event would end the process.
     response.on("error", ignore)
-    // A client waits for all bytes of Content-Length, so the connection must close. A
-    // simulated server has no connection.
+    // The client waits for as many bytes as Content-Length announces, so the connection must close. A simulated
+    // server has no connection.
     if (chunkedEncoding === false) response.once("finish", () => socket?.destroySoon?.())
     // Pass no callback: middleware that replaces `end`, such as compression, would treat it as the last chunk.
     response.end()
   } catch {
-    // Middleware that replaces `end` may throw.
+    // The `end` of middleware may throw.
     socket?.destroy()
   }
 }

@@ -5,7 +5,7 @@ import type { Guard } from "./guard.ts"
 import type { LimiterGuard } from "./limiter-guard.ts"
 import type { Outcome } from "./mount-outcome.ts"
 
-/** A request of a group, and the guard that checks it. */
+/** One of several requests that are checked together, and the guard that checks it. */
 export interface GroupCheck<Request extends object> {
   /** A guard made by `createGuard`. The limiters of all guards count in the same store. */
   readonly guard: Guard<Request>
@@ -16,9 +16,9 @@ export interface GroupCheck<Request extends object> {
 }
 
 /**
- * Checks several requests together, all or nothing, as `decideAll` decides them. Returns the outcomes in the order of
- * the requests. Requests are not held. Rejects with {@link InvalidOptionError} if a limiter is used twice, or has
- * another store.
+ * Checks several requests together, as `decideAll` does: either all requests take their units, or none does. Returns
+ * the outcomes in the order of the requests. Never holds a request, even under a rule that queues. Rejects with
+ * {@link InvalidOptionError} if a limiter is used twice, or if the limiters do not share a store.
  */
 export async function checkAll<Request extends object>(
   checks: readonly GroupCheck<Request>[],
@@ -27,7 +27,8 @@ export async function checkAll<Request extends object>(
   const asked = await Promise.all(
     checks.map(async ({ guard, facts, request }) => {
       const { limiter } = guard as LimiterGuard<Request>
-      // The rules may change before the store responds. Headers and refusals must use the rules of the decision.
+      // Remember the rules of the decision for headers and refusals, because the rules may change before the store
+      // responds.
       const prepared = await limiter.admission.prepare(facts, request, undefined)
       return { limiter, prepared, ruleSet: prepared?.ruleSet ?? limiter.ruleSet }
     }),

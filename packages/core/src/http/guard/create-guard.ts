@@ -8,8 +8,8 @@ import type { Guard, GuardOptions } from "./guard.ts"
 import { LimiterGuard } from "./limiter-guard.ts"
 
 /**
- * Creates a guard for an adapter. `reader` reads the facts of the framework's requests. With it, the limiter accepts
- * requests that no guard has seen, as in `limiter.peek(req)` in a handler.
+ * Creates a guard for an adapter. `reader` reads the facts of the framework's requests. With `reader`, the limiter
+ * accepts requests that no guard has checked, for example in `limiter.peek(req)` in a handler.
  * @throws {@link InvalidOptionError}
  */
 export function createGuard<Request extends object, Response = unknown>(

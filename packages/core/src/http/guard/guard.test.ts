@@ -428,7 +428,7 @@ describe("several mounts on one request", () => {
     }
     expect((await limiter.peek(FACTS as Req)).remaining).toBe(3)
     expect(said).toEqual([
-      'SLUICE_MOUNTED_TWICE: The limiter with rule "ip-1m" is mounted twice, so it met the same request twice. ' +
+      'SLUICE_MOUNTED_TWICE: The limiter with rule "ip-1m" is mounted twice, so it received the same request twice. ' +
         "The request was counted once. Remove one of the mounts.",
     ])
   })

@@ -25,25 +25,26 @@ export type GuardOptions<Request, Response = unknown> =
 export interface Guard<Request extends object> {
   /** The limiter behind the guard, for peeks, resets and event listeners. */
   readonly limiter: Limiter<Request>
-  /** The steps at which the limiter's current or future rules can be decided, in order. */
+  /** The steps at which the limiter's current or future rules can be checked, in order. */
   readonly steps: readonly DecisionStep[]
   /** Whether the adapter has to call `reportStatus` with the status of every response. */
   readonly needsStatus: boolean
-  /** Whether `answer` calls the app's `onRejected`. If not, it returns the outcome's rejection immediately. */
+  /** Whether `answer` calls the app's `onRejected`. If false, `answer` returns the outcome's rejection immediately. */
   readonly asksApp: boolean
-  /** Whether the app has set `throwOnRefusal`. Then `respond` calls `fail` of the exchange instead of `send`. */
+  /** Whether the app has set `throwOnRefusal`. If so, `respond` calls the exchange's `fail` instead of its `send`. */
   readonly throws: boolean
   /**
-   * Decides on a request. Never throws and never rejects. Returns a value, not a promise, when the store and the app's
-   * functions do.
+   * Decides on a request. Never throws and never rejects. Returns a value instead of a promise if the store and the
+   * app's functions return values.
    *
-   * If a rule queues requests that do not fit, this method holds them, in order. While a request is held, the method
-   * listens to Node's own `response` and its connection. If the client goes in that time, or while a function of the
-   * app is pending, the outcome is undefined. Then no units have been taken, and the adapter does nothing.
+   * If a rule queues requests that exceed its limit, this method holds them in order of arrival. While a request is
+   * held, the method listens to Node's own `response` and its connection. If the client disconnects in that time, or
+   * while a function of the app is pending, the outcome is undefined. In that case this call has taken no units, and
+   * the adapter does nothing.
    *
-   * Without a `step`, the method decides by all rules. An adapter that can decide at several steps calls it at each of
-   * `steps` instead. Each call decides by the rules that have become decidable. When a later step refuses, the units of
-   * the earlier steps stay taken, because what their rules protect has run.
+   * Without a `step`, the method checks all rules. An adapter that can decide at several steps calls it at each of
+   * `steps` instead. Each call checks the rules that can be checked from that step on. If a later step refuses the
+   * request, the units of earlier steps stay taken, because the code that their rules protect has already run.
    */
   check(facts: RequestFacts, request: Request): MaybePromise<Outcome>
   check(
@@ -53,9 +54,9 @@ export interface Guard<Request extends object> {
     step?: DecisionStep,
   ): MaybePromise<Outcome | undefined>
   /**
-   * Returns what to send to a refused client. Calls the app's `onRejected` first. Undefined means to send nothing,
-   * because the app responds by itself, now or later, or because `hasAnswered` returns true after `onRejected`. Rejects
-   * if `onRejected` throws or rejects; pass the error to the framework's error handler.
+   * Returns what to send to a refused client. Calls the app's `onRejected` first. Returns undefined if nothing must
+   * be sent, because the app responds by itself, now or later, or because `hasAnswered` returns true after
+   * `onRejected`. Rejects if `onRejected` throws or rejects; pass the error to the framework's error handler.
    */
   answer(
     outcome: Outcome,
@@ -64,38 +65,41 @@ export interface Guard<Request extends object> {
     hasAnswered?: () => boolean,
   ): MaybePromise<RejectionAnswer | undefined>
   /**
-   * Warns once that the limiter is mounted too late: after `routes`, such as "GET /login and every other route". Without
-   * `routes`, the response to a refused request had begun.
+   * Warns once that the limiter is mounted too late, namely after `routes`, for example "GET /login and every other
+   * route". Without `routes`, warns that a response had begun before its request was refused.
    */
   warnMountedTooLate(routes?: string): void
   /**
-   * Passes the status of a sent response to `refundWhen`. Idempotent. Do not call it when the client hung up before the
-   * response; over HTTP/2, even such a response has a status.
+   * Passes the status of a sent response to `refundWhen`. Idempotent. Do not call it if the client hung up before the
+   * response was sent. Over HTTP/2, even such a response has a status.
    */
   reportStatus(request: Request, status: number): void
   /**
-   * Returns a guard for a route. The rule written for the route replaces the inline rule. All else is shared,
-   * rules of a source included.
+   * Returns a guard for a route. The rule written for the route replaces the inline rule. The route shares everything
+   * else with this guard, including the rules of a source.
    *
    * The string member `group` makes all routes of the group count together. Such routes need the same rule and share
-   * one guard. A route of another guard on the same limiter counts together with this one if it has the same rule. The
-   * returned guard closes with this guard, or earlier.
+   * one guard. A route of another guard on the same limiter counts together with this route if both have the same
+   * rule. The returned guard closes with this guard, or earlier.
    * @throws {@link InvalidOptionError} whose paths say where the rule is written; nothing has been created then
    */
   forRoute(written: unknown, route: GuardedRoute): Guard<Request>
-  /** Warns once of an error that the app cannot catch, such as an invalid route rule that is first read in a request. */
+  /**
+   * Warns once about an error that the app cannot catch, such as an invalid route rule that is first read in a
+   * request.
+   */
   warn(error: {
-    /** The code, which has a page in docs/errors. */
+    /** The warning's code, which has a page in docs/errors. */
     readonly code: WarningCode
     /** The problem, and how to fix it. */
     readonly message: string
   }): void
-  /** Refuses all held requests with 503 and holds no later ones. For a server that is shutting down. */
+  /** Refuses all held requests with 503 and holds no later ones. Call it when the server shuts down. */
   drain(): void
   /**
-   * Drains, and closes the limiter if the guard created it. Idempotent. A route's guard frees the name of its
-   * rule only if no other mount uses that rule. Do not use that guard after closing, because another rule may have
-   * taken the name.
+   * Drains the guard, and closes the limiter if the guard created it. Idempotent. A route's guard frees the name of
+   * its rule only if no other mount uses that rule. Do not use that guard after closing, because another rule may
+   * have taken the name.
    */
   close(): Promise<void>
 }

@@ -1,37 +1,40 @@
 /** A function, a router or a route of an app, as its adapter reads it. */
 export interface MountedLayer {
-  /** The function that runs. Absent for a route, and for a function that is inside another one. */
+  /** The function that the app mounted. Absent for a route, and for a function inside another function. */
   readonly handle?: object
   /**
-   * The path with all mounts around it, up to the first segment with a parameter, in lower case and without a slash at
-   * its end. So "" stands for the root, and for a path that is not known.
+   * The path, including the paths of the routers around it, up to the first segment with a parameter. It is in lower
+   * case and has no trailing slash. "" is the root or an unknown path.
    */
   readonly path: string
-  /** Whether a limiter is here: the function itself, or one of the route's functions. */
+  /** Whether this function, or one of the route's functions, is a limiter. */
   readonly isLimited: boolean
-  /** Whether it may have routes, as a router has, or is only for some paths. False for a function of all paths. */
+  /**
+   * True if this layer may contain routes, as a router does, or runs only for some paths. False for a function that
+   * runs for all paths.
+   */
   readonly isRouting: boolean
   /** The route, if its path is a string. */
   readonly route?: {
-    /** The names of its methods. More than three stand for all methods. */
+    /** The HTTP methods of the route. More than three count as all methods. */
     readonly methods: readonly string[]
-    /** The path as the app has written it, with the mounts around it. */
+    /** The path as written in the app, including the paths of the routers around it. */
     readonly pattern: string
   }
 }
 
 /** The routes and other layers of an app before and after a limiter that may be mounted too late. */
 export interface LatePlace {
-  /** The routes before the limiter: "GET /login and every other route". */
+  /** The routes before the limiter, for example "GET /login and every other route". */
   readonly routes: string
   /** Whether functions after the limiter could respond. */
   readonly hasHandlers: boolean
 }
 
 /**
- * Returns the place of a limiter that is after all routes of its path. Undefined if its place is not certain, or if
- * other limiters are before it. `layers` are in the order in which they run, without error handlers. A router is before
- * its own layers.
+ * Returns the place of a limiter that is mounted after all routes of its path. Undefined if the place is uncertain,
+ * or if another limiter is mounted before this limiter. `layers` is in the order in which the layers run, without
+ * error handlers. A router precedes its own layers.
  */
 export function latePlace(layers: readonly MountedLayer[], limiter: object): LatePlace | undefined {
   const index = layers.findIndex(({ handle }) => handle === limiter)
@@ -50,7 +53,7 @@ export function latePlace(layers: readonly MountedLayer[], limiter: object): Lat
   return { routes: `${method} ${pattern} and every other route${others}`, hasHandlers: after.length > 0 }
 }
 
-/** True if the paths are the same, or the first one is below the second one. */
+/** True if `path` is the same as `above` or below it. */
 function isBelow(path: string, above: string): boolean {
   return `${path}/`.startsWith(`${above}/`)
 }

@@ -19,11 +19,11 @@ import { type GuardedRoute, readRouteRule, type WrittenRule } from "./route-rule
 
 /** The differences between the guard of a route and the guard of the whole limiter. */
 interface OfRoute {
-  /** Shared with the mount. */
+  /** Aborts when the server drains. The route shares this controller with its mount. */
   readonly draining: AbortController
-  /** The route's own callback; undefined if it has the limiter's. */
+  /** The route's own callback. Undefined if the route uses the limiter's callback. */
   readonly onRejected: OnRejected<unknown> | undefined
-  /** Returns whether the guard decides by a rule; undefined if it decides by all rules. */
+  /** Returns whether the guard checks a rule. Undefined if the guard checks all rules. */
   readonly isMeant: ((ruleCheck: RuleCheck) => boolean) | undefined
 }
 
@@ -34,10 +34,10 @@ export class LimiterGuard<Request extends object> extends MountCheck<Request> im
   readonly throws: boolean
   /** Closes or leaves the limiter when the guard closes. A no-op for a shared limiter. */
   readonly #leave: () => void | Promise<void>
-  /** The guards of its routes. */
+  /** The guards of this guard's routes. */
   readonly #routes = new Set<LimiterGuard<Request>>()
   readonly #ofRoute: OfRoute | undefined
-  /** Shared with the guards of its routes. */
+  /** Aborts when the server drains. Shared with the guards of this guard's routes. */
   readonly #draining: AbortController
   readonly #handleRejection: RejectionHandler
   readonly #refunds: (request: Request, status: number) => boolean
@@ -63,8 +63,8 @@ export class LimiterGuard<Request extends object> extends MountCheck<Request> im
     this.asksApp = onRejected !== undefined
     this.#handleRejection = compileRejectionHandler(onRejected, limiter.warner)
     this.#refunds = compileTest("refundWhen", refundWhen, "the units stay taken", limiter.warner)
-    // An app receives no requests in the event loop turn that sets it up. If a guard does, a
-    // request handler created it. Adapters may create the guard of a route at its first request.
+    // An app receives no requests in the event loop turn that sets it up. So if a guard checks a request in its first
+    // turn, a request handler created the guard. Adapters may create the guard of a route at its first request.
     this.#mayBeOfHandler = ofRoute === undefined
     soon(() => {
       this.#mayBeOfHandler = wasCreatedInHandler(limiter)
@@ -93,7 +93,8 @@ export class LimiterGuard<Request extends object> extends MountCheck<Request> im
   }
 
   #noteCreation(): void {
-    // The second request of a limiter ends the watch.
+    // Stop watching at the limiter's second request, because a handler that creates limiters sends only one request
+    // to each.
     this.#mayBeOfHandler = !wasCreatedInHandler(this.limiter)
     noteCreatedInHandler(this.limiter)
   }
@@ -115,7 +116,7 @@ export class LimiterGuard<Request extends object> extends MountCheck<Request> im
     for (let mount = (request as Marked<MountOutcome>)[MARK]; mount !== undefined; mount = mount.earlier) {
       if (!this.limiter.isRelatedTo(mount.limiter) || mount.isReported) continue
       mount.isReported = true
-      // A refused request may have taken units at earlier steps, which stay taken.
+      // A refused request may have taken units at earlier steps. These units stay taken.
       if (this.#refunds(request, status) && mount.own.allowed) this.limiter.refundInBackground(mount.own)
     }
   }
@@ -159,7 +160,7 @@ export class LimiterGuard<Request extends object> extends MountCheck<Request> im
   async close(): Promise<void> {
     if (this.#closed) return
     this.#closed = true
-    // Closing the guard of one route must not release requests that are held elsewhere.
+    // Closing the guard of one route must not release requests that other guards hold.
     if (this.#ofRoute === undefined) this.drain()
     for (const route of this.#routes) await route.close()
     await this.#leave()

@@ -25,21 +25,24 @@ import { compileWriters, type Writers } from "./writers.ts"
 const NONE: readonly never[] = []
 const LAST: DecisionStep = "app"
 
-/** A request at a mount, and the rules that the mount decides now: those by which its limiter has not decided it yet. */
+/**
+ * A request at a mount, and the rules that the mount checks now. The limiter has not yet checked these rules for this
+ * request.
+ */
 export interface MountRequest<Request> extends Scope {
   readonly facts: RequestFacts
   readonly request: Request
   readonly response: ClosingResponse | undefined
-  /** Undefined if the mount decides by all rules together. */
+  /** The step that the mount decides now. Undefined if the mount checks all rules together. */
   readonly step: DecisionStep | undefined
-  /** Undefined if nothing listens to decisions. */
+  /** When the decision started, by `performance.now()`. Undefined if the app does not listen to decisions. */
   readonly startedMs: number | undefined
   /** The outcome of the latest mount. */
   readonly newest: MountOutcome | undefined
   /** The outcome of this mount's earlier steps. */
   readonly own: MountOutcome | undefined
   /**
-   * The names of the rules by which the limiter has decided the request; undefined if the limiter has not decided the
+   * The names of the rules that the limiter has checked for the request. Undefined if the limiter has not decided the
    * request.
    */
   readonly decided: ReadonlySet<string> | undefined
@@ -48,7 +51,10 @@ export interface MountRequest<Request> extends Scope {
 /** The rules by which a request was decided. */
 type DecidedBy = Pick<Held, "ruleSet" | "ruleChecks">
 
-/** The way of a request through one mount: whether it is counted, by which rules it is decided, and what comes of it. */
+/**
+ * The path of a request through one mount. Determines whether the request is counted, which rules check it, and its
+ * outcome.
+ */
 export abstract class MountCheck<Request extends object> implements DecidingMount {
   readonly limiter: RequestLimiter<Request>
   abstract readonly asksApp: boolean
@@ -56,7 +62,7 @@ export abstract class MountCheck<Request extends object> implements DecidingMoun
   /** The writers for the rules of the latest decision. */
   #writers: Writers | undefined
   #writtenRules: RuleSet | undefined
-  /** Returns whether the mount decides by a rule; undefined if it decides by all rules. */
+  /** Returns whether the mount checks a rule. Undefined if the mount checks all rules. */
   readonly #isMeant: ((ruleCheck: RuleCheck) => boolean) | undefined
 
   constructor(
@@ -77,7 +83,7 @@ export abstract class MountCheck<Request extends object> implements DecidingMoun
     return this.#writers
   }
 
-  /** Returns the outcome of a decision that was made together with others, and keeps it on the request. */
+  /** Returns the outcome of a decision that was made together with other decisions, and stores it on the request. */
   outcomeOf(decision: Decision, ruleSet: RuleSet, facts: RequestFacts, request: Request): Outcome {
     const at = this.requestAt(facts, request, undefined, undefined)
     return this.#conclude(at, { ruleSet, ruleChecks: NONE }, decision, undefined)
@@ -108,8 +114,8 @@ export abstract class MountCheck<Request extends object> implements DecidingMoun
   }
 
   /**
-   * Returns the steps whose rules are decided now. The decided steps only hold for their own rule set. After a rule
-   * change, `isLeft` finds the remaining rules by name.
+   * Returns the steps whose rules are decided now. The decided steps are valid only for the rule set that decided
+   * them. After a rule change, `isLeft` finds the remaining rules by name.
    */
   #stepsLeft(step: DecisionStep, own: MountOutcome | undefined): StepSet {
     const passed = stepsUpTo(step)
@@ -117,8 +123,8 @@ export abstract class MountCheck<Request extends object> implements DecidingMoun
   }
 
   /**
-   * Returns whether a rule is left to decide. Rules can be left over, because the request may have had no body or no user
-   * at an earlier mount of the limiter.
+   * Returns a function that is true for a rule that is still to be checked. Some rules are still unchecked if the
+   * request had no body or no user at an earlier mount of the limiter.
    */
   #isLeftBy(decided: ReadonlySet<string>): (ruleCheck: RuleCheck) => boolean {
     const isMeant = this.#isMeant
@@ -126,12 +132,12 @@ export abstract class MountCheck<Request extends object> implements DecidingMoun
   }
 
   /**
-   * Decides by all rules, or with a step by the rules of this step and by those that earlier steps have left. Returns
-   * undefined if the client has gone while its request was held, or while a function of the app was pending. `counts` is
-   * undefined until it is known whether the request is counted.
+   * Checks all rules or, with a step, the rules of this step and the rules that earlier steps left unchecked. Returns
+   * undefined if the client has gone while its request was held, or while a function of the app was pending. `counts`
+   * is undefined until it is known whether the request is counted.
    *
-   * Units of earlier steps stay taken when a later step refuses or the client leaves. Their rules protect what has run
-   * since, such as authentication, and that has run.
+   * Units of earlier steps stay taken when a later step refuses the request or the client leaves. The rules of those
+   * steps protect code that has already run, such as authentication.
    */
   protected decide(at: MountRequest<Request>, counts?: boolean): MaybePromise<Outcome | undefined> {
     const { facts, request, step, steps, newest } = at
@@ -151,12 +157,12 @@ export abstract class MountCheck<Request extends object> implements DecidingMoun
     return prepared instanceof Promise ? this.#takeLater(at, prepared) : this.#take(at, prepared)
   }
 
-  /** Decides when it is known whether the request is counted and, if so, when the first rules have loaded. */
+  /** Decides as soon as `counts` resolves and, for a counted request, the first rules have loaded. */
   async #decideLater(at: MountRequest<Request>, counts: MaybePromise<boolean>): Promise<Outcome | undefined> {
     const isCounted = await counts
     if (isCounted) await this.limiter.admission.rules.live?.first
     if (hasLeft(at)) return undefined
-    // The rules may have changed in the meantime.
+    // Compute the steps again, because the rules may have changed in the meantime.
     const steps = this.#stepsLeft(at.step ?? LAST, at.own)
     return this.decide({ ...at, steps }, isCounted)
   }
@@ -195,9 +201,9 @@ export abstract class MountCheck<Request extends object> implements DecidingMoun
   }
 
   /**
-   * Creates the outcome and keeps it on the request for later mounts, or adds a step to the outcome of earlier ones.
-   * Headers and refusals use the rules of the decision, because other rules may be in force by now. `operation` is
-   * undefined if the request is not counted.
+   * Creates the outcome and stores it on the request for later mounts, or adds a step to the outcome of earlier
+   * steps. Headers and refusals use the rules of the decision, because other rules may be in force by now.
+   * `operation` is undefined if the request is not counted.
    */
   #conclude(
     at: MountRequest<Request>,
@@ -208,7 +214,7 @@ export abstract class MountCheck<Request extends object> implements DecidingMoun
     const { facts, request, step, newest, own } = at
     const { warner, admission } = this.limiter
     if (newest !== undefined && own === undefined && at.isLeft !== undefined && decision === UNLIMITED) {
-      // If the earlier mounts have decided by all rules, this one is superfluous.
+      // If earlier mounts have checked all rules, this mount is superfluous.
       if (ruleSet.names.every((name) => at.decided?.has(name))) warnMountedTwice(warner, ruleSet.names)
       return unchanged(newest)
     }

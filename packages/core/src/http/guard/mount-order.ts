@@ -3,15 +3,16 @@ import { decisionOn } from "../../limiter/interface/mount-decision.ts"
 import type { Guard } from "./guard.ts"
 import { latePlace, type MountedLayer } from "./late-place.ts"
 
-/** Milliseconds in which an app may still add routes, although it already listens. */
+/** Milliseconds in which an app that already listens may still add routes. */
 const START_MS = 1_000
-/** The number of requests that functions after the limiter must respond with 404 before they count as 404 handlers. */
+/** The number of 404 responses in a row after which the functions behind the limiter count as 404 handlers. */
 const ENOUGH = 10
 
 /**
- * Detects a limiter that is mounted after all routes of its path, so that only unmatched requests reach it. One look at
- * the app is enough if no route is before the limiter, or if a route is after it. Otherwise this class reads the status
- * of each response, until a status is not 404 or the limiter is certainly mounted too late. Then it warns once.
+ * Detects a limiter that is mounted after all routes of its path, so that only unmatched requests reach it.
+ * Inspecting the app once is enough if no route is mounted before the limiter, or if a route is mounted after the
+ * limiter. Otherwise this class reads the status of each response. It stops at the first status other than 404, or
+ * warns once when the limiter is certainly mounted too late.
  */
 export class MountOrder {
   /** False once the place of the limiter is known. */
@@ -20,14 +21,14 @@ export class MountOrder {
   readonly #createdMs: number = performance.now()
   #unmatched = 0
 
-  /** `guard` is the guard of the limiter, which warns. */
+  /** `guard` is the limiter's guard, which logs the warning. */
   constructor(guard: Pick<Guard<never>, "warnMountedTooLate">) {
     this.#guard = guard
   }
 
   /**
-   * Watches a request that has reached the limiter. Call it only while `isWatching` is true. `response` is the one of
-   * Node's own server. `layersOf` returns the layers of the app.
+   * Watches a request that has reached the limiter. Call it only while `isWatching` is true. `response` is the
+   * response of Node's own server. `layersOf` returns the layers of the app.
    */
   watch(
     request: {

@@ -12,7 +12,7 @@ import type { Writers } from "./writers.ts"
 
 const NONE: readonly never[] = []
 
-/** A mount of a limiter, as its decisions know it. */
+/** The members of a limiter's mount that decisions need. */
 export interface DecidingMount {
   readonly limiter: { readonly options: ParsedOptions }
   /** Whether the app has an `onRejected` for the mount's refusals. */
@@ -23,7 +23,7 @@ export interface DecidingMount {
 
 /**
  * The decision of one mount of a limiter on a request, linked to the mounts before it. Headers are only written when
- * they are read, because a gateway that asks for many decisions in one call does not need them.
+ * they are read, because a gateway that requests many decisions in one call does not need them.
  */
 export class MountOutcome implements MountDecision {
   declare readonly mount: DecidingMount
@@ -40,7 +40,10 @@ export class MountOutcome implements MountDecision {
   declare ruleSet: RuleSet
   /** The steps whose rules the mount has decided. */
   declare steps: StepSet
-  /** Undefined if nothing listens to decisions, or if the mount decides by all rules together. */
+  /**
+   * Reports the steps as one decision. Undefined if the app does not listen to decisions, or if the mount checks all
+   * rules together.
+   */
   declare report: Pick<StepReport, "add"> | undefined
   // No `#private` members and no field initializers, because every request creates an instance.
   declare private writers: Writers
@@ -72,7 +75,7 @@ export class MountOutcome implements MountDecision {
     return this.mount.limiter
   }
 
-  /** Returns the outcome of a mount among this one and the earlier ones. */
+  /** Returns the outcome of `mount`, which is this outcome or an earlier one. Undefined if `mount` has none. */
   of(mount: DecidingMount): MountOutcome | undefined {
     return this.mount === mount ? this : this.earlier?.of(mount)
   }
@@ -92,8 +95,8 @@ export class MountOutcome implements MountDecision {
   }
 
   /**
-   * Adds the decision of a later step of this mount. `newest` is the newest outcome of the request; its headers cover
-   * this outcome, too. Returns what the adapter has to do.
+   * Adds the decision of a later step of this mount. `newest` is the latest outcome of the request, and its headers
+   * include the headers of this outcome. Returns the instructions to the adapter.
    */
   advance(
     later: Decision,
@@ -121,8 +124,8 @@ export class MountOutcome implements MountDecision {
   }
 
   /**
-   * Returns the names of headers that an earlier mount has set and that no longer hold. Remove
-   * them before setting `headers`.
+   * Returns the names of headers that an earlier mount has set and that are no longer valid. Remove them
+   * before setting `headers`.
    */
   get removed(): readonly string[] {
     if (this.earlier === undefined) return NONE
@@ -135,8 +138,8 @@ export class MountOutcome implements MountDecision {
   }
 
   /**
-   * Adds the headers of the rejection if the app has `onRejected`. An app that responds by itself seldom copies them,
-   * and the client still needs Retry-After.
+   * Adds the headers of the rejection if the app has `onRejected`. An app that responds by itself seldom copies these
+   * headers, but the client still needs Retry-After.
    */
   private withRejection(lines: readonly HeaderLine[]): readonly HeaderLine[] {
     const { rejection } = this
@@ -165,7 +168,10 @@ export class MountOutcome implements MountDecision {
   }
 }
 
-/** Returns the names of the rules by which the limiter has decided the request; undefined if it has not decided it. */
+/**
+ * Returns the names of the rules that the limiter has checked for the request. Undefined if the limiter has not
+ * decided the request.
+ */
 export function rulesDecidedBy(limiter: object, newest: MountOutcome): ReadonlySet<string> | undefined {
   let decided: Set<string> | undefined
   for (let mount: MountOutcome | undefined = newest; mount !== undefined; mount = mount.earlier) {
@@ -187,7 +193,7 @@ export interface Outcome {
   readonly decision: Decision
   /** Headers to set on the response. The headers replace headers of the same name that an earlier mount has set. */
   readonly headers: readonly HeaderLine[]
-  /** Names of headers that an earlier mount has set and that no longer hold. The adapter removes them first. */
+  /** Names of headers that an earlier mount has set and that are no longer valid. The adapter removes them first. */
   readonly removed: readonly string[]
   /** The response to a refused request; absent if the request is admitted. */
   readonly rejection?: Rejection

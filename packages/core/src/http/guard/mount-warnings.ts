@@ -8,12 +8,15 @@ import type { MountOutcome } from "./mount-outcome.ts"
 export function warnMountedTwice(warner: Warner, ruleNames: readonly string[]): void {
   warner.once(
     "SLUICE_MOUNTED_TWICE",
-    `The limiter${withRules(ruleNames)} is mounted twice, so it met the same request twice. ` +
+    `The limiter${withRules(ruleNames)} is mounted twice, so it received the same request twice. ` +
       "The request was counted once. Remove one of the mounts.",
   )
 }
 
-/** Warns that a limiter is after these routes, or, without them, that a response had begun before a refusal. */
+/**
+ * Warns that a limiter is mounted after these routes or, without routes, that a response had begun before its request
+ * was refused.
+ */
 export function warnMountedTooLate(warner: Warner, routes?: string): void {
   warner.once(
     "SLUICE_MOUNTED_TOO_LATE",
@@ -26,7 +29,7 @@ export function warnMountedTooLate(warner: Warner, routes?: string): void {
   )
 }
 
-/** Warns if an earlier mount has decided by a rule of the same name, and clients see both. */
+/** Warns if an earlier mount has checked a rule with the same name, and clients see both rules. */
 export function warnSameNames(warner: Warner, { own, earlier }: MountOutcome): void {
   for (let mount = earlier; mount !== undefined; mount = mount.earlier) {
     const same = mount.own.checks.find((check) => own.checks.some((other) => bothAreTold(check, other)))
@@ -45,7 +48,7 @@ function bothAreTold(check: PolicyCheck, other: PolicyCheck): boolean {
   return check.policy === other.policy && !check.shadow && !other.shadow
 }
 
-/** Limiters that request handlers have created, and that have had one request each. */
+/** A row of limiters that request handlers created and that received one request each. */
 interface Row {
   length: number
   /** Number of limiters at the end of the row that have the same rules. */
@@ -53,18 +56,21 @@ interface Row {
   rules: string
 }
 
-/** The rows that cause a warning. Apps create several limiters on demand, but seldom with the same rules. */
+/**
+ * The lengths of a row that cause a warning. `TOO_MANY_ALIKE` is lower, because apps that create limiters on demand
+ * seldom create several with the same rules.
+ */
 const TOO_LONG = 10
 const TOO_MANY_ALIKE = 3
 
-/** The current row, by the logger that would get the warning. */
+/** The current row for each logger that would receive the warning. */
 const rows = new WeakMap<object, Row>()
 const asked = new WeakSet<object>()
 
 /**
- * Notes a request for a limiter that a request handler has created. A row of such limiters causes a warning, once for all
- * limiters with this logger. A second request for one of them ends the row, because apps create limiters on demand, such
- * as one for each tenant, and keep them.
+ * Records a request for a limiter that a request handler has created. A row of such limiters causes one warning per
+ * logger. A second request for one of them ends the row, because apps create limiters on demand, such as one for each
+ * tenant, and keep them.
  */
 export function noteCreatedInHandler(limiter: CreatedLimiter): void {
   const { options, ruleSet } = limiter
@@ -92,7 +98,7 @@ export function noteCreatedInHandler(limiter: CreatedLimiter): void {
   )
 }
 
-/** True if a limiter has had a request in the turn of the event loop in which it was created. */
+/** True if a limiter received a request in the turn of the event loop in which the limiter was created. */
 export function wasCreatedInHandler(limiter: object): boolean {
   return asked.has(limiter)
 }
@@ -102,7 +108,7 @@ interface CreatedLimiter {
   readonly ruleSet: Pick<RuleSet, "rules">
 }
 
-/** Returns up to three of the names as text, because a source may have thousands. */
+/** Formats at most three of the rule names, because a source may contain thousands. */
 function withRules(names: readonly string[]): string {
   if (names.length === 0) return ""
   const named = names.slice(0, 3).map((name) => `"${name}"`)

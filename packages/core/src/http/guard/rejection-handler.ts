@@ -10,8 +10,8 @@ import { copyOf } from "../rejection/own-body.ts"
 type Members = Readonly<Partial<Record<keyof RejectionAnswer, unknown>>>
 
 /**
- * A function that returns what to send to a refused client: the standard response or another one. Undefined means to
- * send nothing, for example because `hasAnswered` is true after `onRejected`.
+ * A function that returns the response to a refused client: the standard response or another one. Returns undefined
+ * if nothing must be sent, for example because `hasAnswered` returns true after `onRejected`.
  */
 export type RejectionHandler = (
   standard: Rejection,
@@ -22,8 +22,8 @@ export type RejectionHandler = (
 ) => MaybePromise<RejectionAnswer | undefined>
 
 /**
- * Returns a handler that calls the app's `onRejected`. If that returns a string or an object that is not a valid
- * response, the handler warns and returns the standard response. If `onRejected` throws or rejects, the handler
+ * Returns a handler that calls the app's `onRejected`. If `onRejected` returns a string or an object that is not a
+ * valid response, the handler warns and returns the standard response. If `onRejected` throws or rejects, the handler
  * rejects.
  */
 export function compileRejectionHandler(
@@ -44,7 +44,7 @@ export function compileRejectionHandler(
     }
     try {
       const own: unknown = onRejected(request, copyOf(standard), decision, response)
-      // Fastify's reply has a `then` that resolves when the reply ends. Awaiting a reply that has not
+      // Do not await Fastify's reply. Its `then` resolves only when the reply ends, so awaiting a reply that has not
       // been sent would never end.
       return own !== response && isThenable(own) ? Promise.resolve(own).then(pick, fail) : pick(own)
     } catch (error) {
@@ -53,7 +53,7 @@ export function compileRejectionHandler(
   }
 }
 
-/** Rejects with an object. Frameworks would pass on the request after an error such as undefined or "route". */
+/** Rejects with an object, because frameworks would pass the request on after an error such as undefined or "route". */
 async function fail(error: unknown): Promise<never> {
   throw typeof error === "object" && error !== null
     ? error
@@ -62,8 +62,8 @@ async function fail(error: unknown): Promise<never> {
 
 /**
  * Returns the response with only the last line of each header name, because frameworks treat repeated headers
- * differently. Keeps every cookie, because each needs a line (RFC 6265, section 3). Adapters add them to the
- * cookies that the app has set.
+ * differently. Keeps every cookie, because each cookie needs its own line (RFC 6265, section 3). Adapters add these
+ * cookies to the cookies that the app has set.
  */
 function withLastLines(answer: RejectionAnswer): RejectionAnswer {
   const lines = new Map<string, HeaderLine>()
@@ -76,13 +76,16 @@ function withLastLines(answer: RejectionAnswer): RejectionAnswer {
   return { status: answer.status, headers: [...lines.values(), ...cookies], body: answer.body }
 }
 
-/** The spelling that adapters compare with. */
+/** The spelling of the header name with which adapters compare names. */
 const SET_COOKIE = "Set-Cookie"
 
 /** Statuses that have no content: RFC 9110, sections 15.3.5, 15.3.6 and 15.4.5. */
 const WITHOUT_BODY: readonly number[] = [204, 205, 304]
 
-/** Removes a body that HTTP forbids, because the client would read it as the start of the next response. */
+/**
+ * Removes a body that HTTP forbids for the status, because the client would read the body as the start of the next
+ * response.
+ */
 function withoutForbidden(answer: RejectionAnswer): RejectionAnswer {
   if (!WITHOUT_BODY.includes(answer.status)) return answer
   const headers = answer.headers.filter(([name]) => !/^content-(type|length)$/i.test(name))
@@ -90,16 +93,16 @@ function withoutForbidden(answer: RejectionAnswer): RejectionAnswer {
 }
 
 /**
- * Whether the value is meant as a response, valid or not. `onRejected` may return a number or a boolean without a
- * meaning, and the response of Node, as `(req, …, res) => res.set("X-Own", "yes")` does.
+ * Whether the value is meant as a response, valid or not. `onRejected` may also return a meaningless number or
+ * boolean, or Node's response, as `(req, …, res) => res.set("X-Own", "yes")` does.
  */
 function isMeant(own: unknown): boolean {
   return typeof own === "string" || (typeof own === "object" && own !== null && !("headersSent" in own))
 }
 
 /**
- * Returns why Node could not send the response; undefined if it can. If it were sent, Node would throw into the app, or
- * end the process with an unhandled rejection.
+ * Returns the reason why Node could not send the response. Undefined if Node can send it. With an invalid response,
+ * Node would throw into the app, or end the process with an unhandled rejection.
  */
 function faultOf(own: unknown): string | undefined {
   if (typeof own !== "object") return "it is not an object"
@@ -119,7 +122,7 @@ function isLine(line: unknown): boolean {
     validateHeaderValue(line[0], line[1])
     isSendable = true
   } catch {
-    // `faultOf` describes the fault.
+    // Ignore the error, because `faultOf` describes the fault.
   }
   return isSendable
 }

@@ -10,38 +10,42 @@ import type { RouteKey } from "../../limiter/rule-set/route-rules.ts"
 export interface GuardedRoute {
   /** Identifies the route in messages: `route GET /users/:id`. */
   readonly label: string
-  /** Routes with the same `counter` count together. Their rule is named after it. Default: the label. */
+  /**
+   * Routes with the same `counter` count together. The rule of these routes is named after the counter. Default: the
+   * label.
+   */
   readonly counter?: string
   /**
-   * Where the rule is written; messages begin with it:
-   * `route GET /users/:id config.rateLimit`. Default: an empty string.
+   * The place where the rule is written, with which messages begin: `route GET /users/:id config.rateLimit`.
+   * Default: an empty string.
    */
   readonly path?: string
-  /** Names of members next to the rule's that belong to the adapter. Default: none. */
+  /** Names of members that belong to the adapter, but are written beside the rule's own members. Default: none. */
   readonly besides?: readonly string[]
   /**
-   * True if the guard decides by the route's rule alone, without steps, because another mount of the limiter decides by
-   * all other rules. If the guard refuses, the units of other mounts of the limiter are refunded. Default: false.
+   * True if the guard checks only the route's rule, without steps, because another mount of the limiter checks all
+   * other rules. If the guard refuses a request, units that other mounts of the limiter took for it stay taken.
+   * Default: false.
    */
   readonly isAlone?: boolean
 }
 
-/** The rule that is written for a route, and how its route is identified. */
+/** The rule that is written for a route, and the members that identify the route. */
 export interface WrittenRule extends RouteKey {
   /** The rule as it is written, without `group`, `onRejected` and the adapter's own members. */
   readonly rule: object
-  /** The name for a rule without one. */
+  /** The name of the rule if the app has not named it. */
   readonly defaultName: string
   /** The name of the rule. */
   readonly name: unknown
   readonly isAlone: boolean
-  /** The route's own callback for the response; undefined if it has the limiter's. */
+  /** The route's own callback for the response. Undefined if the route uses the limiter's callback. */
   readonly onRejected: OnRejected<unknown> | undefined
 }
 
 /**
- * Reads the rule of a route and passes it to `use`. Throws InvalidOptionError that says where in
- * the app the rule is written.
+ * Reads the rule of a route and passes it to `use`. Throws an InvalidOptionError whose paths say where in the app the
+ * rule is written.
  */
 export function readRouteRule<T>(written: unknown, route: GuardedRoute, use: (rule: WrittenRule) => T): T {
   const { path = "", besides = [] } = route
@@ -53,7 +57,7 @@ export function readRouteRule<T>(written: unknown, route: GuardedRoute, use: (ru
       error.problems.map((problem) => ({
         ...problem,
         path: [path, problem.path].filter((part) => part !== "").join("."),
-        // A member of a route may also be one that rules do not have.
+        // Suggest members that only routes accept, too.
         message: problem.message.replace(
           /; the nearest is .*/,
           (nearest) => suggestion(problem.path, ["group", "onRejected", ...besides]) || nearest,
@@ -94,8 +98,8 @@ function wrong(path: string, value: unknown, noun: string, accepted: string): In
 }
 
 /**
- * Returns the text as the name of a rule. A valid name stays unchanged. Otherwise `?` replaces invalid characters, and
- * 96 bits of the text's hash follow.
+ * Returns a valid name of a rule for the text. A valid name stays unchanged. In any other text, `?` replaces invalid
+ * characters, and 96 bits of the text's hash follow.
  */
 export function namedAfter(text: string): string {
   const plain = text.replace(/[^ !#-[\]-~]/gu, "?")

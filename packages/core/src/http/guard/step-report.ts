@@ -4,8 +4,8 @@ import type { MountDecision } from "../../limiter/interface/mount-decision.ts"
 import { type ClosingResponse, onGone } from "../client-gone.ts"
 
 /**
- * Emits one "decision" event for a request that is decided in steps. The event is emitted when the request is refused,
- * has passed its last step, or was answered before that.
+ * Emits one "decision" event for a request that is decided in steps. The event is emitted when the request is
+ * refused, has passed its last step, or has received a response before its last step.
  */
 export class StepReport<Request = unknown> {
   readonly #events: SafeEvents<LimiterEvents<Request>>

@@ -11,7 +11,7 @@ export interface Writers {
   readonly rejection: RejectionWriter
 }
 
-/** The members of a limiter that the writers use. */
+/** The members of a limiter that the writers need. */
 export interface WritingLimiter {
   readonly options: Pick<ParsedOptions, "headers" | "rejection">
   readonly warner: Warner

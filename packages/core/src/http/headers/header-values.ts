@@ -15,8 +15,8 @@ export function secondsUntil(ms: number): number | undefined {
 }
 
 /**
- * Returns a window in whole seconds, rounded up, so that a client that spreads its requests over
- * it stays within the limit.
+ * Returns a window in whole seconds, rounded up. A client that spreads its requests over these seconds stays within
+ * the limit.
  */
 export function windowSeconds(windowMs: number): number {
   return fieldInteger(Math.ceil(windowMs / 1000))
@@ -24,33 +24,36 @@ export function windowSeconds(windowMs: number): number {
 
 /**
  * True if the check's numbers come from its counter. Without the shared store, or if the store did not read the
- * counter, the check says nothing about the quota. Headers must not claim a full quota then.
+ * counter, the check says nothing about the quota. In these cases, headers must not claim a full quota.
  */
 export function isCounted(decision: Decision, check: PolicyCheck): boolean {
   if (decision.degraded || check.remaining === undefined) return false
   return check.refusal !== "missing-field" && check.refusal !== "store-failure"
 }
 
-/** False if the limit function has failed before it ever returned a limit. Headers must not claim a limit then. */
+/**
+ * False if the limit function has failed before it ever returned a limit. In that case, headers must not claim a
+ * limit.
+ */
 export function hasLimit({ refusal, limit }: PolicyCheck): boolean {
   return limit > 0 || refusal !== "store-failure"
 }
 
 /**
- * Returns the remaining units to report to the client. For a refused check it is 0, even when a cheaper request would
- * fit. With units left, the effective window could end after Retry-After, which is not allowed.
+ * Returns the remaining units to report to the client. For a refused check the result is 0, even if a cheaper request
+ * would fit. Otherwise the effective window could end after Retry-After, which the draft does not allow.
  */
 export function remainingTold(check: PolicyCheck): number {
   return check.allowed ? fieldInteger(check.remaining ?? 0) : 0
 }
 
 /**
- * Returns the effective window in whole seconds. Within it the client can use at most `remainingTold` units
- * (draft-ietf-httpapi-ratelimit-headers-11, parameter t). Returns undefined when waiting makes no difference.
+ * Returns the effective window in whole seconds. Within this window the client can use at most `remainingTold` units
+ * (draft-ietf-httpapi-ratelimit-headers-11, parameter t). Undefined if waiting does not help.
  *
- * Without remaining units, the window is the wait for the next unit. Otherwise it is at least the remaining
- * units' share of the window, so that r / t never invites a faster pace than the policy. With a limit of
- * 100 in 60 s and 50 units left, it is 30 s.
+ * Without remaining units, the window is the wait for the next unit. Otherwise it is at least the remaining units'
+ * share of the policy's window, so that r / t never suggests a faster pace than the policy. For example, it is 30 s
+ * for a limit of 100 per 60 s with 50 units left.
  */
 export function secondsTold(check: PolicyCheck, windowS: number): number | undefined {
   if (!check.allowed) return secondsUntil(check.retryAfterMs)
@@ -60,15 +63,15 @@ export function secondsTold(check: PolicyCheck, windowS: number): number | undef
   return fieldInteger(Math.max(Math.ceil(nextUnitAfterMs / 1000), share))
 }
 
-/** Strings of three digits, by their number. */
+/** The strings "000" to "999", indexed by their value. */
 const THREE_DIGITS: readonly string[] = Array.from({ length: 1000 }, (_, value) =>
   String(value).padStart(3, "0"),
 )
 
 /**
- * Returns the decimal digits of an integer from 0 to 2^53 - 1, put together from existing strings. V8 caches the
- * strings of thousands of numbers. With `String(value)`, the string of each new number would outlive its response, and
- * two garbage collections would copy it.
+ * Returns the decimal digits of an integer from 0 to 2^53 - 1, concatenated from existing strings. V8 caches the
+ * strings of thousands of numbers. With `String(value)`, the string of each new number would outlive its response,
+ * and two garbage collections would copy it.
  */
 export function decimal(value: number): string {
   let digits = ""
@@ -88,12 +91,12 @@ export interface HeaderPolicy {
   /** Quota units per window; undefined when a function returns the limit per request. */
   readonly limit: number | undefined
   readonly windowMs: number
-  /** Whether it is a shadow rule, which headers leave out. */
+  /** Whether the rule is a shadow rule. Headers omit shadow rules. */
   readonly shadow: boolean
 }
 
 /**
- * A function that returns the rate limit headers of one decision, or none when no rule applied. `nowMs` returns the
- * current time in epoch milliseconds. `nowMs` is only called if a header contains a time.
+ * A function that returns the rate limit headers of one decision, or an empty array if no rule applied. `nowMs`
+ * returns the current time in epoch milliseconds. `nowMs` is only called if a header contains a time.
  */
 export type HeaderWriter = (decision: Decision, nowMs: () => number) => readonly HeaderLine[]

@@ -26,11 +26,11 @@ interface MemberDialect {
   readonly cost: string | undefined
 }
 
-/** The constant parts of a policy's members. Only the integers between them vary per request. */
+/** The constant parts of a policy's members. Only the integers between these strings vary per request. */
 interface MemberText {
   readonly name: string
   readonly windowS: number
-  /** The rule's own limit; undefined if a function returns it. Clients with an override have another one. */
+  /** The rule's own limit; undefined if a function returns it. A client with an override has another limit. */
   readonly limit: number | undefined
   /** The RateLimit-Policy line with only this member and the rule's own limit. */
   readonly line: HeaderLine | undefined
@@ -39,7 +39,7 @@ interface MemberText {
   readonly beforeRemaining: string
 }
 
-/** The last lines for a refusal by a single policy, and the values that they depend on. */
+/** The latest header lines for a refusal by a single policy, and the values that these lines depend on. */
 interface ToldRefusal {
   readonly seconds: number | undefined
   readonly cost: number
@@ -94,7 +94,10 @@ export function compileMembers(policies: readonly HeaderPolicy[], dialect: Membe
     ]
   }
 
-  /** Returns the lines of a refusal. During a flood they stay the same for a second, so the last ones are kept. */
+  /**
+   * Returns the lines of a refusal. During a flood the lines stay the same for a second, so the latest lines are
+   * cached.
+   */
   function refusalLines(
     text: MemberText,
     line: HeaderLine,
@@ -130,8 +133,8 @@ const NONE: readonly HeaderLine[] = []
 
 /**
  * Returns the member as a flat string. V8 represents a concatenated string as a tree of its parts. Node checks each
- * header value with a regular expression, which is slow on such a tree. Reading a character flattens the string, but V8
- * only does so if the character affects the result.
+ * header value with a regular expression, which is slow on such a tree. Reading a character makes V8 flatten the
+ * string, but only if the character affects the result of this function.
  */
 function flat(member: string): string {
   return member.charCodeAt(0) === QUOTE ? member : ""

@@ -1,7 +1,7 @@
 /**
- * Returns a function that looks up the text of a rule by its name. The function creates each string on first use: a
- * thousand strings take 20 ms, and most rules match no request in the next second. The function returns undefined for
- * an unknown rule.
+ * Returns a function that looks up the text of a rule by its name. The function creates each string on first use,
+ * because a thousand strings take 20 ms and most rules match no request in the next second. The function returns
+ * undefined for an unknown rule.
  */
 export function textsOf<Rule extends { readonly name: string }, Text extends object>(
   rules: readonly Rule[],

@@ -22,12 +22,12 @@ export interface SingleValueNames {
   readonly policy?: string
 }
 
-/** A function that formats the time in `seconds` seconds as a dialect does. */
+/** A function that formats the point in time that is `seconds` seconds from now, as a dialect requires. */
 type ResetForm = (seconds: number, nowMs: () => number) => number
 
 interface ValueText {
   readonly windowS: number
-  /** The rule's own limit; undefined if a function returns it. Clients with an override have another one. */
+  /** The rule's own limit; undefined if a function returns it. A client with an override has another limit. */
   readonly ownLimit: number | undefined
   readonly ownLimitText: string
   readonly window: string
@@ -35,7 +35,7 @@ interface ValueText {
 
 /**
  * Returns the writer of a dialect with one number in each field: `RateLimit-Limit: 100`, `RateLimit-Remaining: 50`,
- * `RateLimit-Reset: 30`. The numbers are of the policy that binds.
+ * `RateLimit-Reset: 30`. The numbers describe the policy that binds.
  */
 export function compileSingleValues(
   policies: readonly HeaderPolicy[],
@@ -70,11 +70,12 @@ export function compileSingleValues(
   }
 }
 
-/** Returns seconds from now. */
+/** Returns the number of seconds from now. */
 export const fromNow: ResetForm = (seconds) => seconds
 
 /**
- * Returns epoch seconds. Rounds the current time up, so that a client cannot return a fraction of a second too early.
+ * Returns the time in epoch seconds. Rounds the current time up, so that a client cannot retry a fraction of a second
+ * too early.
  */
 export const sinceEpoch: ResetForm = (seconds, nowMs) => Math.ceil(nowMs() / 1000) + seconds
 

@@ -3,21 +3,24 @@ import preferredMediaTypes from "negotiator/lib/mediaType.js"
 type Accept = string | readonly string[] | undefined
 
 /**
- * Twice the length that browsers send. A longer header is ignored, because 1,000 hostile
- * characters take 0.1 ms to parse.
+ * The longest Accept header that is parsed, twice as long as the headers of browsers. A longer header is ignored,
+ * because 1,000 hostile characters take 0.1 ms to parse.
  */
 const MAX_LENGTH = 256
 
-/** Number of distinct headers remembered. A service sees a handful, and parsing a browser's header takes 5 µs. */
+/**
+ * The number of headers whose results are cached, because parsing a browser's header takes 5 µs. A service receives
+ * only a handful of distinct headers.
+ */
 const MAX_REMEMBERED = 64
 
 const JSON_TYPES: readonly string[] = ["application/problem+json", "application/json"]
 
 /**
- * Whether a client accepts a JSON body, by its Accept header (RFC 9110, section 12.5.1). A client accepts JSON if there
- * is no such header, or if the header has `application/json`, `application/problem+json`, or a wildcard that covers
- * them. With a wildcard, a weight of 0 for one of the two types rules JSON out. Parameters of the two types make no
- * difference.
+ * Whether a client accepts a JSON body according to its Accept header (RFC 9110, section 12.5.1). A client accepts
+ * JSON if it sends no such header, or if the header contains `application/json`, `application/problem+json`, or a
+ * wildcard that covers them. With a wildcard, a weight of 0 for one of the two types rules JSON out. Parameters of
+ * the two types make no difference.
  */
 export function acceptsJson(accept: Accept): boolean {
   if (accept === undefined) return true
@@ -28,8 +31,8 @@ export function acceptsJson(accept: Accept): boolean {
 }
 
 /**
- * Returns an `acceptsJson` that keeps its last few dozen results in `remembered`. The function does not remember
- * headers that are long or repeated.
+ * Returns an `acceptsJson` that caches its latest few dozen results in `remembered`. The function does not cache the
+ * results of headers that are long or repeated.
  */
 export function rememberJsonAcceptance(
   remembered: Map<string, boolean> = new Map(),

@@ -7,7 +7,7 @@ import { called, yieldedText } from "../../limiter/callbacks/compile-test.ts"
 /** The app's function that returns the body of a refusal, and the media type of the body. */
 export interface BodyFunction {
   readonly body: (request: unknown, rejection: Rejection, decision: Decision) => unknown
-  /** Undefined means that it depends on what the function returns. */
+  /** Undefined if the media type depends on what the function returns. */
   readonly contentType?: string
 }
 
@@ -38,7 +38,10 @@ export function withOwnBody(
   return standard
 }
 
-/** Returns a copy for the app, which might modify it. Other refusals share the original. */
+/**
+ * Returns a copy for the app, which might modify it. The original must stay unchanged, because other refusals share
+ * it.
+ */
 export function copyOf({ status, headers, body }: Rejection): Rejection {
   return { status, headers: headers.map(([name, value]) => [name, value]), body }
 }

@@ -8,7 +8,10 @@ export interface ProblemDetails {
   readonly json: string
 }
 
-/** The largest cost of a request that a rule accepts. Limit 10 with a rule cost of 3 accepts a cost of at most 3. */
+/**
+ * The largest cost of a request that a rule accepts. For example, a limit of 10 with a rule cost of 3 accepts a cost
+ * of at most 3.
+ */
 export interface LargestCost {
   /** Units that the rule takes for a request of cost 1. */
   readonly ruleCost: number
@@ -40,8 +43,8 @@ export function withStatus(problem: ProblemDetails, status: number | undefined):
 }
 
 /**
- * Returns what happened and what would help, in one or two sentences. `refusing` are the checks that refused. `seconds`
- * is the wait; undefined if waiting does not help.
+ * Returns what happened and what would help, in one or two sentences. `refusing` are the checks that refused.
+ * `seconds` is the wait, and undefined if waiting does not help.
  */
 export function problemDetail(
   refusal: Refusal,

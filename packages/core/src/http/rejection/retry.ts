@@ -3,12 +3,12 @@
  */
 export type RetryAdvice =
   /**
-   * The n-th attempt, n from 0, waits min(maxDelaySeconds, initialDelaySeconds * multiplier^n), plus a random share of
-   * up to `jitter`. An initial delay of 7 with a window of a minute gives 7, 14, 28, 56, 60, 60.
+   * Attempt n, counted from 0, waits min(maxDelaySeconds, initialDelaySeconds * multiplier^n), plus a random share of
+   * up to `jitter`. For example, an initial delay of 7 with a window of a minute results in 7, 14, 28, 56, 60, 60.
    */
   | {
       readonly kind: "exponential-backoff"
-      /** The wait before the first attempt, equal to Retry-After. No wait is shorter. */
+      /** The wait before the first attempt, equal to Retry-After. No later wait is shorter. */
       readonly initialDelaySeconds: number
       /** The factor by which the wait grows with each attempt: 2. */
       readonly multiplier: number
@@ -28,7 +28,7 @@ export type RetryAdvice =
       readonly kind: "at"
       /** The instant, ISO 8601 in UTC, rounded up to a second: "2024-01-02T00:00:00.000Z". */
       readonly at: string
-      /** The time until that instant, for a client whose clock is wrong. */
+      /** The seconds until that instant, for a client whose clock is wrong. */
       readonly afterSeconds: number
     }
 
@@ -38,12 +38,12 @@ export type RetryAdvice =
  */
 export type RetryWriter = (seconds: number, waitMs: number, nowMs: () => number) => string
 
-/** The last instant that a Date can hold (ECMA-262, section 21.4.1.1). Some windows end after it. */
+/** The last instant that a Date can represent (ECMA-262, section 21.4.1.1). Some windows end later. */
 const MAX_DATE_MS = 8.64e15
 
 /**
- * Returns the writer of the machine-readable advice behind a rule's rejection message; undefined for any
- * message that is text for people.
+ * Returns the writer of the machine-readable advice behind a rule's rejection message; undefined for a message that
+ * is written for people.
  */
 export function retryWriter(rejectionMessage: string, windowS: number): RetryWriter | undefined {
   switch (rejectionMessage) {
