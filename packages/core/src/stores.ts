@@ -1,6 +1,7 @@
 /**
- * For authors of stores, and of stores in front of another store: the port, counters in any table of states, stores in a
- * database with transactions, and the functions that the stores of Sluice share. docs/extend/stores.md has examples.
+ * For authors of stores, including stores in front of another store. Exports the port, counters in any table of
+ * states, stores in a database with transactions, and functions that Sluice's stores share. docs/extend/stores.md has
+ * examples.
  * @module @sluice/core/stores
  */
 

@@ -120,7 +120,7 @@ it("a request that is delayed behind another one on its connection leaves the qu
   expect(outcomes.map((outcome) => outcome instanceof Promise)).toEqual([false, true, true])
   await hangUp()
   expect(await Promise.all(outcomes.slice(1))).toEqual([undefined, undefined])
-  // There is room for two again.
+  // The two requests have left the queue, so it has room for two others.
   const next = [guard.check(facts, {}), guard.check(facts, {})]
   clock.advance(1_000)
   expect((await next[0])?.rejection).toBeUndefined()

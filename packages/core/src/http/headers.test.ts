@@ -52,7 +52,7 @@ describe("draft-11", () => {
   })
 
   it.each<[string, Partial<PolicyCheck>, string]>([
-    // an admitted check: units left, t
+    // The remaining units and the parameter t of an admitted check.
     ["half is left", { remaining: 50, nextUnitAfterMs: 1 }, ";r=50;t=30"],
     [
       "the next unit comes later than its share of the window",

@@ -193,14 +193,14 @@ describe.each<[string, Row]>([
     "the store is gone for an unknown time",
     { refusal: "store-failure", problem: CAPACITY, detail: "The quota cannot be checked at the moment." },
   ],
-])("%s", (_case, row) => {
+])("a rejection: %s", (_case, row) => {
   const { refusal = "quota", waitMs = NEVER, problem = QUOTA, retryAfter, detail, rejection, retry } = row
   const decision = refused([refusing("ip-1m", refusal, waitMs, row.check)])
   const timed = retryAfter === undefined ? {} : { "Retry-After": retryAfter }
   // A request without the field has used up no quota.
   const isNamed = problem !== BAD_REQUEST
 
-  it("as a problem", () => {
+  it("is written as a problem", () => {
     const answer = writerOf([rule(row.rule)])(decision, undefined, () => NOW_MS)
     expect(answer.status).toBe(problem.status)
     expect(Object.fromEntries(answer.headers)).toEqual({
@@ -218,7 +218,7 @@ describe.each<[string, Row]>([
     })
   })
 
-  it("as text", () => {
+  it("is written as text", () => {
     const answer = writerOf([rule(row.rule)])(decision, "text/html", () => NOW_MS)
     expect(answer.status).toBe(problem.status)
     expect(Object.fromEntries(answer.headers)).toEqual({
@@ -257,7 +257,7 @@ describe("several rules", () => {
     )
   })
 
-  it("are answered with the largest cost that all of them accept", () => {
+  it("are described by the largest cost that all of them accept", () => {
     const rules = [rule({ name: "a", cost: 2 }), rule({ name: "b", cost: 1 }), rule({ name: "c", cost: 5 })]
     const checks = [
       refusing("a", "cost", NEVER, { limit: 11, cost: 20 }), // 5 at most
@@ -270,7 +270,7 @@ describe("several rules", () => {
     }
   })
 
-  it("are answered with each missing field once", () => {
+  it("are described by each missing field once", () => {
     const checks = [
       refusing("a", "missing-field", NEVER, { field: "user_id" }),
       refusing("b", "missing-field", NEVER, { field: "plan" }),

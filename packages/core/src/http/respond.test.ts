@@ -131,7 +131,7 @@ describe("a guard that throws refusals", () => {
     expect(body).toBe("400 RefusalError")
   })
 
-  it("responds if the exchange cannot fail a request", async () => {
+  it("sends the response if the exchange has no method `fail`", async () => {
     const { body } = await received((response) => {
       const exchange = new NodeExchange(response.req, response, () => expect.unreachable())
       respond(throwing, {}, Object.assign(exchange, { fail: undefined }))

@@ -1,15 +1,15 @@
 import type { CounterKey } from "./store.ts"
 
-/** Number of entries that a full table examines to find one that is not needed. */
+/** Number of entries that a full table examines to find one that it can evict. */
 const SAMPLED = 16
 
 /** The data that a process keeps for one counter. */
 export interface TableEntry extends CounterKey {
-  /** When the counter was last asked for. */
+  /** When a request last used the counter. */
   readonly usedMs: number
 }
 
-/** A bounded table of counters, by counter and then by partition, so that a lookup does not concatenate a key. */
+/** A bounded table of counters, indexed first by counter and then by partition, so that a lookup does not concatenate a key. */
 export class BoundedTable<Entry extends TableEntry> implements Iterable<Entry> {
   readonly #most: number
   readonly #byCounter = new Map<string, Map<string, Entry>>()
@@ -48,7 +48,7 @@ export class BoundedTable<Entry extends TableEntry> implements Iterable<Entry> {
     return evicted
   }
 
-  /** Removes an entry. A no-op if it is not in the table. */
+  /** Removes an entry. A no-op if the entry is not in the table. */
   delete(entry: Entry): void {
     const place = this.#places.get(entry)
     if (place === undefined) return
@@ -63,12 +63,12 @@ export class BoundedTable<Entry extends TableEntry> implements Iterable<Entry> {
     this.#places.set(last, place)
   }
 
-  /** Returns the next entry of an endless round through the table. Undefined if the table is empty. */
+  /** Returns the next entry, and starts again with the first entry after the last one. Undefined if the table is empty. */
   next(): Entry | undefined {
     return this.#all[this.#next++ % this.#all.length]
   }
 
-  /** Iterates over a copy, so that entries may be deleted meanwhile. */
+  /** Iterates over a copy, so that entries may be deleted during the iteration. */
   [Symbol.iterator](): IterableIterator<Entry> {
     return [...this.#all][Symbol.iterator]()
   }

@@ -12,11 +12,11 @@ import type {
 } from "./store.ts"
 import { countsRefusals, type PendingCheck, statesAfterRefusal, takeTogether } from "./take-together.ts"
 
-/** The states of counters, each under a key. */
+/** A table of the states of counters, each stored under a key. */
 export interface CounterStates<Key> {
   /** Returns the written state, or undefined if the counter is unused or was deleted. */
   read(key: Key): CounterState | undefined
-  /** Writes a state. It must be kept until `emptyAtMs`, in epoch milliseconds, and may be deleted then. */
+  /** Writes a state. The table must keep the state until `emptyAtMs`, in epoch milliseconds, and may then delete it. */
   write(key: Key, state: CounterState, emptyAtMs: number, nowMs: number): void
   /** Keeps the written state at least until `emptyAtMs`. */
   keep(key: Key, emptyAtMs: number): void
@@ -51,7 +51,7 @@ export class Counters<Key> {
     this.#spare = keyOf("", "")
   }
 
-  /** Takes the units of all checks of a request, or nothing, as {@link Store.take} does. */
+  /** Takes the units of all checks of a request, or no units, as {@link Store.take} does. */
   take(checks: readonly Check[], nowMs: number): StoreResult {
     const isOne = checks.length === 1
     return isOne ? this.#takeOne(checks[0] as Check, nowMs) : this.#takeAll(checks, nowMs)
@@ -80,7 +80,8 @@ export class Counters<Key> {
       else if (left.previous === 0 && left.current === 0) this.#table.remove(key)
       else {
         this.#table.write(key, left, algorithm.emptyAtMs(left, policy), nowMs)
-        // Mark an operator's block, so that it is among the last to be evicted even if its client does not come back.
+        // Mark an operator's block, so that its counter is among the last to be evicted even if the client sends no
+        // more requests.
         if (policy.algorithm === "penalty") this.#markBlocked(key, algorithm, left, policy, 1, nowMs)
       }
     }
@@ -93,7 +94,7 @@ export class Counters<Key> {
     }
   }
 
-  /** Takes the units of a request with a single check, which is the usual case. There is never anything to undo. */
+  /** Takes the units of a request with a single check, which is the usual case. A single check never has to undo anything. */
   #takeOne(check: Check, nowMs: number): StoreResult {
     const { policy, partition, cost, shadow } = check
     const algorithm = algorithmOf(policy)
@@ -122,7 +123,8 @@ export class Counters<Key> {
 
   #takeAll(checks: readonly Check[], nowMs: number): StoreResult {
     const { length } = checks
-    // Lists of the right size and loops: most requests with several rules pay for every closure and every reallocation.
+    // Use arrays of the right size and loops, because every closure and every reallocation here slows down most
+    // requests with several rules.
     const pending = new Array<Located<Key>>(length)
     const before = new Array<CounterState>(length)
     for (let i = 0; i < length; i++) {
@@ -159,8 +161,8 @@ export class Counters<Key> {
 
   /**
    * Returns the counter's current state. If the clock went back, writes the state that `at` has moved back, even if
-   * nothing is taken. Otherwise each request would move it back again. Its client would wait until the clock has caught
-   * up, instead of at most two windows.
+   * no units are taken. Otherwise each request would move the state back again, so the client would wait until the
+   * clock has caught up, instead of at most two windows.
    */
   #stateAt(key: Key, algorithm: Algorithm, policy: Policy, nowMs: number): CounterState {
     const stored = this.#table.read(key)
@@ -180,8 +182,8 @@ export class Counters<Key> {
   }
 
   /**
-   * Records until when a client is refused, so that its counter is among the last to be evicted. Returns how long it is
-   * refused.
+   * Records until when a client is refused, so that its counter is among the last to be evicted. Returns for how many
+   * milliseconds the client is refused.
    */
   #markBlocked(
     key: Key,

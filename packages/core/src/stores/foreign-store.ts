@@ -19,28 +19,28 @@ import { storeErrorOf } from "./store-error.ts"
 import { StoreListeners } from "./store-listeners.ts"
 import type { StoreStatus } from "./store-status.ts"
 
-/** A refund with this much time or more, in milliseconds, is made in the background. */
+/** The shortest timeout, in milliseconds, by which a refund is recognized as a background refund. */
 const LEAST_BACKGROUND_MS = 1_000
 
-/** The methods that a store of ours inherits from its class. If the app has replaced one, the store needs a guard. */
+/** The methods that one of Sluice's own stores inherits from its class. If the app has replaced a method, the store needs a guard. */
 const METHODS: readonly (keyof Store)[] = ["take", "read", "refund", "reset"]
 
-/** The mark of a store that needs no guard. All copies of this version share it, so they trust the same stores. */
+/** The mark of a store that needs no guard. All copies of this version share the mark, so they trust the same stores. */
 const GUARDED = Symbol.for(`@sluice/core ${VERSION} guarded store`)
 const guardOf = new WeakMap<Store, Store>()
 
 /**
- * Marks a store as one that needs no guard, and returns it. Such a store keeps its deadlines. Its methods return values
- * or promises, but no other thenables. They fail with {@link StoreUnavailableError} or {@link ClosedError} only, and
- * their results are valid.
+ * Marks a store as one that needs no guard, and returns it. Such a store applies the deadlines itself. Its methods
+ * return values or promises, but no other thenables. These methods fail with {@link StoreUnavailableError} or {@link
+ * ClosedError} only, and their results are valid.
  */
 export function guardedStore<Own extends Store>(store: Own): Own {
   return Object.defineProperty(store, GUARDED, { value: true })
 }
 
 /**
- * Returns a store that may be anyone's with a guard in front, so that the code behind it can rely on the guarantees of
- * {@link guardedStore}. Returns the same guard for the same store, and a store of ours itself.
+ * Puts a guard in front of a store of any origin, so that callers can rely on the guarantees of {@link guardedStore}.
+ * Returns the same guard for the same store, and returns one of Sluice's own stores unchanged.
  */
 export function foreignStore(store: Store): Store {
   // A derived object has the mark of its prototype, but may have other methods.
@@ -53,12 +53,12 @@ export function foreignStore(store: Store): Store {
   return guard
 }
 
-/** Adds the deadlines to a store, checks its results, and turns what it throws into errors of ours. */
+/** Applies the deadlines to a store, checks its results, and converts the values that it throws into Sluice's errors. */
 class ForeignStore implements Store {
   readonly #store: Store
   readonly #roundTrips = new RoundTrips()
   readonly #listeners = new StoreListeners<StoreEvent>("a store")
-  /** The latest failure that was not an error of ours. */
+  /** The latest failure that was not one of Sluice's errors. */
   #failure: { readonly message: string; readonly error: StoreUnavailableError } | undefined
 
   constructor(store: Store) {
@@ -145,7 +145,7 @@ class ForeignStore implements Store {
     return beforeDeadline(sounded, withinMs, timeout, keepsAlive)
   }
 
-  /** Returns an error of ours. In an outage, equal failures share one, because creating it is expensive. */
+  /** Converts a failure into one of Sluice's errors. In an outage, equal failures share an error, because creating an error is expensive. */
   #failureOf(error: unknown): Error {
     if (error instanceof ClosedError || error instanceof StoreUnavailableError) return error
     const message = error instanceof Error ? error.message : textOf(error)
@@ -153,7 +153,7 @@ class ForeignStore implements Store {
     return this.#failure.error
   }
 
-  /** Refunds units that were taken after the deadline, because the request no longer gets them. */
+  /** Refunds units that were taken after the deadline, because the request was decided without them. */
   #refundLate(refunds: readonly Refund[]): void {
     if (refunds.length === 0) return
     const lost = (error: unknown): void =>
@@ -169,7 +169,7 @@ interface GuardedCall<Answer> {
   readonly withinMs: number | undefined
   /** Returns the result if it is valid, and throws if it is not. */
   readonly sound: (answer: unknown) => Answer
-  /** Called with a valid result that came after the deadline. */
+  /** Called with a valid result that arrived after the deadline. */
   readonly late?: (answer: Answer) => void
   /** Whether the deadline keeps the process alive. Default: true. */
   readonly keepsAlive?: boolean

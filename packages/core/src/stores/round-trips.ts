@@ -1,27 +1,27 @@
-/** Number of replies that are remembered: enough to distinguish one slow moment from a distant server. */
+/** Number of replies that are remembered. This is enough to distinguish one slow moment from a distant server. */
 const KEPT = 64
 
-/** A server that is silent for longer than this, in milliseconds, is not slow but gone. */
+/** The longest silence of a slow server, in milliseconds. A server that is silent for longer counts as gone. */
 export const OUTAGE_MS = 1_000
 
-/** The durations of a server's last replies, including replies after the deadline. */
+/** The durations of a server's latest round trips, including replies after the deadline. */
 export class RoundTrips {
   readonly #ms = new Float64Array(KEPT)
   #count = 0
   /**
-   * When the last outage ended. A frozen server responds to all earlier calls then, which shows nothing about its
-   * speed.
+   * When the latest outage ended. At that moment a server that was frozen replies to all earlier calls, and these
+   * replies say nothing about its speed.
    */
   #backAtMs = Number.NEGATIVE_INFINITY
 
-  /** Adds a reply that has just arrived. `sentAtMs` is when its call was sent, by the monotonic clock. */
+  /** Adds a reply that has just arrived. `sentAtMs` is the monotonic time at which the call was sent. */
   add(sentAtMs: number): void {
     const nowMs = performance.now()
     if (nowMs - sentAtMs > OUTAGE_MS) this.#backAtMs = nowMs
     if (sentAtMs >= this.#backAtMs) this.#ms[this.#count++ % KEPT] = nowMs - sentAtMs
   }
 
-  /** Durations in milliseconds, in any order. */
+  /** The remembered durations in milliseconds, in any order. */
   get recent(): readonly number[] {
     return [...this.#ms.subarray(0, Math.min(this.#count, KEPT))]
   }

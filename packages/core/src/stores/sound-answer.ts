@@ -7,7 +7,7 @@ import { capacityOf, ceilingOf, type Policy } from "../ground/policy.ts"
 import type { Check, Counted, CounterReading, StoreReading, StoreResult } from "./store.ts"
 
 /**
- * Returns the result of a store that is not ours, after checking that it can be the result for these checks.
+ * Returns the result of a third-party store after checking that the result is possible for these checks.
  * @throws {@link StoreUnavailableError} of the kind "invalid-answer"
  */
 export function soundResult(checks: readonly Check[], result: unknown): StoreResult {
@@ -25,7 +25,7 @@ export function soundResult(checks: readonly Check[], result: unknown): StoreRes
 }
 
 /**
- * Returns the reading of a store that is not ours, after checking that it can be the reading for these checks.
+ * Returns the reading of a third-party store after checking that the reading is possible for these checks.
  * @throws {@link StoreUnavailableError} of the kind "invalid-answer"
  */
 export function soundReading(checks: readonly Check[], reading: unknown): StoreReading {
@@ -44,13 +44,13 @@ function invalidAnswer(): StoreUnavailableError {
   return new StoreUnavailableError(message, { kind: "invalid-answer" })
 }
 
-/** Returns an object that has the members of any value. */
+/** Returns an object with the members of `value`, which may be of any type. */
 function membersOf(value: unknown): object {
   return typeof value === "object" && value !== null ? value : {}
 }
 
 function isSoundCheck(check: Check, counted: Counted | undefined, nowMs: number, granted: boolean): boolean {
-  // A counter that was not read because another one had refused.
+  // This counter was not read, because another counter had refused.
   if (counted === undefined) return !granted
   const { taken, after, retryAfterMs }: Partial<Counted> = counted ?? {}
   if (after !== undefined && !isState(after)) return false
@@ -75,8 +75,8 @@ function isSoundCounter(check: Check, counter: CounterReading | undefined, nowMs
 }
 
 /**
- * True if every number that a client is shown is valid. Even valid counts may contradict their parts. Then a wait is
- * negative, or is infinite although the cost fits.
+ * True if every number that a client receives is valid. Even valid counts may contradict their parts, and then a wait
+ * is negative, or is infinite although the cost fits.
  */
 function canBeShown(
   { policy, cost }: Check,
@@ -99,7 +99,7 @@ function canBeShown(
   )
 }
 
-/** Waits are computed for the limit, without the units that are admitted above it. */
+/** Returns the policy without the units that are admitted above the limit, because waits are computed for the limit. */
 function hardOf(policy: Policy): Policy {
   return policy.extra === undefined ? policy : { ...policy, extra: 0 }
 }

@@ -1,6 +1,6 @@
 import { StoreUnavailableError, textOf } from "../ground/errors.ts"
 
-/** Returns a store's error as a StoreUnavailableError, whatever value the store threw. */
+/** Converts any value that a store has thrown into a StoreUnavailableError. */
 export function storeErrorOf(error: unknown): StoreUnavailableError {
   if (error instanceof StoreUnavailableError) return error
   const message = error instanceof Error ? error.message : textOf(error)

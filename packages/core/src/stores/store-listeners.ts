@@ -1,7 +1,7 @@
 import { inspect } from "node:util"
 import { SafeEvents } from "../ground/events.ts"
 
-/** The listeners of a store. If a listener throws or rejects, a process warning is emitted. Others are not affected. */
+/** The listeners of a store. If a listener throws or rejects, a process warning is emitted. Other listeners are not affected. */
 export class StoreListeners<Event> {
   readonly #events: SafeEvents<{ event: [Event] }>
 

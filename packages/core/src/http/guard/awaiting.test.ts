@@ -68,7 +68,7 @@ async function pass(guard: Guard<Req>, request: Req, response = new FakeResponse
 }
 
 describe("a guard that decides in steps, with functions that return promises", () => {
-  it("decides as one that decides immediately, and reports one decision", async () => {
+  it("decides like a guard that decides immediately, and reports one decision", async () => {
     const options = {
       rules: [ADDRESS, USER],
       cost: async () => 2,
@@ -98,7 +98,7 @@ describe("a guard that decides in steps, with functions that return promises", (
     ["a field", { rules: [ADDRESS, USER] }, "arrival"],
     ["skip", { rules: [ADDRESS, USER], skip: async () => false }, "body"],
   ])(
-    "takes nothing from a client that leaves while %s is pending, and keeps the units of earlier steps",
+    "takes no units from a client that leaves while %s is pending, and keeps the units of earlier steps",
     async (_what, options, first) => {
       const { guard, left } = await mount(options)
       const response = new FakeResponse()
@@ -112,7 +112,7 @@ describe("a guard that decides in steps, with functions that return promises", (
     },
   )
 
-  it("takes nothing from a client that leaves at the first step", async () => {
+  it("takes no units from a client that leaves at the first step", async () => {
     const { guard, left } = await mount({ ...USER, skip: async () => false })
     for (const step of [undefined, "app"] as const) {
       const response = new FakeResponse()

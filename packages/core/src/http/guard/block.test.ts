@@ -87,7 +87,7 @@ describe("block", () => {
     expect((await limiter.decide(ALICE)).degraded).toBe(false)
   })
 
-  it("applies to the named rules, or by default to those that count each client separately", async () => {
+  it("applies to the named rules, or by default to the rules that count each client separately", async () => {
     const rules = [
       { name: "ip", field: "ip", limit: 3, window: "1 minute" },
       { name: "user", field: "user", limit: 3, window: "1 minute" },
@@ -205,7 +205,7 @@ describe("block", () => {
     await limiter.block(ALICE, { for: "1 hour" })
     await limiter.decide(BOB)
     clock.advance(HOUR)
-    // The first decision after the end finds out that the block is over.
+    // The first decision after the block detects that the block has ended.
     for (let i = 0; i < 2; i++) await limiter.decide(BOB)
     expect(asked).toEqual([1, 2, 2, 1])
   })
@@ -284,7 +284,7 @@ describe("block", () => {
       { headers: { "x-api-key": "7" } },
       { field: ["ip", "header:x-api-key"] },
     ],
-  ])("rejects a request with %s, which identifies nobody", async (_what, request, options) => {
+  ])("rejects a request with %s, which identifies no client", async (_what, request, options) => {
     const rule = { name: "one", limit: 3, window: "1 minute", ...options }
     const { limiter } = open(rule as LimiterSettings<RequestFacts>)
     for (const rules of [undefined, ["one"]]) {
@@ -295,7 +295,7 @@ describe("block", () => {
     expect((await limiter.decide(request)).allowed).toBe(true)
   })
 
-  it("blocks under the rules whose field the request has, and no other requests under the others", async () => {
+  it("applies only to rules whose field the request contains", async () => {
     const rules = [
       { name: "address", field: "ip", limit: 3, window: "1 minute" },
       { name: "key", field: "header:x-api-key", limit: 3, window: "1 minute" },
@@ -307,7 +307,7 @@ describe("block", () => {
     expect((await limiter.decide({ headers: { "x-api-key": "8" } })).allowed).toBe(true)
   })
 
-  it("blocks all requests without the field together if they share a counter by intent", async () => {
+  it("blocks all requests without the field together if onMissing makes them share a counter", async () => {
     const { limiter } = open({ field: "header:x-api-key", limit: 3, window: "1 minute", onMissing: "shared" })
     await limiter.block(ALICE, { for: "1 hour" })
     expect((await limiter.decide(BOB)).refusal).toBe("blocked")

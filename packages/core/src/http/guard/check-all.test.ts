@@ -21,7 +21,7 @@ async function mount(options: LimiterOptions<object>): Promise<Guard<object>> {
   return guard
 }
 
-/** Returns the guards of two services on one store. The second one admits one request. */
+/** Returns the guards of two services on one store. The second guard admits one request. */
 async function mountTwo(ofSecond: Partial<LimiterOptions<object>> = {}) {
   const store = memoryStore({ clock: manualClock() })
   const rule = { store, window: "1m" } as const
@@ -35,7 +35,7 @@ const ask = (...guards: readonly Guard<object>[]) =>
 const left = async ({ limiter }: Guard<object>) => (await limiter.peek(FACTS)).remaining
 
 describe("guards that check requests together", () => {
-  it("take the units of all, and return the headers of each", async () => {
+  it("take the units of all requests, and return the headers of each", async () => {
     const [search, maps] = await mountTwo()
     const outcomes = await ask(search, maps)
     expect(outcomes.map(({ decision, headers }) => [decision.remaining, headers[0]])).toEqual([
@@ -45,7 +45,7 @@ describe("guards that check requests together", () => {
     expect([await left(search), await left(maps)]).toEqual([4, 0])
   })
 
-  it("take nothing if one refuses, and the others blame their rules for nothing", async () => {
+  it("take no units if one guard refuses, and the other guards blame none of their rules", async () => {
     const [search, maps] = await mountTwo()
     await ask(maps)
     const [held, refused] = await ask(search, maps)
@@ -65,7 +65,7 @@ describe("guards that check requests together", () => {
     expect(skipped).toMatchObject({ decision: { allowed: true, policy: "" }, headers: [] })
   })
 
-  it("write headers by the rules of the decision, even if others are in force when the store answers", async () => {
+  it("write headers for the rules of the decision, even if other rules apply when the store responds", async () => {
     const rule = (limit: number): Rule[] => [{ name: "rule", field: "ip", limit, window: "1m" }]
     const { source, publish } = changingRules(rule(5))
     const inner = memoryStore({ clock: manualClock() })

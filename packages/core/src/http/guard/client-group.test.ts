@@ -24,7 +24,7 @@ async function limiter(more: Omit<LimiterSettings<object>, "limit" | "window"> =
 }
 
 describe("the client of a connection", () => {
-  it("is known from its first request on, even if its socket no longer has an address", async () => {
+  it("is identified from its first request on, even if its socket no longer has an address", async () => {
     const { left, codes } = await limiter()
     const keepsAddress = {}
     expect(left({ keepsAddress, remoteAddress: ALICE })).toBe(8)
@@ -33,7 +33,7 @@ describe("the client of a connection", () => {
     expect(codes).toEqual([])
   })
 
-  it("is read again at each request until there is an address", async () => {
+  it("is read again at each request until its socket has an address", async () => {
     const { left } = await limiter()
     const keepsAddress = {}
     expect(left({ keepsAddress, remoteAddress: undefined })).toBe(8)

@@ -134,7 +134,7 @@ describe("a request that waits under an elastic rule", () => {
     expect(entries).toEqual(["3000 expensive over"])
   })
 
-  it("does not ask the store early if capacity would not help: at the ceiling, or in a block", async () => {
+  it("does not call the store early if capacity would not help, at the ceiling or during a block", async () => {
     const ceiling = acquiring(TWO_AN_HOUR, 4)
     await ceiling.limiter.decide(ALICE, { cost: 4 })
     ceiling.acquire("w")
@@ -158,11 +158,12 @@ describe("a request that waits under an elastic rule", () => {
   })
 
   describe("at the ceiling", () => {
-    /** A unit that is taken on a full second comes back 60 seconds later. */
+    /** A unit that is taken at a full second can be taken again 60 seconds later. */
     const LOG = { limit: 2, window: 60 * SECOND - 1, algorithm: "sliding-log" } as const
 
     /**
-     * Takes units at 0, 10, 20 and 30 seconds. There is room below the ceiling again at 60, and below the limit at 80.
+     * Takes units at 0, 10, 20 and 30 seconds. A unit below the ceiling is free again at 60 seconds, and a unit below
+     * the limit at 80 seconds.
      */
     async function atCeiling() {
       const all = acquiring(LOG, 4)
@@ -237,7 +238,7 @@ describe("an elastic rule beside a queueing rule", () => {
     const elastic = { name: "elastic", limit, window: HOUR, algorithm: "fixed-window", field: "ip", throttle }
     const rules = [QUEUE, elastic] as Rule<object>[]
     const guard = createGuard<object>({ rules, clock, store, logger: QUIET })
-    // In its first turn, a guard assumes that a request handler created it.
+    // In the event loop turn of its creation, a guard assumes that a request handler created it.
     await nextTurn()
     const check = (facts: RequestFacts = ALICE) => guard.check(facts, {})
     return { check, capacity, pass }
@@ -262,7 +263,7 @@ describe("an elastic rule beside a queueing rule", () => {
     capacity.isSpare = false
     await told(check())
     const held = check()
-    // The last unit goes to a request that does not queue.
+    // A request that does not queue takes the last unit.
     expect(await told(check({ ...ALICE, method: "GET" }))).toBe("admitted")
     capacity.isSpare = true
     await pass(SECOND, 500)

@@ -76,7 +76,7 @@ describe("elastic throttling by a signal", () => {
     clock.advance(1_000)
     await rows(4)
     capacity.isSpare = false
-    // Six units are in use. The first two do not free enough, and the others came a second later.
+    // Six units are in use. The first two will not free enough units, and the other four were taken a second later.
     const refused = await limiter.decide(ALICE)
     expect([refused.retryAfterMs, refused.remaining, refused.resetAfterMs]).toEqual([60_001, 0, 60_001])
     clock.advance(60_000)
@@ -152,7 +152,7 @@ describe("elastic throttling by a signal", () => {
     capacity.isSpare = true
     expect(await rows(1, 6)).toEqual(["cost 0"])
     expect(await rows(2, 4)).toEqual(["admit over 0", "quota 0"])
-    // With spare capacity, the time until there is room for this cost is known.
+    // With spare capacity, the wait until this cost fits is known.
     expect((await limiter.decide(ALICE, { cost: 4 })).retryAfterMs).toBeGreaterThan(1_000)
   })
 
@@ -269,7 +269,7 @@ describe("the policies of an elastic rule", () => {
   ])("without a ceiling admit as many units as can be counted exactly: %s", async (_name, rule, expected) => {
     const [wide, hard] = (await policiesOf(rule as Partial<Rule<RequestFacts>>)) as [Policy, Policy]
     expect(ceilingOf(wide)).toBe(expected)
-    // The ceiling does not make time units coarser. The added unit stands for a partial one.
+    // The ceiling does not make time units coarser. The added unit stands for a partial unit.
     expect(timeUnitMs(ceilingOf(wide) + 1, wide.windowMs)).toBe(
       timeUnitMs(ceilingOf(hard) + 1, wide.windowMs),
     )

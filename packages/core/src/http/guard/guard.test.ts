@@ -270,7 +270,7 @@ describe("a guard", () => {
       },
       ["body", "app"],
     ],
-  ])("knows the steps at which its rules can be decided: %s", async (_what, options, expected) => {
+  ])("lists the steps at which its rules can be checked: %s", async (_what, options, expected) => {
     const guard = await mount(options)
     expect(guard.steps).toEqual(expected)
     await guard.close()
@@ -550,7 +550,7 @@ describe("a limiter that is created in a handler", () => {
     ])
   })
 
-  it("causes a warning if ten in a row have other rules each", () => {
+  it("causes a warning if ten in a row have different rules", () => {
     const { said, ask } = open()
     for (let i = 0; i < 9; i++) ask({ name: `user ${i}` })
     expect(said).toEqual([])
@@ -569,7 +569,7 @@ describe("a limiter that is created in a handler", () => {
     expect(said).toEqual([])
   })
 
-  it("causes no warning if it was asked in a later turn, too", async () => {
+  it("causes no warning if it decides another request in a later turn", async () => {
     const { said, ask } = open()
     const again = ask()
     ask()
@@ -590,7 +590,7 @@ describe("a limiter that is created in a handler", () => {
 
   it("causes a process warning if there is no logger", () => {
     const emitWarning = vi.fn()
-    // The warning is logged once per process, so an earlier test may have used up that of the real one.
+    // Replace the process, because the warning is logged once per process and an earlier test may have caused it.
     vi.stubGlobal("process", Object.assign(Object.create(process), { emitWarning }))
     onTestFinished(() => void vi.unstubAllGlobals())
     for (let i = 0; i < 3; i++) createGuard<Req>(limit(5)).check(FACTS, {})
@@ -770,7 +770,7 @@ describe("onRejected", () => {
     expect(await answer).toEqual(OWN)
   })
 
-  it("gets the request, the standard answer, the decision and the response", async () => {
+  it("receives the request, the standard response, the decision and Node's response", async () => {
     const onRejected = vi.fn()
     const guard = await mount(limit(1, { onRejected }))
     checked(guard)
@@ -782,12 +782,12 @@ describe("onRejected", () => {
     expect([given === request, decision === outcome.decision, answering === response]).not.toContain(false)
   })
 
-  it("is not awaited if it returns the response, which may never end, and that causes no warning", async () => {
+  it("is not awaited if it returns the response, which may never end, and causes no warning", async () => {
     const guard = await mount(limit(1, { onRejected: (...[, , , response]) => response as undefined }))
     checked(guard)
     const outcome = checked(guard)
     const said = warnings(guard)
-    // biome-ignore lint/suspicious/noThenProperty: Fastify's reply has one
+    // biome-ignore lint/suspicious/noThenProperty: Fastify's reply has a `then`
     expect(guard.answer(outcome, {}, { then: () => undefined })).toBe(outcome.rejection)
     expect(said).toEqual([])
   })
@@ -803,7 +803,7 @@ describe("onRejected", () => {
     expect((await refusedBy(undefined)).outcome.headers).toHaveLength(2)
   })
 
-  it("returns nothing to send, and does not warn, if the app has responded meanwhile", async () => {
+  it("sends nothing and causes no warning if the app has responded in the meantime", async () => {
     for (const own of [OWN, "slow down", { error: 1 }, undefined]) {
       const guard = await mount(limit(1, { onRejected: () => own as Rejection }))
       checked(guard)
@@ -813,7 +813,7 @@ describe("onRejected", () => {
     }
   })
 
-  it("fails with the error that it throws or rejects with, and with an Error instead of another value", async () => {
+  it("fails with the error that it throws or rejects with, or with an Error for any other value", async () => {
     const error = new Error("oops")
     for (const [thrown, expected] of [
       [error, error],
@@ -841,7 +841,7 @@ describe("refundWhen", () => {
     return (await guard.limiter.peek({ remoteAddress: "192.0.2.1" } as Req)).remaining
   }
 
-  it("refunds the units by the status, once, and only after they were charged", async () => {
+  it("refunds the units once, depending on the status, and only after they were taken", async () => {
     const seen: unknown[] = []
     const guard = await mount(
       limit(2, {
@@ -867,7 +867,7 @@ describe("refundWhen", () => {
     ])
   })
 
-  it("refunds the decision of its mount, even if another mount is stricter, and not the decision of that mount", async () => {
+  it("refunds only the decision of its own mount, even if another mount is stricter", async () => {
     const strict = await mount(limit(2, { name: "a" }))
     const generous = await mount(limit(9, { name: "b", refundWhen: () => true }))
     const request = {}
@@ -941,7 +941,7 @@ describe("refundWhen", () => {
 })
 
 describe("a guard of one route", () => {
-  it("uses its own rule instead of the inline one, and its own headers", async () => {
+  it("uses its own rule instead of the inline rule, and its own headers", async () => {
     const guard = await mount(limit(9))
     const route = guard.forRoute({ limit: 1, window: "1h" }, { label: "login" })
     await Promise.resolve()
@@ -964,7 +964,7 @@ describe("a guard of one route", () => {
     expect((await route.limiter.peek({ remoteAddress: "192.0.2.1" } as Req)).remaining).toBe(3)
   })
 
-  it("shares its counters with another mount's guard with the same rule, until both have closed", async () => {
+  it("shares its counters with another mount's guard that has the same rule, until both guards are closed", async () => {
     const store = memoryStore({ clock: manualClock() })
     const { limiter } = await mount(limit(9, { name: "all", store }))
     const [one, other] = [createGuard<Req>({ limiter }), createGuard<Req>({ limiter })]
@@ -1011,7 +1011,7 @@ describe("a guard of one route", () => {
     )
   })
 
-  it("knows its steps from its own rule", async () => {
+  it("derives its steps from its own rule", async () => {
     const guard = await mount(limit(9))
     expect(guard.forRoute({ limit: 3, window: "1h", field: "body:user" }, { label: "a" }).steps).toEqual([
       "body",

@@ -56,7 +56,7 @@ it("a refusal points to the link of the service, in JSON and in plain text", asy
   await guard.close()
 })
 
-it("a refusal without metadata or without a link has no such header", async () => {
+it("a refusal without metadata or without a link has no Link header", async () => {
   for (const metadata of [undefined, { owner: "shop" }]) {
     const { guard, linkOf } = guardOf(documentOf(metadata === undefined ? {} : { metadata }).source)
     await linkOf()
@@ -79,7 +79,7 @@ it("a changed link is used immediately, and an invalid link rejects the whole ve
   await guard.close()
 })
 
-it("an app's own response keeps the header", async () => {
+it("an app's own response keeps the Link header", async () => {
   const onRejected = () => ({ status: 429, headers: [], body: "no" })
   const { guard, linkOf } = guardOf(documentOf({ metadata: LINK }).source, { onRejected })
   await linkOf()

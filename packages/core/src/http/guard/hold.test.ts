@@ -49,7 +49,7 @@ async function setUp(options: object) {
   const clock = manualClock()
   const { store, calls } = countingStore(memoryStore({ clock }))
   const guard = createGuard({ clock, store, logger: QUIET, ...options } as GuardOptions<object>)
-  // In its first turn, a guard assumes that a request handler created it.
+  // In the event loop turn of its creation, a guard assumes that a request handler created it.
   await nextTurn()
   const decisions: Decision[] = []
   guard.limiter.on("decision", (decision) => void decisions.push(decision))
@@ -90,7 +90,7 @@ describe("a request that has to wait", () => {
     expect(held.response.listening).toBe(0)
   })
 
-  it("does not listen to its response while the store is being asked", async () => {
+  it("does not listen to its response while the store's result is pending", async () => {
     const clock = manualClock()
     const store = memoryStore({ clock })
     const slow: Store = {
@@ -104,7 +104,7 @@ describe("a request that has to wait", () => {
     expect(responses.map(({ added }) => added)).toEqual([0, 0])
   })
 
-  it("is dropped when its client hangs up: no outcome, no decision, nothing taken", async () => {
+  it("is dropped without an outcome, a decision or taken units when its client hangs up", async () => {
     const { check, clock, calls, decisions } = await setUp(QUEUE)
     check()
     const [second, third] = [check(), check()]
@@ -147,7 +147,7 @@ describe("a request that has to wait", () => {
     expect((await outcome).decision.allowed).toBe(true)
   })
 
-  it("gets the headers of the moment at which it proceeds", async () => {
+  it("receives the headers that apply when it proceeds", async () => {
     const { check, clock } = await setUp({ ...QUEUE, limit: 2 })
     check()
     check()
@@ -163,7 +163,7 @@ describe("a request that has to wait", () => {
 it.each([
   ["hold", QUEUE],
   ["decide", { ...QUEUE, throttle: "hard" as const }],
-])("a decision on it names the call %s in its event", async (operation, options) => {
+])("the decision event of a request that a guard checks names the call %s", async (operation, options) => {
   const { guard, check } = await setUp(options)
   const heard: string[] = []
   guard.limiter.on("decision", (_decision, _request, call) => heard.push(call.operation))
@@ -172,7 +172,7 @@ it.each([
 })
 
 describe("limits of waiting", () => {
-  it("are the smallest of the queueing rules", async () => {
+  it("are the smallest limits of all queueing rules", async () => {
     const slow = {
       ...QUEUE,
       name: "slow",
@@ -203,7 +203,8 @@ describe("limits of waiting", () => {
     const held = Array.from({ length: 7 }, () => check())
     expect(held.map(({ outcome }) => outcome instanceof Promise)).toEqual([false, ...Array(6).fill(true)])
     expect(((await check().outcome) as Outcome).decision).toMatchObject({ allowed: false, retryAfterMs: 100 })
-    // The store is not asked for a request that does not fit, nor for a request that waits behind another one.
+    // The limiter does not call the store for a request that does not fit, nor for a request that waits behind
+    // another request.
     expect(calls).toMatchObject({ takes: 6, returned: 0 })
   })
 
@@ -293,7 +294,7 @@ describe("a rule beside a queueing rule", () => {
     expect([calls.takes, calls.reads]).toEqual([asked, 1])
   })
 
-  it("counts its own refusals, but not the waiting of other requests", async () => {
+  it("counts its own refusals, but not requests that wait for the queueing rule", async () => {
     const penalty = { refusals: 2, for: "1 hour" } as const
     const rules = [
       { ...hard, penalty },
@@ -306,7 +307,7 @@ describe("a rule beside a queueing rule", () => {
     for (const refusal of ["quota", "penalty", "penalty"]) {
       expect(((await check().outcome) as Outcome).decision).toMatchObject({ policy: "hard", refusal })
     }
-    // Bob finds room in both counters, because the requests that the hard rule refused have taken nothing.
+    // Bob's request fits into both counters, because the requests that the hard rule refused have taken nothing.
     const bob = { remoteAddress: "192.0.2.2" }
     check(bob)
     check(bob)
@@ -342,18 +343,22 @@ it.each([
       throw new Error("broken")
     },
   ],
-])("a clock whose wait %s delays no request, which gets a 503 and one warning", async (_what, wait) => {
-  const { check, guard } = await setUp({ ...QUEUE, clock: { now: () => Date.UTC(2024, 0, 1), wait } })
-  const warned: string[] = []
-  guard.limiter.on("warning", ({ code, message }) => warned.push(`${code}: ${message}`))
-  check()
-  for (const held of [check(), check()]) expect(((await held.outcome) as Outcome).rejection?.status).toBe(503)
-  const failed =
-    "SLUICE_CALLBACK_FAILED: clock.wait failed: Error: broken. Requests that would have to wait are refused with 503. Fix clock.wait, or leave it out to use timers."
-  expect(warned).toEqual([failed])
-})
+])(
+  "a clock whose wait %s delays no request, but causes a 503 response and one warning",
+  async (_what, wait) => {
+    const { check, guard } = await setUp({ ...QUEUE, clock: { now: () => Date.UTC(2024, 0, 1), wait } })
+    const warned: string[] = []
+    guard.limiter.on("warning", ({ code, message }) => warned.push(`${code}: ${message}`))
+    check()
+    for (const held of [check(), check()])
+      expect(((await held.outcome) as Outcome).rejection?.status).toBe(503)
+    const failed =
+      "SLUICE_CALLBACK_FAILED: clock.wait failed: Error: broken. Requests that would have to wait are refused with 503. Fix clock.wait, or leave it out to use timers."
+    expect(warned).toEqual([failed])
+  },
+)
 
-it("no warning is logged if the client goes, the server drains or the limiter is closed", async () => {
+it("no warning is logged if the client disconnects, the server drains or the limiter is closed", async () => {
   const warned: string[] = []
   const log = ({ code }: { readonly code: string }) => void warned.push(code)
   const options = { ...QUEUE, logger: { warn: log, error: log } }
@@ -447,7 +452,7 @@ it("a skip function is called once for a request that would wait, even after the
     return true
   }
   const guard = createGuard<object>({ ...QUEUE, skip, logger: QUIET } as GuardOptions<object>)
-  // In its first turn, a guard assumes that a request handler created it.
+  // In the event loop turn of its creation, a guard assumes that a request handler created it.
   await nextTurn()
   expect((await guard.check(ALICE, {})).decision.limit).toBe(Number.POSITIVE_INFINITY)
   expect(asked).toBe(1)

@@ -63,7 +63,7 @@ function apply(outcome: Outcome, headers: Record<string, string>): number {
   return outcome.rejection?.status ?? 200
 }
 
-/** Checks in two steps, as an adapter does, with authentication between them; or once, after authentication. */
+/** Checks in two steps with authentication between them, as an adapter does, or once after authentication. */
 async function ask(
   guard: Guard<Req>,
   name: string | undefined,
@@ -130,7 +130,7 @@ describe("a guard that decides in steps", () => {
               return { allowed, policy, limit, remaining, cost, retryAfterMs, told }
             }
             expect(short(mine)).toEqual(short(theirs as typeof mine))
-            // From now on, the address has one unit less, because its rule has protected authentication.
+            // From now on, the address has one unit fewer, because its rule has protected authentication.
             if (!mine.allowed) return
           }
         },
@@ -157,7 +157,7 @@ describe("a guard that decides in steps", () => {
     expect((await guard.limiter.peek(FACTS)).checks[0]?.remaining).toBe(0)
   })
 
-  it("decides each rule once, and decides nothing at a step without remaining rules", async () => {
+  it("checks each rule once, and decides nothing at a step without remaining rules", async () => {
     let skips = 0
     const guard = await mount({ rules: [address(9), user(9)], skip: () => ++skips > 9 })
     const warnings: string[] = []
@@ -174,7 +174,7 @@ describe("a guard that decides in steps", () => {
     expect(warnings).toEqual([])
   })
 
-  it("decides a rule only at its own step, even if it would match at a later one", async () => {
+  it("checks a rule only at its own step, even if the rule would match at a later step", async () => {
     const guard = await mount({ rules: [address(9, { match: { path: "/a" } }), user(9)] })
     const request: Req = { user: "a" }
     await guard.check({ ...FACTS, url: "/b" }, request, RESPONSE, "arrival")
@@ -193,7 +193,7 @@ describe("a guard that decides in steps", () => {
     await guard.close()
   })
 
-  it("leaves a decision on a request without a matching rule", async () => {
+  it("stores a decision on a request that no rule matches, but only at the last step", async () => {
     const guard = await mount({ rules: [user(9, { onMissing: "skip" })] })
     const request = {}
     const outcome = (await guard.check(FACTS, request, RESPONSE, "arrival")) as Outcome
@@ -230,7 +230,7 @@ describe("a guard that decides in steps", () => {
     expect(durationsMs.filter((ms) => ms > 0 && ms <= passedMs)).toHaveLength(1)
   })
 
-  it("reports a decision of a store that answers later as one that is made at once", async () => {
+  it("reports the decision of an asynchronous store like the decision of a synchronous store", async () => {
     const reported: string[] = []
     const inner = memoryStore({ clock: manualClock() })
     for (const store of [inner, laterStore(inner)]) {
@@ -296,7 +296,7 @@ describe("a guard that decides in steps", () => {
     expect(codes).toEqual([])
   })
 
-  it("keeps a decision on a request that has no rule at any step", async () => {
+  it("stores a decision on a request even if the limiter has no rules", async () => {
     const { request } = await ask(await mount({ rules: [] }), "a", "stepped")
     expect(decisionOn(request)).toMatchObject({ allowed: true, checks: [] })
   })
@@ -315,7 +315,7 @@ describe("a guard that decides in steps", () => {
     expect(reported).toEqual(["hold", "hold"])
   })
 
-  it("does not ask the store in the second step if the store failed in the first step", async () => {
+  it("does not call the store in the second step if the store failed in the first step", async () => {
     const inner = memoryStore({ clock: manualClock() })
     let asked = 0
     const take: Store["take"] = () => {
@@ -371,7 +371,7 @@ describe("a guard that decides in steps", () => {
     expect(peeked.checks.map(({ remaining }) => remaining)).toEqual([9, 5])
   })
 
-  it("keeps the units of earlier steps if the client hangs up while a later one holds it", async () => {
+  it("keeps the units of earlier steps if the client hangs up while a later step holds the request", async () => {
     const guard = await mount({
       rules: [address(9), user(1, { throttle: { kind: "queue", maxWaitMs: 100_000 } })],
     })
@@ -385,7 +385,7 @@ describe("a guard that decides in steps", () => {
     expect((await guard.limiter.peek(FACTS)).checks[0]?.remaining).toBe(7)
   })
 
-  it("decides a rule once if its step changes between two steps of a request", async () => {
+  it("checks a rule once if its step changes between two steps of a request", async () => {
     const { source, publish } = changingRules([address(9), user(9)] as Rule[])
     const guard = await mount({ rules: liveRules(source), onRulesMissing: "allow" })
     await guard.limiter.ready()
@@ -414,7 +414,7 @@ describe("a guard that decides in steps", () => {
     await first
     request.user = "a"
     const second = guard.check(FACTS, request, RESPONSE, "app")
-    // From now on, the user rule could be decided at the earlier step.
+    // From now on, the user rule could be checked at the earlier step.
     await publish([address(9), user(7, { field: "ip" })] as Rule[])
     pass()
     await second

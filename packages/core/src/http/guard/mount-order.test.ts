@@ -36,7 +36,7 @@ describe("the watch of a limiter's place", () => {
     expect(order.isWatching).toBe(false)
   })
 
-  it("continues over requests for OPTIONS, because frameworks respond to them after all middleware", () => {
+  it("continues after OPTIONS requests, because frameworks respond to OPTIONS after all middleware", () => {
     const { order, send } = setUp([LIMITER, ROUTE])
     send(404, "OPTIONS")
     expect(order.isWatching).toBe(true)
@@ -72,7 +72,7 @@ describe("the watch of a limiter's place", () => {
     expect(warned).toHaveLength(1)
   })
 
-  it("ends without a warning if the app has added a route behind the limiter meanwhile", () => {
+  it("ends without a warning if the app has added a route behind the limiter in the meantime", () => {
     const layers = [ROUTE, LIMITER]
     const { order, warned, send } = setUp(layers)
     vi.advanceTimersByTime(5_000)

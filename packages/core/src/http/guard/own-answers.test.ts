@@ -19,7 +19,7 @@ function setUp(options: Partial<LimiterOptions<object>>) {
   const logger = { warn: (fields: object, text: string) => void logged.push({ ...fields, text }), error() {} }
   const guard = createGuard<object>({ ...ONCE, clock, logger, ...options } as LimiterOptions<object>)
   const refuse = async (facts: RequestFacts = CLIENT): Promise<Rejection> => {
-    // A guard that checks in its first turn warns.
+    // A guard that checks a request in the event loop turn of its creation may warn.
     await nextTurn()
     for (let time = 0; time < 9; time++) {
       const { rejection } = await guard.check(facts, {})
@@ -67,7 +67,7 @@ describe("the option rejection", () => {
     expect(logged).toEqual([])
   })
 
-  it("with a status alone keeps the standard body, with that status", async () => {
+  it("with only a status changes the status of the standard body", async () => {
     for (const status of [400, 503]) {
       const { refuse, clock } = setUp({ rejection: { status } })
       const json = await refuse()
@@ -86,7 +86,7 @@ describe("the option rejection", () => {
 
   it("passes the function the request, the standard response and the decision, like onRejected", async () => {
     const body = vi.fn((_request: unknown, rejection: Rejection, _decision: Decision) => {
-      // Other refusals must not see this.
+      // This change must not affect other refusals.
       ;(rejection.headers as unknown[]).length = 0
       return "mine"
     })
@@ -179,7 +179,7 @@ describe("a rule's own rejection", () => {
     ],
   } as Partial<LimiterOptions<object>>
 
-  it("replaces the limiter's as a whole, and the rule that binds decides", async () => {
+  it("completely replaces the limiter's rejection if the rule binds", async () => {
     const { refuse } = setUp(options)
     expect(answered(await refuse())).toMatchObject([429, {}, "of the rule"])
     const { refuse: second } = setUp({ ...options, rules: [...(options.rules as [])].slice(1) })
@@ -189,7 +189,7 @@ describe("a rule's own rejection", () => {
     expect(JSON.parse((await third(keyed)).body)).toMatchObject({ status: 429 })
   })
 
-  it("comes with a route's rule, and routes without one use the limiter's", async () => {
+  it("may be part of a route's rule, and other routes use the limiter's rejection", async () => {
     const { guard } = setUp({ rejection: { body: "of the limiter" } })
     const bodyOn = async (label: string, rule: object): Promise<string | undefined> => {
       const route = guard.forRoute({ ...ONCE, ...rule }, { label })
@@ -200,7 +200,7 @@ describe("a rule's own rejection", () => {
     expect(await bodyOn("GET /b", {})).toBe("of the limiter")
   })
 
-  it("may be given with a rejectionMessage, which only the decision then has", async () => {
+  it("may be combined with a rejectionMessage, which then appears only in the decision", async () => {
     const { guard } = setUp({ rejection: { body: "mine" }, rejectionMessage: "later" })
     await guard.check(CLIENT, {})
     const { decision, rejection } = await guard.check(CLIENT, {})

@@ -234,7 +234,7 @@ describe("a penalty", () => {
     ])
   })
 
-  it("does not count a waiting request that asks again on its turn", async () => {
+  it("does not count a waiting request that is checked again at the head of the queue", async () => {
     const opened = penalized({ limit: 1, penalty: { refusals: 2, within: "1 day", for: "1 hour" } })
     const { clock, limiter } = opened
     let admitted = 0
@@ -265,7 +265,7 @@ describe("a penalty", () => {
     }
   })
 
-  it("survives a change of the rule's window and algorithm, and applies the current times", async () => {
+  it("survives a change of the rule's window and algorithm, and applies its current durations", async () => {
     const clock = manualClock()
     const store = memoryStore({ clock })
     const rule = { limit: 2, name: "ip", clock, store, logger: QUIET }
@@ -282,7 +282,7 @@ describe("a penalty", () => {
     expect((await other.decide(ALICE)).allowed).toBe(true)
   })
 
-  it("asks the store once, with one more check for its rule and none for others", async () => {
+  it("needs one store call, with one more check for its rule and none for other rules", async () => {
     const clock = manualClock()
     const { store, asked } = listening(clock)
     const rules = [
@@ -371,7 +371,7 @@ describe("a penalty", () => {
 })
 
 describe("a rule with countRejected", () => {
-  /** Returns when a client that asks every `everyMs` is admitted under 5 per minute, in seconds. */
+  /** Returns the seconds at which a client that sends a request every `everyMs` is admitted under 5 per minute. */
   async function admittedAt(options: LimiterSettings<RequestFacts>, everyMs: number): Promise<number[]> {
     const { clock, limiter } = open({ limit: 5, window: "1 minute", ...options })
     const startMs = clock.now()

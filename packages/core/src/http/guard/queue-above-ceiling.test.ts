@@ -17,7 +17,7 @@ const LEAKY = { limit: 10, window: SECOND, algorithm: "leaky-bucket", burst: 5 }
 async function recording(options: object) {
   const clock = manualClock()
   const guard = createGuard({ clock, logger: QUIET, ...options } as GuardOptions<object>)
-  // In its first turn, a guard assumes that a request handler created it.
+  // In the event loop turn of its creation, a guard assumes that a request handler created it.
   await nextTurn()
   const startMs = clock.now()
   const entries: string[] = []
@@ -54,7 +54,7 @@ describe("a soft rule with a queue", () => {
     ask("a", "b", "c", "d", "e", "f", "g")
     expect(entries).toEqual(["0 a in", "0 b in", "0 c over"])
     await pass(2 * SECOND)
-    // The requests that waited count like others. The fourth no longer fits into the next window.
+    // Requests that have waited count like other requests. The fourth request no longer fits into the next window.
     expect(entries.slice(3)).toEqual(["1000 d in", "1000 e in", "1000 f over", "1000 g refused"])
   })
 
@@ -67,7 +67,7 @@ describe("a soft rule with a queue", () => {
     expect(entries.slice(7)).toEqual(Array(97).fill("10000 w refused"))
   })
 
-  it("refuses immediately without a queue, in shadow mode never, and by decide always", async () => {
+  it("refuses immediately without a queue or in decide, and never refuses in shadow mode", async () => {
     const plain = await recording(soft(undefined))
     plain.ask("a", "b", "c", "d")
     expect(plain.entries.slice(3)).toEqual(["0 d refused"])
@@ -88,7 +88,7 @@ describe("an elastic rule with a queue", () => {
     return { capacity, ...(await recording({ ...TWO, window: 3_600 * SECOND, throttle, ...rule })) }
   }
 
-  it("holds requests while there is no spare capacity, and admits them within a second of its return", async () => {
+  it("holds requests while there is no spare capacity, and admits them within a second after the capacity returns", async () => {
     const { capacity, entries, ask, pass } = await elastic({ maxWaiting: 3 })
     capacity.isSpare = false
     ask("a", "b", "c", "d", "e", "f")
@@ -97,11 +97,12 @@ describe("an elastic rule with a queue", () => {
     expect(entries).toHaveLength(3)
     capacity.isSpare = true
     await pass(500)
-    // The ceiling of four is reached, and the window has nearly an hour left. So the last one gives up.
+    // The last request is refused, because the ceiling of four is reached and the window lasts for nearly another
+    // hour.
     expect(entries.slice(3)).toEqual(["3000 c over", "3000 d over", "3000 e refused"])
   })
 
-  it("counts as a rule that holds beside rules that refuse", async () => {
+  it("holds requests beside a rule that refuses", async () => {
     const { entries, ask, pass } = await recording({
       rules: [
         { ...TWO, name: "held", field: "ip", throttle: { kind: "soft", percent: 50, queue: {} } },
@@ -116,7 +117,7 @@ describe("an elastic rule with a queue", () => {
 })
 
 describe("a leaky bucket with a soft throttle", () => {
-  it("with a queue holds each request for its turn, and refuses what does not fit", async () => {
+  it("with a queue delays each request until its turn, and refuses requests that do not fit", async () => {
     const { entries, ask, pass } = await recording({
       ...LEAKY,
       throttle: { kind: "soft", percent: 20, queue: {} },

@@ -19,7 +19,7 @@ const hung = () => new Promise<never>(() => undefined)
 const notSent = () =>
   Promise.reject(new StoreUnavailableError("not sent", { kind: "unavailable", outcome: "not-applied" }))
 
-/** Creates a limiter on a memory store. While `fault` is set, refunds and resets fail as it does. */
+/** Creates a limiter on a memory store. While `fault` is set, refunds and resets call it and fail with its error. */
 function setUp({ limit = 10, window = "1 hour", ...options }: LimiterSettings<RequestFacts> = {}) {
   const clock = manualClock()
   const inner = memoryStore({ clock })
@@ -50,7 +50,7 @@ function setUp({ limit = 10, window = "1 hour", ...options }: LimiterSettings<Re
 }
 
 describe("refund, settle and reset", () => {
-  it("give the store the same timeout as a decision does", async () => {
+  it("pass the same timeout to the store as a decision", async () => {
     const { limiter, line } = setUp({ storeTimeoutMs: 2_000 })
     await limiter.refund(await limiter.decide(ALICE))
     await limiter.settle(await limiter.decide(ALICE, { cost: 3 }), 1)
@@ -127,7 +127,7 @@ describe("a background refund", () => {
     return { store, clock, line, remaining, limiter, warnings, lost, answer }
   }
 
-  it("has ten seconds, or twice the timeout of a decision if that is more", async () => {
+  it("times out after ten seconds, or after twice a decision's timeout if that is longer", async () => {
     const { answer, line } = setUpGuard()
     await answer()
     expect(line.deadlines).toEqual([10_000])
@@ -140,7 +140,7 @@ describe("a background refund", () => {
     expect(slow.line.deadlines).toEqual([40_000])
   })
 
-  it("is tried once, and each lost refund is an event, but at most one log line per minute", async () => {
+  it("is tried once and emits an event if it is lost, but logs at most one line per minute", async () => {
     const { answer, clock, line, warnings, lost, remaining } = setUpGuard()
     line.fault = notSent
     for (let i = 0; i < 3; i++) await answer()
@@ -190,7 +190,7 @@ describe("a background refund", () => {
     expect([line.deadlines.length, warnings, lost]).toEqual([1, [], []])
   })
 
-  it("returns the unit of a client that left the queue", async () => {
+  it("refunds the unit of a client that left the queue", async () => {
     const { limiter, line, clock } = setUp({
       algorithm: "leaky-bucket",
       limit: 1,

@@ -28,8 +28,8 @@ const says = (body: string) => () => ({ status: 402, headers: [], body })
 
 describe("the onRejected of a route", () => {
   it.each<[string, object]>([
-    ["is asked if the limiter has none", {}],
-    ["is asked instead of the limiter's", { onRejected: says("limiter") }],
+    ["is called if the limiter has no onRejected", {}],
+    ["is called instead of the limiter's onRejected", { onRejected: says("limiter") }],
   ])("%s", async (_what, options) => {
     const guard = await mount({ ...RULE, ...options })
     const route = guard.forRoute({ ...RULE, onRejected: says("route") }, { label: "a" })
@@ -98,7 +98,7 @@ describe("a guard that decides by its rule alone", () => {
     expect((await other.limiter.peek(FACTS)).remaining).toBe(7)
   })
 
-  it("has the counter of a group, but counts a request of another mount once", async () => {
+  it("uses the counter of a group, but does not count a request that another mount has counted", async () => {
     const guard = await mount({ rules })
     const written = { limit: 9, window: "1 minute", group: "g" }
     const [route, own] = [guard.forRoute(written, { label: "r" }), guard.forRoute(written, alone)]
@@ -122,7 +122,7 @@ describe("a guard that decides by its rule alone", () => {
       expect((await own.check(FACTS, request)).decision).toMatchObject({ allowed: true, checks: [] })
       const { decision } = await guard.check(FACTS, request)
       expect((await own.check(FACTS, request)).decision).toBe(decision)
-      // A mount of another limiter has decided the request before.
+      // A mount of another limiter has already decided the request.
       const before = (await other.check(FACTS, another)).decision
       expect((await own.check(FACTS, another)).decision).toBe(before)
     },

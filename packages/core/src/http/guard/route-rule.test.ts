@@ -100,7 +100,7 @@ describe("the guards of routes", () => {
     guard.forRoute({ ...RULE, limit: 4 }, { label: "GET /other", path: "other" })
   })
 
-  it("do not accept false for a rule that decides alone", () => {
+  it("do not accept false for a rule that is checked alone", () => {
     const alone = { label: "a hook", path: "hook()", isAlone: true }
     expect(problemsOf(() => open().forRoute(false, alone))).toEqual([
       'hook(): false is not a rule; a rule such as { limit: 5, window: "1 minute" }',

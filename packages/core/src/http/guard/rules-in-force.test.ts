@@ -19,7 +19,10 @@ const QUIET = { warn() {}, error() {} }
 
 type Loaded = LimiterEvents<RequestFacts>["rules"][0]
 
-/** A rule source that the test controls. Each load returns what was last published, or rejects with it. */
+/**
+ * A rule source that the test controls. Each load returns the rules that were published last, or rejects with the
+ * error that was published last.
+ */
 class Publisher implements RuleSource {
   #answer: () => Promise<LoadedRules>
   readonly #listeners = new Set<() => void>()
@@ -89,7 +92,7 @@ async function left(limiter: Limiter): Promise<[string, number | undefined][]> {
 }
 
 describe("rules of a source", () => {
-  it("are those of the limiter's service", async () => {
+  it("are the rules of the limiter's service", async () => {
     const source = new Publisher([rule(5)])
     const { limiter, loaded } = setUp(source, { service: 7 })
     await limiter.ready()
@@ -402,7 +405,7 @@ describe("rules of two limiters on one store", () => {
     expect(() => createLimiter({ name: "taken", limit: 1, window: "1m", store })).not.toThrow()
   })
 
-  it("keep the last valid ones in force if a later version takes another limiter's name", async () => {
+  it("stay in force if a later version uses another limiter's name", async () => {
     const clock = manualClock()
     const store = memoryStore({ clock })
     createLimiter({ name: "taken", limit: 1, window: "1m", store, clock, logger: QUIET })
@@ -411,7 +414,7 @@ describe("rules of two limiters on one store", () => {
     await limiter.ready()
     await source.publish([rule(9, { name: "new" }), rule(5, { name: "taken" })])
     expect(await left(limiter)).toEqual([["rule", 5]])
-    // The rejected version has not claimed its new name, and the rules in force keep theirs.
+    // The rejected version has not claimed its new name, and the rules in force keep their names.
     expect(() => createLimiter({ name: "new", limit: 1, window: "1m", store })).not.toThrow()
     expect(() => createLimiter({ name: "rule", limit: 1, window: "1m", store })).toThrow("another limiter")
   })
@@ -420,7 +423,7 @@ describe("rules of two limiters on one store", () => {
 describe("the rules of a route", () => {
   const routeOf = (limiter: Limiter) => limiterOfRoute(limiter, { limit: 2, window: "1m" }, "login")
 
-  it("are its own rule and those of the limiter's list, on the same counters", async () => {
+  it("are its own rule and the rules of the limiter's list, on the same counters", async () => {
     const limiter = createLimiter({ rules: [rule(9)], clock: manualClock(), logger: QUIET })
     const route = routeOf(limiter)
     await route.decide(ALICE)
@@ -442,7 +445,7 @@ describe("the rules of a route", () => {
     expect([(await left(before)).length, (await left(after)).length]).toEqual([2, 2])
   })
 
-  it("are its own rule and those of the limiter's source, whether the route is created before or after they load", async () => {
+  it("are its own rule and the rules of the limiter's source, whether the route is created before or after they load", async () => {
     const source = new Publisher([rule(9)])
     const { limiter } = setUp(source)
     const before = routeOf(limiter)

@@ -203,7 +203,7 @@ describe("a request that waits while the rules of a source change", () => {
     expect(log.slice(1)).toEqual(["3601 alice"])
   })
 
-  it("and is being decided is decided by the old rules, and waits under the new ones", async () => {
+  it("and is being decided uses the old rules for this decision, and then waits under the new rules", async () => {
     const { limiter, store, pending, answer, publish, pass, log, acquire } = await acquiring([hourly(2)])
     await limiter.decide(ALICE)
     store.isSlow = true
@@ -281,7 +281,7 @@ describe("a request that waits while the rules of a source change", () => {
     await nextTurn()
     isBroken = true
     await publish([hourly(4)])
-    // After a refusal it asks once more, because its checks may be out of date. Then it sleeps.
+    // After a refusal the waiter calls the store once more, because its checks may be out of date. Then it sleeps.
     for (let i = 0; i < 9; i++) await answer()
     expect([log, store.takes]).toEqual([["0 other"], 3])
     store.isSlow = false
@@ -289,7 +289,7 @@ describe("a request that waits while the rules of a source change", () => {
     expect([log.slice(1), store.takes]).toEqual([["3600 broken"], 4])
   })
 
-  it("keeps waiting without asking if reading its request closes the limiter", async () => {
+  it("keeps waiting without a store call if reading it closes the limiter", async () => {
     const { limiter, publish, log, acquire, store } = await acquiring([hourly(2)])
     let isClosing = false
     const closing: RequestFacts = {
@@ -325,7 +325,7 @@ describe("a request that a guard holds while the rules of a source change", () =
     const { options, ...rest } = setting(first)
     const guard = createGuard<object>(options as LimiterOptions<object>)
     await guard.limiter.ready()
-    // In its first turn, a guard assumes that a request handler created it.
+    // In the event loop turn of its creation, a guard assumes that a request handler created it.
     await nextTurn()
     const check = (facts: RequestFacts = ALICE) => guard.check(facts, {})
     const policies = ({ headers }: Outcome) =>
@@ -362,7 +362,7 @@ describe("a request that a guard holds while the rules of a source change", () =
     expect(await held).toMatchObject({ decision: { allowed: true, policy: "" }, headers: [] })
   })
 
-  it("gets the headers of the rules that decided it, if they change during the decision", async () => {
+  it("gets the headers of the rules that decided it, even if the rules change during the decision", async () => {
     const { store, answer, publish, check, policies } = await holding([queueing(2)])
     store.isSlow = true
     const asked = check()

@@ -3,12 +3,12 @@ import type { CounterStates } from "../counters.ts"
 import type { KeyHash } from "./key-hash.ts"
 import { type OnLoss, Segment } from "./segment.ts"
 
-/** Keys per segment when the table is full. The number is small because a segment grows all in one step. */
+/** Keys per segment when the table is full. The number is small, because a growing segment moves all its keys in one step. */
 const KEYS_PER_SEGMENT = 4096
 /**
  * Number of writes between two sweeps. A sweep examines 64 slots, which is four per write. So if every write adds a
- * key, at most a quarter of the slots hold expired keys. With more, sweeps would remove them faster than they come. In
- * a table that is two thirds full, there are always fewer expired keys than live ones.
+ * key, at most a quarter of the slots contain expired keys. If the share were higher, sweeps would remove more keys
+ * than are added. In a table that is two thirds full, there are always fewer expired keys than unexpired keys.
  */
 const WRITES_PER_SWEEP = 16
 
@@ -17,8 +17,8 @@ const NO_KEY = -1
 
 /**
  * A table of at most `maxKeys` counter states by hashed key, stored in typed arrays. The table grows, shrinks and is
- * swept one segment at a time, as a side effect of use. So it needs neither a timer nor an operation that walks the
- * whole table.
+ * swept one segment at a time, as a side effect of use. So the table needs neither a timer nor an operation that
+ * visits all its slots.
  */
 export class CounterTable implements CounterStates<KeyHash> {
   readonly #maxKeys: number
@@ -30,7 +30,7 @@ export class CounterTable implements CounterStates<KeyHash> {
   #swept = 0
   /**
    * The key that was read last, or `NO_KEY` if slots have moved since. A decision reads a key and then writes it, so
-   * this saves the second search.
+   * remembering the slot saves the second search.
    */
   readonly #readKey: KeyHash = { low: NO_KEY, high: 0 }
   #readSlot = 0
@@ -48,7 +48,7 @@ export class CounterTable implements CounterStates<KeyHash> {
     return this.#size
   }
 
-  /** Returns the memory of all slots, used and free, in bytes. Walks the segments. */
+  /** Returns the memory of all used and free slots in bytes. Walks the segments. */
   get bytes(): number {
     return this.#segments.reduce((bytes, segment) => bytes + (segment?.bytes ?? 0), 0)
   }
@@ -74,7 +74,7 @@ export class CounterTable implements CounterStates<KeyHash> {
     if (++this.#writes % WRITES_PER_SWEEP === 0) this.#sweep(nowMs)
   }
 
-  /** Records that the client is refused until `releaseAtMs`. Does nothing if there is no such counter. */
+  /** Records that the client is refused until `releaseAtMs`. Does nothing if the table does not contain the counter. */
   block(key: KeyHash, releaseAtMs: number): void {
     const segment = this.#segments[this.#segmentOf(key)]
     if (segment === undefined) return
@@ -82,7 +82,7 @@ export class CounterTable implements CounterStates<KeyHash> {
     if (slot >= 0) segment.block(slot, releaseAtMs)
   }
 
-  /** Keeps the counter at least until `emptyAtMs`. Does nothing if there is no such counter. */
+  /** Keeps the counter at least until `emptyAtMs`. Does nothing if the table does not contain the counter. */
   keep(key: KeyHash, emptyAtMs: number): void {
     const segment = this.#segments[this.#segmentOf(key)]
     if (segment === undefined) return
@@ -128,7 +128,7 @@ export class CounterTable implements CounterStates<KeyHash> {
     return segment
   }
 
-  /** Evicts a key from the segment at `at`, or from the next segment with keys if it is empty. */
+  /** Evicts a key from the segment at `at`, or from the next segment with keys if that segment is empty. */
   #evictNear(at: number, nowMs: number): void {
     let segment = this.#segments[at]
     for (let next = at; segment === undefined || segment.count === 0; ) {

@@ -1,8 +1,8 @@
 import type { EvictionEvent } from "../store.ts"
 
 /**
- * Maximum number of events per second. Thousands of limiters may listen to one store, and a flood of new keys into a
- * full store evicts a counter with each request.
+ * Maximum number of events per second. The number is limited, because thousands of limiters may listen to one store,
+ * and a flood of new keys evicts a counter with each request.
  */
 const EVENTS_PER_SECOND = 10
 
@@ -38,7 +38,7 @@ export class Evictions {
     last.releaseAfterMs = releaseAfterMs
   }
 
-  /** Returns the events that may be emitted now, and keeps the others. */
+  /** Returns the events that may be emitted now, and keeps the remaining evictions for later. */
   take(nowMs: number): readonly EvictionEvent[] {
     const second = Math.floor(nowMs / 1000)
     if (second !== this.#second) {

@@ -15,18 +15,19 @@ export interface KeyHash {
  * is padded to whole words.
  *
  * The hash is keyed with a secret of the process, so clients cannot choose partitions that collide. The memory store
- * keeps the hash instead of the key. With a million keys, the probability that any two share all 64 bits is below 1 in
- * 30 million.
+ * stores the hash instead of the key. With a million keys, the probability that any two share all 64 bits is below 1
+ * in 30 million.
  */
 export function keyHasher(secret: readonly [number, number] = randomSecret()): NameKey<KeyHash> {
   const starts = new Map<string, Int32Array>()
   let lastCounter: string | undefined
   let start: Int32Array = new Int32Array(0)
 
-  // A single loop reads each character once. Between two calls, a few hundred kB of other code run, so the cost of this
-  // function is mostly the size of its code.
+  // A single loop reads each character once. Between two calls, a few hundred kB of other code run and evict this
+  // function from the CPU cache, so its cost depends mostly on its size.
   //
-  // The round is written out in both loops, as in `absorb`. A function for it would pass its four words through memory.
+  // The round is written out in both loops, as in `absorb`. A function for the round would pass its four words
+  // through memory.
   return (counter, partition, into = { low: 0, high: 0 }) => {
     if (counter !== lastCounter) {
       start = startOf(counter)
@@ -103,8 +104,8 @@ export function keyHasher(secret: readonly [number, number] = randomSecret()): N
 const MAX_STARTS = 1_000
 
 /**
- * Returns the four words of state after absorbing the length and the code units of the counter. The fifth word is the
- * number of bytes absorbed.
+ * Returns the four words of the hash state after absorbing the length and the code units of the counter. The fifth
+ * word is the number of bytes absorbed.
  */
 function afterCounter(counter: string, [k0, k1]: readonly [number, number]): Int32Array {
   const words = [counter.length]

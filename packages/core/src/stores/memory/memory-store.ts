@@ -12,7 +12,7 @@ import { type MemoryStoreOptions, parseOptions } from "./options.ts"
 
 export type { MemoryStoreOptions } from "./options.ts"
 
-/** A store in the memory of this process. Its methods return values, never promises. */
+/** A store in the memory of this process. Its methods return values and never promises. */
 export interface MemoryStore extends Store {
   /** Number of counters in the store, including expired counters that have not been swept yet. */
   readonly size: number
@@ -121,7 +121,7 @@ class InMemory implements MemoryStore {
     return Math.floor(nowMs)
   }
 
-  /** Emits the events. Call it after all other work, because a listener may call the store or throw. */
+  /** Emits the events. Call this method after all other work, because a listener may call the store or throw. */
   #report(nowMs: number): void {
     for (const event of this.#evictions.take(nowMs)) this.#listeners.emit(event)
   }

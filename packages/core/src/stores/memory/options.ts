@@ -3,9 +3,9 @@ import { clockOption, mustBe, type OptionCheck, requireOptions } from "../../gro
 
 /** The options of a memory store. All of them have defaults. */
 export interface MemoryStoreOptions {
-  /** Maximum number of counters, at about 60 bytes each: 1 to 100 million. Default: a million. */
+  /** Maximum number of counters, from 1 to 100 million. Each counter needs about 60 bytes. Default: a million. */
   readonly maxKeys?: number | undefined
-  /** A clock of epoch milliseconds. Default: a clock that is not affected by changes of the system time. */
+  /** A clock that returns epoch milliseconds. Default: a clock that ignores changes of the system time. */
   readonly clock?: Clock | undefined
 }
 

@@ -4,11 +4,11 @@ import { MARKS, SlotTable, wholeSeconds } from "./slots.ts"
 
 const FEWEST_SLOTS = 8
 /**
- * The load at which a segment grows by 40 %. So 59 % to 82 % of its slots are used, and a key takes 49 to 68 bytes. In
- * a table of many segments, which grow at different moments, a key takes 58 bytes on average.
+ * The share of used slots at which a segment grows by 40 %. So 59 % to 82 % of its slots are used, and a key needs 49
+ * to 68 bytes. In a table of many segments, which grow at different moments, a key needs 58 bytes on average.
  *
- * With a higher load, the search for a new key would be long. With smaller steps, a new key would cost moving four
- * other keys instead of two. With a lower load, memory would be wasted.
+ * With a higher share, the search for a new key would be long, and with a lower share, memory would be wasted. With
+ * smaller steps, each new key would on average move four other keys instead of two.
  */
 const MOST_LOAD = 0.82
 const GROWTH = 1.4
@@ -17,16 +17,17 @@ const CANDIDATES = 16
 /** Number of refused clients that an eviction passes over before it considers the newest key. */
 const MANY_CANDIDATES = 256
 /**
- * The mark advances after capacity / 64 new keys. An eviction can order two keys by their last use if at least that
- * many new keys came in between. All marks are used up after about four times as many new keys as there are slots.
+ * The mark advances after capacity / 64 new keys. So an eviction can order two keys by their last use if at least
+ * that many new keys were added between the two uses. The marks repeat after about four times as many new keys as the
+ * segment has slots.
  */
 const SLOTS_PER_MARK = 64
-/** Number of slots that a sweep examines. They are adjacent, so all of them cost little more than the first one. */
+/** Number of slots that a sweep examines. The slots are adjacent, so examining all of them takes little longer than examining the first one. */
 const SWEPT_SLOTS = 64
 
 /**
- * A callback for an evicted counter. The callback gets the milliseconds for which the counter would still have counted,
- * and those for which its client would still have been refused.
+ * A callback for an evicted counter. The callback receives two times in milliseconds: how long the counter would
+ * still have counted, and how long its client would still have been refused.
  */
 export type OnLoss = (emptyAfterMs: number, releaseAfterMs: number) => void
 
@@ -38,7 +39,7 @@ export type OnLoss = (emptyAfterMs: number, releaseAfterMs: number) => void
  */
 export class Segment extends SlotTable {
   count = 0
-  /** Growth steps: the capacity is FEWEST_SLOTS * GROWTH ** #growth. */
+  /** The number of growth steps. The capacity is FEWEST_SLOTS * GROWTH ** #growth. */
   #growth: number
   /** Where the next sweep begins. */
   #hand = 0
@@ -50,10 +51,10 @@ export class Segment extends SlotTable {
   readonly #newest: KeyHash = { low: 0, high: 0 }
   /** A time before which none of the keys expires. Sweeps do nothing until then. */
   #nothingEmptyBeforeS = Number.POSITIVE_INFINITY
-  /** The earliest expiry of the keys that the hand has passed in this round, and of the keys written since it began. */
+  /** The earliest expiry of the keys that the hand has passed in this round, and of the keys that were written since the round began. */
   #roundEmptyAtS = Number.POSITIVE_INFINITY
 
-  /** `phase`, from 0 to 1, varies the size of a table's segments, so that they do not all grow at the same moment. */
+  /** `phase`, from 0 to 1, varies the size of a table's segments, so that the segments do not all grow at the same moment. */
   constructor(phase: number) {
     super(capacityAt(phase))
     this.#growth = phase
@@ -79,7 +80,7 @@ export class Segment extends SlotTable {
     this.setMark(slot, this.#mark)
   }
 
-  /** Writes the counts, and that the client is not being refused. */
+  /** Writes the counts, and marks the client as not being refused. */
   write(slot: number, state: CounterState, emptyAtMs: number): void {
     const emptyAtS = wholeSeconds(emptyAtMs)
     this.put(slot, state, emptyAtS)
@@ -109,16 +110,16 @@ export class Segment extends SlotTable {
       if (this.isUsed(slot)) this.#roundEmptyAtS = Math.min(this.#roundEmptyAtS, this.emptyAtS(slot))
     }
     let growth = this.#growth
-    // Leave one step of room. Otherwise the next key could make the segment grow again.
+    // Keep one size more than necessary. Otherwise the next key could make the segment grow again.
     while (growth >= 1 && this.count < capacityAt(growth - 2) * MOST_LOAD) growth--
     if (growth < this.#growth) this.#resizeTo(growth)
     return before - this.count
   }
 
   /**
-   * Removes one key to make room. Of sixteen keys, it removes an expired one, or otherwise the least recently used one.
-   * A refused client is removed only if all clients of the segment are being refused, and then the one closest to its
-   * release. `onLoss` is called if the counter had not expired.
+   * Removes one key to make room. Among 16 keys, it removes an expired one or, if none has expired, the least
+   * recently used one. It removes a refused client only if all clients of the segment are being refused, and then
+   * removes the client closest to its release. `onLoss` is called if the counter had not expired.
    */
   evict(nowMs: number, onLoss: OnLoss): void {
     const nowS = Math.floor(nowMs / 1000)
@@ -136,8 +137,8 @@ export class Segment extends SlotTable {
   }
 
   /**
-   * Returns the slot of the newest key if it is a better victim. So a flood of new keys replaces its own keys, and
-   * evictions stay fast.
+   * Returns the slot of the newest key if it is a better victim. This way a flood of new keys replaces its own keys,
+   * and evictions stay fast.
    */
   #newestOr(victim: number, nowS: number): number {
     const newest = this.find(this.#newest)
@@ -174,7 +175,8 @@ export class Segment extends SlotTable {
   }
 
   /**
-   * Starts a round. The hand has seen every key of the last round, or `write` and `remove` have recorded its expiry.
+   * Starts a new round. The expiry of every key is included in `#roundEmptyAtS`, because the hand has passed the key,
+   * or `write` or `remove` has recorded it.
    */
   #beginRound(): void {
     this.#nothingEmptyBeforeS = this.#roundEmptyAtS
@@ -182,8 +184,8 @@ export class Segment extends SlotTable {
   }
 
   /**
-   * Returns the next used slot for an eviction. It has its own position, because the hand of sweeps must not skip
-   * slots.
+   * Returns the next used slot for an eviction. Evictions have their own position, because the hand of the sweeps
+   * must not skip slots.
    */
   #nextUsed(): number {
     do this.#candidate = this.#candidate + 1 >= this.capacity ? 0 : this.#candidate + 1
@@ -192,7 +194,8 @@ export class Segment extends SlotTable {
   }
 
   #resizeTo(growth: number): void {
-    // Keys move to other slots, so this round cannot cover all of them. Let the next round look at every key.
+    // Keys move to other slots, so this round may miss some of them. Set the earliest expiry to 0, so that the next
+    // round examines every key.
     this.#roundEmptyAtS = 0
     this.#growth = growth
     this.resize(capacityAt(growth))

@@ -6,8 +6,9 @@ import type { KeyHash } from "./key-hash.ts"
  * hash and mark | previous | current | startMs | emptyAt and releaseAt.
  * emptyAt and releaseAt are whole seconds, rounded up, of 32 bits each (until the year 2106).
  *
- * The mark records when the slot was last used. It replaces the top 8 bits of the hash. In a table of a million keys,
- * these bits are the number of the segment. A smaller table needs fewer bits to distinguish its keys.
+ * The mark records when the slot was last used. The mark replaces the top 8 bits of the hash. In a table of a million
+ * keys, all keys of a segment have the same value in these bits. A smaller table needs fewer bits to distinguish its
+ * keys.
  */
 const WORDS = 5
 const PREVIOUS = 1
@@ -19,7 +20,7 @@ const HASH_LOW = 0
 const HASH_HIGH = 1
 const HASH_BITS = 0x00ff_ffff
 const MARK_SHIFT = 24
-/** The highest mark. The lowest is 1, so that the word of a used slot is never 0. */
+/** The highest mark. The lowest mark is 1, so that the word with the mark of a used slot is never 0. */
 export const MARKS = 255
 const EMPTY_AT_S = 8
 const RELEASE_AT_S = 9
@@ -41,14 +42,14 @@ export class SlotTable {
     this.#halves = new Uint32Array(this.#words.buffer)
   }
 
-  /** Returns the memory of all slots in bytes, used and free, without the texts of parts. */
+  /** Returns the memory of all used and free slots in bytes, without the strings of parts. */
   get bytes(): number {
     return this.#words.byteLength + 8 * (this.#parts?.length ?? 0)
   }
 
   /**
-   * Returns the slot of a key. If the key is not in the table, returns `-1 - free` with a free slot for it. Slots move,
-   * so a slot is valid only until the next one is claimed or freed.
+   * Returns the slot of a key. If the table does not contain the key, returns `-1 - free`, where `free` is a free
+   * slot for the key. Slots move, so a slot is valid only until the next one is claimed or freed.
    */
   find(key: KeyHash): number {
     const low = key.low
@@ -93,7 +94,7 @@ export class SlotTable {
     return parts === undefined ? { startMs, current, previous } : { startMs, current, previous, parts }
   }
 
-  /** Writes the counts, and that the client is not being refused. */
+  /** Writes the counts, and marks the client as not being refused. */
   protected put(slot: number, state: CounterState, emptyAtS: number): void {
     const words = this.#words
     const at = slot * WORDS
@@ -120,14 +121,15 @@ export class SlotTable {
     return this.#half(slot, RELEASE_AT_S)
   }
 
-  /** Records until when a client is refused, so that it is evicted last. */
+  /** Records until when a client is refused, so that its counter is evicted last. */
   block(slot: number, releaseAtMs: number): void {
     this.#halves[slot * HALVES + RELEASE_AT_S] = wholeSeconds(releaseAtMs)
   }
 
   /**
-   * Frees a slot and moves back the keys that were displaced past it. So a search never ends early, and tombstones are
-   * not needed. Returns the earliest expiry of the moved keys in seconds, or Infinity if none was moved.
+   * Frees a slot and moves back the keys that were displaced past it. So a search never stops before its key, and the
+   * table needs no tombstones. Returns the earliest expiry of the moved keys in seconds, or Infinity if none was
+   * moved.
    */
   protected free(slot: number): number {
     const end = this.capacity
@@ -167,7 +169,8 @@ export class SlotTable {
       if (from[at + HASH_HIGH] === 0) continue
       const low = from[at + HASH_LOW] as number
       const free = -1 - this.find({ low, high: from[at + HASH_HIGH] as number })
-      // Copy halves: as a 64-bit number, a word of two numbers may be a NaN, and a copy need not preserve its bits.
+      // Copy the halves. A word that consists of two numbers may be a NaN if it is read as a 64-bit number, and
+      // copying a NaN may change its bits.
       for (let half = 0; half < HALVES; half++) to[free * HALVES + half] = from[at + half] as number
       if (this.#parts !== undefined) this.#parts[free] = fromParts?.[slot]
     }
@@ -188,7 +191,7 @@ export class SlotTable {
   }
 }
 
-/** Returns whole seconds, rounded up and capped to 32 bits (the year 2106). */
+/** Converts milliseconds to whole seconds, rounded up and capped to 32 bits (the year 2106). */
 export function wholeSeconds(ms: number): number {
   return Math.min(Math.ceil(ms / 1000), 0xffff_ffff)
 }

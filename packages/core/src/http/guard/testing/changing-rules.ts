@@ -2,7 +2,7 @@ import { setImmediate as nextTurn } from "node:timers/promises"
 import type { RuleSource } from "@sluice/rules"
 import type { Rule } from "../../../rules/rule.ts"
 
-/** Creates a network source whose rules a test changes. Limiters have the new rules when `publish` resolves. */
+/** Creates a network source whose rules a test changes. Limiters apply the new rules when `publish` resolves. */
 export function changingRules(first: readonly Rule[]) {
   let rules = first
   const listeners = new Set<() => void>()
