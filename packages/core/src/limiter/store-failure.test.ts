@@ -190,7 +190,7 @@ describe("a store that fails", () => {
     store.fault = async (checks) => answer(checks)
     expect(await limiter.decide(ALICE)).toMatchObject({ allowed: false, degraded: true })
     expect(errors.map(({ message }) => message)).toEqual([
-      "The store returned an invalid answer. Test the store with @sluice/contracts.",
+      "The store returned an invalid result. Test the store with @sluice/contracts.",
     ])
   })
 

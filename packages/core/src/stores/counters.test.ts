@@ -14,7 +14,7 @@ describe("units that are refunded or charged", () => {
     [MOST - 9, 7, -5, -2],
     [MOST - 5, 0, -5, -5],
     [MOST, 0, -5, 0],
-    // The sum of two windows may exceed the safe integers.
+    // The units of two windows together may exceed the safe integers.
     [MOST, 9, -5, 0],
   ])(
     "with %i units in the current and %i in the previous window, a change by %i becomes %i",

@@ -10,7 +10,7 @@ import { methodsOf } from "./testing/methods-of.ts"
 
 const CHECKS = [fixedCheck("a", 5, 2), fixedCheck("b", 5)]
 
-/** Returns a guarded store that is not ours, over a memory store. `over` replaces its methods. */
+/** Wraps a memory store as a third-party store and returns its guard. `over` replaces methods of the store. */
 function guarded(over: (memory: Store) => Partial<Store>) {
   const memory = memoryStore({ clock: manualClock() })
   const store: Store = { ...methodsOf(memory), ...over(memory) }
@@ -19,7 +19,7 @@ function guarded(over: (memory: Store) => Partial<Store>) {
 }
 
 describe("the guard of a store", () => {
-  it("is the same for the same store, and absent for a store of ours", () => {
+  it("is the same for the same store, and absent for one of Sluice's own stores", () => {
     const { store, guard } = guarded(() => ({}))
     expect(foreignStore(store)).toBe(guard)
     expect(foreignStore(guard)).toBe(guard)
@@ -36,7 +36,7 @@ describe("the guard of a store", () => {
       "returns a thenable that throws",
       { take: () => new Proxy({}, { get: () => () => fail(new TypeError("reset")) }) as never },
     ],
-  ])("turns what the store %s into an error of ours", async (_how, over) => {
+  ])("converts what the store %s into one of Sluice's errors", async (_how, over) => {
     const { guard } = guarded(() => over)
     const error = await take(guard).catch((thrown: unknown) => thrown)
     expect(error).toBeInstanceOf(StoreUnavailableError)
@@ -78,7 +78,7 @@ describe("the guard of a store", () => {
     expect(events).toMatchObject([{ type: "refund-lost", error: { message: "The store failed: gone" } }])
   })
 
-  it("reports how long the store took, unless the store reports it", async () => {
+  it("reports the store's round trip times, unless the store reports them itself", async () => {
     const { guard } = guarded((memory) => ({ take: async (checks) => memory.take(checks) }))
     expect(guard.status?.recentRoundTripsMs).toEqual([])
     await take(guard)

@@ -18,7 +18,7 @@ describe("RoundTrips", () => {
     )
   })
 
-  it("leaves out the replies of a server that was silent for over a second, and remembers later ones", () => {
+  it("ignores the replies of a server that was silent for over a second, and remembers later replies", () => {
     const roundTrips = new RoundTrips()
     const sentAtMs = [0, 300, 900].map((ms) => performance.now() + ms)
     vi.advanceTimersByTime(1_001)

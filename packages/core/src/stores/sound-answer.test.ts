@@ -30,12 +30,12 @@ describe("the result of a store", () => {
       expect(soundResult(CHECKS, valid)).toBe(valid)
   })
 
-  it("may leave out counters if it refuses, but not if it grants", () => {
+  it("may omit counters if it refuses, but not if it grants", () => {
     expect(soundResult(CHECKS, result(false, FULL, undefined))).toMatchObject({ granted: false })
     expect(() => soundResult(CHECKS, result(true, counted(), undefined))).toThrow(INVALID)
   })
 
-  it("must not refuse if every counter that it read has room", () => {
+  it("must not refuse if the cost fits into every counter that it read", () => {
     expect(() => soundResult(CHECKS, result(false, FREE, FREE))).toThrow(INVALID)
     expect(() => soundResult(CHECKS, result(false, FREE, undefined))).toThrow(INVALID)
   })
@@ -82,7 +82,7 @@ describe("the reading of a store", () => {
     },
   )
 
-  it("is invalid with another number of counters, or without a time", () => {
+  it("is invalid with a wrong number of counters, or without a time", () => {
     expect(() => soundReading(CHECKS, { nowMs: NOW_MS, counters: [FREE] })).toThrow(INVALID)
     expect(() => soundReading(CHECKS, { counters: [FREE, FREE] })).toThrow(INVALID)
   })

@@ -40,7 +40,7 @@ export function soundReading(checks: readonly Check[], reading: unknown): StoreR
 }
 
 function invalidAnswer(): StoreUnavailableError {
-  const message = "The store returned an invalid answer. Test the store with @sluice/contracts."
+  const message = "The store returned an invalid result. Test the store with @sluice/contracts."
   return new StoreUnavailableError(message, { kind: "invalid-answer" })
 }
 

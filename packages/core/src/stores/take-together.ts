@@ -24,10 +24,11 @@ export function countsRefusals({ policy, shadow }: Check): boolean {
 }
 
 /**
- * Returns the states of a refused request's counters after counting its refusals. `before` has the states before the
- * request. Each check that would have been refused alone is counted. If its policy has `countRejected`, its units
- * count. If a penalty comes right after it in the list, the refusal counts there. Shadow checks, and costs that can
- * never fit, are not counted. All checks of the same counter get the same state.
+ * Returns the states of a refused request's counters after counting its refusals. `before` contains the states before
+ * the request. The refusal of each check that would have been refused alone is counted. If the check's policy has
+ * `countRejected`, its units count. If a penalty directly follows the check in the list, the refusal counts in the
+ * penalty's counter. Shadow checks, and costs that can never fit, are not counted. All checks of the same counter get
+ * the same state.
  */
 export function statesAfterRefusal(
   pending: readonly PendingCheck[],
@@ -52,8 +53,8 @@ export function statesAfterRefusal(
 }
 
 /**
- * Whether the check alone is refused for now. False for a cost that can never fit, because it does not show how much
- * the client requests.
+ * Whether the check alone is refused for now. False for a cost that can never fit, because such a cost does not show
+ * how often the client sends requests.
  */
 function isRefused({ check, algorithm }: PendingCheck, state: CounterState, nowMs: number): boolean {
   const { policy, cost, shadow } = check
@@ -65,14 +66,15 @@ function isSameCounter({ check: one }: PendingCheck, { check: other }: PendingCh
 }
 
 /**
- * Takes the units of every check and updates its `state` and `taken`. Returns whether all checks were admitted, except
- * shadow checks. Checks of the same counter see each other's units. If the result is false, do not use the states.
+ * Takes the units of every check and updates its `state` and `taken`. Returns whether all checks were admitted,
+ * except shadow checks. Checks of the same counter include each other's units. If the result is false, do not use the
+ * states.
  */
 export function takeTogether(pending: readonly PendingCheck[], nowMs: number): boolean {
   for (let i = 0; i < pending.length; i++) {
     const one = pending[i] as PendingCheck
     const { policy, cost, shadow } = one.check
-    // No closure here: every request with several rules would pay for it.
+    // No closure here, because it would slow down every request with several rules.
     for (let j = i - 1; j >= 0; j--) {
       const other = pending[j] as PendingCheck
       if (other.taken === 0 || !isSameCounter(other, one)) continue

@@ -66,7 +66,7 @@ describe.each(STORES)("$title", ({ open, settling }) => {
     ],
     ["rejects", rejecting(GONE), "gone"],
     ["is late", () => new Promise(() => {}), "did not respond within 5 ms"],
-    ["answers with nonsense", () => ({ nowMs: 0, granted: true }), "invalid answer"],
+    ["answers with nonsense", () => ({ nowMs: 0, granted: true }), "invalid result"],
   ])("takes nothing if the shared store %s", async (_, fault, message) => {
     const { store, warm, fail, used } = world()
     warm()

@@ -445,7 +445,7 @@ describe("the rules of a route", () => {
     expect([(await left(before)).length, (await left(after)).length]).toEqual([2, 2])
   })
 
-  it("are its own rule and the rules of the limiter's source, whether the route is created before or after they load", async () => {
+  it("are its own rule and the source's rules, whether the route is created before or after they load", async () => {
     const source = new Publisher([rule(9)])
     const { limiter } = setUp(source)
     const before = routeOf(limiter)

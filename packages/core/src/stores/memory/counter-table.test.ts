@@ -14,7 +14,10 @@ function stateOf(n: number): CounterState {
   return { previous: 0, current: n, startMs: NOW }
 }
 
-/** Returns a table and its losses: milliseconds until the counter is empty and until its client is released. */
+/**
+ * Returns a table and its losses. A loss contains the milliseconds until the counter is empty and until its client is
+ * released.
+ */
 function tableOf(maxKeys: number): { table: CounterTable; losses: (readonly [number, number])[] } {
   const losses: (readonly [number, number])[] = []
   return { table: new CounterTable(maxKeys, (...loss) => losses.push(loss)), losses }
@@ -39,7 +42,7 @@ function present(table: CounterTable, from: number, to: number): number {
 
 describe("a counter table", () => {
   it.each([1, 5_000, 50_000])(
-    "of at most %i keys reads written states, and forgets removed ones",
+    "of at most %i keys returns written states, and no removed states",
     (maxKeys) => {
       const { table } = tableOf(maxKeys)
       expect(table.read(keyOf(0))).toBeUndefined()
@@ -74,7 +77,7 @@ describe("a counter table", () => {
     },
   )
 
-  it("evicts in another segment if the segment of the new key is empty", () => {
+  it("evicts a key of another segment if the segment of the new key is empty", () => {
     // The table has two segments for 5,000 keys, and all keys are in the upper one.
     const { table } = tableOf(5_000)
     const upper = (n: number) => ({ low: Math.imul(n + 1, 0x9e3779b1) >>> 0, high: 0xffff_ffff - n })
@@ -91,8 +94,8 @@ describe("a counter table", () => {
     expect([table.size, table.read(second)]).toEqual([5_000, stateOf(3)])
   })
 
-  it("evicts in the next segment that has keys, skipping empty ones", () => {
-    // The table has four segments for 10,000 keys. All keys are in the third one, and the first one is new.
+  it("evicts a key of the next segment that contains keys, and skips empty segments", () => {
+    // The table has four segments for 10,000 keys. All keys are in the third segment, and the first segment is new.
     const { table } = tableOf(10_000)
     const third = (n: number) => ({ low: Math.imul(n + 1, 0x9e3779b1) >>> 0, high: 0x8000_0000 + n })
     for (let n = 0; n < 10_000; n++) table.write(third(n), stateOf(n), NOW + 60_000, NOW)
@@ -102,7 +105,7 @@ describe("a counter table", () => {
     ]
     table.write(first, stateOf(1), NOW + 90_000, NOW)
     table.write(last, stateOf(2), NOW + 90_000, NOW)
-    // After the last segment, the search wraps around to the first one and evicts its only key.
+    // After the last segment, the search wraps around to the first segment and evicts its only key.
     expect([table.size, table.read(first), table.read(last)]).toEqual([10_000, undefined, stateOf(2)])
   })
 
@@ -152,7 +155,7 @@ describe("a counter table", () => {
     expect(table.size).toBe(3)
     table.read(second)
     writeOther()
-    // The sixteenth write swept.
+    // The sixteenth write has started a sweep.
     expect(table.size).toBe(2)
     table.write(second, stateOf(3), NOW + 60_000, NOW + 1_000)
     expect([table.size, table.read(second)]).toEqual([2, stateOf(3)])
@@ -203,7 +206,7 @@ describe("memory", () => {
     table.write({ low: 1, high: 1 }, stateOf(1), NOW + 60_000, NOW)
     expect(table.bytes).toBe(8 * 40)
     table.write({ low: 1, high: 0xffff_ffff }, stateOf(1), NOW + 60_000, NOW)
-    // The second segment starts half way to the next size.
+    // The second segment starts with a size halfway to the next size.
     expect(table.bytes).toBe((8 + 10) * 40)
   })
 
@@ -247,9 +250,10 @@ describe("memory", () => {
       before = bytes
       if (n > 50_000) perKey.push(bytes / n)
     }
-    // The last step of a segment of 4,096 keys is about 1,400 slots of 40 bytes. Eight writes rarely cause three steps.
+    // The last step of a segment of 4,096 keys is about 1,400 slots of 40 bytes. Eight writes rarely cause three of
+    // these steps.
     expect(most).toBeLessThan(3 * 60_000)
-    // If all segments grew together, the size would go from 49 bytes per key to 68 and back.
+    // If all segments grew together, the size would vary between 49 and 68 bytes per key.
     expect(perKey.reduce((a, b) => Math.max(a, b)) - perKey.reduce((a, b) => Math.min(a, b))).toBeLessThan(4)
   })
 

@@ -92,7 +92,7 @@ describe("the byte-wise reference", () => {
 
 describe("the hash of a key", () => {
   const secrets = fc.tuple(fc.integer(), fc.integer())
-  // UTF-16 code units of every kind, including lone surrogates and NUL.
+  // Strings with UTF-16 code units of every kind, including lone surrogates and NUL.
   const unit = fc.oneof(fc.integer({ min: 0, max: 0xffff }), fc.constantFrom(0, 0x61, 0xd83d, 0xde00, 0xffff))
   const texts = fc.array(unit, { maxLength: 40 }).map((units) => String.fromCharCode(...units))
 
@@ -113,7 +113,7 @@ describe("the hash of a key", () => {
   it("does not depend on earlier keys", () => {
     const hash = keyHasher([7, 8])
     const into = { low: 0, high: 0 }
-    // More counters than the cache holds: each one twice in a row, and then all of them again.
+    // Use more counters than fit into the cache, each of them twice in a row, and then all of them again.
     const counters = Array.from({ length: 1_100 }, (_, i) => `counter ${i}`)
     for (const counter of [...counters.flatMap((one) => [one, one]), ...counters, "", "a", ""]) {
       for (const partition of ["192.0.2.1", ""]) {

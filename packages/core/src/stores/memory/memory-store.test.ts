@@ -37,7 +37,7 @@ function countOf(store: MemoryStore, partition: string, policy: Policy = POLICY)
   return (counted?.state.previous ?? 0) + (counted?.state.current ?? 0)
 }
 
-/** Creates a store of `maxKeys` keys. Returns it with its clock and the events it has emitted. */
+/** Creates a store of `maxKeys` keys. Returns the store with its clock and the events that it has emitted. */
 function open(maxKeys: number): { store: MemoryStore; clock: ManualClock; events: EvictionEvent[] } {
   const clock = manualClock()
   const store = memoryStore({ maxKeys, clock })
@@ -57,13 +57,13 @@ function nextWarning(part: string): Promise<string> {
   })
 }
 
-it("a memory store is not shared, because each process has its own", () => {
+it("a memory store is not shared, because each process has its own store", () => {
   expect(memoryStore().isShared).toBe(false)
 })
 
 describe("options", () => {
   it("default to a million keys", () => {
-    // With a tenth of that, a flood of made-up clients would evict blocked clients.
+    // With a tenth of these keys, a flood of made-up clients would evict blocked clients.
     expect([{}, { maxKeys: undefined }].map((given) => parseOptions(given).maxKeys)).toEqual([1e6, 1e6])
   })
 
@@ -116,7 +116,7 @@ describe("options", () => {
     expect(problems.map(({ path }) => path)).toEqual(["maxKeys", "clock", "ttl"])
   })
 
-  it("are shown in errors without nested values, and missing options have an empty path", () => {
+  it("appear in errors without nested values, and missing options appear with an empty path", () => {
     const wrong = { maxKeys: { secret: { password: "hunter2" } } } as unknown as MemoryStoreOptions
     expect(thrownBy(() => memoryStore(wrong)).message).not.toContain("hunter2")
     const none = null as unknown as MemoryStoreOptions
@@ -143,7 +143,7 @@ describe("the clock", () => {
     undefined,
     "1704067200000",
     1_704_067_200_000n,
-    // Microseconds: about 1.7e15, which would be the year 55,000.
+    // A clock that returns microseconds, about 1.7e15, which as milliseconds is the year 55,000.
     Date.UTC(2024, 0, 1) * 1_000,
   ])("that returns %s makes the store fail without admitting requests", (now) => {
     const store = memoryStore({ clock: { now: () => now as number } })
@@ -153,7 +153,7 @@ describe("the clock", () => {
     expect(store.size).toBe(0)
   })
 
-  it("may fail and recover, and earlier counts are kept", () => {
+  it("may fail and recover without loss of earlier counts", () => {
     let now = Date.UTC(2024, 0, 1)
     const store = memoryStore({ clock: { now: () => now } })
     takeOne(store, check("alice", 4))
@@ -234,7 +234,7 @@ describe("the store", () => {
     expect([store.size, countOf(store, "alice", policy)]).toEqual([1, 0])
   })
 
-  it("returns a state for each of two limits of one bucket, if a refusal changes nothing", () => {
+  it("returns a separate state for each of two limits on one bucket if a refusal changes nothing", () => {
     const { store, clock } = open(10)
     const bucket = (limit: number): Partial<Check> => ({
       policy: { ...POLICY, algorithm: "token-bucket", limit, countRejected: true },
@@ -246,7 +246,8 @@ describe("the store", () => {
     const looked = peekStore(store, both)
     const told = states(takeOne(store, ...both))
     expect(told).toEqual(states(looked as StoreResult))
-    // With a limit of five, one unit has come back. With a limit of three, three fifths of a unit have come back.
+    // With a limit of five, one unit has been refilled. With a limit of three, three fifths of a unit have been
+    // refilled.
     expect(told.map((state) => [state?.current, state?.previous])).toEqual([
       [9, 0],
       [9, 24_000],
@@ -270,7 +271,7 @@ describe("the store", () => {
 })
 
 describe("a full store", () => {
-  it("of one key still decides a request of two checks, and keeps the last counter", () => {
+  it("with space for one key still decides a request with two checks, and keeps the last counter", () => {
     const { store } = open(1)
     const answer = takeOne(store, check("alice", 2), check("alice", 3, { policy: HOURLY }))
     expect(answer.checks.map((counted) => counted?.taken)).toEqual([2, 3])
@@ -347,7 +348,7 @@ describe("a full store", () => {
     expect(events.filter(({ releaseAfterMs }) => releaseAfterMs > 0)).toEqual([])
   })
 
-  it("evicts a refused client only when all are refused, the nearest to its release, and emits an event", () => {
+  it("evicts the refused client nearest to its release if all are refused, and emits an event", () => {
     const { store, clock, events } = open(3)
     for (const [client, cost] of [
       ["a", 1],
@@ -358,8 +359,8 @@ describe("a full store", () => {
       expect(takeOne(store, check(client, cost)).granted).toBe(false)
     }
     takeOne(store, check("d"))
-    // The previous window has 5 units and the limit is 5. One more unit fits when floor(5 * (W - e) / W) is 4: after
-    // the window and 1 ms.
+    // The previous window contains 5 units and the limit is 5. One more unit fits when floor(5 * (W - e) / W) is 4,
+    // which is 1 ms after the end of the window.
     const lost = { type: "evicted", counters: 1, emptyAfterMs: 2 * MINUTE }
     expect(events).toEqual([{ ...lost, releaseAfterMs: MINUTE + 1_000 }])
     expect(["a", "b", "c", "d"].map((client) => countOf(store, client))).toEqual([0, 5, 5, 1])
@@ -375,14 +376,14 @@ describe("a full store", () => {
     ["token-bucket", false],
     ["fixed-window", false],
   ] as const)(
-    "enforces the limit by %s for a client that asks once per 100 new keys (shadow: %s)",
+    "enforces the limit by %s for a client that sends one request per 100 new keys (shadow: %s)",
     (algorithm, shadow) => {
       const { store } = open(1_000)
       const policy: Policy = { ...HOURLY, algorithm }
       let admitted = 0
       for (let asked = 0; asked < 1_000; asked++) {
         const answer = takeOne(store, check("client", 1, { policy, shadow }))
-        // A shadow check never refuses, and takes nothing if it does not fit.
+        // A shadow check never refuses, and takes no units if it does not fit.
         if (answer.granted && answer.checks[0]?.taken === 1) admitted++
         for (let i = 0; i < 100; i++) takeOne(store, check(`new ${asked} ${i}`, 1, { policy }))
       }
@@ -410,7 +411,7 @@ describe("a full store", () => {
 })
 
 describe("listeners", () => {
-  /** Opens a store of one key whose client is refused. The next client evicts it. */
+  /** Opens a store of one key whose client is refused. The next client evicts this client's counter. */
   function full(): ReturnType<typeof open> {
     const opened = open(1)
     takeOne(opened.store, check("alice", 5))
@@ -443,7 +444,7 @@ describe("listeners", () => {
     const { store, events } = full()
     const seen: number[] = []
     store.subscribe(() => {
-      // The listener causes an eviction itself, which emits another event.
+      // The listener itself causes another eviction, which emits another event.
       if (seen.length > 0) return
       seen.push(countOf(store, "bob"), store.size)
       takeOne(store, check("carol", 2))

@@ -5,9 +5,9 @@ import { memoryStore } from "./memory-store.ts"
 
 setFlagsFromString("--allow-natives-syntax")
 
-// This test has its own file, because string methods that have become fast stay fast in the process.
+// This test has its own file, because string methods that have become fast stay fast for the rest of the process.
 it("string methods are fast in a process with a memory store, whatever Redis clients have done", () => {
-  // Do what ioredis does when it is loaded.
+  // Slow down string methods as ioredis does when it is loaded.
   runInThisContext("(class extends String {}); String.prototype")
   memoryStore()
   expect(runInThisContext("%HasFastProperties(String.prototype)")).toBe(true)

@@ -23,8 +23,8 @@ function stateIn(segment: Segment, key: KeyHash): CounterState | undefined {
 }
 
 /**
- * Evicts a key and returns the loss: milliseconds until the counter is empty and until its client is released. Returns
- * undefined if the counter had expired.
+ * Evicts a key and returns the loss. It contains the milliseconds until the counter is empty and until its client is
+ * released. Returns undefined if the counter had expired.
  */
 function lossOf(
   segment: Segment,
@@ -46,8 +46,8 @@ function keysOf(count: number): KeyHash[] {
 }
 
 describe("a segment", () => {
-  // Dangerous words: at both ends, a search wraps around, and 0 marks a free slot. The halves of a 64-bit NaN may be
-  // lost in a copy.
+  // These words of a hash are dangerous, because a search wraps around at both ends and 0 marks a free slot. The
+  // halves of a 64-bit NaN may be lost in a copy.
   const lows = fc.oneof(fc.constantFrom(0, 1, 0x7fff_ffff, 0x8000_0000, 0xffff_fffe, 0xffff_ffff), fc.nat(20))
   const highs = fc.oneof(
     fc.constantFrom(0, 2, 0xffff_ffff, 0x7ff0_0001, 0x7ff8_0000, 0xfff8_0001, 0xfff0_0000),
@@ -115,7 +115,7 @@ describe("a segment", () => {
     }
   })
 
-  it("keeps a key whose hash is 0 like any other", () => {
+  it("keeps a key whose hash is 0 like any other key", () => {
     const segment = new Segment(0)
     const zero = { low: 0, high: 0 }
     put(segment, zero, stateOf(1))
@@ -149,7 +149,7 @@ describe("a segment", () => {
     expect(stateIn(segment, { low: 1, high: 2 })).toStrictEqual(state)
   })
 
-  it("wraps keys of its last slot around to the first one, and finds them after it has grown", () => {
+  it("wraps keys of its last slot around to the first slot, and finds them after it has grown", () => {
     const segment = new Segment(0)
     const keys = Array.from({ length: 20 }, (_, i) => ({ low: 0xffff_ffff, high: i + 1 }))
     for (const [i, key] of keys.entries()) {
@@ -210,7 +210,7 @@ describe("a sweep", () => {
     segment.keep(segment.find(one), NOW + 1_000)
     segment.keep(segment.find(one), NOW + 90_000)
     segment.keep(segment.find(one), NOW + 70_000)
-    // Each time, one of the other keys has expired, so that the sweep examines the slots.
+    // In each sweep, one of the other keys has expired, because a sweep only examines slots if a key has expired.
     const seen = [2_000, 89_000, 90_000].map((afterMs, i) => {
       put(segment, others[i] as KeyHash, stateOf(2), NOW + 1_000)
       segment.sweep(NOW + afterMs)
@@ -230,7 +230,7 @@ describe("a sweep", () => {
     expect([dense.sweep(NOW), dense.count]).toEqual([64, 6])
   })
 
-  it("shrinks to one size above the smallest that fits, but not below the initial size", () => {
+  it("shrinks a segment to one size above the smallest that fits, but not below the initial size", () => {
     const bytesWith = (phase: number, keys: number, left: number) => {
       const segment = new Segment(phase)
       for (const [i, key] of keysOf(keys).entries())
@@ -323,7 +323,8 @@ describe("the time before which a sweep examines nothing", () => {
           }
           if (sweeps) sweep()
         }
-        // At each later time, after the current round and a whole one, only keys that have not expired are left.
+        // At each later time, after the current round and one complete round, only keys that have not expired are
+        // left.
         for (let second = 0; second <= 91; second += 6) {
           nowMs += 6_000
           for (let sweeps = 0; sweeps < 14; sweeps++) sweep()
@@ -340,8 +341,8 @@ describe("a sweep whose hand is halfway around", () => {
   const LASTING = NOW + 900_000
 
   /**
-   * Returns a segment in its second round, in which the hand has examined slots 0 to 90. It has lasting keys in slots
-   * 60 to 129, and the keys of `more`.
+   * Returns a segment in its second round, in which the hand has examined slots 0 to 90. The segment contains lasting
+   * keys in slots 60 to 129, and the keys of `more`.
    */
   function halfSwept(more: readonly (readonly [key: KeyHash, emptyAtMs: number])[] = []): Segment {
     const segment = new Segment(9)
@@ -359,7 +360,7 @@ describe("a sweep whose hand is halfway around", () => {
     for (let slots = 0; slots < CAPACITY; slots += 64) segment.sweep(NOW + afterMs)
   }
 
-  it("removes keys that were written behind the hand, including the one that expires first", () => {
+  it("removes keys that were written behind the hand, including the key that expires first", () => {
     const segment = halfSwept()
     const [first, second] = keysAt([20, 22], CAPACITY) as [KeyHash, KeyHash]
     put(segment, first, stateOf(1), NOW + 10_000)
@@ -397,7 +398,7 @@ describe("a sweep whose hand is halfway around", () => {
 })
 
 describe("an eviction", () => {
-  /** A key with its expiry and release in seconds from now. A key that is used again is used after all others. */
+  /** A key with its expiry and release in seconds from now. A key that is used again is used after all other keys. */
   interface Kept {
     readonly emptyInS: number
     readonly releaseInS?: number
@@ -425,7 +426,7 @@ describe("an eviction", () => {
     return { order, losses }
   }
 
-  it("evicts expired keys first, then least recently used ones, and refused ones last by release time", () => {
+  it("evicts expired keys first, then the least recently used keys, and refused clients last by release time", () => {
     const { order, losses } = evictAll([
       { emptyInS: 90, releaseInS: 50 },
       { emptyInS: 90 },
@@ -447,7 +448,7 @@ describe("an eviction", () => {
     ])
   })
 
-  it("evicts keys that were not used again first, and among used ones the first to expire", () => {
+  it("evicts keys that were not used again first, and among used keys the first to expire", () => {
     const { order } = evictAll([
       { emptyInS: 30, isUsedAgain: true },
       { emptyInS: 20, isUsedAgain: true },
@@ -482,7 +483,7 @@ describe("an eviction", () => {
     expect(lossOf(segment)).toEqual([60_000, 0])
   })
 
-  it("keeps this order for any set of keys", () => {
+  it("follows the order of expiry, use and release for any set of keys", () => {
     const kept = fc.record({ emptyInS: fc.integer({ min: -5, max: 60 }), releaseInS: fc.nat(60) })
     fc.assert(
       fc.property(fc.array(kept, { minLength: 1, maxLength: 16 }), (all) => {
@@ -503,7 +504,7 @@ describe("an eviction", () => {
     )
   })
 
-  it("chooses among the next 16 keys, and evicts the first of equal ones", () => {
+  it("chooses among the next 16 keys, and evicts the first of several equal keys", () => {
     const evictedFrom = (emptyAtMs: (slot: number) => number): number[] => {
       const segment = new Segment(13)
       const slots = range(1, 60)
@@ -546,7 +547,7 @@ describe("an eviction", () => {
     }
   })
 
-  it("hides none of the examined keys from later sweeps", () => {
+  it("does not hide the examined keys from later sweeps", () => {
     const segment = new Segment(9)
     const early = keysAt(range(60, 75), 166)
     const all = [...keysAt([20], 166), ...early, ...keysAt(range(80, 160), 166)]
@@ -554,9 +555,9 @@ describe("an eviction", () => {
       const lifeS = i === 0 ? 1 : i <= early.length ? 2 : 900
       put(segment, key, stateOf(i), NOW + lifeS * 1_000)
     }
-    // A whole round, and the next round up to slot 26.
+    // Sweep for a whole round, and for the next round up to slot 26.
     for (let i = 0; i < 3; i++) segment.sweep(NOW + 1_000)
-    // The eviction looks at the sixteen keys that the sweeps reach next.
+    // The eviction examines the sixteen keys that the sweeps would examine next.
     lossOf(segment, NOW + 1_000)
     for (let i = 0; i < 3; i++) segment.sweep(NOW + 1_000)
     for (let i = 0; i < 6; i++) segment.sweep(NOW + 2_000)

@@ -22,7 +22,10 @@ const MANY_CANDIDATES = 256
  * segment has slots.
  */
 const SLOTS_PER_MARK = 64
-/** Number of slots that a sweep examines. The slots are adjacent, so examining all of them takes little longer than examining the first one. */
+/**
+ * Number of slots that a sweep examines. The slots are adjacent, so examining all of them takes little longer than
+ * examining the first one.
+ */
 const SWEPT_SLOTS = 64
 
 /**
@@ -32,10 +35,11 @@ const SWEPT_SLOTS = 64
 export type OnLoss = (emptyAfterMs: number, releaseAfterMs: number) => void
 
 /**
- * A part of the counter table. The part grows and shrinks with the number of keys, sweeps expired keys and evicts keys.
- * Growing is its longest operation, and a segment is small enough that this takes only tens of microseconds.
+ * A part of the counter table. The segment grows and shrinks with the number of keys, sweeps expired keys and evicts
+ * keys. Growing is its longest operation, but a segment is so small that growing takes only tens of microseconds.
  *
- * It extends the slot table instead of holding one, because an extra object makes a decision up to 10 % slower.
+ * This class extends the slot table instead of containing it, because an extra object makes a decision up to 10 %
+ * slower.
  */
 export class Segment extends SlotTable {
   count = 0
@@ -51,16 +55,25 @@ export class Segment extends SlotTable {
   readonly #newest: KeyHash = { low: 0, high: 0 }
   /** A time before which none of the keys expires. Sweeps do nothing until then. */
   #nothingEmptyBeforeS = Number.POSITIVE_INFINITY
-  /** The earliest expiry of the keys that the hand has passed in this round, and of the keys that were written since the round began. */
+  /**
+   * The earliest expiry of the keys that the hand has passed in this round, and of the keys that were written since
+   * the round began.
+   */
   #roundEmptyAtS = Number.POSITIVE_INFINITY
 
-  /** `phase`, from 0 to 1, varies the size of a table's segments, so that the segments do not all grow at the same moment. */
+  /**
+   * `phase`, from 0 to 1, varies the size of a table's segments, so that the segments do not all grow at the same
+   * moment.
+   */
   constructor(phase: number) {
     super(capacityAt(phase))
     this.#growth = phase
   }
 
-  /** Adds a key. `found` is the negative number that `find` returned. Returns the key's slot, which must still be written. */
+  /**
+   * Adds a key. `found` is the negative number that `find` returned. Returns the key's slot, which must still be
+   * written.
+   */
   insert(key: KeyHash, found: number): number {
     let slot = -1 - found
     if (++this.#newKeysOfMark * SLOTS_PER_MARK > this.capacity) this.#beginMark()

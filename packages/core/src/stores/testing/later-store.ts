@@ -2,7 +2,10 @@ import { memoryStore } from "../memory/memory-store.ts"
 import type { Store } from "../store.ts"
 import { methodsOf } from "./methods-of.ts"
 
-/** Returns a store that takes units in a later turn, as stores over the network do. By default, of a new memory store. */
+/**
+ * Returns a store that takes units in a later turn of the event loop, as stores over the network do. Default: over a
+ * new memory store.
+ */
 export function laterStore(store: Store = memoryStore()): Store {
   return { ...methodsOf(store), take: async (checks, withinMs) => store.take(checks, withinMs) }
 }

@@ -1,6 +1,6 @@
 import type { Store } from "../store.ts"
 
-/** Returns the methods of a store, for a store that overrides some of them: `{ ...methodsOf(store), take: … }`. */
+/** Returns the methods of a store, so that a test can override some of them: `{ ...methodsOf(store), take: … }`. */
 export function methodsOf(store: Store): Store {
   return {
     take: (checks, withinMs) => store.take(checks, withinMs),

@@ -3,9 +3,9 @@ import type { MaybePromise } from "../../ground/maybe-promise.ts"
 
 /** A stored counter: its state and its expiry. */
 export interface KeptCounter {
-  /** The state. The state consists of numbers and strings only, so it can be stored as JSON. */
+  /** The state. The state contains only numbers and strings, so it can be stored as JSON. */
   readonly state: CounterState
-  /** Epoch milliseconds, by the clock of `transact`. The counter may be deleted then, but not before. */
+  /** The expiry in epoch milliseconds, by the clock of `transact`. The counter must not be deleted earlier. */
   readonly expiresAtMs: number
 }
 
@@ -32,20 +32,20 @@ export interface CounterBackend {
   readonly isShared?: boolean
   /**
    * Reads the counters under the keys, passes them to `change`, and writes the changes, all in one transaction. No
-   * other transaction may read or write these counters in between. Expired counters may be passed too.
+   * other transaction may read or write these counters in the meantime. `transact` may also pass expired counters.
    *
    * `keys` are printable ASCII, at most 256 characters each. Keys that differ only in case or in trailing spaces are
-   * different keys. They are distinct and sorted, so that transactions that lock them one by one cannot deadlock.
+   * different keys. The keys are distinct and sorted, so that transactions that lock them one by one cannot deadlock.
    *
-   * `change` returns synchronously and does not do anything else. A transaction that is retried calls `change` again
-   * with the counters that it finds then. When `transact` is done, the last result of `change` must have been written.
-   * The result may be empty.
+   * `change` returns synchronously and has no side effects. A transaction that is retried calls `change` again with
+   * the counters that it finds in the retry. When `transact` ends, the latest result of `change` must have been
+   * written. The result may be empty.
    *
    * `nowMs` is the back end's own time in epoch milliseconds if it has a clock, so that all processes count by the same
    * time. Throws or rejects only if the back end failed.
    *
-   * `withinMs` is how long the caller waits from now. Use it as the timeout of the transaction if the back end supports
-   * one. It is undefined if the caller has not set a timeout.
+   * `withinMs` is how long the caller waits from now. Use it as the timeout of the transaction if the back end
+   * supports one. `withinMs` is undefined if the caller has not set a timeout.
    */
   transact(keys: readonly string[], change: ChangeCounters, withinMs?: number): MaybePromise<void>
   /** Frees the resources that the back end opened. */

@@ -12,8 +12,9 @@ const PLAIN = /^[\x20-\x7e]{0,128}$/
 /**
  * Returns a key of printable ASCII, which every database accepts. The database must distinguish upper and lower case.
  *
- * The length of the counter is part of the key, so that `a:b` with `c` differs from `a` with `b:c`. Clients may choose
- * partitions freely, so a long partition, or one with other characters, is replaced by a hash of its UTF-16.
+ * The length of the counter is part of the key, so that `a:b` with `c` differs from `a` with `b:c`. Clients may
+ * choose partitions freely, so a hash replaces a partition that is long or contains other characters. It is the hash
+ * of the partition's UTF-16 code units.
  */
 export function textKey(counter: string, partition: string): string {
   const name = `${counter.length}:${counter}`
@@ -21,12 +22,15 @@ export function textKey(counter: string, partition: string): string {
   return `${name}#${hash("sha256", Buffer.from(partition, "utf16le"), "base64url")}`
 }
 
-/** The counters of one transaction: the stored ones and their changes. */
+/** The stored counters of one transaction, and their changes. */
 export class Transaction implements CounterStates<string> {
   readonly #found = new Map<string, KeptCounter>()
   readonly #changed = new Map<string, KeptCounter | undefined>()
 
-  /** Throws StoreUnavailableError if a stored value is not a valid counter, because the decision would be random. */
+  /**
+   * Throws StoreUnavailableError if a stored value is not a valid counter, because a decision by such a value would
+   * be random.
+   */
   constructor(keys: readonly string[], found: readonly (KeptCounter | undefined)[], nowMs: number) {
     keys.forEach((key, i) => {
       const kept = found[i]
@@ -46,7 +50,7 @@ export class Transaction implements CounterStates<string> {
 
   /** Throws StoreUnavailableError if the new state is invalid, which happens if the stored parts were corrupt. */
   write(key: string, state: CounterState, emptyAtMs: number): void {
-    // A bucket that refills slowly may be full only at a time beyond the safe integers.
+    // Cap the expiry, because a bucket that refills slowly may be full only at a time beyond the safe integers.
     const counter = { state, expiresAtMs: Math.min(emptyAtMs, Number.MAX_SAFE_INTEGER) }
     if (!isKept(counter)) throw noCounter(key)
     this.#changed.set(key, counter)
@@ -70,8 +74,8 @@ export class Transaction implements CounterStates<string> {
 }
 
 /**
- * Returns the time of a back end in whole milliseconds. Throws StoreUnavailableError if it is invalid, because with NaN
- * every request would silently be admitted.
+ * Returns the time of a back end in whole milliseconds. Throws StoreUnavailableError if the time is invalid. With
+ * NaN, every request would silently be admitted.
  */
 export function wholeMs(nowMs: unknown): number {
   if (!isCountable(nowMs)) throw rubbish(`its time is ${textOf(nowMs)}, but must be in epoch milliseconds`)

@@ -28,7 +28,7 @@ const KEPT: KeptCounter = {
   expiresAtMs: NOW_MS + 60_000,
 }
 
-/** Returns a back end that finds `found` under every key, with its calls and their changes. */
+/** Returns a back end that finds `found` under every key, the calls of the back end, and their changes. */
 function backendWith(found: unknown, nowMs: unknown = NOW_MS) {
   const asked: (readonly string[])[] = []
   const changes: unknown[] = []
@@ -71,7 +71,7 @@ describe("a transactional store", () => {
     expect(deadlines).toEqual([50, 60, 70, 80, undefined])
   })
 
-  it("reads all counters of a call in one transaction, by keys that are sorted and unique", () => {
+  it("reads all counters of a call in one transaction, with keys that are sorted and unique", () => {
     const backend = backendWith(undefined)
     const other = check({ policy: { ...POLICY, counter: "a" }, partition: "b:c" })
     transactionalStore(backend).take([check(), other, check()])
@@ -101,7 +101,7 @@ describe("a transactional store", () => {
     expect(backend.asked[1]).not.toEqual([hashed])
   })
 
-  it("writes only counters that have changed, until they expire", () => {
+  it("writes only counters that have changed", () => {
     const backend = backendWith(KEPT)
     const store = transactionalStore(backend)
     store.take([check()])
@@ -117,7 +117,7 @@ describe("a transactional store", () => {
     ])
   })
 
-  it("does not rewrite a counter that is already kept long enough", () => {
+  it("does not rewrite a counter whose stored expiry is late enough", () => {
     const bucket = check({ policy: { ...POLICY, algorithm: "token-bucket" } })
     const backend = backendWith({ ...KEPT, expiresAtMs: NOW_MS + 60_000 })
     const store = transactionalStore(backend)
@@ -125,7 +125,7 @@ describe("a transactional store", () => {
     peekStore(store, [{ ...bucket, policy: { ...bucket.policy, limit: 1 } }])
     const [first, second] = backend.changes
     expect(first).toEqual([])
-    // With the lower limit, the same units come back half as fast.
+    // With the lower limit, the same units are refilled half as fast.
     expect(second).toEqual([
       { key: "3:a:b:c", counter: { state: KEPT.state, expiresAtMs: NOW_MS + 120_000 } },
     ])
@@ -170,7 +170,7 @@ describe("a transactional store", () => {
   })
 
   it.each(["1".repeat(40), `3${"~".repeat(400)}`])(
-    "writes nothing if invalid parts would give an invalid counter: %s",
+    "writes nothing if invalid parts would result in an invalid counter: %s",
     (parts) => {
       const policy: Policy = { ...POLICY, algorithm: "sliding-log", limit: 9_999 }
       const backend = backendWith({

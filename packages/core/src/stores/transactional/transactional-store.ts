@@ -11,7 +11,7 @@ import { Transaction, textKey, wholeMs } from "./transaction.ts"
  * algorithms, several rules per request, and refunds. The back end only reads and writes counters. Each call, such as a
  * decision, is one transaction.
  *
- * The store does not apply a timeout. The limiter gives back the units of a decision that ends too late.
+ * The store does not apply a timeout. The limiter refunds the units of a decision that ends after its timeout.
  * @example
  * ```ts
  * import { createLimiter } from "@sluice/core"
