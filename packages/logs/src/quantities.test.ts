@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest"
 import { count, counted, duration, percent } from "./quantities.ts"
 
 describe("quantities", () => {
-  it("have separators and nouns", () => {
+  it("contain separators and nouns", () => {
     expect([count(2_000_000), counted(1, "client"), counted(2_300, "client")]).toEqual([
       "2,000,000",
       "1 client",

@@ -1,11 +1,11 @@
 /**
- * A line for people. The tone is the meaning of its text, for example to color it. Texts may come from clients, so escape
- * control characters before a terminal shows them.
+ * A line of text with a tone, by which it can be colored. The text may come from clients, so escape control
+ * characters before you write it to a terminal.
  */
 export type TextLine =
   | string
   | {
-      /** The meaning of the text. */
+      /** The meaning of the text, such as a warning. */
       readonly tone: "strong" | "quiet" | "good" | "bad" | "changed"
       /** The text, on one line. */
       readonly text: string

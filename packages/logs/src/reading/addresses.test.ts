@@ -7,7 +7,7 @@ const TIME = "2025-06-03T08:00:00Z"
 const CLF = "[03/Jun/2025:08:00:00 +0000]"
 const REQUEST = '"GET /a HTTP/1.1" 200'
 
-/** A format: how a line is written, and how its address is logged. */
+/** A format, and the line in which it logs an address. */
 interface AddressFormat {
   readonly name: string
   readonly options?: ReadLogOptions
@@ -146,7 +146,7 @@ describe.each(bare)("the address of $name", (format) => {
   })
 
   it.each(["999.0.2.1", "192.0.2.01", "192.0.2", "1:2", "ab::cd::ef", `${IPV6}:1:2`, "fe80::1%", "face"])(
-    "is not %s, which only looks like one",
+    "cannot be %s, which only looks like an address",
     async (written) => {
       // The line may be unparsed, or its format unknown. It is never a request of a client without an address.
       const read = await addresses(format, written).catch(() => ["unparsed"])
@@ -168,7 +168,7 @@ describe.each(withPort)("the address and port of $name", (format) => {
   })
 })
 
-it("a load balancer's port is not taken for a part of a shortened address", async () => {
+it("a load balancer's port is not mistaken for a part of a shortened address", async () => {
   for (const format of withPort.slice(0, 4))
     expect(await addresses(format, "2001:db8::1:443")).toEqual(["2001:db8::1"])
 })

@@ -37,9 +37,9 @@ const NO_ADDRESS: ReadonlySet<string> = new Set(["", "-", "unknown", "unix:", "@
 /**
  * Returns the address in "192.0.2.1", "192.0.2.1:443", "2001:db8::1", "[2001:db8::1]:443" or "fe80::1%eth0", without
  * the port and without the zone, which limiters ignore. Some programs write an IPv6 address and a port without
- * brackets. A string that is a valid address as a whole has no port. Returns undefined if the string stands for a
- * missing address. Returns null for any other string, because a limiter would count all clients with such an address as
- * one.
+ * brackets. If the whole string is a valid address, no port is removed. Returns undefined if the string stands for a
+ * missing address. Returns null for any other string, because a limiter would count all clients with such an address
+ * as one.
  */
 export function addressIn(text: string | undefined): string | undefined | null {
   if (text === undefined) return undefined

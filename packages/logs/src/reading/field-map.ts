@@ -1,16 +1,16 @@
 import { LogError } from "../log-error.ts"
 
-/** Names on the left side of `--map` that fill the member of a record with the same name. Other names are bare fields. */
+/** Names for the left side of `--map` that fill the record member with this name. Other names fill bare fields. */
 const MEMBERS = new Set(["ip", "time", "method", "url", "status"])
 const EXPECTED =
   "expected ip, time, method, url, status, header:NAME, cookie:NAME or the name of a bare field"
 
-/** The target of an entry of `--map`. */
+/** What an entry of `--map` fills: a member of the record, a header, a cookie or a bare field. */
 export type MapTarget =
   | { readonly kind: "ip" | "time" | "method" | "url" | "status" }
   | { readonly kind: "header" | "cookie" | "named"; readonly name: string }
 
-/** Returns what an entry of `--map` fills. Throws LogError if logs cannot fill it. */
+/** Returns the target of an entry of `--map`. Throws LogError if a log cannot fill this target. */
 export function mapTarget(field: string): MapTarget {
   if (MEMBERS.has(field)) return { kind: field as "ip" }
   const [kind, name] = field.split(/:(.*)/s)
@@ -23,7 +23,7 @@ export function mapTarget(field: string): MapTarget {
   return { kind: "named", name: field }
 }
 
-/** Throws LogError unless every entry of `--map` has a field that logs can fill, and a source. */
+/** Throws LogError unless every entry of `--map` has a source, and a field that a log can fill. */
 export function checkFieldMap(map: Readonly<Record<string, string>>): void {
   for (const [field, source] of Object.entries(map)) {
     mapTarget(field)

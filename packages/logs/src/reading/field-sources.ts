@@ -7,10 +7,10 @@ import { arrivalTime, textTime } from "./times.ts"
 
 type Picks = (readonly [name: string, index: number])[]
 
-/** Where the members of a record are in the values of a line. Numbers are indexes of variables. */
+/** The position of each record member among the values of a line. Each number is the index of a variable. */
 export interface FieldSources {
   readonly logged: LoggedFields
-  /** Returns when the request arrived in epoch milliseconds; NaN if the line does not have a valid time. */
+  /** Returns when the request arrived in epoch milliseconds; NaN if the line contains no valid time. */
   timeMs(values: readonly string[]): number
   readonly address: number | undefined
   readonly request: number | undefined
@@ -23,8 +23,8 @@ export interface FieldSources {
 }
 
 /**
- * Returns the sources of a format with these variables. Throws LogError if none of them is a time, or if `map` names
- * another variable.
+ * Returns the field sources of a format with these variables. Throws LogError if none of the variables is a time, or
+ * if `map` names a variable that the format lacks.
  */
 export function fieldSources(variables: readonly Variable[], map: FieldMap, format: string): FieldSources {
   const ofKind = (kind: Meaning["kind"]): number | undefined => {
@@ -67,7 +67,7 @@ export function fieldSources(variables: readonly Variable[], map: FieldMap, form
     target: target ?? ofKind("target") ?? ofKind("path"),
     status: mapped.get("status") ?? ofKind("status"),
     headers,
-    // The core reads cookies from the header, if it is there.
+    // If the cookie header is logged, the core reads cookies from this header.
     cookies: headers.some(([name]) => name === "cookie") ? [] : cookies,
     named,
   }
@@ -112,9 +112,9 @@ function resolutionOf(variable: Variable | undefined): number {
 }
 
 /**
- * Returns a function that computes when a request arrived. If the server logs the end of the request and its duration,
- * the duration is subtracted. If it logs the end in whole seconds, whole seconds are subtracted, because fractions would
- * pretend a resolution that the time does not have.
+ * Returns a function that computes when a request arrived. If the server logs the end of the request and its
+ * duration, the duration is subtracted. If the server logs the end in whole seconds, whole seconds are subtracted,
+ * because fractions would suggest a precision that the time lacks.
  */
 function timeSource(variables: readonly Variable[], time: number): FieldSources["timeMs"] {
   const meaning = variables[time]?.meaning as Meaning

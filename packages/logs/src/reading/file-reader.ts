@@ -7,10 +7,10 @@ import type { StartedFile } from "./start-file.ts"
 import { countUnparsed, type OpenSummary } from "./summary.ts"
 import { isArrival } from "./times.ts"
 
-/** Reads the records of a file, sorted. */
+/** Reads the records of a file in order of time. */
 export interface FileReader {
   readonly file: StartedFile
-  /** Resolves with the records of the next seconds, at least one. Resolves with undefined at the end of the file. */
+  /** Resolves with the records of the next seconds; undefined at the end of the file. There is at least one record. */
   next(): Promise<OpenRecord[] | undefined>
   /** Closes the file. */
   close(): Promise<void>

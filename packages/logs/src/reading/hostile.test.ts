@@ -106,7 +106,7 @@ describe("hostile lines", () => {
     })
   })
 
-  it("with two unquoted values that contain spaces are not guessed", async () => {
+  it("with two unquoted values are unparsed if spaces make them ambiguous", async () => {
     const format = "$msec $remote_user $http_x_key"
     const { records, summary } = await readInput("1748937600.000 a b\n1748937600.000 a b c", {
       format,
@@ -202,7 +202,7 @@ describe("hostile values", () => {
     ["a negative duration", pino(5), pino(-1e15)],
     ["a duration of more than a day", pino(5), pino(86_400_001)],
     ["an absurd duration of Caddy", caddy(0.1), caddy(1e15)],
-  ])("with %s are unparsed, and change no other line", async (_name, good, bad) => {
+  ])("with %s make their own line unparsed, but no other line", async (_name, good, bad) => {
     const { records, summary } = await readInput(`${good}${bad}${good}`)
     expect(records).toHaveLength(2)
     expect(summary).toMatchObject({ requests: 2, unparsed: 1, late: 0 })
@@ -216,7 +216,7 @@ describe("hostile values", () => {
     expect(records[1]?.onlyFields?.has("header:x-api-key")).toBe(true)
   })
 
-  it("of Fastify cannot take the status of another request by choosing its id", async () => {
+  it("of Fastify cannot steal the status of another request with its id", async () => {
     const line = (at: number, msg: string, members: object) =>
       `${JSON.stringify({ level: 30, time: 1_748_937_600_000 + at, pid: 1, hostname: "a", reqId: "x", ...members, msg })}\n`
     const incoming = (at: number, remoteAddress: string) =>

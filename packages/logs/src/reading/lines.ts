@@ -1,11 +1,11 @@
-/** Longest line in bytes. A longer one is not kept in memory. */
+/** Maximum length of a line in bytes. A longer line is not kept in memory. */
 export const MAX_LINE_BYTES: number = 64 * 1024
 /** Number of bytes of a long line that are kept for messages. */
 const KEPT_BYTES = 256
 
 const NEWLINE = 10
 
-/** Receives the lines of a file. The text of a line that is too long is only its beginning. */
+/** Receives the lines of a file. If a line is too long, `text` contains only its beginning. */
 export type OnLine = (text: string, isTooLong: boolean) => void
 
 /** Splits bytes into lines. */
@@ -18,7 +18,7 @@ export interface LineSplitter {
 
 /**
  * Returns a splitter for one file. Removes carriage returns before newlines, a byte order mark, and NUL bytes at the
- * start of a line. A log file has these after it was truncated while a program was writing to it.
+ * start of a line. A log file contains NUL bytes after it was truncated while a program was writing to it.
  */
 export function lineSplitter(encoding: "latin1" | "utf8"): LineSplitter {
   /** Pieces of the line that has not ended yet. */
@@ -30,7 +30,7 @@ export function lineSplitter(encoding: "latin1" | "utf8"): LineSplitter {
   function keep(piece: Buffer): void {
     if (isTooLong || piece.length === 0) return
     size += piece.length
-    // A copy, because a part of a chunk would keep the whole chunk in memory.
+    // Copy the piece, because a part of a chunk would keep the whole chunk in memory.
     pieces.push(Buffer.from(piece))
     if (size <= MAX_LINE_BYTES + 1) return
     isTooLong = true
@@ -50,7 +50,7 @@ export function lineSplitter(encoding: "latin1" | "utf8"): LineSplitter {
     let line = text
     if (isFirst) {
       isFirst = false
-      // The bytes of the mark, as Latin-1 and as UTF-8.
+      // The byte order mark as Latin-1 and as UTF-8.
       line = line.replace(/^(?:\u00ef\u00bb\u00bf|\ufeff)/, "")
     }
     if (line.charCodeAt(line.length - 1) === 13) line = line.slice(0, -1)
@@ -98,6 +98,6 @@ function textStart(line: string): number {
 
 function isLong(line: string, encoding: "latin1" | "utf8"): boolean {
   if (line.length > MAX_LINE_BYTES) return true
-  // A character has at most 3 bytes in UTF-8 per unit of the string.
+  // In UTF-8, each UTF-16 unit of the string takes at most 3 bytes.
   return encoding === "utf8" && line.length * 3 > MAX_LINE_BYTES && Buffer.byteLength(line) > MAX_LINE_BYTES
 }

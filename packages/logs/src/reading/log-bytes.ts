@@ -4,7 +4,10 @@ import { pipeline, Readable } from "node:stream"
 import { createGunzip } from "node:zlib"
 import { LogError } from "../log-error.ts"
 
-/** Small enough that a chunk's text is in V8's young generation, which is cheap to collect. */
+/**
+ * Size of a chunk. It is small enough that V8 allocates the chunk's text in its young generation, which is cheap to
+ * collect.
+ */
 const CHUNK_BYTES = 64 * 1024
 
 /** The object whose `stdin` is read for "-", such as `process`. */
@@ -16,11 +19,14 @@ export interface LogSource {
   readonly name: string
   /** Number of bytes of a file; undefined for a pipe, which can only be read once. */
   readonly size: number | undefined
-  /** Returns the bytes, decompressed. Reports the bytes that were read from the file. Rejects with LogError. */
+  /**
+   * Returns the decompressed bytes. Calls `onBytes` with the number of bytes read from the file. Rejects with
+   * LogError.
+   */
   read(onBytes: (count: number) => void): AsyncIterable<Buffer>
 }
 
-/** Finds a file, or standard input for "-". Rejects with LogError if there is none. */
+/** Finds a file, or standard input for "-". Rejects with LogError if the file does not exist. */
 export async function findSource(given: string, io: LogInput): Promise<LogSource> {
   if (given === "-") {
     const name = "standard input"
@@ -41,7 +47,7 @@ export async function nextChunk(chunks: AsyncIterator<Buffer>): Promise<Buffer |
   return done === true ? undefined : value
 }
 
-/** First bytes of files that have to be converted first. */
+/** First bytes of files that must be converted before they can be read. */
 const UNREADABLE: readonly (readonly [bytes: readonly number[], advice: string])[] = [
   [[0x28, 0xb5, 0x2f, 0xfd], "is compressed with zstd: pass it through zstdcat to standard input (-)"],
   [[0xfd, 0x37, 0x7a, 0x58], "is compressed with xz: pass it through xzcat to standard input (-)"],
@@ -76,7 +82,7 @@ async function* countBytes(
   try {
     for await (const chunk of stream) {
       onBytes(chunk.length)
-      // Standard input may have been given an encoding, and then has strings.
+      // If the program has set an encoding on standard input, its chunks are strings.
       yield Buffer.isBuffer(chunk) ? chunk : Buffer.from(chunk)
     }
   } catch (error) {
@@ -106,7 +112,7 @@ async function* startingWith(start: Buffer, rest: AsyncGenerator<Buffer>): Async
 
 async function* gunzip(name: string, compressed: AsyncGenerator<Buffer>): AsyncGenerator<Buffer> {
   const unzipped = createGunzip({ chunkSize: CHUNK_BYTES })
-  // Passes errors of the file on to the reader below, and closes the file when the reader stops early.
+  // Passes errors of the file on to the reader, and closes the file when the reader stops early.
   pipeline(Readable.from(compressed), unzipped, () => {})
   try {
     for await (const chunk of unzipped) yield chunk as Buffer

@@ -1,14 +1,14 @@
 import type { RequestFacts } from "@sluice/core"
 
-/** One request in a log. Members that the format does not have are absent. */
+/** One request in a log. Members that the format does not log are absent. */
 export interface LogRecord extends RequestFacts {
-  /** When the request arrived, in epoch milliseconds. Never smaller than in the record before. */
+  /** When the request arrived, in epoch milliseconds. Never earlier than the previous record. */
   readonly atMs: number
   /** The status of the response. */
   readonly status?: number | undefined
   /** Values for bare fields such as `user_id`, by name. Filled by `--map`. */
   readonly named?: Readonly<Record<string, string | undefined>> | undefined
-  /** The app's own decision on the request, as `logFields` of @sluice/core has logged it. */
+  /** The app's own decision on the request, as logged by `logFields` of @sluice/core. */
   readonly live?:
     | {
         /** False if the request was refused. */
@@ -40,11 +40,11 @@ export interface LogSummary {
   }[]
   /** Number of lines of all files. */
   readonly lines: number
-  /** Requests that were passed on. */
+  /** Number of requests that were returned. */
   readonly requests: number
-  /** Lines that are not in the format of their file. */
+  /** Number of lines that do not match the format of their file. */
   readonly unparsed: number
-  /** The first few of these lines, shortened, for messages. */
+  /** The first few unparsed lines, shortened for messages. */
   readonly unparsedExamples: readonly {
     /** Name of the file. */
     readonly file: string
@@ -54,27 +54,30 @@ export interface LogSummary {
     readonly text: string
   }[]
   /**
-   * Lines that are not requests: empty lines, other messages of an app, and requests that the server did not understand.
-   * Also lines that `withoutStatus` excludes. `lines` is the sum of `requests`, `unparsed` and `skipped` at the end.
+   * Number of lines that are not requests: empty lines, other messages of an app, and requests that the server did
+   * not understand. Lines that `withoutStatus` excludes count as well. `lines` is the sum of `requests`, `unparsed`
+   * and `skipped` at the end.
    */
   readonly skipped: number
-  /** Lines that came after lines of a later time, but within the reorder time. */
+  /** Number of lines that followed a line with a later time, but within the reorder time. */
   readonly reordered: number
-  /** Milliseconds by which the line that was most out of order had to be moved. */
+  /** The largest distance by which a line was out of order, in milliseconds. */
   readonly reorderedByMs: number
-  /** Lines that came too late to be sorted. The lines are judged at the time of the line before. */
+  /** Number of lines that came too late to be sorted. Each late line gets the time of the previous line. */
   readonly late: number
-  /** Requests that another limiter refused: those with status 429 that were not refused by Sluice itself. */
+  /** Number of requests with status 429 that another limiter refused, and not Sluice itself. */
   readonly tooManyRequests: number
-  /** Coarsest resolution of the times of all formats, in milliseconds: 1,000 for common and combined logs. */
+  /**
+   * The coarsest resolution of the times in all formats, in milliseconds. For common and combined logs, it is 1,000.
+   */
   readonly resolutionMs: number
-  /** Time of the first request in epoch milliseconds; undefined if there are none. */
+  /** Time of the first request in epoch milliseconds; undefined if there are no requests. */
   readonly fromMs: number | undefined
-  /** Time of the last request in epoch milliseconds; undefined if there are none. */
+  /** Time of the last request in epoch milliseconds; undefined if there are no requests. */
   readonly toMs: number | undefined
-  /** Bytes that have been read, before decompression. */
+  /** Number of bytes that have been read, before decompression. */
   readonly bytes: number
-  /** Bytes of all files together, before decompression. Undefined if standard input is read. */
+  /** Total size of all files in bytes, before decompression. Undefined if standard input is read. */
   readonly allBytes: number | undefined
 }
 
@@ -87,7 +90,7 @@ export interface ReadLogOptions {
    * source is a path; in other formats, it is the name of a variable of the format.
    */
   readonly map?: Readonly<Record<string, string>> | undefined
-  /** How much later than its time a line may come, in milliseconds. Default: 10 seconds. */
+  /** The maximum time in milliseconds by which a line may be out of order. Default: 10 seconds. */
   readonly reorderMs?: number | undefined
   /** Lines with one of these statuses are skipped. */
   readonly withoutStatus?: readonly number[] | undefined

@@ -63,7 +63,7 @@ describe("onlyFields", () => {
       {},
       ["service", "ip", "method", "query:page", "header:x-key"],
     ],
-  ])("names what the log shows: %s", async (_, line, options, expected) => {
+  ])("contains the fields that the log shows: %s", async (_, line, options, expected) => {
     expect(await fieldsOf(line, options)).toEqual(expected)
   })
 
@@ -85,7 +85,7 @@ describe("onlyFields", () => {
     expect(sets[0]).not.toBe(sets[1])
   })
 
-  it("keeps a limiter from applying rules to fields that no log has", async () => {
+  it("prevents a limiter from applying rules to fields that no log contains", async () => {
     const { records } = await readInput(COMBINED)
     const rule = (name: string, field: string) => ({ name, field, limit: 1, window: "1 minute" }) as const
     const limiter = createLimiter({

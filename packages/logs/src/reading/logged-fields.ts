@@ -6,19 +6,22 @@ export interface LoggedFields {
   readonly hasQuery: boolean
   /** True if the header with all cookies is logged, so every `cookie:NAME` is known. */
   readonly hasCookies?: boolean | undefined
-  /** Names of headers that are hidden. If given, all other headers, and so all cookies, are logged. */
+  /** Names of headers that are hidden. If present, all other headers are logged, and therefore all cookies. */
   readonly hiddenHeaders?: readonly string[] | undefined
 }
 
 /**
- * Returns the fields that the lines of a format have, for `RequestFacts.onlyFields`. `service` is always one of them.
- * Use one set for all records of a format, because consumers remember results per set.
+ * Returns the fields that the lines of a format contain, for `RequestFacts.onlyFields`. The set always contains
+ * `service`. Use one set for all records of a format, because consumers cache results per set.
  */
 export function fieldSet(logged: LoggedFields): Set<string> {
   return new FieldSet(logged)
 }
 
-/** A Set, because the core ignores anything else as `onlyFields`. Query parameters cannot be listed one by one. */
+/**
+ * A Set, because the core ignores anything else as `onlyFields`. It has its own `has`, because query parameters
+ * cannot be listed.
+ */
 class FieldSet extends Set<string> {
   readonly #logged: LoggedFields
 

@@ -7,13 +7,14 @@ const SECOND_MS = 1_000
 
 interface MergedFile {
   readonly reader: FileReader
-  /** Records that were read and not passed on yet. Empty at the end of the file. */
+  /** Records that were read, but not yet returned. The array is empty at the end of the file. */
   pending: OpenRecord[]
 }
 
 /**
- * Merges the records of several files by time, in lists of whole seconds. Opens a file when the others reach its
- * first request, so files that follow each other are open one after the other. Closes all files when the caller stops.
+ * Merges the records of several files by time, in arrays of whole seconds. Opens a file only when the other files
+ * reach the time of its first request, so consecutive files are not open at the same time. Closes all files when the
+ * caller stops.
  */
 export async function* mergeFiles(
   files: readonly StartedFile[],
@@ -35,7 +36,7 @@ export async function* mergeFiles(
         continue
       }
       let wholeMs = wholeUntil(active)
-      // The first lines of a file may be out of order, so an earlier request may follow.
+      // The first lines of a file may be out of order, so a file may contain an earlier request than `fromMs`.
       while (waiting[0] !== undefined && waiting[0].fromMs - reorderMs <= wholeMs) {
         active.push({ reader: open(waiting.shift() as StartedFile), pending: [] })
         active.sort((a, b) => a.reader.file.index - b.reader.file.index)
@@ -57,7 +58,7 @@ export async function* mergeFiles(
   }
 }
 
-/** Reads more records of files whose records have all been passed on. Leaves out files that have ended. */
+/** Reads more records of files whose records have all been returned. Omits files that have ended. */
 async function filled(active: readonly MergedFile[]): Promise<MergedFile[]> {
   const kept: MergedFile[] = []
   for (const each of active) {
@@ -75,7 +76,10 @@ function wholeUntil(active: readonly MergedFile[]): number {
   }, Number.POSITIVE_INFINITY)
 }
 
-/** Takes the records before a time from all files, sorted. Files with equal times keep their order. */
+/**
+ * Removes the records before a time from all files, and returns them sorted. Records with equal times stay in the
+ * order of their files.
+ */
 function takeUntil(active: readonly MergedFile[], untilMs: number): OpenRecord[] {
   const lists = active.map((each) => {
     const { pending } = each

@@ -33,12 +33,12 @@ function fileOf(content: string | Uint8Array): string {
 
 const START = Date.UTC(2025, 5, 3, 8)
 
-/** A line of the combined format. `second` counts from `START`. */
+/** Returns a line of the combined format. `second` counts from `START`. */
 function line(second: number, target: string | number = "/", status = 200): string {
   return `192.0.2.1 - - [${clf(START + second * 1_000)}] "GET /${target} HTTP/1.1" ${status} 5 "-" "test"`
 }
 
-/** A line with milliseconds. */
+/** Returns a line with milliseconds. */
 function exact(ms: number, id: string | number): string {
   return JSON.stringify({ t: START + ms, id: `${id}` })
 }
@@ -91,14 +91,14 @@ describe("readLogs", () => {
     })
   })
 
-  it("leaves out statuses of withoutStatus and counts them as skipped", async () => {
+  it("omits requests with a status of withoutStatus, and counts them as skipped", async () => {
     const log = text(line(0, "a"), line(1, "b", 429), line(2, "c", 503), line(3, "d", 429))
     const { records, summary } = await readInput(log, { withoutStatus: [429, 503] })
     expect(targets(records)).toEqual(["a"])
     expect(summary).toMatchObject({ requests: 1, skipped: 3, tooManyRequests: 0, toMs: START })
   })
 
-  it("reads an empty log as no requests", async () => {
+  it("returns no requests for an empty log", async () => {
     const { records, summary } = await readInput("")
     expect(records).toEqual([])
     expect(summary).toMatchObject({ lines: 0, requests: 0, fromMs: undefined, toMs: undefined })
@@ -106,8 +106,8 @@ describe("readLogs", () => {
   })
 })
 
-describe("the order of lines", () => {
-  it("is restored after any shuffle within the reorder time, and equal times keep their order", async () => {
+describe("readLogs, for lines out of order,", () => {
+  it("restores the order after any shuffle within the reorder time, and keeps the order of equal times", async () => {
     const shuffled = fc
       .array(
         fc.record({ ms: fc.integer({ min: 0, max: 30_000 }), delay: fc.integer({ min: 0, max: 4_000 }) }),
@@ -118,7 +118,7 @@ describe("the order of lines", () => {
       )
       .map((entries) => {
         const written = entries.map((each, id) => ({ ...each, id, writtenMs: each.ms + each.delay }))
-        // The lines of one time are written in order.
+        // Sort by time first, because lines with equal times must be written in order.
         const inOrder = [...written].sort((a, b) => a.ms - b.ms)
         const logged = [...inOrder].sort((a, b) => a.writtenMs - b.writtenMs)
         const expected = [...logged].sort((a, b) => a.ms - b.ms)
@@ -137,14 +137,14 @@ describe("the order of lines", () => {
     )
   })
 
-  it("counts lines out of order, and by how much", async () => {
+  it("counts the lines, and measures the largest distance", async () => {
     const { records, summary } = await readInput(text(line(5, "a"), line(3, "b"), line(9, "c"), line(8, "d")))
     expect(targets(records)).toEqual(["b", "a", "d", "c"])
     expect(summary).toMatchObject({ reordered: 2, reorderedByMs: 2_000, late: 0 })
   })
 
-  it("gives a line that comes later than the reorder time the time of the previous line", async () => {
-    // Small chunks, because lines are released after each chunk.
+  it("gives a line after the reorder time the time of the previous line", async () => {
+    // Use small chunks, because lines are released after each chunk.
     const lines = [line(0, "a"), line(1, "b"), line(20, "c"), line(30, "d"), line(1, "late"), line(31, "e")]
     const { records, summary } = await readInput(
       lines.map((each) => Buffer.from(`${each}\n`)),
@@ -155,7 +155,7 @@ describe("the order of lines", () => {
     expect(summary).toMatchObject({ late: 1, reordered: 0 })
   })
 
-  it("does not depend on how the bytes are cut into chunks", async () => {
+  it("returns the same records, however the bytes are cut into chunks", async () => {
     // Line 2 of each minute is 25 s late, which is more than the reorder time.
     const log = text(...Array.from({ length: 40 }, (_, at) => line(at % 8 === 2 ? at - 25 : at, at)).slice(2))
     const whole = await readInput(Buffer.from(log))
@@ -169,7 +169,7 @@ describe("the order of lines", () => {
     )
   })
 
-  it("never goes back in time, and each second is returned in one array", async () => {
+  it("never goes back in time, and returns each second in one array", async () => {
     const times = fc.array(fc.integer({ min: 0, max: 60_000 }), { minLength: 1, maxLength: 80 })
     await fc.assert(
       fc.asyncProperty(
@@ -246,7 +246,7 @@ describe("several files", () => {
     expect(mixed.summary.resolutionMs).toBe(1_000)
   })
 
-  it("may be empty, or have no request", async () => {
+  it("may be empty, or contain no request", async () => {
     const { records, summary } = await readAll([fileOf(""), fileOf(text(line(0, "a"))), fileOf("\n")])
     expect(targets(records)).toEqual(["a"])
     expect(summary.files.map(({ format }) => format)).toEqual([undefined, "combined", undefined])
@@ -282,9 +282,9 @@ describe("several files", () => {
 })
 
 describe("a file that begins out of order", () => {
-  it("has late lines, if the other files are already past them", async () => {
+  it("contains late lines if the other files have already passed their time", async () => {
     const one = fileOf(text(...Array.from({ length: 3_000 }, (_, at) => line(Math.floor(at / 10), at))))
-    // More lines than are read to find out when a file begins.
+    // Write more lines than the reader uses to find the start time of a file.
     const later = Array.from({ length: 1_500 }, (_, at) => line(100 + Math.floor(at / 100), "x"))
     const two = fileOf(text(...later, line(5, "early")))
     const { records, summary } = await readAll([one, two], { reorderMs: 30_000 })
@@ -332,7 +332,7 @@ describe("compressed files", () => {
     ["bzip2", [0x42, 0x5a, 0x68, 0x39], "bzcat"],
     ["zip", [0x50, 0x4b, 3, 4], "unpack"],
     ["UTF-16", [0xff, 0xfe, 65, 0], "UTF-8"],
-  ])("and others that cannot be read say what to do: %s", async (name, bytes, advice) => {
+  ])("that cannot be read cause an error that says what to do: %s", async (name, bytes, advice) => {
     const error = await readAll([fileOf(Uint8Array.from(bytes))]).catch((reason: unknown) => reason)
     expect(error).toBeInstanceOf(LogError)
     expect(String(error)).toMatch(new RegExp(`${name}.*${advice}`))
@@ -390,7 +390,7 @@ describe("errors", () => {
     return "no error"
   }
 
-  it("say what is wrong with a path", async () => {
+  it("explain what is wrong with a path", async () => {
     expect(await messageOf([join(folder, "none.log")])).toMatch(/none\.log does not exist: correct the path/)
     mkdirSync(join(folder, "sub"), { recursive: true })
     expect(await messageOf([join(folder, "sub")])).toMatch(/is a folder: give its files/)
@@ -400,7 +400,7 @@ describe("errors", () => {
     expect(await messageOf([once, `${once}.link`])).toMatch(/have the same lines: leave out one of them/)
   })
 
-  it("say which files have the same lines, compressed or not, complete or not", async () => {
+  it("name the files that contain the same lines, compressed or not, complete or not", async () => {
     const lines = Array.from({ length: 3_000 }, (_, at) => line(at, at))
     const [log, compressed, begun] = [
       fileOf(text(...lines)),
@@ -475,7 +475,7 @@ function cutAt(bytes: Buffer, cuts: readonly number[]): Buffer[] {
   return ends.map((end, at) => bytes.subarray(ends[at - 1] ?? 0, end))
 }
 
-/** Returns the target of a symbolic link, undefined if the link has gone. */
+/** Returns the target of a symbolic link, undefined if the link no longer exists. */
 function linkOf(path: string): string | undefined {
   try {
     return readlinkSync(path)

@@ -15,9 +15,9 @@ import { countRequests, emptySummary, type OpenSummary } from "./summary.ts"
 const REORDER_MS = 10_000
 
 /**
- * Reads logs, or the standard input of `io` for "-", and returns their requests in order of time. A list has all requests
- * of one or more seconds, so no second is split between two lists. There are two exceptions: a second with more than a
- * million requests, and late lines.
+ * Reads logs, or the standard input of `io` for "-", and returns their requests in order of time. Each array contains
+ * all requests of one or more seconds, so no second is split between two arrays. Exceptions are a second with more
+ * than a million requests, and late lines.
  *
  * Throws InvalidOptionError if an option is misspelled or has a value of the wrong type, and LogError if another option is
  * invalid. The iteration rejects with LogError if a file cannot be read, or if its format is not known.
@@ -48,7 +48,7 @@ export function readLogs(
   }
   checkFieldMap(map)
   const given = format === undefined ? undefined : formatOf(format)
-  // Throws if a source of `map` is not in the format.
+  // Throws if the format lacks a source that `map` names.
   given?.open(0, map)
   const summary = emptySummary(paths.map(nameOf))
   const without = new Set(withoutStatus)

@@ -1,6 +1,6 @@
 import type { LiveVerdict, LogRecord } from "./log.ts"
 
-/** A record that is still being completed: a later line may add its status, and sorting may change its time. */
+/** A record that may still change, because a later line may add its status, and sorting may change its time. */
 export type OpenRecord = { -readonly [Member in keyof LogRecord]: LogRecord[Member] }
 
 /** The facts of a line about a request. */
@@ -46,7 +46,7 @@ export function statusOf(text: string | undefined): number | undefined {
   return Number.isInteger(status) && status >= 100 ? status : undefined
 }
 
-/** Returns the value of a string; undefined for "-" and "", which mean that there is no value. */
+/** Returns the value of a string; undefined for "-" and "", which stand for a missing value. */
 export function presentValue(text: string | undefined): string | undefined {
   return text === "-" || text === "" ? undefined : text
 }

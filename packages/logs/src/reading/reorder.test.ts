@@ -9,7 +9,7 @@ const counts = (): OrderCounts => ({ reordered: 0, reorderedByMs: 0, late: 0 })
 describe("reorder", () => {
   it("releases a second when a line is later than its end by the reorder time", () => {
     const order = reorder(5_000, counts())
-    // A row is the time of a line, and the times that are released after it.
+    // Each row contains the time of a line, and the times that are released after this line.
     const rows: readonly (readonly [number, readonly number[]])[] = [
       [1_500, []],
       [1_000, []],
@@ -26,7 +26,7 @@ describe("reorder", () => {
     expect(order.end().map(({ atMs }) => atMs)).toEqual([20_000])
   })
 
-  it("holds back at most a million records", () => {
+  it("stores at most a million records", () => {
     const found = counts()
     const order = reorder(10_000, found)
     for (let index = 0; index < 1_000_000; index++) order.add(at(1_000))

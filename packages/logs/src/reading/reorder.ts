@@ -1,7 +1,10 @@
 import type { OpenRecord } from "./record.ts"
 
 const SECOND_MS = 1_000
-/** Most records that are held back. Beyond it, the oldest second is released early, so that memory stays bounded. */
+/**
+ * Maximum number of records that wait to be sorted. Above it, the oldest second is released early, so that memory
+ * stays bounded.
+ */
 const MOST_HELD = 1_000_000
 
 /** The numbers of records that sorting has moved or could not move. */
@@ -15,7 +18,7 @@ export interface OrderCounts {
 export interface Reorder {
   /** Adds the record of the next line. */
   add(record: OpenRecord): void
-  /** Returns the records of all seconds that no later line may still belong to, sorted. */
+  /** Returns the sorted records of all seconds to which no later line can belong. */
   release(): OpenRecord[]
   /** Returns all remaining records, sorted. */
   end(): OpenRecord[]
@@ -28,12 +31,12 @@ interface Second {
 }
 
 /**
- * Keeps records in buckets of one second until a line is `reorderMs` later than the end of the bucket. Records with
- * equal times keep the order of their lines. A record that comes after that gets the time of the last record before it,
- * and counts as late. The result depends only on the lines, not on when `release` is called.
+ * Stores records in buckets of one second until a line is `reorderMs` later than the end of the bucket. Records with
+ * equal times keep the order of their lines. A record that comes after its bucket was released gets the time of the
+ * previous record, and counts as late. The result depends only on the lines, not on when `release` is called.
  */
 export function reorder(reorderMs: number, counts: OrderCounts): Reorder {
-  /** Ordered by time. There are at most as many as seconds in the reorder time. */
+  /** The buckets, ordered by time. There is at most one bucket for each second of the reorder time. */
   const buckets: Second[] = []
   let newest: Second | undefined
   let held = 0

@@ -3,9 +3,9 @@ import { type LogSource, nextChunk } from "./log-bytes.ts"
 import type { StartedFile } from "./start-file.ts"
 
 /**
- * Rejects two files with the same lines, such as a rotated log and its compressed copy, or a link, also if one of them
- * has grown since. Only files with the same first line are read to compare them. A pipe cannot be read twice, so it is left
- * out.
+ * Rejects two files with the same lines, such as a rotated log and its compressed copy, or a link, even if one of
+ * them has grown since. Only files with the same first line are read to compare them. A pipe cannot be read twice, so
+ * it is not compared.
  */
 export async function rejectSameLines(files: readonly StartedFile[]): Promise<void> {
   const byStart = new Map<string | undefined, LogSource[]>()
@@ -23,7 +23,7 @@ function counted(one: LogSource, other: LogSource): LogError {
   )
 }
 
-/** True if the files are equal as far as the shorter one goes. */
+/** True if the files are equal up to the end of the shorter file. */
 async function haveSameLines(one: LogSource, other: LogSource): Promise<boolean> {
   const [first, second] = [one, other].map((source) => source.read(() => {})[Symbol.asyncIterator]()) as [
     AsyncIterator<Buffer>,

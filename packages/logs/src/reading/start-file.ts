@@ -5,9 +5,9 @@ import { lineSplitter } from "./lines.ts"
 import { type LogSource, nextChunk } from "./log-bytes.ts"
 import { shortened } from "./summary.ts"
 
-/** Lines by which the format is detected. */
+/** Number of lines from which the format is detected. */
 const FIRST_LINES = 20
-/** Bytes that are searched if no request is in the first lines. An app may log its start first. */
+/** Number of bytes that are searched if the first lines contain no request, because an app may first log its start. */
 const MOST_FIRST_BYTES = 1024 * 1024
 
 /** A file whose first lines have been read. */
@@ -15,13 +15,13 @@ export interface StartedFile {
   readonly source: LogSource
   readonly index: number
   readonly format: LogFormat
-  /** To recognize another file with the same lines. */
+  /** The first line, for recognizing another file with the same lines. */
   readonly firstLine: string | undefined
   /** Time of the earliest request in the first lines, in epoch milliseconds. */
   readonly fromMs: number
-  /** Coarsest resolution of its times, in milliseconds. */
+  /** Coarsest resolution of the file's times, in milliseconds. */
   readonly resolutionMs: number
-  /** Bytes that were read from a pipe and cannot be read again, and the rest of the pipe. */
+  /** The chunks that were already read from a pipe, which cannot be read again, and the rest of the pipe. */
   readonly opened: { readonly chunks: readonly Buffer[]; readonly rest: AsyncIterator<Buffer> } | undefined
 }
 
@@ -74,7 +74,7 @@ export async function startFile(
     await rest.return?.(undefined)
     throw unknownFormat(source.name, lines)
   }
-  // Throws if a source of `map` is not in the format.
+  // Throws if the format lacks a source that `map` names.
   format.open(index, map)
   return {
     source,

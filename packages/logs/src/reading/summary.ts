@@ -35,7 +35,7 @@ export function emptySummary(names: readonly string[]): OpenSummary {
   }
 }
 
-/** Counts a line that is not in the format of its file. */
+/** Counts a line that does not match the format of its file. */
 export function countUnparsed(summary: OpenSummary, file: string, line: number, text: string): void {
   summary.unparsed++
   if (summary.unparsedExamples.length < MOST_EXAMPLES) {
@@ -44,8 +44,8 @@ export function countUnparsed(summary: OpenSummary, file: string, line: number, 
 }
 
 /**
- * Counts the requests that are passed on, and returns them. Leaves out those with a status in `without`, and counts them
- * as skipped. This is done last, because the status may come from a later line.
+ * Counts and returns the requests whose status is not in `without`. Counts the other requests as skipped. Statuses
+ * are checked last, because the status may come from a later line.
  */
 export function countRequests(
   summary: OpenSummary,

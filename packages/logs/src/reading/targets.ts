@@ -6,7 +6,7 @@ export interface RequestLine {
 
 /**
  * Returns the target as a server behind a proxy receives it: an absolute target is reduced to its path and its query.
- * "*" and the target of CONNECT remain.
+ * "*" and the target of CONNECT stay unchanged.
  */
 export function relativeTarget(target: string): string {
   if (target.charCodeAt(0) === 47) return target
@@ -19,8 +19,8 @@ export function relativeTarget(target: string): string {
 }
 
 /**
- * Reads "GET /path HTTP/1.1". Returns undefined if the text is not the first line of a request, such as bytes of TLS
- * that came to a port without TLS. An app never sees these.
+ * Reads "GET /path HTTP/1.1". Returns undefined if the text is not the first line of a request, such as TLS bytes
+ * that a client sent to a port without TLS. An app never sees such bytes.
  */
 export function requestLine(text: string): RequestLine | undefined {
   const space = text.indexOf(" ")

@@ -14,7 +14,10 @@ const CLF_MINUTE_LENGTH = 17
 
 const MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
 
-/** A function that reads the time at a position of a string, in epoch milliseconds. Returns NaN if there is none. */
+/**
+ * A function that reads the time at a position of a string, in epoch milliseconds. Returns NaN if there is no valid
+ * time at this position.
+ */
 export type TimeReader = (text: string, at: number) => number
 
 /**
@@ -32,13 +35,13 @@ export function clfTimeReader(): TimeReader {
     if (!text.startsWith(minute, at) || !text.startsWith(zone, at + 20)) {
       const ms = clfMinute(text, at)
       if (Number.isNaN(ms)) return ms
-      // A copy, because a substring would keep the whole text in memory.
+      // Copy the text, because a substring would keep the whole line in memory.
       minute = copyOf(text.slice(at, at + CLF_MINUTE_LENGTH))
       zone = copyOf(text.slice(at + 20, at + CLF_LENGTH))
       minuteMs = ms
     }
     const seconds = twoDigits(text, at + 18)
-    // 60 is a leap second. It is counted as the first second of the next minute, as in Unix time.
+    // Second 60 is a leap second. As in Unix time, it counts as the first second of the next minute.
     if (text.charCodeAt(at + 17) !== 58 || !(seconds <= 60)) return Number.NaN
     last = copyOf(text.slice(at, at + CLF_LENGTH))
     lastMs = minuteMs + seconds * 1_000
@@ -61,7 +64,7 @@ const ISO = /^\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,](\d{1,9}))?(?:Z|[+-]\d\d:?
 
 /**
  * Returns the epoch milliseconds of an ISO time such as "2025-10-10T13:55:36.123Z". Digits after the millisecond are
- * cut off. Returns NaN for any other string, and for a time without an offset: its zone would be a guess.
+ * cut off. Returns NaN for any other string, and for a time without an offset, because its time zone is unknown.
  */
 export function isoTime(text: string): number {
   const match = text.length <= 40 ? ISO.exec(text) : null
@@ -73,7 +76,9 @@ export function isoTime(text: string): number {
   return seconds <= 60 ? minute - offset + seconds * 1_000 + fraction : Number.NaN
 }
 
-/** Returns the epoch milliseconds of a number of seconds or milliseconds. Returns NaN if it can be neither. */
+/**
+ * Returns the epoch milliseconds of a number of seconds or milliseconds. Returns NaN if the number fits neither unit.
+ */
 export function epochTime(value: number): number {
   // A sum such as 1760104536.123 * 1000 is not exact, so round to microseconds before the rest is cut off.
   const ms = value < LOWEST_MS ? Math.floor(Math.round(value * 1e6) / 1e3) : Math.floor(value)
@@ -81,14 +86,14 @@ export function epochTime(value: number): number {
 }
 
 /**
- * Returns when a request arrived that ended at a time and took `durationMs`. Returns NaN if the duration is negative or
- * longer than a day.
+ * Returns when a request arrived, computed from the time of its end and `durationMs`. Returns NaN if the duration is
+ * negative or longer than a day.
  */
 export function arrivalTime(endMs: number, durationMs: number): number {
   return durationMs >= 0 && durationMs <= DAY_MS ? endMs - durationMs : Number.NaN
 }
 
-/** True if a request can have arrived then. A line from the future would make all later lines late. */
+/** True if a request can have arrived at this time. A line from the future would make all later lines late. */
 export function isArrival(atMs: number, nowMs: number): boolean {
   return atMs >= LOWEST_MS && atMs < HIGHEST_MS && atMs < nowMs + DAY_MS
 }

@@ -12,7 +12,7 @@ interface Variant {
   readonly run?: ReplayRun
 }
 
-/** Replays in which a single rule uses another algorithm, and all other rules stay as they are. */
+/** Replays in each of which one rule uses another algorithm, and all other rules stay unchanged. */
 export class AlgorithmRuns {
   readonly #variants: readonly Variant[]
 

@@ -52,7 +52,7 @@ describe("the bounds of a replay", () => {
   })
 
   it.each(["", "-1", "1e3", "101%", "%", "0.1", "12345678901234567", "5 %"])(
-    "are not the text %j",
+    "cannot be the text %j",
     (text) => {
       expect(parseBound(text)).toBeUndefined()
     },
@@ -62,7 +62,7 @@ describe("the bounds of a replay", () => {
 describe("NeverList", () => {
   const list = (text: string) => new NeverList("known.txt", text)
 
-  /** Returns the listed clients that a rule without room refuses. */
+  /** Returns the listed clients that a rule refuses at their second request. */
   function found(
     text: string,
     field: string | string[],
@@ -80,7 +80,7 @@ describe("NeverList", () => {
   }
   const from = (remoteAddress: string) => ({ remoteAddress })
 
-  it("finds addresses and networks, by the client's own address", () => {
+  it("finds addresses and networks by the client's own address", () => {
     const text =
       "\ufeff# partners\r\n192.0.2.7\r\n198.51.100.0/24\r\n2001:db8:0:1::9\n2001:db8:0:2::100/120\n2001:db8:9::/48\n"
     expect(found(text, "ip", from("192.0.2.8"), from("2001:db8:0:1::8"), from("2001:db8:0:2::205"))).toEqual(
@@ -90,7 +90,7 @@ describe("NeverList", () => {
     expect(found(text, "ip", ...listed.map(from))).toEqual(listed)
   })
 
-  it("finds values of fields, also of several and of long ones", () => {
+  it("finds values of fields, including several fields and long values", () => {
     const long = "x".repeat(200)
     const by = (value: string) => ({ headers: { "x-user": value } })
     expect(
@@ -104,7 +104,7 @@ describe("NeverList", () => {
     expect(found("10.0.0.0/8", "header:x-user", { headers: { "x-user": "10.0.0.5/x" } })).toEqual([])
   })
 
-  it("shows one client and the number of the others", () => {
+  it("shows one client, and the number of the other clients", () => {
     const never = list("192.0.2.0/24")
     const bound = () => checkBounds({ never }, { total }, (name) => `<${name}>`)
     expect(bound()).toEqual([{ bound: "--never known.txt", value: "none of them is refused", holds: true }])

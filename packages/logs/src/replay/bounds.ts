@@ -5,7 +5,7 @@ import type { BoundResult, ReplayResult } from "./result.ts"
 
 /** A number, or a percentage of all. */
 interface Bound {
-  /** The text as given, such as "0.5%". */
+  /** The bound as given, such as "0.5%". */
   readonly text: string
   /** The number, or millionths of a percent. */
   readonly most: bigint
@@ -44,8 +44,8 @@ export function boundOf(option: string, given: number | string | undefined): Bou
 }
 
 /**
- * Returns which bounds hold. Rules in shadow mode refuse nothing, so they break no bound. `nameOf` returns the name of a
- * client to show.
+ * Returns each bound, and whether it holds. Rules in shadow mode refuse nothing, so they cannot exceed a bound.
+ * `nameOf` returns the displayed name of a client.
  */
 export function checkBounds(
   { maxRefused, maxRefusedClients, maxNewlyRefused, never }: ReplayBounds,

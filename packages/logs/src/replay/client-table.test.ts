@@ -44,7 +44,7 @@ describe("ClientTable", () => {
     )
   })
 
-  it("keeps 200,000 addresses apart", () => {
+  it("gives 200,000 addresses different numbers", () => {
     const table = new ClientTable()
     const address = (i: number) => `10.${(i >> 16) & 255}.${(i >> 8) & 255}.${i & 255}`
     for (let i = 0; i < 200_000; i++) table.numberOf(address(i))

@@ -22,7 +22,7 @@ export class ClientTable {
     if (known !== undefined) return known
     const number = this.#size++
     if (address === -1) {
-      // The text may be a part of a chunk of the log. A copy does not keep the whole chunk in memory.
+      // Copy the string, because it may be a part of a chunk, and would keep the whole chunk in memory.
       const own = Buffer.from(client, "utf16le").toString("utf16le")
       this.#numbers.set(own, number)
       this.#names.set(number, own)

@@ -17,7 +17,7 @@ export interface NumberedComparison extends Omit<Comparison, "clients"> {
 
 const MOST_CHANGED = 20
 
-/** The replay of the rules before a change, and what the change makes different. */
+/** The replay of the rules before a change, and the differences that the change causes. */
 export class ComparedRun {
   readonly run: ReplayRun
   readonly name: string
@@ -69,7 +69,7 @@ export class ComparedRun {
   }
 }
 
-/** Counts the names that only the first list has. */
+/** Counts the names that only the first array contains. */
 function countOnly(names: readonly string[], others: readonly string[], counts: Map<string, number>): void {
   for (const name of names) if (!others.includes(name)) counts.set(name, (counts.get(name) ?? 0) + 1)
 }

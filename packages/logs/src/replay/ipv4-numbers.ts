@@ -1,5 +1,5 @@
 const FIRST_SLOTS = 1024
-/** 2^32 divided by the golden ratio: a multiplication by it spreads neighboring addresses over the table. */
+/** 2^32 divided by the golden ratio. Multiplying by this number spreads neighboring addresses over the table. */
 const SPREAD = 0x9e3779b1
 
 /**
@@ -12,13 +12,13 @@ export class IPv4Numbers {
   #numbers = new Uint32Array(FIRST_SLOTS)
   #count = 0
 
-  /** Returns the number of an address; undefined if it has none. */
+  /** Returns the number of an address; undefined if the address has no number. */
   get(address: number): number | undefined {
     const number = this.#numbers[this.#slotOf(address)] as number
     return number === 0 ? undefined : number - 1
   }
 
-  /** Sets the number of an address that has none. */
+  /** Sets the number of an address that has no number yet. */
   set(address: number, number: number): void {
     if (2 * ++this.#count > this.#numbers.length) this.#grow()
     const slot = this.#slotOf(address)
@@ -26,7 +26,7 @@ export class IPv4Numbers {
     this.#numbers[slot] = number + 1
   }
 
-  /** Returns the slot of an address, or the free slot that it would get. */
+  /** Returns the slot of an address, or the free slot in which the address would be stored. */
   #slotOf(address: number): number {
     const mask = this.#numbers.length - 1
     const hash = Math.imul(address, SPREAD)

@@ -2,7 +2,10 @@ import type { ReplayVerdict } from "@sluice/core/replay"
 import type { LiveVerdict, LogFile, LogRecord } from "../reading/log.ts"
 import type { LiveComparison } from "./result.ts"
 
-/** More differences are only counted. A log with more of them is about other rules. */
+/**
+ * Maximum number of differences that are listed. Further differences are only counted, because such a log was written
+ * under other rules.
+ */
 const MOST_DIFFERENCES = 10_000
 
 interface Difference {
@@ -17,7 +20,7 @@ export class LiveVerdicts {
   #compared = 0
   #different = 0
   readonly #differences: Difference[] = []
-  /** The texts of verdicts. A text of the log itself would keep a chunk of the log in memory. */
+  /** The verdicts as strings that all requests share. A string from the log would keep a chunk of the log in memory. */
   readonly #texts = new Map<string, string>()
 
   compare({ file, line }: LogRecord, live: LiveVerdict, verdict: ReplayVerdict): void {

@@ -17,7 +17,10 @@ export interface LogsReplayOptions extends RunContext {
   readonly never?: NeverList | undefined
 }
 
-/** A window is short if it has fewer steps of the log's clock than this: then bursts look worse than they were. */
+/**
+ * A window is too short if it contains fewer steps of the log's clock than this number. Bursts then look worse than
+ * they were.
+ */
 const FEWEST_STEPS = 10
 const SECOND_MS = 1_000
 
@@ -37,7 +40,7 @@ export class LogsReplay {
   constructor(options: LogsReplayOptions) {
     const { rules, against, algorithms = [] } = options
     this.#options = options
-    // Checks the options of the address, which `ProxyHeader` trusts.
+    // The replay checks the address options. `ProxyHeader` relies on that.
     this.main = new ReplayRun(rules, options)
     this.forwarded = new ProxyHeader(options.address)
     this.compared = against && new ComparedRun(against, options)
@@ -45,7 +48,7 @@ export class LogsReplay {
   }
 
   /**
-   * Replays records of one second or more, in the order of their times. `resolutionMs` is the resolution of the log's
+   * Replays the records of one or more whole seconds, in order of time. `resolutionMs` is the resolution of the log's
    * times.
    */
   offer(records: readonly LogRecord[], resolutionMs: number): void {
@@ -54,7 +57,7 @@ export class LogsReplay {
     if (this.#spread !== undefined) this.#offerSpread(this.#spread, records)
   }
 
-  /** Number of counters that had no room, in all replays. */
+  /** Number of counters that were evicted for lack of memory, in all replays. */
   get evictions(): number {
     const runs = [this.main, this.compared?.run, this.#spread].flatMap((run) => run ?? [])
     const own = runs.reduce((sum, { replay }) => sum + replay.evictions, 0)
@@ -69,7 +72,7 @@ export class LogsReplay {
     return this.compared?.comparison(this.main)
   }
 
-  /** The results of each rule under each algorithm. Undefined if no algorithm was asked for. */
+  /** The results of each rule under each algorithm. Undefined if no algorithms were given. */
   get algorithms(): readonly AlgorithmResult[] | undefined {
     return this.#byAlgorithm?.results
   }
@@ -92,7 +95,7 @@ export class LogsReplay {
 
   #offerSpread(run: ReplayRun, records: readonly LogRecord[]): void {
     for (const record of spreadOut(records)) {
-      // A late line has the time of the line before it, which was moved.
+      // A late line has the time of the previous line, which may have been spread to a later time.
       this.#latestSpreadMs = Math.max(this.#latestSpreadMs, record.atMs)
       run.offer(record.atMs === this.#latestSpreadMs ? record : { ...record, atMs: this.#latestSpreadMs })
     }
@@ -105,8 +108,8 @@ export function isPessimistic(windowMs: number, resolutionMs: number): boolean {
 }
 
 /**
- * Returns the records with those of a whole second spread evenly over it, sorted by their new times. Records of other
- * times are from a file with more precise times, and keep them.
+ * Returns the records sorted by new times. The records of a whole second are spread evenly over this second. Records
+ * with fractions of a second keep their times, because their file is more precise.
  */
 function spreadOut(records: readonly LogRecord[]): LogRecord[] {
   const spread: LogRecord[] = []

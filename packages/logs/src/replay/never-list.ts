@@ -7,11 +7,11 @@ export class NeverList {
   readonly name: string
   readonly #networks = new BlockList()
   readonly #values = new Set<string>()
-  /** The values as they are in the names of counters. */
+  /** The values as encoded in counter names. */
   readonly #partitions = new Set<string>()
   readonly #found = new Set<string>()
 
-  /** `text` has one client in each line. A "#" at the start of a line begins a comment. */
+  /** `text` contains one client in each line. A "#" at the start of a line begins a comment. */
   constructor(name: string, text: string) {
     this.name = name
     for (const line of text.replace(/^\ufeff/, "").split(/\r?\n/)) {
@@ -20,7 +20,7 @@ export class NeverList {
     }
   }
 
-  /** Notes a refused client if it is listed, by its address or by a value of a rule's field. */
+  /** Records a refused client if the list contains its address or its value of a rule's field. */
   refused(verdict: ReplayVerdict): void {
     const address = verdict.address()
     if (address !== undefined && this.#networks.check(address, isIP(address) === 4 ? "ipv4" : "ipv6"))
@@ -56,18 +56,20 @@ export class NeverList {
   }
 
   #find(name: string): void {
-    // The text may be a part of a chunk of the log. A copy does not keep the whole chunk in memory.
+    // Copy the string, because it may be a part of a chunk, and would keep the whole chunk in memory.
     if (!this.#found.has(name)) this.#found.add(Buffer.from(name, "utf16le").toString("utf16le"))
   }
 }
 
-/** Returns the partition of a rule with one field for a value. Long and unusual values are encoded. */
+/** Returns the partition in which a rule with one field counts this value. Long and unusual values are encoded. */
 function partitionOf(value: string): string {
   const replay = createReplay({ rules: [{ field: "header:value", limit: 1, window: "1 minute" }] })
   return replay.offer({ headers: { value }, atMs: 0 }).checks[0]?.partition as string
 }
 
-/** Returns the values of a partition of several fields: "@4:free9:192.0.2.7" has "free" and "192.0.2.7". */
+/**
+ * Returns the values in the partition of a rule with several fields: "@4:free9:192.0.2.7" has "free" and "192.0.2.7".
+ */
 function valuesOf(partition: string): readonly string[] {
   if (!/^@\d/.test(partition)) return []
   const values: string[] = []

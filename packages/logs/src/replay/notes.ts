@@ -79,9 +79,9 @@ function ruleNotes(result: RuleResult, rule: ParsedRule, resolutionMs: number): 
 }
 
 /**
- * Returns a hint at a higher limit if some clients are only slightly over it. The peaks of a single rule with the default
- * algorithm do not depend on its limit, so the number of refused clients under another limit is known. With other rules,
- * it is not.
+ * Returns a hint at a higher limit if some clients are only slightly over it. The peaks of a single rule with the
+ * default algorithm do not depend on its limit, so the number of refused clients under another limit is known. With
+ * several rules or another algorithm, this number is unknown.
  */
 function onlyRuleNotes(results: readonly RuleResult[], rules: readonly ParsedRule[]): string[] {
   const [result] = results
@@ -115,7 +115,7 @@ function shadowNote(results: readonly RuleResult[]): string[] {
 
 function throttleNote({ name, throttle }: ParsedRule): string[] {
   const queue = throttle.kind === "queue" ? throttle : throttle.kind === "hard" ? undefined : throttle.queue
-  // A leaky bucket itself delays requests, and its line has no room by default.
+  // A leaky bucket delays requests itself. By default, no request can wait in its line.
   const isHeld = queue !== undefined && queue.maxWaiting > 0
   if (throttle.kind === "elastic")
     return [`${name}: replayed as hard throttling, because a log does not show the load.`]

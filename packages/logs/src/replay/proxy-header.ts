@@ -1,12 +1,12 @@
 import type { ClientAddressOptions } from "@sluice/core"
 import type { LogRecord } from "../reading/log.ts"
 
-/** Checks that requests in a log have the header in which proxies report the client's address. */
+/** Checks whether requests in a log contain the header in which proxies report the client's address. */
 export class ProxyHeader {
   readonly #headers: readonly string[]
   readonly #isTrusted: boolean
   readonly #isSet: boolean
-  /** True if every request comes through a proxy, which then sets the header. */
+  /** True if every request comes through a proxy, and the proxy sets the header. */
   readonly #isAlways: boolean
   #latest: ReadonlySet<string> | undefined
   #isLogged = false
@@ -20,7 +20,10 @@ export class ProxyHeader {
     this.#isTrusted = this.#isAlways || (Array.isArray(trustedProxies) && trustedProxies.length > 0)
   }
 
-  /** Notes whether a request can have the header, and has it. The records of a log share one set of fields. */
+  /**
+   * Records whether a request can contain the header, and whether it contains the header. The records of a log share
+   * one set of fields.
+   */
   see({ onlyFields, headers }: LogRecord): void {
     if (onlyFields !== this.#latest && onlyFields !== undefined) {
       this.#latest = onlyFields
@@ -32,15 +35,15 @@ export class ProxyHeader {
   }
 
   /**
-   * True if proxies are trusted, and a log cannot have the header. Also if a number of proxies is trusted, and no request
-   * has the header. All clients behind a proxy then count as one.
+   * True if proxies are trusted, and a log cannot contain the header. Also true if a number of proxies is trusted,
+   * and no request contains the header. All clients behind a proxy then count as one.
    */
   get isMissing(): boolean {
     const isNever = this.#isAlways && this.#latest !== undefined && this.#found === undefined
     return this.#isTrusted && (this.#isLacking || isNever)
   }
 
-  /** The header that a request has, if no option states whether to trust it. */
+  /** The proxy header that requests contain although no option states whether to trust it. */
   get ignored(): string | undefined {
     return this.#isSet ? undefined : this.#found
   }

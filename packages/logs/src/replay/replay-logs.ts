@@ -21,13 +21,13 @@ export interface ReplayLogsOptions extends ClientAddressOptions {
   /** Rules to compare with. */
   readonly against?:
     | {
-        /** The name that the result shows for them. */
+        /** The name of these rules in the result. */
         readonly name: string
         /** The rules. */
         readonly rules: readonly StorableRule[]
       }
     | undefined
-  /** Replay each rule with each of these algorithms, too. */
+  /** Algorithms with which each rule is replayed in addition. */
   readonly algorithms?: readonly AlgorithmName[] | undefined
   /** The most requests that may be refused: a number, or a percentage such as "0.5%". */
   readonly maxRefused?: number | string | undefined
@@ -36,19 +36,19 @@ export interface ReplayLogsOptions extends ClientAddressOptions {
   /** The most requests that may be newly refused in comparison with `against`: a number, or a percentage. */
   readonly maxNewlyRefused?: number | string | undefined
   /**
-   * A list of clients that must not be refused, and the name that messages show for it. Each line of its text has an
-   * address, a network or a value of a field. A "#" at the start of a line begins a comment.
+   * A list of clients that must not be refused, and the name that messages show for it. Each line of its text
+   * contains an address, a network or a value of a field. A "#" at the start of a line begins a comment.
    */
   readonly never?: Readonly<Record<"name" | "text", string>> | undefined
-  /** Up to which multiple of the limit a client is slightly over it. Default: 1.5. */
+  /** The highest multiple of the limit at which a client is only slightly over the limit. Default: 1.5. */
   readonly slightly?: number | undefined
-  /** Above which multiple of the limit a client is far over it. Default: 5. */
+  /** The multiple of the limit above which a client is far over the limit. Default: 5. */
   readonly far?: number | undefined
   /** Maximum number of counters in memory. Default: 20 million, enough for 5 million clients under three rules. */
   readonly maxKeys?: number | undefined
   /** Show hashes instead of clients. Default: false. */
   readonly hashKeys?: boolean | undefined
-  /** Accept rules that the log cannot judge. Default: false, so each of them is a problem. */
+  /** Accept rules that the log cannot judge. Default: false, so each such rule is a problem. */
   readonly skipUnjudged?: boolean | undefined
 }
 

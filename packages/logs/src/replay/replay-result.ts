@@ -14,7 +14,7 @@ export interface ResultOptions {
   readonly hashKeys: boolean
   /** True if rules that the log cannot judge are accepted. */
   readonly skipUnjudged: boolean
-  /** The rules as written, in the order of the replayed ones. */
+  /** The rules as written, in the order of the replayed rules. */
   readonly rules: readonly StorableRule[]
 }
 
@@ -25,7 +25,7 @@ export function resultOf(logs: LogSummary, replay: LogsReplay, options: ResultOp
   const { main, algorithms, comparison } = replay
   const hide = options.hashKeys ? hiddenNames() : (name: string) => name
   const nameOf = (client: number): string => hide(options.clients.nameOf(client))
-  // Without requests, there is no log to be too short.
+  // If there are no requests, no window is too long for the log.
   const logMs = logs.fromMs === undefined ? Number.POSITIVE_INFINITY : (logs.toMs as number) - logs.fromMs
   const rules = main.rules.map((statistics, at): RuleResult => {
     const { window } = options.rules[at] as StorableRule

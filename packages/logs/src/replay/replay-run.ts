@@ -20,20 +20,20 @@ export interface RunContext {
   readonly thresholds: Thresholds
   /** Maximum number of counters of each replay. */
   readonly maxKeys: number
-  /** All replays of a command number their clients in the same way. */
+  /** The table of client numbers, which all replays of a command share. */
   readonly clients: ClientTable
 }
 
-/** The replay of one set of rules, with the counts of what it decided. */
+/** The replay of one set of rules, with the counts of its decisions. */
 export class ReplayRun {
   readonly replay: Replay
   readonly rules: readonly RuleStatistics[]
   readonly timeline: TimelineCounts
   seen = 0
   refused = 0
-  /** Requests without an address, which a rule by address counts as one client. */
+  /** Number of requests without an address. A rule by address counts them as one client. */
   withoutAddress = 0
-  /** Number of refused requests by client. Clients are addresses; without one, what the first rule counts. */
+  /** Number of refused requests by client. A request without an address counts for the partition of the first rule. */
   refusedOf: Uint32Array = new Uint32Array(0)
   readonly #byName: ReadonlyMap<string, number>
   readonly #clients: ClientTable
@@ -77,7 +77,7 @@ export class ReplayRun {
       const at = this.#byName.get(policy.name) as number
       const statistics = this.rules[at] as RuleStatistics
       const isShared = partition === "@shared" || statistics.rule.fields.length === 0
-      // A rule also has an empty partition when it refuses a request because a field is missing.
+      // The partition is also empty when a rule refuses a request because a field is missing.
       const number = this.#numberOf(isShared || partition === "" ? (client ?? partition) : partition)
       const refusal = hasRefusals ? refusalOf(verdict, policy.name) : undefined
       if (refusal !== undefined) this.timeline.add(2 + at, step)
@@ -96,17 +96,17 @@ export class ReplayRun {
     return this.refusedOf.reduce((sum, refused) => sum + (refused > 0 ? 1 : 0), 0)
   }
 
-  /** Returns the fields that a rule reads and that no request has. */
+  /** Returns the fields that a rule reads but all requests lack. */
   missingOf(name: string): readonly string[] {
     return this.#unjudged(name).flatMap(({ field, requests }) => (requests === this.seen ? field : []))
   }
 
-  /** Returns the fields that a rule reads and that only some requests have, with the number of the others. */
+  /** Returns the fields that a rule reads but some requests lack, each with the number of these requests. */
   partlyMissingOf(name: string): readonly UnjudgedRule[] {
     return this.#unjudged(name).filter(({ requests }) => requests < this.seen)
   }
 
-  /** True if a rule counts by an address that logs may have. */
+  /** True if a rule counts by address, and the log may contain addresses. */
   get countsAddresses(): boolean {
     return this.rules.some(({ rule }) => rule.fields.includes("ip") && this.missingOf(rule.name).length === 0)
   }
@@ -127,7 +127,10 @@ export class ReplayRun {
     if (isRefused) this.refusedOf[client] = (this.refusedOf[client] as number) + 1
   }
 
-  /** Returns the number of a client. Nearly always, all rules of a request count the same client. */
+  /**
+   * Returns the number of a client. Remembers the latest client, because nearly always, all rules of a request count
+   * the same client.
+   */
   #numberOf(client: string): number {
     if (client === this.#latestKey) return this.#latestNumber
     this.#latestKey = client
@@ -141,7 +144,7 @@ export function createLogReplay(options: Omit<ReplayOptions, "fields">): Replay 
   return createReplay({ ...options, fields: (name) => (request) => (request as LogRecord).named?.[name] })
 }
 
-/** Returns why a rule refused or would have refused a request, undefined if it did not. */
+/** Returns why a rule refused or would have refused a request, undefined if the rule admitted the request. */
 function refusalOf(verdict: ReplayVerdict, name: string): Refusal | undefined {
   if (!verdict.refusedBy.includes(name) && !verdict.shadowedBy.includes(name)) return undefined
   return verdict.decision().checks.find(({ policy }) => policy === name)?.refusal

@@ -1,6 +1,6 @@
 /** The result of replaying rules on logs. All of it is plain data. Times are epoch milliseconds. */
 export interface ReplayResult {
-  /** The version of this shape. */
+  /** The version of this format. */
   readonly schema: 1
   /** True if every bound holds and there are no problems. The command `sluice` then exits with 0. */
   readonly ok: boolean
@@ -40,9 +40,12 @@ export interface ReplayResult {
     /** The coarsest resolution of the times, in milliseconds. */
     readonly resolutionMs: number
   }
-  /** One result for each rule, in the order of the rules. */
+  /** One result for each rule, in the order of the option `rules`. */
   readonly rules: readonly RuleResult[]
-  /** All enforced rules together. Clients are counted by address, or without one by what the first rule counts. */
+  /**
+   * All enforced rules together. Clients are counted by address. Requests without an address are counted as the first
+   * rule counts them.
+   */
   readonly total: {
     /** Number of requests. */
     readonly seen: number
@@ -63,7 +66,7 @@ export interface ReplayResult {
     readonly admitted: readonly number[]
     /** Refused requests of each step. */
     readonly refused: readonly number[]
-    /** Requests that each rule refused, also shadow rules, by name. */
+    /** Refused requests by name of the rule, including shadow rules. */
     readonly refusedBy: Readonly<Record<string, readonly number[]>>
   }
   /** The differences from the results of other rules (option `against`). */
@@ -83,13 +86,13 @@ export interface ReplayResult {
       /** Number of requests that the old rule refused and the new one does not. */
       readonly noLongerRefused: number
     }[]
-    /** The clients that change most. At most 20. Counts of refused requests under the old and the new rules. */
+    /** The clients whose numbers of refused requests change most, at most 20. */
     readonly clients: readonly {
       /** The client. */
       readonly client: string
-      /** Its refused requests under the old rules. */
+      /** Number of the client's refused requests under the old rules. */
       readonly before: number
-      /** Its refused requests under the new rules. */
+      /** Number of the client's refused requests under the new rules. */
       readonly after: number
     }[]
   }
@@ -112,7 +115,7 @@ export interface ReplayResult {
     readonly compared: number
     /** Requests whose verdicts differ. */
     readonly different: number
-    /** The first 10,000 of them. */
+    /** The first 10,000 requests whose verdicts differ. */
     readonly differences: readonly {
       /** Name of the file. */
       readonly file: string
@@ -128,7 +131,7 @@ export interface ReplayResult {
   readonly bounds: readonly {
     /** The option of the command, such as "--max-refused 0.5%". */
     readonly bound: string
-    /** The value for people, such as "5 of 1000, 0.5%". */
+    /** The value that was found as readable text, such as "5 of 1000, 0.5%". */
     readonly value: string
     /** False if the bound is exceeded. */
     readonly holds: boolean
@@ -151,7 +154,10 @@ export interface RuleResult {
   readonly window: string
   /** True if the rule only reports. `refused` then counts what it would have refused. */
   readonly shadow: boolean
-  /** False if the log lacks a field that the rule needs. All other numbers are then about the requests that have it. */
+  /**
+   * False if the log lacks a field that the rule needs. All other numbers then cover only the requests that contain
+   * the field.
+   */
   readonly judged: boolean
   /** The fields that the log lacks. */
   readonly missing: readonly string[]
@@ -167,7 +173,7 @@ export interface RuleResult {
     readonly seen: number
     /** Number of clients that were refused at least once. */
     readonly refused: number
-    /** Refused clients whose own peak does not exceed the limit, as happens in a counter that several clients share. */
+    /** Refused clients whose own peak does not exceed the limit, as happens when several clients share a counter. */
     readonly bystanders: number
   }
   /**
@@ -182,7 +188,7 @@ export interface RuleResult {
   }[]
   /**
    * All clients of the rule by their own peak, relative to the limit. `counts[i]` is the number of clients above
-   * `edges[i - 1]` and up to `edges[i]`; the last one has no upper edge.
+   * `edges[i - 1]` and up to `edges[i]`; the last count has no upper edge.
    */
   readonly peaks: Readonly<Record<"edges" | "counts", readonly number[]>>
   /** The peak of all clients together, relative to the limit, if the rule counts the whole service. */
@@ -203,7 +209,7 @@ export interface RefusedClient {
   readonly shadow: boolean
   /** Number of requests of the client. */
   readonly requests: number
-  /** Number of its refused requests. */
+  /** Number of the client's refused requests. */
   readonly refused: number
   /** The client's own peak, relative to the limit. */
   readonly peak: number

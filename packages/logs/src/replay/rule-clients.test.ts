@@ -32,14 +32,14 @@ const traces = fc
   })
 
 describe("RuleClients", () => {
-  it("has peaks above a limit exactly for the clients that a replay with this limit refuses", () => {
+  it("computes peaks above a limit exactly for the clients that a replay with this limit refuses", () => {
     fc.assert(
       fc.property(traces, fc.integer({ min: 1, max: 12 }), (trace, limit) => {
         const clients = new RuleClients(60_000, false)
         const replay = createReplay({ rules: [{ field: "ip", limit, window: "1 minute" }] })
         const refused = new Set<number>()
         for (const { client, ...request } of trace) {
-          // The peak is relative to a limit of 1, so it is the number of units.
+          // The peak is relative to a limit of 1, so it equals the number of units.
           clients.add(client, request.atMs, demandOf(1, 1))
           if (!replay.offer(request satisfies ReplayRequest).allowed) refused.add(client)
         }
@@ -56,7 +56,7 @@ describe("RuleClients", () => {
     )
   })
 
-  it("returns what each refused client did", () => {
+  it("returns the requests, refusals and peak of each refused client", () => {
     const clients = new RuleClients(1_000, false)
     for (const [client, atMs] of [
       [5, START_MS],
@@ -125,7 +125,7 @@ describe("RuleClients", () => {
   it("uses the level of a bucket as the peak, relative to the capacity of the bucket", () => {
     const clients = new RuleClients(60_000, true)
     const bucket = { policy: { ...demandOf(1, 60).policy, burst: 2 }, cost: 1 }
-    // One unit comes back each second: 1, 2, 1.5 and 2.5 units in use.
+    // One unit is refilled each second, so 1, 2, 1.5 and 2.5 units are in use.
     for (const afterMs of [0, 0, 1_500, 1_500]) clients.add(0, START_MS + afterMs, bucket)
     clients.visitAll((peak) => expect(peak).toBe(1.25))
   })

@@ -17,11 +17,11 @@ export interface ClientOfRule {
 const STRIDE = 5
 const REQUESTS = 0
 const PEAK = 1
-/** The number of the window that a client was last seen in, or the time of the level. */
+/** For windows, the number of the client's latest window. For buckets, the time of the level. */
 const TIME = 2
-/** The units of this window, or the level. */
+/** The units in the latest window, or the level. */
 const CURRENT = 3
-/** The units of the window before. */
+/** The units in the previous window. */
 const PREVIOUS = 4
 
 /** The demand of a request under a rule: its units, and the policy of its client. */
@@ -31,12 +31,12 @@ export interface RequestedUnits {
 }
 
 /**
- * Counts the requests and refusals of each client of a rule, and its peak: the most units that it asked for, whether or
- * not they were admitted. A peak does not depend on other clients. For windows, it is the count of a sliding window, and
- * does not depend on the limit. For buckets, it is the level of a bucket without a bottom.
+ * Counts the requests and refusals of each client of a rule, and the client's peak: the most units that it requested,
+ * whether or not they were admitted. A peak does not depend on other clients. For windows, it is the count of a
+ * sliding window, and does not depend on the limit. For buckets, it is the level of a bucket that never runs empty.
  *
- * Takes 61 bytes for each number up to the highest of a client of the rule. The numbers that every request needs are next
- * to each other, because a client's numbers are nearly never in the processor's cache.
+ * The memory is 61 bytes for each client number up to the rule's highest. The counts that every request needs are
+ * adjacent, because they are almost never in the processor's cache.
  */
 export class RuleClients {
   readonly #windowMs: number
@@ -44,7 +44,7 @@ export class RuleClients {
   /** `STRIDE` numbers for each client, at the offsets below. */
   #counts = new Float64Array(0)
   #refused = new Uint32Array(0)
-  /** 1 if the quota refused the client, and not only a list or a missing field. */
+  /** 1 if the client was refused for its demand, and not only by a list or for a missing field. */
   #isOver = new Uint8Array(0)
   #firstRefused = new Float64Array(0)
   #lastRefused = new Float64Array(0)
@@ -82,7 +82,7 @@ export class RuleClients {
     return this.#seen
   }
 
-  /** Calls `visit` with the peak of each client, and whether it was refused, and refused for its demand. */
+  /** Calls `visit` for each client with its peak, whether it was refused, and whether it was refused for its demand. */
   visitAll(visit: (peak: number, isRefused: boolean, isOver: boolean) => void): void {
     for (let client = 0; client < this.#refused.length; client++) {
       const at = client * STRIDE

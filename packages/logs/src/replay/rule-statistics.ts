@@ -3,13 +3,16 @@ import type { ParsedRule } from "@sluice/rules"
 import type { PeakHistogram, RuleResult } from "./result.ts"
 import { type RequestedUnits, RuleClients } from "./rule-clients.ts"
 
-/** Up to which multiple of the limit a client is slightly over it, and above which it is far over it. */
+/**
+ * The multiples of the limit up to which a client is slightly over the limit, and above which it is far over the
+ * limit.
+ */
 export interface Thresholds {
   readonly slightly: number
   readonly far: number
 }
 
-/** Reasons of refusals that depend on what clients asked for. A client on a deny list is refused under any limit. */
+/** Reasons for refusals that depend on the demand of clients. A client on a deny list is refused under any limit. */
 const BY_DEMAND: ReadonlySet<Refusal | undefined> = new Set(["quota", "penalty"])
 
 const PEAK_EDGES = [0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1, 1.5, 2, 3, 5, 10, 20, 50, 100] as const
@@ -18,7 +21,7 @@ const PEAK_EDGES = [0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1, 1.5, 2, 3, 5, 
 export class RuleStatistics {
   readonly rule: ParsedRule
   readonly clients: RuleClients
-  /** Numbers of refused requests by reason. */
+  /** Number of refused requests by reason. */
   readonly reasons: Map<Refusal, number> = new Map()
   readonly #thresholds: Thresholds
   /** The demand of all clients together, for a rule without a field. */
@@ -35,8 +38,8 @@ export class RuleStatistics {
   }
 
   /**
-   * Counts a request of a client. `refusal` is why the rule refused it, undefined if it did not. `isShared` is true if
-   * other clients use the same counter.
+   * Counts a request of a client. `refusal` is the reason why the rule refused the request, or undefined. `isShared`
+   * is true if other clients use the same counter.
    */
   add(
     client: number,
@@ -68,7 +71,10 @@ export class RuleStatistics {
     return refused
   }
 
-  /** `missing` are the fields that the log lacks, `window` is the window as written, `logMs` is the length of the log. */
+  /**
+   * `missing` contains the fields that the log lacks, `window` is the window as written, and `logMs` is the length of
+   * the log.
+   */
   result(missing: readonly string[], window: string, logMs: number): Omit<RuleResult, "spread"> {
     const { name, algorithm, limit, windowMs, shadow } = this.rule
     const { slightly, far } = this.#thresholds

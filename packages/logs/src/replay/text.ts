@@ -5,7 +5,7 @@ import type { AlgorithmResult, Comparison, LiveComparison, ReplayResult, RuleRes
 
 const MOST_SHOWN = 20
 
-/** Returns the result of a replay as lines for people. `summary` is the summary of its logs. */
+/** Returns the result of a replay as lines of text. `summary` is the summary of its logs. */
 export function replayLines(result: ReplayResult, summary: Pick<LogSummary, "reorderedByMs">): TextLine[] {
   const { rules, total, against, algorithms, live, bounds, notes, clients } = result
   const [mainNote, ...others] = notes

@@ -5,7 +5,7 @@ import { TimelineCounts } from "./timeline.ts"
 const sum = (counts: readonly number[]): number => counts.reduce((all, each) => all + each, 0)
 
 describe("TimelineCounts", () => {
-  it("counts in steps that start at whole steps of the clock", () => {
+  it("counts in steps that start at multiples of their length", () => {
     const timeline = new TimelineCounts(3)
     for (const [atMs, series] of [
       [10_500, 0],
@@ -28,7 +28,7 @@ describe("TimelineCounts", () => {
     })
   })
 
-  it("has at most 600 steps for a log of any length, and loses no request", () => {
+  it("uses at most 600 steps for a log of any length, and loses no request", () => {
     const gaps = fc.array(
       fc.oneof(fc.nat(5_000), fc.nat(10_000_000), fc.nat(3_000_000_000), fc.constantFrom(3e11, 15e11)),
       {

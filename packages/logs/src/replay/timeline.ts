@@ -1,6 +1,6 @@
 import type { Timeline } from "./result.ts"
 
-/** Most steps of a timeline: enough for a plot as wide as a screen. */
+/** Maximum number of steps in a timeline. This is enough for a plot as wide as a screen. */
 const MOST_STEPS = 600
 const STEPS_MS = [
   ...[1_000, 5_000, 10_000, 30_000, 60_000, 300_000, 600_000, 1_800_000],
@@ -19,7 +19,7 @@ export class TimelineCounts {
     this.#series = Array.from({ length: series }, () => [])
   }
 
-  /** Returns the index of the step of a request. Valid until the next call. Times must not decrease. */
+  /** Returns the index of the step of a request. The index is valid until the next call. Times must not decrease. */
   stepOf(atMs: number): number {
     this.#first ??= Math.floor(atMs / this.#stepMs)
     let step = Math.floor(atMs / this.#stepMs) - this.#first
@@ -36,7 +36,10 @@ export class TimelineCounts {
     counts[step] = (counts[step] as number) + 1
   }
 
-  /** Returns the timeline. The first two series are the admitted and the refused requests; the others belong to `names`. */
+  /**
+   * Returns the timeline. The first two series are the admitted and the refused requests; the others belong to
+   * `names`.
+   */
   result(names: readonly string[]): Timeline {
     const length = Math.max(...this.#series.map((counts) => counts.length))
     const filled = this.#series.map((counts) => [...counts, ...Array<number>(length - counts.length).fill(0)])
@@ -53,7 +56,7 @@ export class TimelineCounts {
   #coarsen(): void {
     const before = this.#stepMs
     const at = STEPS_MS.indexOf(before)
-    // Beyond the list, each step is twice as long as the one before.
+    // After the listed steps, each step is twice as long as the previous one.
     const after = (at === -1 ? undefined : STEPS_MS[at + 1]) ?? 2 * before
     const first = Math.floor(((this.#first as number) * before) / after)
     for (const counts of this.#series) {

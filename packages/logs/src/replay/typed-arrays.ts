@@ -1,6 +1,6 @@
 type Counts = Uint8Array | Uint32Array | Float32Array | Float64Array
 
-/** Returns the array if it contains the index, or otherwise a longer copy. New elements are 0. */
+/** Returns the array if it contains the index; otherwise, a longer copy. New elements are 0. */
 export function roomFor<Array extends Counts>(counts: Array, index: number): Array {
   if (index < counts.length) return counts
   const Kind = counts.constructor as new (length: number) => Array

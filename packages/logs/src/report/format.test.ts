@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest"
 import { alignedRatio, ratio, shownName, time, visible } from "./format.ts"
 
 describe("numbers", () => {
-  it("have a unit, and as many digits as are needed", () => {
+  it("contain a unit, and as many digits as needed", () => {
     expect([ratio(1.5), ratio(12), alignedRatio(1.5), alignedRatio(1_234)]).toEqual([
       "1.5×",
       "12×",
@@ -30,7 +30,7 @@ describe("text from a log", () => {
     expect(shownName(`${"a".repeat(100)}${"b".repeat(9_880)}${"c".repeat(20)}`)).toBe(
       `${"a".repeat(100)} … ${"c".repeat(20)} (10,000 characters)`,
     )
-    // This throws for half of a character.
+    // `encodeURIComponent` throws for half of a character.
     expect(encodeURIComponent(shownName(`x${"\u{1F600}".repeat(99)}y`))).toMatch(/^x%F0/)
   })
 })

@@ -3,7 +3,7 @@ import { counted } from "../quantities.ts"
 const ALIGNED_RATIO = new Intl.NumberFormat("en-US", { minimumFractionDigits: 2, maximumFractionDigits: 2 })
 const RATIO = new Intl.NumberFormat("en-US", { maximumFractionDigits: 2 })
 
-/** Returns a multiple of the limit with two digits after the point, so that a column of them is aligned: "1.50×". */
+/** Returns a multiple of the limit with two decimals, so that the numbers of a column are aligned: "1.50×". */
 export function alignedRatio(value: number): string {
   return `${ALIGNED_RATIO.format(value)}×`
 }
@@ -34,7 +34,10 @@ export function visible(text: string): string {
   })
 }
 
-/** Returns a name from a log as it can be shown: with visible characters only, and without the middle if it is long. */
+/**
+ * Returns a name from a log for display. The result contains only visible characters, and a long name loses its
+ * middle.
+ */
 export function shownName(name: string): string {
   const text = visible(name)
   if (text.length <= SHOWN_LENGTH) return text

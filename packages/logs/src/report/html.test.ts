@@ -15,7 +15,7 @@ describe("html", () => {
 })
 
 describe("jsonForScript", () => {
-  it("contains nothing that ends a script element, and parses to the same value", () => {
+  it("returns text that cannot end a script element and that parses to the same value", () => {
     const value = { a: "</script><!--<script>", b: ["\u2028", "\uD800", "<"] }
     const text = markupOf(jsonForScript(value))
     expect(text).not.toContain("<")

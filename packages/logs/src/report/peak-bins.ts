@@ -25,7 +25,10 @@ export function binLabel({ above, upTo }: PeakBin): string {
   return above === 0 ? `up to ${ratio(upTo)}` : `${ratio(above)} to ${ratio(upTo)}`
 }
 
-/** Returns where the limit is, if each bar is one unit wide: 3 is between the third and the fourth bar. */
+/**
+ * Returns the position of the limit if each bar is one unit wide. For example, 3 is between the third and the fourth
+ * bar.
+ */
 export function limitPosition(bins: readonly PeakBin[]): number {
   const at = bins.findIndex(({ upTo }) => upTo === undefined || upTo >= 1)
   const bin = bins[at]

@@ -20,8 +20,8 @@ import { rulesSection } from "./sections/rules-section.ts"
 import style from "./style.css?text"
 
 /**
- * Returns the report of a replay as one HTML file that loads nothing. All tables are in the HTML. The script only adds
- * plots and sorting.
+ * Returns the report of a replay as one HTML file that loads no other resources. The HTML contains all tables, and
+ * the script only adds plots and sorting.
  */
 export function replayReport(result: ReplayResult): string {
   const styles = `${plotStyle}\n${style}`

@@ -11,7 +11,7 @@ export interface Column {
 export interface Cell {
   readonly shown: HtmlContent
   readonly value?: number | string
-  /** Number of columns that it fills. */
+  /** Number of columns that the cell spans. */
   readonly span?: number
   readonly className?: string
 }
@@ -25,9 +25,12 @@ export interface HtmlTable {
   readonly caption: string
   readonly columns: readonly Column[]
   readonly rows: readonly TableRow[]
-  /** True if the table has the data of a plot. A summary above it says what its caption says. */
+  /**
+   * True if the table contains the data of a plot. The caption is then hidden, because a summary above the table
+   * already describes it.
+   */
   readonly isData?: boolean
-  /** The script of the page makes the table sortable. The number is the column by which the rows are sorted already. */
+  /** The column by which the rows are sorted. If present, the script of the page makes the table sortable. */
   readonly sortedBy?: number
 }
 
@@ -79,7 +82,7 @@ export function shareCell(part: number, whole: number): Cell {
   return { shown: percent(part, whole), value: whole === 0 ? -1 : part / whole }
 }
 
-/** Returns a table that is closed at first, below the plot whose data it has. */
+/** Returns a collapsed table that contains the data of the plot above it. */
 export function dataTable(summary: string, options: Omit<HtmlTable, "isData">): Html {
   return html`<details><summary>${summary}</summary>${table({ ...options, isData: true })}</details>`
 }

@@ -39,7 +39,7 @@ describe("PeakCurve", () => {
     )
   })
 
-  it("has no clients if there are none", () => {
+  it("contains no clients if no client was counted", () => {
     const curve = curveOf([])
     expect([curve.all.clients, curve.above(1).clients, curve.leastLimit(0), curve.highest]).toEqual([
       0, 0, 1, 0,
@@ -88,7 +88,7 @@ describe("candidatesOf", () => {
   })
 
   const shares = fc.constantFrom(0, 0.0001, 0.001, 0.01, 0.1)
-  /** Ordinary clients, and some with peaks of another order of magnitude. */
+  /** Ordinary clients, and some clients whose peaks are higher by an order of magnitude. */
   const mixed = fc
     .tuple(peaks, fc.array(fc.integer({ min: 1, max: 2_000_000 }), { maxLength: 15 }))
     .map((lists) => lists.flat())
@@ -97,7 +97,7 @@ describe("candidatesOf", () => {
       candidatesOf(curveOf(list), { ...OPTIONS, ...options }).map(({ name, limit }) => [name, limit]),
     ) as Readonly<Record<"careful" | "balanced" | "tight", number>>
 
-  it("never has a tight limit above balanced, nor balanced above careful", () => {
+  it("never returns a tight limit above balanced, or balanced above careful", () => {
     fc.assert(
       fc.property(mixed, shares, fc.nat(10), (list, refuseAtMost, outliers) => {
         const { careful, balanced = careful, tight } = limitsOf(list, { refuseAtMost, outliers })
@@ -108,7 +108,7 @@ describe("candidatesOf", () => {
     )
   })
 
-  it("does not let one more client, whatever it asks for, raise tight above three times the peak of the others", () => {
+  it("does not raise tight above three times the peak of the others because of one more client", () => {
     const oneMore = fc.integer({ min: 1, max: 2_000_000 })
     fc.assert(
       fc.property(
@@ -144,7 +144,7 @@ describe("candidatesOf", () => {
       [9, 30, 100, 300, 1_000, 3_000, 10_000, 30_000].map((n) => n + 3),
       8,
     ],
-  ])("makes no room for %s among 897 others", (_, guessers, far) => {
+  ])("ignores %s among 897 others", (_, guessers, far) => {
     const list = [...Array<number>(600).fill(1), ...Array<number>(297).fill(2), ...guessers]
     expect(farClients(curveOf(list))).toBe(far)
     expect(limitsOf(list)).toEqual({ careful: 3, balanced: 2, tight: 2 })
@@ -154,24 +154,24 @@ describe("candidatesOf", () => {
     ["a peak below ten", [9]],
     ["less than three times the others", [11]],
     ["a group of more than 1%", Array<number>(10).fill(101)],
-  ])("treats clients with %s as ordinary ones", (_, others) => {
+  ])("treats clients with %s as ordinary clients", (_, others) => {
     const list = [...Array<number>(890).fill(4), ...others]
     expect(farClients(curveOf(list))).toBe(0)
     expect(limitsOf(list).tight).toBe(roundLimit(Math.max(...others)))
   })
 
-  it("makes room for every client if none may be refused", () => {
+  it("admits every client if no client may be refused", () => {
     const list = [...Array<number>(897).fill(2), 101]
     expect(limitsOf(list, { refuseAtMost: 0 })).toEqual({ careful: 200, tight: 120 })
   })
 
-  it("does not treat the clients that make most of the requests as ordinary ones", () => {
+  it("does not treat the clients that make most of the requests as ordinary clients", () => {
     const list = [...Array<number>(300).fill(4), ...Array.from({ length: 8 }, (_, at) => 3_050 + at)]
     expect(limitsOf(list, { outliers: 0 }).careful).toBe(5_000)
     expect(limitsOf(list, { outliers: 8 })).toMatchObject({ careful: 6, tight: 4 })
   })
 
-  it("leaves out limits that the algorithm cannot count", () => {
+  it("omits limits that the algorithm cannot count", () => {
     const curve = curveOf([...Array<number>(5_000).fill(800), 1_001])
     const found = candidatesOf(curve, { ...OPTIONS, mostUnits: 1_000 })
     expect(found.map(({ name }) => name)).toEqual(["tight"])

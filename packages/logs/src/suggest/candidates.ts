@@ -3,7 +3,7 @@ import type { PeakCurve } from "./peak-curve.ts"
 import type { SuggestCandidate } from "./result.ts"
 import { roundLimit } from "./round-limit.ts"
 
-/** A limit with what it would have done. */
+/** A limit, and the number of clients that it would have refused. */
 export interface Candidate {
   readonly name: SuggestCandidate["name"]
   readonly limit: number
@@ -16,28 +16,37 @@ export interface Candidate {
 }
 
 export interface CandidateOptions {
-  /** The largest share of clients that may be refused, from 0 to 1. 0: no client, however far above the others. */
+  /**
+   * The largest share of clients that may be refused, from 0 to 1. If 0, no client may be refused, however far above
+   * the others it is.
+   */
   readonly refuseAtMost: number
   /** The largest limit that the algorithm can count. */
   readonly mostUnits: number
-  /** Number of clients that make most of the requests, and so are not ordinary ones. */
+  /** Number of clients that make most of the requests, and are therefore not ordinary. */
   readonly outliers: number
 }
 
-/** The share of clients, from the top, that the careful candidate takes for programs or attackers. */
+/** The share of clients that the careful candidate treats as programs or attackers, starting with the largest. */
 const TOP_SHARE = 0.0001
 const CAREFUL_FACTOR = 1.5
 
-/** A client is far above the others if its peak is this multiple of theirs. Smaller peaks than the least are never far. */
+/**
+ * A client is far above the others if its peak is at least this multiple of the next lower peak. Peaks below the
+ * minimum are never far above the others.
+ */
 const FAR_FACTOR = 3
 const LEAST_FAR_PEAK = 10
-/** Most clients that can be far above the others, and their largest share. More of them are clients of another kind. */
+/**
+ * Maximum number and share of clients that count as far above the others. More such clients are a normal kind of
+ * client.
+ */
 const MOST_FAR = 10
 const MOST_FAR_SHARE = 0.01
 
 /**
- * Returns the number of clients that are far above all others. One of them can be more than the share of clients that may
- * be refused, but no candidate makes room for it, because it would be the limit for everybody.
+ * Returns the number of clients that are far above all others. Candidates ignore these clients even if they exceed
+ * the share of clients that may be refused. Otherwise, one such client would set the limit for everybody.
  */
 export function farClients(curve: PeakCurve): number {
   const { peaks, all } = curve
@@ -59,8 +68,8 @@ export function refusableClients(curve: PeakCurve, { refuseAtMost, outliers }: C
 }
 
 /**
- * Returns the candidates for one window, the highest limit first. Leaves out balanced if it refuses more clients than
- * tight may, because it would be the lower limit. Leaves out a limit that the algorithm cannot count.
+ * Returns the candidates for one window, the highest limit first. Omits balanced if it refuses more clients than
+ * tight may, because balanced would then be the lower limit. Omits a limit that the algorithm cannot count.
  */
 export function candidatesOf(curve: PeakCurve, options: CandidateOptions): readonly Candidate[] {
   const refusable = refusableClients(curve, options)

@@ -1,6 +1,6 @@
 /**
- * Returns a hash from 0 to 2^32 - 1: FNV-1a with the last steps of Murmur3. Every bit depends on the seed and on every
- * character. With a secret seed, clients cannot choose names that are always in the sample.
+ * Returns a hash from 0 to 2^32 - 1: FNV-1a with the last steps of Murmur3. Every bit depends on the seed and on
+ * every character. If the seed is secret, clients cannot choose names that are always in the sample.
  */
 export function clientHash(text: string, seed: number): number {
   let hash = 0x811c9dc5 ^ seed

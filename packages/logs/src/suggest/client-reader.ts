@@ -20,7 +20,7 @@ export class ClientReader {
       address.clientIpHeader === undefined
   }
 
-  /** Counts a request. Returns its client; undefined if the log does not have the fields. */
+  /** Counts a request. Returns the client of a request; undefined if the log lacks the fields. */
   count(record: LogRecord, clients: SampledClients): number | undefined {
     const address = record.remoteAddress
     if (this.#isByPeer && address !== undefined && isPlainAddress(address)) {
@@ -42,7 +42,7 @@ export class ClientReader {
     return name === undefined ? undefined : clients.find(name)
   }
 
-  /** Number of requests that lack a field, such as an address. A rule counts them together, or by address. */
+  /** Number of requests that lack a field, such as an address. A rule counts such requests together, or by address. */
   get withoutField(): number {
     return this.#withoutField
   }
@@ -59,15 +59,15 @@ export class ClientReader {
   }
 
   readonly #visit = (_group: number, name: string): void => {
-    // The client's own values never begin like this: the rule counts requests without the field together.
+    // These are partitions of requests that lack a field. Values from clients never begin with these strings.
     if (name === "@shared" || name.startsWith("@ip:")) this.#withoutField++
     this.#name = name
   }
 }
 
 /**
- * True for an address that is the name of its client if the table has it: IPv4 as the core writes it. Other addresses
- * have several spellings, or belong to a network.
+ * True for an IPv4 address in the core's spelling, because such an address is itself the name of its client. Other
+ * addresses have several spellings, or count as a network.
  */
 function isPlainAddress(address: string): boolean {
   for (let at = 0; at < address.length; at++) {

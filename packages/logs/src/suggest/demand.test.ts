@@ -153,12 +153,12 @@ describe("ClientDemand", () => {
       expect(names(counted(recordsOf(shapes)))).toEqual(["all"])
     })
 
-    it("are not found twice if the rules file has the path", () => {
+    it("are not found twice if the rules file contains the path", () => {
       const groups = [{ name: "sign-in", match: { path: "/login" } }]
       expect(names(counted(recordsOf(tries(50, login)), { groups }))).toEqual(["all", "sign-in"])
     })
 
-    it("are found although a client makes up thousands of paths before", () => {
+    it("are found even after a client has requested thousands of invented paths", () => {
       const flood = Array.from({ length: 10_000 }, (_, at) => tries(1, { ...login, url: `/x${at}` })).flat()
       expect(names(counted(recordsOf([...flood, ...tries(50, login)])))).toEqual(["all", "POST /login"])
     })

@@ -12,16 +12,16 @@ import { createWindowPeaks, type WindowAlgorithm, type WindowPeaks } from "./win
 export interface DemandOptions extends ClientReading {
   readonly windows: readonly WindowLength[]
   readonly algorithm: WindowAlgorithm
-  /** The groups in addition to all requests. */
+  /** The groups that are counted in addition to all requests. */
   readonly groups: readonly RequestGroup[]
   readonly maxClients: number
   readonly capacity?: Capacity | undefined
 }
 
-/** A login needs at least this share of failed requests. */
+/** The minimum share of failed requests for a path to count as a login. */
 const LEAST_FAILED_SHARE = 0.05
 
-/** The first pass over the logs: counts what each client of each group asks for, whatever the limits may be. */
+/** The first pass over the logs. It counts the demand of each client in each group, independently of any limit. */
 export class ClientDemand {
   readonly clients: SampledClients
   readonly proxies: ProxyHeader
@@ -40,7 +40,7 @@ export class ClientDemand {
   constructor(options: DemandOptions) {
     const { groups, maxClients, capacity, algorithm } = options
     this.#options = options
-    // Checks the options of the address, which `ProxyHeader` trusts.
+    // The reader checks the address options. `ProxyHeader` relies on that.
     this.#reader = new ClientReader(options)
     this.proxies = new ProxyHeader(options.address)
     this.#groups = [{ name: "all" }, ...groups].map((group) => this.#newGroup(group))
@@ -64,7 +64,7 @@ export class ClientDemand {
     ;(this.#groups[0] as GroupDemand).add(client, this.#atMs)
     this.#groupReader?.read(record, this.#visit)
     if (record.method?.toUpperCase() !== "POST") return
-    // A request is counted by the reader that exists when it arrives, because a new login counts the earlier requests.
+    // Use the reader from before this request, because a new login has already counted the requests up to this one.
     const reader = this.#loginReader
     if (record.url !== undefined && this.clients.factor === 1) {
       const found = this.#loginPaths.add(record.url, this.#client, this.#atMs, record.status)
@@ -73,7 +73,10 @@ export class ClientDemand {
     reader?.read(record, this.#visit)
   }
 
-  /** The groups that have requests: all of them first, then those of the options, then those that look like logins. */
+  /**
+   * The groups that have requests. The group of all requests is first, then the groups of the options, then the paths
+   * that look like logins.
+   */
   get groups(): readonly GroupDemand[] {
     return this.#groups.filter(
       ({ group, requests, failed }, at) =>
@@ -81,12 +84,12 @@ export class ClientDemand {
     )
   }
 
-  /** Number of requests that lack a field. A rule counts them together, or by address. */
+  /** Number of requests that lack a field. A rule counts such requests together, or by address. */
   get withoutField(): number {
     return this.#reader.withoutField
   }
 
-  /** Most requests of the whole service in the window of its capacity. */
+  /** The highest number of requests to the whole service in the window of the capacity. */
   get servicePeak(): number {
     return this.#service?.peakOf(0) ?? 0
   }

@@ -4,14 +4,17 @@ import type { RequestGroup } from "./request-groups.ts"
 import type { SampledClients } from "./sampled-clients.ts"
 import { createWindowPeaks, type WindowAlgorithm, type WindowPeaks } from "./window-peaks.ts"
 
-/** Counts the requests of one group, for each window and client. Its memory depends only on its own clients. */
+/**
+ * Counts the requests of one group, for each window and client. The memory depends only on the number of clients in
+ * the group.
+ */
 export class GroupDemand {
   readonly group: RequestGroup
   requests = 0
   /** Number of requests with the status of a failed login. Counted only for logins. */
   failed = 0
   readonly #peaks: readonly WindowPeaks[]
-  /** True if the group has every client, so that the place of a client is its number. */
+  /** True if the group contains every client, so the place of a client is its number. */
   readonly #isWhole: boolean
   /** The place of each client in `#peaks`, plus 1; 0 if the group has no request of the client. */
   #places = new Uint32Array(0)
@@ -31,7 +34,7 @@ export class GroupDemand {
     for (let i = 0; i < this.#peaks.length; i++) (this.#peaks[i] as WindowPeaks).add(place, atMs)
   }
 
-  /** Removes a client, whose number may be given to another one. */
+  /** Removes a client, because its number may be reused for another client. */
   forget(client: number): void {
     const place = this.#isWhole ? client : (this.#places[client] ?? 0) - 1
     if (place < 0) return
@@ -48,7 +51,7 @@ export class GroupDemand {
     return place < 0 ? 0 : (this.#peaks[window] as WindowPeaks).peakOf(place)
   }
 
-  /** Returns the peaks of all clients in a window, except some clients. */
+  /** Returns the peaks of all clients in a window, except the clients in `except`. */
   curve(window: number, clients: SampledClients, except: ReadonlySet<number> = new Set()): PeakCurve {
     const exact = new Map<number, number>()
     const sampled = new Map<number, number>()

@@ -5,20 +5,20 @@ const FEWEST_CLIENTS = 20
 const FEWEST_POINTS = 3
 
 /**
- * No client is above the largest one, so its point would be at minus infinity. Half a client continues a straight line
- * on average.
+ * No client is above the largest one, so its logarithm would be minus infinity. Use half a client, which continues a
+ * straight line on average.
  */
 const LEAST_HEIGHT = 0.5
 
 /**
- * How far below its chord the curve must be, if both axes are scaled to 1. A straight line (a power law) with a random
- * tail stays within about 0.1. Many ordinary clients beside a few programs reach 0.2 and more.
+ * How far below its chord the curve must be, if both axes are scaled to 1. A straight line (a power law) with a
+ * random tail stays within about 0.1. Many ordinary clients and a few programs reach 0.2 and more.
  */
 const LEAST_DISTANCE = 0.15
 
 /**
- * Returns the peak at which the curve has a knee; undefined if there is none. The curve is log(peak) against the
- * logarithm of the number of clients above it. Below the knee, the number of clients falls quickly: these are the
+ * Returns the peak at which the curve has a knee; undefined if the curve has no knee. The curve is log(peak) against
+ * the logarithm of the number of clients above it. Below the knee, the number of clients falls quickly: these are the
  * ordinary clients. Above it, a few clients are far apart.
  */
 export function kneeOf(curve: PeakCurve): number | undefined {

@@ -6,9 +6,9 @@ export interface LargeClient {
 }
 
 /**
- * A list of the clients with the most requests, in constant memory (Space-Saving: Metwally, Agrawal and El Abbadi 2005).
- * A client that is not in the list replaces the one with the fewest requests and takes over its count as an error. So
- * every client with more requests than the smallest count is in the list.
+ * A list of the clients with the most requests, in constant memory (Space-Saving: Metwally, Agrawal and El Abbadi
+ * 2005). A client that is not in the list replaces the client with the fewest requests, and inherits its count as a
+ * possible error. Therefore, the list contains every client with more requests than the smallest count.
  */
 export class LargestClients {
   readonly #most: number
@@ -22,14 +22,14 @@ export class LargestClients {
     this.#most = most
   }
 
-  /** Adds a client whose exact number of requests is known. The list must have room. */
+  /** Adds a client whose exact number of requests is known. The list must not be full. */
   insert(client: number, count: number): void {
     const place = this.#clients.length
     this.#put(place, client, count, 0)
     this.#up(place)
   }
 
-  /** Counts a request. Returns the client that had to leave the list. */
+  /** Counts a request. Returns the client that was removed from the full list; otherwise, undefined. */
   add(client: number): number | undefined {
     const place = this.#places.get(client)
     if (place !== undefined) {
@@ -53,7 +53,7 @@ export class LargestClients {
     return this.#places.has(client)
   }
 
-  /** True if at least half of the client's count is known to be its own. */
+  /** True if at least half of the client's count certainly comes from its own requests. */
   isLarge(client: number): boolean {
     const place = this.#places.get(client)
     return place !== undefined && (this.#counts[place] as number) >= 2 * (this.#errors[place] as number)

@@ -19,12 +19,12 @@ export function isFailedLogin(status: number | undefined): boolean {
 const FEWEST_FAILED = 20
 /** A path with more requests and fewer failures is not a login. */
 const MOST_EARLIER = 10_000
-/** Bounds for logs in which every target is different. About 16 bytes for each request. */
+/** Bounds for logs in which every target is different. Each request takes about 16 bytes. */
 const MOST_PATHS = 10_000
 const MOST_REQUESTS = 2_000_000
 const MOST_LOGINS = 20
 
-/** A login fails for several clients. Otherwise one client could make any path look like a login. */
+/** A login must fail for several clients. Otherwise, one client could make any path look like a login. */
 const FEWEST_FAILED_CLIENTS = 5
 
 interface PathRequests {
@@ -36,20 +36,20 @@ interface PathRequests {
 }
 
 /**
- * Finds paths that look like logins, because many POST requests fail. Keeps the requests to each path until the path is
- * known to be a login or not, so that a login can be counted from its first request.
+ * Finds paths that look like logins, because many POST requests fail. Stores the requests to a path until it is
+ * decided whether the path is a login, so that a login is counted from its first request.
  */
 export class LoginPaths {
   readonly #paths = new Map<string, PathRequests | "settled">()
   #requests = 0
   #logins = 0
 
-  /** `settled` are paths that are not of interest. */
+  /** `settled` contains paths to ignore. */
   constructor(settled: readonly string[]) {
     for (const path of settled) this.#paths.set(path, "settled")
   }
 
-  /** Notes a POST request. Returns all requests to its path so far if the path now looks like a login. */
+  /** Records a POST request. If its path now looks like a login, returns all requests to the path so far. */
   add(url: string, client: number, atMs: number, status: number | undefined): EarlierRequests | undefined {
     const path = plainPath(url)
     if (path === undefined) return undefined
@@ -73,7 +73,7 @@ export class LoginPaths {
     return { path, ...requests }
   }
 
-  /** Forgets paths with few failing clients, so that a flood of made-up paths does not hide a login. */
+  /** Removes paths with few failing clients, so that a flood of invented paths does not hide a login. */
   #makeRoom(): boolean {
     for (const [path, requests] of this.#paths) {
       if (requests === "settled" || requests.failedClients.size > 1) continue
@@ -86,15 +86,15 @@ export class LoginPaths {
   #start(path: string): PathRequests | undefined {
     if (this.#paths.size >= MOST_PATHS && !this.#makeRoom()) return undefined
     const requests: PathRequests = { clients: [], timesMs: [], failed: 0, failedClients: new Set() }
-    // The path may be a part of a chunk of the log.
+    // Copy the path, because it may be a part of a chunk of the log.
     this.#paths.set(Buffer.from(path, "latin1").toString("latin1"), requests)
     return requests
   }
 }
 
 /**
- * Returns the path of a target as rules compare it: in lower case, and without a slash at the end. Returns undefined if
- * the path has characters that mean something in patterns, or that rules decode.
+ * Returns the path of a target as rules compare it: in lower case, and without a slash at the end. Returns undefined
+ * if the path contains characters that are special in patterns, or that rules decode.
  */
 export function plainPath(url: string): string | undefined {
   const query = url.indexOf("?")

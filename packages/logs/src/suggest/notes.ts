@@ -71,8 +71,8 @@ export function notesOn(
 }
 
 /**
- * Returns the note that a few clients make most of the requests. Their names are not in notes, which are also in the
- * rules file.
+ * Returns the note that a few clients make most of the requests. Notes must not contain the names of clients, because
+ * notes are also written to the rules file.
  */
 function largestNote({ largest, log, groups, by }: Omit<SuggestResult, "notes">): string[] {
   const [first] = largest.clients
@@ -112,7 +112,7 @@ function samplingNote({ sampledOneOf, clients }: Omit<SuggestResult, "notes">): 
   ]
 }
 
-/** Returns the note that the share of clients that may be refused is less than one client. */
+/** Returns a note if the share of clients that may be refused is less than one client. */
 function littleDataNote({ groups, refuseAtMost }: Omit<SuggestResult, "notes">): string[] {
   const small = groups.filter(({ clients }) => refuseAtMost * clients.value < 1)
   if (small.length === 0 || refuseAtMost === 0) return []

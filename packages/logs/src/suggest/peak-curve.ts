@@ -1,12 +1,15 @@
-/** A number of clients, with the half-width of its 95% confidence interval. 0 means that the number is exact. */
+/**
+ * A number of clients, with the half-width of its 95% confidence interval. The half-width is 0 if the number is
+ * exact.
+ */
 export interface ClientEstimate {
   readonly clients: number
   readonly error: number
 }
 
 /**
- * How many clients have a peak above each limit. A limit refuses exactly the clients whose peak is above it, because a
- * counter does not depend on the limit until the first refusal.
+ * The number of clients whose peak is above each limit. A limit refuses exactly these clients, because a counter does
+ * not depend on the limit until the first refusal.
  */
 export class PeakCurve {
   /** All distinct peaks, from small to large. */
@@ -41,14 +44,14 @@ export class PeakCurve {
     return this.peaks.at(-1) ?? 0
   }
 
-  /** Returns how many clients a limit refuses. */
+  /** Returns the number of clients that a limit refuses. */
   above(limit: number): ClientEstimate {
     const at = this.#indexAbove(limit) - 1
     if (at < 0) return this.all
     return this.#estimate(this.#exactAbove[at] as number, this.#sampledAbove[at] as number)
   }
 
-  /** Returns the smallest peak above a limit; undefined if there is none. */
+  /** Returns the smallest peak above a limit; undefined if no peak is higher. */
   nextAbove(limit: number): number | undefined {
     return this.peaks[this.#indexAbove(limit)]
   }
@@ -78,19 +81,19 @@ export class PeakCurve {
   }
 }
 
-/** Half of the width of a 95% confidence interval, in standard deviations. */
+/** Half-width of a 95% confidence interval, in standard deviations. */
 const Z = 1.96
 
 /**
- * Returns the error of a number of clients that was estimated from `sampled` clients, each of which stands for `factor`
- * clients. Two clients are added, as in the interval of Agresti and Coull. Otherwise the error of very small numbers
- * would be too small.
+ * Returns the error of a number of clients that was estimated from `sampled` clients, each of which stands for
+ * `factor` clients. Adds two clients, as in the interval of Agresti and Coull. Otherwise, the error of very small
+ * numbers would be too small.
  */
 export function samplingError(sampled: number, factor: number): number {
   return factor === 1 ? 0 : Z * Math.sqrt((sampled + 2) * factor * (factor - 1))
 }
 
-/** Returns at each index how many clients have a larger peak. */
+/** Returns an array with the number of clients that have a larger peak, at the index of each peak. */
 function sumsAbove(peaks: readonly number[], counts: ReadonlyMap<number, number>): readonly number[] {
   const sums = Array<number>(peaks.length).fill(0)
   for (let at = peaks.length - 2; at >= 0; at--)

@@ -32,7 +32,7 @@ describe("the phrases of a suggestion", () => {
     )
   })
 
-  it("show what a limit would have done", () => {
+  it("describe the effect that a limit would have had", () => {
     const candidate: SuggestCandidate = {
       ...{ name: "tight", limit: 60, clients: { value: 1, error: 0 }, clientShare: 0.01, isRule: true },
       ...{ requests: null, requestShare: null, nextPeak: 90 },

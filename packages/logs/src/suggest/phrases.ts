@@ -38,7 +38,10 @@ export function logText({ files, from, to }: SuggestLog): string {
   return `${name}, ${firstDay === lastDay ? firstDay : `${firstDay} to ${lastDay}`}, ${duration(to - from)}`
 }
 
-/** Returns what a limit would have done: "60 per minute would have refused 23 clients (0.02%) and 18.2% of …". */
+/**
+ * Returns the effect that a limit would have had: "60 per minute would have refused 23 clients (0.02%) and 18.2% of
+ * …".
+ */
 export function effectText(candidate: SuggestCandidate, per: string): string {
   const { limit, clients, clientShare, requests, requestShare, nextPeak } = candidate
   const refused =

@@ -23,7 +23,7 @@ export interface RefusedRequests {
   readonly requests: number
   /** Half-width of the 95% confidence interval. 0 if the number is exact. */
   readonly error: number
-  /** Refusals of the clients that are not in the list of the largest clients. */
+  /** The refusals without those of the largest clients. */
   readonly ofOthers: number
 }
 
@@ -40,13 +40,14 @@ interface Trial extends TriedLimit {
   readonly replay: Replay
   exact: number
   ofOthers: number
-  /** Refused requests of each sampled client that stands for several. */
+  /** Refused requests of each sampled client that represents several clients. */
   readonly sampled: Map<number, number>
 }
 
 /**
- * The second pass over the logs: replays some limits, and counts the requests that each would have refused by itself.
- * Offers only the requests of clients whose peak is above the limit, because it refuses no others.
+ * The second pass over the logs. It replays some limits separately, and counts the requests that each limit would
+ * have refused. To each limit, it offers only requests of clients whose peak is above the limit, because the limit
+ * refuses no others.
  */
 export class Refusals {
   readonly #options: RefusalSplitOptions
@@ -97,7 +98,7 @@ export class Refusals {
     }
   }
 
-  /** Returns what a limit has refused. */
+  /** Returns the refusals of a limit. */
   of(group: GroupDemand, window: number, limit: number): RefusedRequests | undefined {
     const trial = this.#trials.find((each) => isSame(each, { group, window, limit }))
     if (trial === undefined) return undefined

@@ -7,13 +7,13 @@ import { createLogReplay } from "../replay/replay-run.ts"
 export interface RequestGroup {
   /** "all", the name of a rule, or a login such as "POST /login". */
   readonly name: string
-  /** Which requests belong to it. Absent: all. */
+  /** The requests that belong to the group. Absent: all. */
   readonly match?: RuleMatch | undefined
   /** True if the group is a path that looks like a login. */
   readonly isLogin?: boolean
 }
 
-/** How clients are told apart. */
+/** The fields by which clients are counted, and how their addresses are read. */
 export interface ClientReading {
   /** The fields of the suggested rules. */
   readonly by: readonly string[]
@@ -24,8 +24,8 @@ export interface ClientReading {
 const NEVER_REFUSED = 1e15
 
 /**
- * Finds the groups and the client of requests with the code that decides under real rules. Each group is a rule that
- * refuses nothing.
+ * Finds the groups and the client of a request with the code that also decides requests. For this code, each group is
+ * a rule that refuses nothing.
  */
 export class GroupReader {
   readonly #replay: Replay
@@ -43,7 +43,7 @@ export class GroupReader {
         name: String(first + at),
         field: fieldOf(reading.by),
         limit: NEVER_REFUSED,
-        // The counters are not used, so they may end immediately.
+        // The counters are not used, so they may expire immediately.
         window: 1_000,
         ...(match && { match }),
       })),

@@ -5,25 +5,28 @@ import type { WindowAlgorithm } from "./window-peaks.ts"
 
 /** Suggested limits. All of it is plain data. Times are epoch milliseconds. */
 export interface SuggestResult {
-  /** The version of this shape. */
+  /** The version of this format. */
   readonly schema: 1
   /** The log as it was read, and the times of its first and its last request. */
   readonly log: Omit<ReplayResult["log"], "reordered" | "clients" | "from" | "to"> &
     Readonly<Record<"from" | "to", number>>
-  /** The fields that tell clients apart. */
+  /** The fields by which the suggested rules count. */
   readonly by: readonly string[]
-  /** How the suggested rules count. */
+  /** The algorithm of the suggested rules. */
   readonly algorithm: WindowAlgorithm
-  /** The largest share of clients that the tight candidate may refuse, from 0 to 1, unless a few are far above the others. */
+  /**
+   * The largest share of clients that the tight candidate may refuse, from 0 to 1, unless a few clients are far above
+   * the others.
+   */
   readonly refuseAtMost: number
-  /** All clients with a request. */
+  /** The number of clients that sent a request. */
   readonly clients: EstimatedNumber
   /**
-   * The size of the sample: one of this number of clients was counted. 1 if all clients were counted. Above 1, the
-   * numbers of clients are estimates.
+   * The size of the sample: 1 if all clients were counted, and 4 if one in 4 was counted. Above 1, the numbers of
+   * clients are estimates.
    */
   readonly sampledOneOf: number
-  /** All requests first, then the requests that have separate limits. */
+  /** The group of all requests, then the groups that get separate limits. */
   readonly groups: readonly SuggestGroup[]
   /** The limit for the whole service, as given. A log cannot show what a service can handle. */
   readonly capacity?: {
@@ -31,20 +34,20 @@ export interface SuggestResult {
     readonly limit: number
     /** The window. */
     readonly window: WindowLength
-    /** Most requests in its window. */
+    /** The highest number of requests in this window. */
     readonly peak: number
-    /** Requests that it refuses. Null without a second pass. */
+    /** Number of requests that this limit refuses. Null without a second pass. */
     readonly requests: number | null
   }
-  /** The few clients that make most of the requests. */
+  /** The few clients that make most of the requests, and their share. */
   readonly largest: {
     /** The clients, the largest first. Empty if there are none. */
     readonly clients: readonly {
       /** The client. */
       readonly client: string
-      /** Number of its requests, at least. */
+      /** The minimum number of the client's requests. */
       readonly requests: number
-      /** How many more requests it may have. */
+      /** Number of requests that the client may have made in addition. */
       readonly error: number
     }[]
     /** Their share of all requests, from 0 to 1. */
@@ -54,11 +57,11 @@ export interface SuggestResult {
   readonly notes: readonly string[]
 }
 
-/** A number with the half-width of its 95% confidence interval, which is 0 if the number is exact. */
+/** A number, and the half-width of its 95% confidence interval. The half-width is 0 if the number is exact. */
 export interface EstimatedNumber {
   /** The number. */
   readonly value: number
-  /** Half of the width of the interval. */
+  /** Half-width of the interval. */
   readonly error: number
 }
 
@@ -66,9 +69,9 @@ export interface EstimatedNumber {
 export interface SuggestGroup {
   /** "all", the name of a rule, or a login such as "POST /login". */
   readonly name: string
-  /** Which requests belong to the group. Absent: all. */
+  /** The requests that belong to the group. Absent: all. */
   readonly match?: RuleMatch
-  /** Present if the path looks like a login: how many requests failed. */
+  /** The number of failed requests. Present if the path looks like a login. */
   readonly failed?: number
   /** Number of requests. */
   readonly requests: number
@@ -80,38 +83,41 @@ export interface SuggestGroup {
     readonly window: WindowLength
     /** The highest peak of a client. */
     readonly highestPeak: number
-    /** The peak that all clients stay within, except those that the tight candidate may refuse. */
+    /** The highest peak of all clients, except the clients that the tight candidate may refuse. */
     readonly usualPeak: number
-    /** The share of clients that stay within it, from 0 to 1. */
+    /** The share of clients that stay within this peak, from 0 to 1. */
     readonly usualShare: number
-    /** Number of clients that are far above all others. No candidate makes room for them. */
+    /** Number of clients that are far above all others. Candidates ignore these clients. */
     readonly far: number
     /** The limits to choose from. Empty if the log has too few requests. */
     readonly candidates: readonly SuggestCandidate[]
-    /** The candidates without the few clients that make most of the requests. Present if there are such clients. */
+    /**
+     * The candidates without the few clients that make most of the requests. Present if a few clients make most of
+     * the requests.
+     */
     readonly withoutLargest?: readonly SuggestCandidate[]
     /** True if the log is shorter than three windows. */
     readonly tooShort: boolean
   }[]
 }
 
-/** A limit, and what it would have done. */
+/** A limit, and the effect that it would have had. */
 export interface SuggestCandidate {
   /** How the limit was found. */
   readonly name: "careful" | "balanced" | "tight"
   /** Requests per window. */
   readonly limit: number
-  /** Clients that the limit refuses at least once. */
+  /** Number of clients that the limit refuses at least once. */
   readonly clients: EstimatedNumber
-  /** Their share of all clients, from 0 to 1. */
+  /** The share of refused clients, from 0 to 1. */
   readonly clientShare: number
-  /** Requests that the limit refuses. Null without a second pass. */
+  /** Number of requests that the limit refuses. Null without a second pass. */
   readonly requests: EstimatedNumber | null
-  /** Their share of all requests, from 0 to 1. Null without a second pass. */
+  /** The share of refused requests, from 0 to 1. Null without a second pass. */
   readonly requestShare: number | null
-  /** The smallest peak above the limit; null if there is none. */
+  /** The smallest peak above the limit; null if no peak is above the limit. */
   readonly nextPeak: number | null
-  /** True for the candidate that is a rule in the file. */
+  /** True for the candidate that becomes a rule in the file. */
   readonly isRule: boolean
 }
 

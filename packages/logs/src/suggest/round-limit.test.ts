@@ -22,7 +22,7 @@ it.each([
   expect(roundLimit(least)).toBe(limit)
 })
 
-it("roundLimit never returns a limit below the given one, nor one more than half above it", () => {
+it("roundLimit never returns a limit below the given limit, or more than half above it", () => {
   fc.assert(
     fc.property(fc.integer({ min: 1, max: 2 ** 50 }), (least) => {
       const limit = roundLimit(least)

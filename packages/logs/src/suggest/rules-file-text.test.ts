@@ -14,7 +14,7 @@ import { WINDOW_ALGORITHMS } from "./window-peaks.ts"
 
 const START_MS = Date.UTC(2025, 5, 3, 8)
 
-/** Traffic of an hour by address, and the suggestion for it. They are created once, because many tests read them. */
+/** An hour of traffic, and the suggestion by address. Both are created once, because many tests read them. */
 const TRAFFIC = traffic()
 let ofTraffic: SuggestResult | undefined
 
@@ -131,7 +131,10 @@ function commentsOf(text: string): Map<string, string> {
 const EFFECT = /([\d,]+) per \S+ would have refused ([\d,]+) clients? \(\S+\) and ([\d,]+) requests?/g
 const number = (text: string | undefined): number => Number(text?.replaceAll(",", ""))
 
-/** Returns the rules, each with another limit, and what a replay of them refuses: `[clients, requests]` by rule. */
+/**
+ * Returns the refusals of a replay of the rules, each with another limit, by name of the rule: `[clients, requests]`
+ * by rule.
+ */
 function replayed(rules: readonly StorableRule[], records: readonly LogRecord[]): Map<string, number[]> {
   const run = new ReplayRun(rules, {
     service: "default",
@@ -161,7 +164,7 @@ describe("suggestedRulesFile", () => {
       const figures = rules.flatMap((rule) => {
         const found = [...(comments.get(rule.name as string) ?? "").matchAll(EFFECT)]
         expect(found.length).toBeGreaterThanOrEqual(1)
-        // The first one is the rule.
+        // The first candidate is the rule.
         expect(number(found[0]?.[1])).toBe(rule.limit)
         return found.map(([, limit, clients, requests]) => ({
           rule: { ...rule, limit: number(limit) },
@@ -189,7 +192,7 @@ describe("suggestedRulesFile", () => {
     for (const line of text.split("\n")) if (/^ *#/.test(line)) expect(line.length).toBeLessThan(120)
   })
 
-  it("writes the rule of a capacity, and says that it does not come from the log", async () => {
+  it("writes the rule for a capacity, and states that the capacity does not come from the log", async () => {
     const records = TRAFFIC
     const capacity = parseCapacity("5/s")
     const text = suggestedRulesFile(suggested(records, { capacity }))
@@ -234,7 +237,7 @@ describe("suggestedRulesFile", () => {
     "x".repeat(5_000),
   ]
 
-  it("keeps names from the log inside comments", async () => {
+  it("writes names from the log so that they cannot end a comment", async () => {
     const records = traffic((client) => ({ named: { user: HOSTILE[client % HOSTILE.length] as string } }))
     const result = suggested(
       records,
@@ -250,7 +253,7 @@ describe("suggestedRulesFile", () => {
     expect(text.length).toBeLessThan(20_000)
   })
 
-  it("keeps the patterns of another rules file as they are", async () => {
+  it("does not change the patterns of another rules file", async () => {
     const groups = HOSTILE.map((text) => ({ name: text, match: { fields: { user: [text] } } }))
     const records = traffic((client) => ({ ...peer(client), named: { user: HOSTILE[client % 8] as string } }))
     const result = suggested(records, {
@@ -283,7 +286,7 @@ describe("the notes of a suggestion", () => {
       expect(text).not.toContain(part)
   })
 
-  it("say that a few clients make more than half of the requests, and give limits without them", () => {
+  it("say that a few clients make more than half of the requests, and contain limits without these clients", () => {
     const records = TRAFFIC
     const result = suggested(records)
     expect(result.largest).toEqual({ clients: [], share: 0 })
@@ -300,9 +303,9 @@ describe("the notes of a suggestion", () => {
     expect(attacked.largest.clients).toEqual([{ client: "203.0.113.66", requests: 20_000, error: 0 }])
     const note = attacked.notes.find((each) => each.includes("attack"))
     expect(note).toMatch(/^One client makes \d+\.\d% of the [\d,]+ requests\. The log may show an attack\./)
-    // Notes are in the rules file, too, so they do not name clients.
+    // Notes are also written to the rules file, so they must not contain names of clients.
     expect(suggestedRulesFile(attacked)).not.toContain("203.0.113.66")
-    // Without the attacker, the candidates are those of the others.
+    // Without the attacker, the candidates depend only on the other clients.
     const largest = new Set(attacked.largest.clients.map(({ client }) => client))
     const rest = suggested(all.filter(({ remoteAddress }) => !largest.has(remoteAddress as string)))
     expect(attacked.groups[0]?.windows[1]?.withoutLargest).toEqual(
@@ -311,12 +314,12 @@ describe("the notes of a suggestion", () => {
     expect(attacked.groups[1]?.windows[1]?.withoutLargest).toBeUndefined()
   })
 
-  it("do not take the largest of a few clients for an attack", () => {
+  it("do not report the largest of a few clients as an attack", () => {
     const few = TRAFFIC.filter((_, at) => at < 50)
     expect(suggested(few).largest).toEqual({ clients: [], share: 0 })
   })
 
-  it("advise to trust a proxy if most requests come from a private address", () => {
+  it("advise users to trust a proxy if most requests come from a private address", () => {
     const records = TRAFFIC
     const proxied = records.map((record, at) =>
       at % 3 > 0 ? { ...record, remoteAddress: "10.0.0.1" } : record,
@@ -324,7 +327,7 @@ describe("the notes of a suggestion", () => {
     expect(notes(proxied)).toContain("It has a private address. If it is a proxy, log the header")
   })
 
-  it("say that requests do not have the field, and that the header of proxies is ignored", () => {
+  it("say that requests lack the field, and that the header of proxies is ignored", () => {
     const onlyFields = new Set(["ip", "service", "header:x-forwarded-for"])
     const records = TRAFFIC.map((record, at) => ({
       ...record,
@@ -338,7 +341,7 @@ describe("the notes of a suggestion", () => {
     )
   })
 
-  it("say what a single pass and a sample leave out", () => {
+  it("say what a single pass and a sample cannot show", () => {
     const text = notes(TRAFFIC, { maxClients: 1_000 }, { hasSecondPass: false })
     expect(text).toContain("standard input can be read only once")
     expect(text).toMatch(

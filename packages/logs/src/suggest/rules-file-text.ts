@@ -12,8 +12,8 @@ interface SuggestedRule {
 }
 
 /**
- * Returns a rules file in YAML. Every rule is in shadow mode. Comments have the evidence and the candidates that are not
- * rules.
+ * Returns a rules file in YAML. Every rule is in shadow mode. Comments contain the evidence, and the candidates that
+ * do not become rules.
  */
 export function suggestedRulesFile(result: SuggestResult): string {
   const rules = rulesWithEvidence(result)
@@ -116,7 +116,7 @@ function suggestedRule(
   }
 }
 
-/** Why a candidate is the rule. */
+/** The reasons why a candidate becomes the rule. */
 const REASONS = {
   careful: "It is the rule because it leaves room above nearly all clients.",
   balanced: "It is the rule because ordinary clients end there.",
@@ -128,10 +128,10 @@ function algorithmOf({ algorithm }: SuggestResult): Pick<StorableRule, "algorith
   return algorithm === "sliding-window" ? {} : { algorithm }
 }
 
-/** The longest name of a rule, without room for a window and a number. */
+/** The maximum length of a rule's name before its window and number are appended. */
 const LONGEST_SLUG = 48
 
-/** Returns a text as a part of a name: letters, digits, dots and dashes. */
+/** Returns a string as a part of a rule's name, which consists of letters, digits, dots and dashes. */
 function slug(text: string): string {
   const found = text
     .toLowerCase()
@@ -187,7 +187,8 @@ function flowText(rule: StorableRule): string {
     },
   })
   const text = document.toString({ lineWidth: 0 }).trimEnd()
-  // Within double quotes, an escaped character is the same character, but visible.
+  // In double quotes, YAML reads an escape as the character itself, so an invisible character stays visible in the
+  // file.
   return text.replace(new RegExp(INVISIBLE, "gu"), (char) => {
     const code = (char.codePointAt(0) as number).toString(16)
     return code.length <= 4 ? `\\u${code.padStart(4, "0")}` : `\\U${code.padStart(8, "0")}`

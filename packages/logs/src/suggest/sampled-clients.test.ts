@@ -5,7 +5,7 @@ import { GroupDemand } from "./group-demand.ts"
 import { LargestClients } from "./largest-clients.ts"
 import { SampledClients } from "./sampled-clients.ts"
 
-/** Counts the requests of clients, which are shuffled in a fixed way, by window of a minute. */
+/** Shuffles the requests of clients in a fixed way, and counts them in windows of one minute. */
 function demandOf(most: number, names: readonly string[]): { clients: SampledClients; demand: GroupDemand } {
   const demand = new GroupDemand({ name: "all" }, "fixed-window", [60_000])
   const clients = new SampledClients(most, (client) => demand.forget(client), 0)
@@ -13,7 +13,7 @@ function demandOf(most: number, names: readonly string[]): { clients: SampledCli
   return { clients, demand }
 }
 
-/** Returns one name for each request. The first clients have the most. */
+/** Returns one name for each request. The first clients send the most requests. */
 function requestsOf(run: number, clients: number): string[] {
   const names: string[] = []
   for (let client = 0; client < clients; client++) {
@@ -32,7 +32,7 @@ function requestsOf(run: number, clients: number): string[] {
 }
 
 describe("SampledClients", () => {
-  it("is exact while the clients fit", () => {
+  it("is exact while all clients fit into the table", () => {
     const { clients, demand } = demandOf(3, ["a", "b", "a", "c", "a", "b"])
     expect(clients.factor).toBe(1)
     expect(demand.curve(0, clients).all).toEqual({ clients: 3, error: 0 })
@@ -62,13 +62,13 @@ describe("SampledClients", () => {
         bounds++
         if (Math.abs(estimate.clients - truth) <= estimate.error) within++
       }
-      // The large clients are all there, and count once.
+      // All large clients are in the table, and each represents only itself.
       expect(curve.above(1_000).clients).toBe(20)
     }
     expect(within / bounds).toBeGreaterThanOrEqual(0.9)
   })
 
-  it("keeps all requests of each sampled client, and memory for no more than the given number of clients", () => {
+  it("counts all requests of each sampled client, and stores at most the given number of clients", () => {
     const names = requestsOf(1, 20_000)
     const { clients, demand } = demandOf(2_000, names)
     const counts = new Map<string, number>()
@@ -85,7 +85,7 @@ describe("SampledClients", () => {
 })
 
 describe("LargestClients", () => {
-  it("bounds the number of requests of every client, and misses no client above the smallest count", () => {
+  it("bounds the number of requests of every client, and contains every client above the smallest count", () => {
     fc.assert(
       fc.property(
         fc.array(fc.nat(30), { maxLength: 400 }),

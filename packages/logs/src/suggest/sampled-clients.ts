@@ -8,10 +8,10 @@ const MOST_LARGE = 1_000
 const MOST_BITS = 32
 
 /**
- * Numbers clients from 0 and counts their requests. Up to `most` clients, all are kept. When the table is full, it keeps
- * only clients whose hash ends in k zero bits, and k grows by 1 each time. Clients are sampled and never requests, so
- * each kept client has all of its requests. The 1,000 largest clients are kept as well. With three windows,
- * an IPv4 client takes about 130 bytes.
+ * Numbers clients from 0 and counts their requests. The table contains all clients while there are at most `most`.
+ * Each time when the table is full, k grows by 1, and only clients whose hash ends in k zero bits stay. The sample
+ * consists of clients and not of requests, so all requests of a sampled client are counted. The 1,000 largest clients
+ * also stay. With three windows, an IPv4 client takes about 130 bytes.
  */
 export class SampledClients {
   readonly #seed: number
@@ -19,14 +19,14 @@ export class SampledClients {
   readonly #onForget: (client: number) => void
   readonly #numbers = new Map<string, number>()
   readonly #names: (string | undefined)[] = []
-  /** Numbers that no client has. */
+  /** Numbers that are free, because their client was removed. */
   readonly #free: number[] = []
   #requests = new Uint32Array(0)
   /** Number of zero bits that the hash of a sampled client ends in. */
   #bits = 0
   #sampled = 0
   #isSampled = new Uint8Array(0)
-  /** Present as soon as clients are sampled. */
+  /** Undefined until the table has been full once. */
   #largest: LargestClients | undefined
 
   /**
@@ -59,12 +59,12 @@ export class SampledClients {
     return this.#names[client] as string
   }
 
-  /** How many clients each sampled client stands for; 1 if all clients are in the table. */
+  /** The number of clients that each sampled client represents; 1 if all clients are in the table. */
   get factor(): number {
     return 2 ** this.#bits
   }
 
-  /** How many clients this client stands for; 0 if it is neither sampled nor large. */
+  /** Returns the number of clients that this client represents; 0 if it is neither sampled nor large. */
   weightOf(client: number): number {
     if (this.#names[client] === undefined) return 0
     if (this.#largest?.isLarge(client) === true) return 1
@@ -92,7 +92,7 @@ export class SampledClients {
     while (this.#sampled >= this.#most && this.#bits < MOST_BITS) this.#halve()
     const isSampled = this.#bits === 0 || this.#isInSample(name)
     const client = this.#free.pop() ?? this.#names.length
-    // The name may be a part of a chunk of the log. A copy does not keep the whole chunk in memory.
+    // Copy the name, because it may be a part of a chunk, and would keep the whole chunk in memory.
     const own = Buffer.from(name, "utf16le").toString("utf16le")
     this.#numbers.set(own, client)
     this.#names[client] = own

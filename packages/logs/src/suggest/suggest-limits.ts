@@ -16,15 +16,18 @@ import { requireWindowAlgorithm, type WindowAlgorithm } from "./window-peaks.ts"
 
 /** Options of `suggestLimits`. */
 export interface SuggestOptions extends ClientAddressOptions {
-  /** The fields that tell clients apart. Default: `["ip"]`. */
+  /** The fields by which clients are counted. Default: `["ip"]`. */
   readonly by?: readonly string[] | undefined
   /** The windows, each a number and s, m, h or d, up to 7d. Default: `["1s", "1m", "1h"]`. */
   readonly windows?: readonly string[] | undefined
-  /** How the rules count. Default: "sliding-window". */
+  /** The algorithm of the suggested rules. Default: "sliding-window". */
   readonly algorithm?: WindowAlgorithm | undefined
   /** The share of clients that the tight candidate may refuse, from 0 to 1. Default: 0.001. */
   readonly refuseAtMost?: number | undefined
-  /** Count at most this many clients, and a sample of them if there are more: 1,000 to 10 million. Default: 2 million. */
+  /**
+   * The maximum number of clients to count, from 1,000 to 10 million. If there are more clients, a sample of them is
+   * counted. Default: 2 million.
+   */
   readonly maxClients?: number | undefined
   /** Requests that a `match` of these rules selects get separate limits. */
   readonly matchFrom?: readonly StorableRule[] | undefined
@@ -38,8 +41,8 @@ export interface SuggestOptions extends ClientAddressOptions {
 }
 
 /**
- * Suggests limits from logs. Calls `open` twice, because a second pass counts the refused requests. Standard input is read
- * once, so the refused requests are then not known.
+ * Suggests limits from logs. Calls `open` twice, because a second pass counts the refused requests. Standard input
+ * can be read only once, so its refused requests are unknown.
  *
  * Rejects with InvalidOptionError if an option is misspelled or has a value of the wrong type. Rejects with
  * InvalidRuleError if a rule of `matchFrom` is not valid. Rejects with LogError if another option is not valid, a log
@@ -84,7 +87,7 @@ export async function suggestLimits(open: () => Logs, options: SuggestOptions = 
   return suggestion.resultOf(summary, refusals)
 }
 
-/** Passes at most `most` requests of the logs to `onRequest`. */
+/** Calls `onRequest` with the requests of the logs, at most `most` times. */
 async function readAll(
   logs: Logs,
   most: number,
@@ -101,7 +104,8 @@ async function readAll(
 
 /** Returns a group for each `match` of the rules. Throws InvalidRuleError if a rule is invalid. */
 function groupsOf(rules: readonly StorableRule[]): RequestGroup[] {
-  // Rules of several services may have the same name, so number them. A rule without a field counts all requests.
+  // Number the groups, because rules of several services may have the same name. A rule without a field counts all
+  // requests.
   const numbered = Array.from(rules, (rule, at) => {
     return { field: "service", ...rule, ...(typeof rule?.name === "string" && { name: `${at}` }) }
   })
@@ -109,7 +113,7 @@ function groupsOf(rules: readonly StorableRule[]): RequestGroup[] {
   const groups = new Map<string, RequestGroup>()
   for (const { name, match } of rules) {
     const key = JSON.stringify(match)
-    // Only rules in code have functions.
+    // Only rules in code contain functions.
     if (typeof match === "object" && !groups.has(key))
       groups.set(key, { name: name ?? match.path ?? "rule", match })
   }

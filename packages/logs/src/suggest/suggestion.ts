@@ -28,7 +28,7 @@ export interface SuggestionOptions {
   readonly algorithm: WindowAlgorithm
   readonly refuseAtMost: number
   readonly capacity?: Capacity | undefined
-  /** Returns the name of a client to show. Default: the name itself. */
+  /** Returns the displayed name of a client. Default: the name itself. */
   readonly shownName?: (name: string) => string
 }
 
@@ -45,7 +45,7 @@ const LARGEST = 10
 /** With fewer clients, a few of them always make most of the requests. */
 const FEWEST_CLIENTS = 100
 
-/** The largest limit of each algorithm that has one. `sliding-log` stores every unit. */
+/** The maximum limit of each algorithm that has a maximum. For example, `sliding-log` stores every unit. */
 const MOST_UNITS: Readonly<Partial<Record<WindowAlgorithm, number>>> = { "sliding-log": 1_000 }
 
 /** Limits found by the first pass. The second pass adds the refused requests. */
@@ -57,7 +57,7 @@ export class Suggestion {
   readonly #limits: ReadonlyMap<GroupDemand, readonly WindowLimits[]>
   readonly #list: SuggestResult["largest"]
 
-  /** `demand` has counted all requests. */
+  /** `demand` must have counted all requests. */
   constructor(demand: ClientDemand, options: SuggestionOptions) {
     const { clients } = demand
     const { shownName = (name: string) => name } = options
@@ -86,7 +86,7 @@ export class Suggestion {
     )
   }
 
-  /** Returns all limits whose refused requests are to be counted. */
+  /** Returns all limits whose refused requests the second pass must count. */
   get tried(): readonly TriedLimit[] {
     return [...this.#limits].flatMap(([group, windows]) =>
       windows.flatMap(({ candidates, withoutLargest }, window) =>
@@ -95,7 +95,7 @@ export class Suggestion {
     )
   }
 
-  /** Returns the result. `refusals` is absent if the logs could not be read again. */
+  /** Returns the result. Pass no `refusals` if the logs could not be read again. */
   resultOf(logs: LogSummary, refusals: Refusals | undefined): SuggestResult {
     const { by, algorithm, refuseAtMost, capacity } = this.#options
     const demand = this.#demand
@@ -118,7 +118,7 @@ export class Suggestion {
     return { ...partial, notes: notesOn(partial, demand) }
   }
 
-  /** How many requests the largest clients make in a smaller group is not known. */
+  /** In a smaller group, the number of requests from the largest clients is unknown. */
   #candidateOptions(group: GroupDemand): CandidateOptions {
     const { algorithm, refuseAtMost } = this.#options
     return {
@@ -213,7 +213,10 @@ function numberOf({ clients, error }: ClientEstimate): EstimatedNumber {
   return { value: clients, error }
 }
 
-/** Returns how many of the largest clients together make most of the requests. 0 if it takes more than these. */
+/**
+ * Returns how many of the largest clients together make most of the requests. Returns 0 if all of them together do
+ * not make most of the requests.
+ */
 function mostOf(
   list: readonly { readonly count: number; readonly error: number }[],
   all: number,

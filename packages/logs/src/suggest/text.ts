@@ -14,7 +14,7 @@ const HEADINGS = [
   "",
 ]
 
-/** Returns suggested limits as lines for people. */
+/** Returns suggested limits as lines of text. */
 export function suggestLines(result: SuggestResult): TextLine[] {
   const { log, clients, groups, by, notes, largest } = result
   const [mainNote = "", ...others] = notes

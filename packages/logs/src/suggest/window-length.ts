@@ -3,11 +3,11 @@ import { createReplay } from "@sluice/core/replay"
 import { LogError } from "../log-error.ts"
 import type { WindowAlgorithm } from "./window-peaks.ts"
 
-/** A window that limits are suggested for. */
+/** A window for which limits are suggested. */
 export interface WindowLength {
   /** The length in milliseconds. */
   readonly ms: number
-  /** As in a rule: "1 minute". */
+  /** The window as written in a rule: "1 minute". */
   readonly text: string
   /** For names: "1m". */
   readonly short: string
@@ -22,7 +22,10 @@ const UNITS = {
   d: { ms: 86_400_000, noun: "day" },
 } as const
 
-/** Counts times windows up to a week stay exact integers for clients with up to 15 million requests in a window. */
+/**
+ * For windows up to a week, the product of a count and the window is an exact integer if the count is at most 15
+ * million.
+ */
 const LONGEST_MS = 7 * UNITS.d.ms
 
 /** The form that `parseWindow` accepts, for messages. */
@@ -53,7 +56,7 @@ export function parseCapacity(text: string): Capacity | undefined {
   return window && { limit: Number(parts?.[1]), window }
 }
 
-/** Returns the windows, the shortest first and each of them once. Throws LogError if a string is not a window. */
+/** Returns the windows without duplicates, the shortest first. Throws LogError if a string is not a window. */
 export function windowsOf(texts: readonly string[]): readonly WindowLength[] {
   const windows = texts.map((text) => {
     const window = parseWindow(text)
@@ -65,7 +68,10 @@ export function windowsOf(texts: readonly string[]): readonly WindowLength[] {
   return [...distinct.values()].sort((one, other) => one.ms - other.ms)
 }
 
-/** Returns the capacity. Throws LogError if the text is not a capacity, or the algorithm cannot count so far. */
+/**
+ * Returns the capacity. Throws LogError if the text is not a capacity, or if the algorithm cannot count to this
+ * limit.
+ */
 export function capacityOf(text: string, algorithm: WindowAlgorithm): Capacity {
   const capacity = parseCapacity(text)
   if (capacity === undefined)

@@ -48,7 +48,7 @@ describe.each(WINDOW_ALGORITHMS)("the peaks of %s", (algorithm) => {
     )
   })
 
-  it("start from 0 when a number is given to another client", () => {
+  it("start from 0 when a number is reused for another client", () => {
     const peaks = createWindowPeaks(algorithm, 1_000)
     for (let i = 0; i < 5; i++) peaks.add(0, 10_000)
     expect(peaks.peakOf(0)).toBe(5)
@@ -60,7 +60,7 @@ describe.each(WINDOW_ALGORITHMS)("the peaks of %s", (algorithm) => {
     expect(peaks.peakOf(7_000)).toBe(0)
   })
 
-  it("stay right when many clients and steps need room", () => {
+  it("stay correct when many clients and steps enlarge the arrays", () => {
     const peaks = createWindowPeaks(algorithm, 1_000)
     const limit = 3
     const replay = createReplay({ rules: [{ field: "ip", limit, window: 1_000, algorithm }] })

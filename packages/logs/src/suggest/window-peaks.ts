@@ -9,14 +9,14 @@ export interface WindowPeaks {
    * Returns the most units that the client has ever used within a window. Every lower limit would refuse the client.
    */
   peakOf(client: number): number
-  /** Removes what was counted for a client, so that its number can be given to another one. */
+  /** Removes the counts of a client, so that its number can be reused for another client. */
   forget(client: number): void
 }
 
 /** An algorithm whose peaks do not depend on the limit, so that a log can suggest a limit for it. */
 export type WindowAlgorithm = "sliding-window" | "fixed-window" | "sliding-window-strict" | "sliding-log"
 
-/** All of these algorithms. */
+/** All algorithms whose peaks do not depend on the limit. */
 export const WINDOW_ALGORITHMS: readonly WindowAlgorithm[] = [
   "sliding-window",
   "fixed-window",
@@ -41,20 +41,23 @@ const SUB_WINDOWS = 60
 export function createWindowPeaks(algorithm: WindowAlgorithm, windowMs: number): WindowPeaks {
   if (algorithm === "sliding-window") return new TwoWindowPeaks(windowMs, true)
   if (algorithm === "fixed-window") return new TwoWindowPeaks(windowMs, false)
-  // A log counts the time of each request, and both ends of its window.
+  // `sliding-log` counts every request by its exact time. Requests at both ends of the window count.
   if (algorithm === "sliding-log") return new StepPeaks(1, windowMs)
   const stepMs = Math.ceil(windowMs / SUB_WINDOWS)
   return new StepPeaks(stepMs, Math.ceil(windowMs / stepMs))
 }
 
-/** The members of a client in the array of `TwoWindowPeaks`. */
+/** The offsets of a client's members in the array of `TwoWindowPeaks`. */
 const [WINDOW, CURRENT, PREVIOUS, PEAK, MEMBERS] = [0, 1, 2, 3, 4] as const
 
-/** Peaks of counters that have a current and a previous window. 16 bytes for each client, side by side in memory. */
+/** Peaks of counters with a current and a previous window. Each client takes 16 adjacent bytes of memory. */
 class TwoWindowPeaks implements WindowPeaks {
   readonly #windowMs: number
   readonly #slides: boolean
-  /** The current window, numbered from 1 at the first request. A client with window 0 has not been counted. */
+  /**
+   * The number of the current window. The first request is in window 1, so window 0 means that a client has not been
+   * counted.
+   */
   #window = 0
   #startMs = Number.NEGATIVE_INFINITY
   #counts = new Uint32Array(0)
@@ -104,19 +107,20 @@ class TwoWindowPeaks implements WindowPeaks {
 }
 
 /**
- * Peaks of counters that count the current step of time and the `span` steps before it. A queue has one entry for each
- * client and step. So memory depends on what happens in one window, and each entry is added and removed once.
+ * Peaks of counters that count the current step of time and the `span` steps before it. A queue contains one entry
+ * for each client and step, and each entry is added and removed once. Therefore, the memory depends only on the
+ * requests in one window.
  */
 class StepPeaks implements WindowPeaks {
   readonly #stepMs: number
   readonly #span: number
-  /** The entries, as a ring: entry number n is at index n modulo the size, which is a power of two. */
+  /** The entries as a ring buffer, whose size is a power of two. Entry number n is at index n modulo this size. */
   #clients = new Uint32Array(1024)
   #units = new Uint32Array(1024)
-  /** Number of the first entry, and of the next one. */
+  /** The number of the first entry, and the number for the next new entry. */
   #first = 0
   #next = 0
-  /** The steps that have entries, with the number of the first entry of each. */
+  /** The steps with entries, each with the number of its first entry. */
   readonly #steps: { readonly step: number; readonly from: number }[] = []
   #firstStep = 0
   #used = new Uint32Array(0)

@@ -24,8 +24,8 @@ const MEANINGS: Readonly<Record<string, Meaning>> = {
 }
 
 /**
- * Access logs of the Application Load Balancer of AWS, in the format since 2018, which has `request_creation_time`. The
- * members after `actions_executed` are not read.
+ * Access logs of the AWS Application Load Balancer, in the format since 2018, which contains `request_creation_time`.
+ * The members after `actions_executed` are not read.
  */
 export const alb: LogFormat = nginxFormat(APPLICATION_LINE, {
   name: "alb",
@@ -33,5 +33,5 @@ export const alb: LogFormat = nginxFormat(APPLICATION_LINE, {
   meanings: MEANINGS,
 })
 
-/** Access logs of the Classic Load Balancer of AWS. */
+/** Access logs of the AWS Classic Load Balancer. */
 export const elb: LogFormat = nginxFormat(CLASSIC_LINE, { name: "elb", allowsMore: true, meanings: MEANINGS })

@@ -68,7 +68,7 @@ const OF_LETTER: Readonly<Record<string, readonly [name: string, meaning: Meanin
 }
 
 const DURATION_UNITS: Readonly<Record<string, number>> = { s: 1_000, ms: 1, us: 1e-3 }
-/** Directives whose values have no spaces. */
+/** Directives whose values contain no spaces. */
 const WORDS = new Set([..."abBDhHIkLlmOpPsSTvVX"])
 
 function variableOf(text: string, letter: string, argument: string | undefined, isFinal: boolean): Variable {
@@ -99,7 +99,7 @@ function variable(text: string, names: readonly string[], meaning: Meaning): Var
 
 const clfTime = clfTimeReader()
 
-/** Formats of `%{FORMAT}t` that can be read, after `%F` and `%T` have been written out. */
+/** Formats of `%{FORMAT}t` that can be read, after `%F` and `%T` have been expanded. */
 const TIMES: Readonly<Record<string, readonly [resolutionMs: number, read: (text: string) => number]>> = {
   "%d/%b/%Y:%H:%M:%S %z": [1_000, (text) => (text.length === CLF_LENGTH ? clfTime(text, 0) : Number.NaN)],
   "%Y-%m-%dT%H:%M:%S%z": [1_000, isoTime],
@@ -109,7 +109,7 @@ const TIMES: Readonly<Record<string, readonly [resolutionMs: number, read: (text
   usec: [1, (text) => epochDigits(text, 1e-3)],
 }
 
-/** Returns the variable of a time. Apache logs when a request began, unless the format says "end:". */
+/** Returns the variable for a time directive. Apache logs when a request began, unless the format says "end:". */
 function timeVariable(text: string, argument: string): Variable {
   const isEnd = argument.startsWith("end:")
   const format = argument

@@ -29,13 +29,13 @@ describe("a request in a log of Caddy", () => {
     ["a rewrite", { level: "debug", logger: "http.handlers.rewrite", msg: "rewrote request" }],
     ["another logger with a similar name", { logger: "http.log.accessories", msg: "x" }],
     ["an error without the name of its logger", { level: "error", msg: "dial tcp: connection refused" }],
-  ])("is not counted again for the line of %s", async (_, members) => {
+  ])("is not counted again if %s is logged", async (_, members) => {
     const access = line({ logger: "http.log.access.log0", msg: "handled request" })
     const { summary } = await readInput(access + line(members) + access)
     expect(summary).toMatchObject({ requests: 2, skipped: 1, unparsed: 0 })
   })
 
-  it.each([[{ msg: "handled request" }], [{}]])("may have no name of a logger: %j", async (members) => {
+  it.each([[{ msg: "handled request" }], [{}]])("may lack the name of its logger: %j", async (members) => {
     expect((await readInput(line(members))).summary).toMatchObject({ requests: 1 })
   })
 })

@@ -19,7 +19,8 @@ export const caddy: LogFormat = jsonFormat({
       method: request.method,
       url: request.uri,
       status: line.status,
-      // Until version 2.7, there was only the address of the connection, and until version 2.5 it had a port.
+      // Until version 2.7, Caddy logged only the address of the connection. Until version 2.5, this address contained
+      // a port.
       address: request.client_ip ?? request.remote_ip ?? request.remote_addr,
       headers: objectOf(request.headers),
     }

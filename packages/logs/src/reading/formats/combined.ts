@@ -11,10 +11,10 @@ import { nginxFormat } from "./nginx.ts"
 const COMMON_LINE = '$remote_addr - $remote_user [$time_local] "$request" $status $body_bytes_sent'
 const COMBINED_LINE = `${COMMON_LINE} "$http_referer" "$http_user_agent"`
 
-/** The common log format of nginx and Apache. Servers may append members to it, which are not read. */
+/** The common log format of nginx and Apache. Servers may append members, which are not read. */
 export const common: LogFormat = standardFormat("common", COMMON_LINE)
 
-/** The combined log format of nginx and Apache. Servers may append members to it, which are not read. */
+/** The combined log format of nginx and Apache. Servers may append members, which are not read. */
 export const combined: LogFormat = standardFormat("combined", COMBINED_LINE)
 
 function standardFormat(name: string, line: string): LogFormat {
@@ -31,17 +31,16 @@ function standardFormat(name: string, line: string): LogFormat {
   }
 }
 
-/** True if an entry of `--map` reads a bare field from the remote user, as most do. */
+/** True if an entry of `--map` reads a bare field from the remote user, as most entries do. */
 function isUserField(field: string, source: string): boolean {
   return mapTarget(field).kind === "named" && (source === "remote_user" || source === "$remote_user")
 }
 
 /**
- * Returns a reader without regular expressions and without a list per line, because these lines are read by the
- * million.
+ * Returns a reader that uses no regular expressions and no array per line, because it reads millions of lines.
  *
- * The client chooses the remote user, which may contain a space and "[10/Oct/2025:13:55:36 +0000]". It cannot contain a
- * quote, which servers escape. So the time is read backwards from the first quote.
+ * The client chooses the remote user, which may contain a space and "[10/Oct/2025:13:55:36 +0000]". The remote user
+ * cannot contain a quote, because servers escape quotes, so the time is read backwards from the first quote.
  */
 function standardReader(file: number, hasHeaders: boolean, userFields: readonly string[]): LineReader {
   const timeAt = clfTimeReader()
@@ -163,14 +162,14 @@ function beforeProtocol(line: string, end: number): number {
   return line.startsWith("HTTP/", space + 1) ? space : -1
 }
 
-/** Returns the method. The frequent ones are constants, which need no memory. */
+/** Returns the method. The frequent methods are constants, so no string is allocated for them. */
 function methodAt(line: string, from: number, to: number): string {
   if (line.startsWith("GET ", from)) return "GET"
   if (line.startsWith("POST ", from)) return "POST"
   return line.slice(from, to)
 }
 
-/** Returns the status; undefined for "-", and for the 000 of a request that got no response. */
+/** Returns the status; undefined for "-", and for 000, which means that no response was sent. */
 function statusAt(line: string, at: number): number | undefined {
   if (line.charCodeAt(at) === DASH) return undefined
   const hundreds = line.charCodeAt(at) - ZERO

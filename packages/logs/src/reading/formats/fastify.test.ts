@@ -21,8 +21,8 @@ function completed(ms: number, reqId: string, statusCode: number, more: object =
   return JSON.stringify({ level: 30, time: START + ms, ...own, msg: "request completed" })
 }
 
-describe("logs of Fastify", () => {
-  it("take the time from the incoming line, and status and verdict from the completed line", async () => {
+describe("the format of Fastify", () => {
+  it("takes the time from the incoming line, and the status and the verdict from the completed line", async () => {
     const ratelimit = { policy: "per-ip", allowed: false, remaining: 0, limit: 5 }
     const log = [
       incoming(0, "req-1", "/a"),
@@ -43,14 +43,14 @@ describe("logs of Fastify", () => {
     expect(summary).toMatchObject({ lines: 7, requests: 3, skipped: 4, unparsed: 0, tooManyRequests: 0 })
   })
 
-  it("leave out a request by the status of its completed line", async () => {
+  it("skips a request by the status of its completed line", async () => {
     const log = [incoming(0, "req-1", "/a"), incoming(1, "req-2", "/b"), completed(2, "req-1", 429)]
     const { records, summary } = await readInput(log.join("\n"), { withoutStatus: [429] })
     expect(records.map(({ url }) => url)).toEqual(["/b"])
     expect(summary).toMatchObject({ requests: 1, skipped: 2, tooManyRequests: 0 })
   })
 
-  it("give neither request a status if a reqId is used again while it is open", async () => {
+  it("adds no status if two open requests use the same reqId", async () => {
     const log = [incoming(0, "req-1", "/a"), incoming(1, "req-1", "/b"), completed(2, "req-1", 200)]
     expect((await readInput(log.join("\n"))).records.map(({ status }) => status)).toEqual([
       undefined,
@@ -58,7 +58,7 @@ describe("logs of Fastify", () => {
     ])
   })
 
-  it("read more fields from the incoming line", async () => {
+  it("reads more fields from the incoming line", async () => {
     const { records } = await readInput(incoming(0, "req-1", "/a"), { map: { user_id: "req.host" } })
     expect(records[0]?.named).toEqual({ user_id: "localhost" })
   })

@@ -4,16 +4,17 @@ import { type PinoLine, pinoLine } from "./pino-line.ts"
 import { pinoRecords } from "./pino-records.ts"
 import { readPinoLine } from "./read-pino-line.ts"
 
-/** Most requests whose response is awaited, and the longest wait. Each keeps a chunk of the log in memory. */
+/** Limits for requests that wait for their response line. Each of them keeps a chunk of the log in memory. */
 const MOST_OPEN = 100_000
 const LONGEST_WAIT_MS = 60_000
 
 /**
- * Lines of Fastify's own logger. It writes two lines per request. "incoming request" has the time of arrival, the
- * address and the target, so it is the request. "request completed" comes later and has neither address nor target, so
- * it is skipped. Its status, and the `ratelimit` that the app may have added to it, are copied to the request with the
- * same `reqId`. This works while the request waits to be sorted, so for responses within the reorder time, and within a minute.
- * Clients may choose the `reqId`. If it is used again while a request with it is open, neither gets a status.
+ * Lines of Fastify's own logger. Fastify writes two lines per request. The line "incoming request" contains the time
+ * of arrival, the address and the target, so it becomes the record. The later line "request completed" contains
+ * neither address nor target, so it is skipped. Its status, and a `ratelimit` that the app added, are copied to the
+ * record with the same `reqId`. This works only while the record waits to be sorted: the response must follow within
+ * the reorder time and within a minute. Clients may choose the `reqId`. If two open requests use the same `reqId`,
+ * neither record gets a status.
  */
 export const fastify: LogFormat = {
   name: "fastify",

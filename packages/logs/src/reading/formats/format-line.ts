@@ -8,21 +8,21 @@ import { isToken, relativeTarget, requestLine } from "../targets.ts"
 import { type FieldMap, type LineReader, type LineResult, SKIPPED } from "./format.ts"
 import { type FormatPart, type SegmentReader, segmentReader, type Variable } from "./segment.ts"
 
-/** A format line of a server, taken apart. */
+/** The parsed format line of a server. */
 export interface FormatLine {
   /** Name of the format, for messages. */
   readonly name: string
   readonly parts: readonly FormatPart[]
-  /** True if more may follow at the end of a line. */
+  /** True if a log line may end with values that the format does not describe. */
   readonly allowsMore?: boolean | undefined
 }
 
 /**
  * Returns a reader of lines in a format. Throws LogError if the format has no time, or if `map` names a variable that
- * the format does not have.
+ * the format lacks.
  *
- * Values are escaped by the servers, so a client cannot write a quote. The line is therefore split at its quotes first,
- * and a client can only change the segment that contains its value.
+ * Servers escape values, so a client cannot write a quote. Therefore, the line is first split at its quotes, so that
+ * a client can only change the segment that contains its own value.
  */
 export function formatLineReader(format: FormatLine, file: number, map: FieldMap): LineReader {
   const { variables, segments } = segmentsOf(format)
@@ -62,7 +62,7 @@ export function segmentsOf({ name, parts }: FormatLine): {
   return { variables, segments: lists.map((list) => segmentReader(list, variables, name)) }
 }
 
-/** Reads the values of a line into `values`. Returns false if the line does not have the segments of the format. */
+/** Reads the values of a line into `values`. Returns false if the line does not match the segments of the format. */
 function readSegments(
   line: string,
   segments: readonly SegmentReader[],
@@ -86,7 +86,7 @@ function readSegments(
   return true
 }
 
-/** Returns the part of the last segment that the format covers: up to the space after which more follows. */
+/** Returns the part of the last segment that the format describes, without the values that a server appended. */
 function firstWords(line: string, from: number, to: number, { spaces }: SegmentReader): string {
   let end = from - 1
   for (let count = 0; count <= spaces; count++) {

@@ -8,14 +8,14 @@ async function read(log: string, options: ReadLogOptions): Promise<Record<string
   return (await readInput(log, options)).records.map(facts)
 }
 
-describe("format lines of Apache", () => {
+describe("an Apache format line", () => {
   it.each([
     ["%T", "2", 2_000],
     ["%{s}T", "2", 2_000],
     ["%{ms}T", "250", 250],
     ["%{us}T", "250000", 250],
     ["%D", "250000", 250],
-  ])("subtract the duration %s", async (directive, value, tookMs) => {
+  ])("may contain the duration %s, which is subtracted from the end", async (directive, value, tookMs) => {
     const end = START_MS + 10_000
     const [record] = await read(`192.0.2.1 ${end * 1_000} ${value} "GET /a HTTP/1.1" 200\n`, {
       format: `%h %{end:usec}t ${directive} "%r" %>s`,
@@ -23,15 +23,15 @@ describe("format lines of Apache", () => {
     expect(record).toMatchObject({ atMs: end - tookMs, url: "/a", status: 200 })
   })
 
-  it("may be the whole directive, with escaped characters and a percent sign", async () => {
+  it("may be a whole directive with escaped characters and a percent sign", async () => {
     const format = 'LogFormat "%h\\t%t 100%% \\"%m %U%q\\" %>s" mine'
     const [record] = await read('192.0.2.1\t[03/Jun/2025:08:00:00 +0000] 100% "GET /a?b=1" 200\n', { format })
     expect(record).toMatchObject({ atMs: START_MS, method: "GET", url: "/a?b=1", status: 200 })
   })
 })
 
-describe("format lines of nginx", () => {
-  it("may be the whole directive with several quoted parts", async () => {
+describe("an nginx format line", () => {
+  it("may be a whole directive with several quoted parts", async () => {
     const format = "log_format mine escape=json '$remote_addr [$time_local] ' '$request_method $request_uri';"
     const [record] = await read("192.0.2.1 [03/Jun/2025:08:00:00 +0000] GET /a\n", { format })
     expect(record).toMatchObject({ remoteAddress: "192.0.2.1", atMs: START_MS, method: "GET", url: "/a" })
@@ -49,20 +49,20 @@ describe("format lines of nginx", () => {
     ],
     ["without quotes around it", NAMES.join("\\t")],
     ["before a line break", `${NAMES.join("\\t")}\\n`],
-  ])("have a tab for \\t %s", async (_, format) => {
+  ])("contains a tab for \\t %s", async (_, format) => {
     expect(await read(TAB, { format })).toEqual([
       { remoteAddress: "192.0.2.1", atMs: START_MS, method: "GET", url: "/a", status: 200 },
     ])
   })
 
-  it('have quotes and backslashes for \\" and \\\\, and keep other backslashes', async () => {
+  it('contains quotes and backslashes for \\" and \\\\, and other backslashes unchanged', async () => {
     const format = String.raw`log_format odd "$remote_addr \"$request\" $time_iso8601 \\ \d";`
     const [record] = await read(`192.0.2.1 "GET /a HTTP/1.1" 2025-06-03T08:00:00+00:00 \\ \\d\n`, { format })
     expect(record).toMatchObject({ url: "/a", atMs: START_MS })
   })
 
   it.each(["$remote_addr $msec\\n$request_uri", "%h %t\\n%U"])(
-    "are rejected if %s has several lines",
+    "is rejected if it contains a line break: %s",
     async (format) => {
       await expect(readInput(TAB, { format })).rejects.toThrow(
         /has a line break \(\\n\).*log one line for each request/,
@@ -88,7 +88,7 @@ describe("format lines of nginx", () => {
       ["10.0.0.1:80 : 10.0.0.2:80, unix:/run/a.sock", "0 : 0, 61", "0.000 : 0.001, 0.002", "502 : 504, 200"],
     ],
   ] as const)(
-    "of ingress-nginx are read with %s, given or detected",
+    "of ingress-nginx matches lines with %s, whether it is given or detected",
     async (_, [addresses, lengths, times, statuses]) => {
       const line = ingress(addresses, lengths, times, statuses)
       const expected = { remoteAddress: "192.0.2.1", atMs: START_MS, method: "GET", url: "/a", status: 200 }
@@ -111,7 +111,7 @@ describe("format lines of nginx", () => {
     '{"up":"$upstream_addr","ip":"$remote_addr","at":$msec,"statuses":$upstream_status,"uri":"$request_uri"}',
     "$upstream_addr $remote_addr $msec $upstream_status $request_uri",
     "$request_uri $upstream_addr $remote_addr $msec $upstream_status",
-  ])("may have several upstreams anywhere: %s", async (format) => {
+  ])("may contain several upstreams anywhere: %s", async (format) => {
     const values: Readonly<Record<string, string>> = {
       $upstream_addr: "10.0.0.1:80, 10.0.0.2:80",
       $remote_addr: "192.0.2.1",
@@ -125,7 +125,7 @@ describe("format lines of nginx", () => {
     ])
   })
 
-  it("have lines that are not requests if a value is missing or odd", async () => {
+  it("does not match requests with a missing or invalid value", async () => {
     const format = "$remote_addr $time_iso8601 $request_method $request_uri $request_time"
     const line = (method: string, target: string, took: string) =>
       `192.0.2.1 2025-06-03T08:00:00+00:00 ${method} ${target} ${took}\n`
@@ -137,7 +137,7 @@ describe("format lines of nginx", () => {
   })
 })
 
-describe("logs of CloudFront", () => {
+describe("the format of CloudFront", () => {
   const FIELDS =
     "#Version: 1.0\n#Fields: date time c-ip cs-method cs-uri-stem sc-status cs(User-Agent) time-taken\n"
   const line = (members: Readonly<Record<string, string>> = {}) => {
@@ -145,7 +145,7 @@ describe("logs of CloudFront", () => {
     return `2025-06-03\t08:00:00\t${ip}\t${method}\t${stem}\t200\tcurl%2F8\t${took}\n`
   }
 
-  it("have values for --map", async () => {
+  it("provides values for --map", async () => {
     const map = {
       "header:x-agent": "cs(User-Agent)",
       agent: "cs(User-Agent)",
@@ -156,7 +156,7 @@ describe("logs of CloudFront", () => {
     expect(record).toMatchObject({ cookies: { agent: "curl/8" } })
   })
 
-  it("have unparsed lines if an address, a target or a duration is invalid", async () => {
+  it("does not match lines with an invalid address, target or duration", async () => {
     const log =
       FIELDS +
       line() +

@@ -1,11 +1,11 @@
 import type { OpenRecord } from "../record.ts"
 
-/** The result for a line that is in the format, but is not a request. */
+/** The result for a line that matches the format, but is not a request. */
 export const SKIPPED = "skipped"
 
 /**
- * The result for a line: its request, `SKIPPED`, or undefined if the line is not in the format. Nothing is guessed from
- * such a line.
+ * The result for a line: its request, `SKIPPED`, or undefined if the line does not match the format. Nothing is
+ * guessed from a line that does not match.
  */
 export type LineResult = OpenRecord | typeof SKIPPED | undefined
 
@@ -23,8 +23,8 @@ export interface LogFormat {
   readonly name: string
   /** How bytes become text. In Latin-1, each byte is one character. */
   readonly encoding: "latin1" | "utf8"
-  /** Resolution of its times in milliseconds. If absent, the times themselves show it. */
+  /** Resolution of its times in milliseconds. If absent, the resolution follows from the times in the log. */
   readonly resolutionMs?: number | undefined
-  /** Creates the reader of the file with this index. Throws LogError if the format does not have a source in `map`. */
+  /** Creates the reader of the file with this index. Throws LogError if the format lacks a source that `map` names. */
   open(file: number, map: FieldMap): LineReader
 }

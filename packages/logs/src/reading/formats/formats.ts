@@ -13,7 +13,7 @@ import { pinoHttp } from "./pino-http.ts"
 import { traefik } from "./traefik.ts"
 import { vhostCombined } from "./vhost-combined.ts"
 
-/** Formats by name. Combined comes before common, which also reads combined lines. */
+/** Formats by name. Combined must be tried before common, because the common format also accepts combined lines. */
 const FORMATS: readonly LogFormat[] = [
   ...[
     combined,
@@ -31,7 +31,10 @@ const FORMATS: readonly LogFormat[] = [
   ],
 ]
 
-/** Returns the format with a name, or the format of a line of nginx or Apache. Throws LogError if it is neither. */
+/**
+ * Returns the format with this name, or the format that a format line of nginx or Apache describes. Throws LogError
+ * if the text is neither.
+ */
 export function formatOf(given: string): LogFormat {
   const named = FORMATS.find(({ name }) => name === given.trim().toLowerCase())
   if (named !== undefined) return named
@@ -45,7 +48,7 @@ export function formatOf(given: string): LogFormat {
 
 /**
  * Returns the format in which most of the lines are requests; undefined if no line is a request in any format. JSON
- * lines that no format knows are read by the fields of `map`, if it has a time.
+ * lines that match no format are read by the fields of `map`, if `map` contains a time.
  */
 export function detectFormat(lines: readonly string[], map: FieldMap): LogFormat | undefined {
   let best: LogFormat | undefined
@@ -53,7 +56,7 @@ export function detectFormat(lines: readonly string[], map: FieldMap): LogFormat
   for (const format of FORMATS) {
     const isJson = format.encoding === "utf8"
     if (format === mappedJson && (best !== undefined || map.time === undefined)) continue
-    // Variables of formats that are not JSON are checked when the format is known.
+    // If the format is not JSON, its variables are checked once the format is known.
     const reader = format.open(0, isJson ? map : {})
     const count = lines.filter((line, index) => typeof reader.read(line, index + 1) === "object").length
     if (count > most) {

@@ -16,7 +16,7 @@ import {
   valueAt,
 } from "./json-value.ts"
 
-/** The facts of a known kind of JSON line about a request. Values are not checked yet. */
+/** The facts about a request in a known kind of JSON line. Values are not checked yet. */
 export interface JsonRequest {
   /** When the request arrived, in epoch milliseconds. NaN if it is invalid. */
   readonly atMs: number
@@ -25,9 +25,9 @@ export interface JsonRequest {
   readonly status?: unknown
   /** The client's address, with or without a port. */
   readonly address?: unknown
-  /** The object with all headers, if the line has it. */
+  /** The object with all headers, if the line contains one. */
   readonly headers?: JsonObject | undefined
-  /** Single headers, if the line has no object with all of them. Names are in lower case. */
+  /** Single headers, if the line contains no object with all headers. Names are in lower case. */
   readonly someHeaders?: Readonly<Record<string, unknown>> | undefined
 }
 
@@ -56,7 +56,10 @@ export function jsonFormat(lines: JsonLines): LogFormat {
   }
 }
 
-/** Returns a reader that parses each line as JSON. `isExact` is for fields of `--map`, which may be long numbers. */
+/**
+ * Returns a reader that parses each line as JSON. `isExact` preserves long numbers, which fields of `--map` may
+ * contain.
+ */
 export function objectReader(
   read: (object: JsonObject, number: number) => ReturnType<LineReader["read"]>,
   isExact: boolean,
@@ -120,14 +123,17 @@ export function jsonRecords(
   }
 }
 
-/** Largest number of sets of fields per file. Clients may send values that look hidden. */
+/**
+ * Maximum number of field sets per file. Without it, clients could create many sets by sending values that look
+ * hidden.
+ */
 const MOST_SETS = 64
-/** Largest number of names of headers that are remembered. Clients may invent names. */
+/** Maximum number of header names that are remembered, because clients may invent names. */
 const MOST_NAMES = 100_000
 
 /**
- * Returns a function that returns the set of fields for a line. The set is the same object for all lines with the same
- * fields. A header that was logged once is a known field from then on, for all lines.
+ * Returns a function that returns the set of fields for a line. The set is the same object for all lines with the
+ * same fields. Once a line contains a header, the header counts as logged for all later lines.
  */
 function rememberedFields(
   names: readonly string[],

@@ -5,8 +5,8 @@ import type { LiveVerdict } from "../log.ts"
 export type JsonObject = Readonly<Record<string, unknown>>
 
 /**
- * Returns the object in a line; undefined if the line is not one JSON object. `isExact` makes strings of numbers that
- * JavaScript cannot represent, so that long ids stay different.
+ * Returns the object in a line; undefined if the line is not one JSON object. If `isExact` is true, numbers that
+ * JavaScript cannot represent become strings, so that long ids stay distinct.
  */
 export function parseObject(line: string, isExact = false): JsonObject | undefined {
   if (!line.trimStart().startsWith("{")) return undefined
@@ -17,14 +17,14 @@ export function parseObject(line: string, isExact = false): JsonObject | undefin
   }
 }
 
-/** Returns the value if it is an object and not a list. */
+/** Returns the value if it is an object and not an array. */
 export function objectOf(value: unknown): JsonObject | undefined {
   return typeof value === "object" && value !== null && !Array.isArray(value)
     ? (value as JsonObject)
     : undefined
 }
 
-/** Returns the value if it is a string that is not empty. */
+/** Returns the value if it is a non-empty string. */
 export function textOf(value: unknown): string | undefined {
   return typeof value === "string" && value !== "" ? value : undefined
 }
@@ -34,7 +34,7 @@ export function numberOf(value: unknown): number | undefined {
   return typeof value === "number" ? value : undefined
 }
 
-/** Returns the text of a scalar, or of the only entry of a list of scalars. */
+/** Returns a scalar as a string. An array with one scalar counts as this scalar. */
 export function scalarOf(value: unknown): string | undefined {
   const only = Array.isArray(value) && value.length === 1 ? (value[0] as unknown) : value
   if (typeof only === "number" || typeof only === "boolean") return String(only)
@@ -42,8 +42,8 @@ export function scalarOf(value: unknown): string | undefined {
 }
 
 /**
- * Returns the value at a path such as "client.addr". A member whose name contains dots is found, too. Only own members
- * are read.
+ * Returns the value at a path such as "client.addr". Also finds a member whose own name contains dots. Only own
+ * members are read.
  */
 export function valueAt(object: JsonObject, path: string): unknown {
   if (Object.hasOwn(object, path)) return object[path]
@@ -74,14 +74,14 @@ export function liveVerdict(line: JsonObject): LiveVerdict | undefined {
 /** Headers of a request in a JSON line. */
 export interface JsonHeaders {
   readonly headers: Readonly<Record<string, string | readonly string[]>>
-  /** Names of headers whose values a logger has replaced, in alphabetical order. */
+  /** Names of the headers whose values a logger has hidden, in alphabetical order. */
   readonly hidden: readonly string[]
 }
 
 /** The strings that Caddy and pino write instead of a hidden value. */
 const HIDDEN = new Set(["REDACTED", "[Redacted]"])
 
-/** Returns headers with names in lower case. A list with one entry becomes this entry, as in Node. */
+/** Returns headers with names in lower case. An array with one entry becomes this entry, as in Node. */
 export function headersOf(value: JsonObject): JsonHeaders {
   const headers: Record<string, string | readonly string[]> = {}
   const hidden: string[] = []

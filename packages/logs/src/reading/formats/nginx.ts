@@ -6,12 +6,12 @@ import type { LogFormat } from "./format.ts"
 import { formatLineReader, segmentsOf } from "./format-line.ts"
 import type { FormatPart, Meaning, Variable } from "./segment.ts"
 
-/** Name and options of a format that is given as a line of nginx. */
+/** The name and options of a format that an nginx format line describes. */
 export interface NginxOptions {
   readonly name?: string | undefined
-  /** True if more may follow at the end of a line. */
+  /** True if a log line may end with values that the format does not describe. */
   readonly allowsMore?: boolean | undefined
-  /** Meanings of variables that nginx does not have, or that mean something else. */
+  /** Meanings of variables that nginx lacks or defines differently. */
   readonly meanings?: Readonly<Record<string, Meaning>> | undefined
 }
 
@@ -62,7 +62,7 @@ function formatText(given: string): string {
 const VARIABLE = /\$\{(\w+)\}|\$(\w+)/g
 
 function partsOf(text: string, meanings: Readonly<Record<string, Meaning>>): FormatPart[] {
-  // These three are the target, and nothing separates them.
+  // These three variables together are the target. Nothing separates them, so they are read as one variable.
   const joined = text.replace(/\$uri\$is_args\$(?:args|query_string)/, "$request_uri")
   const parts: FormatPart[] = []
   let at = 0
@@ -98,13 +98,13 @@ const MEANINGS: Readonly<Record<string, Meaning>> = {
   server_port: { kind: "port" },
 }
 
-/** Variables whose values have no spaces, in addition to times and addresses. */
+/** Variables whose values contain no spaces, in addition to times and addresses. */
 const WORDS = new Set([
   ...["body_bytes_sent", "bytes_sent", "request_length", "connection", "connection_requests", "pid", "pipe"],
   ...["host", "server_name", "server_addr", "server_protocol", "scheme"],
   ...["request_id", "request_completion", "ssl_protocol", "ssl_cipher", "hostname", "gzip_ratio"],
 ])
-/** Variables that have a word for each upstream that was tried. */
+/** Variables whose value contains one word for each upstream that nginx tried. */
 const UPSTREAM =
   /^upstream_(?:addr|status|(?:response|connect|header|queue|first_byte|session)_time|(?:response_length|bytes_sent|bytes_received))$/
 const WORD_KINDS = new Set<Meaning["kind"]>(["address", "port", "method", "status", "time", "duration"])

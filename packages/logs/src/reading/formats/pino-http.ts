@@ -6,7 +6,8 @@ import { readPinoLine } from "./read-pino-line.ts"
 
 /**
  * Lines of pino-http and of loggers that write the same members. A request is a line with `req` and `responseTime`,
- * which pino-http writes when the response ends. Other lines with `req` are messages that the app wrote meanwhile.
+ * which pino-http writes when the response ends. Other lines with `req` are messages that the app wrote during the
+ * request.
  */
 export const pinoHttp: LogFormat = {
   name: "pino-http",

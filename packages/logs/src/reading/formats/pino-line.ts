@@ -1,7 +1,7 @@
 import type { LiveVerdict } from "../log.ts"
 import type { JsonObject } from "./json-value.ts"
 
-/** The members of a line of pino that replay needs. One object is reused for all lines of a file. */
+/** The members of a pino line that a replay needs. One object is reused for all lines of a file. */
 export interface PinoLine {
   /** When the line was written, in epoch milliseconds; NaN if it is invalid. */
   timeMs: number
@@ -16,7 +16,7 @@ export interface PinoLine {
   status: number | undefined
   durationMs: number | undefined
   live: LiveVerdict | undefined
-  /** The parsed line, if it had to be parsed. */
+  /** The result of `JSON.parse`. Undefined if scanning the line was enough. */
   object: JsonObject | undefined
 }
 

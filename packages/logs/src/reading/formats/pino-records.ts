@@ -9,7 +9,7 @@ import type { PinoLine } from "./pino-line.ts"
 
 const LOGGED = { names: ["ip", "method"], hasQuery: true }
 
-/** Returns a function that returns the record of a line with a request; undefined if a value is invalid. */
+/** Returns a function that creates the record of a request line, or returns undefined if a value is invalid. */
 export function pinoRecords(
   file: number,
   map: FieldMap,
@@ -23,7 +23,7 @@ export function pinoRecords(
       const { method, status } = line
       return toRecord(object, { atMs, method, url, status, address, headers }, number)
     }
-    // The line was scanned, so it has no headers, and nothing is mapped.
+    // The line was only scanned, so it contains no headers, and `map` is empty.
     const remoteAddress = addressIn(address)
     if (Number.isNaN(atMs) || remoteAddress === null) return undefined
     return {

@@ -40,7 +40,7 @@ const value = fc.oneof(
   { weight: 2, arbitrary: inner.map(objectText) },
   { weight: 1, arbitrary: fc.json({ maxDepth: 2 }) },
 )
-/** Lines with any members in any order, also repeated ones. */
+/** Lines with any members in any order. Members may be repeated. */
 const line = fc
   .array(fc.tuple(name, value), { maxLength: 8 })
   .map((members) => `{${members.map(([key, text]) => `${JSON.stringify(key)}:${text}`).join(",")}}`)

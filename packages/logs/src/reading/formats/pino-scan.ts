@@ -15,7 +15,7 @@ const CLOSE = 125
 /** The object whose members are being read. */
 type Parent = "line" | "req" | "res" | "ratelimit"
 
-/** The members that are needed. */
+/** The members that the scan reads. */
 const MEMBERS = {
   line: ["time", "msg", "reqId", "hostname", "pid", "responseTime", "req", "res", "ratelimit"],
   req: ["url", "method", "remoteAddress"],
@@ -24,7 +24,7 @@ const MEMBERS = {
 } as const satisfies Record<Parent, readonly string[]>
 type Member = (typeof MEMBERS)[Parent][number]
 
-/** The needed members of each object by the length of their names, which excludes most others immediately. */
+/** The members of each object by the length of their names, because the length alone excludes most other names. */
 const BY_LENGTH: Readonly<Record<Parent, readonly (readonly Member[])[]>> = {
   line: byLength(MEMBERS.line),
   req: byLength(MEMBERS.req),
@@ -37,10 +37,11 @@ function byLength(names: readonly Member[]): readonly (readonly Member[])[] {
 }
 
 /**
- * Scans a line of pino. Returns false if anything is unusual: an escape, a list, a deeper object, a member of another
- * type, or invalid JSON. The caller then parses the line. Members of `out` may have changed in that case.
+ * Scans a line of pino. Returns false if anything is unusual: an escape, an array, a deeper object, a member of
+ * another type, or invalid JSON. The caller then parses the line. A failed scan may still have changed members of
+ * `out`.
  *
- * No string contains an escape, so every string ends at its next quote, and a client cannot forge a member.
+ * A client cannot forge a member: no accepted string contains an escape, so each string ends at its next quote.
  */
 export function scanPinoLine(line: string, out: PinoLine): boolean {
   if (line.charCodeAt(0) !== OPEN || line.includes("\\")) return false
@@ -89,7 +90,7 @@ function memberAt(parent: Parent, line: string, key: number, length: number): Me
   return undefined
 }
 
-// These two are only complete at the end of `ratelimit`.
+// The verdict is only complete at the end of `ratelimit`, so its members are stored here until then.
 let policy: string | undefined
 let allowed: boolean | undefined
 
@@ -109,7 +110,7 @@ function reset(out: PinoLine): void {
   out.object = undefined
 }
 
-/** Forgets the members of an earlier object with the same name. `JSON.parse` uses the last one, too. */
+/** Resets the members of an earlier object with the same name, because `JSON.parse` also uses the last one. */
 function enter(member: "req" | "res" | "ratelimit", out: PinoLine): void {
   if (member === "req") {
     out.hasRequest = true
@@ -129,7 +130,7 @@ function leaveRatelimit(out: PinoLine): boolean {
   return true
 }
 
-/** Keeps a string. Returns false if the member should have another type. */
+/** Keeps a string. Returns false if the member must have another type. */
 function takeText(member: Member, line: string, from: number, to: number, out: PinoLine): boolean {
   const text = from === to ? undefined : line.slice(from, to)
   switch (member) {
@@ -161,7 +162,7 @@ function takeText(member: Member, line: string, from: number, to: number, out: P
   return false
 }
 
-/** Keeps a number or a boolean. Returns false if the member should have another type. */
+/** Stores a number or a boolean. Returns false if the member must have another type. */
 function takeScalar(member: Member, line: string, from: number, to: number, out: PinoLine): boolean {
   const first = line.charCodeAt(from)
   if (member === "allowed") {

@@ -4,7 +4,7 @@ import type { ReadLogOptions } from "../log.ts"
 import { facts, readInput } from "../testing/read-all.ts"
 import { apacheEscaped, clf, nginxEscaped, standardLine, type Written } from "../testing/write-lines.ts"
 
-/** Text as clients send it: any bytes, one character each. */
+/** Text as clients send it: any bytes, each as one character. */
 const bytes = fc.string({ unit: fc.integer({ min: 1, max: 255 }).map((code) => String.fromCharCode(code)) })
 /** A value of a header. Servers write "-" for a header that is absent. */
 const value = fc.option(
@@ -18,7 +18,7 @@ const url = fc.oneof(
   bytes.filter((text) => !/\s/.test(text)).map((text) => `/${text}`),
 )
 const address = fc.oneof(fc.ipV4(), fc.constantFrom("2001:db8::1", "::1", "::ffff:192.0.2.1"))
-/** Times within the reorder time, so that all are sorted. */
+/** Times within the reorder time, so that all lines can be sorted. */
 const times = fc.integer({ min: 1_700_000_000, max: 1_700_000_009 }).map((second) => second * 1_000)
 
 const written: fc.Arbitrary<Written> = fc.record({
@@ -32,7 +32,7 @@ const written: fc.Arbitrary<Written> = fc.record({
   agent: value,
 })
 
-/** A format: how a line is written, and what is read back. */
+/** A format, with its line for a request, and the record that must be read back. */
 interface Case {
   readonly format: string
   readonly options?: ReadLogOptions

@@ -3,7 +3,7 @@ import { LogError } from "../../log-error.ts"
 /** The meaning of a variable of a format. */
 export type Meaning =
   | { readonly kind: "address" | "request" | "method" | "target" | "path" | "status" | "user" | "other" }
-  /** A port. The colon before it is the last one of its word, because an IPv6 address has colons, too. */
+  /** A port. The last colon of the word precedes the port, because an IPv6 address also contains colons. */
   | { readonly kind: "port" }
   | { readonly kind: "header" | "cookie"; readonly name: string }
   | {
@@ -25,7 +25,10 @@ export interface Variable {
   readonly meaning: Meaning
   /** True if the value cannot contain a space, because the client does not choose it freely. */
   readonly isWord: boolean
-  /** True if the value may be several words, as nginx writes for several upstreams: "10.0.0.1:80, 10.0.0.2:80". */
+  /**
+   * True if the value may consist of several words, as nginx writes for several upstreams: "10.0.0.1:80,
+   * 10.0.0.2:80".
+   */
   readonly isList?: boolean | undefined
   /** Length of the value, if all values have the same length. */
   readonly length?: number | undefined
@@ -37,13 +40,13 @@ export type FormatPart = string | Variable
 /** Reads the part of a line between two quotes. */
 export interface SegmentReader {
   /**
-   * The text after the first quote of an empty user name, "". Undefined if the segment does not contain the name of the
-   * user.
+   * The text that follows the first quote if the user name is empty and written as "". Undefined if the segment does
+   * not contain the user name.
    */
   readonly afterEmptyUser: string | undefined
-  /** Number of spaces in its literals. */
+  /** Number of spaces in the literals of the segment. */
   readonly spaces: number
-  /** Writes the values of the variables to `values`. Returns false if the text is not in the format. */
+  /** Writes the values of the variables to `values`. Returns false if the text does not match the format. */
   read(text: string, values: string[]): boolean
 }
 
@@ -52,8 +55,8 @@ export interface SegmentReader {
  * unknown.
  *
  * A client may write spaces into its values, so the segment is read from both ends up to the first variable that a
- * client can choose freely. If there are several such variables, both directions must agree. Otherwise, the line could
- * be read in two ways, and it does not count as parsed.
+ * client can choose freely. If there are several such variables, both directions must agree. Otherwise, the line is
+ * ambiguous and does not count as parsed.
  */
 export function segmentReader(
   parts: readonly FormatPart[],
@@ -151,7 +154,7 @@ export function segmentReader(
   }
 }
 
-/** Returns where a value ends that is followed by a literal, and then by another variable; -1 if the literal is missing. */
+/** Returns the end of a value before a literal and another variable; -1 if the literal is missing. */
 function endOfValue(text: string, at: number, literal: string, value: Variable, following: Variable): number {
   if (following.meaning.kind === "port" && literal === ":") {
     const space = text.indexOf(" ", at)
@@ -162,7 +165,7 @@ function endOfValue(text: string, at: number, literal: string, value: Variable, 
   return end
 }
 
-/** Returns where the literal before a value begins; -1 if it is missing. */
+/** Returns the start of the literal before a value; -1 if the literal is missing. */
 function startOfValue(text: string, literal: string, latest: number, value: Variable): number {
   let start = text.lastIndexOf(literal, latest)
   while (value.isList === true && start > 0 && isWithinList(text, start))
@@ -170,12 +173,12 @@ function startOfValue(text: string, literal: string, latest: number, value: Vari
   return start
 }
 
-/** True if a position is between two words of a list. A new group of upstreams begins after " : ". */
+/** True if the space at a position separates two words of a list. In a list, " : " starts a new group of upstreams. */
 function isWithinList(text: string, at: number): boolean {
   return text[at] === " " && (text[at - 1] === "," || text[at - 1] === ":" || text.startsWith(" : ", at))
 }
 
-/** Splits parts into variables and the literals around them. There is one literal more than variables. */
+/** Splits parts into variables and the literals around them. The result contains one more literal than variables. */
 function alternating(
   parts: readonly FormatPart[],
   name: string,

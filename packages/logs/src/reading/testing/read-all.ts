@@ -1,15 +1,15 @@
 import type { LogRecord, LogSummary, ReadLogOptions } from "../log.ts"
 import { readLogs } from "../read-logs.ts"
 
-/** Everything that a log contains. */
+/** The records and the summary of a log. */
 export interface ReadLog {
   readonly records: readonly LogRecord[]
-  /** The same records in the lists in which they came. */
+  /** The same records in the arrays in which they were returned. */
   readonly lists: readonly (readonly LogRecord[])[]
   readonly summary: LogSummary
 }
 
-/** Reads a log from standard input. A list is delivered in these chunks. */
+/** Reads a log from standard input. If `input` is an array, each element is one chunk. */
 export function readInput(
   given: string | Uint8Array | readonly Uint8Array[],
   options: ReadLogOptions = {},

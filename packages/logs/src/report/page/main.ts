@@ -4,7 +4,7 @@ import { makeSortable } from "./sort-table.ts"
 import { drawRefused, drawRequests } from "./timeline-plot.ts"
 
 // The script of the report. The script adds plots to empty elements and buttons to headers. The page is complete
-// without it.
+// without the script.
 
 const data: PageData = JSON.parse(document.getElementById(DATA_ID)?.textContent ?? "")
 

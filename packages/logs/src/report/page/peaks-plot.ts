@@ -31,7 +31,7 @@ export function drawPeaks(target: HTMLElement, { name, peaks }: PageData["rules"
       padding: [18, 12, 0, 0],
       scales: {
         x: { time: false, range: [0, bins.length] },
-        // Linear near 0 and logarithmic above, so that single clients are visible next to thousands.
+        // The scale is linear near 0 and logarithmic above, so that single clients are visible next to thousands.
         y: { distr: 4, asinh: 1, range: (_plot, _min, max) => [0, Math.max(max, 1) * 1.5] },
       },
       axes: [
@@ -59,7 +59,7 @@ export function drawPeaks(target: HTMLElement, { name, peaks }: PageData["rules"
   )
 }
 
-/** Returns where the axis of clients has lines: 0, 1, 10, 100 and so on. Without 1 if its label would cover the 0. */
+/** Returns where the axis of clients has lines: 0, 1, 10, 100 and so on. Omits 1 if its label would cover the 0. */
 function powersOfTen(max: number): number[] {
   const powers = Array.from({ length: Math.floor(Math.log10(max)) + 1 }, (_, i) => 10 ** i)
   return [0, ...powers.slice(max > 100 ? 1 : 0)]
@@ -70,7 +70,7 @@ function ratioAt(bins: readonly PeakBin[], edge: number): string {
   return upTo === undefined ? "" : ratio(upTo)
 }
 
-/** Draws the limit as a dashed line with its name. */
+/** Draws the limit as a dashed line with a label. */
 function drawLimit(plot: uPlot, position: number): void {
   const { ctx, bbox } = plot
   const x = Math.round(plot.valToPos(position, "x", true))
@@ -89,7 +89,7 @@ function drawLimit(plot: uPlot, position: number): void {
   ctx.restore()
 }
 
-/** Draws the number of clients above each bar that is wide enough for it. */
+/** Draws the number of clients above each bar that is wide enough for the number. */
 function drawCounts(plot: uPlot, bins: readonly PeakBin[]): void {
   const { ctx } = plot
   ctx.save()
@@ -107,7 +107,7 @@ function drawCounts(plot: uPlot, bins: readonly PeakBin[]): void {
   ctx.restore()
 }
 
-/** Returns a font in the pixels of the canvas. */
+/** Returns a font whose size is in pixels of the canvas. */
 function scaled(font: string): string {
   return font.replace(/\d+/, (size) => String(Number(size) * devicePixelRatio))
 }

@@ -1,11 +1,11 @@
 import uPlot from "uplot"
 
-/** Returns a color of the style sheet, which depends on light or dark. */
+/** Returns a color of the style sheet for the current mode, light or dark. */
 export function color(name: string): string {
   return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim()
 }
 
-/** Returns a hatched fill, so that refused requests can be told apart without seeing colors. */
+/** Returns a hatched fill, so that readers can recognize refused requests without seeing colors. */
 export function hatched(plot: uPlot): CanvasPattern | string {
   const size = Math.round(6 * devicePixelRatio)
   const tile = document.createElement("canvas")
@@ -16,7 +16,7 @@ export function hatched(plot: uPlot): CanvasPattern | string {
   context.fillRect(0, 0, size, size)
   context.strokeStyle = color("refused")
   context.lineWidth = devicePixelRatio
-  // Three lines, so that the tiles join without gaps.
+  // Draw three lines, so that neighboring tiles join without gaps.
   for (const offset of [-size, 0, size]) {
     context.moveTo(offset, size)
     context.lineTo(offset + size, 0)
@@ -29,7 +29,7 @@ export const FONT = "12px system-ui, sans-serif"
 
 const COMPACT = new Intl.NumberFormat("en-US", { notation: "compact", maximumSignificantDigits: 3 })
 
-/** Returns a count in few characters, such as "97.2K". */
+/** Returns a count in short form, such as "97.2K". */
 export function compact(value: number): string {
   return COMPACT.format(value)
 }
@@ -60,7 +60,7 @@ export function draw(
   options: Omit<uPlot.Options, "width" | "height">,
   data: uPlot.AlignedData,
 ): uPlot {
-  // The element has no size as long as it is empty.
+  // The element has no size while it is empty.
   const content = document.createElement("div")
   target.append(content)
   const size = (): { width: number; height: number } => ({

@@ -6,7 +6,7 @@ import { type Cell, countCell, table, textCell } from "../table.ts"
 
 /** Returns the section about what the rules change in comparison with other rules. */
 export function againstSection({ file, newlyRefused, noLongerRefused, rules, clients }: Comparison): Html {
-  // A rule that was not judged has no change either, and a row of zeros would say that it refuses nothing.
+  // Omit a rule that was not judged: it has no changes, and a row of zeros would suggest that it refuses nothing.
   const changed = rules.filter((rule) => rule.newlyRefused + rule.noLongerRefused > 0)
   return html`<section aria-labelledby="against"><h2 id="against">Compared with <bdi>${shownName(file)}</bdi></h2>
 <p>Newly refused: ${counted(newlyRefused.requests, "request")}. Clients that were never refused before: ${count(newlyRefused.clients)}.

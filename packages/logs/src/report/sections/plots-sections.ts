@@ -36,7 +36,7 @@ ${dataTable("Requests over time as a table", {
 </figure></section>`
 }
 
-/** Returns a section with the plots of each rule. Rules that were not judged have none. */
+/** Returns a section with the plots of each rule. Rules that were not judged have no plots. */
 export function rulePlotsSection({ rules, timeline }: ReplayResult): Html {
   return html`<section aria-labelledby="each"><h2 id="each">Each rule</h2>
 ${rules.length === 0 && html`<p>There are no rules.</p>`}
@@ -68,7 +68,10 @@ ${dataTable("Refused requests as a table", {
 </figure>`
 }
 
-/** Returns the refused requests of a rule over time. A rule may be named "constructor". */
+/**
+ * Returns the refused requests of a rule over time. Reads own members only, because a rule may be named
+ * "constructor".
+ */
 export function refusedOf({ refusedBy }: Timeline, rule: string): readonly number[] {
   return Object.hasOwn(refusedBy, rule) ? (refusedBy[rule] ?? []) : []
 }
@@ -96,7 +99,7 @@ ${dataTable("Peaks as a table", {
 </figure>`
 }
 
-/** Returns what the two fills of a plot mean. */
+/** Returns the legend of the two fills of a plot. */
 function legend(admitted: string | undefined, refused: string): Html {
   return html`<span class="legend">${
     admitted !== undefined && html`<span><i class="swatch admitted"></i> ${admitted}</span> `

@@ -91,7 +91,7 @@ function rowsOf(rule: RuleResult, width: number): TableRow[] {
   return [row, evenly]
 }
 
-/** Returns the name of a rule as it is shown everywhere. */
+/** Returns the name of a rule as the whole report shows it. */
 export function ruleName({ name }: { readonly name: string }): Html {
   return html`<bdi>${shownName(name)}</bdi>`
 }
@@ -101,7 +101,7 @@ export function limitOf({ limit, window, algorithm }: RuleResult): Html {
   return html`${count(limit)} per ${shownName(window).replace(/^1 /, "")} <small class="algorithm">${shownName(algorithm)}</small>`
 }
 
-/** Returns marks that say how to read the numbers of a rule. */
+/** Returns marks that explain the numbers of a rule. */
 export function remarks(rule: RuleResult): HtmlContent {
   const marks = [
     rule.shadow && "shadow: counts what it would have refused",
