@@ -1,6 +1,6 @@
 /**
- * Stores in front of a shared store, for limits that one store cannot count alone: leases for hot counters, mirrors for
- * several data centers, and counters that are written back. docs/scale/stores.md helps to choose.
+ * Stores in front of a shared store, for limits that one store cannot count alone: leases for hot counters, mirrors
+ * for several data centers, and counters that are written back. docs/scale/stores.md helps to choose among them.
  * @module @sluice/scale
  */
 

@@ -18,7 +18,7 @@ export function notesOn(
     MAIN_NOTE,
     ...(live !== undefined && live.different > 0
       ? [
-          "The log begins with clients that had used units before. Until a window has passed, verdicts may differ.",
+          "Some clients had used units before the log begins, so verdicts may differ until a window has passed.",
         ]
       : []),
     ...results.flatMap((result, at) => ruleNotes(result, rules[at] as ParsedRule, logs.resolutionMs)),

@@ -37,7 +37,7 @@ export function notesOn(
     ...proxyNote(proxies),
     ...(all as SuggestGroup).windows.flatMap(({ window, tooShort }) => [
       ...(tooShort
-        ? [`The window of ${window.text} is longer than a third of the log: its peaks are too low.`]
+        ? [`The window of ${window.text} is longer than a third of the log, so its peaks are too low.`]
         : []),
       ...(isPessimistic(window.ms, log.resolutionMs)
         ? [

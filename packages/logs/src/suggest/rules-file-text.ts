@@ -119,8 +119,8 @@ function suggestedRule(
 /** The reasons why a candidate becomes the rule. */
 const REASONS = {
   careful: "It is the rule because it leaves room above nearly all clients.",
-  balanced: "It is the rule because ordinary clients end there.",
-  tight: "It is the rule because the algorithm cannot count the higher ones.",
+  balanced: "It is the rule because it is just above the ordinary clients.",
+  tight: "It is the rule because the algorithm cannot count higher limits.",
 } as const
 const NOBODY = " It refuses no client of this log."
 

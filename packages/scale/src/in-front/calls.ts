@@ -1,6 +1,6 @@
 import type { MaybePromise } from "@sluice/core/kit"
 
-/** Calls that are in flight and may leave units behind. */
+/** Calls in flight whose replies may return or take units. */
 export class CallsInFlight {
   readonly #calls = new Set<Promise<unknown>>()
 
@@ -14,13 +14,16 @@ export class CallsInFlight {
     return this.#calls.size === 0
   }
 
-  /** Resolves when the calls, and the calls that their replies cause, have been answered. */
+  /** Resolves when the calls in flight have ended, and also the calls that their replies cause. */
   async settled(): Promise<void> {
     for (let i = 0; i < 2; i++) await Promise.allSettled([...this.#calls])
   }
 }
 
-/** Makes the call, and returns its result or throws its error, immediately or when the promise has settled. */
+/**
+ * Makes the call, and then calls `done` with its result or `failed` with its error. Does so immediately if the call
+ * returns no promise.
+ */
 export function attempt<Result, Outcome>(
   call: () => MaybePromise<Result>,
   done: (result: Result) => Outcome,

@@ -10,31 +10,34 @@ import {
 } from "@sluice/core/stores"
 
 /**
- * How long a charge may take, in milliseconds. This time is longer than the time for a decision, because a data center
- * may be 300 ms away. The time is short enough that charges do not pile up while a store does not respond.
+ * The timeout of a charge in milliseconds. It is longer than the timeout of a decision, because a data center may be
+ * 300 ms away. It is short enough that charges do not pile up while a store does not respond.
  */
 export const CHARGE_MS = 1_000
 
 /** Number of charges that are sent before the event loop runs again, because each takes about 20 us. */
 const SENT_AT_ONCE = 256
 
-/** How a store is charged, and which name it has in events and messages. */
+/** The timeout for charges of a store, and the store's name in events and messages. */
 export interface ChargerNames {
-  /** How long each call may take, in milliseconds. */
+  /** The timeout of each call in milliseconds. */
   readonly withinMs: number
   /** The name of the data center; "" for the shared store. */
   readonly to: string
-  /** The start of a message: `The data center "eu"`. Absent: failures are reported with their own message. */
+  /** The start of a message: `The data center "eu"`. If absent, failures are reported with their own message. */
   readonly title?: string
 }
 
-/** Settles units with a store in the background: charges and refunds them, and counts what was lost. Sends nothing twice. */
+/**
+ * Settles units with a store in the background: charges and refunds them, and counts what was lost. Sends nothing
+ * twice.
+ */
 export class Charger {
   /** Refunded units that the store has confirmed. */
   returned = 0
   /** Units that the store has not confirmed. */
   readonly lost = { charged: 0, refunded: 0 }
-  /** When the first of the latest charges was sent that failed in a row, and when the last one failed. */
+  /** The time at which the first charge of the current run of failures was sent, and the time of the latest failure. */
   #failing: { readonly sinceMs: number; untilMs: number } | undefined
   /** By counter, the start of the latest window or bucket whose charges were lost. */
   readonly #lostMs = new Map<string, number>()
@@ -61,10 +64,10 @@ export class Charger {
   }
 
   /**
-   * Sends the charges, each in a separate call, because another one may be for a server that fails. Never rejects.
-   * Returns those that were not confirmed, after a call of `failed` for each. `keep` is called with each charge that
-   * certainly was not applied, and returns true if the caller will send it again. Other charges are lost. Later refunds
-   * of their units are not sent, because they would give back units of others.
+   * Sends each charge in a separate call, because a charge may be for a server that fails. Never rejects. Returns the
+   * charges that were not confirmed, after it has called `failed` for each of them. Calls `keep` with each charge
+   * that certainly was not applied. `keep` returns true if the caller will send the charge again; otherwise, the
+   * charge is lost. Later refunds of lost units are not sent, because they would return units of other requests.
    */
   async charge(
     charges: readonly Refund[],
@@ -135,7 +138,7 @@ export class Charger {
   }
 }
 
-/** Whether a call that failed has certainly changed nothing. */
+/** True if a call that failed has certainly changed nothing. */
 export function isNotApplied(error: unknown): boolean {
   return error instanceof StoreUnavailableError && error.outcome === "not-applied"
 }

@@ -16,8 +16,8 @@ function of(partition: string, policy = TWO_WINDOWS) {
   return { policy, partition }
 }
 
-describe("charges", () => {
-  it("are one for the units of a counter in a window, and one for each window", () => {
+describe("Charges", () => {
+  it("returns one charge for the units of a counter in each window", () => {
     const charges = new Charges()
     charges.add(of("a"), 2, at(1_000))
     charges.add(of("b"), 4, at(1_000))
@@ -30,13 +30,13 @@ describe("charges", () => {
     ])
   })
 
-  it("are less by the units that were refunded, and are nothing if all were", () => {
+  it("subtracts refunded units, and returns no charge if all units were refunded", () => {
     const charges = new Charges()
     charges.add(of("a"), 3, at(1_000))
     charges.add(of("a"), -1, at(1_000))
     charges.add(of("b"), 3, at(1_000))
     charges.add(of("b"), -3, at(1_000))
-    // These units have been charged before.
+    // These units were already charged before the refund.
     charges.add(of("c"), -2, at(1_000))
     expect(charges.takeAll().map(({ partition, units }) => [partition, units])).toEqual([
       ["a", -2],
@@ -44,7 +44,7 @@ describe("charges", () => {
     ])
   })
 
-  it("of a bucket are one, for a full bucket at the latest time", () => {
+  it("returns one charge for a bucket, as if the bucket was full at the latest time", () => {
     const charges = new Charges()
     charges.add(of("a", BUCKET), 1, at(2_000, 7))
     charges.add(of("a", BUCKET), 2, at(1_000, 3))
@@ -52,7 +52,7 @@ describe("charges", () => {
     expect([charge?.units, charge?.after, more]).toEqual([-3, at(2_000, 20), []])
   })
 
-  it("occupy a bucket in full, even if as many units have come back since", () => {
+  it("charges a bucket in full, even if the same number of units has been refilled since", () => {
     const charges = new Charges()
     charges.add(of("a", BUCKET), 4, at(1_000, 4))
     const [charge] = charges.takeAll()
@@ -61,20 +61,20 @@ describe("charges", () => {
     expect(tokenBucket.withoutUnits(other, BUCKET, -4, after, 1_500)).toMatchObject({ current: 10 })
   })
 
-  it("of a refund from a bucket are for the level after the units were taken", () => {
+  it("refunds to a bucket with the level after the units were taken", () => {
     const charges = new Charges()
     charges.add(of("a", BUCKET), -2, at(1_000, 7))
     expect(charges.takeAll()).toEqual([{ ...of("a", BUCKET), units: 2, after: at(1_000, 7) }])
   })
 
-  it("are for the latest limit of a counter", () => {
+  it("uses the latest limit of a counter", () => {
     const charges = new Charges()
     charges.add(of("a"), 1, at(1_000))
     charges.add(of("a", { ...TWO_WINDOWS, limit: 20 }), 1, at(1_000))
     expect(charges.takeAll()).toMatchObject([{ policy: { limit: 20 }, units: -2 }])
   })
 
-  it("are taken once, together or for one counter", () => {
+  it("returns each charge once, for all counters or for one counter", () => {
     const charges = new Charges()
     expect(charges.isEmpty).toBe(true)
     charges.add(of("a"), 1, at(1_000))
@@ -85,7 +85,7 @@ describe("charges", () => {
     expect([charges.takeAll(), charges.isEmpty]).toEqual([[], true])
   })
 
-  it("are taken for a limited number of counters, the others later", () => {
+  it("returns the charges of a limited number of counters, and the other charges later", () => {
     const charges = new Charges()
     for (const partition of ["a", "b", "c"]) {
       for (const policy of [TWO_WINDOWS, BUCKET]) charges.add(of(partition, policy), 1, at(1_000))

@@ -8,7 +8,7 @@ import {
   type TableEntry,
 } from "@sluice/core/stores"
 
-/** Units of one counter that were taken in one part: they count alike, and expire together. */
+/** Units of one counter that were taken in the same part, so they count alike and expire together. */
 interface ChargedPart {
   units: number
   /** The latest state after units were taken. */
@@ -22,8 +22,8 @@ interface ChargedCounter extends TableEntry {
 }
 
 /**
- * Units that have been taken, and that are charged to other counters later: by counter, and by the part in which they
- * were taken. A part is a window or a sub-window. A bucket has no parts. Does no I/O.
+ * Units that have been taken, and that are charged to other counters later. They are grouped by counter, and by the
+ * part in which they were taken: a window or a sub-window. A bucket has no parts. This class does no I/O.
  */
 export class Charges {
   readonly #counters = new BoundedTable<ChargedCounter>(Number.POSITIVE_INFINITY)
@@ -32,16 +32,17 @@ export class Charges {
     return this.#counters.size === 0
   }
 
-  /** Adds units that were taken and left the state `after`. A negative number is a refund of such units. */
+  /** Adds units that were taken. `after` is the state after that. A negative number is a refund of such units. */
   add({ policy, partition }: CounterKey, units: number, after: CounterState): void {
     let counter = this.#counters.find(policy.counter, partition)
     if (counter === undefined) {
       counter = { policy, partition, usedMs: 0, parts: [] }
       this.#counters.add(counter)
     }
-    // The limit may have changed. The algorithm is part of the counter's name.
+    // The limit may have changed. The algorithm cannot have changed, because it is part of the counter's name.
     counter.policy = policy
-    // Charges of a bucket are one part. What its refunds are worth depends on when the units were taken.
+    // All charges of a bucket form one part. Its refunds stay separate, because their effect depends on when the
+    // units were taken.
     const isWhole = units > 0 && algorithmOf(policy).filled !== undefined
     const part = counter.parts.find((one) => (isWhole ? one.units > 0 : one.after.startMs === after.startMs))
     if (part === undefined) counter.parts.push({ units, after })
@@ -65,13 +66,13 @@ export class Charges {
     return all
   }
 
-  /** Returns the units of one counter in the same way, and keeps them. */
+  /** Returns the units of one counter in the same way, without removing them. */
   of({ policy, partition }: CounterKey): Refund[] {
     const counter = this.#counters.find(policy.counter, partition)
     return counter === undefined ? [] : chargesOf(counter)
   }
 
-  /** Removes the units of one counter, and returns them in the same way. */
+  /** Removes the units of one counter, and returns them as `takeAll` does. */
   take({ policy, partition }: CounterKey): Refund[] {
     const counter = this.#counters.find(policy.counter, partition)
     if (counter === undefined) return []
@@ -100,8 +101,8 @@ export function isStillCounted({ policy, units, after }: Refund, serverMs: numbe
 }
 
 /**
- * Returns the state that a charge is for. A bucket counts as full at that time. With its own low level, the charged
- * units would seem to have come back already, although the other counter has let other requests use them.
+ * Returns the state to which a charge refers. A bucket counts as full at that time. With its actual low level, the
+ * charged units would count as already refilled, although the other counter has granted them to other requests.
  */
 function chargedFrom(policy: Policy, units: number, after: CounterState): CounterState {
   return (units > 0 ? algorithmOf(policy).filled?.(after, policy) : undefined) ?? after

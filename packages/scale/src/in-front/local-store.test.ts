@@ -19,7 +19,7 @@ const LOG: Policy = { ...SERVICE, name: "log", counter: "log", algorithm: "slidi
 const KEYS = [{ policy: SERVICE, partition: "" }]
 const GONE = new StoreUnavailableError("gone", { outcome: "not-applied" })
 
-/** The stores with local counters, and a function that lets each of them send a refund or a charge. */
+/** The stores with local counters. For each store, a function lets it send a refund or a charge. */
 const STORES = [
   {
     title: "a leased store",
@@ -35,7 +35,7 @@ const STORES = [
 ] as const
 
 describe.each(STORES)("$title", ({ open, settling }) => {
-  /** Opens a store that has granted 500 units of a local counter, and may have booked as many. */
+  /** Opens a store that has granted 500 units of a local counter, and that may have booked another 500 units. */
   function world(network: Network = {}, over: Partial<Store> = {}) {
     const memory = sharedMemory(over, network)
     const { shared, clock } = memory
@@ -51,7 +51,7 @@ describe.each(STORES)("$title", ({ open, settling }) => {
         clock.advance(SETTLE_MS)
         await settle()
       },
-      /** Returns the units that are in use as this process knows. */
+      /** Returns the units that are in use according to this process. */
       used: () => (store.take([check(0)]) as StoreResult).checks[0]?.state.current,
     }
   }
@@ -76,7 +76,7 @@ describe.each(STORES)("$title", ({ open, settling }) => {
     expect(used()).toBe(500)
   })
 
-  it("takes nothing if the shared store refuses the rest, and reports so", () => {
+  it("takes nothing if the shared store refuses the rest, and reports this", () => {
     const { store, warm, used } = world()
     warm()
     const ask = () => store.take([check(7), check(1, { policy: LOG })])
@@ -105,7 +105,7 @@ describe.each(STORES)("$title", ({ open, settling }) => {
     expect(calls.takes.at(-1)).toEqual([rest])
   })
 
-  it("asks for a rule with a penalty in the shared store, which counts the refusal", () => {
+  it("sends a rule with a penalty to the shared store, which counts the refusal", () => {
     const penalty = { refusals: 3, withinMs: 60_000, forMs: [60_000] }
     const request = [
       check(),
@@ -117,7 +117,7 @@ describe.each(STORES)("$title", ({ open, settling }) => {
     expect(calls.takes).toContainEqual(request)
   })
 
-  it("reports an unknown outcome if a part of a refund fails, so that no retry applies the other part twice", async () => {
+  it("reports an unknown outcome if a refund partly fails, so that no retry applies the other part twice", async () => {
     const { store, warm, fail, used } = world()
     warm()
     const answer = store.take([check(10), check(1, { policy: LOG })]) as StoreResult
@@ -131,7 +131,7 @@ describe.each(STORES)("$title", ({ open, settling }) => {
     await expect(store.refund(refunds.slice(1))).rejects.toMatchObject({ outcome: "not-applied" })
   })
 
-  it("waits before a reset for calls on their way, which would change units of other processes", async () => {
+  it("waits for calls in flight before a reset, because they would change units of other processes", async () => {
     const { store, warm, settling: send, calls, answer } = world({ slow: ["refund"] })
     warm()
     await send()
@@ -143,7 +143,7 @@ describe.each(STORES)("$title", ({ open, settling }) => {
     expect(calls.order.slice(1)).toEqual(["reset"])
   })
 
-  it("drops what was taken while the shared store deleted the counter", async () => {
+  it("drops units that were taken while the shared store deleted the counter", async () => {
     const { store, warm, answer, used } = world({ slow: ["reset"] })
     const done = store.reset(KEYS)
     warm()
@@ -152,7 +152,7 @@ describe.each(STORES)("$title", ({ open, settling }) => {
     expect(used()).toBe(0)
   })
 
-  it("settles everything when it is closed, after the calls in flight, and then closes the shared store", async () => {
+  it("settles all units when it is closed, after the calls in flight, and then closes the shared store", async () => {
     const { store, warm, settling: send, calls, answer, waiting } = world({ slow: ["refund"] })
     warm()
     await send()
@@ -166,7 +166,7 @@ describe.each(STORES)("$title", ({ open, settling }) => {
     expect(calls.order.at(-1)).toBe("close")
   })
 
-  it("has the condition of the shared store, and passes on its events", () => {
+  it("reports the condition and the events of the shared store", () => {
     const listeners = new Set<(event: StoreEvent) => void>()
     const status = { openBreakers: 2, recentRoundTripsMs: [1, 2] }
     const { store } = world(
@@ -228,7 +228,7 @@ describe("the options of stores in front", () => {
     expect(create).toThrow(message)
   })
 
-  it("accept a leased store behind a store that writes back, or as the near store", () => {
+  it("accept a leased store behind a write-back store, or as the near store", () => {
     const leased = () => leasedStore(shared(), { clock: manualClock() })
     expect(writeBackStore(leased()).status?.leases).toMatchObject({ held: 0 })
     expect(mirroredStore({ near: leased(), far }).status?.leases).toMatchObject({ held: 0 })

@@ -26,13 +26,13 @@ import { StoreWrapper } from "./store-wrapper.ts"
 import { Sweep } from "./sweep.ts"
 
 /**
- * The local part of one counter of the shared store. Its units are charged there before they are granted, or
- * afterwards.
+ * The local part of one counter of the shared store. Units are charged to the shared store before or after this
+ * process grants them.
  */
 export interface LocalCounter extends TableEntry {
   /**
-   * Set when the counter is no longer in the table. Units that return later are still settled with the shared store,
-   * unless a reset has deleted them.
+   * Present when the counter is no longer in the table. Units that return later are still settled with the shared
+   * store, unless a reset has deleted them.
    */
   ended: "settled" | "reset" | undefined
 }
@@ -43,14 +43,14 @@ interface LocalParts extends ChargerNames {
   readonly name: string
   readonly clock: Clock
   readonly mostCounters: number
-  /** The least time between two sweeps, in milliseconds. */
+  /** The minimum time between two sweeps, in milliseconds. */
   readonly pauseMs: number
 }
 
 /**
- * A store in front that decides by local counters. A check whose rule has none is asked of the shared store, and so is
- * one that its local counter cannot decide. All checks of a request are granted, or nothing is taken: local units are
- * set aside, and put back if the shared store does not grant the rest.
+ * A store in front that decides by local counters. The shared store decides a check that has no local counter, or
+ * that its local counter cannot decide. All checks of a request are granted, or nothing is taken. To ensure this,
+ * local units are set aside, and put back if the shared store does not grant the rest.
  */
 export abstract class LocalStore<
   Counter extends LocalCounter,
@@ -71,7 +71,7 @@ export abstract class LocalStore<
     this.sweep = new Sweep(clock, pauseMs, (nowMs) => this.sweepAt(nowMs))
   }
 
-  /** How requests are reported that local counters have decided. */
+  /** The condition that is reported for requests that local counters have decided. */
   protected abstract readonly condition: StoreCondition
 
   /** Returns the local counter for a check. Undefined if the shared store decides the check. */
@@ -80,11 +80,15 @@ export abstract class LocalStore<
   /** Sets units aside for the checks that local counters decide. Returns the result if they refuse the request. */
   protected abstract setAside(request: SplitRequest<Counter, Aside>): StoreResult | undefined
 
-  /** Puts units back that a request did not get in the end. Not called after a reset, which has deleted them. */
+  /**
+   * Puts back units of a request that was not granted. Not called after a reset, because the reset has deleted the
+   * units.
+   */
   protected abstract putBack(aside: Aside): void
 
   /**
-   * Updates local counters by the reply to the rest of a request, or by the result without a rest. Returns the result.
+   * Updates local counters from the reply to the rest of a request, or from the local result if there is no rest.
+   * Returns the result.
    */
   protected abstract answered(request: SplitRequest<Counter, Aside>, answer: StoreResult): StoreResult
 
@@ -94,16 +98,16 @@ export abstract class LocalStore<
   /** Applies a refund locally. Returns false if the shared store must apply it. */
   protected abstract takeBack(refund: Refund, counter: Counter | undefined): boolean
 
-  /** Discards the pending units of a counter that is reset. Returns what was not sent. */
+  /** Discards the pending units of a counter that is reset. Returns the units that were not sent. */
   protected abstract drop(key: CounterKey, counter: Counter | undefined): readonly Refund[]
 
-  /** Handles what was dropped for a reset that failed. */
+  /** Handles the units that were dropped for a reset that failed. */
   protected abstract restore(dropped: readonly Refund[], error: unknown): void
 
-  /** Settles with the shared store what is due. */
+  /** Settles the counters that are due with the shared store. */
   protected abstract sweepAt(nowMs: number): void
 
-  /** Settles everything, after the calls in flight. */
+  /** Settles all counters, after the calls in flight have ended. */
   protected abstract settleAll(): Promise<void>
 
   take(checks: readonly Check[], withinMs?: number): MaybePromise<StoreResult> {
@@ -154,12 +158,12 @@ export abstract class LocalStore<
   refund(refunds: readonly Refund[], withinMs?: number): MaybePromise<void> {
     this.checkOpen()
     const rest = refunds.filter((refund) => !this.takeBack(refund, this.find(refund)))
-    // A refund of nothing reaches the wrapped store, too, so that it fails as it does without this store.
+    // Pass an empty refund to the wrapped store, so that it fails as it would without this store.
     if (rest.length === refunds.length) return this.wrapped.refund(rest, withinMs)
     return rest.length === 0 ? undefined : this.#refundPart(rest, withinMs)
   }
 
-  /** Refunds a part. If this fails, the other part has been applied nevertheless. */
+  /** Refunds a part. If this call fails, the outcome is unknown, because the local part has already been applied. */
   async #refundPart(rest: readonly Refund[], withinMs: number | undefined): Promise<void> {
     try {
       await this.wrapped.refund(rest, withinMs)
@@ -169,7 +173,10 @@ export abstract class LocalStore<
     }
   }
 
-  /** Resets counters when the calls in flight have been answered, which would change the counters after the reset. */
+  /**
+   * Resets counters after the calls in flight have ended. Otherwise, these calls would change the counters after the
+   * reset.
+   */
   async reset(keys: readonly CounterKey[], withinMs?: number): Promise<void> {
     this.checkOpen()
     const dropped = this.#drop(keys)
@@ -182,7 +189,7 @@ export abstract class LocalStore<
       this.restore([...dropped, ...this.#drop(keys)], error)
       throw error
     }
-    // Units may have been taken or booked while the store deleted the counters.
+    // Drop again, because units may have been taken or booked while the store deleted the counters.
     this.#drop(keys)
   }
 

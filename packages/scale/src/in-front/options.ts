@@ -1,7 +1,7 @@
 import type { Store } from "@sluice/core"
 import { clockOption, LONGEST_TIMER_MS, mustBe, type OptionCheck, show } from "@sluice/core/kit"
 
-/** Options with their defaults. */
+/** Options in which defaults have replaced missing values. */
 export type Parsed<Options> = {
   readonly [Name in keyof Options]-?: Exclude<Options[Name], undefined>
 }
@@ -18,7 +18,7 @@ export function timeUpTo(mostMs: number): OptionCheck {
 /** Accepts any time that a timer can wait. */
 export const timeMs: OptionCheck = timeUpTo(LONGEST_TIMER_MS)
 
-/** The checks of the options that all stores in front have. */
+/** The checks of the options that all stores in front share. */
 export const COMMON_CHECKS: Readonly<Record<"rules" | "clock", OptionCheck>> = {
   rules: mustBe(
     "a function",
@@ -28,7 +28,10 @@ export const COMMON_CHECKS: Readonly<Record<"rules" | "clock", OptionCheck>> = {
   clock: clockOption,
 }
 
-/** Accepts a store that processes share. `example` is a correct call. `problemOf` looks for more problems. */
+/**
+ * Accepts a store that processes share. `example` is a correct call, for messages. `problemOf` finds further
+ * problems.
+ */
 export function sharedStore(
   example: string,
   problemOf: (store: Store) => ReturnType<OptionCheck> = () => undefined,

@@ -1,9 +1,9 @@
 import type { CounterState } from "@sluice/core/stores"
 
-/** A reply of the shared store about one counter. The times of this process are of its monotonic clock. */
+/** A reply of the shared store about one counter. Times of this process come from its monotonic clock. */
 export interface Seen {
   readonly state: CounterState
-  /** The server's time of the reply. */
+  /** The server's time in the reply. */
   readonly serverMs: number
   /** When the call was sent, by the clock of this process. */
   readonly sentMs: number
@@ -12,7 +12,8 @@ export interface Seen {
 }
 
 /**
- * Returns a time that the server's clock has certainly reached: the time of the reply plus the time since it arrived.
+ * Returns a time that the server's clock has certainly reached. It is the time in the reply plus the time since the
+ * reply arrived.
  */
 export function reachedServerMs({ serverMs, arrivedMs }: Seen, nowMs: number): number {
   return serverMs + Math.max(0, Math.floor(nowMs - arrivedMs))
@@ -26,7 +27,7 @@ export function latestServerMs({ serverMs, sentMs }: Seen, nowMs: number): numbe
   return serverMs + 1 + (nowMs - sentMs)
 }
 
-/** Returns the time of this process from which the server's clock may have reached `endMs`. */
+/** Returns the earliest time of this process at which the server's clock may have reached `endMs`. */
 export function endOfThisProcessMs({ serverMs, sentMs }: Seen, endMs: number): number {
   return sentMs + (endMs - serverMs - 1)
 }

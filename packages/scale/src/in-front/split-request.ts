@@ -33,7 +33,7 @@ export interface SplitRequest<Counter, Aside extends SetAside<Counter> = SetAsid
   readonly aside: (Aside | undefined)[]
   /** The time of the request, by the clock of this process. */
   readonly nowMs: number
-  /** How long the caller waits. */
+  /** The time that the caller waits, in milliseconds. */
   readonly withinMs: number | undefined
 }
 
@@ -49,21 +49,22 @@ export function isWhole({ checks, aside }: SplitRequest<unknown>): boolean {
 }
 
 /**
- * Returns the result of a whole request. `answer` has the results of the rest only. The whole result has the latest of
- * all times. If the request was not granted, the units that were set aside are reported as not taken.
+ * Returns the result of a whole request. `answer` contains only the results of the rest. The time of the whole result
+ * is the latest of all times. If the request was not granted, the units that were set aside are reported as not
+ * taken.
  */
 export function wholeResult(request: SplitRequest<unknown>, answer: StoreResult): StoreResult {
   const { nowMs, checks } = joined(request, answer)
   return { ...answer, nowMs, checks }
 }
 
-/** Returns the result of a request without the checks of the shared store. */
+/** Returns the result of a request that local counters have decided alone. */
 export function localResult(
   request: SplitRequest<unknown>,
   granted: boolean,
   condition: StoreCondition,
 ): StoreResult {
-  // Use one spread instead of two, because each request that local counters decide executes it.
+  // Use one spread instead of two, because this line runs for each request that local counters decide.
   const { nowMs, checks } = joined(request, granted ? GRANTED : REFUSED)
   return { nowMs, granted, checks, ...condition }
 }
@@ -71,7 +72,7 @@ export function localResult(
 const GRANTED: StoreResult = { nowMs: 0, granted: true, checks: [] }
 const REFUSED: StoreResult = { nowMs: 0, granted: false, checks: [] }
 
-/** Joins what was set aside with the results of the rest, as of the latest of all times. */
+/** Joins the units that were set aside with the results of the rest. All results are as of the latest time. */
 function joined(
   { checks, aside }: SplitRequest<unknown>,
   answer: StoreResult,
@@ -80,7 +81,7 @@ function joined(
   for (const one of aside) if (one !== undefined) nowMs = Math.max(nowMs, one.serverMs)
   const whole: (Counted | undefined)[] = []
   let next = 0
-  // No closure: most requests of a leased counter pay for it.
+  // Use no closure, because it would slow down most requests of a leased counter.
   for (let i = 0; i < checks.length; i++) {
     const own = aside[i]
     const counted = own === undefined ? answer.checks[next++] : own.counted
@@ -92,7 +93,7 @@ function joined(
   return { nowMs, checks: whole }
 }
 
-/** Returns what was counted as of a later time. With `isReturned`, the units have not been taken in the end. */
+/** Returns a result as of a later time. `isReturned` is true if its units were put back. */
 function asOf(counted: Counted, policy: Policy, nowMs: number, isReturned: boolean): Counted {
   const { state, taken, after = state, ageMs } = counted
   const algorithm = algorithmOf(policy)

@@ -14,7 +14,7 @@ import {
 } from "@sluice/core/stores"
 
 /**
- * A store in front of another store that processes share. The store reports the condition and the events of that store.
+ * A store in front of a shared store. It reports the condition and the events of the shared store.
  */
 export abstract class StoreWrapper implements Store {
   readonly isShared = true
@@ -23,7 +23,7 @@ export abstract class StoreWrapper implements Store {
   readonly #title: string
   #closed: Promise<void> | undefined
 
-  /** `title` names this store in messages: "leased store". */
+  /** `title` names this store in messages, for example "leased store". */
   constructor(title: string, wrapped: Store) {
     this.#title = title
     this.wrapped = foreignStore(wrapped)
@@ -44,7 +44,7 @@ export abstract class StoreWrapper implements Store {
 
   abstract reset(keys: readonly CounterKey[], withinMs?: number): MaybePromise<void>
 
-  /** The stores whose events this store passes on. */
+  /** The stores whose events this store forwards. */
   protected get sources(): readonly Store[] {
     return [this.wrapped]
   }

@@ -10,14 +10,14 @@ export class Sweep {
   #dueMs = Number.POSITIVE_INFINITY
   #waiting: AbortController | undefined
 
-  /** `pauseMs` is the least time from one call to the next. */
+  /** `pauseMs` is the minimum time between two calls. */
   constructor(clock: Clock, pauseMs: number, run: (nowMs: number) => void) {
     this.#clock = clock
     this.#pauseMs = pauseMs
     this.#run = run
   }
 
-  /** Calls back at this time of the clock, or at an earlier time that is planned already. */
+  /** Plans a call for this time of the clock, unless an earlier call is already planned. */
   plan(earliestMs: number, nowMs: number): void {
     const dueMs = Math.max(earliestMs, this.#ranMs + this.#pauseMs)
     if (!(dueMs < this.#dueMs)) return
@@ -36,7 +36,8 @@ export class Sweep {
   }
 
   async #wait(dueMs: number, ms: number, signal: AbortSignal): Promise<void> {
-    // A clock that cannot wait, or wakes up early, would otherwise make this an endless loop without a pause.
+    // Try the real clock as well. Otherwise, a clock that cannot wait, or that wakes up early, would cause an endless
+    // loop without a pause.
     for (const wait of [waitOf(this.#clock), waitOf(steadyClock)]) {
       try {
         await wait(ms, signal)

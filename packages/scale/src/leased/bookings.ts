@@ -8,14 +8,17 @@ import {
 import { endOfThisProcessMs, type Seen } from "../in-front/seen.ts"
 import { partMsOf } from "./sizing.ts"
 
-/** Bounds the memory of a bucket that refills evenly: each of its bookings keeps its own end. */
+/**
+ * Maximum number of bookings. It bounds the memory of a bucket that refills evenly, because each of its bookings ends
+ * separately.
+ */
 const MOST_BOOKINGS = 16
 
-/** Units that are held. All units of a part are one booking. */
+/** Units that are held. All units of the same part form one booking. */
 export interface Booking {
   /** Units that are held now. */
   units: number
-  /** Units that this process has granted in the part: at most this number of units may return to the booking. */
+  /** Units that this process has granted in the part. At most this number of units may return to the booking. */
   granted: number
   /** The counter's state right after the latest units were booked. */
   after: CounterState
@@ -26,7 +29,7 @@ export interface Booking {
 
 /** Units that were taken from a booking. */
 export interface Spent {
-  /** The oldest booking that the units were taken from. */
+  /** The oldest booking from which the units were taken. */
   readonly booking: Booking
   /** The state to which a refund of the units refers. */
   readonly after: CounterState
@@ -68,20 +71,20 @@ export class Bookings {
     return this.#all.length >= MOST_BOOKINGS
   }
 
-  /** When `expired` has something to return, by the clock of this process. Infinity if there is no booking. */
+  /** The time by the clock of this process at which `expired` may return units. Infinity if there is no booking. */
   get dueMs(): number {
     let dueMs = Number.POSITIVE_INFINITY
     for (const { fromMs, untilMs } of this.#all) dueMs = Math.min(dueMs, untilMs, fromMs + this.#leaseMs)
     return dueMs
   }
 
-  /** Whether the oldest booking has expired. Cheap enough for every request. */
+  /** True if the oldest booking has expired. This check is cheap enough for every request. */
   isStale(nowMs: number): boolean {
     const oldest = this.#all[0]
     return oldest !== undefined && !isLive(oldest, nowMs)
   }
 
-  /** Takes units, of the oldest booking first. Call it only if there are enough. */
+  /** Takes units, beginning with the oldest booking. Call it only if enough units are held. */
   spend(units: number): Spent {
     const booking = this.#all[0] as Booking
     this.#units -= units
@@ -94,15 +97,16 @@ export class Bookings {
       one.units -= spent
       missing -= spent
     }
-    // Units of several bookings do not return to one of them.
+    // Units from several bookings cannot return to a single booking, so remove the empty bookings.
     if (isOfSeveral) this.#all = this.#all.filter((one, i) => one.units > 0 || i === this.#all.length - 1)
-    // The level that the oldest booking left is the safe receipt for all units: less of it is still in use.
+    // Let refunds of all these units refer to the level after the oldest booking. This is safe, because less of that
+    // level is still in use.
     return { booking, after: this.#isBucket ? below(booking) : booking.after, left: booking.units }
   }
 
-  /** Puts units back into their booking. Returns false if the store has to take them back. */
+  /** Puts units back into their booking. Returns false if the store must refund the units. */
   putBack({ booking, left }: Spent, units: number, nowMs: number): boolean {
-    // In a bucket, other units of the booking have receipts that depend on the order in which they were spent.
+    // In a bucket, the refunds of the booking's other units depend on the order in which the units were spent.
     if (this.#isBucket && booking.units !== left) return false
     return this.#add(booking, units, nowMs)
   }
@@ -116,8 +120,8 @@ export class Bookings {
   }
 
   /**
-   * Takes refunded units of the part that is held. Returns false if the store must refund them, because their part has
-   * ended or this process did not grant as many in it.
+   * Adds refunded units to the booking of their part. Returns false if the store must refund them, because the part
+   * has ended or because this process granted fewer units in the part.
    */
   refund({ units, after }: Refund, nowMs: number): boolean {
     const booking = this.#all[0]
@@ -125,7 +129,7 @@ export class Bookings {
     return units > 0 && units <= booking.granted && this.#add(booking, units, nowMs)
   }
 
-  /** Adds booked units. Returns the refunds of units of another part. */
+  /** Adds booked units. Returns refunds for held units of another part. */
   add(units: number, seen: Seen): Refund[] {
     const { state: after, serverMs, sentMs: fromMs } = seen
     // A bucket that refills evenly has no parts, so a booking ends after T.
@@ -141,12 +145,12 @@ export class Bookings {
     return gone
   }
 
-  /** Learns that the store has granted units to a request, or nothing, and in which part it counts. */
+  /** Records how many units the store has granted to a request, and the part in which the store counts. */
   learn({ state }: Seen, taken: number): void {
     const booking = this.#all[0]
     if (booking === undefined || this.#partMs === undefined) return
     if (booking.after.startMs === state.startMs) booking.granted += taken
-    // The server has begun another part. The booking is of the past, even if the server's clock was stepped.
+    // The server has begun another part, so the booking has ended, even if the server's clock was stepped.
     else booking.untilMs = booking.fromMs
   }
 
@@ -160,7 +164,10 @@ export class Bookings {
     return left
   }
 
-  /** Removes what has expired, and with `unused` also what was booked T ago. Returns the refunds. */
+  /**
+   * Removes units that have expired. If `unused` is true, also removes units that were booked T ago. Returns the
+   * refunds.
+   */
   expired(nowMs: number, unused: boolean): Refund[] {
     return this.#remove(
       (booking) => !isLive(booking, nowMs) || (unused && nowMs >= booking.fromMs + this.#leaseMs),
@@ -177,7 +184,7 @@ export class Bookings {
     if (gone.length === 0) return []
     this.#all = this.#all.filter((booking) => !gone.includes(booking))
     for (const { units } of gone) this.#units -= units
-    // Each booking has its own receipt. The refund of a bucket depends on the level that the booking left.
+    // Refund each booking separately, because the refund of a bucket depends on the level after its booking.
     const { policy, partition } = this.#counter
     return gone
       .filter(({ units }) => units > 0)
@@ -187,8 +194,8 @@ export class Bookings {
 
 /**
  * Returns the level of a bucket below the units that are left in a booking. The units of a booking are spent from the
- * bottom of its level up. Each refund of a part of them then has its own share of the level: with one receipt for all,
- * each refund would take back the top of the level again.
+ * bottom of its level up, so each partial refund refers to a different part of the level. With the same state for all
+ * refunds, each refund would remove the top of the level again.
  */
 function below({ after, units }: Booking): CounterState {
   return { ...after, current: Math.max(0, after.current - units) }

@@ -1,4 +1,4 @@
-/** The units that were asked of a counter in this process, granted or not, within T. */
+/** The units that requests in this process asked of a counter within T, whether or not they were granted. */
 export class Demand {
   readonly #leaseMs: number
   #startedMs = Number.NEGATIVE_INFINITY
@@ -15,7 +15,7 @@ export class Demand {
     return Math.max(this.#current, this.#previous)
   }
 
-  /** When the current interval began: the time of the last request, to within T. */
+  /** The time when the current interval began, which is the time of the latest request to within T. */
   get startedMs(): number {
     return this.#startedMs
   }

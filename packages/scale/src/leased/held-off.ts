@@ -24,10 +24,10 @@ export function heldOff({ checks, counters, nowMs }: LeasedRequest): StoreResult
       serverMs = refusal.serverMs
     }
   }
-  // The store has to see every refusal that counts.
+  // The store must receive every request whose refusal counts.
   if (againAfterMs === 0 || checks.some(countsRefusals)) return undefined
-  // A state is reported as of the time at which it was read, because a later state might admit. The result has one
-  // time, so it has the refusals of the time with the longest wait.
+  // A state is reported as of the time at which it was read, because a later state might admit. The result has only
+  // one time, so it contains only the refusals from the time with the longest wait.
   const counted = checks.map((_, i) =>
     repeated[i]?.serverMs === serverMs ? repeated[i]?.counted : undefined,
   )
@@ -35,8 +35,8 @@ export function heldOff({ checks, counters, nowMs }: LeasedRequest): StoreResult
 }
 
 /**
- * Learns from the reply to the rest of a request about leased counters. Returns how long the process holds off
- * after a refusal, 0 if it does not.
+ * Updates leased counters from the reply to the rest of a request. Returns the length of the hold-off after a
+ * refusal, or 0.
  */
 export function learnAnswer(request: LeasedRequest, answer: StoreResult, arrivedMs: number): number {
   const { checks, counters, aside, nowMs: sentMs } = request

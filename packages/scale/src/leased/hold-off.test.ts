@@ -11,7 +11,7 @@ function of(cost: number, policy: Policy = FIXED, more: Partial<Check> = {}): Ch
   return check(cost, { policy, ...more })
 }
 
-/** Returns a world in which the whole limit is taken. T is 1 s. */
+/** Returns a store whose whole limit is taken, or all but `left` units. T is 1 s. */
 function full(left = 0) {
   const world = leased()
   // Another process takes the units.
@@ -20,7 +20,7 @@ function full(left = 0) {
   return world
 }
 
-/** Returns whether the request was granted, whether the store was asked, and for how long the process holds off. */
+/** Returns whether the request was granted, whether the store was asked, and the length of the hold-off. */
 function asked(world: ReturnType<typeof leased>, ...checks: Check[]) {
   const before = world.calls.takes.length
   const { granted, againAfterMs = 0 } = world.take(...checks)
@@ -28,7 +28,7 @@ function asked(world: ReturnType<typeof leased>, ...checks: Check[]) {
 }
 
 describe("the hold-off after a refusal", () => {
-  it("refuses for 10 ms without asking the store, and doubles up to T / 2 while few units are granted", () => {
+  it("lasts 10 ms, and doubles up to T / 2 while the store grants few units", () => {
     const world = full()
     const ledger: unknown[] = []
     for (const afterMs of [0, 9, 1, 19, 1, 40, 80, 160, 320, 500, 499]) {
@@ -72,7 +72,7 @@ describe("the hold-off after a refusal", () => {
     expect(refuse(0)).toBe(40)
   })
 
-  it("repeats the refusal with the refusal's time, and reports how long it lasts", () => {
+  it("repeats the refusal with its original time, and reports its own remaining length", () => {
     const world = full()
     world.clock.advance(0.5)
     const refused = world.take(of(2))
@@ -107,7 +107,7 @@ describe("the hold-off after a refusal", () => {
     }
   })
 
-  it("never covers a request of which a rule has a penalty, since the store has to see every refusal", () => {
+  it("never covers a request with a penalty, because the store must count every refusal", () => {
     const penalty: Policy = {
       ...SERVICE,
       counter: "p",
@@ -122,7 +122,7 @@ describe("the hold-off after a refusal", () => {
     expect(asked(world, of(1), client)).toEqual([false, 0, 10])
   })
 
-  it("is not begun by a peek, and does not cover one", async () => {
+  it("is not begun by a peek, and does not cover a peek", async () => {
     const world = full()
     const peek = async () => (await peekStore(world.store, [of(1)])) as StoreResult
     expect(await peek()).toMatchObject({ granted: false })
@@ -131,7 +131,7 @@ describe("the hold-off after a refusal", () => {
     expect(await peek()).toMatchObject({ granted: true })
   })
 
-  it("is not begun by a shadow check, nor by a refusal that the store remembers", () => {
+  it("is not begun by a shadow check, or by a refusal that the store only remembers", () => {
     const world = full()
     world.take(of(1, FIXED, { shadow: true }))
     expect(world.store.status?.leases?.heldOff).toBe(0)
@@ -142,7 +142,7 @@ describe("the hold-off after a refusal", () => {
     expect(remembering.store.status?.leases?.heldOff).toBe(0)
   })
 
-  it("is begun by the rule that refuses, not by the others of the request", () => {
+  it("is begun only by the rule that refuses, and not by other rules of the request", () => {
     const other = { ...FIXED, counter: "other" }
     const world = full()
     expect(asked(world, of(1, other), of(1))).toEqual([false, 1, 10])
@@ -164,7 +164,7 @@ describe("the hold-off after a refusal", () => {
     expect(world.take(of(1, daily), of(1)).checks.map((one) => one?.ageMs)).toEqual([1, undefined])
   })
 
-  it("ends when units come back from this process, when it resets the counter, and when the clock goes back", async () => {
+  it("ends when this process refunds units or resets the counter, and when the clock is set back", async () => {
     const world = full(1)
     const taken = world.take(of(1))
     expect(asked(world, of(1))).toEqual([false, 1, 10])
@@ -188,18 +188,18 @@ describe("the hold-off after a refusal", () => {
     expect(asked(world, of(3))).toEqual([false, 1, 20])
   })
 
-  it("counts requests that were refused together as one refusal", async () => {
+  it("counts requests that are refused together as one refusal", async () => {
     const world = leased({}, { slow: ["take"] })
     void world.others.take([of(LIMIT)])
     const asking = [5, 3, 4].map((cost) => world.store.take([of(cost)]))
     for (const answer of world.waiting) answer()
     const again = (await Promise.all(asking)).map((answer) => answer.againAfterMs)
     expect(again).toEqual([10, 10, 10])
-    // The cheapest of them is refused, too.
+    // The cheapest of these requests is also refused.
     expect(world.store.take([of(3)])).toMatchObject({ granted: false, isRemembered: true })
   })
 
-  it("stops bookings: a refused process does not ask for more", () => {
+  it("stops bookings, so that a refused process does not ask for more units", () => {
     const world = leased()
     world.take(of(500))
     expect(asked(world, of(LIMIT))).toEqual([false, 1, 10])

@@ -8,7 +8,10 @@ interface RepeatedRefusal {
   readonly seen: Seen
 }
 
-/** The hold-off of a counter: after a refusal, the process refuses by itself and does not ask the store for a while. */
+/**
+ * The hold-off of a counter. After a refusal, the process refuses requests itself for a while, without asking the
+ * store.
+ */
 export class HoldOff {
   readonly #leaseMs: number
   #refusal: RepeatedRefusal | undefined
@@ -27,10 +30,10 @@ export class HoldOff {
     this.#granted += units
   }
 
-  /** Begins the next hold-off after the store has refused the check, unless one is running. */
+  /** Begins the next hold-off after the store has refused the check, unless a hold-off is running. */
   refuse(check: Check, seen: Seen): void {
-    // Requests that were in flight together are refused together, which is one refusal. So is a refusal of a request that
-    // the running hold-off does not cover.
+    // Requests that were in flight together are refused together, which counts as one refusal. A refused request that
+    // the running hold-off does not cover also belongs to this refusal.
     const isNext = seen.sentMs >= this.#startedMs + this.#lengthMs
     if (isNext) {
       this.#lengthMs = nextHoldOffMs(this.#lengthMs, this.#granted, this.#leaseMs)
@@ -40,7 +43,7 @@ export class HoldOff {
     this.#refusal = { check, seen }
   }
 
-  /** Returns the milliseconds for which the check is refused without asking the store, 0 if it is not. */
+  /** Returns the milliseconds for which the check is refused without asking the store; 0 if the store must be asked. */
   restMs({ policy, cost, shadow }: Check, nowMs: number): number {
     const refused = this.#refusal?.check
     if (refused === undefined || shadow || !this.isOn(nowMs)) return 0
@@ -49,7 +52,7 @@ export class HoldOff {
     return isCovered ? Math.ceil(this.#startedMs + this.#lengthMs - nowMs) : 0
   }
 
-  /** Returns the result that is repeated, with the time of the refusal. Call it only during the hold-off. */
+  /** Returns the result to repeat, with the time of the refusal. Call it only during the hold-off. */
   repeated(nowMs: number): { readonly serverMs: number; readonly counted: Counted } {
     const { seen } = this.#refusal as RepeatedRefusal
     return {
@@ -58,14 +61,14 @@ export class HoldOff {
     }
   }
 
-  /** Whether requests may be refused now without asking the store. */
+  /** True if requests may be refused now without asking the store. */
   isOn(nowMs: number): boolean {
-    // If the clock went back, nothing is certain.
+    // If the clock was set back, the end of the hold-off is unknown.
     const sinceMs = nowMs - this.#startedMs
     return this.#refusal !== undefined && sinceMs >= 0 && sinceMs < this.#lengthMs
   }
 
-  /** Ends the hold-off, because units have come back and the store may admit again. */
+  /** Ends the hold-off, because units were refunded and the store may admit requests again. */
   end(): void {
     this.#refusal = undefined
   }

@@ -24,12 +24,12 @@ function seenAt(ms: number, current: number, startMs = 0): Seen {
 }
 
 describe("a lease", () => {
-  it("keeps the units of one part only, and returns those of another part when it gets new ones", () => {
+  it("holds units of one part only, and refunds units of an earlier part when it gets new units", () => {
     const lease = leaseOf()
     expect(lease.booked(10, seenAt(100, 10))).toEqual([])
     expect(lease.booked(20, seenAt(200, 30))).toEqual([])
     expect(lease.bookings.units).toBe(30)
-    // The server's clock was stepped: 60 s early it counts in the next window.
+    // The server's clock was stepped, so it counts in the next window 60 s early.
     expect(lease.booked(5, seenAt(300, 5, 60_000))).toMatchObject([{ units: 30, after: { current: 30 } }])
     expect(lease.bookings.units).toBe(5)
   })
@@ -48,7 +48,7 @@ describe("a lease", () => {
     expect(lease.bookings.expired(59_999, false)).toMatchObject([{ units: 10 }])
   })
 
-  it("reports the latest reply, and ignores one that was overtaken", () => {
+  it("reports the latest reply, and ignores an earlier reply that arrives later", () => {
     const lease = leaseOf()
     lease.booked(10, seenAt(100, 10))
     lease.learn(seenAt(300, 70), 1)
@@ -59,7 +59,7 @@ describe("a lease", () => {
     })
   })
 
-  it("of a bucket that refills evenly holds at most 16 bookings, each until its own end", () => {
+  it("of an evenly refilling bucket holds at most 16 bookings, and ends each of them separately", () => {
     const lease = leaseOf(EVEN)
     lease.ask(1_000, 0)
     for (let nth = 0; nth < 15; nth++) lease.booked(2, seenAt(10 * nth, 2 * nth, 10 * nth))
@@ -67,40 +67,40 @@ describe("a lease", () => {
     lease.booked(2, seenAt(150, 32, 150))
     expect(lease.wanted(160, 0)).toBe(0)
     expect(lease.bookings.dueMs).toBe(999)
-    // The booking at 0 ms was of 2 units, the others are held for longer.
+    // The booking at 0 ms contained 2 units. The other bookings are held longer.
     expect(lease.bookings.expired(1_000, true)).toMatchObject([
       { units: 2, after: { startMs: 0, current: 0 } },
     ])
     expect(lease.bookings.units).toBe(30)
   })
 
-  it("of a bucket that refills evenly spends several bookings for one request", () => {
+  it("of an evenly refilling bucket spends several bookings for one request", () => {
     const lease = leaseOf(EVEN)
     for (const ms of [0, 10, 20]) lease.booked(5, seenAt(ms, 5, ms))
     const granted = lease.grant(12, 30)
-    // The oldest receipt is used: less of its level is still in use.
+    // The refund uses the oldest level, because less of it is still in use.
     expect(granted.counted).toMatchObject({ taken: 12, after: { startMs: 0 } })
     expect(lease.bookings.units).toBe(3)
-    // The store has to take units of several bookings back.
+    // If units come from several bookings, the store must refund them.
     expect(lease.putBack(granted, 30)).toBe(false)
     expect(lease.bookings.removeAll()).toMatchObject([{ units: 3, after: { startMs: 20 } }])
   })
 
   it.each([EVEN, { ...EVEN, refill: "periodic" } as const])(
-    "of a bucket gives each grant its own share of the level, from the bottom up (%o)",
+    "of a bucket assigns each grant a separate share of the level, from the bottom up (%o)",
     (policy) => {
       const lease = leaseOf(policy)
       lease.booked(100, seenAt(0, 300))
       const granted = [30, 20].map((units) => lease.grant(units, 10))
       expect(granted.map(({ counted }) => counted.after?.current)).toEqual([230, 250])
-      // Units return to the booking only if nothing was granted since: otherwise the shares would overlap.
+      // Units return to the booking only if no units were granted since. Otherwise, the shares would overlap.
       expect(granted.map((one) => lease.putBack(one, 20))).toEqual([false, true])
       expect(lease.grant(5, 20).counted.after?.current).toBe(235)
       expect(lease.bookings.removeAll()).toMatchObject([{ units: 65, after: { current: 300 } }])
     },
   )
 
-  it("asks for the demand of the current second or of the previous one, whichever is larger", () => {
+  it("requests the demand of the current or the previous second, whichever is larger", () => {
     const lease = leaseOf()
     lease.learn(seenAt(0, 0), 0)
     const ledger: [atMs: number, wanted: number][] = []
@@ -125,7 +125,7 @@ describe("a lease", () => {
     ])
   })
 
-  it("is idle when it holds nothing and was not asked for 2 T", () => {
+  it("is idle when it holds no units and got no request for 2 T", () => {
     const lease = leaseOf()
     lease.ask(1, 0)
     expect([lease.isIdle(1_999), lease.isIdle(2_000)]).toEqual([false, true])

@@ -14,22 +14,25 @@ import { Demand } from "./demand.ts"
 import { HoldOff } from "./hold-off.ts"
 import { leaseMsOf, partMsOf, sizeOf, withoutExtras } from "./sizing.ts"
 
-/** Time in which a booking is processed besides its round trip, in milliseconds. */
+/** Time in milliseconds for processing a booking, in addition to its round trip. */
 const SLACK_MS = 2
-/** How long to wait after a booking failed, in milliseconds. */
+/** Milliseconds to wait after a booking has failed. */
 const AFTER_FAILURE_MS = 10
 
-/** Units of a lease that a request gets, or that are set aside until the store has decided its other checks. */
+/**
+ * Units of a lease that are granted to a request, or set aside until the store has decided the request's other
+ * checks.
+ */
 export interface LeasedUnits extends SetAside<Lease> {
   readonly spent: Spent
 }
 
-/** A request whose checks may be covered by leases, all or some of them. */
+/** A request some or all of whose checks may be covered by leases. */
 export type LeasedRequest = SplitRequest<Lease, LeasedUnits>
 
 /**
- * The units of one counter that this process holds, and the counter's last known state. A lease does no I/O. The caller
- * books units, gives them back, and passes the time of the process's monotonic clock as `nowMs`.
+ * The units of one counter that this process holds, and the counter's last known state. A lease does no I/O. The
+ * caller books and returns units, and passes the time of the process's monotonic clock as `nowMs`.
  */
 export class Lease implements LocalCounter {
   /** The policy of bookings. */
@@ -59,12 +62,15 @@ export class Lease implements LocalCounter {
     this.#demand = new Demand(leaseMs)
   }
 
-  /** When the counter was last asked for, to within T. */
+  /** The time of the latest request for the counter, to within T. */
   get usedMs(): number {
     return this.#demand.startedMs
   }
 
-  /** True if the lease is for this limit. Extra units do not matter, because a lease grants only below the limit. */
+  /**
+   * True if the lease is for this limit. Extra units above the limit do not matter, because a lease never grants
+   * them.
+   */
   isFor({ limit, burst }: Policy): boolean {
     return limit === this.policy.limit && burst === this.policy.burst
   }
@@ -74,12 +80,12 @@ export class Lease implements LocalCounter {
     this.#demand.add(cost, nowMs)
   }
 
-  /** Whether the held units cover the cost. Expired units must have been removed. */
+  /** True if the held units cover the cost. Expired units must have been removed. */
   covers(cost: number): boolean {
     return cost <= this.bookings.units && !this.bookings.isEmpty
   }
 
-  /** Takes units. Call it only if the lease covers them. Later refunds apply to the part of `after`. */
+  /** Takes units. Call it only if the lease covers them. Later refunds apply to the part of the state `after`. */
   grant(cost: number, nowMs: number): LeasedUnits {
     const spent = this.bookings.spend(cost)
     const seen = this.#seen as Seen
@@ -94,24 +100,28 @@ export class Lease implements LocalCounter {
     return { counter: this, spent, counted, serverMs }
   }
 
-  /** Puts units back that a request did not get in the end. Returns false if their booking is no longer held. */
+  /** Puts back units of a request that was not granted. Returns false if their booking is no longer held. */
   putBack({ spent, counted }: LeasedUnits, nowMs: number): boolean {
     return this.ended === undefined && this.bookings.putBack(spent, counted.taken, nowMs)
   }
 
   /** Takes refunded units. Returns false if the store must refund them. */
   refund(refund: Refund, nowMs: number): boolean {
-    // Units that were taken above the limit do not belong to a lease, which grants only below it.
+    // Units that were taken above the limit do not come from a lease, because a lease grants only units below the
+    // limit.
     const isBelowLimit = (refund.policy.extra ?? 0) === 0
     return isBelowLimit && this.isFor(refund.policy) && this.bookings.refund(refund, nowMs)
   }
 
-  /** True if less than half of the demand is held and no booking is in flight. Cheap enough for every request. */
+  /**
+   * True if less than half of the demand is held and no booking is in flight. This check is cheap enough for every
+   * request.
+   */
   get isLow(): boolean {
     return !this.isBooking && 2 * this.bookings.units < this.#demand.units
   }
 
-  /** Returns the number of units to book now, 0 if none. `roundTripMs` is how long a booking takes. */
+  /** Returns the number of units to book now, or 0. `roundTripMs` is the duration of a booking. */
   wanted(nowMs: number, roundTripMs: number): number {
     const seen = this.#seen
     if (!this.isLow || nowMs < this.#bookAgainMs || seen === undefined) return 0
@@ -128,7 +138,10 @@ export class Lease implements LocalCounter {
     return sizeOf({ demand: this.#demand.units, held: this.bookings.units, left, restMs, leaseMs })
   }
 
-  /** Adds booked units, 0 if the booking was refused. Returns the refunds of units that the lease does not hold. */
+  /**
+   * Adds booked units. `units` is 0 if the booking was refused. Returns refunds for units that the lease does not
+   * hold.
+   */
   booked(units: number, seen: Seen): Refund[] {
     this.isBooking = false
     if (units === 0) this.learn(seen, 0)
@@ -147,7 +160,7 @@ export class Lease implements LocalCounter {
     this.#bookAgainMs = nowMs + AFTER_FAILURE_MS
   }
 
-  /** Learns the counter's state from a reply of the store, unless a reply to a later call is known. */
+  /** Records the counter's state from a reply of the store, unless a reply to a later call has already arrived. */
   learn(seen: Seen, taken: number): void {
     this.holdOff.granted(taken)
     if (this.#seen !== undefined && seen.sentMs < this.#seen.sentMs) return
@@ -155,12 +168,12 @@ export class Lease implements LocalCounter {
     this.bookings.learn(seen, taken)
   }
 
-  /** True if the counter was asked for within the last 2 T. */
+  /** True if a request asked for the counter within the past 2 T. */
   isInUse(nowMs: number): boolean {
     return nowMs < this.usedMs + 2 * this.#leaseMs
   }
 
-  /** True if the lease holds nothing and is not in use, so that nothing is lost without it. */
+  /** True if the lease holds no units and is not in use, so it can be removed without a loss. */
   isIdle(nowMs: number): boolean {
     return this.bookings.isEmpty && !this.isBooking && !this.isInUse(nowMs) && !this.holdOff.isOn(nowMs)
   }

@@ -19,12 +19,12 @@ const EVEN: Policy = { ...SERVICE, algorithm: "token-bucket" }
 /** A rule that is too small to be leased. */
 const CLIENT: Policy = { ...SERVICE, name: "client", counter: "client", limit: 2 }
 
-/** Takes units. The first request passes through, and its demand is booked. */
+/** Takes units. The first request goes to the shared store, and the lease then books its demand. */
 function warm({ take }: Leased, units: number, policy = SERVICE): void {
   take(check(units, { policy }))
 }
 
-/** Returns a store that has a lease of 500 units. */
+/** Returns a store with a lease of 500 units. */
 function warmed(policy?: Policy): Leased {
   const world = leased()
   warm(world, 500, policy)
@@ -32,7 +32,7 @@ function warmed(policy?: Policy): Leased {
 }
 
 describe("a leased counter", () => {
-  it("passes the first requests through, then books up to the demand and grants from it", () => {
+  it("sends the first requests to the store, then books the demand and grants from the booked units", () => {
     const world = leased()
     const { take, counted, calls, store } = world
     const ledger: [fromLease: boolean, counted: number, held: number][] = []
@@ -41,7 +41,7 @@ describe("a leased counter", () => {
       expect(granted).toBe(true)
       ledger.push([isRemembered, counted(), store.status?.leases?.held as number])
     }
-    // A booking raises what is held to the demand when less than half of it is held.
+    // When less than half of the demand is held, a booking raises the held units to the demand.
     expect(ledger).toEqual([
       [false, 1, 0], // demand 1: a booking of one unit saves nothing
       [false, 4, 2], // demand 2, booked 2
@@ -62,7 +62,7 @@ describe("a leased counter", () => {
     })
   })
 
-  it("reports the booking without the held units, as of the time of the server", () => {
+  it("reports its state without the held units, as of the server's time", () => {
     const world = warmed()
     world.clock.advance(20.25)
     const startMs = world.clock.now() - 20.25
@@ -81,7 +81,7 @@ describe("a leased counter", () => {
     })
   })
 
-  it("sends a request that costs more than is held to the store in full, and keeps what is held", () => {
+  it("sends a request above the held units to the store, and does not spend held units", () => {
     const world = warmed()
     const answer = world.take(check(501))
     expect([answer.granted, answer.isRemembered, answer.checks[0]?.ageMs]).toEqual([
@@ -90,7 +90,7 @@ describe("a leased counter", () => {
       undefined,
     ])
     expect(world.calls.takes.at(-2)).toEqual([check(501)])
-    // The demand is 1,001 now, so 501 units were booked.
+    // The demand is now 1,001, so 501 units were booked.
     expect(world.store.status?.leases?.held).toBe(1_001)
   })
 
@@ -100,13 +100,13 @@ describe("a leased counter", () => {
     expect(world.calls.takes.at(-1)?.[0]).toStrictEqual(check(500))
   })
 
-  it("ends when its limit changes, and gives back what it holds", () => {
+  it("ends when its limit changes, and refunds the held units", () => {
     const world = warmed()
     expect(world.counted()).toBe(1_000)
     const cut = { ...SERVICE, limit: 8_000 }
     expect(world.take(check(1, { policy: cut })).isRemembered).toBeUndefined()
     expect(world.counted()).toBe(501)
-    // A ceiling that changes with the spare capacity is not another limit.
+    // A ceiling that changes with the spare capacity does not change the limit.
     world.take(check(200, { policy: cut }))
     expect(world.take(check(1, { policy: { ...cut, extra: 50 } })).isRemembered).toBe(true)
   })
@@ -124,7 +124,8 @@ describe("a leased counter", () => {
     warm(world, 500)
     const held = world.store.status?.leases?.held as number
     expect(held).toBe(50)
-    // The server's clock shows at most a millisecond more than it has reported, so 98.9 ms later it may be over.
+    // The server's clock is at most a millisecond ahead of the time that it reported, so 98.9 ms later, the window
+    // may have ended.
     world.clock.advance(98.4)
     expect(world.take(check(1)).isRemembered).toBe(true)
     world.clock.advance(0.6)
@@ -132,7 +133,7 @@ describe("a leased counter", () => {
     expect(world.calls.refunds).toMatchObject([{ units: held - 1 }])
   })
 
-  it("ends when the clock of the process goes back", () => {
+  it("ends when the clock of the process is set back", () => {
     const world = leased()
     world.clock.advance(1_000)
     warm(world, 500)
@@ -141,7 +142,7 @@ describe("a leased counter", () => {
     expect(world.counted()).toBe(501)
   })
 
-  it("ends when the server counts in another window, although its clock should not be there yet", async () => {
+  it("ends when the server counts in another window, even earlier than its clock should", async () => {
     const serverClock = manualClock()
     const { take, refund } = methodsOf(memoryStore({ clock: serverClock }))
     const world = leased({}, {}, { take, refund })
@@ -152,14 +153,14 @@ describe("a leased counter", () => {
     expect(world.store.status?.leases).toMatchObject({ booked: 1_400, returned: 500 })
   })
 
-  it("is not booked when the window ends within a round trip and 2 ms", () => {
+  it("books no units if the window ends within a round trip and 2 ms", () => {
     const world = leased()
     world.clock.advance(59_998)
     warm(world, 1_600)
     expect(world.store.status?.leases?.booked).toBe(0)
   })
 
-  it("of a bucket keeps the end of each booking, and spends the oldest first", () => {
+  it("of a bucket ends each booking separately, and spends the oldest booking first", () => {
     const world = warmed(EVEN)
     world.clock.advance(600)
     for (let i = 0; i < 3; i++) world.take(check(100, { policy: EVEN }))
@@ -169,12 +170,12 @@ describe("a leased counter", () => {
     expect(world.take(check(1, { policy: EVEN })).isRemembered).toBe(true)
     world.clock.advance(1)
     expect(world.take(check(1, { policy: EVEN })).isRemembered).toBe(true)
-    // They are subtracted from the level that their booking left. Nearly all of that level has come back.
+    // The units are subtracted from the level after their booking. Nearly all of that level has been refilled.
     const startMs = world.clock.now() - 999
     expect(world.calls.refunds).toMatchObject([{ units: 199, after: { startMs, current: 1_000 } }])
   })
 
-  it("is not held for rules that are not selected, nor below the least limit", () => {
+  it("must belong to a selected rule whose limit is at least leastLimit", () => {
     const world = leased({ rules: (name) => name !== "service" })
     warm(world, 500)
     expect(world.store.status?.leases?.booked).toBe(0)
@@ -185,7 +186,7 @@ describe("a leased counter", () => {
 })
 
 describe("a store that responds late", () => {
-  it("delays no request for a booking: all of them go to the store until it is there", async () => {
+  it("delays no request for a booking, because requests go to the store until the booking arrives", async () => {
     const { store, waiting, answer } = leased({}, { slow: ["take"] })
     const first = store.take([check(100)])
     await answer()
@@ -202,21 +203,21 @@ describe("a store that responds late", () => {
     expect(store.status?.leases?.held).toBe(100)
   })
 
-  it("gives back a booking that arrives after the end of its window", async () => {
+  it("gets back a booking that arrives after the end of its window", async () => {
     const { store, answer, clock, counted } = leased({}, { slow: ["take"] })
     const first = store.take([check(100)])
     await answer()
     await first
     clock.advance(60_000)
     await answer()
-    // The booking was sent before the window began in which the store carried it out.
+    // The booking was sent before the start of the window in which the store applied it.
     expect(store.status?.leases).toMatchObject({ booked: 100, held: 0, returned: 100 })
     // Half a window later, nothing of the first request counts.
     clock.advance(60_000)
     expect(counted()).toBe(0)
   })
 
-  it("gives a booking back that arrives when its limit has changed, or when the store is being closed", async () => {
+  it("gets back a booking after its limit has changed or while the leased store is closing", async () => {
     const { store, answer, counted } = leased({}, { slow: ["take"] })
     const first = store.take([check(100)])
     await answer()
@@ -237,7 +238,7 @@ describe("a store that responds late", () => {
 })
 
 describe("a request under several rules", () => {
-  it("gives units back to the store when their window has ended meanwhile", async () => {
+  it("returns units to the store if their window has ended meanwhile", async () => {
     const { store, clock, others, waiting, answer, calls } = leased({}, { slow: ["take"] })
     void store.take([check(500)])
     while (waiting.length > 0) await answer()
@@ -296,7 +297,7 @@ describe("refunds", () => {
 })
 
 describe("peek", () => {
-  it("asks the store, and counts the held units of this process as left", async () => {
+  it("asks the store, and counts the held units of this process as remaining", async () => {
     const world = warmed()
     const peek = async (...checks: Check[]) => (await peekStore(world.store, checks)) as StoreResult
     expect(await peek(check(500))).toMatchObject({ granted: true, checks: [{ state: { current: 500 } }] })
@@ -312,14 +313,14 @@ describe("peek", () => {
 })
 
 describe("reset", () => {
-  it("drops the lease and gives nothing back, as the store forgets the units", async () => {
+  it("drops the lease and refunds no units, because the store deletes them", async () => {
     const world = warmed()
     await world.store.reset([{ policy: SERVICE, partition: "" }])
     expect([world.counted(), world.store.status?.leases?.held, world.calls.refunds]).toEqual([0, 0, []])
     expect(world.take(check(1)).isRemembered).toBeUndefined()
   })
 
-  it("refunds what is held if the store certainly did not reset", async () => {
+  it("refunds the held units if the store certainly did not reset the counter", async () => {
     const failure = new StoreUnavailableError("down", { outcome: "not-applied" })
     const world = leased({}, {}, { reset: () => Promise.reject(failure) })
     warm(world, 500)
@@ -330,7 +331,7 @@ describe("reset", () => {
     ])
   })
 
-  it("counts what is held, and what is booked meanwhile, as lost if it is unknown whether the store did reset", async () => {
+  it("counts held units, and units booked meanwhile, as lost if the outcome of the reset is unknown", async () => {
     const { store, take, fail, answer } = leased({}, { slow: ["reset"] })
     const events: StoreEvent[] = []
     store.subscribe?.((event) => events.push(event))
@@ -357,7 +358,7 @@ describe("reset", () => {
 })
 
 describe("units that are not used", () => {
-  it("are given back T, the time of a lease, after the latest booking", async () => {
+  it("are refunded T, the time of a lease, after the latest booking", async () => {
     const world = warmed()
     world.clock.advance(T - 1)
     await settle()
@@ -369,7 +370,7 @@ describe("units that are not used", () => {
     )
   })
 
-  it("are lost if the store does not take them back, and an event reports it", async () => {
+  it("are lost if the store does not refund them, and an event reports the loss", async () => {
     const failures: (() => void | Promise<void>)[] = [
       () => Promise.reject(new StoreUnavailableError("gone")),
       () => {
@@ -392,7 +393,7 @@ describe("units that are not used", () => {
     stop?.()
   })
 
-  it("are of at most 10,000 counters in use, because each further one would end the lease of another", () => {
+  it("belong to at most 10,000 counters, because each further counter would end another lease", () => {
     const opened: string[] = []
     const rules = (name: string): boolean => opened.push(name) > 0
     const world = leased({ rules })
@@ -401,17 +402,17 @@ describe("units that are not used", () => {
     world.clock.advance(2 * T - 1)
     for (let i = 0; i < 9_999; i++) world.take(check(1, { partition: `${i}` }))
     expect([world.calls.refunds, opened.length]).toEqual([[], 10_000])
-    // Each of these two asks the shared store, and is not leased.
+    // Both requests go to the shared store, and their counter is not leased.
     for (let i = 0; i < 2; i++) expect(world.take(check(1, { partition: "last" })).granted).toBe(true)
     expect([world.calls.refunds, opened.length]).toEqual([[], 10_002])
-    // The first counter has not been asked for since 2 T. Some of the calls look at its lease.
+    // The first counter got no request for 2 T. Some of these calls check its lease.
     world.clock.advance(1)
     for (let i = 0; i < 1_000; i++) world.take(check(1, { partition: "last" }))
     expect(opened.length).toBeLessThan(11_002)
     expect(world.calls.refunds).toMatchObject([{ partition: "first", units: 100 }])
   })
 
-  it("leave nothing behind: the lease of a counter that is not asked for is forgotten", async () => {
+  it("do not keep the lease of a counter without requests in memory", async () => {
     const opened: string[] = []
     const rules = (name: string): boolean => {
       opened.push(name)
@@ -430,7 +431,7 @@ describe("units that are not used", () => {
     expect(opened).toHaveLength(3)
   })
 
-  it("are given back after the machine was suspended, which stops the monotonic clock only", async () => {
+  it("are refunded after the machine was suspended, which stops only the monotonic clock", async () => {
     const { shared, clock, counted } = leased()
     let wallMs = 0
     const rules = () => true
@@ -459,7 +460,7 @@ describe("a booking that fails", () => {
   it.each<[string, Fault]>([
     ["by an error", rejecting(new StoreUnavailableError("gone"))],
     ["by a refusal that the store remembers", () => refusal],
-  ])("is tried again 10 ms later, and the lease grants until then: %s", async (_, fault) => {
+  ])("is retried 10 ms later, and the lease grants until then: %s", async (_, fault) => {
     const world = warmed()
     world.fail(fault)
     const before = world.calls.takes.length
@@ -473,7 +474,7 @@ describe("a booking that fails", () => {
     expect(ledger).toEqual([0, 1, 1, 2])
   })
 
-  it("ends at the request's deadline if the store has none, and units that are booked later are refunded", async () => {
+  it("ends at the request's deadline if the store has no timeout, and refunds late units", async () => {
     vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] })
     onTestFinished(() => void vi.useRealTimers())
     const { store, clock, waiting, answer, calls } = leased({}, { slow: ["take"] })
@@ -483,7 +484,7 @@ describe("a booking that fails", () => {
     expect(waiting).toHaveLength(1)
     await vi.advanceTimersByTimeAsync(60)
     clock.advance(60)
-    // The booking is over, so another one may begin.
+    // The booking has ended, so another booking may begin.
     void store.take([check(1)], 50)
     expect(waiting).toHaveLength(3)
     await answer()

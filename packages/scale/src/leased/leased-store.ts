@@ -14,7 +14,7 @@ export type { LeasedStoreOptions } from "./options.ts"
  * request are admitted and counted, or nothing is taken. No request waits for a reservation. Unused units are refunded
  * after `leaseMs`. If a process is killed, the units that it holds stay taken until their window has passed.
  *
- * `close` gives back what is held, and then closes the shared store.
+ * `close` refunds the held units, and then closes the shared store.
  * @example
  * ```ts
  * import { createLimiter } from "@sluice/core"

@@ -22,10 +22,10 @@ import type { ParsedLeasedOptions } from "./options.ts"
 import { isLeasable } from "./sizing.ts"
 import { SuspensionWatch } from "./suspension-watch.ts"
 
-/** The most leases of a store, of about 500 bytes each. */
+/** Maximum number of leases in a store. Each lease takes about 500 bytes. */
 const MOST_LEASES = 10_000
 
-/** A store whose local counters are leases: their units are booked in the shared store before they are granted. */
+/** A store whose local counters are leases. Units are booked in the shared store before they are granted. */
 export class Leases extends LocalStore<Lease, LeasedUnits> {
   protected readonly condition: StoreCondition = { isRemembered: true }
   readonly #options: ParsedLeasedOptions
@@ -71,7 +71,10 @@ export class Leases extends LocalStore<Lease, LeasedUnits> {
     return (lease && this.#grant(check as Check, lease, withinMs)) ?? super.take(checks, withinMs)
   }
 
-  /** Grants a request with a single check from its lease. Nearly all are like that, and it saves two thirds of the time. */
+  /**
+   * Grants a request with a single check from its lease. Nearly all requests have a single check, and this path saves
+   * two thirds of the time.
+   */
   #grant(check: Check, lease: Lease, withinMs: number | undefined): StoreResult | undefined {
     const { policy, cost } = check
     const nowMs = this.nowMs()
@@ -83,7 +86,7 @@ export class Leases extends LocalStore<Lease, LeasedUnits> {
     return { nowMs: serverMs, granted: true, checks: [counted], isRemembered: true }
   }
 
-  /** Reads the shared counters. The held units of this process count as left. */
+  /** Reads the shared counters. Units that this process holds count as remaining. */
   async read(checks: readonly Check[], withinMs?: number): Promise<StoreReading> {
     this.checkOpen()
     const reading = await this.wrapped.read(checks, withinMs)
@@ -92,7 +95,8 @@ export class Leases extends LocalStore<Lease, LeasedUnits> {
       const check = checks[i] as Check
       const lease = isBeforePenalty(checks, i) ? undefined : this.find(check)
       const holds = lease?.isFor(check.policy) === true && !lease.bookings.isStale(nowMs)
-      // A check that costs more than is held is sent to the store in full, so it sees what the store sees.
+      // If a check costs more than the held units, the store decides the whole check, so report the store's state
+      // unchanged.
       if (!holds || !lease.covers(check.cost)) return counter
       return { ...counter, state: lease.bookings.without(counter.state, reading.nowMs) }
     })
@@ -115,7 +119,7 @@ export class Leases extends LocalStore<Lease, LeasedUnits> {
     const { leaseMs, rules } = this.#options
     if (!isLeasable(check.policy, this.#options) || !rules(check.policy.name)) return undefined
     const least = this.table.leastUsed()
-    // With more counters in use than leases, each request would end the lease of another counter.
+    // Open no further lease, because each request would otherwise end the lease of another counter in use.
     if (least?.isInUse(nowMs) === true) return undefined
     if (least !== undefined) this.#end(least)
     const lease = new Lease(check, leaseMs)
@@ -146,7 +150,7 @@ export class Leases extends LocalStore<Lease, LeasedUnits> {
     return againAfterMs > (answer.againAfterMs ?? 0) ? { ...answer, againAfterMs } : answer
   }
 
-  /** Books units for each lease that holds too few. The booking shares the next call of the store. */
+  /** Books units for each lease that holds too few. The store can send the booking in the same call as the request. */
   protected override asked({ counters, withinMs }: LeasedRequest): void {
     const nowMs = this.nowMs()
     for (const lease of counters) {
@@ -156,7 +160,10 @@ export class Leases extends LocalStore<Lease, LeasedUnits> {
     }
   }
 
-  /** Books units if the lease holds too few. No request waits. The booking has the deadline of the request that triggers it. */
+  /**
+   * Books units if the lease holds too few. No request waits. The booking has the deadline of the request that causes
+   * it.
+   */
   #book(lease: Lease, sentMs: number, withinMs: number | undefined): void {
     const cost = lease.wanted(sentMs, this.#roundTripMs)
     if (cost === 0) return
@@ -191,7 +198,7 @@ export class Leases extends LocalStore<Lease, LeasedUnits> {
     return lease?.refund(refund, this.nowMs()) === true
   }
 
-  /** The shared store forgets what was held. */
+  /** Discards the held units, because the reset deletes them in the shared store. */
   protected drop(_key: CounterKey, lease: Lease | undefined): readonly Refund[] {
     return lease?.bookings.removeAll() ?? []
   }

@@ -33,7 +33,7 @@ function open() {
 }
 
 describe("a limiter on a leased store", () => {
-  it("reports the age of the counts of each decision, and the remaining units as far as this process knows", async () => {
+  it("reports how old its counts are, and the remaining units according to this process", async () => {
     const { clock, limiter } = open()
     const first = await limiter.decide({}, { cost: 500 })
     clock.advance(20)
@@ -45,14 +45,14 @@ describe("a limiter on a leased store", () => {
     expect(limiter.status.leases).toMatchObject({ held: 400, granted: 100 })
   })
 
-  it("refunds and settles into the lease", async () => {
+  it("returns refunded and settled units to the lease", async () => {
     const { limiter } = open()
     await limiter.decide({}, { cost: 500 })
     const [one, other] = [await limiter.decide({}, { cost: 100 }), await limiter.decide({}, { cost: 50 })]
     await limiter.refund(one)
     await limiter.settle(other, 20)
     expect(limiter.status.leases?.held).toBe(480)
-    // Units that were used beyond the cost are charged in the store.
+    // Units that a request used in addition to its cost are charged in the store.
     const last = await limiter.decide({}, { cost: 10 })
     await limiter.settle(last, 15)
     expect(await limiter.peek({})).toMatchObject({ remaining: LIMIT - 500 - 20 - 15 })
@@ -77,18 +77,18 @@ describe("a limiter on a leased store", () => {
     expect((await limiter.decide({})).allowed).toBe(true)
   })
 
-  it("grants as many units as there are, although a larger request was refused just now", async () => {
+  it("grants all remaining units, even right after it has refused a larger request", async () => {
     const { limiter } = open()
     await limiter.decide({}, { cost: LIMIT - 7 })
     expect(await limiter.takeUpTo({}, 20)).toMatchObject({ allowed: true, cost: 7 })
   })
 
-  it("keeps deciding while the store is gone, until the leases end; these decisions are not degraded", async () => {
+  it("still decides during an outage until its leases end, and these decisions are not degraded", async () => {
     const { clock, shared, limiter } = open()
     await limiter.decide({}, { cost: 500 })
     shared.isGone = true
     expect(await limiter.decide({}, { cost: 100 })).toMatchObject({ allowed: true, degraded: false })
-    // A request that costs more than is held needs the store.
+    // A request that costs more than the held units needs the store.
     expect(await limiter.decide({}, { cost: 600 })).toMatchObject({ allowed: true, degraded: true })
     clock.advance(1_000)
     await undefined
@@ -96,7 +96,7 @@ describe("a limiter on a leased store", () => {
     expect(await limiter.decide({}, { cost: 100 })).toMatchObject({ allowed: true, degraded: true })
   })
 
-  it("reports a threshold by the counts that this process knows", async () => {
+  it("reports a threshold according to the counts of this process", async () => {
     const clock = manualClock()
     const shared = Object.assign(memoryStore({ clock }), { isShared: true })
     const used: number[][] = [[], []]
@@ -112,7 +112,7 @@ describe("a limiter on a leased store", () => {
     await one.decide({}, { cost: 500 })
     await other.decide({}, { cost: 7_600 })
     expect(used).toEqual([[], [8_600]])
-    // The first process grants from its lease, and does not know what the other one has used.
+    // The first process grants from its lease, and does not know the units that the second process has used.
     await one.decide({}, { cost: 1 })
     expect(used[0]).toEqual([])
     await one.decide({}, { cost: 1_000 })

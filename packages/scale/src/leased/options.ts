@@ -5,8 +5,8 @@ import { COMMON_CHECKS, type Parsed, sharedStore, timeMs } from "../in-front/opt
 /** The options of a leased store. All of them have defaults. */
 export interface LeasedStoreOptions {
   /**
-   * Milliseconds for which booked units are held without being used: a whole number, at least 1. Default: 1,000. Never
-   * more than a twentieth of the rule's window.
+   * Milliseconds for which booked units are held without being used: a whole number, at least 1. Default: 1,000.
+   * Units are never held for more than a twentieth of the rule's window.
    */
   readonly leaseMs?: number | undefined
   /** The smallest limit that is leased, in units: a whole number, at least 1. Default: 1,000. */
@@ -22,7 +22,7 @@ export interface LeasedStoreOptions {
 
 /** The options with their defaults. */
 export interface ParsedLeasedOptions extends Parsed<LeasedStoreOptions> {
-  /** Returns the wall-clock time, which goes on while the machine is suspended. Absent with a given clock. */
+  /** Returns the wall-clock time, which advances while the machine is suspended. Absent if a clock was given. */
   readonly wallMs?: () => number
 }
 

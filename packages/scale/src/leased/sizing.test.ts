@@ -58,25 +58,26 @@ describe("the length of a part", () => {
     expect(partMsOf({ ...SLIDING, ...more })).toBe(expected)
   })
 
-  it("does not exist for a bucket that refills evenly", () => {
+  it("is undefined for a bucket that refills evenly", () => {
     expect(partMsOf({ ...SLIDING, algorithm: "token-bucket" })).toBeUndefined()
   })
 })
 
 describe("the size of a booking", () => {
   const T = 1_000
-  // demand, held, left, ms to the end of the part, and the units to book
+  // Each row: the demand, the held and the remaining units, the milliseconds to the end of the part, and the units to
+  // book.
   it.each([
     [100, 0, 16_000, 10 * T, 100],
     [100, 30, 16_000, 10 * T, 70],
-    // The part ends in half of T, so half of the demand is enough.
+    // The part ends after half of T, so half of the demand is enough.
     [100, 30, 16_000, T / 2, 20],
     [101, 0, 16_000, T / 2, 51],
-    // At most a sixteenth of the remaining units.
+    // A booking takes at most a sixteenth of the remaining units.
     [100, 0, 800, 10 * T, 50],
     [100, 0, 815, 10 * T, 50],
     [100, 0, 816, 10 * T, 51],
-    // At least 2, so nothing is booked below 32 units left.
+    // A booking takes at least 2 units, so none is made if fewer than 32 units remain.
     [100, 0, 32, 10 * T, 2],
     [100, 0, 31, 10 * T, 0],
     [100, 0, -5, 10 * T, 0],
@@ -89,7 +90,8 @@ describe("the size of a booking", () => {
 })
 
 describe("the hold-off", () => {
-  // the hold-off before (0: none yet), units granted since the previous refusal, the next hold-off
+  // Each row: the previous hold-off (0 if there was none), the units granted since the previous refusal, and the next
+  // hold-off.
   it.each([
     [0, 0, 10],
     [0, 1_000, 10],
@@ -101,7 +103,7 @@ describe("the hold-off", () => {
     [10, 65, 10],
     [400, 0, 500],
     [500, 0, 500],
-  ])("after %i ms and %i units granted it lasts %i ms", (beforeMs, granted, expected) => {
+  ])("after a hold-off of %i ms and %i granted units lasts %i ms", (beforeMs, granted, expected) => {
     expect(nextHoldOffMs(beforeMs, granted, 1_000)).toBe(expected)
   })
 
@@ -112,7 +114,7 @@ describe("the hold-off", () => {
 })
 
 describe("the policy of a booking", () => {
-  it("has no extra units and does not count refusals, but is the same counter", () => {
+  it("allows no extra units and counts no refusals, but refers to the same counter", () => {
     const policy = { ...SLIDING, extra: 10, countRejected: true, buckets: 6 }
     expect(withoutExtras(policy)).toStrictEqual({ ...SLIDING, buckets: 6 })
   })

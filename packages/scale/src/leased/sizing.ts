@@ -1,9 +1,13 @@
 import { bucketMsOf, countsByPart, type Policy } from "@sluice/core/stores"
 
-// Words: to book is to take units ahead of time. To hold is to keep booked units that no request has used yet. A part is
-// the stretch of store time in which an algorithm counts all units alike: a window, a sub-window or a refill period.
+// Terms: to book is to take units ahead of time. To hold is to keep booked units that no request has used yet. A part
+// is the stretch of store time in which an algorithm counts all units alike: a window, a sub-window or a refill
+// period.
 
-/** A lease lasts at most this fraction of the window, which bounds what a bucket that refills evenly admits above it. */
+/**
+ * A lease lasts at most this fraction of the window, which bounds the units that a bucket that refills evenly admits
+ * above its limit.
+ */
 const LEASES_PER_WINDOW = 20
 /** A booking takes at most this fraction of the remaining units, so that other processes find units as well. */
 const BOOKINGS_OF_REST = 16
@@ -16,7 +20,7 @@ const FEW_GRANTED = 8
 /** Above this number of units granted between two refusals, the hold-off is halved. */
 const MANY_GRANTED = 64
 
-/** Whether units of the policy's counter may be booked ahead. */
+/** True if units of the policy's counter may be booked ahead of time. */
 export function isLeasable(
   policy: Policy,
   { leaseMs, leastLimit }: { readonly leaseMs: number; readonly leastLimit: number },
@@ -24,7 +28,10 @@ export function isLeasable(
   return policy.limit >= leastLimit && countsByPart(policy) && leaseMsOf(policy, leaseMs) >= 1
 }
 
-/** Returns T in milliseconds: how long after a booking unused units are held, at most a twentieth of the window. */
+/**
+ * Returns T, the milliseconds for which unused units are held after a booking. T is at most a twentieth of the
+ * window.
+ */
 export function leaseMsOf({ windowMs }: Policy, longestMs: number): number {
   return Math.min(longestMs, Math.floor(windowMs / LEASES_PER_WINDOW))
 }
@@ -36,8 +43,8 @@ export function partMsOf(policy: Policy): number | undefined {
 }
 
 /**
- * Returns the policy of a booking. The policy has the same counter. A booking takes nothing above the limit, and a
- * refused booking is not a refusal that counts.
+ * Returns the policy of a booking. The policy has the same counter, but takes no units above the limit and does not
+ * count refusals.
  */
 export function withoutExtras(policy: Policy): Policy {
   const { extra: _, countRejected: __, ...plain } = policy
@@ -45,8 +52,9 @@ export function withoutExtras(policy: Policy): Policy {
 }
 
 /**
- * Returns the number of units to book, 0 if none. A booking raises the held units to the demand, or to the part of the
- * demand that fits into the rest of the part. With demand 100, 30 held and 800 left, it is 50, a sixteenth of 800.
+ * Returns the number of units to book, or 0. A booking raises the held units to the demand. Near the end of a part,
+ * it covers only the demand until this end. With a demand of 100, 30 held and 800 remaining units, it books 50,
+ * because that is a sixteenth of 800.
  */
 export function sizeOf({
   demand,
@@ -55,7 +63,7 @@ export function sizeOf({
   restMs,
   leaseMs,
 }: {
-  /** Units asked of the counter in this process within T. */
+  /** Units that requests in this process asked of the counter within T. */
   readonly demand: number
   readonly held: number
   /** Units of the capacity that are not in use. */
@@ -70,8 +78,8 @@ export function sizeOf({
 }
 
 /**
- * Returns how long to hold off after a refusal, in milliseconds. `beforeMs` is the previous hold-off, 0 if there was
- * none. `granted` is the number of units that the store has granted this process since the previous refusal.
+ * Returns the length of the hold-off after a refusal, in milliseconds. `beforeMs` is the previous hold-off, or 0.
+ * `granted` is the number of units that the store has granted this process since the previous refusal.
  */
 export function nextHoldOffMs(beforeMs: number, granted: number, leaseMs: number): number {
   const longestMs = leaseMs / 2

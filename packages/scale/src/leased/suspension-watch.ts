@@ -2,12 +2,12 @@
 const SUSPENDED_MS = 1_000
 
 /**
- * Notices that the machine was suspended: its monotonic clock stood still, and the server's clock went on. Compares the
- * monotonic clock with the wall clock.
+ * Detects that the machine was suspended, by comparing the monotonic clock with the wall clock. During a suspension,
+ * the monotonic clock stops, and the server's clock advances.
  */
 export class SuspensionWatch {
   readonly #wallMs: () => number
-  /** The smallest difference of both clocks so far, because the wall clock may be set back. */
+  /** The smallest difference between the clocks so far. It can shrink, because the wall clock may be set back. */
   #aheadMs: number
 
   constructor(wallMs: () => number, nowMs: number) {

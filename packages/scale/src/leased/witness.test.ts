@@ -7,7 +7,7 @@ import { leaseMsOf } from "./sizing.ts"
 
 const RUNS = examples(10, 50)
 
-/** Returns what the shared store counts now and what was granted, as counts that still have an effect. */
+/** Returns the counts of the shared store and the counts of all grants, without units that no longer have an effect. */
 async function counts({ simulation, shared, witness, policy }: Awaited<ReturnType<typeof run>>) {
   const answers = await peekStore(shared, [{ policy, partition: "", cost: 0, shadow: false }])
   const { nowMs, checks } = answers as StoreResult
@@ -22,7 +22,7 @@ async function counts({ simulation, shared, witness, policy }: Awaited<ReturnTyp
 
 describe("leases grant nothing that the exact algorithm refuses", () => {
   it.each(COUNTINGS)("$name: in any story", async (counting) => {
-    // A bucket refills lazily, so a new limit changes what has come back since its last request.
+    // A bucket refills lazily, so a new limit changes the units that were refilled since its latest request.
     const limits = counting.algorithm !== "token-bucket"
     await fc.assert(
       fc.asyncProperty(stories([counting], { limits }), async (story) => {
@@ -34,11 +34,14 @@ describe("leases grant nothing that the exact algorithm refuses", () => {
     )
   })
 
-  /** Units that an evenly refilling bucket may admit above its burst: what comes back within T. */
+  /**
+   * Returns the units that an evenly refilling bucket may admit above its burst, which are the units that it refills
+   * within T.
+   */
   const moreOf = (policy: Policy, { leaseMs }: Story): number =>
     Math.ceil((policy.limit * leaseMsOf(policy, leaseMs)) / policy.windowMs)
 
-  it("a bucket that refills evenly: up to what comes back within T", async () => {
+  it("a bucket that refills evenly: up to the units that it refills within T", async () => {
     await fc.assert(
       fc.asyncProperty(stories([EVEN], { limits: false, refunds: false }), async (story) => {
         const { witness, policy, quiet } = await run(story)
@@ -49,9 +52,9 @@ describe("leases grant nothing that the exact algorithm refuses", () => {
     )
   })
 
-  it("a bucket that refills evenly, with refunds: up to the refunded units more", async () => {
-    // A refund takes units off the level that the bucket had. The refund does not know which other units were given
-    // back since then.
+  it("a bucket that refills evenly, with refunds: up to these units and the refunded units", async () => {
+    // A refund subtracts units from the earlier level of the bucket. It does not know the other units that were
+    // refunded since then.
     await fc.assert(
       fc.asyncProperty(stories([EVEN], { limits: false }), async (story) => {
         const { witness, policy, quiet } = await run(story)
@@ -63,7 +66,7 @@ describe("leases grant nothing that the exact algorithm refuses", () => {
   })
 })
 
-describe("what is not used is given back, to the unit", () => {
+describe("leases refund exactly the unused units", () => {
   const windows = COUNTINGS.filter(({ algorithm }) => algorithm !== "token-bucket")
   const safe = fc.oneof(
     { weight: 3, arbitrary: stories(windows, { kills: false, losses: false }) },
@@ -76,7 +79,7 @@ describe("what is not used is given back, to the unit", () => {
         const world = await run(story)
         const { policy } = world
         await world.quiet()
-        // A sweep may come a tenth of the longest T later.
+        // A sweep may run later by a tenth of the longest T.
         await world.simulation.pass(leaseMsOf(policy, story.leaseMs) + 0.1 * story.leaseMs + 1)
         await world.quiet()
         const { counted, granted } = await counts(world)

@@ -18,7 +18,7 @@ const RUNS = examples(25, 150)
 const EVERY_MS = 100
 const LONGEST_WAY_MS = 80
 const WINDOW_MS = 2_000
-/** A charge waits for everyMs, or for the reply to the charge before it. */
+/** A charge waits for everyMs, or for the reply to the previous charge. */
 const TOLD_MS = Math.max(EVERY_MS, 2 * LONGEST_WAY_MS) + 1 + LONGEST_WAY_MS
 
 const COUNTINGS: readonly Omit<Policy, "limit" | "windowMs">[] = [
@@ -35,7 +35,7 @@ interface Step {
   readonly what:
     | { readonly kind: "ask"; readonly cost: number; readonly requests: number }
     | { readonly kind: "refund"; readonly nth: number }
-    /** The center can reach no other and is reached by none, for some time. */
+    /** The center is cut off from all other centers for some time. */
     | { readonly kind: "cut"; readonly forMs: number }
 }
 
@@ -56,7 +56,10 @@ interface Grant {
   isRefunded: boolean
 }
 
-/** Runs a story. Returns the units of each center's counter after silence, and grants that should have been refused. */
+/**
+ * Runs a story. Returns the units of each center's counter after a silence, and the grants that should have been
+ * refused.
+ */
 async function run({ counting, limit, centers, startMs, waysMs, steps }: Story, silenceMs: number) {
   const simulation = new Simulation(startMs)
   const policy: Policy = { ...counting, limit, windowMs: WINDOW_MS }
@@ -92,7 +95,10 @@ async function run({ counting, limit, centers, startMs, waysMs, steps }: Story, 
 
   const grants: Grant[] = []
   const excess: string[] = []
-  /** Returns the exact counter of a center: its own grants, and those of others that were charged to it by then. */
+  /**
+   * Returns the exact counter of a center, with its own grants and the grants of others that were charged to it by
+   * this time.
+   */
   function known(center: number, atMs: number): CounterState {
     let state = algorithm.at(undefined, policy, atMs)
     for (const grant of grants) {
@@ -133,7 +139,7 @@ async function run({ counting, limit, centers, startMs, waysMs, steps }: Story, 
     }
   }
   await simulation.pass(silenceMs)
-  // A refusal later on must not depend on the center.
+  // A later refusal must not depend on the center.
   const counts = shared.map((memory) => {
     const answers = peekStore(memory, [{ policy, partition: "", cost: 0, shadow: false }])
     const { state } = (answers as StoreResult).checks[0] ?? {}
@@ -196,7 +202,7 @@ function stories({ cuts }: { readonly cuts: boolean }): fc.Arbitrary<Story> {
 const QUIET_MS = EVERY_MS + TOLD_MS + 1
 
 describe("data centers that mirror each other", () => {
-  it("have the same counts once all charges have arrived, which are exactly what all of them granted", async () => {
+  it("have the same counts once all charges have arrived, and these counts equal all grants", async () => {
     await fc.assert(
       fc.asyncProperty(stories({ cuts: false }), async (story) => {
         const { counts, exact } = await run(story, QUIET_MS)
@@ -206,7 +212,7 @@ describe("data centers that mirror each other", () => {
     )
   })
 
-  it("admit nothing beyond what others granted within everyMs and the one-way latency", async () => {
+  it("exceed a limit only by units that others granted within everyMs and the one-way latency", async () => {
     let granted = 0
     await fc.assert(
       fc.asyncProperty(stories({ cuts: false }), async (story) => {
@@ -219,7 +225,7 @@ describe("data centers that mirror each other", () => {
     expect(granted).toBeGreaterThan(10 * RUNS)
   })
 
-  it("have the same counts two windows after a partition, in which none admits more than it would alone", async () => {
+  it("agree two windows after a partition, in which no center admits more than it would alone", async () => {
     let lost = 0
     await fc.assert(
       fc.asyncProperty(stories({ cuts: true }), async (story) => {
@@ -230,7 +236,7 @@ describe("data centers that mirror each other", () => {
         )
         expect(new Set(counts.map((count) => `${count}`)).size).toBe(1)
         // Each side grants at most the worst case of its algorithm. A refund of units whose charge was lost must not
-        // take off units of others.
+        // subtract units of other requests.
         const isStrict = ["strict", "log"].includes(story.counting.name)
         const most = (isStrict ? 1 : 2) * policy.limit
         for (let center = 0; center < story.centers; center++) {

@@ -14,8 +14,8 @@ import { Sweep } from "../in-front/sweep.ts"
 import type { ParsedMirroredOptions } from "./options.ts"
 
 /**
- * The store of another data center. What this data center admits is charged there, in one batch at a time, so that no
- * refund overtakes the charge of its units.
+ * The store of another data center. Units that this data center admits are charged to this store, one batch at a
+ * time, so that no refund overtakes the charge of its units.
  */
 export class Mirror {
   readonly name: string
@@ -26,7 +26,7 @@ export class Mirror {
   readonly #sweep: Sweep
   readonly #charges = new Charges()
   #sending: Promise<void> | undefined
-  /** Resets that have not ended. Nothing is sent meanwhile. */
+  /** Number of resets that have not ended. No charges are sent during a reset. */
   #resets = 0
   #isClosing = false
 
@@ -53,13 +53,13 @@ export class Mirror {
     return this.#charger.counts
   }
 
-  /** Charges units at the next opportunity. A negative number is a refund. */
+  /** Charges units with the next batch. A negative number is a refund. */
   add(key: CounterKey, units: number, after: Refund["after"]): void {
     if (this.#charges.isEmpty) this.#plan(this.#everyMs)
     this.#charges.add(key, units, after)
   }
 
-  /** Resets counters once the near store has reset them (`near`), and drops their pending charges. */
+  /** Resets counters and drops their pending charges, once the near store's reset (`near`) has ended. */
   async reset(keys: readonly CounterKey[], near: Promise<unknown>): Promise<void> {
     this.#resets++
     try {
@@ -76,7 +76,7 @@ export class Mirror {
     }
   }
 
-  /** Blocks clients. Charges in between do not matter. */
+  /** Blocks clients. A block does not wait for charges in flight, because they do not affect it. */
   block(blocks: readonly Refund[]): Promise<void> {
     return this.#operate(() => this.store.refund(blocks, CHARGE_MS))
   }
@@ -86,7 +86,7 @@ export class Mirror {
     this.#isClosing = true
     this.#sweep.stop()
     const charged = Promise.resolve(this.#sending).then(() => this.#charge())
-    // Keeps the process alive until then.
+    // The timer of the deadline keeps the process alive until the units are charged.
     await beforeDeadline(charged, 2 * CHARGE_MS, () => undefined)
     await this.store.close()
   }
@@ -114,7 +114,7 @@ export class Mirror {
     if (charges.length > 0) await this.#charger.charge(charges)
   }
 
-  /** Waits for a call, for at most a second in all. */
+  /** Makes a call, and waits for at most a second until it ends. */
   async #operate(call: () => MaybePromise<void>): Promise<void> {
     try {
       const silence = `The store did not respond within ${CHARGE_MS} ms.`

@@ -19,7 +19,7 @@ function sharedStore(): Store {
   return Object.assign(memoryStore(), { isShared: true })
 }
 
-/** Fakes timers until the end of the test. Returns a function that counts those that the package has set. */
+/** Fakes timers until the end of the test. Returns a function that counts the timers that the package has set. */
 function fakeTimers(): () => number {
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] })
   onTestFinished(() => void vi.useRealTimers())
@@ -33,7 +33,7 @@ function two(options = {}) {
 }
 
 describe("a mirrored store", () => {
-  it("decides with the near store immediately, and charges the others after everyMs", async () => {
+  it("decides with the near store immediately, and charges the far stores after everyMs", async () => {
     const { centers, pass } = dataCenters(3)
     const [a, b, c] = centers as [DataCenter, DataCenter, DataCenter]
     expect(a.take(check(4))).toMatchObject({ granted: true, checks: [{ taken: 4 }] })
@@ -46,11 +46,11 @@ describe("a mirrored store", () => {
     expect(b.take(check(4)).granted).toBe(true)
     await pass(100)
     expect([a.counted(), b.counted(), c.counted()]).toEqual([10, 10, 10])
-    // There is one charge by a, and one by b.
+    // Data center a has sent one charge, and so has data center b.
     expect([a.charges.length, b.charges.length, c.charges.length]).toEqual([1, 1, 2])
   })
 
-  it("charges the window in which a request took its units from a cluster, not that of its reply", async () => {
+  it("charges the window in which a cluster granted the units, and not the window of its reply", async () => {
     const [near, far] = [sharedStore(), sharedStore()]
     const charged = vi.spyOn(far, "refund")
     const state = { startMs: 2_000, current: 0, previous: 3 }
@@ -84,7 +84,7 @@ describe("a mirrored store", () => {
     expect(stops.map((fn) => fn.mock.calls.length)).toEqual([1, 1])
   })
 
-  it("does not charge refused requests, nor checks that took nothing", async () => {
+  it("charges neither refused requests nor checks that took no units", async () => {
     const { a, b, pass } = two()
     expect(a.take(check(2), check(11, { policy: OTHER })).granted).toBe(false)
     expect(a.take(check(2), check(11, { policy: OTHER, shadow: true })).granted).toBe(true)
@@ -93,7 +93,7 @@ describe("a mirrored store", () => {
     expect(b.charges).toMatchObject([[{ policy: USER, units: -2 }]])
   })
 
-  it("refunds and charges by the caller in the other data centers, too", async () => {
+  it("also applies refunds and charges of the caller in the other data centers", async () => {
     const { a, b, pass } = two()
     const after = a.take(check(6)).checks[0]?.state ?? NOTHING
     await pass(100)
@@ -120,7 +120,7 @@ describe("a mirrored store", () => {
     expect(charged).not.toHaveBeenCalled()
   })
 
-  it("does not set refunds of a bucket off against units that were taken later", async () => {
+  it("does not offset refunds of a bucket against units that were taken later", async () => {
     const { a, b, pass } = two()
     const bucket: Policy = {
       ...{ name: "bucket", counter: "bucket", algorithm: "token-bucket", align: "epoch" },
@@ -130,7 +130,7 @@ describe("a mirrored store", () => {
     await pass(5_000)
     await pass(100)
     a.take(check(50, { policy: bucket }))
-    // These units have come back already.
+    // These units have already been refilled.
     await a.store.refund([{ ...check(50, { policy: bucket }), units: 50, after: before }])
     await pass(100)
     expect(a.counted(bucket)).toBeGreaterThanOrEqual(48)
@@ -156,7 +156,7 @@ describe("a mirrored store", () => {
     expect(b.counted(OTHER)).toBe(1)
   })
 
-  it("may have a leased store in front, whose bookings are charged and given back", async () => {
+  it("works behind a leased store, whose bookings are charged and refunded", async () => {
     const { a, b, clock, pass } = two()
     const service: Policy = { ...USER, limit: 16_000, counter: "service" }
     const leased = leasedStore(a.store, { clock })
@@ -201,7 +201,7 @@ describe("while another data center does not respond, a mirrored store", () => {
     expect(a.store.status?.mirrors).toEqual({ b: { lost: 5, failingMs: 0 } })
   })
 
-  it("charges the others nevertheless", async () => {
+  it("still charges the other far stores", async () => {
     const { centers, pass } = dataCenters(3)
     const [a, b, c] = centers as [DataCenter, DataCenter, DataCenter]
     b.fault = down
@@ -211,7 +211,7 @@ describe("while another data center does not respond, a mirrored store", () => {
     expect(a.store.status?.mirrors).toMatchObject({ b: { lost: 3 }, c: { lost: 0 } })
   })
 
-  it("waits for a second at most, and then charges what came meanwhile", async () => {
+  it("waits for at most a second, and then charges the units that were taken meanwhile", async () => {
     fakeTimers()
     const { a, b, pass } = two()
     b.fault = () => new Promise(() => undefined)
@@ -231,7 +231,7 @@ describe("while another data center does not respond, a mirrored store", () => {
     expect(b.counted()).toBe(3)
   })
 
-  it("does not refund units there whose charge was lost", async () => {
+  it("does not refund units whose charge was lost", async () => {
     const { a, b, pass } = two()
     b.take(check(10))
     await pass(50)
@@ -268,7 +268,7 @@ describe("while another data center does not respond, a mirrored store", () => {
     expect(a.store.status?.mirrors).toMatchObject({ b: { lost: 0 } })
   })
 
-  it("rejects a reset and a block, because it is unknown whether they apply everywhere", async () => {
+  it("rejects a reset and a block, because their outcome is unknown", async () => {
     const { a, b } = two()
     b.fault = down
     a.take(check(3))
@@ -289,7 +289,7 @@ describe("operations on a client", () => {
     await pass(100)
     a.take(check(2))
     const reset = a.store.reset([check()])
-    // Units that are taken before the reset are never charged. Those of other counters are charged after it.
+    // Units that are taken before the reset are never charged. Units of other counters are charged after the reset.
     a.take(check(1), check(4, { policy: OTHER }))
     await pass(100)
     expect([b.resets.length, b.charges.length]).toEqual([0, 1])
@@ -301,7 +301,7 @@ describe("operations on a client", () => {
     expect([b.charges.length, b.counted(), b.counted(OTHER)]).toEqual([2, 0, 4])
   })
 
-  it("charge what is taken while other data centers are being reset", async () => {
+  it("charge units that are taken while other data centers are being reset", async () => {
     const { a, b, pass } = two()
     a.take(check(3))
     let arrive = () => {}
@@ -318,7 +318,7 @@ describe("operations on a client", () => {
     expect([a.counted(), b.counted()]).toEqual([2, 2])
   })
 
-  it("forget units that were taken before the near store was reset", async () => {
+  it("discard units that were taken before the near store was reset", async () => {
     const { a, b, pass } = two()
     const near = a.shared.reset.bind(a.shared)
     let proceed = () => {}
@@ -346,7 +346,7 @@ describe("operations on a client", () => {
     await reset
   })
 
-  it("block it in all data centers in one step", async () => {
+  it("block the client in all data centers in one step", async () => {
     const { a, b, clock, pass } = two()
     await a.store.refund([{ policy: BLOCK, partition: "ann", units: -5_000, after: NOTHING }])
     expect(b.charges.length).toBe(1)
@@ -359,7 +359,7 @@ describe("operations on a client", () => {
     expect(blocked()).toMatchObject({ previous: 0 })
   })
 
-  it("block it even if only some rules are mirrored, and mark that clients are blocked", async () => {
+  it("block the client even if only some rules are mirrored, and mark that clients are blocked", async () => {
     const { a, b } = two({ rules: (name: string) => name === "user" })
     const blocks = ["user", "other", ""].map((name) => ({
       ...{ policy: { ...BLOCK, name }, partition: name },
@@ -402,7 +402,7 @@ describe("closing a mirrored store", () => {
     expect(a.events).toEqual([])
   })
 
-  it("charges what a refund in flight returns, and closes the others even if the near store cannot be closed", async () => {
+  it("applies refunds in flight everywhere, and closes far stores even if the near store cannot be closed", async () => {
     const { a, b, pass } = two()
     const after = a.take(check(4)).checks[0]?.state ?? NOTHING
     await pass(100)

@@ -21,14 +21,15 @@ export type { MirroredStoreOptions } from "./options.ts"
 /**
  * Creates a store that shares limits between data centers, each of which has its own store. The near store decides
  * alone, so no request waits for another data center. Every `everyMs`, the admitted units are charged to the far
- * stores, even above the limit. Each data center does the same, so all of them count what all of them admit.
+ * stores, even above the limit. Each data center does the same, so every data center counts all admitted units.
  *
- * A data center does not know what the others have admitted in the last `everyMs` and the time of a call. In any window
- * of length W, at most the worst case of the rule's algorithm and these units are admitted. While data centers cannot
- * reach each other, each of them admits the whole limit. The counts agree again two windows after that.
+ * A data center does not yet know the units that others have admitted within `everyMs` plus the time of a call. In
+ * any window, at most the worst case of the rule's algorithm plus these units are admitted. While data centers cannot
+ * reach each other, each of them admits the whole limit. Their counts agree again two windows after the connection
+ * returns.
  *
- * Refusals that count (`countRejected`, `penalty`) count in this data center alone. `Limiter.reset`, `block` and
- * `unblock` apply to all data centers, and wait for up to a second for the far ones.
+ * Refusals that count (`countRejected`, `penalty`) count only in this data center. `Limiter.reset`, `block` and
+ * `unblock` apply to all data centers, and wait up to a second for the far stores.
  *
  * `close` charges the pending units, and then closes all stores.
  * @example
@@ -53,7 +54,7 @@ export function mirroredStore(options: MirroredStoreOptions): Store {
 class MirroredStore extends StoreWrapper {
   readonly #rules: (name: string) => boolean
   readonly #mirrors: readonly Mirror[]
-  /** Refunds in flight. What they return is charged back. */
+  /** Refunds in flight. The units that they return are also refunded in the other data centers. */
   readonly #refunds = new CallsInFlight()
 
   constructor(options: ParsedMirroredOptions) {
@@ -83,7 +84,7 @@ class MirroredStore extends StoreWrapper {
   }
 
   /**
-   * Refunds units in this data center now, and in the others with the next charges. Blocks apply everywhere
+   * Refunds units in this data center now, and in other data centers with the next charges. Blocks apply everywhere
    * immediately.
    */
   refund(refunds: readonly Refund[], withinMs?: number): Promise<void> {
@@ -138,13 +139,13 @@ class MirroredStore extends StoreWrapper {
     for (const mirror of this.#mirrors) mirror.add(key, units, after)
   }
 
-  /** Whether a policy's counters are mirrored. The marker of blocked clients, which has no name, always is mirrored. */
+  /** True if a policy's counters are mirrored. The marker of blocked clients has no name, and is always mirrored. */
   #isMirrored({ name }: Policy): boolean {
     return name === "" || this.#rules(name)
   }
 }
 
-/** Waits until all have ended, and then rejects with the error of the first that failed. */
+/** Waits until all calls have ended, and then rejects with the first error. */
 async function all(works: readonly MaybePromise<void>[]): Promise<void> {
   const ended = await Promise.allSettled(works)
   const failed = ended.find((one) => one.status === "rejected")

@@ -9,12 +9,15 @@ export interface MirroredStoreOptions {
   /** The stores of the other data centers, by name: `{ eu: redisStore({ client }) }`. Messages use the names. */
   readonly far: Readonly<Record<string, Store>>
   /**
-   * Milliseconds between two charges of the other data centers: a whole number from 1 to 1,000. Default: 100. What
-   * other data centers admit within this time and the one-way latency counts too late. Windows that are not much longer
-   * are not shared.
+   * Milliseconds between two charges of the other data centers: a whole number from 1 to 1,000. Default: 100. Units
+   * that other data centers admit within this time plus the one-way latency count too late. Windows that are not much
+   * longer than this time are not effectively shared.
    */
   readonly everyMs?: number | undefined
-  /** Selects the rules whose counters are mirrored, by name. Others are limits of this data center. Default: all rules. */
+  /**
+   * Selects the rules whose counters are mirrored, by name. Other rules apply in this data center alone. Default: all
+   * rules.
+   */
   readonly rules?: ((name: string) => boolean) | undefined
   /** A monotonic clock of this process, in milliseconds. Default: a clock that system time changes do not affect. */
   readonly clock?: Clock | undefined

@@ -3,11 +3,11 @@ import type { Check, Refund, StoreReading, StoreResult } from "@sluice/core/stor
 import { methodsOf } from "../../../core/src/stores/testing/methods-of.ts"
 import type { Simulation } from "./simulation.ts"
 
-/** The faults that calls may have on their way. */
+/** The delays and faults of calls in the network. */
 export interface Network {
-  /** Returns milliseconds to the store, or back. */
+  /** Returns the latency to the store or back, in milliseconds. */
   delayMs(): number
-  /** Returns whether a call fails: on its way to the store, or on its way back after it was carried out. */
+  /** Returns "call" if a call is lost before the store applies it, or "reply" if the reply is lost afterwards. */
   loses(): "nothing" | "call" | "reply"
 }
 
@@ -17,13 +17,13 @@ export interface Decided {
   readonly serverMs: number
 }
 
-/** Puts a store of a process in front of the shared store. */
+/** Creates the store of a process, in front of the shared store. */
 export type Wrap = (remote: Store, clock: Clock) => Store
 
-/** A process with a store in front of a store that it shares with others, over a slow network. */
+/** A process whose store is in front of a shared store, behind a slow network. */
 export class Process {
   readonly store: Store
-  /** Checks that the shared store has decided. */
+  /** The checks that the shared store has decided. */
   readonly decided = new WeakMap<Check, Decided>()
   /** Calls in flight. */
   calls = 0
@@ -37,7 +37,7 @@ export class Process {
         const settle = (run: () => void): void =>
           simulation.after(network.delayMs(), () => {
             this.calls--
-            // A process that was killed does nothing more.
+            // A killed process handles no replies.
             if (this.#isAlive) run()
           })
         const fail = () => settle(() => reject(new StoreUnavailableError("lost")))
@@ -66,7 +66,7 @@ export class Process {
     this.store = wrap(remote, simulation.clock(aheadMs))
   }
 
-  /** Kills the process. Calls on their way are carried out, but their replies are dropped. */
+  /** Kills the process. Calls in flight are applied, but their replies are dropped. */
   kill(): void {
     this.#isAlive = false
   }

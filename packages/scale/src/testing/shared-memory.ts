@@ -25,23 +25,23 @@ type Method = "take" | "read" | "refund" | "reset"
 
 /** The faults and delays of calls of the shared store. */
 export interface Network {
-  /** Methods whose calls are carried out when the test calls `answer`. */
+  /** Methods whose calls are applied when the test calls `answer`. */
   readonly slow?: readonly Method[]
-  /** Methods whose calls are carried out immediately, but answered when the test calls `answer`. */
+  /** Methods whose calls are applied immediately, but whose reply waits until the test calls `answer`. */
   readonly late?: readonly Method[]
-  /** Methods that meet the fault, if there is one. Default: all. */
+  /** Methods that fail with the fault, if a fault is set. Default: all. */
   readonly failing?: readonly Method[]
 }
 
-/** Responds to a call for these counters instead of the shared store. Undefined: the call reaches the store. */
+/** Responds to a call for these counters instead of the shared store. Returns undefined if the store must respond. */
 export type Fault = (keys: readonly CounterKey[]) => unknown
 
-/** Returns a fault of all calls. */
+/** Returns a fault with which all calls fail. */
 export function rejecting(error: Error): Fault {
   return () => Promise.reject(error)
 }
 
-/** A memory store that claims to be shared, with the calls that it gets. */
+/** A memory store that claims to be shared, and that records its calls. */
 export interface SharedMemory {
   readonly shared: Store
   readonly clock: ManualClock
@@ -49,16 +49,16 @@ export interface SharedMemory {
     readonly takes: (readonly Check[])[]
     readonly reads: (readonly Check[])[]
     readonly refunds: Refund[]
-    /** All calls but those of `take` and `read`: "refund -4", "reset", "close". */
+    /** All calls except calls of `take` and `read`: "refund -4", "reset", "close". */
     readonly order: string[]
   }
   /** The store as other processes use it. */
   readonly others: Store
-  /** A function that replaces the calls of the store. */
+  /** A function that replaces calls of the store. */
   fault: Fault | undefined
-  /** Replies of calls that wait, the oldest first. */
+  /** The replies of waiting calls, the oldest first. */
   readonly waiting: (() => void)[]
-  /** Responds to the oldest call that waits, and lets promises settle. */
+  /** Responds to the oldest waiting call, and lets promises settle. */
   answer(): Promise<void>
   /** Returns the units of a counter in the shared store. */
   counted(policy?: Policy, partition?: string): number
@@ -122,7 +122,7 @@ export function sharedMemory(over: Partial<Store> = {}, network: Network = {}): 
     counted(policy = SERVICE, partition = "") {
       const { counters } = memory.read([{ policy, partition, cost: 0, shadow: false }])
       const { current = 0, previous = 0 } = counters[0]?.state ?? {}
-      // A bucket has the rest of a unit in `previous`.
+      // A bucket stores the fraction of a unit in `previous`.
       return current + (policy.algorithm === "token-bucket" ? Math.min(1, previous) : previous)
     },
   }

@@ -1,6 +1,6 @@
 import type { Clock } from "@sluice/core"
 
-/** Hops of promises between the reply of a store and the code that waits for the whole request. */
+/** Maximum number of chained promises between the reply of a store and the code that awaits the whole request. */
 const HOPS = 12
 
 interface Event {
@@ -23,7 +23,7 @@ export class Simulation {
     this.nowMs = nowMs
   }
 
-  /** Returns a number that is larger than all returned before: the order in which things happen. */
+  /** Returns a number that is larger than all numbers returned before, to record the order of events. */
   nth(): number {
     return this.#nth++
   }
@@ -57,7 +57,7 @@ export class Simulation {
     return first
   }
 
-  /** A monotonic clock, ahead of the simulated time by a constant. */
+  /** Returns a monotonic clock that is ahead of the simulated time by a constant. */
   clock(aheadMs: number): Clock {
     return {
       now: () => this.nowMs + aheadMs,

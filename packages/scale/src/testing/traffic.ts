@@ -31,19 +31,19 @@ export interface Step {
 export interface Story {
   readonly counting: Counting
   readonly limit: number
-  /** The burst of a bucket, as a multiple of the limit. Absent: there is none. */
+  /** The burst of a bucket, as a multiple of the limit. Absent if the bucket has no burst. */
   readonly burstOf?: number
   readonly processes: number
   readonly startMs: number
   readonly leaseMs: number
   readonly steps: readonly Step[]
-  /** Delays of calls, which are used in a circle. */
+  /** Delays of calls, which repeat from the start. */
   readonly delaysMs: readonly number[]
-  /** Each call whose number is divisible by this one is lost, on its way or on its way back. 0: none is lost. */
+  /** A call or its reply is lost if the number of the call is divisible by this number. If 0, no call is lost. */
   readonly loseEvery: number
 }
 
-/** A rule beside the service rule that is never leased and refuses often. */
+/** A second rule in addition to the service rule. It is never leased, and refuses often. */
 const NARROW: Policy = {
   name: "narrow",
   counter: "narrow",
@@ -60,7 +60,7 @@ interface Granted {
   readonly after: StoreResult["checks"][0]
 }
 
-/** Runs a story. Returns what was granted, and the shared store. Calls may still be in flight. */
+/** Runs a story. Returns the grants and the shared store. Calls may still be in flight. */
 export async function run(
   story: Story,
   wrap: Wrap = (remote, clock) => leasedStore(remote, { leaseMs: story.leaseMs, leastLimit: 100, clock }),
@@ -84,7 +84,7 @@ export async function run(
   }
   const start = (i: number) => new Process(shared, simulation, network, i * skewMs, wrap)
   const running = Array.from({ length: processes }, (_, i) => start(i))
-  // Some bursts are smaller than the limit, some are larger.
+  // Some bursts are smaller than the limit, and some are larger.
   const sized = burstOf === undefined ? {} : { burst: Math.ceil(limit * burstOf) }
   let policy: Policy = { ...counting, limit, ...sized }
   const quiet = async (): Promise<void> => {
@@ -136,9 +136,11 @@ export async function run(
       process.kill()
       running[place] = start(place)
     } else {
-      // A request that is on its way under the old limit would count above the new one, with leases or without.
+      // Wait first, because a request in flight under the old limit could exceed the new limit, with or without
+      // leases.
       await quiet()
-      // A lease of an earlier limit must not be of the new limit: it holds units for T that were booked under that limit.
+      // Never use a limit twice. A lease from the first use would fit the second use, and holds units for T that were
+      // booked earlier.
       policy = { ...counting, limit: what.limit + changes++ }
     }
   }
@@ -147,7 +149,7 @@ export async function run(
 
 const WINDOWS_MS = [2_000, 6_000, 20_000]
 
-/** The ways to count that are leased. */
+/** The algorithms whose counters are leased. */
 export const COUNTINGS: readonly Omit<Counting, "windowMs">[] = [
   { name: "two windows", counter: "two", algorithm: "sliding-window", align: "epoch" },
   { name: "sub-windows", counter: "sub", algorithm: "sliding-window", align: "epoch", buckets: 10 },
@@ -165,7 +167,7 @@ export const EVEN: Omit<Counting, "windowMs"> = {
   align: "epoch",
 }
 
-/** The dangers that the stories may contain. */
+/** The dangerous events that stories may contain. */
 export interface Dangers {
   readonly kills?: boolean
   readonly losses?: boolean
@@ -173,7 +175,7 @@ export interface Dangers {
   readonly refunds?: boolean
 }
 
-/** Generates stories. Demand is around the limit, and many steps come close to the end of a part. */
+/** Generates stories. The demand is around the limit, and many steps happen shortly before the end of a part. */
 export function stories(
   countings: readonly Omit<Counting, "windowMs">[],
   { kills = true, losses = true, limits = true, refunds = true }: Dangers = {},

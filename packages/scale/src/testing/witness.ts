@@ -1,6 +1,6 @@
 import { algorithmOf, type CounterState, type Policy } from "@sluice/core/stores"
 
-/** A grant or a refund, at a time of the server. */
+/** A grant or a refund, with the server's time. */
 interface Entry {
   readonly nth: number
   readonly serverMs: number
@@ -16,8 +16,8 @@ interface Entry {
 }
 
 /**
- * Collects what was granted, and runs the exact algorithm on it: each grant at the time at which it was made. If the
- * algorithm refuses one of them, a limit was exceeded.
+ * Collects all grants, and replays each grant with the exact algorithm at its original time. If the algorithm refuses
+ * a grant, a limit was exceeded.
  */
 export class Witness {
   readonly #entries: Entry[] = []
@@ -31,12 +31,12 @@ export class Witness {
     this.#entries.push({ ...entry, nth, serverMs, units: -units, of })
   }
 
-  /** Units that were refunded. */
+  /** Number of units that were refunded. */
   get refundedUnits(): number {
     return this.#entries.reduce((sum, { units }) => sum + Math.max(0, -units), 0)
   }
 
-  /** Returns the most units that were granted, by one process or by all, in any stretch of time of this length. */
+  /** Returns the largest number of units that one process or all processes granted in any period of this length. */
   most(lengthMs: number, process?: number): number {
     const grants = this.#sorted().filter(
       (entry) => entry.of === undefined && (process ?? entry.process) === entry.process,
@@ -69,7 +69,7 @@ export class Witness {
     for (const { nth, serverMs, policy, units, windowMs, of } of this.#sorted()) {
       const roomy = more === 0 ? policy : { ...policy, burst: (policy.burst ?? policy.limit) + more }
       const algorithm = algorithmOf(roomy)
-      // Windows that start with the first hit start at the time in the store's reply.
+      // A window that starts with the first hit starts at the time in the store's reply.
       const isFirstHit = policy.align === "first-hit"
       if (isFirstHit && of === undefined && state?.startMs !== windowMs) {
         state = { startMs: windowMs, current: 0, previous: 0 }

@@ -7,7 +7,7 @@ import { COUNTINGS, type Counting, type Dangers, EVEN, run, type Story, stories 
 import { writeBackStore } from "./write-back-store.ts"
 
 const RUNS = examples(5, 40)
-/** A sweep may come a tenth of `settleMs` later. */
+/** A sweep may run later by a tenth of `settleMs`. */
 const LATEST = 1.1
 
 const ALL = [...COUNTINGS, EVEN]
@@ -15,7 +15,7 @@ const ALL = [...COUNTINGS, EVEN]
 const EPOCH = COUNTINGS.filter(({ align, algorithm }) => align === "epoch" && algorithm !== "token-bucket")
 const QUIET: Dangers = { kills: false, losses: false, limits: false }
 
-/** Generates stories with a time to settle, for this number of processes if there is one. */
+/** Generates stories with a `settleMs`, for this number of processes if it is given. */
 function settling(
   countings: readonly Omit<Counting, "windowMs">[],
   dangers: Dangers,
@@ -28,7 +28,7 @@ function settling(
   return fc.record({ story, settleMs: fc.constantFrom(3, 20, 100, 300) })
 }
 
-/** Runs a story on stores that write back. The clocks of processes show the time of the shared store. */
+/** Runs a story on write-back stores. The clocks of processes show the time of the shared store. */
 function runSettling(
   { story, settleMs }: { readonly story: Story; readonly settleMs: number },
   instances?: number,
@@ -37,7 +37,10 @@ function runSettling(
   return run(story, wrap, 0)
 }
 
-/** Returns the most units that the algorithm of a policy admits in any window, if each of its counts is `more` too high. */
+/**
+ * Returns the most units that the algorithm of a policy admits in any window, if each of its counts is `more` too
+ * high.
+ */
 function worstCase(policy: Policy, more: number): number {
   const { algorithm, limit } = policy
   if (algorithm === "token-bucket") return capacityOf(policy) + limit + more
@@ -60,14 +63,15 @@ describe("a process that is alone", () => {
 
 describe("several processes", () => {
   it.each(ALL)(
-    "$name: exceed each count by what each of them grants until it knows the others",
+    "$name: exceed each count at most by the units that each process grants before it knows the other counts",
     async (counting) => {
       await fc.assert(
         fc.asyncProperty(settling([counting], { refunds: false }), async (settled) => {
           const { story, settleMs } = settled
           const { witness, policy, quiet } = await runSettling(settled)
           await quiet()
-          // A settling has two round trips. A process does not know what the others grant for up to two settlings.
+          // A settlement takes two round trips. For up to two settlements, a process does not know the units that
+          // other processes grant.
           const roundTripsMs = 4 * Math.max(...story.delaysMs)
           const unknownMs = 2 * (LATEST * settleMs + roundTripsMs) + 2
           let unknown = 0
@@ -81,7 +85,7 @@ describe("several processes", () => {
     },
   )
 
-  it.each(ALL)("$name: with shares, admit at most 3 L + 2 N", async (counting) => {
+  it.each(ALL)("$name: admit at most 3 L + 2 N with shares", async (counting) => {
     await fc.assert(
       fc.asyncProperty(settling([counting], { refunds: false }), async (settled) => {
         const { processes, steps, burstOf = 1 } = settled.story
@@ -96,7 +100,7 @@ describe("several processes", () => {
     )
   })
 
-  it("have charged exactly what they granted, after a silence and after closing", async () => {
+  it("have charged exactly the granted units, after a silence and after closing", async () => {
     await fc.assert(
       fc.asyncProperty(settling(EPOCH, {}), fc.boolean(), async (settled, isClosed) => {
         const { simulation, shared, witness, running, policy, quiet } = await runSettling(settled)
@@ -108,7 +112,7 @@ describe("several processes", () => {
           while (!isDone) await simulation.pass(1)
         } else {
           await quiet()
-          // A settling may be planned after another one that takes 32 ms.
+          // A settlement may be planned after another settlement that takes 32 ms.
           await simulation.pass(LATEST * settled.settleMs + 40)
           await quiet()
         }

@@ -5,7 +5,7 @@ import { writeBackStore } from "./write-back-store.ts"
 const QUIET = { warn() {}, error() {} }
 const SETTLE_MS = 100
 
-/** Creates a limiter of 10 a minute for the whole service, on a store that writes back. */
+/** Creates a limiter of 10 a minute for the whole service, on a write-back store. */
 function open() {
   const clock = manualClock()
   const memory = memoryStore({ clock })
@@ -37,8 +37,8 @@ function open() {
   return { clock, memory, fault, limiter, events, pass }
 }
 
-describe("a limiter on a store that writes back", () => {
-  it("is degraded after three settlings without a reply, and does not decide by its own fallback", async () => {
+describe("a limiter on a write-back store", () => {
+  it("is degraded after three settlements without a reply, and does not use its own fallback", async () => {
     const { fault, limiter, events, pass } = open()
     const warnings: string[] = []
     limiter.on("warning", ({ message }) => warnings.push(message))
@@ -62,12 +62,12 @@ describe("a limiter on a store that writes back", () => {
       "The store decided without the shared counters: gone.\nUntil the store responds again, " +
         "each process admits what it knew to be left, and in each later window the limit or its share.",
     ])
-    // The next window has the whole limit again.
+    // The whole limit is available again in the next window.
     await pass(60_000)
     expect(await limiter.decide({})).toMatchObject({ allowed: true, degraded: true, remaining: 9 })
   })
 
-  it("has recovered when settlings have succeeded for ten seconds", async () => {
+  it("has recovered when settlements have succeeded for ten seconds", async () => {
     const { memory, fault, limiter, events, pass } = open()
     fault.error = new StoreUnavailableError("gone", { outcome: "not-applied" })
     for (let i = 0; i < 5; i++) {

@@ -2,16 +2,16 @@ import type { Clock, Store } from "@sluice/core"
 import { type OptionCheck, problemAt, requireOptions, steadyClock, wholeNumber } from "@sluice/core/kit"
 import { COMMON_CHECKS, type Parsed, sharedStore, timeMs } from "../in-front/options.ts"
 
-/** The options of a store that writes back. All of them have defaults. */
+/** The options of a write-back store. All of them have defaults. */
 export interface WriteBackStoreOptions {
   /**
-   * Milliseconds after a request until its units are charged to the shared store, to within a tenth: a whole number, at
-   * least 1. Default: 100.
+   * Milliseconds from a request until its units are charged to the shared store, with a tolerance of a tenth. A whole
+   * number, at least 1. Default: 100.
    */
   readonly settleMs?: number | undefined
   /**
-   * Number of processes that count in the shared store. Each one then uses only its share of the remaining units, until
-   * it knows more. Default: each process uses all units that remained when it last asked.
+   * Number of processes that count in the shared store. Until the next settlement, each process then uses only its
+   * share of the remaining units. Default: each process uses all units that remained at its latest settlement.
    */
   readonly instances?: number | undefined
   /**
@@ -41,7 +41,7 @@ const CHECKS: Readonly<Record<string, OptionCheck>> = {
 const checkStore = sharedStore("writeBackStore(redisStore({ client }))", problemOfWriteBack)
 
 /**
- * Returns the options of a store that writes back, with their defaults.
+ * Returns the options of a write-back store with their defaults.
  * @throws {@link InvalidOptionError} with all options that are invalid or misspelled, or if the store is not suitable
  */
 export function parseOptions(store: Store, options: WriteBackStoreOptions): ParsedWriteBackOptions {

@@ -8,7 +8,7 @@ import type { ParsedWriteBackOptions } from "./options.ts"
 import { MOST_AT_ONCE, MOST_IN_FLIGHT, Replies, SETTLED_TOGETHER } from "./replies.ts"
 import type { WrittenCounter } from "./written-counter.ts"
 
-/** The parts that a settler shares with its store. */
+/** The objects that a settler shares with its store. */
 interface SettlerParts {
   readonly wrapped: Store
   readonly charger: Charger
@@ -16,18 +16,18 @@ interface SettlerParts {
   readonly sweep: Sweep
 }
 
-/** Settles counters some time after they were asked for: charges their units, and then asks for the shared counts. */
+/** Settles counters some time after a request: charges their units, and then reads the shared counts. */
 export class Settler {
   /** Units that are not charged yet. */
   readonly charges = new Charges()
   readonly replies: Replies
-  /** The server's time minus the time of this process, as the latest reply showed. */
+  /** The server's time minus the time of this process, according to the latest reply. */
   aheadMs = 0
   readonly #parts: SettlerParts
   readonly #options: ParsedWriteBackOptions
-  /** Counters to settle. All wait equally long, so the first one is always due first. */
+  /** Counters to settle. All counters wait equally long, so the first counter in the set is always due first. */
   readonly #due = new Set<WrittenCounter>()
-  /** Charges that were given up, because too many counters wait. The next sweep reports them as lost. */
+  /** Charges that were given up, because too many counters wait. The next sweep reports these charges as lost. */
   #givenUp: Refund[] = []
   #isClosing = false
 
@@ -37,7 +37,7 @@ export class Settler {
     this.replies = new Replies(options.settleMs, options.clock)
   }
 
-  /** Settles the counter after `settleMs`, unless that is planned already. */
+  /** Plans to settle the counter after `settleMs`, unless its settlement is already planned. */
   plan(counter: WrittenCounter, nowMs: number): void {
     if (counter.dueMs !== undefined || this.#isClosing) return
     counter.dueMs = nowMs + this.#options.settleMs
@@ -57,20 +57,26 @@ export class Settler {
     this.plan(counter, nowMs)
   }
 
-  /** Does not settle a counter that is reset. */
+  /** Cancels the settlement of a counter that is reset. */
   forget(counter: WrittenCounter): void {
     this.#due.delete(counter)
     counter.dueMs = undefined
   }
 
-  /** Still charges the units of an evicted counter when it is due, unless too many counters wait. */
+  /**
+   * Leaves the settlement of an evicted counter planned, so that its units are charged. If too many counters wait,
+   * gives up its charges.
+   */
   evicted(counter: WrittenCounter): void {
     if (!this.#isFull || counter.dueMs === undefined) return
     this.forget(counter)
     this.#giveUp(this.charges.take(counter))
   }
 
-  /** True if evicted counters are given up, because too many wait to be settled. An outage must not fill the memory. */
+  /**
+   * True if too many counters wait to be settled. The charges of evicted counters are then given up, so that an
+   * outage does not fill the memory.
+   */
   get #isFull(): boolean {
     return this.#due.size >= Math.max(this.#options.maxKeys, MOST_AT_ONCE)
   }
@@ -120,7 +126,7 @@ export class Settler {
     else for (const counter of again) this.plan(counter, this.#nowMs())
   }
 
-  /** Charges the counters, and learns the shared counts. Returns whether the shared store responded. */
+  /** Charges the counters, and reads the shared counts. Returns whether the shared store responded. */
   async #isAnswered(counters: readonly WrittenCounter[], sentMs: number): Promise<boolean> {
     const counterOf = new Map<Refund, WrittenCounter>()
     for (const counter of counters) {
@@ -141,7 +147,7 @@ export class Settler {
 
   readonly #failed = (error: unknown): void => this.replies.failed(error)
 
-  /** Keeps a charge that was not applied, if it is still of use. */
+  /** Plans to send a charge again that was not applied, if its units still count. Returns whether it did so. */
   #keep(counter: WrittenCounter, charge: Refund): boolean {
     const nowMs = this.#nowMs()
     if (counter.ended === "reset" || (counter.ended === "settled" && this.#isFull)) return false
@@ -151,9 +157,10 @@ export class Settler {
   }
 
   /**
-   * Asks for the shared counts in one call. Returns whether any of them came. If the call fails, asks for each count
-   * alone, because only one counter may be on a server that fails, or be unreadable. Does not do so if the store is
-   * silent, where such calls would pile up. `isAlive` returns whether another call was answered meanwhile.
+   * Reads the shared counts in one call. Returns true if any count was read. If the call fails, reads each count in a
+   * separate call, because perhaps only one counter is unreadable or on a failing server. Makes no separate calls if
+   * the store does not respond, because such calls would pile up. `isAlive` returns whether the store has replied to
+   * another call meanwhile.
    */
   async #learn(counters: readonly WrittenCounter[], isAlive: () => boolean): Promise<boolean> {
     const sentMs = this.#nowMs()
@@ -177,7 +184,7 @@ export class Settler {
     }
   }
 
-  /** Charges everything that is pending, after the calls in flight. Reports as lost what it cannot send in time. */
+  /** Charges all pending units, after the calls in flight. Reports units as lost if it cannot send them in time. */
   async close(): Promise<void> {
     this.#isClosing = true
     const { charger, inFlight } = this.#parts

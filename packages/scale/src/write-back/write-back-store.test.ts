@@ -24,14 +24,14 @@ const CLIENT: Policy = {
   align: "epoch",
 }
 const BUCKET: Policy = { ...CLIENT, name: "bucket", counter: "bucket", algorithm: "token-bucket" }
-/** A rule that is passed on, with room for a single request. */
+/** A rule that the shared store decides, and that admits a single request. */
 const LOG: Policy = { ...CLIENT, name: "log", counter: "log", algorithm: "sliding-log", limit: 1 }
 
 function check(cost = 1, policy = CLIENT, more: Partial<Check> = {}): Check {
   return { policy, partition: "ann", cost, shadow: false, ...more }
 }
 
-/** Creates a store that writes back. `over` replaces methods of the shared store. */
+/** Creates a write-back store. `over` replaces methods of the shared store. */
 function open(options: WriteBackStoreOptions = {}, network: Network = {}, over: Partial<Store> = {}) {
   const memory = sharedMemory(over, network)
   const { shared, clock } = memory
@@ -46,7 +46,7 @@ function open(options: WriteBackStoreOptions = {}, network: Network = {}, over: 
     store,
     take,
     lost,
-    /** Takes units one by one. Returns how many were granted. */
+    /** Takes units one by one. Returns the number of granted units. */
     takeEach: (units: number, policy = CLIENT) =>
       Array.from({ length: units }, () => take(check(1, policy)).granted).filter(Boolean).length,
     /** Takes a unit for each of this number of clients. */
@@ -56,7 +56,7 @@ function open(options: WriteBackStoreOptions = {}, network: Network = {}, over: 
     /** Another process takes units. */
     other: (cost: number, policy = CLIENT) => void memory.others.take([check(cost, policy)]),
     counted: (policy = CLIENT, partition = "ann") => memory.counted(policy, partition),
-    /** Lets all calls fail, or some, or none. */
+    /** Lets all, some or no calls fail. */
     fail(fault?: Error | Fault) {
       memory.fault = fault instanceof Error ? rejecting(fault) : fault
     },
@@ -103,7 +103,7 @@ describe("a counter that is written back", () => {
     expect([counted(), calls.reads.length]).toEqual([4, 1])
   })
 
-  it("knows the units of other processes after it has settled", async () => {
+  it("includes the units of other processes after a settlement", async () => {
     const { takeEach, other, pass, take } = open()
     other(7)
     expect(takeEach(5)).toBe(5)
@@ -112,7 +112,7 @@ describe("a counter that is written back", () => {
     expect(take(check())).toMatchObject({ granted: false, checks: [{ state: { current: 12 } }] })
   })
 
-  it("is settled again when it was due while it was being settled", async () => {
+  it("is settled again if it becomes due during its settlement", async () => {
     const { takeEach, pass, calls, answer } = open({}, { slow: ["refund"] })
     takeEach(4)
     await pass()
@@ -126,13 +126,13 @@ describe("a counter that is written back", () => {
     expect(takeEach(9)).toBe(3)
   })
 
-  it("works off units above the limit, before it grants more", async () => {
+  it("refuses requests until its units have fallen below the limit", async () => {
     const debt: Policy = { ...BUCKET, counter: "debt" }
     const { takeEach, other, pass, take, counted } = open()
     other(9, debt)
     expect(takeEach(9, debt)).toBe(9)
     await pass()
-    // 18 of 10 units are in use, and one comes back every 6 s.
+    // 18 of 10 units are in use, and one unit is refilled every 6 s.
     expect([take(check(1, debt)).granted, counted(debt)]).toEqual([false, 18])
     await pass(9 * 6_000 - SETTLE_MS - 1)
     expect(takeEach(9, debt)).toBe(0)
@@ -140,17 +140,18 @@ describe("a counter that is written back", () => {
     expect(takeEach(9, debt)).toBe(1)
   })
 
-  it("of a bucket adds what it granted while it settled in full", async () => {
+  it("of a bucket adds units that it granted during a settlement in full", async () => {
     const fast: Policy = { ...BUCKET, counter: "fast", limit: 100, burst: 10, windowMs: 1_000 }
     const { take, takeEach, other, pass, clock, answer } = open({}, { late: ["read"] })
     takeEach(1, fast)
     await pass()
-    // Another process has filled the bucket. This process grants 6 units before it knows. All of them come back.
+    // Another process has filled the bucket. This process grants 6 units before it knows that. All these units are
+    // refilled.
     other(9, fast)
     takeEach(6, fast)
     clock.advance(70)
     await answer()
-    // One unit was charged and 6 are pending. None of these 6 units has come back in the shared store.
+    // One unit was charged and 6 are pending. In the shared store, none of these 6 units has been refilled.
     expect(take(check(0, fast)).checks[0]?.state.current).toBe(6)
   })
 
@@ -176,26 +177,26 @@ describe("a counter that is written back", () => {
       expect(world.take(check()).nowMs).toBe(startedMs)
       await world.pass()
       expect(world.take(check()).nowMs).toBe(startedMs + SETTLE_MS + aheadMs)
-      // New counters start with the same time.
+      // New counters start with the same estimate of the server's time.
       world.clock.advance(0.5)
       expect(world.take(check(1, CLIENT, { partition: "bob" })).nowMs).toBe(startedMs + SETTLE_MS + aheadMs)
     },
   )
 
-  it("does not go back in time when a reply was slow", async () => {
+  it("does not go back in time after a slow reply", async () => {
     const { clock, takeEach, pass, answer } = open({}, { late: ["read"] })
     const fixed: Policy = { ...CLIENT, counter: "fixed", algorithm: "fixed-window" }
     clock.advance(59_895)
     takeEach(4, fixed)
     await pass()
-    // The reply is of the window before. These units were taken in the next one.
+    // The reply is from the previous window. These units were taken in the next window.
     clock.advance(8)
     expect(takeEach(6, fixed)).toBe(6)
     await answer()
     expect(takeEach(9, fixed)).toBe(4)
   })
 
-  it("is asked for only if it was used: a refused counter that nobody asks for is not peeked at", async () => {
+  it("is read from the shared store only if a request has used it", async () => {
     const { takeEach, calls, pass } = open()
     takeEach(11)
     for (let i = 0; i < 5; i++) await pass()
@@ -217,14 +218,14 @@ describe("a counter that is written back", () => {
     const { take, other, fail, pass } = open({}, { failing: ["read"] })
     const isBroken = ({ partition }: CounterKey) => partition === "broken"
     for (const partition of ["ann", "broken"]) take(check(1, CLIENT, { partition }))
-    // Another process takes units that this one does not know of yet.
+    // Another process takes units that this process does not know yet.
     other(9)
     fail((keys) => (keys.some(isBroken) ? Promise.reject(UNKNOWN) : undefined))
     await pass()
     expect(take(check(1)).granted).toBe(false)
   })
 
-  it("uses the limit of the latest request", async () => {
+  it("uses the limit of its latest request", async () => {
     const { take, pass } = open()
     expect(take(check(8)).granted).toBe(true)
     const cut = { ...CLIENT, limit: 5 }
@@ -240,7 +241,7 @@ describe("rules that are not written back", () => {
     ["a leaky bucket", { algorithm: "leaky-bucket" }],
     ["counted refusals", { countRejected: true }],
     ["a rule that is not selected", { name: "other" }],
-  ] as const)("are passed on: %s", (_, members) => {
+  ] as const)("are decided by the shared store: %s", (_, members) => {
     const policy = { ...CLIENT, counter: "passed", ...members }
     const { take, calls } = open({ rules: (name) => name === "client" })
     const answer = take(check(1, policy))
@@ -263,7 +264,7 @@ describe("a request under several rules", () => {
     expect(calls.takes).toEqual([])
   })
 
-  it("returns its units if the shared store refuses after they were charged", async () => {
+  it("returns its units if the shared store refuses after the units were charged", async () => {
     const { store, counted, other, pass, answer } = open({}, { slow: ["take"] })
     const asked = store.take([check(3), check(1, LOG)])
     await pass()
@@ -277,7 +278,7 @@ describe("a request under several rules", () => {
 })
 
 describe("instances", () => {
-  it("use their shares of the remaining units, until they know more", async () => {
+  it("use their shares of the remaining units until the next settlement", async () => {
     const large = { ...CLIENT, counter: "large", limit: 100 }
     const { takeEach, take, other, pass } = open({ instances: 4 })
     expect(take(check(0, large)).checks[0]?.state.current).toBe(75)
@@ -287,11 +288,11 @@ describe("instances", () => {
     expect(takeEach(99, large)).toBe(19)
     other(17, large)
     await pass()
-    // 100 - 25 - 19 - 17 are left.
+    // 100 - 25 - 19 - 17 units remain.
     expect(takeEach(99, large)).toBe(10)
   })
 
-  it("have the same room again after a refund", async () => {
+  it("have the same number of remaining units again after a refund", async () => {
     const large = { ...CLIENT, counter: "large", limit: 100 }
     const { take, store } = open({ instances: 4 })
     for (let i = 0; i < 60; i++) {
@@ -303,7 +304,7 @@ describe("instances", () => {
     expect(take(check(0, large)).checks[0]?.state.current).toBe(75)
   })
 
-  it("take back only once what others were assumed to take", async () => {
+  it("subtract only once the units that others were assumed to take", async () => {
     const large = { ...CLIENT, counter: "large", limit: 100 }
     const { take, store, pass } = open({ instances: 4 })
     const old = take(check(8, large))
@@ -315,11 +316,11 @@ describe("instances", () => {
     ] as const) {
       await store.refund([{ ...check(units, large), units, after: checks[0]?.state as Counted["state"] }])
     }
-    // 6 units are in use, so 94 are left, and a share is 23.
+    // 6 units are in use, so 94 units remain, and a share is 23.
     expect(take(check(0, large)).checks[0]?.state.current).toBe(77)
   })
 
-  it("always have room for one request, whatever it costs", async () => {
+  it("always admit one request, whatever it costs", async () => {
     const { take, other, pass } = open({ instances: 8 })
     expect([take(check(5)).granted, take(check(1)).granted]).toEqual([true, false])
     await pass()
@@ -339,7 +340,7 @@ describe("refunds", () => {
     ...{ units, after: afterOf(answer) },
   })
 
-  it("before the settling are not charged at all", async () => {
+  it("before the settlement are not charged at all", async () => {
     const { store, take, takeEach, calls, counted, pass } = open()
     const answer = take(check(6))
     expect(store.refund([refundOf(2, answer)])).toBeUndefined()
@@ -348,7 +349,7 @@ describe("refunds", () => {
     expect([counted(), calls.refunds.map(({ units }) => units)]).toEqual([10, [-10]])
   })
 
-  it("after the settling are refunded with the next one", async () => {
+  it("after the settlement are refunded with the next settlement", async () => {
     const { store, take, calls, counted, pass } = open()
     const answer = take(check(6))
     await pass()
@@ -358,7 +359,7 @@ describe("refunds", () => {
     expect([counted(), calls.refunds.map(({ units }) => units)]).toEqual([4, [-6, 2]])
   })
 
-  it("of a bucket return the level that is still in use", async () => {
+  it("of a bucket return only the level that is still in use", async () => {
     const { store, take, counted, pass } = open()
     const answer = take(check(6, BUCKET))
     await pass()
@@ -384,8 +385,8 @@ describe("refunds", () => {
   })
 })
 
-describe("a settling that fails", () => {
-  it("with nothing applied is tried again, while the units still count", async () => {
+describe("a settlement that fails", () => {
+  it("with nothing applied is retried while the units still count", async () => {
     const { takeEach, counted, fail, lost, store, pass } = open({}, { failing: ["refund"] })
     takeEach(4)
     fail(GONE)
@@ -400,11 +401,11 @@ describe("a settling that fails", () => {
     expect([counted(), takeEach(9)]).toEqual([10, 0])
   })
 
-  it("that changed nothing charges a bucket only for the units that it still has in use", async () => {
+  it("that changed nothing charges a bucket only for units that are still in use", async () => {
     const { takeEach, counted, fail, pass } = open()
     fail(GONE)
     let granted = 0
-    // Ten come back in a minute, so 60 of 70 have come back.
+    // Ten units are refilled per minute, so 60 of 70 units have been refilled.
     for (let second = 0; second < 360; second++) {
       granted += takeEach(1, BUCKET)
       await pass(1_000)
@@ -416,7 +417,7 @@ describe("a settling that fails", () => {
     expect([counted(BUCKET) > 0, takeEach(1, BUCKET)]).toEqual([true, 1])
   })
 
-  it("of one counter does not concern the others", async () => {
+  it("of one counter does not affect other counters", async () => {
     const { store, take, fail, pass, lost } = open()
     fail(([key]) => (key?.partition === "bad" ? Promise.reject(UNKNOWN) : undefined))
     for (let i = 0; i < 4; i++) {
@@ -430,7 +431,7 @@ describe("a settling that fails", () => {
     expect(store.status?.writeBack?.lost).toBe(4)
   })
 
-  it("whose charge was lost sends no refund of its units, which would take off units of others", async () => {
+  it("whose charge was lost sends no refund of its units, because it would subtract units of others", async () => {
     const { take, counted, other, fail, store, pass } = open({}, { failing: ["refund"] })
     other(5)
     const after = take(check(4)).checks[0]?.state as Counted["state"]
@@ -442,7 +443,7 @@ describe("a settling that fails", () => {
     expect(counted()).toBe(5)
   })
 
-  it("of an evicted counter comes before a refund of its units", async () => {
+  it("of an evicted counter still comes before a refund of its units", async () => {
     const { take, counted, store, pass } = open({ maxKeys: 1 })
     const after = take(check(4)).checks[0]?.state as Counted["state"]
     take(check(1, CLIENT, { partition: "bob" }))
@@ -471,7 +472,7 @@ describe("a settling that fails", () => {
     fail(UNKNOWN)
     await pass()
     fail()
-    // The shared count is not known yet, so the units still count in this process.
+    // The shared count is still unknown, so the units still count in this process.
     expect(take(check(0)).checks[0]?.state.current).toBe(4)
     expect(store.status?.writeBack).toEqual({ lost: 4, failingMs: 0 })
     expect(lost[0]?.error.message).toBe("The shared store did not confirm 4 units: late.")
@@ -480,7 +481,7 @@ describe("a settling that fails", () => {
     expect(take(check(0)).checks[0]?.state.current).toBe(0)
   })
 
-  it("while it reads the shared count keeps the known count", async () => {
+  it("while it reads the shared count does not change the known count", async () => {
     const { takeEach, counted, fail, pass } = open({}, { failing: ["read"] })
     takeEach(4)
     fail(UNKNOWN)
@@ -497,7 +498,7 @@ describe("a settling that fails", () => {
     expect(lost).toMatchObject([{ type: "charges-lost", units: 1 }])
   })
 
-  it("three times makes results report it, until one succeeds", async () => {
+  it("three times is reported in results until a settlement succeeds", async () => {
     const { take, fail, pass } = open({}, { failing: ["refund", "read"] })
     const condition = () => {
       const { isRemembered = false, isDegraded = false } = take(check(0))
@@ -523,7 +524,7 @@ describe("a settling that fails", () => {
     ])
   })
 
-  it("with an error is reported with the error", async () => {
+  it("with an error is reported with this error", async () => {
     const { take, fail, pass } = open({}, { failing: ["refund"] })
     const cause = new StoreUnavailableError("Redis failed: NOPERM", { outcome: "not-applied" })
     fail(cause)
@@ -539,7 +540,7 @@ describe("a settling that fails", () => {
     })
   })
 
-  it("without any reply makes results report it after 1.2 seconds, until a reply comes, not counting pauses", async () => {
+  it("without any reply is reported after 1.2 seconds without pauses, until a reply arrives", async () => {
     const { take, takeEach, pass, answer } = open({}, { slow: ["refund"] })
     const isDegraded = () => take(check(0)).isDegraded === true
     takeEach(1)
@@ -562,7 +563,7 @@ describe("a settling that fails", () => {
     expect(take(check(0)).isDegraded).toBeUndefined()
   })
 
-  it("lets only a few counters try, so that an outage costs little, and settles all of them afterwards", async () => {
+  it("lets only a few counters retry during an outage, and settles all counters afterwards", async () => {
     const { takeOfEach, fail, pass, calls, counted } = open()
     fail(GONE)
     takeOfEach(300)
@@ -578,7 +579,7 @@ describe("a settling that fails", () => {
 })
 
 describe("a shared store that does not respond", () => {
-  /** Opens a store whose shared store does not respond, until the test calls `end`. */
+  /** Opens a write-back store whose shared store does not respond until the test calls `end`. */
   function silent(options: WriteBackStoreOptions = {}) {
     const world = open(options, { slow: ["refund"] })
     world.fail(UNKNOWN)
@@ -594,7 +595,7 @@ describe("a shared store that does not respond", () => {
     }
   }
 
-  it("gets charges of at most 4,096 counters at a time", async () => {
+  it("receives charges of at most 4,096 counters at a time", async () => {
     const { takeOfEach, calls, pass } = silent()
     takeOfEach(6_000)
     await pass()
@@ -602,7 +603,7 @@ describe("a shared store that does not respond", () => {
     expect(calls.refunds).toHaveLength(4_096)
   })
 
-  it("is not asked for counts after a charge without a reply, and then gets one charge at a time", async () => {
+  it("receives no reads after a charge without a reply, and then receives one charge at a time", async () => {
     const { takeOfEach, calls, peeked, pass, end } = silent()
     takeOfEach(300)
     await pass()
@@ -616,19 +617,19 @@ describe("a shared store that does not respond", () => {
     expect([calls.refunds.length, peeked()]).toEqual([302, 0])
   })
 
-  it("is asked for the count of each counter alone only if it responds meanwhile", async () => {
+  it("receives separate reads of each counter only if it responds meanwhile", async () => {
     const { take, peeked, pass } = silent()
     for (let i = 0; i < 300; i++) take(check(0, CLIENT, { partition: `${i}` }))
     await pass()
     expect(peeked()).toBe(300)
   })
 
-  it("does not fill the memory: above maxKeys, charges of evicted counters are reported as lost", async () => {
+  it("cannot fill the memory, because charges of evicted counters above maxKeys are reported as lost", async () => {
     const { takeOfEach, calls, pass, lost, unitsLost, end, store } = silent({ maxKeys: 1_500 })
     takeOfEach(10_000)
     expect(lost).toEqual([])
     await pass()
-    // 1,500 counters in the table and as many evicted ones may wait.
+    // 1,500 counters in the table and 1,500 evicted counters may wait.
     expect(unitsLost()).toBeGreaterThanOrEqual(10_000 - 2 * 1_500)
     expect(lost).toHaveLength(1)
     expect(lost[0]?.error.message).toMatch(/More counters wait to be charged than maxKeys allows\.$/)
@@ -641,18 +642,18 @@ describe("a shared store that does not respond", () => {
 })
 
 describe("a full table", () => {
-  it("forgets the counter that was used least recently, and still charges its units", async () => {
+  it("evicts the least recently used counter, and still charges its units", async () => {
     const { take, clock, counted, calls, pass } = open({ maxKeys: 3 })
     for (const partition of ["ann", "bob", "eve", "joe"]) {
       take(check(2, CLIENT, { partition }))
       clock.advance(1)
     }
-    // Ann's counter was evicted. Her counter starts again with the units that are not charged yet.
+    // Ann's counter was evicted. Her new counter starts with the units that have not been charged.
     expect(take(check(0)).checks[0]?.state.current).toBe(2)
     await pass()
     expect(["ann", "bob", "eve", "joe"].map((partition) => counted(CLIENT, partition))).toEqual([2, 2, 2, 2])
     expect(calls.refunds).toHaveLength(4)
-    // Only counts of counters in the table are asked for.
+    // Only counts of counters in the table are read from the shared store.
     expect(
       calls.reads
         .flat()
@@ -661,19 +662,19 @@ describe("a full table", () => {
     ).toEqual(["eve", "joe", "ann"])
   })
 
-  it("is avoided by forgetting counters that no longer have an effect", async () => {
+  it("is avoided by removing counters that no longer have an effect", async () => {
     const { take, calls, pass } = open()
     take(check(2))
     await pass()
     await pass(120_000)
     for (const partition of ["bob", "eve", "joe"]) take(check(1, CLIENT, { partition }))
     take(check(0))
-    // A counter that is still known would report the age of its count.
+    // A counter that is still in the table would report the age of its count.
     expect(take(check(0)).checks[0]?.ageMs).toBe(0)
     expect(calls.reads).toHaveLength(1)
   })
 
-  it("keeps counters that still have an effect", async () => {
+  it("does not remove counters that still have an effect", async () => {
     const { take, pass } = open()
     take(check(2))
     await pass()
@@ -684,14 +685,14 @@ describe("a full table", () => {
 })
 
 describe("peek", () => {
-  it("responds from this process while units are on their way", async () => {
+  it("responds from this process while units are in flight", async () => {
     const { store, take, pass } = open({}, { slow: ["refund"] })
     take(check(4))
     await pass()
     expect(peekStore(store, [check(1)])).toMatchObject({ checks: [{ state: { current: 4 } }] })
   })
 
-  it("responds from this process while something is not settled, and asks the shared store otherwise", async () => {
+  it("responds from this process while units are not settled, and otherwise asks the shared store", async () => {
     const { store, take, calls, other, pass } = open()
     take(check(4))
     expect(peekStore(store, [check(7)])).toMatchObject({
@@ -730,7 +731,7 @@ describe("peek", () => {
 describe("reset", () => {
   const KEYS = [{ policy: CLIENT, partition: "ann" }]
 
-  it("drops what is known and what is pending", async () => {
+  it("drops the known count and the pending units", async () => {
     const { store, takeEach, counted, calls, pass } = open()
     takeEach(4)
     await pass()
@@ -743,7 +744,7 @@ describe("reset", () => {
   it.each([
     ["a request that fails", ["take"]],
     ["a charge that fails", ["refund"]],
-  ] as const)("forgets what is answered after it: %s", async (_, failing) => {
+  ] as const)("discards the units of later replies: %s", async (_, failing) => {
     const { store, takeEach, pass, fail, answer, calls } = open({}, { slow: ["take", "refund"], failing })
     takeEach(4)
     await pass()
@@ -753,12 +754,12 @@ describe("reset", () => {
     for (let i = 0; i < 2; i++) await answer()
     await asked
     for (let i = 0; i < 3; i++) await pass()
-    // Such calls would remove or add units of other processes.
+    // Further calls would remove or add units of other processes.
     expect(calls.order).toEqual(["refund -4", "reset"])
     expect(takeEach(99)).toBeGreaterThan(5)
   })
 
-  it("that fails charges the pending units nevertheless", async () => {
+  it("that fails still charges the pending units", async () => {
     const { store, takeEach, counted, fail, pass } = open({}, { failing: ["reset"] })
     takeEach(4)
     fail(GONE)
@@ -781,7 +782,7 @@ describe("closing", () => {
     expect(calls.refunds).toEqual([])
   })
 
-  it("loses units that the shared store no longer accepts, and an event reports it", async () => {
+  it("loses units that the shared store no longer accepts, and an event reports the loss", async () => {
     const { store, takeEach, fail, lost, pass } = open({}, { failing: ["refund"] })
     takeEach(4)
     fail(GONE)

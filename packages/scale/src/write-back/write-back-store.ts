@@ -5,20 +5,22 @@ import { WriteBacks } from "./write-backs.ts"
 export type { WriteBackStoreOptions } from "./options.ts"
 
 /**
- * Creates a store in front of a store that processes share. No request waits for the shared store: this process decides
- * by the count that it last knew and by its own units. The process charges those units to the shared store after
- * `settleMs`, and then learns what other processes have used.
+ * Creates a store in front of a store that processes share. No request waits for the shared store, because this
+ * process decides by the latest count that it has read and by its own units. It charges its own units to the shared
+ * store after `settleMs`, and then reads the units that other processes have used.
  *
- * A client that always reaches the same process is counted exactly. For others, the guide "Scale" gives the bound. Units
- * above the limit are worked off later. A process that is killed forgets what it has not charged yet.
+ * A client whose requests all go to the same process is counted exactly. For other clients, the guide "Scale" states
+ * the bound. Units above the limit reduce what is admitted later. If a process is killed, the units that it has not
+ * yet charged are lost.
  *
  * `sliding-log`, `leaky-bucket`, and rules with `countRejected` or a `penalty` are passed on to the shared store. A
- * request that has both kinds of rules waits for the shared store. Such a request takes the units of all its rules, or
+ * request with both kinds of rules waits for the shared store. Such a request takes the units of all its rules, or
  * nothing.
  *
- * While the shared store does not respond, each process first admits what it last knew to be left. In each later
- * window, it admits the limit, or its share of it. After three failed settlements, or 1.2 seconds without a reply, its
- * decisions are `degraded`. `close` charges what is pending, and then closes the shared store.
+ * While the shared store does not respond, each process first admits the units that remained at its latest
+ * settlement. In each later window, it admits the limit, or its share of the limit. After three failed settlements,
+ * or 1.2 seconds without a reply, its decisions are `degraded`. `close` charges the pending units, and then closes
+ * the shared store.
  * @example
  * ```ts
  * import { createLimiter } from "@sluice/core"

@@ -28,7 +28,7 @@ import type { ParsedWriteBackOptions } from "./options.ts"
 import { Settler } from "./settler.ts"
 import { WrittenCounter } from "./written-counter.ts"
 
-/** A store whose local counters are written back: their units are granted first, and charged to the shared store later. */
+/** A store whose local counters are written back. Units are granted first, and charged to the shared store later. */
 export class WriteBacks extends LocalStore<WrittenCounter> {
   readonly #options: ParsedWriteBackOptions
   readonly #settler: Settler
@@ -50,7 +50,10 @@ export class WriteBacks extends LocalStore<WrittenCounter> {
     return this.#settler.replies.condition
   }
 
-  /** Reads local counters that lack units of this process. Once everything is settled, the shared store is asked. */
+  /**
+   * Reads a local counter while it has unsettled units, or while the shared store fails. Otherwise, reads the counter
+   * in the shared store.
+   */
   read(checks: readonly Check[], withinMs?: number): MaybePromise<StoreReading> {
     this.checkOpen()
     const counters = checks.map((check, i) => {
@@ -86,13 +89,14 @@ export class WriteBacks extends LocalStore<WrittenCounter> {
   #open(key: CounterKey, nowMs: number): WrittenCounter | undefined {
     const { rules, instances } = this.#options
     if (!rules(key.policy.name)) return undefined
-    // Forget counters that no longer have an effect faster than new ones come.
+    // For each new counter, remove up to two counters that no longer have an effect, so that they do not fill the
+    // table.
     for (let i = 0; i < 2; i++) {
       const other = this.table.next()
       if (other?.isIdle(nowMs) === true) this.endCounter(other, "settled")
     }
     const counter = new WrittenCounter(key, instances, this.#settler.aheadMs, nowMs)
-    // An evicted counter of the same key may have left units behind.
+    // An evicted counter with the same key may have left uncharged units.
     counter.refund(this.#settler.charges.of(key), nowMs)
     const evicted = this.table.add(counter)
     if (evicted !== undefined) {
@@ -113,7 +117,7 @@ export class WriteBacks extends LocalStore<WrittenCounter> {
     }
     if (!takeTogether(pending, serverMs)) {
       look(request)
-      // Counters of the shared store are not read.
+      // Report only local counters, because a refusal does not wait for the shared store.
       return localResult(request, false, this.condition)
     }
     let next = 0
@@ -137,7 +141,7 @@ export class WriteBacks extends LocalStore<WrittenCounter> {
     return this.#reported(answer)
   }
 
-  /** Returns the result, marked as degraded if the shared counters have not responded for a while. */
+  /** Returns the result, marked as degraded if the shared store has not responded for a while. */
   #reported<Answer extends StoreCondition>(answer: Answer): Answer {
     const { isDegraded, failure } = this.condition
     return isDegraded === true ? { ...answer, isDegraded, failure } : answer
@@ -145,7 +149,7 @@ export class WriteBacks extends LocalStore<WrittenCounter> {
 
   protected takeBack(refund: Refund, counter: WrittenCounter | undefined): boolean {
     if (counter !== undefined) this.#settler.apply(counter, refund)
-    // The counter was evicted. A refund must not overtake the charge of its units.
+    // If the counter was evicted, its charge may be pending. A refund must not overtake the charge of its units.
     else if (this.#settler.charges.of(refund).length === 0) return false
     else this.#settler.charges.add(refund, -refund.units, refund.after)
     return true
@@ -172,12 +176,12 @@ export class WriteBacks extends LocalStore<WrittenCounter> {
   }
 }
 
-/** Whether a check may be written back. The shared store has to see refusals that count. */
+/** True if a check may be written back. The shared store must decide checks whose refusals count. */
 function isWritable({ policy }: Check): boolean {
   return policy.countRejected !== true && countsByPart(policy)
 }
 
-/** Returns the latest time that the server's clock has certainly reached, as far as any of the counters knows. */
+/** Returns the latest time that the server's clock has certainly reached, according to the counters of the request. */
 function serverMsOf({ counters, nowMs }: SplitRequest<WrittenCounter>): number {
   let serverMs = 0
   for (const counter of counters) {
@@ -186,7 +190,7 @@ function serverMsOf({ counters, nowMs }: SplitRequest<WrittenCounter>): number {
   return serverMs
 }
 
-/** Sets the current states of the local counters aside, without units. */
+/** Stores the current states of the local counters in the request, without taking units. */
 function look(request: SplitRequest<WrittenCounter>): void {
   const { counters, aside, nowMs } = request
   const serverMs = serverMsOf(request)

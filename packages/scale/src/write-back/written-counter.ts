@@ -12,30 +12,34 @@ import type { LocalCounter } from "../in-front/local-store.ts"
 import { ageMsOf, type Seen } from "../in-front/seen.ts"
 
 /**
- * The local copy of one counter: the shared count at the last settling, and the units of this process that are not in
- * that count. Does no I/O: the caller settles, and passes the time of the process's monotonic clock as `nowMs`.
+ * The local copy of one counter. It consists of the shared count at the latest settlement, and the units of this
+ * process that this count does not include. The class does no I/O. The caller settles, and passes the time of the
+ * process's monotonic clock as `nowMs`.
  */
 export class WrittenCounter implements LocalCounter {
   readonly partition: string
   /** The policy of the latest request. The limit may change. */
   policy: Policy
   usedMs: number
-  /** When the counter is settled. Undefined if no request has used the counter since the last settling began. */
+  /**
+   * The time when the counter will be settled. Undefined if no request has used the counter since the latest
+   * settlement began.
+   */
   dueMs: number | undefined
   isSettling = false
   /** True if the counter became due while it was being settled. */
   isDueAgain = false
   ended: LocalCounter["ended"]
-  /** The server's time minus the time of this process, as far as it is known. */
+  /** The server's time minus the time of this process, as an estimate. */
   aheadMs: number
   readonly #instances: number
   #state: CounterState | undefined
   /** The server's time of the state. */
   #stateMs = 0
-  /** When the known count was asked for. Before that, when the counter was first asked for. */
+  /** The time at which the known count was requested. Before the first settlement, the time of the first request. */
   #askedMs: number
   #largestCost = 1
-  /** Units that the other instances are assumed to have taken since the last settling. */
+  /** Units that the other instances are assumed to have taken since the latest settlement. */
   #assumed = 0
 
   constructor({ policy, partition }: CounterKey, instances: number, aheadMs: number, nowMs: number) {
@@ -47,12 +51,15 @@ export class WrittenCounter implements LocalCounter {
     this.#askedMs = nowMs
   }
 
-  /** True if the shared count lacks units of this process, or will be asked for. */
+  /** True if the shared count lacks units of this process, or will be read soon. */
   get isActive(): boolean {
     return this.dueMs !== undefined || this.isSettling
   }
 
-  /** Returns the server's time: the latest time that its clock has certainly reached, if it has responded. */
+  /**
+   * Returns the server's time. Once the server has responded, it is the latest time that the server's clock has
+   * certainly reached.
+   */
   serverMs(nowMs: number): number {
     return Math.max(this.#stateMs, Math.floor(nowMs + this.aheadMs))
   }
@@ -69,8 +76,9 @@ export class WrittenCounter implements LocalCounter {
   }
 
   /**
-   * Returns the state to decide by. With several instances, it assumes that the other processes use their shares of the
-   * remaining units. With 100 left and 4 instances, 75 units count as used. Each share has room for the largest cost.
+   * Returns the state by which requests are decided. With several instances, this state assumes that the other
+   * processes use their shares of the remaining units. With 100 remaining units and 4 instances, 75 units count as
+   * used. Each share is at least the largest cost of a request.
    */
   at(serverMs: number): CounterState {
     const { policy } = this
@@ -82,7 +90,10 @@ export class WrittenCounter implements LocalCounter {
     return room > share ? algorithm.withUnits(state, policy, room - share, serverMs) : state
   }
 
-  /** Counts units that were taken. Each of the other instances is assumed to take as many until the next settling. */
+  /**
+   * Counts units that were taken. Each of the other instances is assumed to take the same number of units until the
+   * next settlement.
+   */
   take(units: number, serverMs: number): void {
     const state = this.#bring(serverMs)
     const counted = -chargeable(state, -units * this.#instances)
@@ -90,7 +101,10 @@ export class WrittenCounter implements LocalCounter {
     this.#state = algorithmOf(this.policy).withUnits(state, this.policy, counted, serverMs)
   }
 
-  /** Applies refunds and charges of this counter. A refund also takes back what other instances were assumed to take. */
+  /**
+   * Applies refunds and charges of this counter. A refund also removes the units that other instances were assumed to
+   * take.
+   */
   refund(refunds: readonly Refund[], nowMs: number): void {
     let state = this.#bring(this.serverMs(nowMs))
     for (const { policy, units, after } of refunds) {
@@ -102,7 +116,7 @@ export class WrittenCounter implements LocalCounter {
     this.#state = state
   }
 
-  /** Returns a charge of a bucket without the units that have come back since. Other charges stay as they are. */
+  /** Returns a charge of a bucket without the units that have since been refilled. Returns other charges unchanged. */
   stillInUse(charge: Refund, nowMs: number): Refund {
     const { policy } = this
     const algorithm = algorithmOf(policy)
@@ -112,10 +126,11 @@ export class WrittenCounter implements LocalCounter {
     return { ...charge, units: -Math.min(-charge.units, used) }
   }
 
-  /** Learns the shared count. The own units that it does not contain are applied to it afterwards. */
+  /** Stores the shared count. The caller then adds the own units that this count does not include. */
   settled({ state, serverMs, sentMs, arrivedMs }: Seen): void {
-    // The reply was made between `sentMs` and `arrivedMs`, at most a millisecond after `serverMs`. Keep an estimate
-    // that agrees. Otherwise time would go back when a reply was slow, and units would move to another window.
+    // The reply was made between `sentMs` and `arrivedMs`, at most a millisecond after `serverMs`. Keep the previous
+    // estimate if it is within this range. Otherwise, a slow reply would set the time back, and units would move to
+    // another window.
     const leastMs = serverMs - arrivedMs
     this.aheadMs = this.aheadMs < serverMs + 1 - sentMs ? Math.max(leastMs, this.aheadMs) : leastMs
     this.#askedMs = sentMs
@@ -124,7 +139,10 @@ export class WrittenCounter implements LocalCounter {
     this.#state = state
   }
 
-  /** True if nothing is lost without this counter: all its units are settled, and they no longer have an effect. */
+  /**
+   * True if the counter can be removed without a loss, because all its units are settled and no longer have an
+   * effect.
+   */
   isIdle(nowMs: number): boolean {
     if (this.isActive || this.#state === undefined) return !this.isActive
     return algorithmOf(this.policy).emptyAtMs(this.#state, this.policy) <= this.serverMs(nowMs)

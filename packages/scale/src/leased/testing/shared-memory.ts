@@ -10,9 +10,9 @@ import type { LeasedStoreOptions } from "../options.ts"
  */
 export interface Leased extends SharedMemory {
   readonly store: Store
-  /** Takes for one request. */
+  /** Takes units for one request. */
   take(...checks: Check[]): StoreResult
-  /** Lets calls of the shared store meet a fault. */
+  /** Lets calls of the shared store fail. */
   fail(fault: Fault): void
 }
 

@@ -23,10 +23,10 @@ export function check(cost = 1, more: Partial<Check> = {}): Check {
   return { policy: USER, partition: "ann", cost, shadow: false, ...more }
 }
 
-/** A function that replaces the calls to a store. */
+/** A function that replaces calls to a store. */
 export type Fault = () => Promise<void>
 
-/** A data center: its store, and the mirrored store of one process there. */
+/** A data center, with its store and the mirrored store of one of its processes. */
 export interface DataCenter {
   readonly shared: Store
   readonly store: Store
@@ -34,14 +34,14 @@ export interface DataCenter {
   /** The calls that other data centers made. */
   readonly charges: (readonly Refund[])[]
   readonly resets: (readonly CounterKey[])[]
-  /** Set to let the calls of other data centers fail. */
+  /** If set, the calls of other data centers fail. */
   fault: Fault | undefined
   take(...checks: Check[]): StoreResult
   /** Returns the units of a counter. */
   counted(policy?: Policy, partition?: string): number
 }
 
-/** Data centers "a", "b", and so on, which mirror each other. The data centers share a clock. */
+/** Creates the data centers "a", "b", and so on, which mirror each other. The data centers share a clock. */
 export function dataCenters(
   number: number,
   options: Partial<MirroredStoreOptions> = {},
