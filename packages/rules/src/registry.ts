@@ -1,15 +1,15 @@
 import { type Problem, SluiceError } from "@sluice/core"
 import type { ServiceMetadata, StorableRule } from "@sluice/core/rules"
 
-/** The rules of one service, as a registry holds them. */
+/** The rules of one service, as a registry stores them. */
 export interface RegisteredRules {
   /** The service that the rules belong to. */
   readonly service: string
-  /** Grows by one with every change; 0 for rules that were stored without a version. */
+  /** Increases by one with every change; 0 for rules that were stored without a version. */
   readonly version: number
   /** The valid rules, in the order written. */
   readonly rules: readonly StorableRule[]
-  /** The owner and contact of the service. Absent if nothing was stored. */
+  /** The owner and contact of the service. Absent if the registry stores no metadata. */
   readonly metadata?: ServiceMetadata
   /** Problems of the invalid rules. Empty for rules that the registry has written. */
   readonly problems: readonly Problem[]
@@ -19,21 +19,21 @@ export interface RegisteredRules {
 export interface VersionOption {
   /**
    * The version that the caller has seen. The change is made only if this version is still stored. Without it, the
-   * change is made only if nothing is stored. 0 means rules without a version, or no rules. "any" changes whatever is
-   * stored.
+   * change is made only if nothing is stored. 0 means rules without a version, or no rules. "any" replaces every
+   * version.
    */
   readonly version?: number | "any" | undefined
 }
 
 /** The metadata that is stored beside the rules. */
 export interface MetadataOption {
-  /** The owner and contact of the service. Absent keeps what is stored; an empty object removes it. */
+  /** The owner and contact of the service. If absent, the stored metadata is kept; an empty object removes it. */
   readonly metadata?: ServiceMetadata | undefined
 }
 
 /** Options of a removal. */
 export interface RemoveOptions {
-  /** The version that the caller has seen. 0 means rules without a version; "any" removes whatever is stored. */
+  /** The version that the caller has seen. 0 means rules without a version; "any" removes every version. */
   readonly version: number | "any"
   /** Stops waiting: the call rejects with the signal's reason. The rules may have been removed nevertheless. */
   readonly signal?: AbortSignal | undefined
@@ -63,9 +63,10 @@ export interface RuleRegistry {
   /** Returns the rules of all services, in no particular order. */
   list(options?: RegistryCallOptions): AsyncIterable<RegisteredRules>
   /**
-   * Removes the rules of a service if the given version is stored, or any version for "any". Returns whether there were
-   * any. If the result to a first attempt was lost and no rules are left, it returns true, because that attempt may
-   * have removed them. Rejects with {@link RuleConflictError} and {@link RuleSourceError} as `register` does.
+   * Removes the rules of a service if the given version is stored, or any version for "any". Returns true if rules
+   * were stored. If the response to a first attempt was lost and no rules are left, returns true, because that
+   * attempt may have removed the rules. Rejects with {@link RuleConflictError} and {@link RuleSourceError} as
+   * `register` does.
    */
   remove(service: string, options: RemoveOptions): Promise<boolean>
 }
@@ -80,7 +81,7 @@ export class RuleConflictError extends SluiceError {
   /** The rules that are stored now; undefined if there are none. */
   readonly found: RegisteredRules | undefined
 
-  /** Creates the error. `options.cause` is the error that led to it. */
+  /** Creates the error. `options.cause` is the original error. */
   constructor(message: string, service: string, found: RegisteredRules | undefined, options?: ErrorOptions) {
     super(message, options)
     this.service = service

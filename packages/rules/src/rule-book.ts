@@ -15,8 +15,8 @@ export interface RuleBookEvents {
   rules: [event: RulesEvent]
   /**
    * Emitted when rules could not be read or a version was rejected; the previous version stays in force. Emitted once
-   * for each rejected version, and once for an error that repeats itself. `service` is absent if the rules of all
-   * services cannot be read.
+   * for each rejected version, and once for an error that recurs. `service` is absent if the rules of all services
+   * cannot be read.
    */
   "rule-error": [error: RuleSourceError | InvalidRuleError, service?: string]
   /**
@@ -28,7 +28,7 @@ export interface RuleBookEvents {
   warning: [warning: Warning]
 }
 
-/** Options of `refresh`. The signal stops the waiting, not the load. */
+/** Options of `refresh`. Aborting the signal stops the wait, not the load. */
 export interface RefreshOptions extends SignalOption {
   /** The only service to load again. Default: all services. */
   readonly service?: string | undefined
@@ -42,11 +42,11 @@ export interface RuleBook extends Events<RuleBookEvents>, LiveRules {
   /** Name of the book in messages: the name of its source. */
   readonly name: string
   /**
-   * Returns the current rules of a service, or undefined if the book knows of none. Returns immediately and never waits
-   * for a load. An unknown name is loaded in the background, at most once per poll interval. A known name is loaded
-   * again after the interval, while its rules stay in force. After a failed load, the next one starts sooner. Safe with
-   * untrusted names: the book remembers at most `maxUnknown` of them and runs a limited number of loads at a time.
-   * Names without rules are forgotten first.
+   * Returns the current rules of a service, or undefined if the book has loaded no rules for it. Returns immediately
+   * and never waits for a load. An unknown name is loaded in the background, at most once per poll interval. A known
+   * name is loaded again after the interval, while its rules stay in force. After a failed load, the next one starts
+   * sooner. Safe with untrusted names: the book remembers at most `maxUnknown` of them and runs a limited number of
+   * loads at a time. Names without rules are forgotten first.
    */
   rulesOf(service: string): Edition | undefined
   /**
@@ -58,15 +58,16 @@ export interface RuleBook extends Events<RuleBookEvents>, LiveRules {
   /** Returns the version, age and problems of the rules of a service. Reads nothing. */
   statusOf(service: string): RulesStatus
   /**
-   * Resolves when the rules of every opened service are loaded; with "all", the rules of all services. Rejects with the
-   * error of the load under way or, between two loads, of the next one. Rejects with {@link ClosedError} if the book is
-   * closed. Keeps the process alive until then.
+   * Resolves when the rules of every opened service are loaded; with "all", the rules of all services. Rejects with
+   * the error of the load under way or, between two loads, of the next load. Rejects with {@link ClosedError} if the
+   * book is closed. Keeps the process alive until then.
    */
   ready(options?: ReadyOptions): Promise<void>
   /**
-   * Loads the rules again, also for names that `rulesOf` and `find` have found. Asks the source for what is stored now
-   * (`fresh`). Resolves when the result of a load that began after the call is in force. Rejects with the error of that
-   * load. Rejects with {@link ClosedError} if the book is closed. Keeps the process alive until then.
+   * Loads the rules again, including the rules that `rulesOf` and `find` have loaded. The source must return the
+   * currently stored rules (`fresh`). Resolves when the result of a load that began after the call is in force.
+   * Rejects with the error of that load. Rejects with {@link ClosedError} if the book is closed. Keeps the process
+   * alive until then.
    */
   refresh(options?: RefreshOptions): Promise<void>
   /** Stops loading; the loaded rules stay in force. The source stays open: the code that created it closes it. */

@@ -1,11 +1,11 @@
 import type { Problem } from "@sluice/core"
 import type { ServiceMetadata, StorableRule } from "@sluice/core/rules"
 
-/** The rules of one service, as a source has them now. */
+/** The rules of one service, as its source currently stores them. */
 export interface LoadedRules {
-  /** The valid rules, in the order written. Empty if the source does not know the service. */
+  /** The valid rules, in the order written. Empty if the source has no rules for the service. */
   readonly rules: readonly StorableRule[]
-  /** Problems of the invalid rules. The rule book decides what to apply then. */
+  /** Problems of the invalid rules. If there are any, the rule book decides which rules apply. */
   readonly problems: readonly Problem[]
   /** Version of the stored document, if it has one. */
   readonly version?: number
@@ -17,7 +17,10 @@ export interface LoadedRules {
   readonly stamp?: string
 }
 
-/** The stored rules of one service among many, not yet parsed. Parsing thousands in one go would block requests. */
+/**
+ * The stored rules of one service among many, not yet parsed. Parsing the rules of thousands of services in one go
+ * would block requests.
+ */
 export interface FoundRules {
   /** The service that the rules belong to. */
   readonly service: string
@@ -41,7 +44,7 @@ export interface LoadedNow extends LoadedRules {
 
 /** How to load. */
 export interface LoadOptions {
-  /** Ends the load: it rejects with the signal's reason. */
+  /** Aborts the load, which then rejects with the signal's reason. */
   readonly signal?: AbortSignal
   /**
    * True if the load must return everything that was written before the call, so the source must not return an older
@@ -52,18 +55,18 @@ export interface LoadOptions {
 
 /**
  * Where a rule book loads rules from. `load` and `loadAll` reject with {@link RuleSourceError} if the rules cannot be
- * read at all. An invalid rule is not an error of the source: it is a problem, reported along with the valid rules. In
- * both cases the rule book keeps the version that is in force.
+ * read at all. An invalid rule is not an error of the source. It is a problem, which the source returns together with
+ * the valid rules. In both cases the rule book keeps the version that is in force.
  */
 export interface RuleSource {
   /** Name of the source in messages: `rules file "/etc/sluice/rules.yaml"`. */
   readonly name?: string
-  /** Returns the rules of one service; no rules if the source does not know the service. */
+  /** Returns the rules of one service; no rules if the source has none for the service. */
   load(service: string, options?: LoadOptions): Promise<LoadedRules>
   /**
    * Returns the rules of one service synchronously. The rule book calls it when a limiter of the service is created.
-   * Creating the limiter fails if this throws or returns problems. A source without it is a network source. Its
-   * limiters must define what applies until the first load has succeeded.
+   * Creating the limiter fails if this throws or returns problems. A source without `loadSync` is a network source.
+   * Its limiters must define what applies until the first load has succeeded.
    * @throws {@link RuleSourceError} if the rules cannot be read.
    */
   loadSync?(service: string): LoadedNow

@@ -34,10 +34,10 @@ export function isNothing({ rules, problems, version }: Edition, stamp: string |
   return rules.length === 0 && problems.length === 0 && version === undefined && stamp === undefined
 }
 
-/** The reason of a failed load: the source could not be read, or its rules were rejected. */
+/** The error of a failed load: either the source could not be read, or its rules were rejected. */
 export type LoadFailure = RuleSourceError | InvalidRuleError
 
-/** Converts an error of a source to one with a code. `service` is undefined if all services were to be loaded. */
+/** Converts an error of a source to an error with a code. `service` is undefined for a load of all services. */
 export function loadError(service: string | undefined, cause: unknown): LoadFailure {
   if (cause instanceof RuleSourceError || cause instanceof InvalidRuleError) return cause
   const reason = cause instanceof Error ? cause.message : show(cause)
@@ -45,7 +45,7 @@ export function loadError(service: string | undefined, cause: unknown): LoadFail
   return new RuleSourceError(`The rules of ${whose} cannot be loaded: ${reason}`, { cause })
 }
 
-/** True if the error rejects the stored rules. False if the rules could not be read. */
+/** True if the stored rules were rejected. False if the rules could not be read. */
 export function isRejection(error: LoadFailure): boolean {
   return error.problems.length > 0
 }
@@ -66,7 +66,7 @@ function namesOf(edition: Pick<Edition, "rules">): readonly string[] {
   return edition.rules.map(({ name }) => name)
 }
 
-/** Most rules that a message names, because a service may have thousands. */
+/** Maximum number of rules named in a message, because a service may have thousands of rules. */
 const MOST_NAMED = 20
 
 /** Returns `rules "login", "daily"`. */
@@ -82,7 +82,7 @@ export function contentOf(edition: Pick<Edition, "rules" | "version">): string {
   return edition.version === undefined ? rules : `version ${edition.version} with ${rules}`
 }
 
-/** Returns the message that all problems are gone, with the rules that are in force now. */
+/** Returns the message that reports that all problems are solved and which rules are now in force. */
 export function recovered(inForce: string): string {
   return `the stored rules can be used again. In force now: ${inForce}.`
 }

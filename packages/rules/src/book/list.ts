@@ -9,7 +9,7 @@ import type { Reporter } from "./reporter.ts"
 import type { ServiceRules } from "./service-rules.ts"
 import { inTime } from "./timing.ts"
 
-/** The services of a book, for the load of the list. */
+/** The services of a book, as the loader of the list uses them. */
 export interface ListedServices {
   readonly options: ParsedBookOptions
   readonly reporter: Reporter
@@ -19,16 +19,17 @@ export interface ListedServices {
   follow(service: string): ServiceRules
   unfollow(rules: ServiceRules): void
   /**
-   * Applies what a load has read for a service, and reports the change. Throws the reason if the rules are rejected.
+   * Applies the result of a load for a service, and reports the change. Throws the reason if the rules are rejected.
    */
   take(rules: ServiceRules, load: number, found: LoadedRules | LoadFailure): void
-  /** Called when it is known which services the list contains. */
+  /** Called after the whole list was read. */
   onListRead(): void
 }
 
 /**
  * Loads the list of all services, and records which services it contains. Rejects if the list cannot be read
- * to its end; pages that were read until then stay in force. Invalid rules of one service do not affect the others.
+ * completely; pages that were read before the error stay in force. Invalid rules of one service do not affect the
+ * others.
  */
 export async function loadList(services: ListedServices, load: Load): Promise<void> {
   const { number, fresh, loading } = load
@@ -51,12 +52,13 @@ export async function loadList(services: ListedServices, load: Load): Promise<vo
   await Promise.all(asked)
 }
 
-/** Reads the listed rules of a service if they are new, and takes them. */
+/** Applies the listed rules of a service, and reads them first unless they are already known. */
 async function takeListed(services: ListedServices, load: number, found: FoundRules): Promise<void> {
   const { service, stamp } = found
   const { options, reporter, followed } = services
   let loaded: LoadedRules | LoadFailure = { ...NOTHING, stamp }
-  // Known rules are taken in the same turn, so the stamp still matches and their content is not needed.
+  // Do not read known rules: nothing is awaited before they are applied, so their stamp cannot change in the
+  // meantime.
   if (followed.get(service)?.hasRead(stamp) !== true) {
     try {
       loaded = { ...requireLoaded(await found.read(), "read()", options.name), stamp }
@@ -89,8 +91,8 @@ async function confirm(loader: Loader, fresh: boolean): Promise<void> {
 }
 
 /**
- * Calls `take` with the stored rules of each service and lets requests run in between. Rejects if a page fails or takes
- * longer than ten seconds, and if `loading` is aborted.
+ * Calls `take` with the stored rules of each service, and yields to requests between the calls. Rejects if a page
+ * fails or takes longer than ten seconds, and if `loading` is aborted.
  */
 async function readPages(
   { source, timing }: ParsedBookOptions,
@@ -117,7 +119,7 @@ async function readPages(
       }
     }
   } catch (error) {
-    // Do not wait for the end: a source that hangs would not respond to this call either.
+    // Do not await the iterator's `return`, because a source that hangs would not respond to this call either.
     const end = async () => pages?.return?.()
     end().catch(ignore)
     throw error
@@ -125,12 +127,12 @@ async function readPages(
 }
 
 /**
- * Returns the value that a third-party source has loaded. Throws RuleSourceError if it has another shape. `call` and
- * `name` name the method and the source in the message.
+ * Returns the value that a third-party source has loaded. Throws RuleSourceError if the value does not have the
+ * expected shape. `call` and `name` name the method and the source in the message.
  */
 export function requireLoaded<Loaded extends LoadedRules>(value: Loaded, call: string, name: string): Loaded {
   const { rules, problems }: Partial<LoadedRules> = value ?? {}
-  // Rules that are not a list are a problem of the version, which the parser reports.
+  // Do not reject rules that are not an array here, because the parser reports them as a problem of the version.
   if (rules !== undefined && Array.isArray(problems) && problems.every(isProblem)) return value
   if (value instanceof Promise) {
     value.catch(ignore)

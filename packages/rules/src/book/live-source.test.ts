@@ -26,7 +26,7 @@ describe("liveRules", () => {
     await limiter.close()
   })
 
-  it.each([undefined, null, 5, {}, { load: 5 }])("throws for %j, which is no source", (source) => {
+  it.each([undefined, null, 5, {}, { load: 5 }])("throws for %j, which is not a source", (source) => {
     expect(() => liveRules(source as never)).toThrow(InvalidOptionError)
     expect(() => liveRules(source as never)).toThrow("is not a rule source")
   })
@@ -45,7 +45,7 @@ describe("a copy of live rules with other members", () => {
     await limiter.close()
   })
 
-  it("creates no limiter if it has lost loadSync, because requests would come before the rules", () => {
+  it("makes createLimiter throw if it lacks loadSync, because requests could arrive before the rules", () => {
     const { loadSync: _none, ...rules } = staticRules([RULE])
     expect(() => createLimiter({ rules, logger: QUIET })).toThrow(
       "rules: is a copy of live rules, with or without loadSync() unlike the original; accepted: liveRules(copy)",

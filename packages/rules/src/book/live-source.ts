@@ -6,12 +6,13 @@ import { OpenBook } from "./open-book.ts"
 import { isSource, parseBookOptions } from "./options.ts"
 import { ServiceReading } from "./service-reading.ts"
 
-/** A source that limiters can have as their `rules`. */
+/** A source that limiters accept as their `rules`. */
 export interface LiveSource extends RuleSource, LiveRules {}
 
 /**
- * Makes a source of your own usable as the `rules` of limiters. Each limiter opens its own rule book on it, with
- * the limiter's clock and logger, and closes it. `fileRules`, `staticRules` and `dynamoDBRules` need no such call.
+ * Makes a source of your own usable as the `rules` of limiters. Each limiter opens its own rule book on the source,
+ * with the limiter's clock and logger, and later closes the book. `fileRules`, `staticRules` and `dynamoDBRules` do
+ * not need this call.
  * @example
  * ```ts
  * import { createLimiter } from "@sluice/core"
@@ -43,7 +44,7 @@ export function liveRules(source: RuleSource): LiveRules {
   }
 }
 
-/** A limiter has already decided whether it needs default rules. */
+/** Reject such a copy, because the limiter has already checked whether the original needs default rules. */
 const COPIED: Problem = {
   path: "rules",
   message: "is a copy of live rules, with or without loadSync() unlike the original",

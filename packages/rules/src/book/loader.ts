@@ -8,13 +8,16 @@ import { nextPollMs, retryMs } from "./timing.ts"
 /** One load of a service, or of the list of all services. */
 export interface Load {
   /**
-   * Number of the load; all loads of a process are counted from 1. A result never replaces the result of a load with a
-   * higher number.
+   * Number of the load; all loads of a process are counted from 1. The result of a load never replaces the result of
+   * a load with a higher number.
    */
   readonly number: number
   /** True if the source must return what is stored now. */
   readonly fresh: boolean
-  /** Aborted when a later load is in force, when the source does not respond in time, and when the book is closed. */
+  /**
+   * Aborted when the result of a later load is in force, when the source does not respond in time, and when the book is
+   * closed.
+   */
   readonly loading: AbortController
 }
 
@@ -24,7 +27,7 @@ export interface LoadTask {
   readonly service: string | undefined
   /** Resolves when the result is in force; rejects with the reason if it is not. */
   load(load: Load): Promise<void>
-  /** Called for each failed load, unless a later load is in force. */
+  /** Called for each failed load, unless the result of a later load is in force. */
   onError(error: LoadFailure): void
   /** Called once when a kept loader has failed for `staleAfterMs`, until a load succeeds. */
   onStale(ageMs: number): void
@@ -42,11 +45,12 @@ interface Waiting {
 /** Number of loads that have begun in this process. */
 let loadsBegun = 0
 
-/** Two loads: one that may hang, and one that began after the latest change. */
+/** Maximum number of concurrent loads: one that may hang, and one that began after the latest change. */
 const MOST_LOADS = 2
 
 /**
- * Loads the rules of one service, or the list of all services, again and again. Its states and what leads to the next:
+ * Loads the rules of one service, or the list of all services, again and again. The table lists its states and
+ * transitions:
  *
  * | state     | event                                 | next state                                                  |
  * | --------- | ------------------------------------- | ----------------------------------------------------------- |
@@ -60,10 +64,10 @@ const MOST_LOADS = 2
  * | failing   | `staleAfterMs` since the last success | reported as stale once, until a load succeeds               |
  * | any       | `close`                               | closed: loads are aborted and waiting calls settle          |
  *
- * A result never counts after the result of a load that began later.
+ * The result of a load is ignored if a load that began later has already returned a result.
  */
 export class Loader {
-  /** True while the loader loads by itself. Only the loader sets its members. */
+  /** True while the loader loads periodically. Only the loader itself writes this property. */
   isKept = false
   /** True if the loader never loads again. */
   isClosed = false
@@ -74,7 +78,10 @@ export class Loader {
   readonly #options: ParsedBookOptions
   readonly #task: LoadTask
   #waiting: readonly Waiting[] = []
-  /** The loads under way, at most two. A list is smaller than a map, and a book remembers thousands of loaders. */
+  /**
+   * The loads under way, at most two. An array, because it uses less memory than a map and a book remembers thousands
+   * of loaders.
+   */
   #underWay: readonly Load[] = []
   /**
    * Numbers of three loads: the latest that began, the latest that ended, and the first that has read the latest
@@ -83,11 +90,11 @@ export class Loader {
   #begun = 0
   #settled = 0
   #validFrom = 1
-  /** The load that must begin as soon as one under way has ended. */
+  /** The load that must begin as soon as a running load ends. */
   #wanted: "any" | "fresh" | undefined
   #failures = 0
   #dueMs = 0
-  /** When the rules last matched the source, or else when waiting for them began. */
+  /** The time when the rules last matched the source, or else when the wait for the first rules began. */
   #freshAtMs: number
   #cancelNext: () => void = ignore
   #cancelStale: () => void = ignore
@@ -108,14 +115,14 @@ export class Loader {
     return this.#dueMs <= this.#nowMs && !this.#isLoading
   }
 
-  /** Loads now, and starts to load periodically. Results of earlier loads do not count. */
+  /** Loads now, and starts to load periodically. Results of earlier loads are ignored. */
   keep(fresh = false): void {
     this.#begin()
     this.reload(fresh)
   }
 
   /**
-   * Loads by itself from now on, with `load` as the first load. If `load` throws, rethrows its error and changes
+   * Starts to load periodically, with `load` as the first load. If `load` throws, rethrows its error and changes
    * nothing.
    */
   keepFrom(load: (number: number) => void): void {
@@ -137,8 +144,8 @@ export class Loader {
   }
 
   /**
-   * Loads now, or as soon as one of the loads under way has ended if there are too many. `fresh` asks for what is
-   * stored now.
+   * Loads now, or as soon as a running load ends if too many loads are running. With `fresh`, the source must return
+   * the currently stored rules.
    */
   reload(fresh = false): void {
     if (this.isClosed) return
@@ -146,7 +153,7 @@ export class Loader {
     else if (fresh || this.#wanted === undefined) this.#wanted = fresh ? "fresh" : "any"
   }
 
-  /** Resolves when a load that begins from now on, or a later one, has succeeded. Rejects when one has failed. */
+  /** Resolves when a load that begins from now on, or a later one, has succeeded. Rejects when such a load fails. */
   refresh(): Promise<void> {
     const done = this.#wait(loadsBegun + 1, {})
     this.reload(true)
@@ -154,8 +161,8 @@ export class Loader {
   }
 
   /**
-   * Resolves immediately if `isLoaded`, and otherwise when a load succeeds. Rejects when one fails, unless `retry` is
-   * true.
+   * Resolves immediately if `isLoaded`, and otherwise when a load succeeds. Rejects when a load fails, unless `retry`
+   * is true.
    */
   async ready(options: ReadyOptions, isLoaded: boolean = this.loadedAtMs !== undefined): Promise<void> {
     options.signal?.throwIfAborted()
@@ -163,7 +170,7 @@ export class Loader {
     if (!isLoaded) await this.#wait(0, options)
   }
 
-  /** Resolves when there is a result, or when a load that could bring one is no longer under way. */
+  /** Resolves when a result is available, or when no load is running that could return a result. */
   async answered(): Promise<void> {
     while (this.loadedAtMs === undefined && this.#isLoading) {
       await this.#wait(this.#begun, {}).catch(ignore)
@@ -171,8 +178,8 @@ export class Loader {
   }
 
   /**
-   * Allows a load to begin now, because the stored rules may have changed. If `isKnown`, the latest result counts until
-   * that load ends.
+   * Allows a load to begin now, because the stored rules may have changed. If `isKnown`, the latest result stays
+   * valid until that load ends.
    */
   expire(isKnown: boolean): void {
     this.#dueMs = 0
@@ -180,12 +187,17 @@ export class Loader {
     if (!isKnown) this.loadedAtMs = undefined
   }
 
-  /** Settles the calls of `ready`: without an error if the rules are not needed, or with the error of another loader. */
+  /**
+   * Settles the calls of `ready`: without an error if the rules are not needed, or with the error of another loader.
+   */
   release(error?: Error): void {
     this.#settle(0, error)
   }
 
-  /** Stops loading. Waiting calls reject with the error, or resolve without one because the rules are not needed. */
+  /**
+   * Stops loading. Waiting calls reject with the error. Without an error, they resolve, because the rules are not
+   * needed.
+   */
   close(error?: ClosedError): void {
     this.isClosed = true
     this.#wanted = undefined
@@ -210,8 +222,8 @@ export class Loader {
   }
 
   /**
-   * Resolves when a load with this number or a higher one has succeeded. Rejects when one has failed, unless `retry` is
-   * true. Rejects with the signal's reason when it is aborted.
+   * Resolves when a load with this number or a higher one has succeeded. Rejects when such a load fails, unless
+   * `retry` is true. Rejects with the signal's reason when it is aborted.
    */
   async #wait(from: number, { retry = false, signal }: ReadyOptions): Promise<void> {
     if (this.isClosed) throw closed()
@@ -286,7 +298,7 @@ export class Loader {
     this.#failures += 1
     this.error = error
     if (!isOutage(error)) {
-      // The source has responded, so the rules are not stale, even if none of them can be used.
+      // The source has responded, so the rules are not stale, even if none of the returned rules are valid.
       this.#renew(begunAtMs)
     } else if (this.isKept && !wasFailing) {
       // Without polling, rules are current until the source reports a change.

@@ -10,10 +10,11 @@ import type { ServiceRules } from "./service-rules.ts"
  */
 const MOST_AT_ONCE = 16
 /**
- * Most loads per interval for names without known rules. This bounds the load that made-up names can put on the source.
+ * Maximum number of loads per interval for names without known rules. This bounds the load that made-up names can put
+ * on the source.
  */
 const MOST_IN_AN_INTERVAL = 1_000
-/** Longest key in DynamoDB. A service cannot have a longer name. */
+/** Maximum length of a DynamoDB key, and therefore of a service's name. */
 const LONGEST_NAME = 2_048
 
 /** Services that are not followed and are loaded by name when they are looked up. */
@@ -35,7 +36,7 @@ export class Lookups {
     this.#create = create
   }
 
-  /** Returns what is known of the name. Loads the name in the background when a load is due. */
+  /** Returns the known rules of the name. Loads the name in the background when a load is due. */
   read(service: string): Edition | undefined {
     const rules = this.get(service)
     if (rules !== undefined) this.#keep(rules)
@@ -55,7 +56,7 @@ export class Lookups {
     await loader.answered()
     if (loader.loadedAtMs === undefined && rules.known === undefined) {
       if (this.#isClosed) throw closed()
-      // A limiter has opened and left the service in the meantime, which has closed this loader.
+      // In the meantime, a limiter has opened and closed the service, which closed this loader.
       if (loader.isClosed) return this.find(service)
       const error = loader.error ?? rules.rejection
       if (error !== undefined) throw error
@@ -63,7 +64,7 @@ export class Lookups {
     return rules.known
   }
 
-  /** Loads the name now, whatever is known. */
+  /** Loads the name now, even if its rules are known. */
   async refresh(service: string): Promise<void> {
     await (this.get(service) ?? this.#remember(service)).loader.refresh()
   }
@@ -74,8 +75,9 @@ export class Lookups {
   }
 
   /**
-   * Reloads the given rules if they are still remembered and not followed, a limited number at the same time. Rejects
-   * with the first error. An error of the source itself stops the loading, because it would fail every other name too.
+   * Reloads the given rules if they are still remembered and not followed. Limits the number of concurrent loads.
+   * Rejects with the first error. An error of the source itself stops the loading, because it would fail every other
+   * name too.
    */
   async refreshAll(found: readonly ServiceRules[]): Promise<void> {
     const errors: unknown[] = []
@@ -91,12 +93,12 @@ export class Lookups {
     if (errors.length > 0) throw errors[0]
   }
 
-  /** Returns what is remembered of the name, without loading it. */
+  /** Returns the remembered rules of the name, without loading them. */
   get(service: string): ServiceRules | undefined {
     return this.#remembered.get(service)
   }
 
-  /** Forgets the name and returns what was remembered, for the code that follows it from now on. */
+  /** Forgets the name and returns its remembered rules to the code that starts to follow them. */
   remove(service: string): ServiceRules | undefined {
     const rules = this.get(service)
     this.#remembered.delete(service)
@@ -104,8 +106,8 @@ export class Lookups {
   }
 
   /**
-   * Marks everything as outdated, because the source may have changed. Every name may be loaded again immediately.
-   * Names without rules count as unknown again.
+   * Marks all remembered rules as outdated, because the source may have changed. Every name may be loaded again
+   * immediately. Names without rules count as unknown again.
    */
   expire(): void {
     for (const { loader, known } of this.#remembered.values()) loader.expire(known !== undefined)
@@ -119,7 +121,7 @@ export class Lookups {
       await loaded
     } finally {
       underWay.delete(load)
-      // A name that was evicted during the load comes back only if it has rules.
+      // Remember a name that was evicted during the load again only if it has rules.
       const isForgotten = this.get(rules.service) === undefined && !rules.isFollowed
       if (isForgotten && rules.known !== undefined) this.#keep(rules)
     }
@@ -161,8 +163,8 @@ export class Lookups {
     this.#remembered.delete(rules.service)
     this.#remembered.set(rules.service, rules)
     if (this.#remembered.size <= this.#options.maxUnknown) return
-    // Names without rules go first, so that made-up names cannot evict real ones. Keep the new name, because it is being
-    // asked for.
+    // Evict names without rules first, so that made-up names cannot evict real ones. Do not evict the new name,
+    // because it is being looked up.
     const others = [...this.#remembered.values()].slice(0, -1)
     const evicted = others.find(({ known }) => known === undefined) ?? others[0]
     if (evicted !== undefined) this.#remembered.delete(evicted.service)

@@ -25,20 +25,21 @@ import { type ServiceFollower, ServiceRules } from "./service-rules.ts"
 import { inTime } from "./timing.ts"
 
 /**
- * Opens a rule book on a source, for several limiters or for a process that decides for many services. With
+ * Opens a rule book on a source, for several limiters or for a process that decides requests of many services. With
  * `fileRules(…)` or `liveRules(source)`, each limiter opens its own book.
  *
  * The book loads immediately, then at intervals, and when the source reports a change. After a failed load it retries
- * with a backoff from half a second to half a minute. All delays have a random part, so that many processes do not load
- * together. A load without a result fails after ten seconds.
+ * with a backoff from half a second to half a minute. All delays are jittered, so that many processes do not load at
+ * the same time. A load times out after ten seconds.
  *
  * A version of a service's rules is accepted or rejected as a whole. While a load fails, or any rule of the version is
  * invalid, the previous version stays in force. A book does not keep the process alive, except while `ready`, `refresh`
  * or `find` is pending.
  *
- * The book itself never reads synchronously. If its source can (`fileRules`), creating a limiter on the book does.
- * Creating the limiter then throws the problems of the service's rules. If the source cannot, the book or the limiter
- * must define what applies until the first load has succeeded: `defaultRules` or `onRulesMissing`.
+ * The book itself never reads synchronously. However, creating a limiter on the book reads synchronously if the
+ * source supports it, as `fileRules` does. In that case, creating the limiter throws an error with all problems of
+ * the service's rules. If the source does not support it, the book or the limiter must define what applies until the
+ * first load succeeds: `defaultRules` or `onRulesMissing`.
  *
  * @example
  * ```ts
@@ -63,7 +64,7 @@ export function createRuleBook(options: RuleBookOptions): RuleBook {
  *   (`loader`).
  * - The loader decides when to load again. The loader is kept while limiters follow the service and no list contains
  *   it. The loader rests while the list loads the service (`list`), or while the name is only looked up (`lookups`).
- * - Each load passes its result to the rules, which take or reject it as a whole.
+ * - Each load passes its result to the rules, which accept or reject it as a whole.
  * - Changes and failures are reported to limiters, listeners and the log (`reporter`).
  */
 export class OpenBook implements RuleBook, ListedServices {
@@ -78,7 +79,7 @@ export class OpenBook implements RuleBook, ListedServices {
   readonly #lookups: Lookups
   /** Loads the list of all services; undefined if services are loaded by name. */
   readonly #list: Loader | undefined
-  /** True if it is known which services the list contains. */
+  /** True if the whole list was read at least once. */
   #isListRead: boolean
   readonly #stopWatching: (() => void) | undefined
   #isClosed = false
@@ -103,7 +104,7 @@ export class OpenBook implements RuleBook, ListedServices {
         onStale: (ageMs) => this.reporter.stale(ageMs, this.#all, undefined),
       })
     }
-    // Watch before loading; otherwise a change between the two would be missed.
+    // Watch before loading; otherwise a change between the load and the watch would be missed.
     this.#stopWatching = source.watch?.(() => {
       this.#lookups.expire()
       for (const loader of this.#loaders) loader.reload()
@@ -179,8 +180,8 @@ export class OpenBook implements RuleBook, ListedServices {
   }
 
   /**
-   * Follows a service for a reader and passes it the current version immediately, if there is one. If the source
-   * can load synchronously, there always is one. Throws {@link ClosedError}, RuleSourceError if the synchronous load
+   * Follows a service for a reader and passes it the current version immediately, if there is one. A source that can
+   * load synchronously always has a version. Throws {@link ClosedError}, RuleSourceError if the synchronous load
    * fails, and InvalidRuleError if any rule of the service is invalid.
    */
   enter(service: string, follower: ServiceFollower): ServiceRules {
@@ -225,9 +226,9 @@ export class OpenBook implements RuleBook, ListedServices {
   take(rules: ServiceRules, load: number, found: LoadedRules | LoadFailure, isStrict = false): void {
     const change = rules.take(load, found, isStrict)
     if (change === undefined) return
-    // The list has brought in the service since then and reports it.
+    // Do not report the service: since then, the list has loaded and reported it.
     if ((this.followed.get(rules.service) ?? rules) !== rules) return
-    // A made-up name without rules is not worth an event.
+    // Do not emit an event for a made-up name without rules.
     if (change.before === undefined && rules.known === undefined && rules.readers.size === 0) return
     this.reporter.changed(rules, change)
   }
@@ -242,8 +243,8 @@ export class OpenBook implements RuleBook, ListedServices {
   }
 
   /**
-   * The loaders that are kept. The list is the last: its load has the highest number, so it also satisfies the loaders
-   * of its services.
+   * The loaders that load periodically. The list comes last, so that its load has the highest number and also settles
+   * the waits for its services.
    */
   get #loaders(): readonly Loader[] {
     const own = this.#all.map(({ loader }) => loader).filter(({ isKept }) => isKept)
@@ -303,7 +304,7 @@ export class OpenBook implements RuleBook, ListedServices {
   }
 
   async #ready(options: ReadyOptions): Promise<void> {
-    // Without a list, do not await anything here: the book could be closed in that turn.
+    // Without a list, do not await anything here, because the book could be closed in the meantime.
     if (this.#list !== undefined) await this.#list.ready(options)
     const read = this.#all.filter(({ readers }) => readers.size > 0)
     await Promise.all(read.map((rules) => rules.ready(options)))
@@ -313,7 +314,7 @@ export class OpenBook implements RuleBook, ListedServices {
     const { found } = this.#lookups
     this.#lookups.expire()
     await Promise.all(this.#loaders.map((loader) => loader.refresh()))
-    // Comes after the list, which may contain some of them.
+    // Reload these names after the list, because the list may contain some of them.
     await this.#lookups.refreshAll(found)
   }
 

@@ -26,12 +26,12 @@ export interface RuleBookOptions {
   readonly source: RuleSource
   /**
    * The services to load. "asked", the default, loads each service by name when a limiter is created for it. "all"
-   * loads every service that the source can list, which suits a process that decides for many services.
+   * loads every service that the source can list, which suits a process that decides requests of many services.
    */
   readonly services?: "asked" | "all" | undefined
   /**
-   * Rules that apply in the limiters of this book until their own rules are loaded for the first time. A limiter's own
-   * option wins. With a network source, the book or the limiter must set this or `onRulesMissing`.
+   * Rules that apply in the limiters of this book until their own rules are loaded for the first time. A limiter's
+   * own option takes precedence. With a network source, the book or the limiter must set this or `onRulesMissing`.
    */
   readonly defaultRules?: readonly Rule[] | undefined
   /**
@@ -40,8 +40,8 @@ export interface RuleBookOptions {
    */
   readonly onRulesMissing?: OnRulesMissing | undefined
   /**
-   * Milliseconds between loads. Default: the source's own interval. A source without one reports its changes and is not
-   * polled.
+   * Milliseconds between loads. Default: the source's own interval. A source without an interval reports its changes
+   * and is not polled.
    */
   readonly pollMs?: number | undefined
   /**
@@ -53,7 +53,7 @@ export interface RuleBookOptions {
   readonly maxUnknown?: number | undefined
   /** Receives warnings; pino or a similar logger. Default: `process.emitWarning`. */
   readonly logger?: Logger | undefined
-  /** Clock for intervals and ages, for tests. Default: the steady time of the process. */
+  /** Clock for intervals and ages, for tests. Default: the monotonic clock of the process. */
   readonly clock?: Clock | undefined
   /** Returns a number from 0 to below 1, for tests. Default: Math.random. */
   readonly random?: (() => number) | undefined
@@ -63,11 +63,11 @@ export interface RuleBookOptions {
 export interface ParsedBookOptions {
   readonly source: RuleSource
   readonly name: string
-  /** True if the list of the source brings all services. False if services are loaded by name. */
+  /** True if all services are loaded as one list. False if services are loaded by name. */
   readonly isListed: boolean
-  /** Rules or decision of limiters until the first load; undefined if the options do not define them. */
+  /** The rules or the decision that limiters apply until the first load. Undefined if the options define neither. */
   readonly untilLoaded: UntilLoaded | undefined
-  /** Undefined: the source reports every change. */
+  /** Undefined if the source reports every change. */
   readonly pollMs: number | undefined
   /** Milliseconds for which the rules of an unfollowed name are not loaded again. */
   readonly rememberMs: number
@@ -77,7 +77,7 @@ export interface ParsedBookOptions {
   readonly timing: Timing
 }
 
-/** The interval of a source without polling, for unfollowed names and for staleness. */
+/** The interval for unfollowed names and for staleness if the source is not polled. */
 const DEFAULT_POLL_MS = 30_000
 
 /** Whether a value can be a rule source. */
@@ -92,7 +92,7 @@ const SOURCE = mustBe("a rule source", "fileRules(…), staticRules(…) or anot
 const CHECKS: Readonly<Record<string, OptionCheck>> = {
   source: SOURCE,
   services: oneOf('"asked" or "all"', "asked", "all"),
-  // Checked with their rules.
+  // `defaultRules` are checked when they are parsed.
   defaultRules: () => undefined,
   onRulesMissing: oneOf('"allow" or "deny"', "allow", "deny"),
   pollMs: interval,

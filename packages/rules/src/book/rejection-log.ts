@@ -4,7 +4,7 @@ import { Incident, type Warner } from "@sluice/core/kit"
 /** A lasting problem is logged again every hour, so that the engineers on duty at that time see it. */
 const HOUR_MS = 3_600_000
 
-/** Creates the incident of rules that are rejected or cannot be loaded. */
+/** Creates the incident for rules that are rejected or cannot be loaded. */
 export function rejectionIncident(warner: Warner, clock: Clock, isRepeated = true): Incident {
   return new Incident(warner, isRepeated ? HOUR_MS : undefined, clock)
 }

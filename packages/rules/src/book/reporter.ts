@@ -22,8 +22,8 @@ export class Reporter {
   /** The rejection of the list of all services. */
   readonly #listRejection: Incident
   /**
-   * Rejections that were already emitted. A rejection lasts as long as its version, even if the source fails in
-   * between.
+   * Rejections that were already emitted. Each rejection is remembered until its version is replaced, even if other
+   * loads fail in the meantime.
    */
   readonly #emitted = new WeakSet<LoadFailure>()
   /** True if the latest load of an unfollowed name could not read the source. */
@@ -48,7 +48,10 @@ export class Reporter {
     this.#listRejection = rejectionIncident(this.#warner, options.timing)
   }
 
-  /** Reports that other rules are in force. Readers come first, so that listeners already find the new rules in use. */
+  /**
+   * Reports that other rules are in force. Notifies readers first, so that the new rules are already in use when
+   * listeners run.
+   */
   changed({ readers, service }: ServiceRules, { change, edition, before }: RuleChange): void {
     for (const reader of [...readers]) reader.onEdition(edition, change)
     if (before !== undefined && before.rules.length > 0 && edition.rules.length === 0) {
@@ -59,9 +62,10 @@ export class Reporter {
   }
 
   /**
-   * Reports that the rules of a service were not loaded, or without a service the list of all. `all` are the rules that
-   * should have been loaded. Every rejected version emits an event. Any other failure emits one unless the log already
-   * reports it. For unfollowed names, a document or an outage is reported once for all of them.
+   * Reports that the rules of a service were not loaded. Without `service`, reports that the list of all services was
+   * not loaded. `all` are the rules that should have been loaded. Every rejected version emits an event. Any other
+   * failure emits one unless the log already reports it. An invalid document or an outage is reported once for all
+   * unfollowed names.
    */
   failed(error: LoadFailure, all: readonly ServiceRules[], service: string | undefined): void {
     const rules = service === undefined ? undefined : all[0]
@@ -114,7 +118,10 @@ export class Reporter {
     endRejection(this.#listRejection, message)
   }
 
-  /** Reports that the rules of a service, or without a service all rules, could not be loaded for this time. */
+  /**
+   * Reports for how many milliseconds the rules of a service, or of all services without `service`, could not be
+   * loaded.
+   */
   stale(ageMs: number, all: readonly ServiceRules[], service: string | undefined): void {
     const meaning = all.some(({ edition }) => edition !== undefined)
       ? "so the rules may be out of date. The last valid rules stay in force."
@@ -144,7 +151,7 @@ export class Reporter {
     return isNews
   }
 
-  /** Returns the incident in the log about these rules. Its line is repeated only if they are kept up to date. */
+  /** Returns the log incident of these rules. Its line is repeated only if the rules are kept up to date. */
   #incidentOf(rules: ServiceRules): Incident {
     rules.incident ??= rejectionIncident(this.#warner, this.#options.timing, rules.isFollowed)
     return rules.incident

@@ -32,8 +32,8 @@ export interface ReadBook extends Pick<RuleBook, "name" | "readsSynchronously" |
 }
 
 /**
- * The rules of one service of a book, opened for one reader. Each version of them comes into force at the reader as a
- * whole, or not at all while the reader refuses it.
+ * The rules of one service of a book, opened for one reader. The reader applies each version as a whole, or not at
+ * all while it refuses the version.
  */
 export class ServiceReading implements OpenedRules, ServiceFollower {
   readonly #book: ReadBook
@@ -49,11 +49,14 @@ export class ServiceReading implements OpenedRules, ServiceFollower {
   readonly #incident: Incident
   /** Settles when the latest version is in force; undefined if it is not being compiled. */
   #compiling: Promise<void> | undefined
-  /** The calls that wait until a version is in force that the reader does not refuse. */
+  /** The calls that wait for a version that the reader accepts. */
   readonly #waiting: (() => void)[] = []
   readonly #closing = new AbortController()
 
-  /** Throws as `open` of live rules does. `onClose` is called when the reader closes the reading or cannot open it. */
+  /**
+   * Throws the same errors as `open` of live rules. `onClose` is called when the reader closes the reading or cannot
+   * open it.
+   */
   constructor(book: ReadBook, service: string, reader: RulesReader, onClose: () => void = ignore) {
     this.#book = book
     this.#service = service
@@ -95,17 +98,17 @@ export class ServiceReading implements OpenedRules, ServiceFollower {
   }
 
   /**
-   * Brings another version into force as soon as the reader has compiled it. While the reader refuses it, nothing
-   * changes.
+   * Applies another version as soon as the reader has compiled it. If the reader refuses the version, the previous
+   * rules stay in force.
    */
   onEdition(edition: Edition, change: RulesEvent["change"]): void {
     let prepared: ReturnType<RulesReader["prepare"]>
     try {
       prepared = this.#reader.prepare(edition, () => this.onEdition(edition, change))
     } catch (error) {
-      // The reader may use another copy of the core, so its classes may be others.
+      // Do not use `instanceof`, because the reader may use another copy of the core with its own error classes.
       if (!isRefusal(error)) throw error
-      // The reader is still being created, so its creation can fail.
+      // The reader is still being created, so throw the error from its creation.
       if (this.#rules === undefined && this.#book.readsSynchronously)
         throw new InvalidOptionError(error.problems)
       this.#refuse(error)

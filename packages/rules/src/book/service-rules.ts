@@ -36,9 +36,9 @@ export class ServiceRules {
   isFollowed = false
   /** True if the latest list of all services contains this service. */
   isListed = false
-  /** The version in force. Undefined until the first load; without rules if the source does not have any. */
+  /** The version in force. Undefined until the first load. Contains no rules if the source has none. */
   edition: Edition | undefined
-  /** The number of the latest load that had a result. */
+  /** The number of the latest load that returned a result. */
   takenFrom = 0
   /**
    * The incident in the log for these rules. Undefined if nothing has been reported since the first limiter followed
@@ -48,7 +48,7 @@ export class ServiceRules {
   #isNothing = true
   /** Fingerprint of the version in force. */
   #fingerprint: Fingerprint | undefined
-  /** The version that was rejected after the one in force was taken. */
+  /** The version that was rejected after the version in force was accepted. */
   #rejected: { readonly fingerprint: Fingerprint; readonly error: InvalidRuleError } | undefined
 
   constructor(service: string, loaderOf: (rules: ServiceRules) => Loader) {
@@ -67,8 +67,8 @@ export class ServiceRules {
   }
 
   /**
-   * Resolves when there is a version, even one without rules. Rejects with the error of the next failed load. Rejects
-   * immediately if the listed rules were rejected or the book is closed.
+   * Resolves when a version is in force, even a version without rules. Rejects with the error of the next failed
+   * load. Rejects immediately if the listed rules were rejected or the book is closed.
    */
   async ready(options: ReadyOptions): Promise<void> {
     const isWrong = this.isListed && this.edition === undefined && options.retry !== true
@@ -76,9 +76,7 @@ export class ServiceRules {
     await this.loader.ready(options, this.edition !== undefined)
   }
 
-  /**
-   * Marks the service as followed. Forgets that the source had nothing, or nothing valid, because that may be outdated.
-   */
+  /** Marks the service as followed. Forgets an earlier result without valid rules, because it may be outdated. */
   follow(): void {
     this.isFollowed = true
     // A problem that was logged once is repeated from now on.
@@ -100,22 +98,22 @@ export class ServiceRules {
     this.incident = undefined
   }
 
-  /** Stops loading. Waiting calls reject with the error, or resolve without one. */
+  /** Stops loading. Waiting calls reject with the error, or resolve if there is no error. */
   close(error?: ClosedError): void {
     this.loader.close(error)
     this.incident?.end()
   }
 
-  /** True if the rules with this stamp were already taken or rejected, so that they need not be read again. */
+  /** True if the rules with this stamp were already accepted or rejected, so they need not be read again. */
   hasRead(stamp: string): boolean {
     return this.#fingerprint === stamp || this.#rejected?.fingerprint === stamp
   }
 
   /**
-   * Takes what a load has found as a whole, or rejects it as a whole if anything in it is invalid. If the service does
-   * not have a version yet, its valid rules are taken, unless `isStrict`. Returns undefined if nothing changes, because
-   * these rules or newer ones are in force. Throws InvalidRuleError for a rejected version. If reading has failed,
-   * throws that error, which is `found`.
+   * Accepts the result of a load as a whole, or rejects it as a whole if any rule is invalid. If the service does not
+   * have a version yet, its valid rules are accepted, unless `isStrict`. Returns undefined if nothing changes,
+   * because these rules or newer ones are in force. Throws InvalidRuleError for a rejected version. If `found` is the
+   * error of a failed read, throws that error.
    */
   take(load: number, found: LoadedRules | LoadFailure, isStrict: boolean): RuleChange | undefined {
     if (load < this.takenFrom) return undefined

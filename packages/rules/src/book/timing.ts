@@ -12,7 +12,7 @@ export interface Timing {
   random(): number
 }
 
-/** Timeout of a load. Without it, a source that hangs would never be asked again. */
+/** Timeout of a load. Without a timeout, a source that hangs would never be read again. */
 export const LOAD_TIMEOUT_MS = 10_000
 
 /**
@@ -47,8 +47,8 @@ export function retryMs(failures: number, timing: Timing): number {
 }
 
 /**
- * Largest part of the interval by which a poll may come earlier, so that many processes do not poll together. A poll
- * never comes later.
+ * Maximum fraction of the interval by which a poll may start early, so that many processes do not poll at the same
+ * time. A poll never starts late.
  */
 const JITTER = 0.2
 
@@ -60,6 +60,6 @@ export function nextPollMs(
   jitter: number = JITTER,
 ): number {
   const dueMs = intervalMs * (1 - jitter * timing.random()) - (timing.now() - begunAtMs)
-  // Leave the source a pause even if loads take longer than the interval.
+  // Pause between loads even if each load takes longer than the interval.
   return Math.max(dueMs, intervalMs / 10)
 }

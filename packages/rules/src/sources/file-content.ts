@@ -8,7 +8,7 @@ import { FileTextError } from "../text/json-text.ts"
 import { type FileDocuments, fileDocuments } from "./file-documents.ts"
 import { documentsIn } from "./read-documents.ts"
 
-/** The content of a file of rules. */
+/** The content of a rules file. */
 export interface FileContent {
   /**
    * Changes whenever the file is written or replaced, except for two writes within a tick of the file system's clock.
@@ -77,7 +77,7 @@ function sourceError(file: string, cause: unknown, isRequired = false): RuleSour
   const message = `Rules file ${JSON.stringify(file)} ${reason(file, cause, isRequired)}`
   const place = cause instanceof FileTextError ? cause.place : undefined
   const wasRead = cause instanceof FileTextError || cause instanceof Unusable
-  // The message and the problem already contain all details. Node would print them again for the cause.
+  // The message and the problem already contain all details. With a cause, Node would print them twice.
   return wasRead
     ? new RuleSourceError(message, { problems: [{ path: "", message: cause.message, ...place }] })
     : new RuleSourceError(message, { cause })

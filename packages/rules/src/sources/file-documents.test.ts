@@ -40,7 +40,7 @@ test("problems of a document are reported only to its service, with their place"
   expect(told([{ rules: [{ ...rule, limit: 0 }] }], "a")).toEqual(["rules[0].limit: 0 is not a limit"])
 })
 
-test("a document whose service is unknown gives no rules and is reported to every service", () => {
+test("a document whose service is unknown contributes no rules and is reported to every service", () => {
   const values = [5, { service_id: [], rules: [rule] }, { service_id: "a", rules: [rule] }]
   const problems = ["[0]: 5 is not a rule document", "[1].service_id: [] is not a service id"]
   expect(told(values, "a")).toEqual(problems)

@@ -7,23 +7,24 @@ import type { ReadDocument } from "./read-documents.ts"
 export interface FileDocuments {
   /** Services that have their own document. */
   readonly services: readonly string[]
-  /** Problems of documents whose service is not known. */
+  /** Problems of documents whose service is unknown. */
   readonly problems: readonly Problem[]
   /** Services that had rules in this or an earlier version of the file, without an empty document since then. */
   readonly expected: ReadonlySet<string>
   rulesOf(service: string): LoadedRules
   /**
-   * Returns problems that do not concern the rules of the service: invalid documents of other services, or a missing
-   * document for this one.
+   * Returns problems that do not concern the rules of the service: invalid documents of other services, or the lack
+   * of a document for this service.
    */
   otherProblems(service: string): readonly Problem[]
 }
 
 /**
- * Combines the documents of a file. Each problem is reported to the service that it concerns, with the path of the file.
+ * Combines the documents of a file. Each problem contains the path of the file, and is reported to the service that
+ * it concerns.
  *
- * `earlier` are the services that the previous version of the file expected. If one of them lacks a document, that is a
- * problem: a typo in its service_id would otherwise remove its limits.
+ * `earlier` are the services that the previous version of the file expected. Reports a problem if one of these
+ * services lacks a document. Otherwise, a typo in its service_id would remove its limits.
  */
 export function fileDocuments(
   documents: readonly ReadDocument[],
@@ -66,7 +67,8 @@ export function fileDocuments(
         return { rules: [], problems: [...general, { file, ...noDocument("no longer has", service) }] }
       }
       const [only] = own.keys()
-      // A file with several documents may lack one for this service. A single document was probably meant for it.
+      // A file with several documents need not contain one for this service. A single document, however, was probably
+      // meant for it.
       const isAmiss = documents.length === 1 && only !== undefined
       return { rules: [], problems: isAmiss ? [{ file, ...otherService(service, only) }] : general }
     },

@@ -134,7 +134,7 @@ describe("loading", () => {
     expect((await source.load("a")).rules).toBe(a.rules)
   })
 
-  test("a fresh load sees the latest write even if the file's modification time has not changed", async () => {
+  test("sees the latest write in a fresh load, even if the file's modification time has not changed", async () => {
     const { source } = open()
     const write = (limit: number) => writeFileSync(file, `service_id: a\n${text(limit)}`)
     const last = examples(140, 300)
@@ -148,12 +148,12 @@ describe("loading", () => {
     }
   })
 
-  test("fresh loads that start during a read share one further read", async () => {
+  test("reads once more for all fresh loads that start during a read", async () => {
     writeFileSync(file, text(5))
     const { source, limits } = open()
     await limits()
     const fresh: Promise<LoadedRules>[] = []
-    // Runs right after a read has its text, and before the callers of that read get it.
+    // Runs after a read has the text, but before the callers of that read receive it.
     const stop = source.watch?.(() => {
       writeFileSync(file, text(7))
       fresh.push(...["a", "b"].map((service) => source.load(service, { fresh: true })))
@@ -227,7 +227,7 @@ describe("watching", () => {
         renameSync(join(folder, "rules.yaml~"), file)
       },
     ],
-  ])("a file that is %s is loaded again", async (_name, change) => {
+  ])("reloads a file that is %s", async (_name, change) => {
     writeFileSync(file, text(5))
     const { limits, nextChange } = open(never)
     expect(await limits()).toEqual([5])
@@ -358,7 +358,7 @@ describe("watching", () => {
     expect(child).toMatchObject({ stdout: "watching\n", status: 0, signal: null })
   })
 
-  test("closing stops all listeners, but a closed source can still be loaded", async () => {
+  test("ends for all listeners on close, but a closed source can still be loaded", async () => {
     writeFileSync(file, text(5))
     const { source, limits } = open(never)
     await limits()
@@ -372,14 +372,14 @@ describe("watching", () => {
   })
 })
 
-describe("options", () => {
+describe("fileRules", () => {
   test.each([
     ["maxBytes", { maxBytes: 0 }, "0 is not a valid size"],
     ["maxBytes", { maxBytes: "1 MiB" }, '"1 MiB" is not a valid size'],
     ["pollMs", { pollMs: 0.5 }, "0.5 is not an interval"],
     ["pollMs", { pollMs: 2 ** 31 }, "2147483648 is not an interval"],
     ["poll", { poll: 5 }, 'is not an option of fileRules(); did you mean "pollMs"?'],
-  ])("a wrong %s is refused: %j", (path, options, message) => {
+  ])("rejects an invalid %s: %j", (path, options, message) => {
     expect(() => fileRules("rules.yaml", options as FileRulesOptions)).toThrow(InvalidOptionError)
     expect(() => fileRules("rules.yaml", options as FileRulesOptions)).toThrow(
       expect.objectContaining({ problems: [expect.objectContaining({ path, message })] }),
@@ -387,7 +387,7 @@ describe("options", () => {
   })
 
   test.each([[""], ["a\0b"], [new URL("https://example.com/rules.yaml")], [undefined], [5]])(
-    "%s is not a path",
+    "rejects %s, which is not a path",
     (path) => {
       expect(() => fileRules(path as string)).toThrow(/Wrong options: path: .* is not the path of a file/)
     },

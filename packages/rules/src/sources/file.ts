@@ -19,7 +19,7 @@ import { watchFile } from "./watch-file.ts"
 
 /** Options of `fileRules`. */
 export interface FileRulesOptions {
-  /** Largest accepted size of the file. Default: 1 MiB. */
+  /** Maximum size of the file in bytes. Default: 1 MiB. */
   readonly maxBytes?: number | undefined
   /**
    * Poll interval in milliseconds, in addition to the notifications of the file system. Some (network) file systems do
@@ -28,12 +28,12 @@ export interface FileRulesOptions {
   readonly pollMs?: number | undefined
   /**
    * True if the file must exist with valid rules when a limiter is created. Default: true. With false, the file may
-   * appear later. The limiter then needs `defaultRules` or `onRulesMissing`, which apply until it does.
+   * appear later. The limiter then needs `defaultRules` or `onRulesMissing`, which apply until the file exists.
    */
   readonly required?: boolean | undefined
 }
 
-/** Services in a page of `loadAll`. */
+/** Number of services in a page of `loadAll`. */
 const PAGE = 100
 const CHECKS: Readonly<Record<string, OptionCheck>> = {
   maxBytes: wholeNumber("size", "bytes"),
@@ -43,14 +43,16 @@ const CHECKS: Readonly<Record<string, OptionCheck>> = {
 
 /**
  * Creates a source of the rules in a YAML file, or a JSON file if its name ends in ".json". The file contains one
- * document in the stored shape, or several, one for each service. A document without `service_id` applies to every
- * service without its own document. `loadAll` does not list it: a rule book loads it by the service's name. A service
- * whose document disappears keeps its rules, because a typo in `service_id` looks the same. `rules: []` removes them.
+ * document in the stored format, or one document for each service. A document without `service_id` applies to every
+ * service without its own document. `loadAll` does not list that document. Instead, a rule book loads it by the
+ * service's name. A service whose document disappears keeps its rules, because a typo in `service_id` looks the same.
+ * `rules: []` removes them.
  *
- * The file is read when a limiter is created. This throws if the file is missing or cannot be read, or if a rule of the
- * limiter's service is invalid. While the file is watched, it is reloaded when it changes or is replaced (editors,
- * Kubernetes). `load` rejects with {@link RuleSourceError} if the file is missing, empty, too large, not text, or not YAML
- * or JSON. The error names the file and what to do. Watching does not keep the process alive.
+ * The file is read when a limiter is created. Creating the limiter throws if the file is missing or cannot be read,
+ * or if a rule of the limiter's service is invalid. While the file is watched, it is reloaded when it changes or is
+ * replaced (editors, Kubernetes). `load` rejects with {@link RuleSourceError} if the file is missing, empty, too
+ * large, not text, or not YAML or JSON. The error names the file and what to do. Watching does not keep the process
+ * alive.
  * @example
  * ```ts
  * import { createLimiter } from "@sluice/core"
@@ -67,7 +69,7 @@ export function fileRules(path: string | URL, options: FileRulesOptions = {}): L
   const listeners = new Set<() => void>()
   let content: FileContent | undefined
   let reading: Promise<FileContent> | undefined
-  /** The read that begins after `reading` has ended. */
+  /** The read that begins when `reading` ends. */
   let next: Promise<FileContent> | undefined
   /** The text or the error of the last read. Listeners are called whenever it changes. */
   let seen: string | undefined
@@ -139,7 +141,7 @@ export function fileRules(path: string | URL, options: FileRulesOptions = {}): L
       }
     },
     watch(changed) {
-      // Wrap the callback, so that two watches with the same callback stop only themselves.
+      // Wrap the callback, so that stopping one watch does not stop another watch with the same callback.
       const listener = (): void => changed()
       listeners.add(listener)
       stopWatching ??= watchFile(file, pollMs, (isNotified) => void read(isNotified).catch(ignore))

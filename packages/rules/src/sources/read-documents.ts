@@ -10,7 +10,7 @@ import {
 import { type TextFormat, valuesIn } from "../text/document-text.ts"
 import type { TextPlace } from "../text/text-places.ts"
 
-/** A problem in a file of rules with its place: the name of a member, or the entry of a list. */
+/** A problem in a rules file, with the place of the member's name or of the list entry. */
 export interface FileProblem extends Problem {
   /** Line number, from 1. */
   readonly line: number
@@ -20,14 +20,17 @@ export interface FileProblem extends Problem {
 
 /** A document in the text of a file, without its invalid parts. */
 export interface ReadDocument extends Omit<UnlocatedDocument, "problems"> {
-  /** True if it is known which service the rules belong to. */
+  /** True if the service of the rules is known. */
   readonly isReadable: boolean
   readonly problems: readonly FileProblem[]
-  /** The problem that an earlier document is for the same service. Absent if there is none. */
+  /** The problem that reports an earlier document for the same service. Absent if there is no earlier document. */
   readonly duplicate?: FileProblem
   /** Returns a problem, warning or note of the document with its place in the text. */
   placed(problem: MemberProblem): FileProblem
-  /** Returns the place where the document begins. Finding a place in JSON takes much longer than reading it. */
+  /**
+   * Returns the place where the document begins. A method, because finding a place in JSON takes much longer than
+   * parsing the JSON.
+   */
   start(): TextPlace
 }
 
@@ -67,7 +70,7 @@ function isAboutService({ path }: MemberProblem): boolean {
   return path.length === 0 || (path.length === 1 && /^(?:[sS]ervice_id|serviceId)$/.test(String(path[0])))
 }
 
-/** Returns the problem with the place of its document put before its path. */
+/** Returns the problem with its document's place prepended to its path. */
 function below(place: string, { path, ...problem }: Problem): Problem {
   const gap = place.startsWith("service") && path !== "" ? " " : place === "" || path === "" ? "" : "."
   return { path: `${place}${gap}${path}`, ...problem }

@@ -42,7 +42,7 @@ extra: 1
   ])
 })
 
-test("a missing member has the place of the object that lacks it", async () => {
+test("a problem of a missing member has the place of the object that lacks the member", async () => {
   expect(await places("service_id: a\nrules:\n  - rate:\n      unit: minute\n")).toEqual([
     "3:5 rules[0].rate.requests_per_unit | rate",
   ])
@@ -175,7 +175,7 @@ test("readRuleFile ignores a byte order mark", async () => {
   expect(await readRuleFile("\ufeffrules: 5\n", "yaml")).toEqual(await readRuleFile("rules: 5\n", "yaml"))
 })
 
-test("readRuleFile rejects a string that is not a string and an unknown format as invalid options", async () => {
+test("readRuleFile rejects a text that is not a string and an unknown format as invalid options", async () => {
   await expect(readRuleFile(undefined as never, "jsno" as never)).rejects.toMatchObject({
     code: "SLUICE_INVALID_OPTION",
     problems: [

@@ -1,4 +1,4 @@
-/** Most levels of lists and objects, as in DynamoDB. A document of rules needs seven. */
+/** Maximum nesting depth of lists and objects, the same as in DynamoDB. A rule document needs seven levels. */
 export const MAX_DEPTH = 32
 
 /**
@@ -23,13 +23,16 @@ export function parseJsonText(text: string): readonly unknown[] {
   return Array.isArray(value) ? value : [value]
 }
 
-/** Returns the number in a string, or the text if the number would be written in another way: 007, 1e3 or 2^53 + 1. */
+/**
+ * Returns the number in a string, or the string itself if JavaScript would write the number differently, for example
+ * 007, 1e3 or 2^53 + 1.
+ */
 export function exactNumber(text: string): number | string {
   const number = Number(text)
   return String(number) === text && Number.isInteger(number) === Number.isSafeInteger(number) ? number : text
 }
 
-/** Names of the members that contain the id of a service, in which 1e3 is another service than 1000. */
+/** Names of the members that contain the id of a service. In these, 1e3 and 1000 are different services. */
 export const SERVICE_ID: RegExp = /^service_?id$/i
 
 /** Matches white space, then one token (RFC 8259 sections 2, 6 and 7). */
@@ -38,7 +41,7 @@ const SCALAR = /true|false|null|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y
 const STRING = /"[ !#-[\]-\uffff]*(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[ !#-[\]-\uffff]*)*"/y
 
 /**
- * Returns the text, with each service id that is not an exact number in quotes. Throws FileTextError for the first
+ * Returns the text with quotes around each service id that is not an exact number. Throws FileTextError for the first
  * mistake of a JSON text. JSON.parse does not report where an unexpected token is. JSON.parse also silently takes the
  * last of two members with the same name, which is a mistake here.
  */

@@ -66,20 +66,23 @@ export function placesOf(document: Document.Parsed, lines: LineCounter): readonl
 
 type Pairs = ReadonlyMap<PropertyKey, Pair<Node, Node | null>>
 
-/** A map may have tens of thousands of members, each with a problem. */
+/** The cached members of each map, because a map may have tens of thousands of members, each with a problem. */
 const knownPairs = new WeakMap<YAMLMap, Pairs>()
 
 /** Returns the members of a map by their names. */
 function pairsOf(map: YAMLMap<Node, Node | null>): Pairs {
   const { isScalar } = yaml()
-  // Names that are not scalars were rejected before. A missing name is empty.
+  // Names that are not scalars were rejected before. A missing name becomes an empty string.
   const nameOf = (key: Node): string => (isScalar(key) ? String(key.value ?? "") : "")
   const pairs = knownPairs.get(map) ?? new Map(map.items.map((pair) => [nameOf(pair.key), pair]))
   knownPairs.set(map, pairs)
   return pairs
 }
 
-/** Returns the name or the entry of a list at the end of a path, or the last one that exists. */
+/**
+ * Returns the member's name or the list entry at the end of a path. If it does not exist, returns the last one on the
+ * path that does.
+ */
 function nodeAt(document: Document.Parsed, top: Node | null, path: readonly PropertyKey[]): Node | null {
   const { isAlias, isMap, isSeq } = yaml()
   let at = top

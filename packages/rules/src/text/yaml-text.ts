@@ -13,7 +13,7 @@ export function* yamlValues(text: string): Generator<PlacedValue, void> {
     yield* readYaml(text)
   } catch (error) {
     if (error instanceof FileTextError) throw error
-    // Aliases without an anchor, too many aliases, and nesting deeper than the stack are reported as other errors.
+    // The library reports aliases without an anchor, too many aliases, and a stack overflow as other kinds of errors.
     throw new FileTextError((error as Error).message, undefined, { cause: error })
   }
 }
@@ -77,9 +77,10 @@ function* tokensIn(text: string, lines: LineCounter): Generator<CST.Token, void>
 }
 
 /**
- * Throws FileTextError for a string that no rules need and that would crash the process. Composing values takes stack
- * space for each level. When the stack ends, Node may die with "RegExpCompiler Allocation failed" instead of an error
- * that can be caught. A name that is a map becomes a text, and each such name in it doubles the escapes.
+ * Throws FileTextError for a token that no rules need and that would crash the process. Composing values takes stack
+ * space for each level. When the stack overflows, Node may crash with "RegExpCompiler Allocation failed" instead of
+ * an error that can be caught. A map that is used as a name is converted to a string, and each nested name of this
+ * kind doubles its escapes.
  */
 function requireModest(token: CST.Token, lines: LineCounter): void {
   const open: { readonly token: CST.Token; readonly depth: number }[] = [{ token, depth: 0 }]
@@ -99,13 +100,13 @@ function requireModest(token: CST.Token, lines: LineCounter): void {
   }
 }
 
-/** Matches a number with zeros before it, which YAML 1.1 reads as octal and YAML 1.2 as decimal. */
+/** Matches a number with leading zeros, which YAML 1.1 reads as octal and YAML 1.2 as decimal. */
 const LEADING_ZERO = /^[-+]?0\d/
 
 /**
- * Throws FileTextError for a name that appears twice, and for a name without quotes that is read as another string. For
- * example, 007 is the number 7, so an override would be for another client. Replaces such a service id by its text, and
- * any other number with leading zeros.
+ * Throws FileTextError for a name that appears twice, and for a name without quotes that is read as another string.
+ * For example, 007 is the number 7, so an override would apply to another client. Replaces such a service id, and any
+ * other number with leading zeros, with its text.
  */
 function checkScalars(document: Document.Parsed, lines: LineCounter): void {
   const { isScalar, visit } = yaml()
@@ -147,7 +148,10 @@ function nameOf({ value, source = "", range }: Scalar, lines: LineCounter): stri
   throw mistakeAt(lines, range?.[0] ?? 0, `the name ${source} is read as ${is}; write it in quotes`)
 }
 
-/** Most repetitions of an anchor, multiplied for nested anchors. Rules repeat little and never exponentially. */
+/**
+ * Maximum number of repetitions of an anchor, multiplied for nested anchors. Rules contain few repetitions, and never
+ * exponentially many.
+ */
 const MAX_ALIASES = 100
 
 function mistakeAt(lines: LineCounter, offset: number, message: string): FileTextError {
