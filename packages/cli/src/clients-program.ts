@@ -68,7 +68,10 @@ function clientCommand(clients: Command, name: string, description: string): Com
     .addOption(jsonOption())
 }
 
-/** Commander would report a missing mandatory option before it reports the misspelled `--servic`. */
+/**
+ * Throws if `--service` is missing. If the option were mandatory, commander would report that it is missing before it
+ * reports a misspelled `--servic`.
+ */
 function requireService<T extends Partial<ClientsOptions> & { readonly for?: string }>(
   options: T,
 ): T & ClientsOptions {

@@ -8,8 +8,9 @@ import { withVersions } from "./version-writer.ts"
 export type VersionedDocument = OwnedDocument & { readonly version: number }
 
 /**
- * Writes the versions into the file of the documents. Returns an empty list if that succeeds. Otherwise leaves the file
- * unchanged and returns lines with the reason and the versions to write. The table has the rules in both cases.
+ * Writes the versions into the file of the documents. Returns an empty list if that succeeds. Otherwise leaves the
+ * file unchanged and returns lines with the reason and the versions to write. In both cases, the table already
+ * contains the rules.
  */
 export async function writeVersions(
   { name, text, bytes }: ReadFile,
@@ -20,7 +21,7 @@ export async function writeVersions(
     if (written === undefined) {
       throw new UsageError(`${name} has a format that versions cannot be written into, so it was not changed`)
     }
-    // The text lacks the byte order mark, and otherwise has the same length as its bytes.
+    // If the file has more bytes than its text, it begins with a byte order mark, which the text does not contain.
     const mark = bytes.length > Buffer.byteLength(text) ? "\ufeff" : ""
     if (written !== text) await replaceFile(name, mark + written, bytes)
     return []

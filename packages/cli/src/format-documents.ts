@@ -3,7 +3,8 @@ import { Document, isMap, isScalar, type Scalar, visit } from "yaml"
 import { formatJson } from "./line.ts"
 
 /**
- * Returns rule documents as the text of a file: YAML documents one after another, or JSON, a list if there are several.
+ * Returns rule documents as the text of a file: consecutive YAML documents, or JSON, with a list for several
+ * documents.
  */
 export function formatDocuments(documents: readonly StoredDocument[], format: "yaml" | "json"): string {
   if (format === "json") return `${formatJson(documents.length === 1 ? documents[0] : documents, 2)}\n`
@@ -23,7 +24,7 @@ function formatYaml(value: StoredDocument): string {
       }
     },
   })
-  // Within double quotes, an escaped character is the same character, but visible.
+  // Within double quotes, an escape represents the same character, but is visible.
   return document.toString({ lineWidth: 0 }).replace(new RegExp(INVISIBLE, "gu"), (char) => {
     if (char === "\n") return char
     const code = (char.codePointAt(0) as number).toString(16)

@@ -44,7 +44,7 @@ export function addLogOptions(command: Command): Command {
     .addOption(ipv6PrefixOption())
 }
 
-/** Returns the options as `readLogs` takes them. */
+/** Returns the options in the form that `readLogs` accepts. */
 export function readLogOptionsOf({ format, map, reorder, withoutStatus }: LogOptions): ReadLogOptions {
   return { format, map, reorderMs: reorder, withoutStatus }
 }

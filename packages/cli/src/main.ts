@@ -4,7 +4,7 @@ import { run } from "./run.ts"
 // Disable the SDK's warning about Node versions: it is irrelevant to users of the rules.
 process.env.AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED ??= "true"
 
-// The reader of the output may close it early: `sluice rules list | head -1`.
+// The reader of the output may close the stream early, as in `sluice rules list | head -1`.
 for (const stream of [process.stdout, process.stderr]) {
   stream.on("error", (error: NodeJS.ErrnoException) => {
     if (error.code === "EPIPE") process.exit()

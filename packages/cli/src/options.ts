@@ -31,24 +31,24 @@ export function maxBytesOption(): Option {
   return new Option("--max-bytes <n>", description).argParser(parseBytes)
 }
 
-/** Returns the option `--cost` of commands that decide nothing but show what a request takes. */
+/** Returns the option `--cost` of commands that only show how a request would be decided. */
 export function costOption(): Option {
   return new Option("--cost <n>", "units that the request takes (default: 1)").argParser(parseVersion)
 }
 
-/** Returns the option `--prefix`, which the app or the decision service gives to its Redis store. */
+/** Returns the option `--prefix`, the prefix of the Redis store in the app or the decision service. */
 export function prefixOption(): Option {
   return new Option("--prefix <text>", "the prefix of the Redis store (default: none)").argParser(parsePrefix)
 }
 
-/** Returns the option `--ipv6-prefix`, which is a limiter's option ipv6Prefix. */
+/** Returns the option `--ipv6-prefix`, which corresponds to a limiter's option `ipv6Prefix`. */
 export function ipv6PrefixOption(): Option {
   const description =
     "length of the IPv6 networks that count as one client (default: 64); by network: default=64,2001:db8::/32=48"
   return new Option("--ipv6-prefix <bits>", description).argParser(parsePrefixes)
 }
 
-/** Rejects an empty service, because it cannot have rules: the user must mean another one. */
+/** Rejects an empty service name, because it is probably a mistake: no service with this name can have rules. */
 function parseService(text: string): string {
   if (text === "")
     throw new InvalidArgumentError("It is empty. If it comes from a shell variable, set the variable.")

@@ -4,7 +4,8 @@ import type { OutputLine } from "./line.ts"
 export const EXIT = {
   ok: 0,
   /**
-   * Rules are invalid, file and table differ, the table was changed in between, or the decision service refused a call.
+   * Rules are invalid, file and table differ, another writer changed the table, or the decision service refused a
+   * call.
    */
   problems: 1,
   /** The command line, or a file that it names, cannot be used. */

@@ -145,7 +145,10 @@ function hintAt(text: string, rules: Command): string {
   return rules.commands.some((each) => each.name() === unknown) ? `(Did you mean rules ${unknown}?)\n` : ""
 }
 
-/** Adds `sluice help rules check`, as in other programs. Commander's own help command accepts only one name. */
+/**
+ * Adds a help command for nested commands, such as `sluice help rules check`. Commander's own help command accepts only
+ * one name.
+ */
 function addHelpCommand(parent: Command): void {
   parent
     .command("help")
@@ -196,7 +199,10 @@ function tableCommand(rules: Command, name: string, description: string): Comman
     .addOption(jsonOption())
 }
 
-/** Commander would report a missing mandatory option before it reports the misspelled `--tabel`. */
+/**
+ * Throws if `--table` is missing. If the option were mandatory, commander would report that it is missing before it
+ * reports a misspelled `--tabel`.
+ */
 function requireTable<T extends Partial<TableOptions>>(options: T): T & TableOptions {
   const { table } = options
   if (table === undefined) throw new UsageError("--table is missing: give the name of the DynamoDB table")

@@ -8,7 +8,7 @@ describe("progressText", () => {
     expect(text).toBe(`[${"#".repeat(12)}${"-".repeat(12)}] 50%  2,800,000 lines, 50.0 MB/s, 10 s left`)
   })
 
-  it("shows no share for standard input", () => {
+  it("omits the share for standard input", () => {
     expect(progressText({ bytes: 2_000_000, allBytes: undefined, lines: 11 }, 1_000)).toBe(
       "11 lines, 2.0 MB/s",
     )
@@ -29,7 +29,7 @@ describe("withProgress", () => {
   } as unknown as Logs
 
   it("shows the line at most ten times a second, and removes it at the end", async () => {
-    // Both lists come within 100 ms of a clock that stands still.
+    // Stop the clock, so that both batches arrive within 100 ms.
     vi.spyOn(performance, "now").mockReturnValue(0)
     const written: string[] = []
     for await (const _ of withProgress(logs, {

@@ -36,7 +36,7 @@ test.each([0o600, 0o664, 0o666, 0o444])(
   "replaceFile replaces a file with a new one that has the same permissions, %o",
   async (mode) => {
     await writeFile(path, "old")
-    // More permissions than the umask leaves to a new file.
+    // These are more permissions than the umask allows for a new file.
     await chmod(path, mode)
     const before = await stat(path)
     await replaceFile(path, "new")

@@ -3,22 +3,22 @@ import { chmod, chown, readFile, realpath, rename, rm, stat, writeFile } from "n
 import { UsageError } from "./usage-error.ts"
 
 /**
- * Replaces the content of a file atomically: readers see the old text or the new one, never a part. An existing file
- * keeps its permissions and owner, and a link stays a link. If the owner cannot be kept, the file is overwritten in
- * place. A pipe or a device such as /dev/stdout is written to directly. `read` are the bytes that the text is based on:
- * if the file has changed since, it is left unchanged. Rejects with UsageError.
+ * Replaces the content of a file atomically: readers see either the old text or the new text, never a mixture. An
+ * existing file keeps its permissions and owner, and a link stays a link. If the owner cannot be kept, the file is
+ * overwritten in place. A pipe or a device such as /dev/stdout is written to directly. `read` contains the bytes that
+ * the text is based on. If the file's content differs from them, the file is left unchanged. Rejects with UsageError.
  */
 export async function replaceFile(path: string, text: string, read?: Uint8Array): Promise<void> {
   try {
     const found = await stat(path).catch(() => undefined)
     const isFile = found?.isFile() ?? true
     const target = await realpath(path).catch(() => path)
-    // A pipe can be read only once, and that has happened.
+    // Do not check a pipe, because it can be read only once and was read before.
     const isChanged = async (): Promise<boolean> =>
       read !== undefined && isFile && !(await readFile(target)).equals(read)
     const draft = isFile ? await draftOf(target, text, found) : undefined
     try {
-      // Check as late as possible: no file system replaces a file on the condition that it is unchanged.
+      // Check as late as possible, because no file system can check and replace a file atomically.
       if (await isChanged()) {
         throw new UsageError(`${path} has changed since it was read, so it was not overwritten`)
       }

@@ -5,7 +5,7 @@ import { type Command, InvalidArgumentError, Option } from "commander"
 /** A name and a value, as given by `--header name=value`. */
 type Pair = readonly [name: string, value: string]
 
-/** The request that a command is about, as its options describe it. */
+/** The request that a command's options describe. */
 export interface RequestOptions {
   readonly method?: string
   readonly path?: string

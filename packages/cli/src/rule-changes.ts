@@ -1,6 +1,6 @@
 import { formatRuleDocument, ruleName, type ServiceMetadata, type StorableRule } from "@sluice/rules"
 
-/** A member of a stored rule with both values; undefined if it is not given. */
+/** A changed member of a stored rule. A value is undefined if the rule does not contain the member. */
 export interface MemberChange {
   readonly member: string
   readonly before: unknown
@@ -12,13 +12,15 @@ export interface RuleChanges {
   readonly added: readonly string[]
   readonly removed: readonly string[]
   readonly changed: readonly { readonly rule: string; readonly members: readonly MemberChange[] }[]
-  /** True if the rules have another order. The order matters, because the first of equally strict rules is reported. */
+  /**
+   * True if the order of the rules differs. The order matters, because the first of equally strict rules is reported.
+   */
   readonly isReordered: boolean
 }
 
 /**
- * Returns the changes between two lists of rules. Different spellings are equal: "60s" and "1 minute" are the same
- * window.
+ * Returns the changes between two lists of rules. Different spellings of a value are equal: "60s" and "1 minute" are
+ * the same window.
  */
 export function ruleChanges(before: readonly StorableRule[], after: readonly StorableRule[]): RuleChanges {
   const [old, now] = [byName(before), byName(after)]
@@ -38,7 +40,8 @@ export function ruleChanges(before: readonly StorableRule[], after: readonly Sto
 }
 
 /**
- * Returns the changes that a document with this metadata would make. A document without metadata keeps what is stored.
+ * Returns the changes that a document with this metadata would make. A document without metadata leaves the stored
+ * metadata unchanged.
  */
 export function metadataChanges(
   before: ServiceMetadata | undefined,
@@ -60,7 +63,10 @@ function byName(rules: readonly StorableRule[]): ReadonlyMap<string, RuleMembers
   return new Map(rules.map((rule, index) => [ruleName(rule), comparable(stored[index] as RuleMembers)]))
 }
 
-/** Converts a rate to limit and window for the comparison. Makes each override a member, because there may be many. */
+/**
+ * Converts a rate to limit and window for the comparison. Turns each override into a member of its own, because a rule
+ * may have many overrides.
+ */
 function comparable({ rate, overrides = {}, ...members }: RuleMembers): RuleMembers {
   const others = Object.entries(overrides as object).map(([value, override]) => [
     `overrides[${JSON.stringify(value)}]`,

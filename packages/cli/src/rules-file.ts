@@ -19,18 +19,18 @@ export function isJsonName(name: string): boolean {
   return name.toLowerCase().endsWith(".json")
 }
 
-/** Default size limit of `fileRules`, and so of the decision service. */
+/** Default size limit of `fileRules`, and therefore of the decision service. */
 export const MAX_BYTES: number = 1024 * 1024
 
 /** Options of every command that reads a file of rules. */
 export interface ReadOptions {
-  /** Largest accepted size of a file. Default: `MAX_BYTES`. */
+  /** Maximum size of a file in bytes. Default: `MAX_BYTES`. */
   readonly maxBytes?: number
 }
 
 /**
- * Reads a file of rules, or standard input for "-". Problems of the rules are in `problems`. Rejects with UsageError as
- * `readText` does.
+ * Reads a file of rules, or standard input for "-". Returns problems of the rules in `problems`. Rejects with
+ * UsageError as `readText` does.
  */
 export async function readRulesFile(given: string, options: ReadOptions, io: Io): Promise<ReadFile> {
   const { name, text, bytes } = await readText(given, options, io)
@@ -40,7 +40,7 @@ export async function readRulesFile(given: string, options: ReadOptions, io: Io)
 
 /**
  * Reads the text of a file, or of standard input for "-". Rejects with UsageError if there is no text, or more than
- * `maxBytes` of it. Reading stops there, because a device may never end.
+ * `maxBytes` of it. Stops reading at this size, because a device may provide endless data.
  */
 export async function readText(
   given: string,

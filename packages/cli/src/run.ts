@@ -46,7 +46,7 @@ function print({ json, text, errors = [], warnings = [] }: CommandOutcome, isJso
   put("stderr", isJson ? warnings : [...warnings, ...errors])
 }
 
-/** Returns the outcome for an error. `said` is the text that commander has written about it. */
+/** Returns the outcome for an error. `said` is the text that commander has written about the error. */
 function failed(error: unknown, said: string, io: Io): CommandOutcome {
   if (error instanceof CommanderError) {
     // Commander has written the whole message, or the help if there is no command.
@@ -75,7 +75,7 @@ function outcome(
 function exitCodeOf(error: unknown): ExitCode {
   if (error instanceof InvalidRuleError || error instanceof RuleConflictError) return EXIT.problems
   if (error instanceof UsageError || error instanceof InvalidOptionError) return EXIT.usage
-  // A LogError, by its code, because its package is loaded only by the commands that read logs.
+  // Recognize a LogError by its code, because its class is only loaded by commands that read logs.
   if (error instanceof SluiceError && error.code === "SLUICE_LOG") return EXIT.usage
   if (error instanceof ServiceCallError) return error.isUnreachable ? EXIT.unreachable : EXIT.problems
   if (error instanceof RuleSourceError) return EXIT.unreachable

@@ -69,12 +69,12 @@ it.each<[what: string, cause: unknown, says: string]>([
   ],
   ["a cause without a message and a code", new Error(), "did not respond: fetch failed."],
   ["an error without a cause", undefined, "did not respond: fetch failed."],
-])("callService gives a reason for %s", async (_what, cause, says) => {
+])("callService reports the reason of %s", async (_what, cause, says) => {
   vi.spyOn(globalThis, "fetch").mockRejectedValue(new TypeError("fetch failed", { cause }))
   await expect(call("http://127.0.0.1:1")).rejects.toThrow(says)
 })
 
-it("callService says that a service took too long to respond", async () => {
+it("callService reports that a service took too long to respond", async () => {
   server = createServer(() => undefined).listen(0, "127.0.0.1")
   await once(server, "listening")
   const timeout = AbortSignal.timeout.bind(AbortSignal)
@@ -84,7 +84,7 @@ it("callService says that a service took too long to respond", async () => {
   server.closeAllConnections()
 })
 
-it("callService says which service did not respond and gives the reason", async () => {
+it("callService reports which service did not respond, and why", async () => {
   const url = await answering(200, "{}")
   server?.close()
   await expect(call(url)).rejects.toThrow(

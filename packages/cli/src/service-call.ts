@@ -64,7 +64,7 @@ export async function callService(
     )
   }
   const answer = parsed(body)
-  // Each error of the decision service has a code, unlike a response of its operations port.
+  // Every error of the decision service contains a code. A response without a code may come from the operations port.
   const isOther = [404, 405].includes(response.status) && answer?.code === undefined
   if (answer === undefined || isOther) {
     throw notTheService(base, response.status)
@@ -73,7 +73,7 @@ export async function callService(
   throw refused(response.status, answer)
 }
 
-/** Returns the URL of a method. `source` is where the base URL was given. */
+/** Returns the URL of a method. `source` names the option or variable that contains the base URL. */
 function targetOf(base: string, source: string, method: string): URL {
   const url = URL.canParse(base) ? new URL(base) : undefined
   if (url === undefined || !/^https?:$/.test(url.protocol)) {
@@ -90,8 +90,8 @@ function targetOf(base: string, source: string, method: string): URL {
 }
 
 /**
- * Returns the header of a token; none without a token. Throws UsageError for an invalid token. Unlike an error of
- * `fetch`, its message does not contain the token.
+ * Returns the header for a token, or no header without a token. Throws UsageError for an invalid token. Unlike an
+ * error of `fetch`, its message does not contain the token.
  */
 function authorizationOf(token: string): { readonly authorization?: string } {
   const trimmed = token.trim()

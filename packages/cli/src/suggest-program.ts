@@ -82,14 +82,16 @@ Files are read twice: the second time to count the refused requests.`
 function parseBy(text: string): string[] {
   const fields = text.split(",").map((each) => each.trim())
   if (fields.every((each) => each !== "")) return fields
-  throw new InvalidArgumentError("Expected a field such as ip or header:x-api-key, or several with commas.")
+  throw new InvalidArgumentError(
+    "Expected a field such as ip or header:x-api-key, or several, separated by commas.",
+  )
 }
 
 function parseShare(text: string): number {
   const parts = /^(\d{1,3}(?:\.\d{1,6})?)%$/.exec(text)
   const percent = parts === null ? Number.NaN : Number(parts[1])
   if (percent < 100) return percent / 100
-  throw new InvalidArgumentError("Expected a percentage of the clients below 100%, such as 0.1%.")
+  throw new InvalidArgumentError("Expected a share of the clients that is less than 100%, such as 0.1%.")
 }
 
 const MOST_CLIENTS = 10_000_000

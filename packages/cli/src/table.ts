@@ -2,7 +2,7 @@ import type { RuleRegistry } from "@sluice/rules"
 import type { Io } from "./io.ts"
 import { UsageError } from "./usage-error.ts"
 
-/** The table and how to reach it. For absent members, the AWS SDK uses its defaults. */
+/** The table, and the region and endpoint of DynamoDB. For absent members, the AWS SDK uses its defaults. */
 export interface TableOptions {
   readonly table: string
   readonly region?: string | undefined
@@ -14,7 +14,7 @@ export interface Registry extends RuleRegistry {
   createTable(): Promise<void>
 }
 
-/** Includes the SDK's three attempts. A command that hangs would not show any error. */
+/** Timeout of a call, including the SDK's three attempts. Without a timeout, a command could hang without an error. */
 const TIMEOUT_MS = 10_000
 
 /**

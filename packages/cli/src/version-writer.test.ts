@@ -72,7 +72,7 @@ test.each([
   ["a version that a limit refers to", "version: &n 3\nservice_id: a\nrules: [{ limit: *n, window: 1m }]\n"],
   ["a version that service_id refers to", "version: &n 3\nservice_id: *n\nrules: []\n"],
 ])(
-  "%s: returns no text, because an edit would make the file invalid or change its meaning",
+  "withVersions returns no text for %s, because an edit would make the file invalid or change its meaning",
   async (_what, text) => {
     expect(await pushed(text)).toBeUndefined()
   },

@@ -22,8 +22,7 @@ export interface PlacedVersion {
 
 /**
  * Returns the text of a rules file with these versions written into its documents. Everything else stays the same,
- * including comments. Returns undefined if that is not possible, because some ways to write YAML do not allow inserting
- * a version.
+ * including comments. Returns undefined if the YAML is written in a way that does not allow inserting a version.
  */
 export async function withVersions(
   text: string,
@@ -39,7 +38,7 @@ export async function withVersions(
   return isOf(await readRuleFile(written, format), wanted) ? written : undefined
 }
 
-/** True if the file is valid and has exactly these documents, at any place. */
+/** True if the file is valid and contains exactly these documents, in any place. */
 function isOf({ documents, problems }: RuleFile, wanted: readonly FileDocument[]): boolean {
   const said = (document: FileDocument): object => ({ ...document, line: 0, column: 0 })
   return problems.length === 0 && isDeepStrictEqual(documents.map(said), wanted.map(said))
@@ -73,7 +72,7 @@ interface Edit {
 function editOf(text: string, map: YAMLMap.Parsed, version: number, column: number): Edit {
   const pair = map.items.find(({ key }) => isScalar(key) && key.value === "version")
   if (pair !== undefined) {
-    // A version without a value is a problem, and files with problems are not written.
+    // This version has a value, because an empty version is a problem and files with problems are not written.
     const [from, to] = (pair.value as ParsedNode).range
     return { from, to, by: String(version) }
   }

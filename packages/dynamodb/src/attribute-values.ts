@@ -4,7 +4,7 @@ import { exactNumber } from "@sluice/rules"
 /** The attributes of an item, or the members of a map, as the SDK represents them. */
 export type Attributes = Readonly<Record<string, AttributeValue>>
 
-/** DynamoDB nests at most 32 levels; a deeper value did not come from it. */
+/** DynamoDB allows at most 32 levels, so a deeper value was not read from DynamoDB. */
 const DEEPEST = 40
 
 /**
@@ -12,8 +12,8 @@ const DEEPEST = 40
  * beyond 2^53.
  *
  * - A number that is not exact in JavaScript stays a string, so that it is not mistaken for another number.
- * - A set becomes the list of its members, sorted by their strings. - A value that no rule can hold (binary, unknown
- *   types) becomes a symbol that describes it, for the message about it.
+ * - A set becomes the list of its members, sorted by their strings.
+ * - A value that rules cannot contain (binary, unknown types) becomes a symbol that describes it in error messages.
  * - `__proto__` is a member like any other.
  */
 export function plainValue(value: AttributeValue | undefined, depth = 0): unknown {
@@ -34,7 +34,7 @@ export function plainValue(value: AttributeValue | undefined, depth = 0): unknow
 
 /** Returns the members of a map, each as a plain value. */
 export function plainMembers(members: Attributes, depth = 0): Readonly<Record<string, unknown>> {
-  // Unlike an assignment, this makes "__proto__" an ordinary member.
+  // Unlike an assignment, `Object.fromEntries` makes "__proto__" an ordinary member.
   return Object.fromEntries(
     Object.keys(members).map((name) => [name, plainValue(members[name] as AttributeValue, depth)]),
   )
@@ -61,8 +61,8 @@ export function attributeOf(value: unknown): AttributeValue {
 }
 
 /**
- * Returns the same string for equal plain values. The order of members does not matter, because DynamoDB does not keep
- * it.
+ * Returns the same string for equal plain values. The order of members does not matter, because DynamoDB does not
+ * preserve it.
  */
 export function canonicalText(value: unknown): string {
   if (typeof value === "symbol") return String(value)
@@ -76,14 +76,14 @@ export function canonicalText(value: unknown): string {
   return `{${text}}`
 }
 
-/** Returns the bytes that an attribute takes in an item, as DynamoDB counts them, or slightly more. */
+/** Returns the size of an attribute in an item, in bytes as DynamoDB counts them, or slightly more. */
 export function bytesOf(name: string, value: AttributeValue): number {
   return Buffer.byteLength(name) + valueBytes(value)
 }
 
 /**
- * Returns the bytes of a value. A list or map takes 3 bytes, and 1 for each member. A number takes 1 byte per two
- * digits, at most 21.
+ * Returns the size of a value in bytes. A list or map takes 3 bytes, plus 1 byte for each member. A number takes 1
+ * byte per two digits, and at most 21 bytes.
  */
 function valueBytes(value: AttributeValue): number {
   if (value.S !== undefined) return Buffer.byteLength(value.S)

@@ -9,7 +9,7 @@ import { causeName, details, failure, TableError } from "./failure.ts"
 import type { Table } from "./table.ts"
 import { DEFAULT_KEY, keyOf, type TableKey } from "./table-key.ts"
 
-/** Poll intervals and timeout for a new table. Creating a table takes seconds. */
+/** Poll intervals and timeout for a new table. Creating a table takes several seconds. */
 const FIRST_LOOK_MS = 100
 const LAST_LOOK_MS = 1_000
 const PATIENCE_MS = 120_000
@@ -18,15 +18,16 @@ const PATIENCE_MS = 120_000
 export type Wait = (ms: number, signal?: AbortSignal) => Promise<void>
 
 /**
- * Creates the table with on-demand billing unless it exists. Resolves when the table can be used. Its key is the given
- * one, or else a string named `service_id`. Without a given key, an existing table may have any usable key. Rejects
- * with RuleSourceError if the table has another key, cannot be created, or cannot be used after two minutes.
+ * Creates the table with on-demand billing unless it exists. Resolves when the table can be used. The table's key is
+ * `given`, or else a string named `service_id`. Without a given key, an existing table may have any usable key.
+ * Rejects with RuleSourceError if the table's key differs, if the table cannot be created, or if it is not ready
+ * after two minutes.
  */
 export async function createTable(
   table: Table,
   given: TableKey | undefined,
   signal: AbortSignal | undefined,
-  // Keeps the process alive between two polls, because nothing else does.
+  // The timer must keep the process alive between two polls, because nothing else does.
   wait: Wait = (ms, signal) => delay(ms, undefined, { signal }),
 ): Promise<void> {
   const what = `DynamoDB table ${JSON.stringify(table.name)} cannot be created`
@@ -42,7 +43,7 @@ export async function createTable(
       table.client.send(create, { abortSignal }),
     )
   } catch (error) {
-    // The table exists already, perhaps because another process has just created it.
+    // Continue if the table already exists. Another process may have just created it.
     if (causeName(error) !== "ResourceInUseException") throw error
   }
   let waitedMs = 0
@@ -60,7 +61,7 @@ export async function createTable(
   }
 }
 
-/** Returns the status of the table. Rejects if it can be used, but has another key than the given one. */
+/** Returns the status of the table. Rejects if the table is ready, but its key differs from the given key. */
 function statusOf(
   table: Table,
   what: string,
@@ -74,7 +75,7 @@ function statusOf(
       if (Table.TableStatus === "ACTIVE" || Table.TableStatus === "UPDATING") requireKey(given, Table)
       return Table.TableStatus
     } catch (error) {
-      // A table that was just created may not be known everywhere.
+      // DynamoDB may not find a table that was just created.
       if (details(error).name === "ResourceNotFoundException") return "CREATING"
       throw error
     }

@@ -19,21 +19,21 @@ export interface DynamoDBRegistryOptions extends DynamoDBTableOptions {}
 /** A registry in a DynamoDB table. */
 export interface DynamoDBRegistry extends RuleRegistry {
   /**
-   * Creates the table with on-demand billing and resolves when it can be used. An existing table is accepted if it can
-   * be used. The key is a string named `service_id`, unless `keyName` and `keyType` are given. Rejects with
+   * Creates the table with on-demand billing and resolves when it is ready. An existing table is accepted if its key
+   * is suitable. The key is a string named `service_id`, unless `keyName` and `keyType` are given. Rejects with
    * {@link RuleSourceError}.
    */
   createTable(options?: RegistryCallOptions): Promise<void>
 }
 
-/** Attempts of a write with version "any" that keeps losing to other writers, before it fails. */
+/** Maximum number of attempts of a write with version "any" that conflicts with other writers each time. */
 const MOST_TRIES = 50
 
 /**
  * Creates a registry in the DynamoDB table that `dynamoDBRules` reads. Every write is conditional on the stored
- * version. A write is never repeated blindly: if its outcome is unknown, the item is read. If that does not settle it,
- * the error reports the uncertainty. Attributes other than version, metadata and rules are left unchanged; `remove` removes the
- * whole item.
+ * version. A write is never repeated blindly. If its outcome is unknown, the item is read. If the outcome is still
+ * unknown then, the error says so. Attributes other than version, metadata and rules are left unchanged; `remove`
+ * removes the whole item.
  *
  * Methods reject with {@link RuleSourceError}, which names the table, the service and what to do. They reject with the
  * signal's reason when it is aborted; a write may then have been carried out.
@@ -56,7 +56,10 @@ export function dynamoDBRegistry(options: DynamoDBRegistryOptions): DynamoDBRegi
   return openRegistry(options)
 }
 
-/** Creates a registry as `dynamoDBRegistry` does, with a replaceable wait between two polls of a new table. */
+/**
+ * Creates a registry as `dynamoDBRegistry` does, with a function that waits between two polls of a new table, for
+ * tests.
+ */
 export function openRegistry(options: DynamoDBRegistryOptions, wait?: Wait): DynamoDBRegistry {
   const tableOptions = parseTableOptions("dynamoDBRegistry", options)
   const table = openTable(tableOptions)

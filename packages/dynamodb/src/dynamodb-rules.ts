@@ -29,9 +29,10 @@ const CHECKS: Readonly<Record<string, OptionCheck>> = {
 }
 
 /**
- * Creates a source of the rules in a DynamoDB table: one item for each service, in the stored shape. `load` sends one
- * GetItem; `loadAll` runs one Scan, a page at a time. If a service does not have an item, its list of rules is empty.
- * The table's key may have any name and be a string or a number. One DescribeTable looks it up unless it is given.
+ * Creates a source of the rules in a DynamoDB table: one item for each service, in the stored format. `load` sends
+ * one GetItem; `loadAll` runs one Scan, a page at a time. If a service does not have an item, its list of rules is
+ * empty. The table's key may have any name and be a string or a number. Unless the key is given, one DescribeTable
+ * looks it up.
  *
  * Reads are eventually consistent. Fresh reads, and all reads in the ten seconds after one, see every earlier write.
  * Both methods reject with {@link RuleSourceError}, which names the table, the service and what to do. They reject with
@@ -74,8 +75,8 @@ export function openRules(options: DynamoDBRulesOptions, clock: Clock): LiveSour
 }
 
 /**
- * A poll must not bring back rules that a fresh load has replaced. DynamoDB's replicas agree "usually within a second
- * or less". For ten times as long, reads are strongly consistent.
+ * Reads are strongly consistent for this time after a fresh load, so that a poll cannot restore replaced rules.
+ * DynamoDB's replicas agree "usually within a second or less". This is ten times as long.
  */
 const SETTLING_MS = 10_000
 

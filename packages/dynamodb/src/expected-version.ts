@@ -6,7 +6,9 @@ import type { TableItem } from "./table.ts"
 
 /** The state that a write expects, as a condition that DynamoDB checks when it writes. */
 export interface Condition {
-  /** Uses the names `#key` and `#version`, and the value `:seen` if `seen` is given. Absent: any state is accepted. */
+  /**
+   * Uses the names `#key` and `#version`, and the value `:seen` if `seen` is given. Absent if any state is accepted.
+   */
   readonly expression?: string
   readonly seen?: AttributeValue
   /** The version of the written rules. */
@@ -38,8 +40,8 @@ function conditionOn(version: number | undefined): Condition {
 }
 
 /**
- * Returns the condition that the found item is still stored with the same version, even if that is missing or not a
- * number.
+ * Returns the condition that the found item is still stored with the same version, even if this version is missing or
+ * not a number.
  */
 export function conditionOf(found: TableItem | undefined): Condition {
   if (found === undefined) return conditionFor(undefined)
@@ -55,12 +57,12 @@ export function conditionOf(found: TableItem | undefined): Condition {
   return { expression: "#version = :seen", seen: version, next: isVersion(number) ? number + 1 : 1 }
 }
 
-/** True if the number is a version that another one can follow. */
+/** True if the number is a valid version that can be incremented. */
 function isVersion(number: number): boolean {
   return Number.isSafeInteger(number) && number >= 0 && number < Number.MAX_SAFE_INTEGER
 }
 
-/** Returns the message of a conflict: what is there, what was expected, and what to do. */
+/** Returns the message of a conflict: what is stored, what was expected, and what to do. */
 export function conflictMessage(
   tableName: string,
   service: string,
@@ -80,7 +82,7 @@ export function conflictMessage(
   }
   const isVersioned = found.version > 0
   const there = isVersioned ? `version ${found.version}` : "rules without a version"
-  // An invalid version does not equal any number.
+  // Suggest "any" for an invalid stored version, because it does not equal any number.
   const isNone = found.problems.some(({ path }) => path.endsWith(" version"))
   const retry = isNone ? '"any"' : found.version
   return `${what} has ${there}, ${expected}. Read the stored rules, and write again with version: ${retry}`

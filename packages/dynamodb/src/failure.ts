@@ -7,7 +7,7 @@ export interface CallDescription {
   readonly what: string
   /** The call as IAM policies name it: "GetItem". */
   readonly action: string
-  /** Alternative to permitting a call that is not permitted: "set the option keyType". */
+  /** Alternative to granting the missing permission: "set the option keyType". */
   readonly otherwise?: string
 }
 
@@ -22,7 +22,7 @@ export class DeadlineError extends Error {
   }
 }
 
-/** Converts the error of a failed call to one that names the reason and the fix. */
+/** Converts the error of a failed call to an error that names the reason and the fix. */
 export function failure(attempt: CallDescription, error: unknown): RuleSourceError {
   return new RuleSourceError(`${attempt.what}: ${reason(error, attempt)}`, { cause: error })
 }
@@ -45,7 +45,7 @@ interface Details {
   readonly $metadata?: { readonly httpStatusCode?: number }
 }
 
-/** Returns what an error says. The name of an error of DynamoDB is its code, such as "ResourceNotFoundException". */
+/** Returns the details of an error. The name of a DynamoDB error is its code, such as "ResourceNotFoundException". */
 export function details(error: unknown): Details {
   if (error instanceof Error) return error
   return { name: "", message: textOf(error) }
@@ -98,5 +98,5 @@ const NEVER_SENT: ReadonlySet<string> = new Set([
   "EHOSTUNREACH",
   "ENETUNREACH",
 ])
-/** Error codes of requests that did not reach DynamoDB or whose response did not come back. */
+/** Error codes of requests that did not reach DynamoDB or whose response was lost. */
 const UNREACHABLE: ReadonlySet<string> = new Set([...NEVER_SENT, "ECONNRESET", "EPIPE", "ETIMEDOUT"])

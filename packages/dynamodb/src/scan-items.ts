@@ -8,17 +8,17 @@ export interface FoundItem extends StoredItem {
 }
 
 /**
- * Target size of a page in characters. The SDK takes about 5 ms to unpack a page of this size without a pause.
- * Measured: 100 to 150 ns per character.
+ * Target size of a page in characters. The SDK takes about 5 ms to deserialize a page of this size, and blocks
+ * requests during that time. Measured: 100 to 150 ns per character.
  */
 const PAGE_CHARACTERS = 32_768
-/** Items of the first page, when their size is not known yet. */
+/** Number of items in the first page, because their size is not known yet. */
 const FIRST_PAGE = 10
 
 /**
- * Returns all items of a table in pages of at most `pageSize`. After a page with large items, the next page has fewer.
- * A single large item, of at most 400 KB, is unpacked without a pause. The next page is requested while the current one
- * is used.
+ * Returns all items of a table in pages of at most `pageSize`. After a page with large items, the next page contains
+ * fewer items. A single item, which may have up to 400 KB, is deserialized without a pause. The next page is
+ * requested while the current one is used.
  */
 export async function* scanItems(
   table: Table,
@@ -44,7 +44,7 @@ export async function* scanItems(
       const fitting = Math.floor((PAGE_CHARACTERS / Math.max(size, 1)) * found.length)
       limit = found.length === 0 ? limit : Math.min(pageSize, Math.max(1, fitting))
       coming = next === undefined ? undefined : table.scan(limit, next, options)
-      // The next page may fail before it is awaited.
+      // Avoid an unhandled rejection, because the next page may fail before it is awaited.
       coming?.catch(() => {})
       yield found
     }

@@ -19,12 +19,16 @@ export interface StoredItem {
   /** Approximate size of the content in characters. */
   readonly size: number
   /**
-   * Parses the content in slices and lets requests run in between. Problems name the table, the service and the path.
+   * Parses the content in slices, and yields to requests between the slices. Problems name the table, the service and
+   * the path.
    */
   read(): Promise<LoadedRules>
 }
 
-/** Returns the item of a service. Attributes other than version, metadata and rules belong to others and are ignored. */
+/**
+ * Returns the item of a service. Attributes other than version, metadata and rules belong to other writers and are
+ * ignored.
+ */
 export function storedItem(tableName: string, key: TableKey, service: string, item: Attributes): StoredItem {
   const document = documentOf(key, item)
   const text = canonicalText(document)
@@ -36,7 +40,7 @@ export function storedItem(tableName: string, key: TableKey, service: string, it
   }
 }
 
-/** Parses an item for a registry. It skips the stamp, which takes tens of milliseconds for 1,000 rules. */
+/** Parses an item for a registry. Skips the stamp, because computing it takes tens of milliseconds for 1,000 rules. */
 export async function readRegistered(
   tableName: string,
   service: string,
@@ -45,7 +49,7 @@ export async function readRegistered(
   return registered(service, await readDocument(tableName, service, documentOf(key, item)))
 }
 
-/** Returns the content of an item as a registry returns it. */
+/** Returns the content of an item in the form that a registry returns. */
 export function registered(
   service: string,
   { rules, problems, version = 0, metadata: stored }: LoadedRules,
@@ -71,11 +75,11 @@ async function readDocument(tableName: string, service: string, document: ItemMe
 
 type ItemMembers = Readonly<Record<string, unknown>>
 
-/** The members of a document that are attributes of an item. The service is its key. */
+/** The members of a document that are attributes of an item. The service is the item's key. */
 const MEMBERS = ["version", "metadata", "rules", "rule"]
 
 function documentOf(key: TableKey, item: Attributes): ItemMembers {
-  // Without rules, the other attributes may show under which misspelled name the rules are stored.
+  // Without rules, include the other attributes, because one of them may be a misspelling of `rules`.
   const hasRules = Object.hasOwn(item, "rules") || Object.hasOwn(item, "rule")
   const members = Object.entries(item).filter(([name]) =>
     hasRules ? MEMBERS.includes(name) : name !== key.name,

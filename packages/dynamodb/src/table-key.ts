@@ -5,17 +5,17 @@ import { TableError } from "./failure.ts"
 /** The type of a table's key: a string or a number. */
 export type KeyType = "S" | "N"
 
-/** The key by which a table finds the rules of a service. */
+/** The key attribute that identifies a service in a table. */
 export interface TableKey {
   /** Name of the attribute: "service_id" in tables that the registry creates. */
   readonly name: string
   readonly type: KeyType
 }
 
-/** The key of new tables, unless another is given. */
+/** The default key of new tables. */
 export const DEFAULT_KEY: TableKey = { name: "service_id", type: "S" }
 
-/** Returns the key of a table from its description. Throws TableError if rules cannot be found by this key. */
+/** Returns the key of a table from its description. Throws TableError if rules cannot be looked up by this key. */
 export function keyOf({ KeySchema = [], AttributeDefinitions = [] }: TableDescription): TableKey {
   const [partition, sort] = ["HASH", "RANGE"].map(
     (kind) => KeySchema.find(({ KeyType }) => KeyType === kind)?.AttributeName,
@@ -34,12 +34,12 @@ export function keyOf({ KeySchema = [], AttributeDefinitions = [] }: TableDescri
   return { name: partition, type }
 }
 
-/** Matches a number of at most 38 digits as DynamoDB writes it, so that "7" and "07" are different services. */
+/** Matches a number in the form in which DynamoDB returns it, so that "7" and "07" are different services. */
 const NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d*[1-9])?$/
 
 /**
- * Returns the key of a service's item. Undefined if an item cannot have it: not a number, empty, or longer than 2048
- * bytes.
+ * Returns the key of a service's item. Returns undefined if the service cannot be a key because it is not a number,
+ * empty, or longer than 2048 bytes.
  */
 export function keyFor({ name, type }: TableKey, service: string): Attributes | undefined {
   if (type === "S") {

@@ -24,7 +24,7 @@ export interface DynamoDBTableOptions {
   readonly keyType?: KeyType | undefined
   /** Timeout of each call in milliseconds, including the SDK's own retries. Default: 2000. */
   readonly timeoutMs?: number | undefined
-  /** Most items to read at a time. Default: 50, about 8 ms of work. Large items are read in smaller pages. */
+  /** Maximum number of items per page. Default: 50, about 8 ms of work. Large items are read in smaller pages. */
   readonly pageSize?: number | undefined
 }
 
@@ -71,8 +71,8 @@ const CHECKS: Readonly<Record<string, OptionCheck>> = {
 }
 
 /**
- * Checks the options of `title` and fills in their defaults. `more` are checks of options in addition to those of the
- * table. Throws {@link InvalidOptionError} with every problem.
+ * Checks the options of `title` and fills in their defaults. `more` contains checks of additional options. Throws
+ * {@link InvalidOptionError} with every problem.
  */
 export function parseTableOptions(
   title: string,
@@ -85,7 +85,9 @@ export function parseTableOptions(
   return { client: options.client, tableName: options.tableName, key, timeoutMs, pageSize }
 }
 
-/** Returns a problem for each option that is missing: one that has no default, or `keyType` beside `keyName`. */
+/**
+ * Returns a problem for each missing option. This is an option without a default, or `keyType` if `keyName` is given.
+ */
 function missing(options: Partial<DynamoDBTableOptions> | null | undefined): Problem[] {
   if (typeof options !== "object" || options === null) return []
   const problems = [

@@ -11,7 +11,7 @@ import { type CallDescription, DeadlineError, details, failure } from "./failure
 import { keyFor, keyOf, type TableKey } from "./table-key.ts"
 import type { DynamoDBSender, ParsedTableOptions } from "./table-options.ts"
 
-/** A call with its description and the signal that ends it. */
+/** A call with its description and the signal that aborts it. */
 export interface TableCall extends CallDescription {
   readonly signal: AbortSignal | undefined
 }
@@ -30,11 +30,11 @@ export interface ItemReadOptions {
 export interface Table {
   readonly name: string
   readonly client: DynamoDBSender
-  /** Returns the table's key. Unless it was given, one DescribeTable looks it up. */
+  /** Returns the table's key. Unless the key was given, one DescribeTable looks it up. */
   key(what: string, signal: AbortSignal | undefined): Promise<TableKey>
   /**
-   * Returns the item of a service with the table's key. Undefined if the table has no item for the service, or cannot
-   * have one.
+   * Returns the item of a service with the table's key. Returns undefined if the table does not or cannot contain an
+   * item for the service.
    */
   get(service: string, options: ItemReadOptions): Promise<TableItem | undefined>
   /** Returns one page of at most `limit` items, and the place where the next page begins. */
@@ -51,7 +51,7 @@ export interface TableItem {
   readonly item: Attributes
 }
 
-/** One page of a table. */
+/** One page of a table's items. */
 export interface ItemPage {
   readonly items: readonly Attributes[]
   /** Where the next page begins; absent after the last page. */
@@ -83,7 +83,7 @@ export function openTable({ client, tableName, key: given, timeoutMs }: ParsedTa
     }
   }
 
-  /** Shares one request among concurrent calls. Does not keep a failure. */
+  /** Shares one request among concurrent calls. Does not cache a failure. */
   const learn = (): Promise<TableKey> => {
     const command = new DescribeTableCommand({ TableName: tableName })
     learnt ??= inTime(undefined, (abortSignal) => client.send(command, { abortSignal }))
@@ -128,7 +128,7 @@ export function openTable({ client, tableName, key: given, timeoutMs }: ParsedTa
         return await inTime(call.signal, run)
       } catch (error) {
         if (call.signal?.aborted && error === call.signal.reason) throw error
-        // The table may have been recreated with another key.
+        // Look up the key again, because the table may have been recreated with another key.
         if (given === undefined && details(error).name === "ValidationException") learnt = undefined
         throw failure(call, error)
       }

@@ -15,7 +15,7 @@ import { readRegistered, storedItem } from "./stored-item.ts"
 import type { Table, TableItem } from "./table.ts"
 import { keyFor } from "./table-key.ts"
 
-/** A write, with the condition on what is stored. */
+/** A write, with the condition that the stored item must meet. */
 export interface Write {
   readonly service: string
   readonly condition: Condition
@@ -25,11 +25,14 @@ export interface Write {
 /** A write of rules. */
 export interface RulesWrite extends Write {
   readonly rules: readonly StoredRule[]
-  /** Undefined keeps what is stored. Without members, removes it. */
+  /** If undefined, the stored metadata is kept. An object without members removes it. */
   readonly metadata: ServiceMetadata | undefined
 }
 
-/** The outcome of a write. `found` is what is stored afterwards, and `error` the reason why it was read. */
+/**
+ * The outcome of a write. `found` is the item that is stored afterwards, and `error` is the reason why the item was
+ * read.
+ */
 type WriteOutcome =
   | { readonly kind: "done"; readonly attributes: Attributes | undefined; readonly mayHaveRunTwice: boolean }
   | {
@@ -40,8 +43,8 @@ type WriteOutcome =
     }
 
 /**
- * Replaces the stored rules and returns the new ones. Rejects as `register` does. Finds out the outcome of an
- * unanswered write.
+ * Replaces the stored rules and returns the new rules. Rejects as `register` does. If a write gets no response, reads
+ * the item to find out the outcome.
  */
 export async function putItem(table: Table, write: RulesWrite): Promise<RegisteredRules> {
   const { service, condition, signal } = write
@@ -59,7 +62,7 @@ export async function putItem(table: Table, write: RulesWrite): Promise<Register
   })
   requireFitting(service, itemWith(metadata).item)
   const set = metadata === undefined ? "" : ", #metadata = :metadata"
-  // An older spelling would store the rules twice.
+  // Remove the older spelling `rule`, because otherwise the item would contain two lists of rules.
   const update = `SET #version = :next, #rules = :rules${set} REMOVE #rule${isRemoved ? ", #metadata" : ""}`
   const command = new UpdateItemCommand({
     TableName: table.name,
@@ -79,14 +82,14 @@ export async function putItem(table: Table, write: RulesWrite): Promise<Register
     outcome.kind !== "done" &&
     (outcome.kind === "refused" || !isSame(table.name, service, outcome.found, mine))
   ) {
-    // Another writer has written the same version, so this write was not carried out.
+    // If another writer has written the same version, this write was not carried out.
     const isLost = outcome.kind === "refused" || stored?.version?.N === version.N
     throw isLost ? await conflict(table, write, outcome) : unknown(outcome.error)
   }
   return await readRegistered(table.name, service, mine)
 }
 
-/** Removes the item and returns whether there was one. Rejects as `remove` does. */
+/** Removes the item. Returns true if the item existed. Rejects as `remove` does. */
 export async function removeItem(table: Table, write: Write): Promise<boolean> {
   const { service, condition, signal } = write
   const what = table.what(service, "removed")
@@ -100,14 +103,14 @@ export async function removeItem(table: Table, write: Write): Promise<boolean> {
     ...conditionInput(condition, key.name),
   })
   const outcome = await send(table, write, { what, action: "DeleteItem" }, command)
-  // Nothing is left to remove if a first attempt has removed it and its response was lost.
+  // A retry finds nothing to remove if the first attempt removed the item and its response was lost.
   if (outcome.kind === "done") return outcome.attributes !== undefined || outcome.mayHaveRunTwice
   if (outcome.found === undefined) return outcome.kind === "unknown"
   throw outcome.kind === "unknown" ? unknown(outcome.error) : await conflict(table, write, outcome)
 }
 
 /**
- * Sends a write, and reads what is stored if its condition was not met or its outcome is unknown. Throws every other
+ * Sends a write. If its condition was not met or its outcome is unknown, reads the stored item. Throws every other
  * error.
  */
 async function send(
@@ -118,8 +121,8 @@ async function send(
 ): Promise<WriteOutcome> {
   const { middlewareStack } = command as UpdateItemCommand
   /**
-   * Attempts that may have changed the table: they were sent, and not answered by a refusal. The SDK sends such a call
-   * again. If the condition then fails, the first attempt itself may be the cause.
+   * The number of attempts that may have changed the table, because they were sent and not refused. The SDK retries
+   * such attempts. If the condition then fails, the first attempt itself may be the cause.
    */
   let unanswered = 0
   const watch =
@@ -135,7 +138,8 @@ async function send(
         throw error
       }
     }
-  // The last place before a request is sent, inside the SDK's retries, so that every attempt passes it.
+  // Add the middleware last before the request is sent, inside the SDK's retries, so that every attempt passes
+  // through it.
   middlewareStack.add(watch, { step: "finalizeRequest", priority: "low", name: "sluiceAttempts" })
   try {
     const { Attributes: attributes } = await table.call({ ...call, signal }, (abortSignal) =>
@@ -165,7 +169,10 @@ async function conflict(
   return new RuleConflictError(message, service, there, { cause: error })
 }
 
-/** Returns the condition, and the names and values that the condition and the update use. DynamoDB rejects others. */
+/**
+ * Returns the condition, and the names and values that the condition and the update use. DynamoDB rejects unused names
+ * and values.
+ */
 function conditionInput(
   { expression, seen }: Condition,
   keyName: string,
@@ -205,7 +212,7 @@ function notANumber(tableName: string, service: string): InvalidRuleError {
   return new InvalidRuleError([{ path: "service_id", message, accepted: 'a number such as "7"' }])
 }
 
-/** The largest item that DynamoDB stores, including the names of attributes. */
+/** The maximum size of a DynamoDB item in bytes, including the names of its attributes. */
 const LARGEST_BYTES = 400 * 1024
 
 /** Throws InvalidRuleError for an item that is too large for DynamoDB. */
@@ -215,7 +222,8 @@ function requireFitting(service: string, item: Attributes): void {
 }
 
 /**
- * Returns the error of an item that is too large. The size is unknown if attributes of other writers make it too large.
+ * Returns the error for an item that is too large. The size is unknown if attributes of other writers make it too
+ * large.
  */
 function tooLarge(service: string, bytes: number | undefined, cause?: unknown): InvalidRuleError {
   const size =

@@ -46,7 +46,7 @@ function noteLines({ name, notes }: ReadFile): OutputLine[] {
   return placedLines(name, notes, "quiet", "note: ")
 }
 
-/** Returns the outcome of a command whose file has problems. The command has done nothing else. */
+/** Returns the outcome of a command that changed nothing because its file has problems. */
 export function refusal(file: ReadFile): CommandOutcome {
   return {
     exitCode: EXIT.problems,
@@ -67,7 +67,9 @@ function problemLines({ name, problems }: ReadFile): OutputLine[] {
   return placedLines(name, problems, "bad")
 }
 
-/** Returns lines such as `rules.yaml:5:35: rules[0].rate.unit: "minit" is not a unit`, followed by what is accepted. */
+/**
+ * Returns lines such as `rules.yaml:5:35: rules[0].rate.unit: "minit" is not a unit`, followed by the accepted values.
+ */
 function placedLines(
   name: string,
   problems: readonly FileProblem[],

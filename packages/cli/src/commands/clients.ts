@@ -20,7 +20,7 @@ interface Shown {
   readonly allowedByList: boolean
   /** Absent from older versions of the service. */
   readonly shadow?: boolean
-  /** Empty if counters are not in Redis. Absent from older versions of the service. */
+  /** Empty if the counters are not stored in Redis. Absent from older versions of the service. */
   readonly key?: string
 }
 

@@ -57,7 +57,7 @@ export function compare(document: OwnedDocument, found: RegisteredRules | undefi
   }
 }
 
-/** True if the table has exactly these rules and this metadata, and all of them are valid. */
+/** True if the table contains exactly these rules and this metadata, and all of its rules are valid. */
 export function isEqual({ found, changes, metadata }: Compared): boolean {
   return found !== undefined && found.problems.length === 0 && isUnchanged(changes) && metadata.length === 0
 }

@@ -16,8 +16,8 @@ export interface ImportOptions extends ReadOptions {
 }
 
 /**
- * Runs `sluice rules import FILE`: converts a file of Envoy's rate limit service to a file of rules. Reports every part
- * that rules cannot express, and writes the others.
+ * Runs `sluice rules import FILE`: converts a file of Envoy's rate limit service to a file of rules. Reports every
+ * part that rules cannot express, and converts the other parts.
  */
 export async function importRules(given: string, options: ImportOptions, io: Io): Promise<CommandOutcome> {
   const { name, text } = await readText(given, options, io)
@@ -25,7 +25,7 @@ export async function importRules(given: string, options: ImportOptions, io: Io)
   const { rules, problems } = imported
   const output = options.output === "-" ? undefined : options.output
   const isWhole = problems.length === 0
-  // An old file must not stay in force when all limits are gone.
+  // Write the file even if no limits are left, because otherwise an old file would stay in force.
   const isFile = rules.length > 0 || (isWhole && output !== undefined)
   const written = isFile ? fileOf(imported, name, output !== undefined && isJsonName(output)) : ""
   // An incomplete import must not replace limits that are in force.
@@ -59,7 +59,7 @@ function documentOf({ domain, rules }: Imported) {
   return formatRuleDocument(domain, rules)
 }
 
-/** Returns the text of the rules file. In YAML, comments keep the problems with the rules. */
+/** Returns the text of the rules file. In YAML, a comment before the rules lists the problems. */
 function fileOf(imported: Imported, name: string, isJson: boolean): string {
   const text = formatDocuments([documentOf(imported)], isJson ? "json" : "yaml")
   if (isJson || imported.problems.length === 0) return text

@@ -41,7 +41,7 @@ export async function list(options: TableOptions, io: Io): Promise<CommandOutcom
   }
 }
 
-/** The columns for metadata, which are shown if any service has it. The longest text is last. */
+/** The metadata columns, which are shown if any service has metadata. The column with the longest text comes last. */
 const METADATA = ["owner", "contact", "link", "description"] as const
 
 /** Returns the rules of every service, sorted by service. */

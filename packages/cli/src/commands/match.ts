@@ -19,14 +19,17 @@ export interface MatchOptions extends ReadOptions, RequestOptions {
   readonly ipv6Prefix?: ClientAddressOptions["ipv6Prefix"]
 }
 
-/** A rule, and what it does with the request. */
+/** A rule, and its effect on the request. */
 interface Explained extends RuleExplanation {
   readonly rule: StorableRule
   readonly key: string | undefined
   readonly penaltyKey: string | undefined
 }
 
-/** Runs `sluice rules match FILE`: shows which rules apply to a request, their counters and keys, or why they do not. */
+/**
+ * Runs `sluice rules match FILE`: shows which rules apply to a request, with their counters and keys, and why other
+ * rules do not apply.
+ */
 export async function match(name: string, options: MatchOptions, io: Io): Promise<CommandOutcome> {
   const file = await readRulesFile(name, options, io)
   if (file.problems.length > 0) return refusal(file)
@@ -53,8 +56,8 @@ export async function match(name: string, options: MatchOptions, io: Io): Promis
 }
 
 /**
- * Explains the rules of a document with a limiter of their service, which counts nothing. Adds the names of fields that
- * are not known to `looked`: the limiter looks them up in the request.
+ * Explains the effect of a document's rules on the request, without counting it. Adds the name of each field that is
+ * not given as an option to `looked`, because the limiter looks it up in the request.
  */
 async function explain(
   { service, rules }: OwnedDocument,
@@ -71,7 +74,8 @@ async function explain(
       looked.add(field)
       return undefined
     },
-    // Its warnings are about the code of an app. Every missing value is in the output of this command.
+    // Log nothing: warnings of a limiter are about the code of an app, and this command already prints every missing
+    // value.
     logger: { warn() {}, error() {} },
   })
   try {

@@ -2,9 +2,9 @@ import type { RuleMatch } from "@sluice/core"
 import type { Mismatch } from "@sluice/core/adapters"
 import type { StorableRule } from "@sluice/rules"
 
-/** Returns a sentence that says why a rule does not apply to the request. */
+/** Returns a sentence that explains why a rule does not apply to the request. */
 export function mismatchText({ member, field = "", value }: Mismatch, rule: StorableRule): string {
-  // Only rules in code have functions.
+  // The cast is safe, because only rules in code contain functions.
   const { methods = [], path, fields = {} } = (rule.match ?? {}) as RuleMatch
   switch (member) {
     case "match.methods":
@@ -12,7 +12,7 @@ export function mismatchText({ member, field = "", value }: Mismatch, rule: Stor
     case "match.path":
       return `the path does not match ${quoted(path ?? "")}`
     case "match.fields": {
-      // Rules may spell the name of a header in any case.
+      // Ignore the case, because rules may spell a header name in any case.
       const [, values = []] =
         Object.entries(fields).find(([name]) => name.toLowerCase() === field.toLowerCase()) ?? []
       return `${is(field, value)}, not ${anyOf(values)}`
@@ -35,7 +35,7 @@ function is(field: string, value: string | undefined): string {
   return value === undefined ? `${field} is missing` : `${field} is ${quoted(value)}`
 }
 
-/** A rule may list thousands of values. */
+/** Maximum number of values to print, because a rule may list thousands. */
 const MOST_SHOWN = 5
 
 function anyOf(values: readonly string[]): string {

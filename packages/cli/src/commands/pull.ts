@@ -19,7 +19,7 @@ export interface PullOptions extends TableOptions {
 /** Runs `sluice rules pull --table T`: writes the rules in the table as a file that can be edited and pushed. */
 export async function pull(options: PullOptions, io: Io): Promise<CommandOutcome> {
   const { service: services = [], table } = options
-  // "-" is standard output, as it is standard input for `check` and other commands.
+  // "-" means standard output, just as it means standard input for `check` and other commands.
   const output = options.output === "-" ? undefined : options.output
   const found = await withTable(options, io, (registry) => read(registry, services))
   const missing = services.filter((service) => !found.some((rules) => rules.service === service))
@@ -57,12 +57,12 @@ async function read(registry: Registry, services: readonly string[]): Promise<Re
   return found
 }
 
-/** Returns one document as it is, or several as a list. Both are files of rules. */
+/** Returns a single document unchanged, or several documents as a list. Both are valid rules files. */
 function documentsValue(documents: readonly object[]): unknown {
   return documents.length === 1 ? documents[0] : documents
 }
 
-/** Returns warnings about rules that could not be read. Pushing the pulled file would remove them. */
+/** Returns warnings about rules that could not be read, because pushing the pulled file would remove these rules. */
 function warningsOf(found: readonly RegisteredRules[]): OutputLine[] {
   return found.flatMap(({ service, problems }): OutputLine[] =>
     problems.length === 0

@@ -92,7 +92,7 @@ async function pushAll(
   return pushed
 }
 
-/** True if the documents after it must not be registered. */
+/** True if the documents after this one must not be registered. */
 function isStopping({ state }: Pushed): boolean {
   return state === "conflict" || state === "failed"
 }
@@ -102,13 +102,14 @@ function plan(compared: Compared, options: PushOptions): Pushed {
   if (found !== undefined && isEqual(compared))
     return { ...compared, state: "unchanged", version: found.version }
   const base = baseOf(compared.document, options)
-  // 0 means nothing, or rules stored without a version. A push without a version has not seen such rules.
+  // 0 means no rules, or rules that are stored without a version. A push without a version must not replace such
+  // rules, because its author has not seen them.
   const there = base === 0 ? (found?.version ?? 0) : found?.version
   const isConflict = base !== "any" && base !== there
   return { ...compared, state: isConflict ? "conflict" : "would register" }
 }
 
-/** Returns the document with its version in the table, if the table has the same rules. */
+/** Returns the document with its version in the table, if the table contains the same rules. */
 function versioned({ document, version }: Pushed): VersionedDocument[] {
   return version === undefined ? [] : [{ ...document, version }]
 }
@@ -123,7 +124,7 @@ async function register(registry: Registry, compared: Compared, options: PushOpt
     return { ...compared, state: "registered", version }
   } catch (error) {
     if (error instanceof RuleConflictError) return { ...compare(document, error.found), state: "conflict" }
-    // Documents that were registered before must be reported nevertheless.
+    // Do not rethrow, because the documents that were already registered must still be reported.
     if (error instanceof RuleSourceError || error instanceof InvalidRuleError)
       return { ...compared, state: "failed", error }
     throw error
@@ -131,7 +132,8 @@ async function register(registry: Registry, compared: Compared, options: PushOpt
 }
 
 /**
- * Returns the version that the rules are based on, as pulled by their owner; undefined if the table must not have any.
+ * Returns the version that the rules are based on, as pulled by their owner. Undefined if the table must not contain
+ * any rules.
  */
 function baseOf({ version }: OwnedDocument, { force, ifVersion }: PushOptions): number | "any" | undefined {
   return force === true ? "any" : (ifVersion ?? version)

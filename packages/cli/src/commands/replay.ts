@@ -78,11 +78,11 @@ function readNever(path: string): string {
   }
 }
 
-/** Returns the only document. The requests in a log belong to one service, so several would be a mistake. */
+/** Returns the only document. The requests in a log belong to one service, so several documents would be a mistake. */
 function onlyDocument(file: ReadFile, services: readonly string[] | undefined): OwnedDocument {
   const [first, ...others] = file.documents
   if (first === undefined) throw new UsageError(`${file.name} has no rules: add some`)
-  // The service is only a part of the names of counters, so a file without one can be replayed.
+  // A document without a service can be replayed, because the service is only used in the names of counters.
   if (services === undefined && others.length === 0) return { ...first, service: first.service ?? "default" }
   const [document, other] = documentsOf(file, services)
   if (document === undefined || other !== undefined)
@@ -98,7 +98,10 @@ function requireOneInput(rules: string, logs: readonly string[], against: string
     throw new UsageError("standard input is given twice: give the name of a file instead of one of the -")
 }
 
-/** Rejects a log in the place of the rules. Its size or its text would be reported, which does not lead to the mistake. */
+/**
+ * Rejects a log that is given instead of the rules. Otherwise, the error would be about the size or syntax of the log,
+ * which does not reveal the mistake.
+ */
 function requireRulesFirst(rules: string, logs: readonly string[]): void {
   const swapped = logs.find(
     (log) => /\.ya?ml$/i.test(log) || (/\.json$/i.test(log) && /\.(?:log|gz|zst)\b/i.test(rules)),
@@ -107,7 +110,10 @@ function requireRulesFirst(rules: string, logs: readonly string[]): void {
   throw new UsageError(`${rules} is in the place of the rules: give ${swapped} first, and then the logs`)
 }
 
-/** Rejects a report that would replace an input, or a file that is not a report: a shell may have put a log there. */
+/**
+ * Rejects a report that would replace an input, or a file that is not a report, because a shell's wildcard may have
+ * inserted a log there.
+ */
 function requireReportPath(path: string, inputs: readonly (string | undefined)[]): void {
   const isInput = inputs.some((name) => name !== undefined && name !== "-" && resolve(name) === resolve(path))
   if (isInput)

@@ -25,14 +25,14 @@ import { unparsedLines } from "./unparsed-lines.ts"
 export interface SuggestCommandOptions
   extends LogOptions,
     Omit<SuggestOptions, keyof LogOptions | "matchFrom"> {
-  /** A rules file. Requests that a `match` in it selects get separate limits. */
+  /** A rules file. Requests that a `match` in the file selects get separate limits. */
   readonly matchFrom?: string
   readonly output?: string
 }
 
 /**
- * Runs `sluice rules suggest LOGS...`: reads the logs twice, suggests limits, and writes them as rules in shadow mode.
- * Standard input is read only once, so the refused requests are then not known.
+ * Runs `sluice rules suggest LOGS...`: reads the logs twice, suggests limits, and writes them as rules in shadow
+ * mode. Standard input is read only once, so the number of requests that the limits would refuse is then unknown.
  */
 export async function suggest(
   logs: readonly string[],
@@ -77,7 +77,7 @@ export async function suggest(
   }
 }
 
-/** Rejects a file that exists, because rules in shadow mode would replace limits that may be in force. */
+/** Rejects an existing file, because rules in shadow mode would replace limits that may be in force. */
 function rejectExisting(path: string): void {
   if (!existsSync(dirname(path)))
     throw new UsageError(`--output: the folder ${dirname(path)} does not exist: create it first`)

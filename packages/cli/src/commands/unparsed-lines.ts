@@ -2,7 +2,9 @@ import type { LogSummary } from "@sluice/logs"
 import { counted } from "../counted.ts"
 import { type OutputLine, tinted } from "../line.ts"
 
-/** Returns a warning with examples of lines that are not in the format of their file. Hides the lines if asked to. */
+/**
+ * Returns a warning with examples of lines that are not in the format of their file. Omits the examples if `areHidden`.
+ */
 export function unparsedLines(
   { unparsed, unparsedExamples }: LogSummary,
   areHidden: boolean,
@@ -10,7 +12,7 @@ export function unparsedLines(
   if (unparsed === 0) return []
   return [
     tinted("changed", `warning: ${counted(unparsed, "line")} not in the format of its file`),
-    // A line contains the client.
+    // A line may contain the client's address.
     ...(areHidden ? [] : unparsedExamples).map(({ file, line, text }) => `  ${file}:${line}: ${text}`),
   ]
 }

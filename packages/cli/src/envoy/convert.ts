@@ -9,7 +9,7 @@ import type {
 } from "./read-descriptors.ts"
 import { ruleNames } from "./rule-names.ts"
 
-/** The rules of a domain, and every part of its file that they do not express. */
+/** The rules of a domain, and every part of its file that these rules do not express. */
 export interface Imported {
   readonly domain: string
   readonly rules: readonly StorableRule[]
@@ -17,16 +17,16 @@ export interface Imported {
   readonly problems: readonly ImportProblem[]
 }
 
-/** A level of descriptors on the way to a limit. */
+/** A level of nested descriptors on the path to a limit. */
 interface DescriptorStep {
   readonly key: string
   /** The value; "" if the descriptor is for every value except `others`. */
   readonly value: string
-  /** Values that another descriptor beside this one lists. */
+  /** Values that have their own descriptor at the same level. */
   readonly others: readonly string[]
 }
 
-/** A limit, and the levels on the way to it. */
+/** A limit, and the levels of descriptors on the path to it. */
 interface FoundLimit {
   readonly steps: readonly DescriptorStep[]
   readonly limit: EnvoyLimit
@@ -34,15 +34,15 @@ interface FoundLimit {
 }
 
 /**
- * Converts a file of Envoy's rate limit service to rules that decide the same over Envoy's protocol. Envoy finds at
- * most one limit for a descriptor. This is the limit of the configured descriptor with the same keys in the same order.
- * Configured values take precedence over a key alone.
+ * Converts a file of Envoy's rate limit service to rules that make the same decisions over Envoy's protocol. Envoy
+ * finds at most one limit for a descriptor. This is the limit of the configured descriptor with the same keys in the
+ * same order. Configured values take precedence over a key alone.
  */
 export function convert({ domain, descriptors, problems: read }: EnvoyFile): Imported {
   const problems = [...read]
   const report = (place: PlaceInFile, message: string): void => void problems.push({ ...place, message })
   const nameOf = ruleNames()
-  // Without a domain, no service has the rules.
+  // Without a domain, the service of the rules is unknown.
   const limits = domain === "" ? [] : limitsOf(descriptors, [], report)
   const rules = limits.flatMap((found): StorableRule[] => {
     const reason = inexpressible(found)
@@ -85,7 +85,7 @@ function limitsOf(
     }
     const others = value === "" ? beside.map((each) => each.value) : []
     const steps = [...above, { key, value, others }]
-    // Without a rule, a descriptor is admitted.
+    // An unlimited descriptor needs no rule, because descriptors without a rule are admitted.
     const own = limit === undefined || limit.isUnlimited ? [] : [{ steps, limit, isShadow }]
     return [...own, ...limitsOf(descriptor.descriptors, steps, report)]
   })
@@ -95,7 +95,7 @@ function hasLimit({ limit, descriptors }: EnvoyDescriptor): boolean {
   return (limit !== undefined && !limit.isUnlimited) || descriptors.some(hasLimit)
 }
 
-/** Fields that do not hold the value of an entry as it is, or hold something else. */
+/** Fields that do not contain the unchanged value of the descriptor entry with the same key. */
 const OTHER_MEANING: ReadonlySet<string> = new Set(["ip", "service", "method", "route", "descriptor_keys"])
 
 /** Returns why no rule can express the limit. */
@@ -144,7 +144,7 @@ function storedRule({ steps, limit, isShadow }: FoundLimit, name: string): objec
     },
     ...windowOf(Math.max(requestsPerUnit, 1), unit),
     algorithm: "fixed-window",
-    // Envoy counts refused requests, too, which matters for requests of several hits.
+    // Envoy counts refused requests, too, which matters for requests with several hits.
     count_rejected: true,
     ...(open.length > 0 && { on_missing: "shared" }),
     ...(refused !== undefined && { deny: [refused.value] }),
@@ -154,13 +154,13 @@ function storedRule({ steps, limit, isShadow }: FoundLimit, name: string): objec
 }
 
 function windowOf(limit: number, unit: EnvoyUnit): object {
-  // The lengths that Envoy's service uses.
+  // Envoy's service uses these lengths of a month and a year.
   if (unit === "month") return { limit, window: "30 days" }
   if (unit === "year") return { limit, window: "365 days" }
   return { rate: { requests_per_unit: limit, unit } }
 }
 
-/** Returns the key as rules spell it: names of header fields are in lower case. */
+/** Returns the key as it is spelled in rules, where header names are in lower case. */
 function fieldOf(key: string): string {
   return key.startsWith("header:") ? key.toLowerCase() : key
 }

@@ -34,7 +34,7 @@ export interface EnvoyLimit {
   readonly requestsPerUnit: number
   readonly unit: EnvoyUnit
   readonly isUnlimited: boolean
-  /** Its name; "" if it has none. */
+  /** The name of the limit; "" if it has no name. */
   readonly name: string
 }
 
@@ -65,7 +65,7 @@ const MOST_UINT32 = 0xffff_ffff
 
 /**
  * Reads a file of Envoy's rate limit service (https://github.com/envoyproxy/ratelimit#configuration). Reports members
- * that have no counterpart in Sluice. A limit that is not valid is left out.
+ * that have no counterpart in Sluice. Omits invalid limits.
  */
 export function readEnvoyFile(text: string): EnvoyFile {
   return new EnvoyReader(text).read()
@@ -92,7 +92,7 @@ class EnvoyReader {
   read(): EnvoyFile {
     const [document, second] = this.#documents
     for (const { errors, warnings } of this.#documents) {
-      // A warning means an unknown tag: the value would be read as something else than it is.
+      // Reject warnings, too: a warning means that a tag is unknown, so the value would be misread.
       for (const { pos, message } of [...errors, ...warnings]) {
         this.#report(this.#placeAt(pos[0], ""), firstLine(message))
       }
@@ -112,7 +112,10 @@ class EnvoyReader {
     return this.#file(domain, this.#descriptors(root.get("descriptors"), "descriptors"))
   }
 
-  /** Reports each alias without an anchor. Its value is unknown, so a limit could be removed or become a default. */
+  /**
+   * Reports each alias without an anchor. The value of such an alias is unknown, so ignoring it could remove a limit or
+   * turn a value into a default.
+   */
   #requireAnchors(): void {
     const [document] = this.#documents
     if (document === undefined) return
@@ -129,14 +132,14 @@ class EnvoyReader {
   }
 
   #descriptors(node: Node | null | undefined, path: string): readonly EnvoyDescriptor[] {
-    // An alias can name a list that holds it.
+    // Limit the depth, because an alias can refer to a list that contains it.
     if (path.split(".").length > MOST_LEVELS) {
       this.#report(this.#place(node, path), `is left out: it is nested deeper than ${MOST_LEVELS} levels`)
       return []
     }
     const keys = new Set<string>()
     return this.#items(node, path).flatMap((item, index) => {
-      // Lists of aliases can multiply the descriptors in each level.
+      // Limit the number of descriptors, because lists of aliases can multiply them in each level.
       if (this.#read >= MOST_DESCRIPTORS) {
         if (this.#read === MOST_DESCRIPTORS) this.#report(this.#place(item, path), TOO_MANY)
         this.#read++
@@ -193,7 +196,7 @@ class EnvoyReader {
     const isUnlimited = this.#flag(members.get("unlimited"), `${path}.unlimited`)
     const unit = this.#unit(members.get("unit") ?? node, members.get("unit"), `${path}.unit`, isUnlimited)
     const requestsPerUnit = this.#requests(requests, `${path}.requests_per_unit`)
-    // Without these, the limit would be another one.
+    // Omit the whole limit if one of these members is invalid, because a default would change the limit.
     const isBroken = this.#problems.length > before
     if (!isNothing(members.get("replaces"))) {
       const place = this.#place(members.get("replaces"), `${path}.replaces`)
@@ -288,11 +291,11 @@ class EnvoyReader {
   }
 }
 
-/** Most levels of descriptors. Requests have few entries. */
+/** Maximum nesting depth of descriptors. 16 is enough, because requests contain few entries. */
 const MOST_LEVELS = 16
-/** Most levels of lists and maps. Each level of descriptors is a list of maps. */
+/** Maximum nesting depth of lists and maps. Each level of descriptors is a list of maps. */
 const MOST_DEPTH = 3 * MOST_LEVELS
-/** Most descriptors of a file, with those that aliases repeat. */
+/** Maximum number of descriptors in a file, including those that aliases repeat. */
 const MOST_DESCRIPTORS = 100_000
 const TOO_MANY = `is left out, with all after it: a file may have ${MOST_DESCRIPTORS} descriptors, with those of aliases`
 
@@ -326,14 +329,17 @@ const QUOTA_MODE =
 const TRUE = /^(?:y|Y|yes|Yes|YES|on|On|ON|true|True|TRUE)$/
 const FALSE = /^(?:n|N|no|No|NO|off|Off|OFF|false|False|FALSE)$/
 
-/** Returns a number as YAML 1.1 reads it, because Envoy does so: 010 is 8, and 1_000 is 1000. NaN for another value. */
+/**
+ * Returns a number as YAML 1.1 reads it, because Envoy does so: 010 is 8, and 1_000 is 1000. Returns NaN for any other
+ * value.
+ */
 function numberOf(node: Node | null | undefined): number {
   if (!isScalar(node) || node.type !== Scalar.PLAIN) return Number.NaN
   const digits = (node.source ?? "").replaceAll("_", "").replace(/^\+/, "")
   return Number(/^0[0-7]+$/.test(digits) ? `0o${digits}` : digits)
 }
 
-/** An empty value is the same as an absent one. */
+/** True if the value is absent or empty, which has the same meaning. */
 function isNothing(node: Node | null | undefined): boolean {
   return node === undefined || node === null || (isScalar(node) && node.value === null)
 }

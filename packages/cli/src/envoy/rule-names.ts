@@ -7,9 +7,8 @@ interface NamedRule {
 const LONGEST = 64
 
 /**
- * Returns a function that names rules: by the limit's own name, or else by its keys and values, such as
- * "message_type=marketing+to_number". Characters that names cannot have become "_". A name that occurs again gets a
- * number.
+ * Returns a function that names a rule after the limit's own name, or else after its keys and values, such as
+ * "message_type=marketing+to_number". Characters that are invalid in names become "_". Repeated names get a number.
  */
 export function ruleNames(): (named: NamedRule) => string {
   const given = new Set<string>()
