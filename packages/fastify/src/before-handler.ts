@@ -15,15 +15,18 @@ interface RouteContext {
 /**
  * Runs a function right before the handlers of chosen routes, after every other `preHandler`.
  *
- * Public hooks cannot do this. `onRoute` hooks miss 404 handlers and the routes that are older than the plugin.
- * Functions that are registered later, for the app or by another `onRoute` hook, run after earlier ones.
- * Fastify builds the final list of a route when the app is ready. It keeps the list in a context that each
- * request of the route refers to.
+ * Public hooks cannot do this. `onRoute` hooks are not called for 404 handlers and for routes that are older than the
+ * plugin. Functions that are registered later, for the app or by another `onRoute` hook, run after the plugin's
+ * function. Fastify builds the final list of a route's functions when the app is ready. Each request refers to the
+ * context of its route, which contains this list.
  */
 export class BeforeHandler {
   readonly #run: Hook
   readonly #seen = new WeakSet<RouteContext>()
-  /** The symbol under which requests refer to the context; undefined until found. Each copy of Fastify has its own. */
+  /**
+   * The symbol under which requests refer to the context; undefined until found. Each copy of Fastify has its own
+   * symbol.
+   */
   #key: symbol | undefined
 
   constructor(run: Hook) {
@@ -43,7 +46,7 @@ export class BeforeHandler {
     const referred = Object.getOwnPropertySymbols(context).map((key) => context[key])
     for (const each of [context, ...referred.filter(isRouteContext)]) {
       const before = each.preHandler ?? []
-      // Routes share the list of their 404 handler.
+      // Add the function only once, because routes share the list of their 404 handler.
       if (!before.includes(this.#run)) each.preHandler = [...before, this.#run]
     }
     return true

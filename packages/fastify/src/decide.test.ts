@@ -7,7 +7,7 @@ import { rateLimit } from "./index.ts"
 const clock = manualClock()
 const once = { clock, limit: 1, window: "1 minute" } as const
 
-/** Creates a memory store that responds asynchronously, each time after `before`. */
+/** Creates a memory store that returns each result asynchronously, after calling `before`. */
 function laterStore(before: () => Promise<void> = async () => undefined): Store {
   const store = memoryStore({ clock })
   return {
@@ -90,7 +90,7 @@ describe("a refusal by the plugin", () => {
     expect(errors).toBe(0)
   })
 
-  it("does not touch a reply that the app has taken over while the store was asked", async () => {
+  it("does not touch a reply that the app has taken over during the store call", async () => {
     const asked = gate()
     const taken = gate()
     let rejected = 0
@@ -159,7 +159,7 @@ describe("onRejected", () => {
     expect(sent).toEqual(["ok", "pay"])
   })
 
-  it("takes the reply over, so that nothing else is sent", async () => {
+  it("takes over the reply, so that nothing else is sent", async () => {
     const logged: string[] = []
     const app = fastify({ logger: { level: "warn", stream: { write: (line) => void logged.push(line) } } })
     app.register(rateLimit, {

@@ -3,7 +3,7 @@ import type { FastifyReply, FastifyRequest } from "fastify"
 import { type Done, FastifyExchange } from "./exchange.ts"
 import { FastifyFacts } from "./facts.ts"
 
-/** Lets a guard decide on a request, at one step or by all rules together. */
+/** Lets a guard check a request, either with the rules of one step or with all rules. */
 export function decide(
   guard: Guard<FastifyRequest>,
   request: FastifyRequest,

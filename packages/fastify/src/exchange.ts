@@ -6,8 +6,8 @@ import type { FastifyReply, FastifyRequest } from "fastify"
 export type Done = (error?: Error) => void
 
 /**
- * A request at a hook of Fastify, with its reply. Fastify keeps headers apart from Node's response until it sends them.
- * Headers are therefore set on the reply, so that the app's `onSend` hooks see them and the response.
+ * A request at a hook of Fastify, with its reply. Fastify stores headers separately from Node's response until it
+ * sends them. Headers are therefore set on the reply, where the app's `onSend` hooks can read them.
  */
 export class FastifyExchange extends NodeExchange<FastifyRequest> {
   declare readonly response: FastifyReply
@@ -18,7 +18,8 @@ export class FastifyExchange extends NodeExchange<FastifyRequest> {
   }
 
   /**
-   * True if a handler timeout has answered while the store was being asked, or if the app has called `reply.hijack()`.
+   * True if a handler timeout has sent a response while the store call was pending, or if the app has called
+   * `reply.hijack()`.
    */
   override isTaken(): boolean {
     return this.response.sent
@@ -48,7 +49,7 @@ export class FastifyExchange extends NodeExchange<FastifyRequest> {
   }
 
   override setHeaders(headers: readonly HeaderLine[]): void {
-    // Loop by index: an iterator would cost more than the rest of this function.
+    // Loop by index, because an iterator would cost more than the rest of this function.
     for (let i = 0; i < headers.length; i++) {
       const line = headers[i] as HeaderLine
       this.response.header(LOWER_CASE.get(line[0]) ?? line[0], line[1])
@@ -58,6 +59,7 @@ export class FastifyExchange extends NodeExchange<FastifyRequest> {
 
 const NAMES = [...HEADER_DIALECTS.flatMap(exposedHeaders), "Cache-Control", "Content-Type", "Link"]
 /**
- * Names in lower case. Otherwise Fastify converts them for each response, a quarter of the cost of setting a header.
+ * Header names in lower case, because otherwise Fastify converts them for each response. The conversion is a quarter
+ * of the cost of setting a header.
  */
 const LOWER_CASE = new Map(NAMES.map((name) => [name, name.toLowerCase()]))

@@ -2,7 +2,7 @@ import type { RequestFacts } from "@sluice/core"
 import { ServerFacts } from "@sluice/core/adapters"
 import type { FastifyRequest } from "fastify"
 
-/** The facts of a Fastify request. Each is read only when a rule needs it. */
+/** The facts of a Fastify request. Each fact is read only when a rule needs it. */
 export class FastifyFacts extends ServerFacts<FastifyRequest> {
   /** Returns the URL after the app's `rewriteUrl`. */
   get routedUrl(): string | undefined {
@@ -16,7 +16,7 @@ export class FastifyFacts extends ServerFacts<FastifyRequest> {
   get cookies(): unknown {
     return (this.request as { cookies?: unknown }).cookies
   }
-  /** Only with this setting, a request has a list of addresses. */
+  /** Only with this setting, Fastify provides a list of addresses. */
   get proxySetting(): string | undefined {
     return this.request.ips === undefined ? undefined : 'Fastify\'s setting "trustProxy"'
   }

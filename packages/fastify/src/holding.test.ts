@@ -29,7 +29,7 @@ it.each(["its own", "a shared"])(
     expect((await fetch(url)).status).toBe(200)
     const held = fetch(url)
     while (arrived < 2) await nextTurn()
-    // Closing ends when the server has responded to all requests, although the clock stands still.
+    // The app finishes closing when the server has responded to all requests, although the clock does not advance.
     const closed = app.close()
     const response = await held
     expect([response.status, response.headers.get("retry-after")]).toEqual([503, "1"])

@@ -113,7 +113,7 @@ describe.each(["newer", "older"] as const)("a request of a route %s than the plu
 })
 
 describe.each(["newer", "older"] as const)("the hooks of a route %s than the plugin", (age) => {
-  it("run after the limit is checked, whether there are one or several hooks", async () => {
+  it("run after the limit is checked, whether the route has one hook or several", async () => {
     for (const several of [false, true]) {
       const ran: string[] = []
       const note = (name: string) => async () => {
@@ -143,7 +143,7 @@ describe("a rule by the body", () => {
   const schema = { body: { type: "object", properties: { account: { type: "string" } } } }
 
   /**
-   * Returns the statuses for a client that writes the same account in two ways, and the account that the handler sees.
+   * Returns the account that the handler receives, and the statuses for a client that spells the account in two ways.
    */
   async function guesses(options: RateLimitOptions): Promise<readonly unknown[]> {
     const app = fastify()
@@ -158,7 +158,7 @@ describe("a rule by the body", () => {
     return answers
   }
 
-  it("counts the value that the handler gets, after validation has converted it", async () => {
+  it("counts the value that the handler receives after validation has converted it", async () => {
     expect(await guesses({ ...rule, ...body, limit: 2 })).toEqual(["bob", "bob", 429, 429])
   })
 
@@ -168,7 +168,7 @@ describe("a rule by the body", () => {
   })
 })
 
-describe("a request that Fastify refuses by itself", () => {
+describe("a request that Fastify itself rejects", () => {
   it("is not counted if the URL cannot be decoded", async () => {
     const app = fastify()
     app.register(rateLimit, { ...rule, limit: 2 })
@@ -180,7 +180,7 @@ describe("a request that Fastify refuses by itself", () => {
     await app.close()
   })
 
-  it("is not counted if the body cannot be parsed and the rule is decided later", async () => {
+  it("is not counted if the body cannot be parsed and the rule is checked later", async () => {
     const bad: InjectOptions = { ...POST, headers: { "content-type": "application/json" }, payload: "{" }
     for (const [hook, left] of [
       ["preHandler", 2],
@@ -196,7 +196,7 @@ describe("a request that Fastify refuses by itself", () => {
     }
   })
 
-  it("is not counted if the schema refuses it and the rule is decided later", async () => {
+  it("is not counted if the schema rejects it and the rule is checked later", async () => {
     for (const [hook, left] of [
       ["preHandler", undefined],
       ["preValidation", 2],
@@ -263,7 +263,7 @@ describe("a request that the app has changed", () => {
   })
 })
 
-describe("a direct call of the limiter", () => {
+describe("a directly called limiter", () => {
   it("accepts Fastify's request", async () => {
     const limiter = createLimiter<FastifyRequest>({
       ...rule,

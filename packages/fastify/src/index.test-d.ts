@@ -39,7 +39,7 @@ app.register(rateLimit, { service: "shop", hook: "preHandler" })
 app.register(rateLimit, { limit: 1, window: "1 minute", hook: "onSend" })
 // @ts-expect-error: a string is not a limit
 app.register(rateLimit, { limit: "1", window: "1 minute" })
-// @ts-expect-error: a limiter has its own limit
+// @ts-expect-error: a shared limiter already defines the limit
 app.register(rateLimit, { limiter: {} })
 
 const handler = async (request: FastifyRequest) => {
@@ -58,7 +58,7 @@ app.get("/c", { config: { rateLimit: { limit: (request) => request.url.length, w
 app.get("/d", { config: { rateLimit: true } }, handler)
 // @ts-expect-error: a rule needs a window
 app.get("/e", { config: { rateLimit: { limit: 5 } } }, handler)
-// @ts-expect-error: a route has a rule, not a limiter's options
+// @ts-expect-error: a route accepts a rule, but no limiter options
 app.get("/f", { config: { rateLimit: { limit: 5, window: "1 minute", store: "memory" } } }, handler)
 
 app.register(rateLimit, { limit: 100, window: "1 minute", notFound: { limit: 10, window: "1 minute" } })
@@ -96,9 +96,9 @@ app.sluice.limiter.on("decision", (decision, request) => {
   expectTypeOf(request).toEqualTypeOf<FastifyRequest>()
 })
 const hook = app.sluice.hook({ limit: 5, window: "1 minute", group: "g", onRejected: () => false })
-// @ts-expect-error: a hook needs a rule
+// @ts-expect-error: a hook requires a rule
 app.sluice.hook()
-// @ts-expect-error: an app puts the hook where it wants it
+// @ts-expect-error: the app itself adds the hook to a route, so this option does not exist
 app.sluice.hook({ limit: 5, window: "1 minute", hook: "preHandler" })
 // @ts-expect-error: app.sluice belongs to the plugin
 app.sluice = { limiter, hook: () => hook }

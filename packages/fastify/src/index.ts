@@ -1,6 +1,7 @@
 /**
- * Plugin for Fastify 5. The decision is on the request: `request.rateLimit`, a {@link Decision} of `@sluice/core`. A
- * route can have its own rule in `config.rateLimit`. `app.sluice` has the limiter, and hooks with separate limits.
+ * Plugin for Fastify 5. The decision is available as `request.rateLimit`, a {@link Decision} of `@sluice/core`. A
+ * route can have its own rule in `config.rateLimit`. `app.sluice` provides the limiter, and hooks with separate
+ * limits.
  * @module @sluice/fastify
  */
 
@@ -22,7 +23,7 @@ declare module "fastify" {
     readonly sluice: FastifySluice
   }
   interface FastifyRequest {
-    /** The limiter's decision on this request. With several registrations, it is the decision that binds. */
+    /** The limiter's decision on this request. With several registrations, the strictest decision. */
     readonly rateLimit: Decision | undefined
   }
   interface FastifyContextConfig {
@@ -40,16 +41,17 @@ declare module "fastify" {
  * inline rule of the nearest registration. Rules of a list or source still apply. A route with
  * `config: { rateLimit: false }` is not limited.
  *
- * An invalid route rule throws when the route is added. If the route is older than the plugin (no `await`), its rule is
- * first read during a request. If it is invalid, a warning is logged and the inline rule applies.
+ * An invalid route rule throws when the route is added. If the route is older than the plugin (no `await`), its rule
+ * is first read during a request. If the rule is invalid, a warning is logged and the inline rule applies.
  *
- * Each rule is decided as soon as the data that it reads exists. Rules by the app's own `fields` are decided after
- * every `preHandler` of the route, no matter where that was registered. When a later rule refuses, the units of earlier
- * rules stay taken, because what these rules protect, such as authentication, has run.
+ * Each rule is checked as soon as the data that it reads exists. Rules by the app's own `fields` are checked after
+ * every `preHandler` of the route, no matter where the `preHandler` was registered. When a later rule refuses, the
+ * units of earlier rules stay taken, because the work that these rules protect, such as authentication, has already
+ * run.
  *
- * A rule does not count requests that Fastify or a hook of the app responds to before the rule is decided. URLs that
- * cannot be decoded are never counted. Rules decided in `preValidation` or later do not count bodies that cannot be
- * parsed. Rules decided in `preHandler` or later do not count requests that the route's schema rejects. Rules decided
+ * A rule does not count requests that Fastify or a hook of the app responds to before the rule is checked. URLs that
+ * cannot be decoded are never counted. Rules checked in `preValidation` or later do not count bodies that cannot be
+ * parsed. Rules checked in `preHandler` or later do not count requests that the route's schema rejects. Rules checked
  * in `handler` do not count requests that authentication rejects.
  *
  * Closing the app closes the limiter, unless the limiter is shared. The plugin is also the default export of the module,
@@ -82,8 +84,8 @@ const CALLED = {
 
 function plugin(app: FastifyInstance, options: RateLimitOptions): Promise<void> {
   // The app has called the plugin like another framework's middleware factory, or another framework has called it.
-  // Throw synchronously, because Express 4 ignores promises. Its request would wait forever, and the unhandled
-  // rejection would end the process.
+  // Throw synchronously, because Express 4 ignores promises. The request would never get a response, and the
+  // unhandled rejection would end the process.
   if (typeof app?.addHook !== "function") throw new InvalidOptionError([CALLED])
   return registerLimiter(app, options)
 }

@@ -24,7 +24,7 @@ describe.each(["before", "after"] as const)("a 404 handler set %s the plugin", (
     return app
   }
 
-  it("has the limit of notFound instead of the plugin's inline rule", async () => {
+  it("applies the limit of notFound instead of the plugin's inline rule", async () => {
     const app = await appWith({ ...plugin, notFound: own })
     for (const left of [3, 2, 1, 0]) expect(await quota(app, `/${left}`)).toBe(`"not-found";r=${left};t=61`)
     expect(await quota(app, "/none")).toBe(429)
@@ -37,27 +37,27 @@ describe.each(["before", "after"] as const)("a 404 handler set %s the plugin", (
     expect(await quota(app, "/")).toBe('"ip-1m";r=1;t=61')
   })
 
-  it("may be the only thing that is limited", async () => {
+  it("is limited even if no other route is", async () => {
     const app = await appWith({ clock, notFound: { ...own, name: "unknown" } })
     expect(await quota(app, "/none")).toBe('"unknown";r=3;t=61')
     expect(await quota(app, "/")).toBeUndefined()
   })
 
-  it.each(["body:a", "user"])("has its limit decided as soon as %s is there", async (field) => {
+  it.each(["body:a", "user"])("checks its limit as soon as %s is available", async (field) => {
     const fields = { user: () => "u" }
     const app = await appWith({ ...plugin, fields, notFound: { ...own, field, onMissing: "shared" } })
     expect(await quota(app, "/none")).toBe('"not-found";r=3;t=61')
     expect(await quota(app, "/")).toBe('"ip-1m";r=1;t=61')
   })
 
-  it("has its limit decided in its own hook", async () => {
+  it("checks its limit in its own hook", async () => {
     const app = await appWith({ ...plugin, notFound: { ...own, hook: "preHandler" } })
     app.addHook("preValidation", async (_request, reply) => void reply.code(401).send())
     expect(await quota(app, "/none")).toBeUndefined()
     expect(await quota(app, "/")).toBe('"ip-1m";r=1;t=61')
   })
 
-  it("has its own onRejected", async () => {
+  it("calls its own onRejected", async () => {
     const onRejected = () => ({ status: 404, headers: [], body: "hidden" })
     const app = await appWith({ ...plugin, notFound: { ...own, limit: 1, onRejected } })
     const told = []
@@ -99,7 +99,7 @@ it.each([
   ["notFound: true is not a rule; accepted: false, or a rule such as", true],
   ["notFound.limit: 0 is not a limit", { ...own, limit: 0 }],
   ["notFound.hook: 'onSend' is not a hook", { ...own, hook: "onSend" }],
-])("an invalid limit makes the start fail: %s", async (message, notFound) => {
+])("an invalid notFound prevents the start of the app: %s", async (message, notFound) => {
   const app = fastify()
   app.register(rateLimit, { ...plugin, notFound } as unknown as RateLimitOptions)
   await expect(app.ready()).rejects.toThrow(message)

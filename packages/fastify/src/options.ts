@@ -7,39 +7,43 @@ import type { HookName } from "./routes.ts"
 export type RateLimitOptions = GuardOptions<FastifyRequest, FastifyReply> &
   RefusalOptions & {
     /**
-     * The hook at which all rules are decided. By default, each rule is decided as soon as the data that it reads exists:
+     * The hook at which all rules are checked. By default, each rule is checked as soon as the data that it reads
+     * exists:
      *
-     * `onRequest` decides rules by address, method, route, header, query, parameter or cookie.
+     * `onRequest` checks rules by address, method, route, header, query, parameter or cookie.
      *
-     * `preHandler` decides rules by `body:`, after the body parser and validation. With a `cost` or `skip` function, it
-     * also decides the rules of `onRequest`.
+     * `preHandler` checks rules by `body:`, after the body parser and validation. With a `cost` or `skip` function,
+     * it also checks the rules of `onRequest`.
      *
-     * `handler` decides rules by the app's own `fields`, or with a `limit` or `match` function. It comes after every
+     * `handler` checks rules by the app's own `fields`, or with a `limit` or `match` function. It runs after every
      * `preHandler` of the route.
      */
     readonly hook?: HookName
     /**
-     * The rule of requests for unknown routes, which the scope responds to with 404. The rule replaces the inline rule.
-     * False does not limit these requests. Its name defaults to "not-found". Default: the inline rule.
+     * The rule for requests of unknown routes, to which the scope responds with 404. The rule replaces the inline
+     * rule. If false, these requests are not limited. The rule's name defaults to "not-found". Default: the inline
+     * rule.
      */
     readonly notFound?: RouteRateLimit | false
   }
 
-/** A rule for the requests that pass a hook of `app.sluice.hook()`. */
+/** A rule for the requests that pass through a hook of `app.sluice.hook()`. */
 export interface HookRateLimit extends Omit<Rule<FastifyRequest>, "field"> {
   /** The fields whose values identify a counter. Default: "ip". */
   readonly field?: Rule["field"] | undefined
   /** The group of the route or hook. Routes and hooks of a group share one counter and need the same rule. */
   readonly group?: string
-  /** Takes over the response to a refused request. Default: the `onRejected` of the plugin. */
+  /** Sends the response to a refused request. Default: the `onRejected` of the plugin. */
   readonly onRejected?: OnRejected<FastifyRequest, FastifyReply> | undefined
 }
 
-/** A route's own rule, which replaces the plugin's inline rule. Its name defaults to method and URL. */
+/**
+ * A route's own rule, which replaces the plugin's inline rule. The rule's name defaults to the route's method and URL.
+ */
 export interface RouteRateLimit extends HookRateLimit {
   /**
-   * The hook at which all rules of the route are decided. Default: the plugin's `hook`. If that is not set either, each
-   * rule is decided as soon as the data that it reads exists.
+   * The hook at which all rules of the route are checked. Default: the plugin's `hook`. If neither is set, each rule
+   * is checked as soon as the data that it reads exists.
    */
   readonly hook?: HookName
 }

@@ -13,7 +13,7 @@ async function appWith(options: object): Promise<FastifyInstance> {
   return app
 }
 
-/** Returns the second response for a URL, which is refused under a limit of one. */
+/** Requests a URL twice and returns the second response. With a limit of 1, it is a refusal. */
 async function second(app: FastifyInstance, url: string): Promise<LightMyRequestResponse> {
   await app.inject(url)
   return app.inject(url)
@@ -46,7 +46,7 @@ describe("the onRejected of a route", () => {
     expect((await second(app, "/own-rule")).statusCode).toBe(others)
   })
 
-  it("gets the request, the standard response, the decision and the reply, and may respond itself", async () => {
+  it("receives the request, the standard response, the decision and the reply, and may send the response itself", async () => {
     const app = await appWith({ clock })
     const told: unknown[] = []
     app.get(
@@ -78,7 +78,7 @@ describe("the onRejected of a route", () => {
     expect((await app.inject({ method: "HEAD", url: "/" })).statusCode).toBe(402)
   })
 
-  it("responds for a hook of app.sluice, on a shared limiter too", async () => {
+  it("responds to refusals by a hook of app.sluice, even on a shared limiter", async () => {
     const limiter = createLimiter<FastifyRequest>({ ...plugin, limit: 9 })
     const app = await appWith({ limiter })
     const hook = app.sluice.hook({ limit: 1, window: "1 minute", onRejected: ours })
@@ -87,7 +87,7 @@ describe("the onRejected of a route", () => {
     await limiter.close()
   })
 
-  it("makes the start fail if it is not a function", async () => {
+  it("prevents the start of the app if it is not a function", async () => {
     const app = await appWith(plugin)
     expect(() => app.get("/", route("no" as never), handler)).toThrow(
       "route GET / config.rateLimit.onRejected: 'no' is not a function; accepted: (request, rejection, decision, response) =>",
@@ -117,7 +117,7 @@ describe("with throwOnRefusal, the app's error handler", () => {
     expect([statusCode, body]).toEqual([418, "inner quota"])
   })
 
-  it("gets refusals by hooks and of unknown routes, and by each registration as it has chosen", async () => {
+  it("receives refusals by hooks and of unknown routes, but only from registrations that set the option", async () => {
     const rule = { limit: 1, window: "1 minute" }
     const app = await appWith({ clock, notFound: rule, throwOnRefusal: true })
     app.setErrorHandler((error, _request, reply) => reply.send(error instanceof RefusalError ? "thrown" : ""))

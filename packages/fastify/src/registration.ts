@@ -33,7 +33,7 @@ const NO_LAST_HOOK = new InvalidOptionError([
   },
 ])
 
-/** The key in a route's config of the limit that was made from its `rateLimit`. */
+/** The key under which a route's config stores the limit that was created from its `rateLimit`. */
 const LIMIT = Symbol("sluice.limit")
 type Config = FastifyContextConfig & { [LIMIT]?: Limit }
 
@@ -49,16 +49,17 @@ export async function registerLimiter(app: FastifyInstance, options: RateLimitOp
     factsOf,
   )
   const inline = limitOf(guard, chosen)
-  /** The limit of unknown routes; undefined for none. */
+  /** The limit of unknown routes; undefined if they are not limited. */
   const unknown =
     notFound === undefined ? inline : notFound === false ? undefined : notFoundLimit(inline, notFound, chosen)
   const ownLimitOf = routeLimits(inline, chosen)
   const sluice = new RegisteredSluice(guard)
-  // Fastify rejects a second decorator of the same name. If the app has one, let it.
+  // Fastify rejects a second decorator of the same name, so let it reject a decorator that the app has already added.
   if (!(app.sluice instanceof RegisteredSluice)) app.decorateRequest("rateLimit", { getter: decisionOf })
   const nearest = Object.hasOwn(app, "sluice") ? app.sluice : undefined
   if (!(nearest instanceof RegisteredSluice)) app.decorate("sluice", sluice)
-  // Fastify does not call an onRoute hook for older routes, so these are looked up when they are requested.
+  // Fastify does not call an onRoute hook for older routes, so the limits of these routes are looked up during their
+  // requests.
   const isLate = app.printRoutes() !== "(empty tree)"
   let anyOwn = isLate || unknown !== inline
   const needed = new Set([inline, unknown ?? inline].flatMap(hooksOf))
@@ -92,7 +93,7 @@ export async function registerLimiter(app: FastifyInstance, options: RateLimitOp
 
   const deciding = Symbol("sluice.deciding")
   const reached = Symbol("sluice.reached")
-  /** A request with the limit that decides it, and the last hook at which the limit has decided. */
+  /** A request with its limit, and the last hook at which this limit was checked. */
   type Deciding = FastifyRequest & { [deciding]?: Limit; [reached]?: number }
   const decidesAtOnce = inline.plan.get("onRequest") === undefined && inline.plan.has("onRequest")
 
@@ -122,15 +123,14 @@ export async function registerLimiter(app: FastifyInstance, options: RateLimitOp
       request[reached] = position
       decide(limit.guard, request, reply, done, plan.get(name))
     } else {
-      // This is also reached if a handler has passed its request to the 404 handler, because its preHandler hooks run
-      // then.
+      // A request also gets here if its handler has passed it to the 404 handler, whose preHandler hooks then run.
       done()
     }
   }
 
   for (const name of installed) app.addHook(name as "onRequest", hookOf(name))
   app.addHook("onReady", async () => sluice.start())
-  // Drain before the server waits for its open requests.
+  // Drain first, because closing the server waits for its open requests.
   app.addHook("preClose", async () => guard.drain())
   app.addHook("onClose", () => guard.close())
 }

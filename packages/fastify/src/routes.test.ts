@@ -27,7 +27,7 @@ async function appWith(
 }
 
 describe.each(["before", "after"] as const)("a route added %s the plugin has run", (when) => {
-  it("has its own rule and counter instead of the plugin's", async () => {
+  it("uses its own rule and counter instead of the plugin's rule", async () => {
     const app = await appWith(when, (app) => {
       app.get("/", async () => "ok")
       app.get("/a", { config: { rateLimit: strict } }, async () => "ok")
@@ -112,7 +112,7 @@ describe.each(["before", "after"] as const)("a route added %s the plugin has run
     expect(await quota(app, "/a", { method: "HEAD" })).toBe('"GET /a";r=0;t=61')
   })
 
-  it("may have HEAD and other methods, beside a route for GET with the same path", async () => {
+  it("can have HEAD and other methods next to a GET route with the same path", async () => {
     const app = await appWith(when, (app) => {
       app.route({
         method: "GET",
@@ -135,7 +135,7 @@ describe.each(["before", "after"] as const)("a route added %s the plugin has run
     expect(await quota(app, "/a/", { method: "HEAD" })).toBe('"slash";r=3;t=61')
   })
 
-  it("has one counter for its pattern, with the prefix and the trailing slash", async () => {
+  it("uses one counter for its pattern, including the prefix and the trailing slash", async () => {
     const app = await appWith(when, (app) => {
       app.register(
         async (scope) => {
@@ -188,7 +188,7 @@ describe("a route added after the plugin has run", () => {
     const config = { rateLimit: written } as RouteOptions["config"] & object
     const [method, url] = noun.includes("GET") ? ["HEAD", "/h"] : ["POST", "/a"]
     expect(() => app.route({ method, url, config, handler })).toThrow(message)
-    // The rejected route has not taken the name, so it is free for the right group.
+    // The rejected route has not registered the name, so a route with the right group can use it.
     app.post("/a", { config: { rateLimit: { ...strict, group: "g" } } }, handler)
     expect(await quota(app, "/a", { method: "POST" })).toBe('"g";r=1;t=61')
     await app.close()
@@ -216,7 +216,7 @@ describe("a route that is older than the plugin", () => {
     await app.close()
   })
 
-  it("is decided in its own hook without a warning, beside routes that the plugin has seen", async () => {
+  it("is checked in its own hook without a warning, along with routes that are newer than the plugin", async () => {
     warnings.length = 0
     const app = fastify()
     const options = { ...plugin, logger: { warn: log, error: log } }
@@ -250,7 +250,7 @@ describe("a route that is older than the plugin", () => {
   })
 
   it.each(["HEAD", "POST", "GET"] as const)(
-    "has the same counter name if %s is requested first",
+    "uses the same counter name if %s is requested first",
     async (method) => {
       const app = fastify()
       const handler = async () => "ok"

@@ -24,14 +24,17 @@ const HOOK_OF: Readonly<Record<DecisionStep, HookName>> = {
   app: "handler",
 }
 
-/** The guard that decides a request, and the hooks at which it decides. */
+/** The guard that checks a request, and the hooks at which it does so. */
 export interface Limit {
   readonly guard: Guard<FastifyRequest>
-  /** The hooks, with the step that is decided at each; undefined for all steps together. */
+  /** The hooks, each with the step whose rules are checked there; undefined for all rules. */
   readonly plan: ReadonlyMap<HookName, DecisionStep | undefined>
 }
 
-/** Creates a limit that decides all rules at `hook`, or, without `hook`, each rule as soon as its data exists. */
+/**
+ * Creates a limit that checks all rules at `hook`. Without `hook`, it checks each rule as soon as the rule's data
+ * exists.
+ */
 export function limitOf(guard: Guard<FastifyRequest>, hook: HookName | undefined): Limit {
   if (hook !== undefined) return { guard, plan: new Map([[hook, undefined]]) }
   const { steps } = guard
@@ -48,7 +51,7 @@ type Route = Pick<RouteOptions, "method" | "url" | "constraints">
 
 /**
  * Returns a function that creates a limit from a route's `config.rateLimit`, with one counter for each route or
- * group. `plugin` decides all other routes. `chosen` is the hook that the app has set. The returned function
+ * group. `plugin` is the limit of all other routes. `chosen` is the hook that the app has set. The returned function
  * throws InvalidOptionError.
  */
 export function routeLimits(plugin: Limit, chosen?: HookName): (route: Route, written: unknown) => Limit {
@@ -63,9 +66,9 @@ export function routeLimits(plugin: Limit, chosen?: HookName): (route: Route, wr
   }
 
   /**
-   * Returns the counter of a route. A HEAD route that Fastify adds has the counter of its original route, even if that
-   * route has other methods. For "/" under a prefix, Fastify reports one route, "/users", but two HEAD routes, "/users"
-   * and "/users/". Either of these may be requested first.
+   * Returns the counter of a route. A HEAD route that Fastify adds has the counter of its original route, even if
+   * that route has other methods. For "/" under a prefix, Fastify reports one route, "/users", but two HEAD routes,
+   * "/users" and "/users/". Either HEAD route may be requested first.
    */
   function counterOf(route: Route, written: unknown): string {
     const counter = counterLabel(route)
@@ -98,7 +101,7 @@ function ownLimit(
   return limitOf(plugin.guard.forRoute(written, { ...route, besides: ["hook"] }), own)
 }
 
-/** Returns the hook that is written in options. Throws InvalidOptionError with `path` if the hook is invalid. */
+/** Returns the hook that is set in the options. Throws InvalidOptionError with `path` if the hook is invalid. */
 export function parseHook(value: unknown, path: string): HookName | undefined {
   if (value === undefined || HOOKS.includes(value as HookName)) return value as HookName | undefined
   const accepted = HOOKS.map((name) => `"${name}"`).join(", ")

@@ -69,7 +69,7 @@ it.each<[string, () => unknown]>([
   ["the promise of its module", () => import("./index.ts")],
   ["its module, as require() returns it", () => module],
   ["its default export", () => module.default],
-])("the plugin is registered by %s", async (_what, given) => {
+])("the plugin can be registered by %s", async (_what, given) => {
   const app = fastify()
   await app.register(given() as typeof rateLimit, rule)
   app.get("/", async () => "ok")
@@ -160,7 +160,7 @@ describe("a plugin registered twice", () => {
 })
 
 describe("closing the app", () => {
-  it("closes the limiter that the plugin made", async () => {
+  it("closes the limiter that the plugin created", async () => {
     const store = memoryStore({ clock })
     const app = fastify()
     app.register(rateLimit, { ...rule, store, name: "n" })
@@ -214,7 +214,7 @@ describe("invalid options", () => {
     ["hook", { limiter: createLimiter(rule), hook: "onsend" }],
     ["limit", { limit: 0, window: "1 minute" }],
     ["limit", { limiter: createLimiter(rule), limit: 5 }],
-  ])("make the start fail: %s", async (path, options) => {
+  ])("prevent the start of the app: %s", async (path, options) => {
     const app = fastify()
     app.register(rateLimit, options as RateLimitOptions)
     await expect(app.ready()).rejects.toMatchObject({

@@ -20,7 +20,7 @@ async function quota(app: FastifyInstance, url: string, how: InjectOptions = {})
 }
 
 describe("app.sluice.limiter", () => {
-  it("is the plugin's limiter, which peeks at and resets what the plugin counts", async () => {
+  it("is the plugin's limiter, which can peek at and reset the plugin's counters", async () => {
     const app = await appWith()
     app.get("/", handler)
     app.get("/left", { config: { rateLimit: false } }, async (request) => {
@@ -40,7 +40,7 @@ describe("app.sluice.limiter", () => {
     await limiter.close()
   })
 
-  it("reports decisions by the rules of routes and hooks, with a request that has the route", async () => {
+  it("reports decisions by the rules of routes and hooks, with a request that contains the route", async () => {
     const app = await appWith({ ...plugin, hook: "onRequest" })
     const told: unknown[] = []
     app.sluice.limiter.on("decision", ({ policy, allowed }, { routeOptions }) => {
@@ -112,7 +112,7 @@ describe("a hook of app.sluice", () => {
     },
   )
 
-  it("limits a scope and the scopes inside, except a route without any limit", async () => {
+  it("limits a scope and its nested scopes, except a route without any limit", async () => {
     const app = await appWith({ clock })
     app.register(async (scope) => {
       scope.addHook("preHandler", app.sluice.hook(strict))
@@ -127,7 +127,7 @@ describe("a hook of app.sluice", () => {
     for (const url of ["/health", "/out"]) expect(await quota(app, url)).toBeUndefined()
   })
 
-  it("decides after a hook that authenticates, by a field of the app", async () => {
+  it("can count by a field of the app if it runs after an authentication hook", async () => {
     const users = new WeakMap<FastifyRequest, string>()
     const app = await appWith({ clock, fields: { user: (request: FastifyRequest) => users.get(request) } })
     const authenticate = async (request: FastifyRequest) => {
@@ -140,7 +140,7 @@ describe("a hook of app.sluice", () => {
     expect(statuses).toEqual(['"hook-1";r=1;t=61', '"hook-1";r=0;t=61', 429, '"hook-1";r=1;t=61'])
   })
 
-  it("decides by its own rule alone, so that the plugin's list counts a request once", async () => {
+  it("applies only its own rule, so that the plugin's list counts a request once", async () => {
     const rules = [
       { name: "all", field: "service", limit: 9, window: "1 minute" },
       { name: "user", field: "user", limit: 9, window: "1 minute" },
@@ -155,7 +155,7 @@ describe("a hook of app.sluice", () => {
     expect(JSON.parse(body)).toEqual(["hook-1 1", "all 8", "user 8"])
   })
 
-  it("counts a request once if the 404 handler, to which the handler passes it, has the hook too", async () => {
+  it("counts a request once, even if its handler passes it to a 404 handler with the same hook", async () => {
     const codes: string[] = []
     const log = ({ code }: { readonly code: string }) => void codes.push(code)
     const app = await appWith({ clock, logger: { warn: log, error: log } })
@@ -176,7 +176,7 @@ describe("a hook of app.sluice", () => {
     expect(await quota(app, "/a")).toBe('"ip-1m";r=8;t=61, "hook-1";r=1;t=61')
     expect(await quota(app, "/b")).toContain('"hook-1";r=0;')
     expect(await quota(app, "/c")).toBe(429)
-    // The refused request has taken its unit of the plugin's rule, which was decided before the hook.
+    // The refused request has taken a unit from the plugin's rule, because this rule was checked before the hook.
     expect(await quota(app, "/")).toBe('"ip-1m";r=5;t=61')
   })
 })
@@ -195,7 +195,7 @@ describe("the counters of hooks", () => {
     expect(await quota(app, "/again")).toBe('"hook-1";r=0;t=61')
   })
 
-  it("are one counter for a group, also with a route of that group", async () => {
+  it("are one shared counter for all hooks and routes of a group", async () => {
     const app = await appWith({ clock })
     const auth = { ...strict, limit: 3, group: "auth" }
     app.get("/a", { preHandler: app.sluice.hook(auth) }, handler)
@@ -261,7 +261,7 @@ describe("app.sluice.hook()", () => {
 })
 
 it.each<HookName>(["preHandler", "handler"])(
-  "a hook in onRequest comes before a plugin in %s",
+  "a hook in onRequest runs before a plugin in %s",
   async (hook) => {
     const app = await appWith({ ...plugin, hook })
     app.get("/", { onRequest: app.sluice.hook(strict) }, handler)

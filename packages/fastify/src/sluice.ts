@@ -17,21 +17,21 @@ export type RateLimitHook = (
   done?: (error?: Error) => void,
 ) => void
 
-/** The plugin's handle on an app, as `app.sluice`. It belongs to the nearest registration of the plugin. */
+/** The plugin's handle on an app, as `app.sluice`. The handle belongs to the nearest registration of the plugin. */
 export interface FastifySluice {
   /**
-   * The limiter of the plugin. Its events also report decisions by the rules of routes and hooks, with their request:
-   * `request.routeOptions.url` is the route.
+   * The limiter of the plugin. Its events also report decisions by the rules of routes and hooks. They contain the
+   * request, whose route is `request.routeOptions.url`.
    */
   readonly limiter: Limiter<FastifyRequest>
   /**
-   * Returns a hook that limits the requests that pass it, in addition to the plugin's rules. The whole rule is decided
-   * when the hook runs. If it refuses, the units of the plugin's rules and of earlier hooks stay taken. An app can put
-   * the hook on a route, on a scope or on a 404 handler. A route with `config: { rateLimit: false }` is not limited. A
-   * hook counts each request once.
+   * Returns a hook that limits the requests that pass through it, in addition to the plugin's rules. The whole rule
+   * is checked when the hook runs. If the hook refuses a request, the units of the plugin's rules and of earlier
+   * hooks stay taken. An app can add the hook to a route, a scope or a 404 handler. A route with `config: {
+   * rateLimit: false }` is not limited. A hook counts each request once.
    *
-   * Each hook has its own counter. The rule's name defaults to "hook-1", "hook-2" and so on, in the order of creation.
-   * Hooks with one `group` share a counter, also with the routes of that group.
+   * Each hook has its own counter. The rule's name defaults to "hook-1", "hook-2" and so on, in the order of
+   * creation. Hooks and routes with the same `group` share a counter.
    * @example
    * ```ts
    * import { rateLimit } from "@sluice/fastify"
@@ -64,7 +64,7 @@ export class RegisteredSluice implements FastifySluice {
   }
 
   hook(rule: HookRateLimit): RateLimitHook {
-    // Otherwise a handler might create a hook for each request, and each would count only that request.
+    // Otherwise a handler might create a hook for each request, and each hook would count only that request.
     if (this.#isStarted) throw new InvalidOptionError([LATE])
     const counter = `hook-${this.#count + 1}`
     const label = `${PATH} "${counter}"`

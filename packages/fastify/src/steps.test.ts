@@ -11,7 +11,7 @@ afterEach(async () => {
 })
 
 const users = new WeakMap<FastifyRequest, string>()
-/** A stand-in for authentication: a `preHandler` of a route. */
+/** A `preHandler` of a route that simulates authentication. */
 const authenticate = async (request: FastifyRequest): Promise<void> => {
   const { user } = request.headers
   if (typeof user === "string") users.set(request, user)
@@ -46,8 +46,8 @@ async function statuses(app: FastifyInstance, ...names: readonly string[]): Prom
   return all
 }
 
-describe("rules that are decided at different steps", () => {
-  it("make one decision on the request, and one list of headers on the response", async () => {
+describe("rules that are checked at different steps", () => {
+  it("result in one decision on the request, and one list of headers on the response", async () => {
     const app = await make({ rules: [user, note, address] })
     const { headers, body } = await as(app, "a", { method: "POST", payload: { note: "n" } })
     expect(headers["ratelimit-policy"]).toBe('"user";q=1;w=60, "note";q=9;w=60, "address";q=9;w=60')
@@ -62,7 +62,7 @@ describe("rules that are decided at different steps", () => {
     })
   })
 
-  it("are decided only up to the step that the request reaches", async () => {
+  it("are checked only up to the step that the request reaches", async () => {
     const app = await make({ rules: [user, address] })
     app.get("/closed", { preHandler: async (_request, reply) => reply.code(403).send() }, async () => "ok")
     const { headers } = await app.inject("/closed")
@@ -73,7 +73,7 @@ describe("rules that are decided at different steps", () => {
     ["by the rules of the plugin", { rules: [user, address] }, {}],
     ["by all rules with hook: handler", { rules: [user], hook: "handler" }, {}],
     ["by a rule of the route", { rules: [] }, { rateLimit: { ...user, name: "own" } }],
-  ] as const)("are decided %s if a preHandler hook calls the 404 handler", async (_what, options, config) => {
+  ] as const)("are checked %s if a preHandler hook calls the 404 handler", async (_what, options, config) => {
     const app = await make(options as unknown as RateLimitOptions)
     app.get("/hidden", {
       config: config as object,
@@ -85,7 +85,7 @@ describe("rules that are decided at different steps", () => {
       (await app.inject({ url, headers: { user: name } })).statusCode
     expect([await ask("/hidden", "a"), await ask("/hidden", "a")]).toEqual([404, 429])
     if (!("rateLimit" in config)) expect(await ask("/other", "a")).toBe(429)
-    // The routes share the 404 handler, and each client counts once.
+    // The routes share the 404 handler, and each client is counted once.
     expect([await ask("/other", "b"), await ask("/none", "c"), await ask("/hidden", "d")]).toEqual([
       404, 404, 404,
     ])
@@ -95,19 +95,19 @@ describe("rules that are decided at different steps", () => {
 describe("a route's own rule", () => {
   const own: RouteRateLimit = { limit: 1, window: "1 minute", field: "user" }
 
-  it("is decided after the route's hooks if it counts by a field of the app", async () => {
+  it("is checked after the route's hooks if it counts by a field of the app", async () => {
     const app = await make({ rules: [] }, own)
     expect(await statuses(app, "a", "b", "a")).toEqual([200, 200, 429])
   })
 
-  it("is decided before the hooks if it counts by address, even beside a plugin's rule by another field", async () => {
+  it("is checked before the hooks if it counts by address, even if a plugin's rule counts by another field", async () => {
     const app = await make({ rules: [user] }, { ...own, field: "ip", limit: 3 })
     expect(await statuses(app, "a", "a", "b", "c")).toEqual([200, 429, 200, 429])
   })
 })
 
 describe("rules of a source", () => {
-  it("are decided after the route's hooks as soon as one of them uses a field of the app", async () => {
+  it("are checked after the route's hooks as soon as one rule uses a field of the app", async () => {
     let rules: Rule[] = [address]
     const source: RuleSource = { load: async () => ({ rules, problems: [] }) }
     const limiter = createLimiter<FastifyRequest>({
@@ -180,12 +180,12 @@ describe("the option hook", () => {
   })
 })
 
-it("the plugin decides on arrival, and warns, if Fastify does not let it decide before the handler", async () => {
+it("the plugin checks requests on arrival and warns if Fastify does not allow checks right before the handler", async () => {
   const warnings: string[] = []
   const log = (_fields: unknown, message: string) => void warnings.push(message)
   const app = fastify()
   apps.push(app)
-  // Simulates a release of Fastify that keeps the route's context elsewhere.
+  // Simulates a release of Fastify that stores the route's context elsewhere.
   app.addHook("onRequest", async (request) => {
     Object.defineProperty(request, "routeOptions", { value: { ...request.routeOptions, config: {} } })
   })
