@@ -4,7 +4,7 @@ import { type Options, type RateLimitInfo, type RateLimitRequestHandler, rateLim
 import { onTestFinished } from "vitest"
 import { listening } from "../servers/listening.ts"
 
-/** A response of an app: what a client sees, and what the app's handlers see. */
+/** A response of an app, with values that the client and the app's handlers receive. */
 export interface Answer {
   readonly status: number
   readonly headers: Headers
@@ -23,7 +23,7 @@ export interface Served {
 export interface LimitedApp extends Served {
   readonly limit: RateLimitRequestHandler
   readonly store: SluiceStore
-  /** The errors and warnings that express-rate-limit, or the limiter behind the store, has logged. */
+  /** The errors and warnings that express-rate-limit or the limiter behind the store has logged. */
   readonly logged: readonly string[]
 }
 
@@ -62,7 +62,7 @@ export async function serve(app: RequestHandler | Express): Promise<Served> {
   return { url, ask, statuses: async (n) => (await ask(...Array(n).fill("/"))).map(({ status }) => status) }
 }
 
-/** Returns what express-rate-limit has written on the request. */
+/** Returns the information that express-rate-limit has stored on the request. */
 export function infoOn(req: object): RateLimitInfo {
   return (req as { readonly rateLimit: RateLimitInfo }).rateLimit
 }

@@ -10,7 +10,7 @@ import { redisForTests } from "../servers/redis-for-tests.ts"
 import { type RedisServer, startRedis } from "../servers/redis-server.ts"
 import { limitedApp, type Served, serve } from "./limited-app.ts"
 
-/** A window that no test outlives. */
+/** A window that is longer than any test. */
 const windowMs = 86_400_000
 /** Long enough for a busy machine, so that Redis makes every decision. */
 const patient: SluiceStoreOptions = { storeTimeoutMs: 20_000 }
@@ -42,7 +42,7 @@ describe("a SluiceStore in Redis", () => {
     expect([first.logged, second.logged]).toEqual([[], []])
   })
 
-  it("asks Redis for each hit if the limit is a function, but not above the largest limit", async () => {
+  it("calls Redis for each hit if the limit is a function, but not above the largest limit", async () => {
     const limit: Options["limit"] = async () => 1
     const counts = await limitedApp({ limit, windowMs }, { ...patient, client, prefix: "every:" })
     const caches = await limitedApp(
@@ -59,7 +59,7 @@ describe("a SluiceStore in Redis", () => {
     expect(calls).toEqual([5, 0])
   })
 
-  it("undoes a hit in Redis, and a refusal gives nothing back", async () => {
+  it("undoes an admitted hit in Redis, but takes nothing back for a refusal", async () => {
     const options = { limit: 2, windowMs, skipFailedRequests: true }
     const { ask, store } = await limitedApp(options, { ...patient, client })
     const paths = ["/status/404", "/status/404", "/", "/", "/", "/"]
@@ -71,7 +71,7 @@ describe("a SluiceStore in Redis", () => {
     expect(await store.get("127.0.0.1")).toBeUndefined()
   })
 
-  it("leaves a given client and a given store to the app", async () => {
+  it("does not close a client or a store that the app has passed", async () => {
     const ofClient = new SluiceStore({ client })
     const given = redisStore({ client, prefix: "given:" })
     const ofStore = new SluiceStore({ store: given })
@@ -86,14 +86,14 @@ describe("a SluiceStore in Redis", () => {
   })
 })
 
-/** How Redis goes away, and how it comes back. */
+/** How Redis becomes unavailable, and how it is restored. */
 const OUTAGES = {
   frozen: { begin: () => server.freeze(), end: () => server.thaw() },
   closed: { begin: () => server.kill(), end: () => server.start() },
 } as const
 
 describe.each(Object.entries(OUTAGES))("while Redis is %s", (_how, { begin, end }) => {
-  it("SluiceStore keeps the limit in the process, and nothing of it reaches Redis later", async () => {
+  it("SluiceStore enforces the limit in the process, and writes none of these hits to Redis later", async () => {
     const { ask, statuses, store, limit, logged } = await limitedApp(
       { limit: 3, windowMs, skipFailedRequests: true },
       { client: open(server) },
@@ -106,7 +106,7 @@ describe.each(Object.entries(OUTAGES))("while Redis is %s", (_how, { begin, end 
     expect(await store.get("bob")).toMatchObject({ totalHits: 1 })
     const [failed] = await ask("/status/404")
     expect(failed?.status).toBe(429)
-    // express-rate-limit's type says that nobody needs to wait for this.
+    // Await the call, although it returns void in express-rate-limit's types.
     const unhandled = vi.fn()
     process.on("unhandledRejection", unhandled)
     limit.resetKey("127.0.0.1")
@@ -130,13 +130,14 @@ describe.each(Object.entries(OUTAGES))("while Redis is %s", (_how, { begin, end 
     expect(await peer.statuses(1)).toEqual([200])
     await begin()
     onTestFinished(end)
-    // Its client gives up a command after 20 attempts to connect, and waits forever for a frozen server.
+    // The client of rate-limit-redis rejects a command after 20 attempts to connect, and waits forever for a frozen
+    // server.
     await expect(fetch(peer.url, { signal: AbortSignal.timeout(300) })).rejects.toThrow("timeout")
   })
 })
 
 describe("while Redis is absent from the start", () => {
-  it("SluiceStore starts and keeps the limit in the process", async () => {
+  it("SluiceStore starts and enforces the limit in the process", async () => {
     const gone = await startRedis()
     await gone.stop()
     const { statuses } = await limitedApp({ limit: 3, windowMs }, { client: open(gone) })
@@ -144,7 +145,7 @@ describe("while Redis is absent from the start", () => {
   })
 })
 
-/** Opens a client with the default options. Errors show in the responses. */
+/** Opens a client with the default options. Its errors appear in the responses. */
 function open({ host, port }: RedisServer): Redis {
   const opened = new Redis(port, host).on("error", () => {})
   onTestFinished(() => opened.disconnect())

@@ -30,7 +30,7 @@ describe.each([
     return { store, ask, limiter, statuses }
   }
 
-  it("slides, refuses with true headers, and does not count refused hits", async () => {
+  it("counts in a sliding window, sends correct headers with refusals, and does not count refused hits", async () => {
     const { ask, statuses } = await start(2, { windowMs: 60 * SECOND_MS, standardHeaders: true })
     expect(await statuses("/200", "/200", "/200")).toEqual([200, 200, 429])
     const [refused] = await ask("/200")
@@ -40,13 +40,13 @@ describe.each([
     expect(await statuses("/200", "/200")).toEqual([200, 429])
   })
 
-  it("gives failed requests back", async () => {
+  it("refunds failed requests", async () => {
     const { store, statuses } = await start(2, { windowMs: 60 * SECOND_MS, skipFailedRequests: true })
     expect(await statuses("/500", "/200", "/404", "/200", "/200")).toEqual([500, 200, 404, 200, 429])
     expect(await store.get("127.0.0.1")).toMatchObject({ totalHits: 2 })
   })
 
-  it("counts for a limit that is a function", async () => {
+  it("counts hits for a limit that is a function", async () => {
     const { statuses } = await start(() => 1, { windowMs: 60 * SECOND_MS })
     expect(await statuses("/200", "/200")).toEqual([200, 429])
   })
@@ -68,11 +68,11 @@ describe.each([
     const { store, statuses } = await start(2, { windowMs, validate: false }, counting)
     expect(await statuses("/200", "/200", "/200")).toEqual([200, 200, 429])
     const { resetTime } = await store.increment("127.0.0.1")
-    // The end of a refusal is rounded up.
+    // The reset time of a refusal is rounded up.
     expect(resetTime).toEqual(new Date(Date.now() + wholeMs + 1))
   })
 
-  it("accepts limiters that share it if their windows differ by a rounding error only", async () => {
+  it("can be shared by limiters whose windows differ only by a rounding error", async () => {
     const { store } = await start(2, { windowMs: 8.2 * 60 * SECOND_MS })
     expect(8.2 * 60 * SECOND_MS).not.toBe(492_000)
     expect(() => store.init({ limit: 2, windowMs: 492_000 } as never)).not.toThrow()

@@ -6,7 +6,8 @@ import { MemoryStore, type Options, rateLimit } from "express-rate-limit"
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
 import { infoOn, limitedApp, serve } from "./limited-app.ts"
 
-// The memory store and express-rate-limit both follow a faked Date, so time stands still unless a test moves it.
+// The memory store and express-rate-limit both follow a faked Date, so time does not advance unless a test changes
+// it.
 const START_MS = Date.UTC(2026, 0, 1)
 const MINUTE_MS = 60_000
 
@@ -37,7 +38,7 @@ describe("express-rate-limit on a SluiceStore", () => {
     expect(logged).toEqual([])
   })
 
-  it("waits for asynchronous options, and counts by the key that they give", async () => {
+  it("awaits asynchronous options, and counts by the key that they return", async () => {
     const later = async <Value>(value: Value): Promise<Value> => value
     const { ask } = await limitedApp({
       limit: 1,
@@ -50,7 +51,7 @@ describe("express-rate-limit on a SluiceStore", () => {
     expect(answers.map(({ status }) => status)).toEqual([200, 200, 430, 200])
   })
 
-  it("slides: the limit cannot be used twice around the end of a window", async () => {
+  it("slides its window, so that the limit cannot be used twice around the end of a window", async () => {
     const { statuses } = await limitedApp({ limit: 10 })
     const old = await serve(express().use(rateLimit({ limit: 10, store: new MemoryStore() }), ok))
     expect([await count200(statuses, 1), await count200(old.statuses, 1)]).toEqual([1, 1])
@@ -86,7 +87,7 @@ describe("express-rate-limit on a SluiceStore", () => {
     }
   })
 
-  it("reports how many hits are left, and when all are back", async () => {
+  it("reports how many hits are left, and when all hits are available again", async () => {
     const { store } = await limitedApp({ limit: 5 })
     for (const totalHits of [1, 2, 3]) expect(await store.increment("ann")).toMatchObject({ totalHits })
     const { resetTime } = await store.increment("ann")
@@ -96,7 +97,7 @@ describe("express-rate-limit on a SluiceStore", () => {
     expect(await store.get("ann")).toBeUndefined()
   })
 
-  it("reports when the next hit is admitted once none is left", async () => {
+  it("reports when the next hit is admitted if no hit is left", async () => {
     const { store } = await limitedApp({ limit: 1 })
     const { resetTime } = await store.increment("ann")
     expect(await store.get("ann")).toEqual({ totalHits: 1, resetTime })
@@ -129,7 +130,7 @@ describe("express-rate-limit on a SluiceStore", () => {
     expect(await statuses(3)).toEqual([200, 200, 429])
   })
 
-  it("offers the limiter for its events", async () => {
+  it("exposes the limiter for its events", async () => {
     const { statuses, store } = await limitedApp({ limit: 1 })
     const refused: string[] = []
     store.limiter.on(
@@ -144,7 +145,7 @@ describe("express-rate-limit on a SluiceStore", () => {
 describe("a limit that is a function", () => {
   const limit: Options["limit"] = async (req) => (req.query.plan === "pro" ? 3 : 1)
 
-  it("is compared with every hit of the window that began with the first", async () => {
+  it("is compared with all hits of the window that began with the client's first hit", async () => {
     const { ask } = await limitedApp({ limit, standardHeaders: "draft-6" })
     wait(1_234)
     const answers = await ask("/", "/", "/?plan=pro", "/?plan=pro", "/")
@@ -167,7 +168,7 @@ describe("a limit that is a function", () => {
     expect((await ask("/"))[0]?.status).toBe(200)
   })
 
-  it("is not asked for beyond the largest limit", async () => {
+  it("does not cause a call of the store beyond the largest limit", async () => {
     const { ask, store } = await limitedApp({ limit }, { largestLimit: 3, instances: 4 })
     const answers = await ask("/?plan=pro", "/?plan=pro", "/?plan=pro", "/?plan=pro", "/?plan=pro")
     expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 429, 429])
@@ -176,7 +177,7 @@ describe("a limit that is a function", () => {
     expect((await ask("/?plan=pro"))[0]?.status).toBe(200)
   })
 
-  it("cannot refill a bucket: each request fails, and the log says why", async () => {
+  it("cannot refill a bucket, so each request fails and the log contains the reason", async () => {
     const { ask, logged } = await limitedApp({ limit }, { algorithm: "token-bucket" })
     const why = '"token-bucket" refills by the limit, which is not a number here'
     expect(logged.join()).toContain(why)
@@ -207,7 +208,7 @@ describe("undoing hits", () => {
     expect(await store.get("127.0.0.1")).toMatchObject({ totalHits: 2 })
   })
 
-  it("gives back the hit of a request that fails after others were refused meanwhile", async () => {
+  it("refunds the hit of a request that fails after other requests were refused", async () => {
     let fail = (): void => {}
     const { ask, store } = await limitedApp({ limit: 1, skipFailedRequests: true }, {}, (app) =>
       app.get("/slow", (_req, res) => {
@@ -224,7 +225,7 @@ describe("undoing hits", () => {
     expect((await ask("/"))[0]?.status).toBe(200)
   })
 
-  it("gives back exactly the failures of many concurrent requests, answered in any order and in any context", async () => {
+  it("refunds exactly the failures of many concurrent requests, in any order of responses and in any async context", async () => {
     const waiting: Response[] = []
     const { ask, store } = await limitedApp({ limit: 20, skipFailedRequests: true }, {}, (app) =>
       app.get("/later", (_req, res) => void waiting.push(res)),
@@ -247,7 +248,7 @@ describe("undoing hits", () => {
     await vi.waitUntil(async () => (await store.get("127.0.0.1"))?.totalHits === 13)
   })
 
-  it("gives a hit back to the window that it was taken in", async () => {
+  it("refunds a hit to the window from which it was taken", async () => {
     let fail = (): void => {}
     const { ask, store } = await limitedApp({ limit: 5, skipFailedRequests: true }, {}, (app) =>
       app.get("/slow", (_req, res) => {
@@ -258,18 +259,18 @@ describe("undoing hits", () => {
     await ask("/", "/")
     const slow = ask("/slow")
     await vi.waitUntil(async () => (await store.get("127.0.0.1"))?.totalHits === 3)
-    // 60 % of the three count still, rounded down.
+    // 60 % of the three hits still count, rounded down.
     wait(1.4 * MINUTE_MS)
     expect(await ask("/")).toMatchObject([{ status: 200 }])
     expect(await store.get("127.0.0.1")).toMatchObject({ totalHits: 2 })
     fail()
     await slow
     await vi.waitUntil(() => undone.mock.settledResults.some(({ type }) => type === "fulfilled"))
-    // 60 % of the other two, rounded down, and the last one.
+    // 60 % of the other two hits still count, rounded down, and the latest hit counts in full.
     expect(await store.get("127.0.0.1")).toMatchObject({ totalHits: 2 })
   })
 
-  it("gives back the hit of a client that hangs up", async () => {
+  it("refunds the hit of a client that hangs up", async () => {
     const { store, url } = await limitedApp({ limit: 1, skipFailedRequests: true }, {}, (app) =>
       app.use(() => {}),
     )
@@ -292,7 +293,7 @@ describe("undoing hits", () => {
     expect(await store.get("127.0.0.1")).toMatchObject({ totalHits: 2 })
   })
 
-  it("takes one hit off the count if the app calls it for another client, or outside of a request", async () => {
+  it("removes one hit from the count if the app requests it for another client, or outside of a request", async () => {
     const { ask, store } = await limitedApp({ limit: 5, skipFailedRequests: true }, {}, (app) =>
       app.get("/other", async (_req, res) => {
         await store.decrement("bob")
@@ -308,7 +309,7 @@ describe("undoing hits", () => {
     expect(await store.get("127.0.0.1")).toMatchObject({ totalHits: 1 })
   })
 
-  it("takes one hit off the count without those options, too", async () => {
+  it("removes one hit from the count even without the skip options", async () => {
     const { ask, store } = await limitedApp({ limit: 5 })
     await ask("/", "/")
     await store.decrement("127.0.0.1")
@@ -317,7 +318,7 @@ describe("undoing hits", () => {
 })
 
 describe("several limiters", () => {
-  it("with a store each count the same request separately", async () => {
+  it("with separate stores each count the same request", async () => {
     const shared = memoryStore()
     const [second, minute] = [
       new SluiceStore({ store: shared, prefix: "second:" }),
@@ -338,7 +339,7 @@ describe("several limiters", () => {
     await Promise.all([second.shutdown(), minute.shutdown()])
   })
 
-  it("on one store with different limits count together, and each compares with its own", async () => {
+  it("on one store with different limits count together, and each applies its own limit", async () => {
     const store = new SluiceStore()
     const { logged, logger } = logging()
     const [three, one] = [3, 1].map((limit) => rateLimit({ limit, store, logger, windowMs: MINUTE_MS }))
@@ -348,13 +349,13 @@ describe("several limiters", () => {
     const { ask } = await serve(app)
     const paths = ["/one", "/one", "/three", "/three", "/one"]
     expect((await ask(...paths)).map(({ status }) => status)).toEqual([200, 429, 200, 429, 429])
-    // express-rate-limit recommends a store for each.
+    // express-rate-limit recommends a separate store for each limiter.
     expect(logged.join()).toContain("ERR_ERL_STORE_REUSE")
     expect(logged).toHaveLength(1)
     await store.shutdown()
   })
 
-  it("on one store with the same limit slide together", async () => {
+  it("on one store with the same limit share a sliding window", async () => {
     const store = new SluiceStore()
     const { logger } = logging()
     const limits = [1, 2].map(() => rateLimit({ limit: 1, store, logger, windowMs: MINUTE_MS }))
@@ -368,7 +369,7 @@ describe("several limiters", () => {
     await store.shutdown()
   })
 
-  it("on one store with different windows fail, and the log says why", async () => {
+  it("on one store with different windows fail, and the log contains the reason", async () => {
     const store = new SluiceStore()
     const { logged, logger } = logging()
     const limits = [1_000, 2_000].map((windowMs) => rateLimit({ windowMs, store, logger, validate: false }))

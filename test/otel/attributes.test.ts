@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest"
 import { methodsOf } from "../../packages/core/src/stores/testing/methods-of.ts"
 import { type Metering, startMetering } from "./metering.ts"
 
-/** Returns the facts of a client. Each of them identifies the client, or is its own choice. */
+/** Returns the facts of a client. Each fact identifies the client, or is chosen by the client. */
 const clientNumber = (n: number): RequestFacts => ({
   method: `METHOD-secret-${n}`,
   url: `/orders/secret-${n}?token=secret-${n}`,
@@ -33,7 +33,7 @@ const RULES: LimiterOptions<RequestFacts>["rules"] = [
   { name: "denied", field: "header:x-api-key", limit: 9, window: "1 hour", deny: ["secret-3"] },
 ]
 
-/** Calls every method, as several clients, while the store works and while it fails every call. */
+/** Calls every method, as several clients, once while the store works and once while every call of it fails. */
 async function useAll(clients: number): Promise<Metering> {
   const clock = manualClock()
   const inner = memoryStore({ clock })
@@ -77,7 +77,7 @@ async function attributesIn(metering: Metering): Promise<Attribute[]> {
   return points.flatMap((point) => Object.entries(point.attributes).map(([name, value]) => ({ name, value })))
 }
 
-/** All possible values of each attribute: our own names, and the names that the app gave its rules. */
+/** All possible values of each attribute: Sluice's own names, and the names that the app has given to its rules. */
 const KNOWN: Readonly<Record<string, readonly unknown[]>> = {
   "sluice.limiter.name": ["shop"],
   "sluice.policy.name": [
@@ -102,7 +102,7 @@ const KNOWN: Readonly<Record<string, readonly unknown[]>> = {
 }
 
 describe("attributes", () => {
-  it("have known names and values that neither identify clients nor depend on their number", async () => {
+  it("have known names and values, which neither identify clients nor depend on the number of clients", async () => {
     const attributes = await attributesIn(await useAll(5))
     const unknown = attributes.filter(({ name, value }) => !KNOWN[name]?.includes(value))
     expect(unknown).toEqual([])

@@ -48,7 +48,7 @@ async function sums(
   }
 }
 
-it("an app with more rules than the SDK keeps series counts the others together, and warns once", async () => {
+it("an app with more rules than the SDK's series limit counts the remaining rules together, and warns once", async () => {
   const warn = vi.spyOn(process, "emitWarning").mockImplementation(() => undefined)
   onTestFinished(() => warn.mockRestore())
   const metering = startMetering()
@@ -56,7 +56,7 @@ it("an app with more rules than the SDK keeps series counts the others together,
   for (const limiter of all) instrument(limiter, { meterProvider: metering.meterProvider })
   await decideOnce(all)
   expect(await sums(metering)).toEqual({ series: 1_801, sum: 2_100, other: 300, dropped: 0 })
-  // Refused by the first rule. The other two do not count.
+  // The first rule refuses this request, so the other two rules do not count it.
   await decideOnce(all)
   expect(await sums(metering)).toMatchObject({ dropped: 0 })
   const refused = (await metering.series(DECISIONS)).filter(
@@ -107,7 +107,7 @@ it("an outage is counted in separate series, even if all limiters were known bef
   })
 })
 
-it("a higher cardinalityLimit keeps all series of a provider with a view that has it", async () => {
+it("a higher cardinalityLimit keeps all series of a provider whose view has the same limit", async () => {
   const views = [{ instrumentName: "sluice.*", aggregationCardinalityLimit: 5_000 }]
   const metering = startMetering({ views })
   const all = limiters(700)
@@ -117,7 +117,7 @@ it("a higher cardinalityLimit keeps all series of a provider with a view that ha
   expect(await sums(metering)).toEqual({ series: 2_100, sum: 2_100, other: 0, dropped: 0 })
 })
 
-it("the decision service has series for thousands of services with their rules, and gauges for each", async () => {
+it("the decision service exports series for the rules of thousands of services, and gauges for each service", async () => {
   const metrics = createMetrics({})
   onTestFinished(() => metrics.close())
   const all = limiters(2_100)

@@ -98,7 +98,8 @@ describe("sluice.policy.decisions", () => {
       },
       logger: { warn() {}, error() {} },
     })
-    // One decision with the store, and two without it. Nothing is collected in between.
+    // One decision is made with the store and two are made without it. No metrics are collected between these
+    // decisions.
     await decide(1)
     isGone = true
     await decide(3)
@@ -109,7 +110,7 @@ describe("sluice.policy.decisions", () => {
 })
 
 describe("sluice.policy.near_limit", () => {
-  it("counts the clients that have used a percentage of a limit, until it is ended", async () => {
+  it("counts the clients that have used a percentage of a limit, until measuring ends", async () => {
     const { limiter, decide, end, metering } = setUp({
       name: "all",
       limit: 10,
@@ -154,7 +155,7 @@ describe("sluice.decision.duration", () => {
     })
   })
 
-  it("counts a request that no rule applies to", async () => {
+  it("counts a request to which no rule applies", async () => {
     const { decide, metering, byPolicy } = setUp({ rules: [] })
     await decide(2)
     expect(await metering.values("sluice.decision.duration", RESULT)).toEqual({ admitted: 2 })
@@ -167,7 +168,7 @@ describe("sluice.decision.duration", () => {
     const { limiter, metering } = setUp({
       limit: 10,
       window: "1 minute",
-      // The limiter calls this while it decides, so this time passes during the decision.
+      // The limiter calls this function while it decides, so the clock advances during the decision.
       cost: () => {
         nowMs += 50
         return 1
@@ -194,7 +195,7 @@ describe("instrument", () => {
     expect(await byPolicy()).toEqual({ "all admitted": 1, "route admitted": 1, "route refused quota": 1 })
   })
 
-  it("names the limiter by its service or by a given name", async () => {
+  it("names the limiter after its service, or as the option says", async () => {
     const metering = startMetering()
     const { meterProvider } = metering
     const shop = createLimiter({ limit: 1, window: "1 minute", service: "shop" })
@@ -227,7 +228,7 @@ describe("instrument", () => {
     end()
   })
 
-  it("names its scope and version", async () => {
+  it("sets the name and version of its scope", async () => {
     const { meterProvider } = startMetering()
     const getMeter = vi.spyOn(meterProvider, "getMeter")
     instrument(createLimiter({ limit: 1, window: "1 minute" }), { meterProvider })

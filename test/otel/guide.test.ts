@@ -20,7 +20,7 @@ describe("the guide to metrics", () => {
   it("shows the metrics that Express exports to Prometheus on a local port", async () => {
     const port = await freePort()
     const app = express()
-    // Creating the exporter starts its server. When this call's promise resolves, the port accepts connections.
+    // Creating the exporter starts its server. The port accepts connections when the promise of this call resolves.
     const started = vi.spyOn(PrometheusExporter.prototype, "startServer")
     const made = await runTypeScript(
       { ...onExpress, text: onExpress.text.replace("9464", String(port)) },

@@ -34,7 +34,7 @@ export interface Metering {
 }
 
 /**
- * Starts OpenTelemetry's SDK as an app would, with an exporter that keeps the metrics in memory. A reader belongs to
+ * Starts OpenTelemetry's SDK as an app would, with an exporter that stores the metrics in memory. A reader belongs to
  * one provider. If the app creates the provider itself, pass "reader" as `options`.
  */
 export function startMetering(options: MeterProviderOptions | "reader" = {}): Metering {

@@ -54,7 +54,7 @@ it("an outage of Redis and its end are visible in decisions, errors and the circ
   })
   const atFirst = await errors()
   expect(Object.values(atFirst).reduce((sum, each) => sum + each, 0)).toBe(counts.degraded)
-  // From now on no decision waits, because the store is not even asked.
+  // From now on, no decision waits, because the store is no longer called.
   for (let times = 0; times < 10; times++) expect(await decide()).toBe(false)
   expect(await errors()).toEqual({ ...atFirst, unavailable: (atFirst.unavailable ?? 0) + 10 })
 
@@ -65,7 +65,7 @@ it("an outage of Redis and its end are visible in decisions, errors and the circ
   expect(await decisions).toEqual(counts)
 })
 
-it("a Redis that stays silent is counted as a timeout, not as unavailable", async () => {
+it("a Redis that never replies is counted as a timeout, not as unavailable", async () => {
   const { server, decide, errors } = await setUp()
   const { timeout: before = 0 } = await errors()
   server.freeze()
@@ -77,7 +77,7 @@ it("a Redis that stays silent is counted as a timeout, not as unavailable", asyn
   expect(await errors()).toMatchObject({ timeout: before + 1 })
 })
 
-it("an invalid result is counted separately from an outage", async () => {
+it("an invalid reply is counted separately from an outage", async () => {
   const { server, decide, errors } = await setUp()
   const [key] = (await server.command("KEYS", "sl2:*")) as string[]
   await server.command("SET", key ?? "", "rubbish")

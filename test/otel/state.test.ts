@@ -133,7 +133,7 @@ describe("a waiting request", () => {
 })
 
 describe("a refund that no code awaits", () => {
-  it("is counted when it is lost, by the store's failure", async () => {
+  it("is counted when it is lost because the store fails", async () => {
     const metering = startMetering()
     const inner = memoryStore()
     const store: Store = {
@@ -162,7 +162,7 @@ describe("a refund that no code awaits", () => {
 })
 
 describe("a full memory store", () => {
-  it("is visible in the number of refused clients that it evicts", async () => {
+  it("reports the number of refused clients that it evicts", async () => {
     const clock = manualClock()
     const metering = startMetering()
     const store = memoryStore({ maxKeys: 1, clock })
@@ -245,7 +245,7 @@ describe("the charges of a store to other counters", () => {
     return { clock, limiter, metering }
   }
 
-  it("to the shared counters are described by how long they fail, and by the units that were lost", async () => {
+  it("to the shared counters are described by the time for which they fail, and by the lost units", async () => {
     const clock = manualClock()
     const shared = Object.assign(memoryStore({ clock }), { isShared: true })
     const store = writeBackStore(shared, { clock })
@@ -273,7 +273,7 @@ describe("the charges of a store to other counters", () => {
     await store.close()
   })
 
-  it("to data centers are described for each of them", async () => {
+  it("to data centers are described for each data center", async () => {
     const mirrors = { eu: { lost: 2, failingMs: 0 }, us: { lost: 0, failingMs: 2_500 } }
     const store = Object.assign(memoryStore(), { status: { mirrors } })
     const { metering } = setUp(store)

@@ -14,7 +14,7 @@ const [toFile, line, toServer] = blocksTestedBy(
   3,
 ) as [Block, Block, Block]
 
-/** Returns the block with the path of a file in a folder of the test, and that path. */
+/** Returns the code block, with its path replaced by a path in a folder of the test. Also returns this path. */
 async function inFolder(block: Block): Promise<{ readonly block: Block; readonly path: string }> {
   const folder = await mkdtemp(join(tmpdir(), "sluice-records-"))
   onTestFinished(() => rm(folder, { recursive: true }))
@@ -22,7 +22,7 @@ async function inFolder(block: Block): Promise<{ readonly block: Block; readonly
   return { block: { ...block, text: block.text.replace('"decisions.jsonl"', JSON.stringify(path)) }, path }
 }
 
-it("the guide's app writes the line that the guide shows when it is stopped", async () => {
+it("when the guide's app is stopped, it writes the line that the guide shows", async () => {
   const { block, path } = await inFolder(toFile)
   const stopped = vi.spyOn(process, "once").mockReturnValue(process)
   const made = await runTypeScript(block)

@@ -5,17 +5,19 @@ import type { ParsedStoreOptions } from "./options.ts"
 /** The options of its limiter that express-rate-limit passes to a store. */
 export interface LimiterFacts {
   readonly windowMs: number
-  /** The number of hits that every client has. Undefined if the number is not known, so that every hit is counted. */
+  /**
+   * The number of hits that every client may make. Undefined if the number is unknown, so that every hit is counted.
+   */
   readonly limit: number | undefined
-  /** Undefined before version 8.6: then warnings go to `process.emitWarning`. */
+  /** Undefined before version 8.6. In that case, warnings are passed to `process.emitWarning`. */
   readonly logger: Logger | undefined
 }
 
 const DAY_MS = 86_400_000
 
 /**
- * Returns the number of hits that a limit admits. Undefined if the limit is a function, or if it admits nothing or
- * everything.
+ * Returns the number of hits that a limit admits. Returns undefined if the limit is a function, or if it admits
+ * nothing or everything.
  */
 export function knownLimit(limit: Options["limit"] | undefined): number | undefined {
   const isKnown = typeof limit === "number" && limit >= 1 && limit <= Number.MAX_SAFE_INTEGER
@@ -25,9 +27,10 @@ export function knownLimit(limit: Options["limit"] | undefined): number | undefi
 /**
  * Creates the limiter behind a store. Its requests are the keys of express-rate-limit.
  *
- * Without a known limit, it admits every hit, because express-rate-limit compares the count with the limit later. So
- * refused hits count too. In a sliding window, a client that keeps sending would never be admitted again. Therefore the
- * default is a fixed window from the client's first hit, whose end does not depend on the limit.
+ * Without a known limit, the limiter admits every hit, because express-rate-limit compares the count with the limit
+ * later. Refused hits therefore count, too. In a sliding window, a client that keeps sending would never be admitted
+ * again. Therefore, the default is a fixed window from the client's first hit, whose end does not depend on the
+ * limit.
  * @throws {@link InvalidOptionError}
  */
 export function createCounter(
@@ -46,9 +49,10 @@ export function createCounter(
   })
 }
 
-/** Returns the members of a rule that counts every hit, or as many as the largest limit admits. */
+/** Returns the members of a rule that counts every hit, or all hits up to the largest limit. */
 function everyHit({ largestLimit, counting }: ParsedStoreOptions) {
-  // A share of the limit that each instance grants in an outage cannot be computed without the limit.
+  // Ignore `instances`, because without the limit, the share that each instance grants in an outage cannot be
+  // computed.
   const { algorithm, instances: _unused, ...others } = counting
   if (algorithm === "token-bucket") {
     const message = '"token-bucket" refills by the limit, which is not a number here'
@@ -64,11 +68,11 @@ function everyHit({ largestLimit, counting }: ParsedStoreOptions) {
 }
 
 /**
- * Checks the options that are passed on to the limiter, before its limit and window are known.
+ * Checks the options that are passed to the limiter, before the limit and the window are known.
  * @throws {@link InvalidOptionError}
  */
 export function checkCounting({ counting, store }: ParsedStoreOptions): void {
-  // A disabled limiter claims no names.
+  // Create a disabled limiter, because it does not claim the names of its rules.
   const limiter = createLimiter({ ...counting, store, limit: 1, window: DAY_MS, enabled: false })
   void limiter.close()
 }

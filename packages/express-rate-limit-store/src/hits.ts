@@ -2,17 +2,17 @@ import type { Decision, PolicyCheck } from "@sluice/core"
 import type { ClientRateLimitInfo } from "express-rate-limit"
 
 /**
- * Returns a decision as the count that express-rate-limit compares with its limit. For a limit of 5, it is 1 to 5 for an
- * admitted hit and 6 for a refused one. The client has `limit - totalHits` hits left, or more if a bucket has a larger
- * burst.
+ * Converts a decision to the count that express-rate-limit compares with its limit. For a limit of 5, the count is 1
+ * to 5 for an admitted hit and 6 for a refused hit. The client has `limit - totalHits` hits left, or more if a bucket
+ * has a larger burst.
  *
- * A refused client that waits until `resetTime` is admitted. For an admitted hit it is the time when all hits are
- * available again. If none is left, it is the time of the next one, unless the hit may be undone: express-rate-limit
- * does not undo a hit after its `resetTime`.
+ * A refused client that waits until `resetTime` is admitted. For an admitted hit, `resetTime` is the time when all
+ * hits are available again. If no hit is left, it is the time when the next hit is available. The exception is a hit
+ * that may be undone, because express-rate-limit does not undo a hit after its `resetTime`.
  */
 export function hitsOf(decision: Decision, mayBeUndone: boolean): ClientRateLimitInfo {
   const { allowed, limit, remaining, retryAfterMs, resetAfterMs } = decision
-  // The current time is rounded up, so that a client cannot return a fraction of a millisecond too early.
+  // The current time is rounded up, so that a client cannot send its next hit a fraction of a millisecond too early.
   if (!allowed) return { totalHits: limit + 1, resetTime: timeAfter(retryAfterMs + 1) }
   const totalHits = Math.max(1, limit - remaining)
   if (remaining > 0 || mayBeUndone) return { totalHits, resetTime: timeAfter(resetAfterMs) }
@@ -20,7 +20,7 @@ export function hitsOf(decision: Decision, mayBeUndone: boolean): ClientRateLimi
   return { totalHits, resetTime: timeAfter(nextUnitAfterMs + 1) }
 }
 
-/** Returns the count of a client that sends nothing now, from a peek; undefined if no hit counts. */
+/** Returns the count of a client from a peek, without a new hit; undefined if no hit counts. */
 export function hitsBefore({
   allowed,
   limit,

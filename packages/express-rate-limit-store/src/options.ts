@@ -10,24 +10,26 @@ export interface SluiceStoreOptions
     "align" | "buckets" | "burst" | "refill" | "countRejected" | "penalty" | "instances" | "storeTimeoutMs"
   > {
   /**
-   * A client of ioredis or node-redis, for one server or a cluster. The app connects and closes it. Default: none, so
+   * A client of ioredis or node-redis, for one server or a cluster. The app connects and closes it. Without a client,
    * hits are counted in the memory of this process.
    */
   readonly client?: RedisClient | undefined
   /** A store of `@sluice/core` to use instead of `client`, such as `memoryStore({ maxKeys })`. The app closes it. */
   readonly store?: Store | undefined
   /**
-   * Separates the counters of this limiter from those of others in the same Redis or store: each needs its own, such as
-   * "login:". With `client`, keys in Redis begin with it. Default: "rl:".
+   * Separates the counters of this limiter from the counters of other limiters in the same Redis or store. Each
+   * limiter needs its own prefix, such as "login:". With `client`, keys in Redis begin with the prefix. Default:
+   * "rl:".
    */
   readonly prefix?: string | undefined
   /**
-   * How hits are counted. Default: "sliding-window". If `limit` is a function: "fixed-window" from a client's first hit.
+   * How hits are counted. Default: "sliding-window". If `limit` is a function, the default is "fixed-window" from a
+   * client's first hit.
    */
   readonly algorithm?: Exclude<LimiterSettings<string>["algorithm"], "leaky-bucket">
   /**
-   * The largest number that `limit` returns if it is a function. Hits above it are refused from a cache, without a call
-   * of Redis. Default: unknown, so that every hit is counted.
+   * The largest number that `limit` returns if it is a function. Hits above this number are refused from a cache,
+   * without a call of Redis. Default: unknown, so that every hit is counted.
    */
   readonly largestLimit?: number | undefined
 }
@@ -38,7 +40,7 @@ export interface ParsedStoreOptions {
   readonly store: Store | undefined
   readonly prefix: string
   readonly largestLimit: number | undefined
-  /** The options that are passed on to the limiter. */
+  /** The options that are passed to the limiter. */
   readonly counting: Omit<SluiceStoreOptions, "client" | "store" | "prefix" | "largestLimit">
 }
 
@@ -46,7 +48,7 @@ const NAMES = [
   ...["client", "store", "prefix", "algorithm", "align", "buckets", "burst", "refill", "countRejected"],
   ...["penalty", "largestLimit", "instances", "storeTimeoutMs"],
 ]
-/** Options of rate-limit-redis and of express-rate-limit, and what to do with them. */
+/** Options of rate-limit-redis and express-rate-limit, with advice on what to use instead. */
 const ELSEWHERE: Readonly<Record<string, string>> = {
   sendCommand: 'use "client" instead',
   sendCommandCluster: 'use "client" instead',
@@ -94,7 +96,7 @@ export function parseOptions(options: SluiceStoreOptions): ParsedStoreOptions {
     `${inspect(largestLimit, { depth: 0 })} is not a valid limit`,
     "a positive whole number",
   )
-  // Express cannot hold a request, as a leaky bucket asks for.
+  // Reject a leaky bucket, because express-rate-limit cannot hold requests.
   const isLeaky = (counting.algorithm as string | undefined) === "leaky-bucket"
   check(
     "algorithm",

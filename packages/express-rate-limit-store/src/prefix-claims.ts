@@ -4,7 +4,8 @@ import { InvalidOptionError } from "@sluice/core"
 const claims = new WeakMap<object, Map<string, object>>()
 
 /**
- * Claims a prefix on a Redis client or a store. Two limiters with the same prefix would count each other's hits.
+ * Claims a prefix on a Redis client or a store, because two limiters with the same prefix would count each other's
+ * hits.
  * @throws {@link InvalidOptionError} if another owner has claimed it
  */
 export function claimPrefix(place: object, prefix: string, owner: object): void {

@@ -61,7 +61,7 @@ describe("the options of a SluiceStore", () => {
 })
 
 describe("a prefix", () => {
-  it("belongs to one limiter of a store, until that is shut down", async () => {
+  it("belongs to one limiter of a store until the store is shut down", async () => {
     const store = memoryStore()
     const first = open({ store })
     expect(open({ store, prefix: "login:" }).prefix).toBe("login:")

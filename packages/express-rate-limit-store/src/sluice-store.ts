@@ -29,8 +29,8 @@ const NOT_INITIALIZED = new InvalidOptionError([
 ])
 
 /**
- * A store for express-rate-limit that counts with Sluice. Headers, responses and all other options stay those of
- * express-rate-limit. In an outage of Redis, hits are counted in this process.
+ * A store for express-rate-limit that counts with Sluice. Headers, responses and all other options of
+ * express-rate-limit stay the same. In an outage of Redis, hits are counted in this process.
  * @example
  * ```ts
  * import { SluiceStore } from "@sluice/express-rate-limit-store"
@@ -42,7 +42,7 @@ const NOT_INITIALIZED = new InvalidOptionError([
  * ```
  */
 export class SluiceStore implements ExpressRateLimitStore {
-  /** True if the counters are in the memory of this process, so that no other store counts the same hits. */
+  /** True if the counters are in the memory of this process, so no other store counts the same hits. */
   readonly localKeys: boolean
   /** The option `prefix`. express-rate-limit needs it to detect that a request is counted twice. */
   readonly prefix: string
@@ -52,7 +52,7 @@ export class SluiceStore implements ExpressRateLimitStore {
   readonly #place: object
   #facts: LimiterFacts | undefined
   #counter: Limiter<string> | InvalidOptionError = NOT_INITIALIZED
-  /** Finds the hit of the request in progress. Undefined if express-rate-limit never undoes a hit. */
+  /** Provides the hit of the request in progress. Undefined if express-rate-limit never undoes a hit. */
   #hits: AsyncLocalStorage<Hit> | undefined
 
   /**
@@ -72,7 +72,8 @@ export class SluiceStore implements ExpressRateLimitStore {
   }
 
   /**
-   * The limiter that counts, for its events and for `instrument` of `@sluice/otel`. The limiter takes keys as requests.
+   * The limiter behind the store, for its events and for `instrument` of `@sluice/otel`. The limiter takes keys as
+   * requests.
    * @throws {@link InvalidOptionError} if the store has not been passed to `rateLimit` yet, or if that has failed
    */
   get limiter(): Limiter<string> {
@@ -81,8 +82,9 @@ export class SluiceStore implements ExpressRateLimitStore {
   }
 
   /**
-   * Called by `rateLimit` with its options. A store that several limiters share counts the hits of all of them. A
-   * fraction of a millisecond in `windowMs` is rounded, because 8.2 minutes are 492000.00000000006 ms.
+   * Called by `rateLimit` with its options. A store that several limiters share counts the hits of all these limiters
+   * together. `windowMs` is rounded to whole milliseconds, because 8.2 minutes, for example, are computed as
+   * 492000.00000000006 ms.
    * @throws {@link InvalidOptionError} for options that contradict each other. Each request fails with the same error.
    */
   init(options: Options): void {
@@ -98,34 +100,35 @@ export class SluiceStore implements ExpressRateLimitStore {
       if (before !== undefined && before.windowMs !== windowMs)
         throw severalWindows(before.windowMs, windowMs)
       if (!(this.#counter instanceof InvalidOptionError)) void this.#counter.close()
-      // Limiters with different limits share this store, and each compares the count with its own.
+      // If limiters with different limits share this store, count every hit, because each limiter compares the count
+      // with its own limit.
       this.#facts = { windowMs, limit: before === undefined ? known : undefined, logger }
       this.#counter = createCounter(this.#options, this.#store, this.#facts)
     } catch (error) {
-      // express-rate-limit logs the error and goes on.
+      // Remember the error, because express-rate-limit logs it and continues.
       this.#counter = error as InvalidOptionError
       throw error
     }
   }
 
   /**
-   * Counts a hit, and returns the client's hits with it. Rejects only if the store is closed, has not been passed to
-   * `rateLimit`, or has invalid options.
+   * Counts a hit, and returns the client's hits including the new one. Rejects only if the store is closed, has not
+   * been passed to `rateLimit`, or has invalid options.
    */
   async increment(key: string): Promise<ClientRateLimitInfo> {
     const hits = this.#hits
     if (hits === undefined) return hitsOf(await this.limiter.decide(key), false)
     const hit: Hit = { key }
-    // The caller goes on in this asynchronous context, and later decrements in it. All that it passes is the key, which
-    // does not show whether a request was admitted or refused.
+    // The caller continues in this asynchronous context, and later calls `decrement` in it. The caller passes only
+    // the key, which does not reveal whether the request was admitted.
     hits.enterWith(hit)
     hit.decision = await this.limiter.decide(key)
     return hitsOf(hit.decision, true)
   }
 
   /**
-   * Undoes the hit of the request in progress, once. For a refused request it is a no-op, because nothing was taken. If
-   * the app calls it outside of a request, one hit is taken off the current count.
+   * Undoes the hit of the request in progress, once. Undoing a refused request is a no-op, because nothing was taken.
+   * If the app calls `decrement` outside of a request, one hit is removed from the current count.
    *
    * Rejects with {@link StoreUnavailableError} if Redis fails, which express-rate-limit logs.
    */
@@ -135,7 +138,7 @@ export class SluiceStore implements ExpressRateLimitStore {
     else await undoHit(this.limiter, this.#store, key)
   }
 
-  /** Returns the client's current hits and when they are gone; undefined if there are none. Counts nothing. */
+  /** Returns the client's current hits and their reset time; undefined if there are no hits. Counts nothing. */
   async get(key: string): Promise<ClientRateLimitInfo | undefined> {
     return hitsBefore(await this.limiter.peek(key))
   }
@@ -143,12 +146,12 @@ export class SluiceStore implements ExpressRateLimitStore {
   /** Deletes the client's hits. Rejects with {@link StoreUnavailableError} if Redis fails. */
   resetKey(key: string): Promise<void> {
     const done = this.limiter.reset(key)
-    // Few callers wait for the result. A rejection that nobody handles would end the process.
+    // Few callers wait for the result, and an unhandled rejection would end the process.
     done.catch(() => {})
     return done
   }
 
-  /** Stops counting and frees the prefix. The app closes the client or the store that it has passed. */
+  /** Stops counting and frees the prefix. The app must close the client or the store that it has passed. */
   async shutdown(): Promise<void> {
     releasePrefix(this.#place, this.prefix, this)
     if (!(this.#counter instanceof InvalidOptionError)) await this.#counter.close()
@@ -158,7 +161,8 @@ export class SluiceStore implements ExpressRateLimitStore {
 
 function createContext(): AsyncLocalStorage<Hit> {
   const hits = new AsyncLocalStorage<Hit>()
-  // Node 20 and 22 follow only promises that were created after the first use. So use it before the first request.
+  // Use the context before the first request, because Node 20 and 22 only track promises that are created after the
+  // first use.
   hits.run({ key: "" }, () => {})
   return hits
 }

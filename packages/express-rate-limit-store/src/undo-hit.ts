@@ -3,8 +3,8 @@ import type { RuleExplanation } from "@sluice/core/adapters"
 import type { CounterKey, CounterReading } from "@sluice/core/stores"
 
 /**
- * Removes one hit from the current count of a client, if the count is above 0. Used for a call of `decrement` outside of
- * a request. Rejects with {@link StoreUnavailableError}.
+ * Removes one hit from the current count of a client, if the count is above 0. `decrement` uses this function outside
+ * of a request. Rejects with {@link StoreUnavailableError}.
  */
 export async function undoHit(limiter: Limiter<string>, store: Store, key: string): Promise<void> {
   const [rule] = (await limiter.explain(key)) as [RuleExplanation]

@@ -4,8 +4,8 @@ import type { Request } from "express"
 import { routeOf } from "./route.ts"
 
 /**
- * The facts of an Express request. Each is read only when a rule needs it, because Express 5
- * parses the query each time.
+ * The facts of an Express request. Each fact is read only when a rule needs it, because Express 5 parses the query on
+ * every read.
  */
 export class ExpressFacts extends ServerFacts<Request> {
   declare readonly middleware: object | undefined
@@ -14,7 +14,7 @@ export class ExpressFacts extends ServerFacts<Request> {
     super(req, req)
     this.middleware = middleware
   }
-  /** Returns the method before an override. The package method-override keeps it there. */
+  /** Returns the method before an override. The package method-override stores this method on the request. */
   get originalMethod(): string | undefined {
     return (this.request as { readonly originalMethod?: string }).originalMethod
   }
@@ -22,7 +22,10 @@ export class ExpressFacts extends ServerFacts<Request> {
   override get url(): string {
     return this.request.originalUrl ?? this.request.url
   }
-  /** Returns the URL that Express routes, and puts back the mount points that Express has cut off, after any host. */
+  /**
+   * Returns the URL that Express routes by. Inserts the mount points again that Express has removed, after the host of
+   * an absolute URL.
+   */
   get routedUrl(): string {
     const { baseUrl = "", url } = this.request
     const [host = ""] = /^[a-z]+:\/\/[^/?#]*/i.exec(url) ?? []
@@ -32,8 +35,8 @@ export class ExpressFacts extends ServerFacts<Request> {
     return routeOf(this.request, this.middleware)
   }
   /**
-   * Returns all cookies. cookie-parser keeps signed cookies separately; a cookie with an
-   * invalid signature is false there.
+   * Returns all cookies. cookie-parser stores signed cookies separately. The value of a cookie with an invalid
+   * signature is false.
    */
   get cookies(): unknown {
     const { cookies, signedCookies } = this.request
@@ -41,7 +44,7 @@ export class ExpressFacts extends ServerFacts<Request> {
     const genuine = Object.entries(signedCookies).filter(([, value]) => value !== false)
     return { ...cookies, ...Object.fromEntries(genuine) }
   }
-  /** Returns undefined on Node's own server, because there is no app and so no setting. */
+  /** Returns undefined on Node's own server, because a request has no app there, and therefore no setting. */
   get proxySetting(): string | undefined {
     return this.request.app?.enabled("trust proxy") ? 'Express\' setting "trust proxy"' : undefined
   }

@@ -25,7 +25,7 @@ app.use(
 app.use(rateLimit({ limit: 100 }))
 // @ts-expect-error: a window needs a limit
 app.use(rateLimit({ window: "1 minute" }))
-// @ts-expect-error: a rule of a list needs a field
+// @ts-expect-error: a rule in a list requires a field
 app.use(rateLimit({ rules: [{ limit: 100, window: "1 minute" }] }))
 // @ts-expect-error: an environment variable may be undefined
 app.use(rateLimit({ limit: 100, window: process.env.WINDOW }))

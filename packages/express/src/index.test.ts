@@ -48,7 +48,7 @@ const log = ({ code }: { readonly code: string }): void => {
   warnings.push(code)
 }
 
-/** Returns options for one request per minute, with a clock that stands still. */
+/** Returns options for one request per minute, with a clock that does not advance. */
 function once(more: Partial<LimiterOptions<Request>> = {}): LimiterOptions<Request> {
   warnings.length = 0
   const { limit = 1, window = "1 minute" } = more
@@ -68,7 +68,7 @@ async function statuses(
   return all
 }
 
-/** Creates a memory store that delays its n-th response until `answer` is called. */
+/** Creates a memory store that delays its n-th result until `answer` is called. */
 function lateStore(n: number): { readonly store: Store; readonly asked: Promise<void>; answer(): void } {
   const store = memoryStore()
   let answer = () => {}
@@ -110,7 +110,7 @@ describe("rateLimit", () => {
     expect(rateLimit({ limiter }).limiter).toBe(limiter)
   })
 
-  it("lets the app ask the limiter about facts that are not an Express request", async () => {
+  it("lets the app pass facts to the limiter that are not an Express request", async () => {
     const limiter = createLimiter<Request | RequestFacts>({
       limit: 2,
       window: "1 minute",
@@ -128,7 +128,7 @@ describe("rateLimit", () => {
     }
   })
 
-  it("lets the app ask a limiter about a request on which it is not mounted", async () => {
+  it("lets the app pass a request to the limiter, even without mounting the middleware", async () => {
     const { limiter } = rateLimit(once({ field: ["ip", "route"], onMissing: "deny" }))
     const app = express().get("/:id", async (req, res) => {
       res.sendStatus((await limiter.decide(req)).allowed ? 200 : 429)
@@ -140,7 +140,7 @@ describe("rateLimit", () => {
     expect(warnings).toEqual([])
   })
 
-  it("has no address for a request without a connection", async () => {
+  it("treats the address of a request without a connection as missing", async () => {
     const { limiter } = rateLimit(once({ onMissing: "deny" }))
     const request = { baseUrl: "", originalUrl: "/" } as Request
     expect((await limiter.decide(request)).refusal).toBe("missing-field")
@@ -155,7 +155,7 @@ describe("rateLimit", () => {
     expect([status, headers.has("content-length")]).toEqual([304, false])
   })
 
-  it("counts by path and headers on Node's own server, which has no parsed query", async () => {
+  it("counts by path and headers on Node's own server, which does not parse the query", async () => {
     const middleware = rateLimit(once({ match: { path: "/login" } })) as never as (
       req: IncomingMessage,
       res: ServerResponse,
@@ -166,14 +166,14 @@ describe("rateLimit", () => {
     expect(await statuses(ask, "/login", "/other", "/login?x=1", "/LOGIN/")).toEqual([200, 200, 429, 429])
   })
 
-  it("throws if it is called with a request only", () => {
+  it("throws if it is called with only a request", () => {
     const middleware = rateLimit(once()) as unknown as (req: unknown) => void
     expect(() => middleware({})).toThrow(
       /was called without an Express response, probably by another framework/,
     )
   })
 
-  it("proceeds or refuses in the same turn if the store responds immediately", async () => {
+  it("proceeds or refuses synchronously if the store returns its result synchronously", async () => {
     const middleware = rateLimit(once())
     const seen: unknown[] = []
     const app = express()
@@ -195,7 +195,7 @@ describe("rateLimit", () => {
     ])
   })
 
-  it("adds no headers to a refusal except its own", async () => {
+  it("adds only its own headers to a refusal", async () => {
     const app = express().disable("x-powered-by").use(rateLimit(once()))
     const ask = await serve(app)
     await ask("/")
@@ -275,7 +275,7 @@ describe("the route field", () => {
   const byRoute = (more: Partial<LimiterOptions<Request>> = {}) =>
     once({ field: "route", onMissing: "deny", ...more })
 
-  it("is the pattern with the mount before it", async () => {
+  it("is the route's pattern with the mount path before it", async () => {
     const limiter = createLimiter<Request>(byRoute())
     const limit = rateLimit({ limiter })
     const users = Router().get("/:id", limit, ok).get("/", limit, ok)
@@ -285,7 +285,7 @@ describe("the route field", () => {
     expect(await statuses(await serve(app), ...paths)).toEqual([200, 429, 200, 200, 429])
   })
 
-  it("is the same for any case of the mount path", async () => {
+  it("is the same, whether the mount path is requested in upper or lower case", async () => {
     const limiter = createLimiter<Request | RequestFacts>(byRoute() as object as LimiterOptions<unknown>)
     const app = express().use("/api", Router().get("/:id", rateLimit({ limiter }), ok))
     expect(await statuses(await serve(app), "/api/1", "/API/2", "/Api/3")).toEqual([200, 429, 429])
@@ -322,12 +322,12 @@ describe("the route field", () => {
       .use(["/one", "/:any/two"], login(rateLimit(byRoute({ name: "list" }))))
       .use(/^\/tenant-./, login(rateLimit(byRoute({ name: "expression" }))))
       .use("/plain", login(rateLimit(byRoute({ name: "plain" }))))
-    // The first request already has its own counter, so that its counter does not become another route's later.
+    // Even the first request uses its own counter, so that no other route uses this counter later.
     const paths = ["/api/a/login", "/api/a/login", "/api/b/login", "/apps/a/deep/login", "/one/login"]
     const ask = await serve(app)
     expect(await statuses(ask, ...paths, "/tenant-a/login")).toEqual([400, 400, 400, 400, 400, 400])
     expect(warnings).toEqual(Array(4).fill("SLUICE_ROUTE_UNKNOWN"))
-    // A route mounted next to them has its own counter.
+    // A sibling route has its own counter.
     expect(await statuses(ask, "/plain/login", "/plain/login")).toEqual([200, 429])
   })
 
@@ -395,8 +395,8 @@ describe("the route field", () => {
 
 describe("a late decision", () => {
   for (const [what, n, handled] of [
-    ["goes on when it admits", 1, ["/late"]],
-    ["stops when it refuses", 2, ["/"]],
+    ["continues the request when it admits", 1, ["/late"]],
+    ["stops the request when it refuses", 2, ["/"]],
   ] as const) {
     it(`${what}, and does not touch a response that was already sent`, async () => {
       const { store, answer, asked } = lateStore(n)
@@ -430,7 +430,7 @@ describe("a late decision", () => {
 })
 
 describe("types", () => {
-  it("include the decision on the request, and pass the framework's request to every option", () => {
+  it("include the decision on the request, and declare the framework's request for every option", () => {
     expectTypeOf<Request["rateLimit"]>().toEqualTypeOf<Decision | undefined>()
     expectTypeOf(rateLimit).returns.toExtend<RequestHandler>()
     expectTypeOf(rateLimit).returns.toHaveProperty("limiter").toEqualTypeOf<Limiter<Request>>()
@@ -504,7 +504,7 @@ describe("an error that is thrown after a late decision", () => {
       "Content-Length",
       { deny: ["127.0.0.1"], onRejected: async () => ({ status: 429, headers: [], body: "" }) },
     ],
-  ] as const)("goes to the error handler: %s", async (_what, broken, more) => {
+  ] as const)("is passed to the error handler: %s", async (_what, broken, more) => {
     const app = express()
     app.use((_req, res, next) => {
       res.setHeader = (name) => {

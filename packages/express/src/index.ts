@@ -1,6 +1,6 @@
 /**
- * Middleware for Express 5 and 4. The decision is on the request: `req.rateLimit`, a
- * {@link Decision} of `@sluice/core`.
+ * Middleware for Express 5 and 4. The decision is available as `req.rateLimit`, a {@link Decision} of
+ * `@sluice/core`.
  * @module @sluice/express
  */
 
@@ -23,21 +23,21 @@ export { RefusalError } from "@sluice/core/adapters"
 declare global {
   namespace Express {
     interface Request {
-      /** The limiter's decision on this request. With several mounts, it is the decision that binds. */
+      /** The limiter's decision on this request. With several mounts, the binding decision. */
       rateLimit?: Decision
     }
   }
 }
 
 /**
- * Limiter options, or a limiter to share. Functions in them receive Express' own request, and
- * `onRejected` also its own response.
+ * Limiter options, or a limiter to share. Functions in the options receive Express' own request, and `onRejected`
+ * also receives Express' own response.
  */
 export type RateLimitOptions = GuardOptions<Request, Response> & RefusalOptions
 
 /**
  * The middleware, and the limiter behind it. Its type does not mention a route's parameters and body, so the types in
- * the route's handlers stay as they are.
+ * the route's handlers stay unchanged.
  */
 export type RateLimit = ((
   req: IncomingMessage & Pick<Request, "baseUrl" | "originalUrl">,
@@ -72,7 +72,7 @@ export function rateLimit(options: RateLimitOptions): RateLimit {
   const handler: RequestHandler = (req, res, next) => {
     if (typeof res?.setHeader !== "function") throw new InvalidOptionError([MOUNTED_ELSEWHERE])
     if (order.isWatching) {
-      // Afterwards, the request may refer to an app around this one.
+      // Read the app now, because the request may later refer to an enclosing app.
       const app = req.app as unknown as App | undefined
       order.watch(req, res, handler, () => layersOf(app))
     }

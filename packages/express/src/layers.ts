@@ -1,18 +1,18 @@
 import type { MountedLayer } from "@sluice/core/adapters"
 
-/** An entry in the stack of a router: a route, or something mounted. */
+/** An entry in the stack of a router: a route, or mounted middleware. */
 export interface Layer {
   readonly route?: ExpressRoute | undefined
   readonly handle: Stacked
-  /** The name of its function. */
+  /** The name of the entry's function. */
   readonly name?: string
-  /** Its path, in newer releases of Express 5. */
+  /** The path of the entry, in newer releases of Express 5. */
   readonly rawPath?: unknown
-  /** The values of its path parameters in the last match, in older releases. */
+  /** The values of the path parameters in the latest match, in older releases. */
   readonly params?: object | undefined
-  /** The path parameters themselves, in Express 4, where another request soon overwrites the values. */
+  /** The path parameters themselves, in Express 4. Their values are soon overwritten by another request. */
   readonly keys?: readonly unknown[]
-  /** The expression of its path, in Express 4. */
+  /** The regular expression of the path, in Express 4. */
   readonly regexp?: { readonly source?: string }
 }
 /** A router, or any other function. */
@@ -22,7 +22,7 @@ interface Stacked {
 export interface ExpressRoute {
   readonly path?: unknown
   readonly stack?: readonly Layer[]
-  /** The names of its methods in lower case, as members. */
+  /** An object whose keys are the route's methods in lower case. */
   readonly methods?: object
 }
 export interface App {
@@ -32,15 +32,15 @@ export interface App {
   readonly router?: Stacked
 }
 
-/** A layer with the path of the routers around it. */
+/** A layer with the path of its enclosing routers. */
 interface LayerPlace {
   readonly layer: Layer
   readonly mount: string
-  /** Whether a router around it is mounted at a pattern. */
+  /** Whether an enclosing router is mounted at a pattern. */
   readonly isBelowPattern: boolean
 }
 
-/** Returns the layers of an app and of the apps around it, in the order in which they run. */
+/** Returns the layers of an app and of its enclosing apps, in the order in which the layers run. */
 export function layersOf(app: App | undefined): MountedLayer[] {
   const places = [...placesIn(app)].filter(({ layer }) => !isErrorHandler(layer.handle))
   return places.map(({ layer, mount }) => {
@@ -50,20 +50,20 @@ export function layersOf(app: App | undefined): MountedLayer[] {
     const seen = { handle, path: mount + own, isRouting }
     if (typeof route?.path !== "string") return { ...seen, isLimited: isLimiter(layer) }
     const { path, stack = [], methods = {} } = route
-    // For `app.all`, Express has every method or "_all".
+    // For `app.all`, Express lists either every method or "_all".
     const names = "_all" in methods ? ["ALL"] : Object.keys(methods)
     return { ...seen, isLimited: stack.some(isLimiter), route: { methods: names, pattern: mount + path } }
   })
 }
 
-/** Iterates over the layers of an app and of the apps around it. A router is before its own layers. */
+/** Iterates over the layers of an app and of its enclosing apps. A router comes before its own layers. */
 export function placesIn(app: App | undefined): Generator<LayerPlace> {
   const apps: App[] = []
   for (let each = app; each !== undefined; each = each.parent) apps.unshift(each)
   return inside(stackOf(apps[0]), apps.slice(1), "", false, [])
 }
 
-/** Visits a router that contains itself only once. `apps` are the apps to enter, from the outermost one inwards. */
+/** Visits a router that contains itself only once. `apps` are the apps to enter, from the outermost app inwards. */
 function* inside(
   stack: readonly Layer[] | undefined,
   apps: readonly App[],
@@ -75,7 +75,7 @@ function* inside(
   for (const layer of stack) {
     yield { layer, mount, isBelowPattern }
     const own = pathOf(layer)
-    // An app does not refer to the apps inside it. It has a function for each of them.
+    // An app does not refer to its mounted apps. Instead, its stack contains a function for each of them.
     const isEntered = isApp(layer) && own === literalOf(apps[0]?.mountpath)
     const next = isEntered ? stackOf(apps[0]) : layer.handle.stack
     const rest = isEntered ? apps.slice(1) : apps
@@ -84,13 +84,13 @@ function* inside(
 }
 
 function stackOf(app: App | undefined): readonly Layer[] | undefined {
-  // Express 4 throws when `router` is read.
+  // Read `_router` first, because Express 4 throws when `router` is read.
   return (app?._router ?? app?.router)?.stack
 }
 
 /**
- * Returns the path of a layer up to its first segment with a parameter, in lower case and without a slash at its end. So
- * "" stands for the root, and for a path that is not known. Express 4 keeps only the expression of a path.
+ * Returns the path of a layer up to its first segment with a parameter, in lower case and without a trailing slash.
+ * Therefore, "" stands for the root and for an unknown path. Express 4 stores only the regular expression of a path.
  */
 function pathOf({ route, rawPath, regexp }: Layer): string {
   if (route !== undefined) return literalOf(route.path)
@@ -109,7 +109,7 @@ function hasParameters({ rawPath = "/", params = {}, keys = [] }: Layer): boolea
   return isPattern(rawPath) || keys.length > 0 || Object.keys(params).length > 0
 }
 
-/** True if a path, or any path of a list, is a pattern. */
+/** True if the path is a pattern, or a list that contains a pattern. */
 export function isPattern(path: unknown): boolean {
   return [path].flat().some((each) => typeof each !== "string" || /[:*{(]/.test(each))
 }

@@ -4,17 +4,21 @@ import { type App, type ExpressRoute, isPattern, placesIn } from "./layers.ts"
 const below = new WeakMap<object, boolean>()
 const used = new WeakMap<object, boolean>()
 const mountOf = new WeakMap<object, string>()
-/** Marks a route that was seen under several mounts. A mount never ends in a slash. */
+/**
+ * Marks a route that was reached through several mounts. This value is unambiguous, because a mount never ends in a
+ * slash.
+ */
 const SEVERAL = "/"
 
 /**
- * Returns the pattern of the route that the limiter is mounted on; undefined if it is not known.
+ * Returns the pattern of the route that the limiter is mounted on; undefined if the pattern is unknown.
  *
- * When a route calls `next`, Express leaves that route on the request. A limiter that is mounted by `use` may find it
- * there, but ignores it.
+ * When a route calls `next`, Express does not remove that route from the request. A limiter that is mounted by `use`
+ * ignores such a route.
  *
- * For the mounts before a route, Express only has the requested path, not the pattern. A router at "/:tenant" would
- * give one path per tenant, so the route is not known there. Nor is a route known that was seen under two mounts.
+ * For the mounts before a route, Express only provides the requested path, not the pattern. A router at "/:tenant"
+ * would result in one path per tenant, so its routes are unknown. A route that was reached through two mounts is
+ * unknown, too.
  */
 export function routeOf(req: Request, middleware: object | undefined): string | undefined {
   const { baseUrl } = req
@@ -34,7 +38,10 @@ function hasHandle({ stack }: ExpressRoute, middleware: object): boolean {
   return stack?.some(({ handle }) => handle === middleware) === true
 }
 
-/** True if `use` has mounted the middleware. False if a monitoring tool has replaced it with its own function. */
+/**
+ * True if `use` has mounted the middleware. False if a monitoring tool has replaced the middleware with its own
+ * function.
+ */
 function isUsed(middleware: object, app: App | undefined): boolean {
   return remembered(used, middleware, () => {
     return [...placesIn(app)].some(({ layer }) => layer.handle === middleware)
@@ -42,8 +49,8 @@ function isUsed(middleware: object, app: App | undefined): boolean {
 }
 
 /**
- * True if the route is mounted below a pattern. All requests share the result, because mounting
- * ends before the first one.
+ * True if the route is mounted below a pattern. All requests share the result, because mounting ends before the first
+ * request.
  */
 function isBelowPattern(route: ExpressRoute & object, app: App | undefined): boolean {
   return remembered(below, route, () => {
@@ -61,7 +68,7 @@ function remembered(memory: WeakMap<object, boolean>, key: object, find: () => b
   return known
 }
 
-/** True if the app, or an app around it, is mounted at a pattern. */
+/** True if the app or an enclosing app is mounted at a pattern. */
 function isMountedAtPattern({ mountpath, parent }: App = {}): boolean {
   if (parent === undefined) return false
   return isPattern(mountpath) || isMountedAtPattern(parent)

@@ -13,9 +13,9 @@ export interface AppFunctions<Context> {
   readonly facts: Reads<Context, FrameworkFacts>
 }
 
-/** The results of a function that are accepted, and the result that stands for all others. */
+/** The results that are accepted from a function, and the result that replaces all other results. */
 interface Accepted<Result> {
-  /** The name of the option that has the function. */
+  /** The name of the option that contains the function. */
   readonly path: string
   readonly accepts: (result: unknown) => boolean
   readonly accepted: string
@@ -50,7 +50,7 @@ export function withoutErrors<Context, Result>(
     try {
       const result = read(request, context)
       if (accepts(result)) return result
-      // A promise may reject later, which would end the process.
+      // Catch the error, because a promise that rejects later would end the process.
       Promise.resolve(result).catch(() => undefined)
       message = `returned ${Object.prototype.toString.call(result)}`
     } catch (error) {

@@ -1,7 +1,7 @@
 /**
- * A function that returns the address of the peer of a request's connection. Undefined if the peer has no address, as
- * for a Unix socket. The function must not read a header that clients can write, because `trustedProxies` reads the
- * headers of proxies.
+ * A function that returns the address of the peer of a request's connection. The function returns undefined if the
+ * peer has no address, for example on a Unix socket. The function must not read a header that clients can write,
+ * because `trustedProxies` reads the headers of proxies.
  */
 export type ClientAddress<Context> = (request: Request, context: Context) => string | undefined
 
@@ -14,7 +14,7 @@ export const fromBun: ClientAddress<{
   } | null
 }> = (request, server) => server.requestIP(request)?.address
 
-/** Reads the address from the `info` that `Deno.serve` passes to its handler. A Unix socket has none. */
+/** Reads the address from the `info` that `Deno.serve` passes to its handler. A Unix socket has no address. */
 export const fromDeno: ClientAddress<{
   /** The peer of the connection. Over TCP, its `hostname` is an IP address. */
   readonly remoteAddr: object
@@ -38,7 +38,7 @@ export function fromHono<Context>(
 
 /** Reads the address from the event of h3 2, on any of its servers. */
 export const fromH3: ClientAddress<{
-  /** The request of h3's server. */
+  /** The request object of h3's server. */
   readonly req: {
     /** The address of the connection's peer. */
     readonly ip?: string | undefined
@@ -47,12 +47,13 @@ export const fromH3: ClientAddress<{
 
 /** Reads the address from SvelteKit's event. With adapter-node, leave ADDRESS_HEADER unset and set `trustedProxies`. */
 export const fromSvelteKit: ClientAddress<{
-  /** Returns the address that SvelteKit's adapter knows. */
+  /** Returns the address that SvelteKit's adapter provides. */
   getClientAddress(): string
 }> = (_request, event) => event.getClientAddress()
 
 /**
- * For servers that do not show the connection, such as Next.js. The address then comes only from what the proxies in
- * front of the app report, so `trustedProxies` must be their number. Clients must not be able to bypass the proxies.
+ * Returns no address, for servers that do not expose the connection, such as Next.js. The client's address is then
+ * read only from the headers of the proxies in front of the app, so `trustedProxies` must be the number of these
+ * proxies. Clients must not be able to bypass the proxies.
  */
 export const fromProxies: ClientAddress<unknown> = () => undefined

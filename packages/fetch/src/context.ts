@@ -1,18 +1,18 @@
-/** The key of a member that no request has. The key only carries a type. */
+/** The key of a member that exists only in types, to attach the type of the context to a request. */
 declare const CONTEXT: unique symbol
 
 /** A request of the fetch API. {@link contextOf} returns the context that was passed to the limiter with it. */
 export interface RequestWith<Context> extends Request {
-  /** This member exists only in types. No request has it. */
+  /** This member exists only in types, never at run time. */
   readonly [CONTEXT]?: Context
 }
 
 const contexts = new WeakMap<Request, unknown>()
 
 /**
- * Returns the context that was passed to `limit(request, context)` with this request: the framework's own object, such
- * as Hono's context or SvelteKit's event. For the functions in the options, which only receive the request. Undefined
- * for a request that has not been passed to `limit`.
+ * Returns the context that was passed to `limit(request, context)` with this request: the framework's own object,
+ * such as Hono's context or SvelteKit's event. Use it in functions of the options that only receive the request.
+ * Returns undefined for a request that has not been passed to `limit`.
  * @example
  * ```ts
  * import { contextOf, rateLimit } from "@sluice/fetch"
@@ -31,7 +31,7 @@ export function contextOf<Context>(request: RequestWith<Context>): Context | und
   return contexts.get(request) as Context | undefined
 }
 
-/** Keeps the context for {@link contextOf}. */
+/** Stores the context for {@link contextOf}. */
 export function setContext(request: Request, context: unknown): void {
   contexts.set(request, context)
 }

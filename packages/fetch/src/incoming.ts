@@ -1,14 +1,17 @@
 import { type ClosingResponse, FetchFacts } from "@sluice/core/adapters"
 import type { AppFunctions, FrameworkFacts } from "./app-functions.ts"
 
-/** A request as the guard sees it: its facts, and whether its client has hung up. Each is read only when it is needed. */
+/**
+ * A request as the guard reads it: its facts, and whether its client has hung up. Each value is read only when the
+ * guard needs it.
+ */
 export class Incoming<Context> extends FetchFacts implements ClosingResponse {
   readonly #request: Request
   readonly #context: Context
   readonly #read: AppFunctions<Context>
   #known: FrameworkFacts | undefined
 
-  /** The functions must not throw. */
+  /** Creates the facts. The functions in `read` must not throw. */
   constructor(request: Request, context: Context, read: AppFunctions<Context>) {
     super(request)
     this.#request = request

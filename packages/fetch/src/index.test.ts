@@ -8,7 +8,7 @@ import {
 import { describe, expect, it } from "vitest"
 import { contextOf, fromProxies, type RateLimit, type RateLimitOptions, rateLimit } from "./index.ts"
 
-/** The second argument that a server passes with a request. */
+/** The second argument that a server passes to a handler. */
 interface Server {
   readonly peer?: string
   readonly user?: string
@@ -20,7 +20,7 @@ const warnings: { readonly code: string; readonly message: string }[] = []
 const log = ({ code }: { readonly code: string }, message: string): void =>
   void warnings.push({ code, message })
 
-/** Returns options for one request per minute and client, with a clock that stands still. */
+/** Returns options for one request per minute and client, with a clock that does not advance. */
 function once(more: object = {}): RateLimitOptions<Server> {
   warnings.length = 0
   const address = (_request: Request, server: Server): string | undefined => server.peer
@@ -33,7 +33,7 @@ function once(more: object = {}): RateLimitOptions<Server> {
   } as RateLimitOptions<Server>
 }
 
-/** Creates the function in a turn before the first request, as apps do. */
+/** Creates the function before the first request, in an earlier task of the event loop, as apps do. */
 async function started(options: RateLimitOptions<Server>): Promise<RateLimit<Server>> {
   return rateLimit(options)
 }
@@ -67,7 +67,7 @@ describe("rateLimit", () => {
     }
   })
 
-  it("throws for an address from proxies without their number", () => {
+  it("throws if the address comes from proxies whose number is not given", () => {
     for (const trustedProxies of [undefined, 0, ["10.0.0.0/8"]]) {
       const options = once({ clientAddress: fromProxies, trustedProxies })
       expect(() => rateLimit(options)).toThrow(/trustedProxies: is not a number of proxies/)
@@ -98,7 +98,7 @@ describe("rateLimit", () => {
     expect(warnings).toEqual([])
   })
 
-  it("warns about a request without an address, and refuses it if the rule says so", async () => {
+  it("warns about a request without an address, and refuses it if the rule requires this", async () => {
     const limit = await started(once({ field: "ip", onMissing: "deny" }))
     expect((await limit(asked(), {})).response?.status).toBe(400)
     expect(warnings.map(({ code }) => code)).toEqual(["SLUICE_ADDRESS_UNKNOWN"])
@@ -114,7 +114,7 @@ describe("rateLimit", () => {
     ],
     ["returns a promise that rejects", () => Promise.reject(new Error("no")), "returned [object Promise]"],
     ["returns something else", () => ({ address: "192.0.2.1" }), "returned [object Object]"],
-  ])("reports once a clientAddress that %s", async (_what, clientAddress, said) => {
+  ])("reports a clientAddress that %s only once", async (_what, clientAddress, said) => {
     const limit = await started(once({ limit: 2, clientAddress }))
     const statuses = [await limit(asked(), ALICE), await limit(asked(), ALICE), await limit(asked(), ALICE)]
     expect(statuses.map(({ response }) => response?.status)).toEqual([undefined, undefined, 429])
@@ -122,7 +122,7 @@ describe("rateLimit", () => {
     expect(warnings[0]?.message).toContain(said)
   })
 
-  it("shows the decision, and lets the app peek at the client of a request", async () => {
+  it("exposes the decision, and lets the app peek at the client of a request", async () => {
     const limit = await started(once({ limit: 3 }))
     const request = asked()
     expect(limit.limiter.decisionOn(request)).toBe(undefined)
@@ -152,7 +152,8 @@ describe("the context", () => {
     const request = asked()
     const other = await started(once({ name: "other" }))
     const limited = await limit(request, ann)
-    // The functions see the context that this limiter got, even if another limiter gets another one.
+    // The functions receive the context that was passed to this limiter, even if another limiter receives another
+    // context.
     await other(request, ALICE)
     limited.withHeaders?.(new Response("ok"))
     expect((await limit(asked(), ann)).response?.status).toBe(429)
@@ -161,7 +162,7 @@ describe("the context", () => {
     expect(contextOf(asked())).toBe(undefined)
   })
 
-  it("gives facts that a Request does not contain", async () => {
+  it("provides facts that a Request does not contain", async () => {
     let reads = 0
     const limit = await started(
       once({
@@ -217,7 +218,7 @@ describe("a refusal", () => {
     expect(handled).toBe(1)
   })
 
-  it("has no function for the app's response, so that ignoring it fails", async () => {
+  it("has no withHeaders function, so that code which ignores the refusal fails", async () => {
     const limit = await started(once({ deny: ["192.0.2.1"] }))
     expect((await limit(asked(), ALICE)).withHeaders).toBe(undefined)
   })
@@ -240,7 +241,7 @@ describe("a refusal", () => {
     ],
     ["nothing", () => undefined, 429, /quota-exceeded/],
     ["false, from code without types", () => false, 429, /quota-exceeded/],
-  ])("is what onRejected returns: %s", async (_what, onRejected, status, body) => {
+  ])("is the response that onRejected returns: %s", async (_what, onRejected, status, body) => {
     const limit = await started(once({ onRejected }))
     await limit(asked(), ALICE)
     const { response } = await limit(asked(), ALICE)
@@ -252,7 +253,7 @@ describe("a refusal", () => {
     expect(warnings).toEqual([])
   })
 
-  it("is the error of onRejected if that fails, also of a wrapped handler", async () => {
+  it("rejects with the error of a failed onRejected, even for a wrapped handler", async () => {
     for (const thrown of [new Error("oops"), undefined]) {
       const limit = await started(once({ onRejected: () => Promise.reject(thrown) }))
       await limit(asked(), ALICE)
@@ -277,7 +278,7 @@ describe("withHeaders", () => {
   })
 
   it("copies a response whose headers are immutable", async () => {
-    // Node's own class, because servers such as Hono's replace the global one for the whole process.
+    // Use Node's own class, because servers such as Hono's replace the global class for the whole process.
     const { redirect: redirectTo } = (await fetch("data:,")).constructor as typeof Response
     const redirect = redirectTo("http://shop.example/other", 307)
     const redirected = await admit(redirect)
@@ -292,7 +293,7 @@ describe("withHeaders", () => {
     expect(told(fetched)).toEqual(['"ip-1m";q=1;w=60', '"ip-1m";r=0;t=61'])
   })
 
-  it("leaves a protocol switch alone, which cannot be copied", async () => {
+  it("returns a protocol switch unchanged, because it cannot be copied", async () => {
     const response = Object.defineProperty(Response.redirect("http://shop.example/", 302), "status", {
       value: 101,
     })
@@ -321,7 +322,7 @@ describe("withHeaders", () => {
     expect(await response.text()).toBe("AB")
   })
 
-  it("does not show a client the numbers of another one if the app sends a response again", async () => {
+  it("does not send one client's numbers to another client if the app sends a response again", async () => {
     const NO_CONTENT = new Response(null, { status: 204, headers: { "x-own": "yes" } })
     const limit = await started(once({ limit: 2, skip: (request: Request) => request.url.endsWith("/free") }))
     const get = limit.wrap(() => NO_CONTENT)
@@ -336,7 +337,7 @@ describe("withHeaders", () => {
     expect(free.headers.get("x-own")).toBe("yes")
   })
 
-  it("adds no headers that a later limiter of the request has withdrawn", async () => {
+  it("omits headers that a later limiter of the request has removed", async () => {
     const outer = await started(once({ name: "all", headers: "legacy" }))
     const inner = await started(once({ name: "login", headers: "draft-11" }))
     const response = await outer.wrap(inner.wrap(() => new Response("ok")))(asked(), ALICE)
@@ -359,7 +360,7 @@ describe("refundWhen", () => {
     [new Response(null, { status: 302 }), 302],
     [Object.assign(new Error("odd"), { status: "404" }), 500],
     [undefined, 500],
-  ])("gets the status of what a wrapped handler throws: %s", async (thrown, status) => {
+  ])("receives the status of the error that a wrapped handler throws: %s", async (thrown, status) => {
     const { limit, statuses } = await setUp()
     const handler = limit.wrap(() => {
       throw thrown
@@ -386,7 +387,7 @@ describe("refundWhen", () => {
 describe("a request that is held", () => {
   const queue = { throttle: { kind: "queue", maxWaitMs: 600_000 }, store: memoryStore() }
 
-  it("is released when its client hangs up, and takes nothing", async () => {
+  it("is released when its client hangs up, and takes no units", async () => {
     const clock = manualClock()
     const limit = await started(once({ ...queue, clock, store: memoryStore({ clock }) }))
     await limit(asked(), ALICE)
@@ -409,7 +410,7 @@ describe("a request that is held", () => {
     expect(gone.response?.status).toBe(499)
   })
 
-  it("does not keep listening to the signal of a request that was served", async () => {
+  it("stops listening to its signal when it is served", async () => {
     const clock = manualClock()
     const limit = await started(once({ ...queue, clock, store: memoryStore({ clock }) }))
     await limit(asked(), ALICE)
@@ -433,7 +434,7 @@ describe("a request that is held", () => {
 })
 
 describe("wrap", () => {
-  it("passes on a handler's undefined, as after Bun's upgrade to a WebSocket", async () => {
+  it("returns undefined if the handler does, as after Bun's upgrade to a WebSocket", async () => {
     const handler = (await started(once())).wrap(async (): Promise<Response | undefined> => undefined)
     expect(await handler(asked(), ALICE)).toBe(undefined)
     expect((await handler(asked(), ALICE))?.status).toBe(429)

@@ -1,6 +1,6 @@
 /**
- * Rate limiting for servers whose handlers take a `Request` and return a `Response`: Hono, Next.js, SvelteKit, h3, Bun
- * and Deno. `limit.limiter.decisionOn(request)` returns the decision, a {@link Decision} of `@sluice/core`.
+ * Rate limiting for servers whose handlers take a `Request` and return a `Response`: Hono, Next.js, SvelteKit, h3,
+ * Bun and Deno. `limit.limiter.decisionOn(request)` returns the decision, a {@link Decision} of `@sluice/core`.
  * @module @sluice/fetch
  */
 
@@ -39,8 +39,9 @@ export type Limited =
       /** Absent, because the request is admitted. */
       readonly response?: undefined
       /**
-       * Adds the rate limit headers to the app's response, and passes its status to `refundWhen`. Return the result: it
-       * is a copy if the response has immutable headers. A header that the response already has is kept.
+       * Adds the rate limit headers to the app's response, and passes its status to `refundWhen`. Return the result
+       * to the server, because it is a copy if the response has immutable headers. A header that the response already
+       * has is kept.
        */
       withHeaders(response: Response): Response
     }
@@ -48,16 +49,17 @@ export type Limited =
 /** The function that limits requests, and the limiter behind it. */
 export interface RateLimit<Context> {
   /**
-   * Decides on a request. `context` is what `clientAddress` reads. While the request is held, its `signal` shows that
-   * the client has gone. Rejects with {@link InvalidOptionError} if `request` is not a `Request`, and with what `onRejected` throws.
+   * Decides on a request. `context` is passed to `clientAddress`. If the request's `signal` is aborted while the
+   * request is held, the client has hung up. Rejects with {@link InvalidOptionError} if `request` is not a `Request`,
+   * and with what `onRejected` throws.
    */
   (
     request: Request,
     ...context: unknown extends Context ? [context?: Context] : [context: Context]
   ): Promise<Limited>
   /**
-   * Returns a handler that responds to refused requests, and passes on all others. If `handler` throws, `refundWhen`
-   * receives the `status` of the error, or 500.
+   * Returns a handler that responds to refused requests, and passes all other requests to `handler`. If `handler`
+   * throws, `refundWhen` receives the `status` of the error, or 500.
    */
   wrap<Asked extends Request, Given extends Context, Result extends Response | undefined>(
     handler: (request: Asked, context: Given) => MaybePromise<Result>,
@@ -108,7 +110,7 @@ export function rateLimit<Context = unknown>(options: RateLimitOptions<Context>)
     seen.set(request, incoming)
     setContext(request, context)
     const outcome = await guard.check(incoming, request, incoming)
-    // The client has gone, so nobody reads this response. nginx logs the same status.
+    // The client has hung up, so nobody reads this response. nginx logs the same status.
     if (outcome === undefined) return { response: new Response(null, { status: 499 }) }
     const headers = headersAfter(outcome, request)
     const withHeaders = (response: Response): Response => {
@@ -126,7 +128,7 @@ export function rateLimit<Context = unknown>(options: RateLimitOptions<Context>)
     if (limited.response !== undefined) return limited.response
     try {
       const response = await handler(request, context)
-      // In Bun, a handler returns nothing after it has upgraded the connection to a WebSocket.
+      // In Bun, a handler returns undefined after it has upgraded the connection to a WebSocket.
       return response === undefined ? response : limited.withHeaders(response)
     } catch (error) {
       settle(request, context, statusOf(error))

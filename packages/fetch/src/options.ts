@@ -13,9 +13,8 @@ import { type ClientAddress, fromProxies } from "./client-address.ts"
 import type { RequestWith } from "./context.ts"
 
 /**
- * A callback that takes over the response to a refused request. The callback returns what is sent instead: a
- * `Response`, or status, headers and body. Undefined sends the standard response. Rate limit headers and `Retry-After`
- * are added to each.
+ * A callback that returns the response to a refused request: a `Response`, or status, headers and body. If it returns
+ * undefined, the standard response is sent. Rate limit headers and `Retry-After` are added to every response.
  */
 export type OnFetchRejected<Context> = (
   request: RequestWith<Context>,
@@ -27,7 +26,7 @@ export type OnFetchRejected<Context> = (
 /** Limiter options, in which `onRejected` may return a `Response`. */
 export type FetchLimiterOptions<Context> = Omit<LimiterSettings<RequestWith<Context>>, "onRejected"> &
   LimitWithWindow<RequestWith<Context>> & {
-    /** Takes over the response to a refused request. Default: a problem (RFC 9457) in JSON, or lines of text. */
+    /** Returns the response to a refused request. Default: a problem (RFC 9457) in JSON, or lines of text. */
     readonly onRejected?: OnFetchRejected<Context> | undefined
   }
 
@@ -35,7 +34,10 @@ export type FetchLimiterOptions<Context> = Omit<LimiterSettings<RequestWith<Cont
 export type GuardedOptions<Context> =
   | FetchLimiterOptions<Context>
   | {
-      /** A limiter made by `createLimiter`. Its `onRejected` returns status, headers and body, not a `Response`. */
+      /**
+       * A limiter that `createLimiter` has created. Its `onRejected` returns status, headers and body, not a
+       * `Response`.
+       */
       readonly limiter: Limiter<RequestWith<Context>>
     }
 
@@ -47,13 +49,14 @@ export type RateLimitOptions<Context> = GuardedOptions<Context> & {
    */
   readonly clientAddress: ClientAddress<Context>
   /**
-   * Returns what only the framework knows, for `match.path` and the fields `route`, `param:NAME` and `body:PATH`. Called
-   * once for a request, when a rule needs it. Default: such fields are missing, and paths are those of `request.url`.
+   * Returns the facts that only the framework knows, for `match.path` and the fields `route`, `param:NAME` and
+   * `body:PATH`. Called at most once per request, when a rule needs one of these facts. Default: such fields are
+   * missing, and paths are those of `request.url`.
    */
   readonly facts?: ((request: Request, context: Context) => FrameworkFacts) | undefined
 }
 
-/** Throws InvalidOptionError if the source of the address is missing, or cannot find any address. */
+/** Throws InvalidOptionError if the source of the address is missing, or cannot provide any address. */
 export function requireAddress(options: {
   readonly clientAddress?: unknown
   readonly trustedProxies?: unknown
@@ -61,7 +64,7 @@ export function requireAddress(options: {
 }): void {
   const { clientAddress, trustedProxies, limiter } = options ?? {}
   if (typeof clientAddress !== "function") throw new InvalidOptionError([noAddress(clientAddress)])
-  // The options of a shared limiter are not visible here.
+  // Do not check `trustedProxies` of a shared limiter, because its options are not available here.
   if (clientAddress !== fromProxies || limiter !== undefined) return
   if (typeof trustedProxies !== "number" || trustedProxies === 0) throw new InvalidOptionError([NO_PROXIES])
 }

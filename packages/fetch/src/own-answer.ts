@@ -7,8 +7,8 @@ import type { FetchLimiterOptions, GuardedOptions } from "./options.ts"
 export type OwnAnswers = WeakMap<Request, Response>
 
 /**
- * Returns the options for the guard, which does not know the fetch API. A `Response` that `onRejected` returns is kept
- * in `ownAnswers`.
+ * Returns the options for the guard, which does not know the fetch API. A `Response` that `onRejected` returns is
+ * stored in `ownAnswers`.
  */
 export function keepAnswers<Context>(
   options: GuardedOptions<Context>,
@@ -30,7 +30,9 @@ function isResponse(answer: Response | RejectionAnswer | undefined): answer is R
   return typeof (answer?.headers as Partial<Headers> | undefined)?.get === "function"
 }
 
-/** Returns the response as a response. A status such as 204 allows no body, not even an empty one. */
+/**
+ * Converts the response to a `Response` of the fetch API. A status such as 204 allows no body, not even an empty one.
+ */
 export function toResponse({ status, headers, body }: RejectionAnswer): Response {
   return new Response(body === "" ? null : body, {
     status,

@@ -1,8 +1,11 @@
 import type { Outcome } from "@sluice/core/adapters"
 
-/** The headers that the limiters of a request have set so far, as Node's own response would have them. */
+/** The headers that the limiters of a request have set so far, in the form that Node's own response would contain. */
 const headersOf = new WeakMap<Request, Headers>()
-/** The headers that a response has got. Apps may send a response without a body again. */
+/**
+ * The headers that were added to a response. They are remembered, because apps may send a response without a body
+ * again.
+ */
 const given = new WeakMap<Response, Headers>()
 
 /** Returns the headers for the response to this request, after this outcome. */
@@ -15,8 +18,9 @@ export function headersAfter({ removed, headers }: Outcome, request: Request): H
 }
 
 /**
- * Adds headers to a response, but keeps those that the app has set. Returns the response itself if it can, because a
- * copy would lose what a framework keeps on it. The headers of a redirect or of a fetched response are immutable.
+ * Adds headers to a response, but keeps the headers that the app has set. Returns the response itself if possible,
+ * because a copy would lose the data that a framework stores on it. The headers of a redirect or of a fetched
+ * response are immutable.
  */
 export function addHeaders(response: Response, headers: Headers): Response {
   // A protocol switch (RFC 9110, section 15.2.2) belongs to the server, and cannot be copied.
@@ -29,7 +33,8 @@ export function addHeaders(response: Response, headers: Headers): Response {
       return addTo(copyOf(response), headers)
     }
   }
-  // Copy the response, because it belongs to another request. The headers of one client must not reach the other.
+  // Copy the response, because it belongs to another request. The headers of one client must not be sent to another
+  // client.
   const copy = copyOf(response)
   for (const name of former.keys()) copy.headers.delete(name)
   return addTo(copy, headers)

@@ -1,24 +1,24 @@
 import type { HeaderLine } from "@sluice/core/adapters"
 import type { Context } from "koa"
 
-/** The key under which a context keeps the headers that an error response must have. */
+/** The key under which a context stores the headers that an error response must contain. */
 const TOLD = Symbol("sluice.told")
 type Telling = Context & { [TOLD]?: readonly HeaderLine[] }
 
 /**
- * Keeps these headers on the response if there is an error. They have been set already, but Koa's error
- * response removes all headers except the error's own. The error is not modified, because it may be
- * frozen or shared by requests.
+ * Keeps these headers on the response if there is an error. The headers are already set, but Koa's error response
+ * removes all headers except the error's own. The error is not modified, because it may be frozen or shared by
+ * requests.
  */
 export function keepOnError(ctx: Telling, headers: readonly HeaderLine[]): void {
   const before = ctx[TOLD]
   ctx[TOLD] = before === undefined ? headers : [...before, ...headers]
   const { onerror } = ctx
   if (onerror === tellWithError) return
-  // All requests share this function. With a closure for each, V8 kept the data of hundreds of
-  // requests until a full collection.
+  // All requests share this function. With one closure per request, V8 retained the data of hundreds of requests
+  // until a full garbage collection.
   if (!Object.hasOwn(ctx, "onerror")) ctx.onerror = tellWithError
-  // The app has its own `onerror`, which may call this one.
+  // The app has set its own `onerror`, which may call this function.
   else ctx.onerror = (error) => withHeaders(ctx, error, onerror)
 }
 
@@ -32,7 +32,8 @@ function withHeaders(ctx: Telling, error: Error | null | undefined, onerror: Con
   const { res } = ctx
   const { removeHeader } = res
   const told = new Set((ctx[TOLD] as readonly HeaderLine[]).map(([name]) => name.toLowerCase()))
-  // Do not wrap the function that sets the error's headers. From 3.3.0 on, Koa only calls it if the error has headers.
+  // Wrap this function, because Koa does not always call the function that sets the error's headers. Since 3.3.0, Koa
+  // only calls it if the error has headers.
   res.removeHeader = (name) => {
     if (!told.has(name.toLowerCase())) removeHeader.call(res, name)
   }

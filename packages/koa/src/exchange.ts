@@ -5,7 +5,7 @@ import { keepOnError } from "./error-headers.ts"
 
 /**
  * A Koa context with its response. Headers are set on Node's own response, as `ctx.set` does. Status and body are set
- * on the context, and Koa sends them. So the middleware before the limiter sees the response and may change it.
+ * on the context, and Koa sends them. The middleware before the limiter can therefore read and change the response.
  */
 export class KoaExchange extends NodeExchange<Context> {
   override apply(outcome: Outcome): void {
@@ -20,7 +20,7 @@ export class KoaExchange extends NodeExchange<Context> {
     return this.next()
   }
 
-  /** True if the app responds without Koa. A response that has begun is not taken, so that `respond` can end it. */
+  /** True if the app responds without Koa. False if the response has begun, so that `respond` can end it. */
   override isTaken(): boolean {
     return this.request.respond === false && !this.request.headerSent
   }
@@ -33,16 +33,17 @@ export class KoaExchange extends NodeExchange<Context> {
 
   override send({ status, headers, body }: RejectionAnswer): void {
     this.request.status = status
-    // Set headers before the body, because Koa sets a default type if there is none.
+    // Set headers before the body, because Koa sets a default content type if none is set.
     this.setHeaders(headers)
     this.request.body = body
   }
 
-  /** Throws the error, for the middleware before the limiter. */
+  /** Throws the error to the middleware before the limiter. */
   override fail(error: RefusalError): void {
     this.setHeaders(error.headerLines)
     keepOnError(this.request, error.headerLines)
-    // An error handler may set a body without a status. Its redirect sets another one.
+    // Set the status, because an error handler may set only a body. A redirect of the handler still sets its own
+    // status.
     this.request.status = error.status
     throw error
   }

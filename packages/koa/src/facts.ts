@@ -11,12 +11,12 @@ interface Matched {
   readonly matched?: readonly { readonly path: unknown; readonly methods: readonly string[] }[]
 }
 
-/** The facts of a Koa context. Each is read only when a rule needs it. */
+/** The facts of a Koa context. Each fact is read only when a rule needs it. */
 export class KoaFacts extends ServerFacts<Context> {
   /**
-   * Returns the URL that the app routes by. A prefix that koa-mount has cut off is not a rewrite. koa-mount keeps
-   * only the prefix of the last mount, in `mountPath`, even after the mount is done. Therefore a rewrite before a
-   * mount is not recognized inside it.
+   * Returns the URL that the app routes by. A prefix that koa-mount has removed is not a rewrite. koa-mount stores
+   * only the prefix of the latest mount in `mountPath`, even after the mount has ended. Therefore, a rewrite before a
+   * mount is not recognized inside the mount.
    */
   get routedUrl(): string {
     const { originalUrl, url, mountPath } = this.request
@@ -26,10 +26,11 @@ export class KoaFacts extends ServerFacts<Context> {
     // For the mount point itself, koa-mount leaves "/", even if the URL does not end in a slash.
     return isLeft(url) || isLeft(url.replace(/^\/(?=\?|$)/, "")) ? originalUrl : url
   }
-  /** Returns the pattern of the route. It may be a regular expression, which the core ignores. */
+  /** Returns the pattern of the route. The pattern may be a regular expression, which the core ignores. */
   get route(): string | undefined {
     const { _matchedRoute: route, matched }: Matched = this.request as Matched
-    // Middleware mounted by `router.use` also has a pattern. It is not a route, because its list of methods is empty.
+    // Middleware mounted by `router.use` also has a pattern. Such middleware is not a route, because its list of
+    // methods is empty.
     const isRoute = matched?.some(({ path, methods }) => path === route && methods.length > 0) ?? true
     return isRoute ? (route as string | undefined) : undefined
   }

@@ -46,7 +46,7 @@ const log = ({ code }: { readonly code: string }): void => {
   warnings.push(code)
 }
 
-/** Returns options for one request per minute, with a clock that stands still. */
+/** Returns options for one request per minute, with a clock that does not advance. */
 function once(more: Partial<LimiterOptions<Context>> = {}): LimiterOptions<Context> {
   warnings.length = 0
   const { limit = 1, window = "1 minute" } = more
@@ -80,7 +80,7 @@ describe("rateLimit", () => {
     expect(rateLimit({ limiter }).limiter).toBe(limiter)
   })
 
-  it("lets the app ask the limiter about facts that are not a Koa context", async () => {
+  it("lets the app pass facts to the limiter that are not a Koa context", async () => {
     const limiter = createLimiter<Context | RequestFacts>({
       limit: 2,
       window: "1 minute",
@@ -98,7 +98,7 @@ describe("rateLimit", () => {
     }
   })
 
-  it("lets the app ask a limiter about a context on which it is not mounted", async () => {
+  it("lets the app pass a context to the limiter, even without mounting the middleware", async () => {
     const { limiter } = rateLimit(once({ field: ["ip", "route"], onMissing: "deny" }))
     const ask = await serve(async (ctx) => {
       // Routers store the pattern here.
@@ -108,14 +108,14 @@ describe("rateLimit", () => {
     expect(await statuses(ask, "/a", "/a", "/b")).toEqual([200, 429, 200])
   })
 
-  it("has no address for a context without a connection", async () => {
+  it("treats the address of a context without a connection as missing", async () => {
     const { limiter } = rateLimit(once({ onMissing: "deny" }))
     const context = { req: {}, originalUrl: "/" } as unknown as Context
     expect((await limiter.decide(context)).refusal).toBe("missing-field")
     expect(warnings).toEqual(["SLUICE_ADDRESS_UNKNOWN"])
   })
 
-  it("proceeds in the same turn if the store responds immediately", async () => {
+  it("proceeds synchronously if the store returns its result synchronously", async () => {
     const middleware = rateLimit(once())
     const turns: string[] = []
     const ask = await serve(async (ctx, next) => {
@@ -148,7 +148,7 @@ describe("rateLimit", () => {
     expect(order).toEqual(["inner", "outer"])
   })
 
-  it("refuses without throwing, so that the middleware before it sees the response", async () => {
+  it("refuses without throwing, so that the middleware before it can read the response", async () => {
     const seen: unknown[] = []
     const ask = await serve(
       async (ctx, next) => {
@@ -192,7 +192,7 @@ describe("rateLimit", () => {
     expect((await as("192.0.2.2")).status).toBe(429)
   })
 
-  it("reads the query as the app has changed it", async () => {
+  it("reads the query that the app has changed", async () => {
     const ask = await serve(
       (ctx, next) => {
         ctx.query = { key: "always the same" }
@@ -220,7 +220,7 @@ describe("rateLimit", () => {
   })
 
   it("does not treat a prefix that a mount has cut off as rewriting", async () => {
-    // Mounts as koa-mount does: the prefix of the innermost mount stays, and the path is restored.
+    // Mounts as koa-mount does: the context keeps the prefix of the innermost mount, but its path is restored.
     const mount =
       (prefix: string, inside: Middleware): Middleware =>
       async (ctx, next) => {
@@ -301,7 +301,7 @@ describe("an error after the limiter", () => {
       throw error
     }
 
-  it("is answered with all quotas by an app with its own onerror", async () => {
+  it("results in a response with all quotas, even if the app sets its own onerror", async () => {
     const seen: unknown[] = []
     const own: Middleware = (ctx, next) => {
       const { onerror } = ctx
@@ -325,7 +325,7 @@ describe("an error after the limiter", () => {
     expect(seen).toEqual(["No.", "No.", "No."])
   })
 
-  it("is handled by one shared function, not by one per request", async () => {
+  it("is handled by a function that all requests share", async () => {
     const waiting = new Set<unknown>()
     const limits = [once({ limit: 5 }), once({ limit: 5, name: "inner" })].map(rateLimit)
     const ask = await serve(...limits, (ctx) => {
@@ -336,7 +336,7 @@ describe("an error after the limiter", () => {
     expect(waiting.size).toBe(1)
   })
 
-  it("is answered without headers that an inner mount has removed", async () => {
+  it("results in a response without the headers that an inner mount has removed", async () => {
     const ask = await serve(
       rateLimit(once({ name: "outer", limit: 5, headers: "legacy" })),
       rateLimit(once({ name: "inner", limit: 2 })),
@@ -347,7 +347,7 @@ describe("an error after the limiter", () => {
     expect(headers.has("x-ratelimit-limit")).toBe(false)
   })
 
-  it("is answered without the app's headers, as Koa always does", async () => {
+  it("results in a response without the app's headers, as always in Koa", async () => {
     const ask = await serve(rateLimit(once()), (ctx) => {
       ctx.set({ "X-Own": "yes", ETag: '"1"' })
       throw new Error("No.")
@@ -379,7 +379,7 @@ describe("an error after the limiter", () => {
     expect(after).toBe(true)
   })
 
-  it("is the same object for the middleware before the limiter", async () => {
+  it("reaches the middleware before the limiter as the same object", async () => {
     const error = new Error("No.")
     let caught: unknown
     const ask = await serve(
@@ -424,8 +424,8 @@ describe("an error after the limiter", () => {
   }
 })
 
-describe("onRejected responds by itself", () => {
-  it("with the context's response and status if it returns false", async () => {
+describe("onRejected", () => {
+  it("sends the context's response and status if it returns false", async () => {
     const onRejected: OnRejected<Context> = (ctx) => {
       ctx.status = 404
       return false
@@ -440,7 +440,7 @@ describe("onRejected responds by itself", () => {
   const rows: readonly (readonly [string, (ctx: Context) => void, number, string])[] = [
     ["with a body", (ctx) => Object.assign(ctx, { body: "own" }), 200, "own"],
     [
-      "with a body, under the status that was there",
+      "with a body, under the status that was already set",
       (ctx) => Object.assign(ctx, { body: "own", status: 404 }),
       404,
       "own",
@@ -468,7 +468,7 @@ describe("onRejected responds by itself", () => {
     ],
   ]
   for (const [how, reply, status, body] of rows) {
-    it(how, async () => {
+    it(`responds by itself ${how}`, async () => {
       const onRejected: OnRejected<Context> = (ctx, _rejection, _decision, response) => {
         expect(response).toBe(ctx)
         reply(ctx)
@@ -485,7 +485,7 @@ describe("onRejected responds by itself", () => {
 })
 
 describe("types", () => {
-  it("include the decision on the state, and pass the framework's context to every option", () => {
+  it("include the decision on the state, and declare the framework's context for every option", () => {
     expectTypeOf<Context["state"]["rateLimit"]>().toEqualTypeOf<Decision | undefined>()
     expectTypeOf(rateLimit).returns.toExtend<Middleware>()
     expectTypeOf(rateLimit).returns.toHaveProperty("limiter").toEqualTypeOf<Limiter<Context>>()

@@ -1,6 +1,6 @@
 /**
- * Middleware for Koa 3 and 2. The decision is in the state: `ctx.state.rateLimit`, a
- * {@link Decision} of `@sluice/core`.
+ * Middleware for Koa 3 and 2. The decision is available as `ctx.state.rateLimit`, a {@link Decision} of
+ * `@sluice/core`.
  * @module @sluice/koa
  */
 
@@ -24,7 +24,7 @@ export { RefusalError } from "@sluice/core/adapters"
  * `new Koa<State & RateLimitState>()`.
  */
 export interface RateLimitState {
-  /** The limiter's decision on this request. With several mounts, it is the decision that binds. */
+  /** The limiter's decision on this request. With several mounts, the binding decision. */
   rateLimit?: Decision
 }
 
@@ -32,7 +32,7 @@ declare module "koa" {
   interface DefaultState extends RateLimitState {}
 }
 
-/** Limiter options, or a limiter to share. Functions in them receive Koa's context. */
+/** Limiter options, or a limiter to share. Functions in the options receive Koa's context. */
 export type RateLimitOptions = GuardOptions<Context, Context> & RefusalOptions
 
 /** The middleware, and the limiter behind it. */
@@ -43,9 +43,9 @@ export type RateLimit = Middleware & {
 
 /**
  * Creates middleware for Koa 3 and 2, for an app, a router or a route. Mount it after the parsers of the fields that
- * its rules read, such as the body. Within a router, `router.use` must come before the routes: it does not run after
- * them, so it cannot warn. A refusal is an ordinary response. The middleware throws only if `throwOnRefusal` is
- * true, or if `onRejected` fails.
+ * its rules read, such as the body. Within a router, call `router.use` before adding the routes. After the routes,
+ * the middleware would never run, so it could not even warn. A refusal is an ordinary response. The middleware throws
+ * only if `throwOnRefusal` is true, or if `onRejected` fails.
  * @example
  * ```ts
  * import { rateLimit } from "@sluice/koa"

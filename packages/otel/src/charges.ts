@@ -3,10 +3,13 @@ import type { Limiter, LimiterStatus } from "@sluice/core"
 import { LIMITER, type Measuring, MIRROR } from "./measuring.ts"
 import { createCounter, type Fit } from "./series.ts"
 
-/** The name that stands for the shared counters of a store that writes back. No attribute tells them apart. */
+/**
+ * The name that stands for the shared counters of a store that writes back. These counters need no attribute to
+ * distinguish them.
+ */
 const SHARED = ""
 
-/** A kind of charges: how its instruments are named, and how they are described. */
+/** A kind of charges, with the names and descriptions of its instruments. */
 interface ChargeKind {
   readonly prefix: string
   readonly title: string
@@ -26,7 +29,10 @@ const KINDS: readonly ChargeKind[] = [
   },
 ]
 
-/** Measures the charges of a limiter's store to other counters. Other stores have no such values. */
+/**
+ * Measures the charges of a limiter's store to other counters. Observes nothing if the store does not charge other
+ * counters.
+ */
 export function measureCharges<Request>(
   limiter: Limiter<Request>,
   meter: Meter,

@@ -5,7 +5,7 @@ import { createCounter, type Fit } from "./series.ts"
 
 /**
  * Boundaries of the histogram in seconds. A decision in memory falls into the first bucket, and a decision by Redis
- * into the middle ones. The default deadline of 50 ms is a boundary. The last buckets are for requests that wait.
+ * into the middle buckets. The default deadline of 50 ms is a boundary. The last buckets are for requests that wait.
  */
 const BOUNDARIES = [0.0001, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
 
@@ -20,7 +20,7 @@ export function measureDecisions<Request>(
 ): Measuring {
   const decisions = new Tally(
     createCounter(meter, fit, "sluice.policy.decisions", {
-      description: "Number of decisions of each rule. A request under two rules counts once for each.",
+      description: "Number of decisions of each rule. A request under two rules counts once for each rule.",
       unit: "{decision}",
     }),
   )

@@ -14,8 +14,8 @@ import { observeState } from "./state.ts"
  * Measures a limiter with OpenTelemetry: decisions by rule, result and mode, their duration, errors, and state. All
  * instruments are listed in docs/production/metrics.md. Attributes never identify clients.
  *
- * Returns a function that stops measuring. Closing the limiter also stops it. A second call with the same name
- * does not measure twice. Measuring ends when both of the returned functions have been called.
+ * Returns a function that stops measuring. Closing the limiter also stops it. A second call with the same name does
+ * not count decisions twice. Measuring ends when both returned functions have been called.
  *
  * @example
  * ```ts
@@ -58,11 +58,12 @@ function useOf(measurement: Measurement): () => void {
 }
 
 /**
- * All measurements. Without sharing them, two modules of an app that measure the same limiter would double its counts.
+ * All measurements. Modules share a measurement, because otherwise two modules that measure the same limiter would
+ * double its counts.
  */
 const measurements = new WeakMap<object, WeakMap<MeterProvider, Map<string, Measurement>>>()
 
-/** Returns the measurements of a limiter by a provider, by their names. */
+/** Returns the measurements of a limiter through a provider, by name. */
 function measuredBy(limiter: object, meterProvider: MeterProvider): Map<string, Measurement> {
   const ofLimiter = measurements.get(limiter) ?? new WeakMap<MeterProvider, Map<string, Measurement>>()
   const byProvider = ofLimiter.get(meterProvider) ?? new Map<string, Measurement>()

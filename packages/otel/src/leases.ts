@@ -6,8 +6,8 @@ import { createCounter, type Fit } from "./series.ts"
 const RESULTS = ["booked", "granted", "returned", "lost"] as const
 
 /**
- * Measures the leases of a limiter's store: what is held when metrics are collected, and what has become of the units.
- * A store that does not lease has no such values.
+ * Measures the leases of a limiter's store: the units that are held when metrics are collected, and the outcome of
+ * units. Observes nothing if the store does not lease.
  */
 export function measureLeases<Request>(
   limiter: Limiter<Request>,
@@ -21,7 +21,7 @@ export function measureLeases<Request>(
   })
   const heldOff = meter.createObservableGauge("sluice.store.hold_off", {
     description:
-      "Number of counters that are held off: after a refusal, the store is not asked for a moment.",
+      "Number of counters that are held off, because the store is not called for a moment after a refusal.",
     unit: "{counter}",
   })
   const units = createCounter(meter, fit, "sluice.store.lease.units", {

@@ -2,9 +2,9 @@ import type { Attributes, Counter } from "@opentelemetry/api"
 
 /**
  * The limiter's name, an attribute of every instrument. All attributes follow OpenTelemetry's naming guidelines
- * (https://opentelemetry.io/docs/specs/semconv/general/naming/). Each has a bounded set of values: names from the
- * app or its rules, or fixed words. They never identify clients, because there may be any number of them, and
- * their addresses are private.
+ * (https://opentelemetry.io/docs/specs/semconv/general/naming/). Each attribute has a bounded set of values: names
+ * from the app or its rules, or fixed words. Attributes never identify clients, because there may be any number of
+ * clients, and their addresses are private.
  */
 export const LIMITER = "sluice.limiter.name"
 /** Name of the rule. */
@@ -35,8 +35,8 @@ export interface Measuring {
 }
 
 /**
- * Sums that are kept until metrics are collected, and then added to a counter. For each `add`, an SDK turns the
- * attributes into a string to find the sum. That takes longer than a decision in memory.
+ * Sums that are kept until metrics are collected, and then added to a counter. For each `add`, an SDK converts the
+ * attributes to a string to look up the sum. This takes longer than a decision in memory.
  *
  * An observable counter would also avoid this cost, but it gives wrong sums under a view that drops attributes.
  */

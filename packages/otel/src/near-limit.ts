@@ -18,7 +18,7 @@ export function countNearLimit<Request>(
     reports.add(1, { [LIMITER]: name, [POLICY]: policy, [THRESHOLD]: threshold })
   limiter.on("near-limit", listener)
   return {
-    // Such events are rare, so they are added immediately.
+    // Such events are rare, so they are added to the counter immediately.
     flush() {},
     end: () => limiter.off("near-limit", listener),
   }

@@ -12,9 +12,9 @@ export interface InstrumentOptions {
    */
   readonly name?: string | undefined
   /**
-   * The attribute sets that the SDK keeps for an instrument. Beyond it, limiters and rules are counted together as
-   * `_other`, and SLUICE_SERIES_LIMIT is logged. If you raise it, also raise `aggregationCardinalityLimit` in a view of the
-   * provider. Default: 2000, as in OpenTelemetry's SDK.
+   * Maximum number of attribute sets that the SDK keeps for an instrument. Beyond this number, limiters and rules are
+   * counted together as `_other`, and SLUICE_SERIES_LIMIT is logged. If you raise the number, also raise
+   * `aggregationCardinalityLimit` in a view of the provider. Default: 2000, as in OpenTelemetry's SDK.
    */
   readonly cardinalityLimit?: number | undefined
 }

@@ -2,26 +2,28 @@ import type { Attributes, Counter, Meter, MeterProvider, MetricOptions } from "@
 import { warnOncePerLogger } from "@sluice/core/kit"
 import { LIMITER, POLICY } from "./measuring.ts"
 
-/** The attribute sets that the SDK keeps for an instrument, unless a view or its reader sets another limit. */
+/**
+ * Default number of attribute sets that the SDK keeps for an instrument. A view or the reader can set another limit.
+ */
 export const DEFAULT_CARDINALITY = 2_000
-/** Attribute sets left for `OTHER`, with each result, mode, call, reason and percentage. */
+/** Number of attribute sets reserved for `OTHER`, for the combinations of result, mode, call, reason and percentage. */
 const RESERVED = 200
 /** The name of the limiters and rules that are counted together. */
 const OTHER = "_other"
 
-/** Returns the attributes for a measurement of an instrument: these, or those of `OTHER`. */
+/** Returns the attributes for a measurement of an instrument: the given attributes, or the attributes of `OTHER`. */
 export type Fit = (instrument: string, attributes: Attributes) => Attributes
 
 /**
- * The attribute sets of each instrument. The limiters of an app share its provider. An SDK with cumulative temporality
- * never forgets a set, and the provider does not expose the temporality of its readers.
+ * The attribute sets of each instrument. They are stored by provider, because the limiters of an app share its
+ * provider. They are never removed, because an SDK with cumulative temporality never forgets a set.
  */
 const known = new WeakMap<MeterProvider, Map<string, Set<string>>>()
 
 /**
- * Returns a function that bounds the attribute sets of each instrument. An SDK drops all attributes of a set beyond its
- * limit, without a message, so alerts about an outage would miss it. Here, result and mode stay, and a warning is
- * logged.
+ * Returns a function that bounds the attribute sets of each instrument. Beyond its limit, an SDK silently drops all
+ * attributes of a set, so alerts would miss an outage. This function keeps result and mode instead, and logs a
+ * warning.
  */
 export function fitTo(cardinalityLimit: number, meterProvider: MeterProvider): Fit {
   const instruments = known.get(meterProvider) ?? new Map<string, Set<string>>()

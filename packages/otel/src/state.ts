@@ -4,7 +4,7 @@ import { LIMITER } from "./measuring.ts"
 
 /**
  * Reads the state of the limiter, its rules and its store when metrics are collected. Calls `onCollect` before each
- * reading. Returns a function that stops it.
+ * reading. Returns a function that stops the readings.
  */
 export function observeState<Request>(
   limiter: Limiter<Request>,
@@ -17,7 +17,8 @@ export function observeState<Request>(
     unit: "{request}",
   })
   const openBreakers = meter.createObservableGauge("sluice.store.breaker.open", {
-    description: "Number of open circuit breakers. Requests do not wait for the store's servers behind them.",
+    description:
+      "Number of open circuit breakers. Requests do not wait for the store's servers behind open breakers.",
     unit: "{breaker}",
   })
   const age = meter.createObservableGauge("sluice.rule_set.age", {

@@ -28,7 +28,7 @@ beforeEach(async () => {
 afterEach(() => rm(folder, { recursive: true }))
 
 describe("a file", () => {
-  it("gets a line for each record, in order", async () => {
+  it("receives a line for each record, in order", async () => {
     const path = join(folder, "a.jsonl")
     const sink = jsonLinesSink(path)
     await sink([record(1), record(2)])
@@ -39,7 +39,7 @@ describe("a file", () => {
     expect(JSON.parse(text.split("\n")[0] as string)).toEqual(record(1))
   })
 
-  it("is created for its user alone, and keeps what is in it", async () => {
+  it("is created so that only its user can read it, and keeps its existing content", async () => {
     const path = join(folder, "a.jsonl")
     await jsonLinesSink(path)([record(1)])
     expect((await stat(path)).mode & 0o777).toBe(0o600)
@@ -47,7 +47,7 @@ describe("a file", () => {
     expect(timesIn(await readFile(path, "utf8"))).toEqual([1, 2])
   })
 
-  it("is created again after the old one has been renamed", async () => {
+  it("is created again after the old file has been renamed", async () => {
     const path = join(folder, "a.jsonl")
     const sink = jsonLinesSink(path)
     await sink([record(1)])
@@ -57,7 +57,7 @@ describe("a file", () => {
     expect((await stat(path)).mode & 0o777).toBe(0o600)
   })
 
-  it("that cannot be opened is an error immediately", () => {
+  it("that cannot be opened causes an error immediately", () => {
     expect(() => jsonLinesSink(join(folder, "none", "a.jsonl"))).toThrow(InvalidOptionError)
     expect(() => jsonLinesSink(folder)).toThrow(/destination: ".*" cannot be opened: Error: EISDIR/)
   })
@@ -72,7 +72,7 @@ describe("a file", () => {
 })
 
 describe("a stream", () => {
-  it("gets the lines, and the sink waits until they are written", async () => {
+  it("receives the lines, and the sink waits until they are written", async () => {
     const pending: (() => void)[] = []
     const stream = new Writable({ write: (_chunk, _encoding, done) => void pending.push(done) })
     let isWritten = false
@@ -89,7 +89,7 @@ describe("a stream", () => {
     const stream = new Writable({ write: (_chunk, _encoding, done) => done(new Error("broken pipe")) })
     const sink = jsonLinesSink(stream)
     await expect(async () => await sink([record(1)])).rejects.toThrow("broken pipe")
-    // The stream emits the error afterward. Without a listener, it would be thrown here.
+    // The stream emits the error later. Without a listener, the error would be thrown here.
     await new Promise((resolve) => setImmediate(resolve))
   })
 
@@ -100,7 +100,7 @@ describe("a stream", () => {
     for (let n = 0; n < 2; n++) await expect(async () => await sink([record(n)])).rejects.toThrow(/destroyed/)
   })
 
-  it("keeps later lines whole after a write that failed halfway", async () => {
+  it("keeps later lines intact after a write that failed halfway", async () => {
     let written = ""
     let isFull = true
     const stream = {
@@ -121,7 +121,7 @@ describe("a stream", () => {
     expect(lines).toHaveLength(3)
   })
 
-  it.each([undefined, null, 5, {}, ""])("is not %o", (destination) => {
+  it.each([undefined, null, 5, {}, ""])("cannot be %o", (destination) => {
     expect(() => jsonLinesSink(destination as never)).toThrow(InvalidOptionError)
   })
 })

@@ -5,7 +5,7 @@ import { InvalidOptionError } from "@sluice/core"
 import { show, textOf } from "@sluice/core/kit"
 import type { DecisionSink } from "./recorded-decision.ts"
 
-/** Streams with a listener for errors. Several sinks may write to one stream. */
+/** Streams that already have a listener for errors, because several sinks may write to one stream. */
 const LISTENED = new WeakSet<Writable>()
 
 /** Only the user of the process may read the file, because records may be personal data. */
@@ -13,8 +13,8 @@ const MODE = 0o600
 
 /**
  * Returns a sink that appends each record as a line of JSON to a file or a stream. A file is created if it does not
- * exist, readable only by the user of the process, and opened for each batch, so it may be renamed meanwhile. A stream
- * is not closed by the sink. Its errors count as lost records, and no longer end the process.
+ * exist, readable only by the user of the process, and opened for each batch, so it may be renamed at any time. The
+ * sink does not close a stream. Errors of a stream count as lost records, and no longer end the process.
  * @example
  * ```ts
  * import { createLimiter } from "@sluice/core"
@@ -31,7 +31,7 @@ export function jsonLinesSink(destination: string | URL | Writable): DecisionSin
   return async (records) => {
     const lines = records.map((record) => `${JSON.stringify(record)}\n`).join("")
     const text = separator + lines
-    // If the write fails, it may leave a part of a line. Then the next one begins with a new line.
+    // A failed write may leave an incomplete line, so the next write begins with a line break.
     separator = "\n"
     await append(text)
     separator = ""
@@ -50,7 +50,8 @@ function appenderOf(destination: unknown): (text: string) => Promise<void> {
       { path: "destination", message, accepted: "the path of a file, or a writable stream" },
     ])
   }
-  // Without a listener, an error of the stream would end the process. Each write that fails reports it, too.
+  // Without a listener, an error of the stream would end the process. The listener can ignore the error, because each
+  // failed write reports it, too.
   if (!LISTENED.has(stream)) stream.on("error", () => undefined)
   LISTENED.add(stream)
   return (text) =>

@@ -13,15 +13,18 @@ import {
 
 /** Options of `recordDecisions`. */
 export interface RecordOptions {
-  /** Most records that wait for the sink. Further decisions are not recorded, and counted as lost. Default: 10,000. */
+  /**
+   * Maximum number of records that wait for the sink. Further decisions are not recorded, but counted as lost. Default:
+   * 10,000.
+   */
   readonly maxWaiting?: number | undefined
-  /** Most records in a batch. Default: 500. */
+  /** Maximum number of records in a batch. Default: 500. */
   readonly batchSize?: number | undefined
-  /** Longest time that a record waits for its batch to fill up, in milliseconds. Default: 1,000. */
+  /** Maximum time that a record waits for its batch to fill up, in milliseconds. Default: 1,000. */
   readonly intervalMs?: number | undefined
   /** The destination of the warning about lost records. Default: `process.emitWarning`. */
   readonly logger?: Logger | undefined
-  /** The source of time, for tests. Default: a clock that never jumps. */
+  /** The source of time, for tests. Default: a monotonic clock. */
   readonly clock?: Clock | undefined
 }
 
@@ -69,7 +72,7 @@ export function parseRecordOptions(
   const { maxWaiting = 10_000, batchSize = 500, ...others } = options
   return {
     maxWaiting,
-    // A larger batch could never fill up.
+    // Limit the batch size to `maxWaiting`, because a larger batch could never fill up.
     batchSize: Math.min(batchSize, maxWaiting),
     intervalMs: others.intervalMs ?? 1_000,
     logger: others.logger,
@@ -79,7 +82,7 @@ export function parseRecordOptions(
 
 /** Options of `close`. */
 export interface RecorderCloseOptions {
-  /** Longest time to write the records that wait, in milliseconds. Default: 5,000. */
+  /** Maximum time to write the waiting records, in milliseconds. Default: 5,000. */
   readonly withinMs?: number | undefined
 }
 

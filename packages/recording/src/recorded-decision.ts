@@ -1,7 +1,7 @@
 import type { Decision, DecisionCall, PolicyCheck, Refusal } from "@sluice/core"
 import type { MaybePromise } from "@sluice/core/kit"
 
-/** The record of one decision: plain JSON values. The record does not contain the request. */
+/** The record of one decision, which contains only plain JSON values. The record does not contain the request. */
 export interface RecordedDecision {
   /** When the request was decided, in epoch milliseconds. */
   readonly timeMs: number
@@ -13,22 +13,25 @@ export interface RecordedDecision {
   readonly refusal?: Refusal
   /** Whether the decision was made without the shared store. */
   readonly degraded: boolean
-  /** Name of the binding rule, "" if no rule applies. */
+  /** Name of the binding rule; "" if no rule applies. */
   readonly policy: string
-  /** Each rule by itself, shadow rules included. Empty if no rule applies. */
+  /** The result of each rule by itself, including shadow rules. Empty if no rule applies. */
   readonly checks: readonly RecordedCheck[]
 }
 
-/** The part of a record that is about one rule. */
+/** The part of a record that describes one rule. */
 export interface RecordedCheck {
   /** Name of the rule. */
   readonly policy: string
   /**
-   * The client, as the rule counts it: the value of its field, which may be personal data, or a hash. "" is the whole
-   * service.
+   * The client, as the rule counts it: the value of its field, which may be personal data, or a hash. "" means the
+   * whole service.
    */
   readonly partition: string
-  /** Units that the request asked of this rule. It has used them if this rule and the request were admitted. */
+  /**
+   * Units that the request needed under this rule. The units were taken if both this rule and the request as a whole
+   * were admitted.
+   */
   readonly cost: number
   /** Whether this rule by itself admits the request. */
   readonly allowed: boolean
@@ -41,8 +44,8 @@ export interface RecordedCheck {
 }
 
 /**
- * Writes a batch of records, in the order of the decisions. The next batch waits until it has settled. If it throws or
- * rejects, the batch counts as lost, and is not written again.
+ * Writes a batch of records, in the order of the decisions. The next batch waits until the sink's promise has
+ * settled. If the sink throws or rejects, the batch counts as lost and is not written again.
  */
 export type DecisionSink = (records: readonly RecordedDecision[]) => MaybePromise<void>
 

@@ -14,7 +14,7 @@ afterEach(() => {
   vi.restoreAllMocks()
 })
 
-/** Lets the recorder go on until it waits for the clock or for the sink. */
+/** Lets the recorder run until it waits for the clock or for the sink. */
 async function settled(): Promise<void> {
   for (let turn = 0; turn < 5; turn++) await nextTurn()
 }
@@ -67,7 +67,7 @@ function open(
 }
 
 describe("a record", () => {
-  it("has the verdict of each rule on its client, and what the request asked of it", async () => {
+  it("contains each rule's verdict on its client, and the units that the request needed", async () => {
     const records: RecordedDecision[] = []
     const { clock, limiter, recorder } = open(
       (batch) => void records.push(...batch),
@@ -109,7 +109,7 @@ describe("a record", () => {
     expect(JSON.parse(JSON.stringify(records))).toEqual(records)
   })
 
-  it("is of every call that decides, but not of a peek or of a request that is skipped", async () => {
+  it("is written for every call that decides, but not for a peek or a skipped request", async () => {
     const records: RecordedDecision[] = []
     const { limiter, recorder } = open(
       (batch) => void records.push(...batch),
@@ -128,7 +128,7 @@ describe("a record", () => {
     expect(records.map(({ checks }) => checks[0]?.cost)).toEqual([1, 1, 7])
   })
 
-  it("has a whole number of milliseconds, and the fields of a decision without rules", async () => {
+  it("contains a whole number of milliseconds, and all fields even without rules", async () => {
     const records: RecordedDecision[] = []
     const rules = { ...{ name: undefined, limit: undefined, window: undefined, field: undefined }, rules: [] }
     const clock = { now: () => START_MS + 0.75 }
@@ -202,7 +202,7 @@ describe("records are written", () => {
 })
 
 describe("records are lost", () => {
-  it("while too many wait for the sink, without delaying any decision", async () => {
+  it("while too many records wait for the sink, without delaying any decision", async () => {
     const { sink, sizes, settle } = slowSink()
     const { decide, limiter, recorder, warnings } = open(sink, { maxWaiting: 4, batchSize: 2 })
     await decide(10)
@@ -219,7 +219,7 @@ describe("records are lost", () => {
     expect(recorder.status).toEqual({ waiting: 4, written: 2, lost: { ...NOT_LOST, bufferFull: 7 } })
   })
 
-  it("with the batch for which the sink rejects, and with no other", async () => {
+  it("with the batch for which the sink rejects, and with no other batch", async () => {
     const { sink, settle } = slowSink()
     const { decide, recorder, warnings } = open(sink, { batchSize: 2 })
     await decide(4)
@@ -243,7 +243,7 @@ describe("records are lost", () => {
     expect(recorder.status).toEqual({ waiting: 0, written: 0, lost: { ...NOT_LOST, sinkFailed: 4 } })
   })
 
-  it("and logged again a minute later, with their number", async () => {
+  it("and their number is logged again a minute later", async () => {
     const { clock, decide, warnings } = open(() => Promise.reject(new Error("down")), { batchSize: 1 })
     await decide(5)
     expect(warnings).toHaveLength(1)
@@ -271,7 +271,7 @@ describe("closing", () => {
     expect(sizes()).toEqual([3, 1])
   })
 
-  it("resolves at its deadline, and counts what the sink has not confirmed as lost", async () => {
+  it("resolves at its deadline, and counts the records that the sink has not confirmed as lost", async () => {
     const { sink, settle, sizes } = slowSink()
     const { decide, recorder, warnings } = open(sink, { batchSize: 3 })
     await decide(5)
@@ -285,7 +285,7 @@ describe("closing", () => {
     ])
     await recorder.close({ withinMs: 1 })
     expect(warnings).toHaveLength(1)
-    // A batch that ends later is not counted twice, and no other is written.
+    // A batch that ends later is not counted twice, and no further batch is written.
     await settle()
     expect(sizes()).toEqual([3])
     expect(recorder.status).toEqual(status)
@@ -314,7 +314,7 @@ describe("closing", () => {
   })
 })
 
-describe("wrong arguments", () => {
+describe("invalid arguments", () => {
   const limiter = createLimiter({ limit: 1, window: "1 minute" })
   const sink = () => undefined
 

@@ -12,7 +12,7 @@ import {
 import { type ParsedRecordOptions, parseCloseOptions, type RecorderCloseOptions } from "./options.ts"
 import { type DecisionSink, type RecordedDecision, recordOf } from "./recorded-decision.ts"
 
-/** The numbers of records by outcome. */
+/** The number of records for each outcome. */
 export interface RecorderStatus {
   /** Number of records that are not written yet, including the batch that is being written. */
   readonly waiting: number
@@ -26,19 +26,19 @@ export interface RecorderStatus {
 export interface RecordLosses {
   /** Decisions that were not recorded, because `maxWaiting` records waited for the sink. */
   readonly bufferFull: number
-  /** Records of batches for which the sink threw or rejected. It may have written some of them. */
+  /** Records of batches for which the sink threw or rejected. The sink may have written some of these records. */
   readonly sinkFailed: number
-  /** Records that were not written in the time of `close`. The sink may still write those of one batch. */
+  /** Records that were not written before `close` timed out. The sink may still write one batch of them. */
   readonly closed: number
 }
 
 /** Records decisions until it is closed. Closing the limiter ends the recording, too. */
 export interface DecisionRecorder {
-  /** The numbers of records by outcome. */
+  /** The number of records for each outcome. */
   readonly status: RecorderStatus
   /**
-   * Stops recording and waits until the records are written, at most `withinMs`. Never rejects because of the sink: what
-   * is not written in time is counted as lost. Only the first call has an effect.
+   * Stops recording and waits at most `withinMs` until the records are written. Never rejects because of the sink.
+   * Instead, records that are not written in time are counted as lost. Only the first call has an effect.
    */
   close(options?: RecorderCloseOptions): Promise<void>
 }
@@ -58,10 +58,10 @@ export class Recorder<Request> implements DecisionRecorder {
   #written = 0
   /** Settles when no record waits. Undefined if no record waits. */
   #writingAll: Promise<void> | undefined
-  /** Ends the pause in which a batch fills up. */
+  /** Aborts the wait for a batch to fill up. */
   #pause: AbortController | undefined
   #isEnding = false
-  /** Whether the time to close has passed. */
+  /** Whether `close` has timed out. */
   #isLate = false
   #closing: Promise<void> | undefined
 
@@ -110,7 +110,7 @@ export class Recorder<Request> implements DecisionRecorder {
     this.#writingAll ??= outsideRequests(() => this.#writeAll())
   }
 
-  /** Stops recording. The records that wait are written without a pause. */
+  /** Stops recording. The waiting records are written without a pause. */
   readonly #end = (): void => {
     this.#limiter.off("decision", this.#record)
     this.#limiter.off("closed", this.#end)
@@ -122,14 +122,14 @@ export class Recorder<Request> implements DecisionRecorder {
     const { batchSize } = this.#options
     while (this.#waiting.length > 0) {
       if (this.#waiting.length < batchSize && !this.#isEnding) await this.#fillUp()
-      // The request goes on first: a sink may be busy for a while before it returns a promise.
+      // Let the request continue first, because a sink may block for a while before it returns a promise.
       await nextTurn()
       await this.#write(this.#waiting.splice(0, batchSize))
     }
     this.#writingAll = undefined
   }
 
-  /** Waits until the batch is full, or has waited for long enough. */
+  /** Waits until the batch is full, or the interval has passed. */
   async #fillUp(): Promise<void> {
     const { clock, intervalMs } = this.#options
     this.#pause = new AbortController()
@@ -150,7 +150,7 @@ export class Recorder<Request> implements DecisionRecorder {
     } catch (error) {
       failure = new Error(`the sink failed: ${textOf(error)}`, { cause: error })
     }
-    // These records have been counted as lost.
+    // `close` has already counted these records as lost.
     if (this.#isLate) return
     this.#writing = 0
     if (failure === undefined) this.#written += batch.length
