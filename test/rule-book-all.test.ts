@@ -36,7 +36,7 @@ const FIVE = Object.fromEntries(
 )
 
 describe("a book of all services", () => {
-  it("has all services after one listing, each with its version, and requests none by name", async () => {
+  it("contains all services after one listing, each with its version, and requests no service by name", async () => {
     const { book, source, turns, limitOf } = await setUp()
     await book.ready()
     expect([1, 2, 3, 4, 5].map((n) => limitOf(`s${n}`))).toEqual([1, 2, 3, 4, 5])
@@ -68,7 +68,7 @@ describe("a book of all services", () => {
     expect(book.rulesOf("s1")).toBe(before)
   })
 
-  it("uses the pages that it has read if a listing fails, and treats unread services as still existing", async () => {
+  it("applies the pages that it has read if a listing fails, and treats unread services as still existing", async () => {
     const { source, book, advance, limitOf, errors, said } = await setUp()
     source.failure = { error: new RuleSourceError("throttled"), page: 1 }
     source.stored.set("s1", { rules: [rule(10)] })
@@ -80,7 +80,7 @@ describe("a book of all services", () => {
     expect(said).toEqual([
       expect.stringMatching(/^the table, all services: throttled\nThe previous rules stay in force/),
     ])
-    // The list is retried half a second later, and the error is not reported again.
+    // The listing is retried half a second later, and the error is not reported again.
     await advance(500)
     expect([source.lists, errors.length]).toEqual([3, 1])
     source.failure = undefined
@@ -127,7 +127,7 @@ describe("a book of all services", () => {
       'the table, service "s3":',
       'the table, service "s6":',
     ])
-    // A document with an unchanged stamp is not parsed again, even if none of it was usable.
+    // A document with an unchanged stamp is not parsed again, even if it contained no valid rules.
     expect(source.reads).toBe(8)
     expect(said[2]).toContain("None of its rules are in force yet.")
     expect(book.statusOf("s2")).toMatchObject({ version: 2, error: { code: "SLUICE_INVALID_RULE" } })
@@ -135,7 +135,7 @@ describe("a book of all services", () => {
     await book.ready()
   })
 
-  it("accepts documents that are read asynchronously, and reads each once", async () => {
+  it("accepts documents that are read asynchronously, and reads each document once", async () => {
     const { source, advance, errors, limitOf } = await setUp()
     const loadAll = source.loadAll.bind(source)
     source.loadAll = async function* () {
@@ -203,7 +203,7 @@ describe("a book of all services", () => {
     expect([source.lists, limitOf("s1"), limitOf("s5")]).toEqual([2, 10, 5])
   })
 
-  it("responds to callers that wait for a service when a listing brings its rules or an error", async () => {
+  it("settles the calls that wait for a service when a listing contains its rules or an error", async () => {
     const { source, book } = await setUp()
     source.stored.set("s6", { rules: [rule(6)] })
     source.stored.set("s7", { rules: [rule(0)] })
@@ -216,11 +216,11 @@ describe("a book of all services", () => {
     for (const rejected of found.slice(1)) await expect(rejected).rejects.toThrow(InvalidRuleError)
   })
 
-  it("does not treat a newly loaded service as removed because an older listing lacks it", async () => {
+  it("does not treat a newly loaded service as removed if an older listing lacks the service", async () => {
     const { source, book, advance, clock, limitOf } = await setUp()
     source.gate = () => clock.wait(1_000)
     await advance(POLL_MS)
-    // The pending list has read nothing yet. This load by name is answered first.
+    // The pending listing has read nothing yet. This load by name returns first.
     source.gate = undefined
     source.stored.set("s9", { rules: [rule(9)] })
     await book.refresh({ service: "s9" })
@@ -232,7 +232,7 @@ describe("a book of all services", () => {
 })
 
 describe("a limiter on a book of all services", () => {
-  it("has its rules immediately if they are loaded, and otherwise waits for the first listing", async () => {
+  it("applies its rules immediately if they are loaded, and otherwise waits for the first listing", async () => {
     const { limiterOf } = await setUp()
     expect(await limiterOf("s3").decide({})).toMatchObject({ limit: 3, remaining: 2 })
     const clock = manualClock()
@@ -240,7 +240,7 @@ describe("a limiter on a book of all services", () => {
     expect(await early.decide({})).toMatchObject({ limit: 4, remaining: 3 })
   })
 
-  it("gets events of its service only", async () => {
+  it("emits only events of its own service", async () => {
     const { limiterOf, source, advance } = await setUp()
     const [one, two] = [limiterOf("s1"), limiterOf("s2")]
     const heard: string[] = []
@@ -287,7 +287,7 @@ describe("a limiter on a book of all services", () => {
     expect(book.statusOf("s9")).toMatchObject({ ageMs: 0 })
   })
 
-  it("drops rules that are no longer listed only after a load by name finds none either", async () => {
+  it("keeps rules that are no longer listed until a load by name finds no rules either", async () => {
     const { limiterOf, source, advance } = await setUp()
     const limiter = limiterOf("s2")
     const changes: string[] = []
@@ -314,7 +314,7 @@ describe("a limiter on a book of all services", () => {
     expect([source.lists, source.asked]).toEqual([1, ["s2"]])
   })
 
-  it("leaves the book open, and other limiters of the service working, when it closes", async () => {
+  it("does not close the book or affect other limiters of the service when it closes", async () => {
     const { limiterOf, source, advance, book, limitOf } = await setUp()
     const [one, two] = [limiterOf("s9"), limiterOf("s9")]
     await one.close()
@@ -383,7 +383,7 @@ describe("a refresh", () => {
   })
 
   it.each(["before", "after"])(
-    "emits one event if a listing brings a service that was requested by name %s it was stored",
+    "emits one event if a listing contains a service that was requested by name %s it was stored",
     async (when) => {
       const { source, book, turns } = await setUp()
       if (when === "before") expect(await book.find("s6")).toBeUndefined()
@@ -393,7 +393,7 @@ describe("a refresh", () => {
       const opened = new Promise<void>((resolve) => {
         open = resolve
       })
-      // The load by name is answered after the list has been read.
+      // The load by name returns after the list has been read.
       source.gate = () => opened
       const one = book.refresh({ service: "s6" })
       source.gate = undefined
@@ -487,7 +487,7 @@ describe("a file", () => {
   const document = (service: string, limit: number) =>
     `---\n${service}rules: [{ name: rule, limit: ${limit}, window: 1m }]\n`
 
-  it("lists its services, and its document without service_id is found for any other name", async () => {
+  it("lists its services, and applies its document without service_id to any other name", async () => {
     const text = document("service_id: a\n", 1) + document("service_id: b\n", 2) + document("", 3)
     const { path, source } = await fileOf(text)
     const book = openBook({ source, services: "all" })
@@ -520,7 +520,7 @@ describe("a file", () => {
     expect(first[7]?.read()).toMatchObject({ rules: [{ limit: 5 }], problems: [] })
   })
 
-  it("reports an invalid document without service_id once, however many names are requested", async () => {
+  it("causes one report of an invalid document without service_id, even if many names are requested", async () => {
     const text = document("service_id: a\n", 1) + document("", 0)
     const { path, source } = await fileOf(text)
     const said: string[] = []

@@ -84,7 +84,7 @@ describe("polling", () => {
     ])
   })
 
-  it("emits an event when rules change, disappear and come back", async () => {
+  it("emits an event when rules change, disappear and reappear", async () => {
     const { source, advance, turns } = await setUp(ONE)
     source.stored.set("checkout", { rules: [rule(9, { name: "b" })], version: 2 })
     await advance(POLL_MS)
@@ -157,7 +157,7 @@ describe("refresh", () => {
   it("resolves when the result of a load that began after the call is in force", async () => {
     const { source, limiter, limit, advance, clock } = await setUp(ONE)
     source.gate = () => clock.wait(100)
-    // One load is pending already and has read the table by now.
+    // By now, a pending load has already read the table.
     await advance(POLL_MS)
     source.stored.set("checkout", { rules: [rule(9)], version: 2 })
     let done = false
@@ -179,7 +179,7 @@ describe("refresh", () => {
     expect(source.asked.length - before).toBeLessThanOrEqual(3)
   })
 
-  it("rejects with the cause on every call, and leaves the rules in force", async () => {
+  it("rejects with the cause on every call, and keeps the previous rules in force", async () => {
     const { source, limiter, book, limit } = await setUp(ONE)
     source.failure = { error: new RuleSourceError("no such table"), page: 0 }
     await expect(limiter.refresh()).rejects.toThrow("no such table")
@@ -352,7 +352,7 @@ describe("options of a rule book", () => {
       { source: { load: async () => ({ rules: [], problems: [] }) }, services: "all" },
       '"all" cannot be used, because the rule source cannot list its services',
     ],
-  ])("rejects an invalid %s immediately", (path, options, message) => {
+  ])("throw immediately for an invalid %s", (path, options, message) => {
     const problem = { path, message: expect.stringContaining(message) }
     expect(() => createRuleBook(options as never)).toThrow(InvalidOptionError)
     expect(() => createRuleBook(options as never)).toThrow(
@@ -360,7 +360,7 @@ describe("options of a rule book", () => {
     )
   })
 
-  it("accept a clock that is a function or only returns the time", () => {
+  it("accept a clock that is a function, or an object that only returns the time", () => {
     const book = createRuleBook({ source: new TableSource(), clock: Date })
     expect(book.name).toBe("the table")
     book.close()
@@ -392,7 +392,7 @@ describe("rules that are valid again", () => {
     source.failure = undefined
     await advance(POLL_MS)
     const rejected = "SLUICE_RULES_REJECTED"
-    // No rules were accepted for three polls, but the source answered two of them.
+    // No rules were accepted for three polls, but the source responded to two of these polls.
     expect(codes(said)).toEqual([rejected, rejected, rejected])
     expect(await limit()).toBe(5)
     source.stored.set("checkout", { rules: [rule(9)], version: 3 })

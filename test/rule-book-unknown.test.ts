@@ -37,7 +37,7 @@ async function setUp(
   return { clock, source, book, said, errors, news, advance }
 }
 
-/** Reads the rules of a service, and reads them again after the book could load them. */
+/** Reads the rules of a service twice, and lets the book load them before the second read. */
 async function ask(book: RuleBook, service: string): Promise<unknown[]> {
   const first = book.rulesOf(service)
   await settled()
@@ -82,7 +82,7 @@ describe.each(["asked", "all"] as const)("an unknown name, with services %s", (s
     const { book, source, advance, news, clock } = await setUp(services, {})
     source.stored.set("new", ONE.known as Stored)
     await ask(book, "new")
-    // The service is missing from the list, as if these rules were for every service without its own rules.
+    // The list lacks the service, as if these rules applied to every service without its own rules.
     source.loadAll = async function* () {}
     await advance(POLL_MS)
     source.gate = () => clock.wait(100)
@@ -115,7 +115,7 @@ describe.each(["asked", "all"] as const)("an unknown name, with services %s", (s
     expect((await book.find("later"))?.rules[0]?.limit).toBe(5)
   })
 
-  it("is reloaded by a refresh if it has rules, sixteen at a time, and the refresh rejects with any failure", async () => {
+  it("is reloaded by a refresh if it has rules, with at most sixteen concurrent loads, and the refresh rejects with any failure", async () => {
     const { book, source } = await setUp(services, {})
     source.loadAll = async function* () {}
     const names = Array.from({ length: 20 }, (_, i) => `s${i}`)
@@ -131,7 +131,7 @@ describe.each(["asked", "all"] as const)("an unknown name, with services %s", (s
     const refreshed = book.refresh()
     await settled()
     expect(source.asked).toHaveLength(16)
-    // If a limiter starts to follow a service in the meantime, its rules are loaded for the limiter and not again.
+    // If a limiter starts to follow a service in the meantime, the refresh does not load its rules a second time.
     limiterOn(book, "s19")
     await settled()
     release()
@@ -184,7 +184,7 @@ describe.each(["asked", "all"] as const)("an unknown name, with services %s", (s
     expect(source.asked).toHaveLength(5)
   })
 
-  it("is stale if loading has failed for long, and its rules stay in force", async () => {
+  it("is stale if loading has failed for a long time, and its rules stay in force", async () => {
     const { book, source, advance, said } = await setUp(services, {})
     source.stored.set("new", ONE.known as Stored)
     await book.find("new")
@@ -208,7 +208,7 @@ describe.each(["asked", "all"] as const)("an unknown name, with services %s", (s
     expect(book.statusOf("new").error).toBeUndefined()
   })
 
-  it("never lets an earlier load overwrite the result of a later one", async () => {
+  it("never lets an earlier load overwrite the result of a later load", async () => {
     const clock = manualClock()
     const { source, loads } = handSettledSource()
     const book = await openOn(source, clock)
@@ -392,7 +392,7 @@ describe("clients that invent names", () => {
     expect(source.asked).toHaveLength(1_001)
   })
 
-  it("make the book remember only a limited number of names, and names in use stay", async () => {
+  it("fill only a limited number of places in the book, and do not evict names in use", async () => {
     const { book, source } = await setUp("all", {}, 10)
     source.stored.set("friend", ONE.known as Stored)
     await ask(book, "friend")
@@ -408,7 +408,7 @@ describe("clients that invent names", () => {
     expect(source.asked).toHaveLength(52)
   })
 
-  it("neither keep names that have rules from being reloaded, nor evict them", async () => {
+  it("neither prevent reloads of names that have rules, nor evict these names", async () => {
     const { book, source, advance } = await setUp("asked", {}, 20)
     for (let name = 0; name < 20; name++) {
       source.stored.set(`real${name}`, { rules: [rule(5)] })
@@ -417,7 +417,7 @@ describe("clients that invent names", () => {
     for (let name = 0; name < 20; name++) source.stored.set(`real${name}`, { rules: [rule(9)] })
     await advance(POLL_MS)
     source.gate = () => new Promise(() => {})
-    // All loads of unknown names hang, and there were more of these names than are kept.
+    // All loads of unknown names hang, and more names are requested than the book remembers.
     for (let name = 0; name < 100; name++) book.rulesOf(`a${name}`)
     source.gate = undefined
     const limits = () => Array.from({ length: 19 }, (_, i) => book.rulesOf(`real${i + 1}`)?.rules[0]?.limit)
@@ -427,7 +427,7 @@ describe("clients that invent names", () => {
     limits()
     await settled()
     expect(limits()).toEqual(Array.from({ length: 19 }, () => 9))
-    // The latest unknown name has replaced the least recently used one.
+    // The latest unknown name has replaced the least recently used name.
     const asked = source.asked.length
     expect(book.rulesOf("real0")).toBeUndefined()
     expect(source.asked).toHaveLength(asked)
@@ -446,7 +446,7 @@ describe("clients that invent names", () => {
     expect(await ask(book, "real")).toEqual([5, 9])
   })
 
-  it("lose their place to a name that turns out to have rules, even one evicted during its load", async () => {
+  it("lose their place to a name that turns out to have rules, even if it was evicted during its load", async () => {
     const { book, source, clock } = await setUp("asked", { real: { rules: [rule(5)] } }, 1)
     source.gate = () => clock.wait(10)
     const found = [book.find("real"), book.find("nobody")]

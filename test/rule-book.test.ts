@@ -16,7 +16,7 @@ import { handSettledSource, settled } from "./rule-book/hand-made-source.ts"
 /** The default for sources that are not polled. */
 const STALE_AFTER_MS = 90_000
 
-/** Returns waits that end when the test ends them: those before a retry, for a load timeout, and for stale rules. */
+/** Returns waits that the test ends by hand: the waits for a retry, for a load timeout, and for stale rules. */
 function manualWait() {
   const waits: { ms: number; signal: AbortSignal; end(): void }[] = []
   const deadlines: typeof waits = []
@@ -24,7 +24,7 @@ function manualWait() {
   const wait = (ms: number, signal: AbortSignal = new AbortController().signal) =>
     new Promise<void>((end, reject) => {
       signal.addEventListener("abort", () => reject(signal.reason))
-      // Persistent problems are logged again each hour. Other tests cover that.
+      // Ignore the wait after which persistent problems are logged again, because other tests cover it.
       const others = ms === 3_600_000 ? [] : waits
       const all = ms === LOAD_TIMEOUT_MS ? deadlines : ms === STALE_AFTER_MS ? stales : others
       all.push({ ms, signal, end })
@@ -209,7 +209,7 @@ describe("a load that hangs", () => {
     expect(limitsOf(page.edition)).toEqual([5])
   })
 
-  test("keeps the last valid rules, and its late result is ignored", async () => {
+  test("does not replace the last valid rules, and its late result is ignored", async () => {
     const { book, page, loads, deadlines, change, errors, editions } = open()
     loads[0]?.resolve(loaded(5))
     await book.ready()
@@ -244,7 +244,7 @@ describe("a change of the source", () => {
     expect(errors).toEqual([])
   })
 
-  test("applies the older load if it ends first, and then the newer one", async () => {
+  test("applies the older load if it ends first, and then the newer load", async () => {
     const { loads, change, editions } = open()
     change()
     loads[0]?.resolve(loaded(1))
@@ -254,7 +254,7 @@ describe("a change of the source", () => {
     expect(editions.map(limitsOf)).toEqual([[1], [2]])
   })
 
-  test("starts a second load beside a pending one, and a third when one of them ends", async () => {
+  test("starts a second load during a pending load, and a third load when one of these ends", async () => {
     const { loads, change, editions } = open()
     for (let times = 0; times < 5; times++) change()
     await settled()
@@ -269,7 +269,7 @@ describe("a change of the source", () => {
     expect(loads).toHaveLength(3)
   })
 
-  test("leaves retries to the newer of two loads, whatever the result of the older one", async () => {
+  test("leaves retries to the newer of two loads, regardless of the older load's result", async () => {
     const { loads, change, waits } = open()
     change()
     loads[0]?.reject(down())
@@ -294,7 +294,7 @@ describe("a change of the source", () => {
 })
 
 describe("a refresh", () => {
-  test("loads the latest rules even if it has to wait for other loads; changes and retries may load older ones", async () => {
+  test("loads the latest rules even if it must wait for other loads, while changes and retries may load older rules", async () => {
     const { book, loads, change, waits } = open()
     const fresh = () => loads.map((each) => each.fresh)
     change()

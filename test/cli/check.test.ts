@@ -54,7 +54,7 @@ describe("sluice rules check", () => {
     expect((await sluice(["rules", "check", file])).out).toMatch(/\n8 problems in 1 file\n$/)
   })
 
-  it("prints the same as JSON", async () => {
+  it("prints the same problems as JSON with --json", async () => {
     const file = fixture("limit-zero.yaml")
     const wrong = await sluice(["rules", "check", file, "--json"])
     expect(wrong).toMatchObject({ code: 1, err: "" })
@@ -89,7 +89,7 @@ describe("sluice rules check", () => {
     })
   })
 
-  it("warns of a window without a unit if its value looks too small, without counting it as a problem", async () => {
+  it("warns of a window without a unit if its value looks too small, but does not count it as a problem", async () => {
     const rules =
       "rules:\n  - { limit: 1, window: x }\n  - { name: a, limit: 5, window: 60 }\n" +
       "  - { name: b, limit: 5, window: 60 ms }\n  - { name: c, limit: 5, window: 1000 }\n"
@@ -115,7 +115,7 @@ describe("sluice rules check", () => {
     })
   })
 
-  it("warns of a method that Node does not know and suggests the closest one, without counting it as a problem", async () => {
+  it("warns of a method that is unknown to Node and suggests the closest method, but does not count it as a problem", async () => {
     const file = fileOf(
       "methods.yaml",
       "rules:\n  - { field: ip, limit: 5, window: 1m, match: { methods: [get, PSOT] } }\n" +
@@ -153,7 +153,7 @@ describe("sluice rules check", () => {
     expect((await sluice(["rules", "check", fileOf("a.yaml", "rules: []")])).code).toBe(0)
   })
 
-  it("accepts a file as large as a source accepts, and ends with 2 for a larger one without --max-bytes", async () => {
+  it("accepts files up to the size limit of fileRules, and ends with 2 for a larger file without --max-bytes", async () => {
     const rules = "rules: { limit: 5, window: 1m }\n#"
     const [most, more] = [2 ** 20, 2 ** 20 + 1].map((size) => fileOf(`${size}.yaml`, rules.padEnd(size, "x")))
     await fileRules(most as string).load("a")
@@ -184,7 +184,7 @@ describe("sluice rules check", () => {
     )
   })
 
-  it("ends with 2 for a file that cannot be read, and says what to do", async () => {
+  it("ends with 2 for a file that cannot be read, and explains what to do", async () => {
     const missing = join(folder, "missing.yaml")
     expect(await sluice(["rules", "check", missing])).toEqual({
       code: 2,

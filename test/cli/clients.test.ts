@@ -36,7 +36,7 @@ async function decide(): Promise<boolean> {
 }
 
 describe("sluice clients", () => {
-  it("shows with one command why a client is refused, and unblocks it with another", async () => {
+  it("shows why a client is refused with one command, and unblocks the client with another command", async () => {
     for (let i = 0; i < 3; i++) await decide()
     expect(await decide()).toBe(false)
     const client = ["--service", "shop", "per-user", "ada"]
@@ -82,7 +82,7 @@ describe("sluice clients", () => {
     expect((await run(["show", "--service", "shop", "trial", "root", "--json"])).out).not.toContain("app:sl2")
   })
 
-  it("says what is wrong and what to do", async () => {
+  it("explains what is wrong and what to do", async () => {
     const client = ["--service", "shop", "per-user", "ada"]
     expect(await run(["show", "per-user", "ada"])).toMatchObject({
       code: 2,
@@ -108,7 +108,7 @@ describe("sluice clients", () => {
     )
   })
 
-  it("says when a change applies to every client", async () => {
+  it("reports that a change applies to every client", async () => {
     const rule = ["--service", "shop", "all"]
     expect((await run(["block", ...rule, "--for", "1m"])).out).toBe(
       "blocked every client under rule all of shop for 1m\n",
@@ -116,21 +116,21 @@ describe("sluice clients", () => {
     expect((await run(["unblock", ...rule])).out).toBe("unblocked every client under rule all of shop\n")
   })
 
-  it("never prints the token, but says why it is invalid", async () => {
+  it("never prints the token, but explains why the token is invalid", async () => {
     const client = ["--service", "shop", "per-user", "ada"]
     for (const token of ["s3cret\nother", "s3cret other", "s3cret\u201d"]) {
       const { code, out, err } = await run(["show", ...client], { SLUICE_TOKEN: token })
       expect([code, out, err]).toEqual([2, "", expect.stringContaining("SLUICE_TOKEN is not a valid token")])
       expect(err).not.toContain("s3cret")
     }
-    // The result of `$(cat file)` for a file from another system.
+    // `$(cat file)` results in such a token if the file has Windows line endings.
     expect(await run(["show", ...client], { SLUICE_TOKEN: "the-token\r\n" })).toMatchObject({ code: 0 })
     const inUrl = await run(["show", ...client], { SLUICE_URL: started.http.replace("//", "//ops:s3cret@") })
     expect(inUrl).toMatchObject({ code: 2, err: expect.stringContaining("SLUICE_URL contains a user name") })
     expect(inUrl.err).not.toContain("s3cret")
   })
 
-  it("says that the URL is wrong if another server responds", async () => {
+  it("reports that the URL is wrong if another server responds", async () => {
     const answers: RequestListener[] = [
       (_, response) => response.writeHead(404).end("<html>not here</html>"),
       (_, response) => response.end("null"),
@@ -146,7 +146,7 @@ describe("sluice clients", () => {
     }
   })
 
-  it("says that a client is on the allow list, or that a rule is in shadow", async () => {
+  it("reports that a client is on the allow list, or that a rule is in shadow mode", async () => {
     const show = async (user: string) => (await run(["show", "--service", "shop", "trial", user])).out
     expect(await show("root")).toBe("not counted: the rule's allow list names the client\n")
     expect(await show("ada")).toMatch(/\na shadow rule: it never refuses the client\n/)

@@ -1,7 +1,7 @@
 import type { Io } from "../../packages/cli/src/io.ts"
 import { run } from "../../packages/cli/src/run.ts"
 
-/** The program sets this variable when it starts. */
+/** Set this variable, as the program does when it starts. */
 process.env.AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED = "true"
 
 /** The result of a run of the command line. */
@@ -29,7 +29,7 @@ export async function sluice(
   let err = ""
   const code = await run(argv, {
     stdin: (async function* () {
-      // In two pieces. The first one ends within a character.
+      // Pass standard input in two chunks, the first of which may end within a character.
       const bytes = Buffer.from(stdin)
       yield bytes.subarray(0, 1)
       yield bytes.subarray(1)

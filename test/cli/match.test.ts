@@ -26,7 +26,7 @@ const MORE = ["--body", "user.email=a@b.c", "--field", "plan=pro"]
 const match = (argv: readonly string[], stdin = RULES) => sluice(["rules", "match", "-", ...argv], { stdin })
 
 describe("sluice rules match", () => {
-  it("shows the counters and keys of the rules that apply, and why the others do not", async () => {
+  it("shows the counters and keys of the rules that apply, and why other rules do not apply", async () => {
     const { code, out, err } = await match([...REQUEST, ...MORE])
     expect(code).toBe(0)
     expect(out.replace(/sl2:\{..\}[\w-]{16}/g, "sl2:…")).toBe(`checkout: 6 of 10 rules for this request
@@ -96,7 +96,7 @@ describe("sluice rules match", () => {
     expect(twice[6].partition).toBe("9")
   })
 
-  it("shows several services, one of them, or a service that the file does not name", async () => {
+  it("shows the rules of several services, of one service, or of a service that the file does not name", async () => {
     const one = "service_id: a\nrules: { limit: 1, window: 1m }\n"
     const two = `${one}---\nservice_id: b\nrules: []\n`
     expect((await match([], two)).out).toMatch(
@@ -117,7 +117,7 @@ describe("sluice rules match", () => {
     [["--prefix", "{a}"], "except { and }"],
     [["--ipv6-prefix", "129"], "from 1 to 128"],
     [["--header", "x=1", "--bdy", "y=1"], "Did you mean --body?"],
-  ])("refuses %j", async (argv, message) => {
+  ])("rejects %j", async (argv, message) => {
     expect(await match(argv)).toMatchObject({ code: 2, out: "", err: expect.stringContaining(message) })
   })
 

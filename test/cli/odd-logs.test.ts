@@ -12,7 +12,7 @@ const START = "2025-06-03T08:00:00"
 const map = { time: "t", user_id: "u" }
 
 describe("values in JSON lines", () => {
-  it("may be numbers, booleans and lists of one, and lines without them are not requests", async () => {
+  it("may be numbers, booleans and single-element arrays, and lines without values are not requests", async () => {
     const line = (u: unknown) => `${JSON.stringify({ t: `${START}Z`, u })}\n`
     const log = line("ann") + line(7) + line(true) + line(["ben"]) + line(["a", "b"]) + line(undefined)
     const { records, summary } = await readInput(log, { map })
@@ -22,7 +22,7 @@ describe("values in JSON lines", () => {
     expect(summary.skipped).toBeGreaterThan(0)
   })
 
-  it("have invalid times if seconds or offsets are odd", async () => {
+  it("are invalid times if their seconds or offsets are invalid", async () => {
     const line = (time: string) => `${JSON.stringify({ t: time, u: "ann" })}\n`
     const log = line(`${START}Z`) + line(`${START}-02:00`) + line("2025-06-03T08:00:61Z") + line(`${START}`)
     const { summary } = await readInput(log, { map })
@@ -54,7 +54,7 @@ describe("values in format lines", () => {
     ],
     ["%h %{sec}t %U", "192.0.2.1 1748937600 /a", "192.0.2.1 soon /a"],
     ["%h %t %U", "192.0.2.1 [03/Jun/2025:08:00:00 +0000] /a", "192.0.2.1 [today] /a"],
-  ])("of %s are unparsed if the time is invalid", async (format, good, bad) => {
+  ])("of the format %s are unparsed if the time is invalid", async (format, good, bad) => {
     const { summary } = await readInput(`${good}\n${bad}\n`, { format })
     expect(summary).toMatchObject({ requests: 1, unparsed: 1 })
   })
@@ -72,19 +72,19 @@ describe("values in format lines", () => {
       "combined",
       '192.0.2.1 - - [03/Jun/2025:08:00:00 +0000] "GET / HTTP/1.1" 200 five',
     ],
-  ])("are unparsed or no request with %s", async (_, format, line) => {
+  ])("do not count as requests if they have %s", async (_, format, line) => {
     const { summary } = await readInput(`${line}\n`, { format })
     expect(summary.requests).toBe(0)
   })
 
-  it("may have an address that is not complete", async () => {
+  it("may contain an address with an unmatched bracket", async () => {
     const log = "[2001:db8::1 1748937600.000 /a\n[2001:db8::1]:443 1748937600.000 /a\n"
     const { records } = await readInput(log, { format: "$remote_addr $msec $request_uri" })
     expect(records.at(-1)?.remoteAddress).toBe("2001:db8::1")
     expect(records.filter(({ remoteAddress }) => remoteAddress?.includes("["))).toEqual([])
   })
 
-  it("of Apache may be the status before a redirect, which is not the status of the response", async () => {
+  it("of Apache may include the status before a redirect, which is not the status of the response", async () => {
     const format = "%h %{sec}t %U %s %>s"
     const { records } = await readInput("192.0.2.1 1748937600 /a 301 200\n", { format })
     expect(records[0]?.status).toBe(200)
@@ -92,7 +92,7 @@ describe("values in format lines", () => {
     expect(first.records[0]?.status).toBeUndefined()
   })
 
-  it("give the time, the method and the target that --map names", async () => {
+  it("provide the time, the method and the URL that --map selects", async () => {
     const format = '$remote_addr $msec "$request" $started $verb $asked'
     const line = '192.0.2.1 1748937600.000 "GET /a HTTP/1.1" 2025-06-03T08:00:05Z PUT /b'
     const { records } = await readInput(`${line}\n`, {
@@ -102,12 +102,12 @@ describe("values in format lines", () => {
     expect(records[0]).toMatchObject({ method: "PUT", url: "/b", atMs: Date.UTC(2025, 5, 3, 8, 0, 5) })
   })
 
-  it("of combined lines may have no bytes", async () => {
+  it("of combined lines may lack the number of bytes", async () => {
     const { records } = await readInput('192.0.2.1 - - [03/Jun/2025:08:00:00 +0000] "GET / HTTP/1.1" 304 -\n')
     expect(records.map(({ status }) => status)).toEqual([304])
   })
 
-  it("of combined lines may have no status", async () => {
+  it("of combined lines may lack the status", async () => {
     const line = (status: string) =>
       `192.0.2.1 - - [03/Jun/2025:08:00:00 +0000] "GET / HTTP/1.1" ${status} 5 "-" "-"\n`
     const { records } = await readInput(line("200") + line("-") + line("000"))
@@ -116,22 +116,22 @@ describe("values in format lines", () => {
   })
 })
 
-describe("formats as they stand in configuration files", () => {
-  it("of Apache may have tabs and quotes that are escaped", async () => {
+describe("formats copied from configuration files", () => {
+  it("of Apache may contain escaped tabs and quotes", async () => {
     const format = String.raw`LogFormat "%h\t%t\t\"%r\"\n" tabs`
     const log = '192.0.2.1\t[03/Jun/2025:08:00:00 +0000]\t"GET /a HTTP/1.1"\n'
-    // The format ends with a line break, which is ignored.
+    // Remove the escaped line break, because lines are read without their line breaks.
     const { records } = await readInput(log, { format: format.replace("\\n", "") })
     expect(records.map(({ remoteAddress, url }) => [remoteAddress, url])).toEqual([["192.0.2.1", "/a"]])
   })
 
-  it("of nginx may be quoted twice", async () => {
+  it("of nginx may consist of several quoted strings", async () => {
     const format = 'log_format short "$remote_addr [$time_local] " "$request_uri";'
     const { records } = await readInput("192.0.2.1 [03/Jun/2025:08:00:00 +0000] /a\n", { format })
     expect(records[0]).toMatchObject({ remoteAddress: "192.0.2.1", url: "/a" })
   })
 
-  it("give a header of --map instead of a header of the same name", async () => {
+  it("provide the header that --map selects instead of the header with the same name", async () => {
     const format = "$remote_addr [$time_local] $http_x_id $upstream_id"
     const { records } = await readInput("192.0.2.1 [03/Jun/2025:08:00:00 +0000] theirs ours\n", {
       format,
@@ -140,7 +140,7 @@ describe("formats as they stand in configuration files", () => {
     expect(records[0]?.headers?.["x-id"]).toBe("ours")
   })
 
-  it("have the path / before the query of a URL without a path", async () => {
+  it("result in the path / for a URL that has a query but no path", async () => {
     const format = "$remote_addr [$time_local] $request_uri"
     const { records } = await readInput("192.0.2.1 [03/Jun/2025:08:00:00 +0000] http://a.example?x=1\n", {
       format,
@@ -148,7 +148,7 @@ describe("formats as they stand in configuration files", () => {
     expect(records[0]?.url).toBe("/?x=1")
   })
 
-  it("of CloudFront name the address themselves", async () => {
+  it("of CloudFront already name the address, so --map must not", async () => {
     const log = "#Version: 1.0\n#Fields: date time c-ip cs-method cs-uri-stem sc-status\n"
     await expect(readInput(log, { format: "cloudfront", map: { ip: "c-ip" } })).rejects.toThrow(
       "--map ip=c-ip: CloudFront logs name it themselves; leave this entry out",
@@ -156,7 +156,7 @@ describe("formats as they stand in configuration files", () => {
   })
 })
 
-describe("odd replays", () => {
+describe("unusual replays", () => {
   const line = (client: string, second: number) =>
     `${client} - - [03/Jun/2025:08:00:${String(second).padStart(2, "0")} +0000] "GET / HTTP/1.1" 200 5\n`
 
@@ -170,7 +170,7 @@ describe("odd replays", () => {
     expect(rule.ratios.at(-1)).toEqual({ upTo: null, clients: 1 })
   })
 
-  it("compare rules that refuse clients that came late", async () => {
+  it("compare rules if the only refused client appears late in the log", async () => {
     const strict = file("s.yaml", "rules:\n  - { name: a, field: ip, limit: 1, window: 1 minute }\n")
     const none = file("n.yaml", "rules: []\n")
     const log = file("b.log", line("192.0.2.1", 0) + line("192.0.2.2", 1) + line("192.0.2.2", 2))
@@ -180,7 +180,7 @@ describe("odd replays", () => {
     expect(await against(none, strict)).toMatchObject({ noLongerRefused: { requests: 1, clients: 1 } })
   })
 
-  it("show the same difference from the log for several lines", async () => {
+  it("count the same difference from the log for several lines", async () => {
     const rules = file("r.yaml", "rules:\n  - { name: a, field: ip, limit: 9, window: 1 minute }\n")
     const entry = (at: number) =>
       `${JSON.stringify({ t: 1_748_937_600_000 + at, ip: "192.0.2.1", ratelimit: { policy: "a", allowed: false } })}\n`
@@ -217,7 +217,7 @@ describe("odd replays", () => {
     expect(readFileSync(report, "utf8")).toContain("Peaks of clients: the rule has no clients.")
   })
 
-  it("say how many lines came too late to be sorted", async () => {
+  it("report how many lines came too late to be sorted", async () => {
     const rules = file("r.yaml", "rules:\n  - { name: a, field: ip, limit: 9, window: 1 minute }\n")
     const log = file(
       "late.log",
@@ -230,8 +230,8 @@ describe("odd replays", () => {
   })
 })
 
-describe("odd suggestions", () => {
-  it("name a group of a rule without a name and a path", async () => {
+describe("unusual suggestions", () => {
+  it("name the group of a rule that has neither a name nor a path", async () => {
     const log = file("post.log", [...trafficLog({ lines: 500, clients: 50 })].join(""))
     const rules = file(
       "posts.yaml",
@@ -243,7 +243,7 @@ describe("odd suggestions", () => {
     )
   })
 
-  it("name several clients that make most of the requests", async () => {
+  it("report that several clients make most of the requests", async () => {
     const line = (client: string) => `${client} - - [03/Jun/2025:08:00:00 +0000] "GET / HTTP/1.1" 200 5\n`
     const two = (line("192.0.2.1") + line("192.0.2.2")).repeat(200)
     const others = Array.from({ length: 200 }, (_, at) => line(`198.51.100.${at}`)).join("")
@@ -253,7 +253,7 @@ describe("odd suggestions", () => {
     expect(out).toContain(" with them and without them: ")
   })
 
-  it("count the refused requests of a sample of the clients", async () => {
+  it("estimate the refused requests from a sample of the clients", async () => {
     const log = file("big.log", [...trafficLog({ lines: 20_000, clients: 6_000 })].join(""))
     const argv = ["rules", "suggest", log, "--windows", "1m,1h", "--max-clients", "1000", "--json"]
     const { sampledOneOf, groups } = JSON.parse((await sluice(argv)).out)

@@ -12,7 +12,7 @@ import type { Ran } from "./in-process.ts"
 // Runs the built program, as a user does. `pnpm test` builds it first.
 
 const SLUICE = fileURLToPath(new URL("../../packages/cli/bin/sluice.js", import.meta.url))
-/** The only settings of the machine that Node needs. */
+/** The only environment variables that Node needs. */
 const ENV = { PATH: process.env.PATH ?? "", HOME: tmpdir() }
 
 /** Runs the program. `read` is the amount of output to read before the pipe is closed. */
@@ -59,7 +59,7 @@ describe("the program", () => {
     })
   })
 
-  it.runIf(existsSync("/dev/full"))("says that its output cannot be written (by /dev/full)", async () => {
+  it.runIf(existsSync("/dev/full"))("reports that its output cannot be written (by /dev/full)", async () => {
     const full = openSync("/dev/full", "w")
     const child = spawn(process.execPath, [SLUICE, "rules", "check", "-"], {
       env: ENV,

@@ -39,7 +39,7 @@ function run(...argv: string[]): Promise<Ran> {
   return sluice(["rules", ...argv, "--table", table, "--endpoint", proxy.endpoint])
 }
 
-/** Runs `act` while the first document is on its way to the table. */
+/** Runs `act` while the first document is being sent to the table. */
 function meanwhile(act: () => Promise<unknown>): void {
   proxy.before = async (action) => {
     if (action !== "UpdateItem") return
@@ -54,7 +54,7 @@ async function versionOf(service: string): Promise<number | undefined> {
 }
 
 describe("a file that push --write updates", () => {
-  it("keeps an edit made during the push, and the push prints the versions", async () => {
+  it("keeps an edit that is made during the push, so the push prints the versions instead", async () => {
     await writeFile(file, RULES)
     const edited = `${RULES.replace("limit: 5", "limit: 6")}# an hour of work\n`
     meanwhile(() => writeFile(file, edited))
@@ -69,7 +69,7 @@ describe("a file that push --write updates", () => {
     expect(await readdir(folder)).toEqual(["rules.yaml"])
   })
 
-  it("keeps an edit made during the push even if only a byte order mark was added", async () => {
+  it("keeps an edit during the push even if it only adds a byte order mark", async () => {
     await writeFile(file, RULES)
     const edited = `\ufeff${RULES}`
     meanwhile(() => writeFile(file, edited))
@@ -83,7 +83,7 @@ describe("a file that push --write updates", () => {
     expect(await readFile(file, "utf8")).toBe(`\ufeffversion: 1\n${RULES}`)
   })
 
-  it("gets the version as JSON if its name ends in .json", async () => {
+  it("receives the version as JSON if its name ends in .json", async () => {
     file = join(folder, "rules.json")
     await writeFile(file, '{\n\t"service_id": "a",\n\t"rules": []\n}')
     expect(await run("push", file, "--write")).toMatchObject({ code: 0, err: "" })
@@ -138,7 +138,7 @@ describe("a file that push --write updates", () => {
     expect(await readFile(file, "utf8")).toBe(text)
   })
 
-  it("counts as written if it already has the versions", async () => {
+  it("counts as written if it already contains the versions", async () => {
     await writeFile(file, RULES)
     expect(JSON.parse((await run("push", file, "--write", "--json")).out)).toMatchObject({ written: true })
     meanwhile(() => Promise.reject(new Error("nothing is to be registered")))
@@ -155,7 +155,7 @@ describe("a file that push --write updates", () => {
 describe("rules that the table cannot store", () => {
   const document = (service: string, rules: string) => `service_id: ${service}\nrules: ${rules}\n`
 
-  it("are reported together with those that were registered before them", async () => {
+  it("are reported together with the rules that were registered before them", async () => {
     table = `numbers-${tables}`
     await run("create-table", "--key-type", "N")
     await writeFile(

@@ -45,7 +45,7 @@ describe("the live traffic of the demo, logged with logFields", () => {
     expect(total).toMatchObject({ seen: 179, refused: 35, clients: { seen: 3, refused: 2 } })
   })
 
-  it("has a sentence for each refusal", () => {
+  it("results in a sentence for each refusal", () => {
     const messages = lines.Express.map((line) => JSON.parse(line).msg as string)
     expect(
       messages.filter((message) => message.startsWith("search refused the request: 3 of 3 units")),

@@ -57,7 +57,7 @@ client     rule    requests  refused  peak
 `)
   })
 
-  it("prints the numbers as JSON", async () => {
+  it("prints the numbers as JSON with --json", async () => {
     const log = [0, 1, 2, 3].map((second) => line(ANN, second)).join("") + line(BEN, 200)
     const { result, code } = await replay(log, PER_IP)
     expect(code).toBe(0)
@@ -105,7 +105,7 @@ client     rule    requests  refused  peak
   })
 
   it.each(["sliding-window", "token-bucket"])(
-    "shows the peak of all clients together for a rule for the whole service, with %s",
+    "shows the total peak of all clients for a rule that counts the whole service, with %s",
     async (algorithm) => {
       const log = [0, 0, 0, 1, 1, 200].map((second, at) => line(`192.0.2.${at}`, second)).join("")
       const list = rules(
@@ -114,7 +114,7 @@ client     rule    requests  refused  peak
       const { result } = await replay(log, list)
       const [service, perIp] = result.rules
       expect(service).toMatchObject({ refused: 1, clients: { seen: 6, refused: 1, bystanders: 1 } })
-      // A bucket has regained a little after a second.
+      // The bucket has regained a fraction of a unit after a second.
       expect(service.peak).toBeCloseTo(1.25, 1)
       expect(perIp).not.toHaveProperty("peak")
       const { out } = await replayText(log, list)
@@ -153,7 +153,7 @@ client     rule    requests  refused  peak
       expect(result.clients).toMatchObject([{ client: "ann", refused: 1 }])
     })
 
-    it("is a rule that matches by a header that the log lacks, too", async () => {
+    it("may also be a rule that matches by a header that the log lacks", async () => {
       const byPlan = rules(
         '{ name: free, field: ip, limit: 1, window: 1 minute, match: { fields: { "header:x-plan": [free] } } }',
       )
@@ -163,7 +163,7 @@ client     rule    requests  refused  peak
     })
   })
 
-  it("marks a short window as pessimistic, and shows the result with the lines of each second spread evenly", async () => {
+  it("marks the result of a short window as pessimistic, and also shows it with each second's lines spread evenly", async () => {
     const perSecond = rules("{ name: burst, field: ip, limit: 2, window: 200 ms }")
     const log = Array.from({ length: 8 }, () => line(ANN, 0)).join("")
     const { result } = await replay(log, perSecond)
@@ -171,7 +171,7 @@ client     rule    requests  refused  peak
     expect(result.notes.join()).toContain("burst: pessimistic: the log's times have a resolution of 1 s")
   })
 
-  it("says that a window is too long for the log, and that requests had status 429", async () => {
+  it("reports that a window is too long for the log, and that requests had status 429", async () => {
     const hourly = rules("{ name: hourly, field: ip, limit: 2, window: 1 hour }")
     const log = line(ANN, 0) + line(ANN, 60, "GET / HTTP/1.1", 429)
     const { result } = await replay(log, hourly)
@@ -184,7 +184,7 @@ client     rule    requests  refused  peak
     expect(without.result.log).toMatchObject({ tooManyRequests: 0, skipped: 1, requests: 1 })
   })
 
-  it("reports clients that suffer from others in a shared counter as bystanders", async () => {
+  it("reports clients as bystanders if they are refused because of other clients in a shared counter", async () => {
     const whole = rules("{ name: all, limit: 3, window: 1 minute }")
     const log = [0, 1, 2, 3].map((second) => line(ANN, second)).join("") + line(BEN, 4)
     const { result } = await replay(log, whole)
@@ -193,7 +193,7 @@ client     rule    requests  refused  peak
   })
 
   describe("--against", () => {
-    it("shows what is newly refused and no longer refused, by rule and by client", async () => {
+    it("shows which requests are newly refused or no longer refused, by rule and by client", async () => {
       const old = rules("{ name: per-ip, field: ip, limit: 3, window: 1 minute, match: { methods: [GET] } }")
       const after = rules(
         "{ name: per-ip, field: ip, limit: 2, window: 1 minute, match: { methods: [GET] } }\n{ name: posts, field: ip, limit: 1, window: 1 minute, match: { methods: [POST] } }",
@@ -227,7 +227,7 @@ client     rule    requests  refused  peak
     })
   })
 
-  it("replays each rule with each algorithm, and says why one does not fit", async () => {
+  it("replays each rule with each algorithm, and explains why an algorithm does not fit", async () => {
     const list = rules(
       "{ name: per-ip, field: ip, limit: 2, window: 1 minute }\n{ name: bucket, field: ip, limit: 2, window: 1 minute, algorithm: token-bucket, burst: 9 }",
     )
@@ -292,7 +292,7 @@ client     rule    requests  refused  peak
     expect((await replay(log, PER_IP, "--trusted-proxies", "10.0.0.0/8,loopback")).result.log.clients).toBe(3)
   })
 
-  it("compares its verdicts with those that logFields wrote", async () => {
+  it("compares its verdicts with the verdicts that logFields has written", async () => {
     const entry = (second: number, ratelimit: object) =>
       JSON.stringify({ time: START_MS + second * 1_000, ip: ANN, method: "GET", url: "/", ratelimit })
     const log = [
@@ -332,7 +332,7 @@ client     rule    requests  refused  peak
     expect(JSON.stringify(result)).not.toContain(ANN)
   })
 
-  it("writes the report", async () => {
+  it("writes the report to the file of --report", async () => {
     const log = [0, 1, 2].map((second) => line(ANN, second)).join("")
     const report = join(folder, "replay.html")
     const { code } = await replay(log, PER_IP, "--report", report)
@@ -346,7 +346,7 @@ client     rule    requests  refused  peak
   it("gives the same result for lines that are shuffled within the reorder time", async () => {
     const text = [...trafficLog({ lines: 2_000, durationMs: 600_000, clients: 50 })].join("")
     const lines = text.trimEnd().split("\n")
-    // Blocks of lines change places. Lines of one second keep their order, because their times are equal.
+    // Swap blocks of lines. Lines of the same second keep their order, because their times are equal.
     const secondOf = (each: string) => each.slice(each.indexOf("["), each.indexOf("]"))
     const seconds = [...new Set(lines.map(secondOf))].map((second) =>
       lines.filter((each) => secondOf(each) === second),
@@ -443,14 +443,14 @@ client     rule    requests  refused  peak
     expect(err).toContain("error: the logs contain no request")
   })
 
-  it("shows lines that are not in the format, with control characters made visible", async () => {
+  it("shows lines that are not in the format, with visible control characters", async () => {
     const log = `${line(ANN, 0)}${line(ANN, 1)}${line(ANN, 2)}bad \u001b[31mline\n`
     const { out, err } = await replayText(log, PER_IP)
     expect(out).toContain("1 unparsed")
     expect(err).toContain(`${join(folder, "access.log")}:4: bad \\u{1b}[31mline`)
   })
 
-  it("asks for the service if the file has rules of several", async () => {
+  it("requires --service if the file contains rules of several services", async () => {
     const several = `service_id: a\n${PER_IP}\n---\nservice_id: b\nrules:\n  - { name: other, field: ip, limit: 1, window: 1 minute }\n`
     const log = line(ANN, 0) + line(ANN, 1)
     const without = await replayText(log, several)
@@ -507,7 +507,7 @@ client     rule    requests  refused  peak
       expect(result.clients).toMatchObject([{ client: "2001:db8::/64", requests: 3, refused: 1 }])
     })
 
-    it("measures a client of a bucket by what the bucket holds", async () => {
+    it("measures the peak of a bucket's client by the units in the bucket", async () => {
       const bucket = rules(
         "{ name: bucket, field: ip, limit: 60, window: 1 minute, algorithm: token-bucket, burst: 2 }",
       )
@@ -516,7 +516,7 @@ client     rule    requests  refused  peak
       expect(result.clients).toMatchObject([{ refused: 2, peak: 2 }])
     })
 
-    it("counts clients by what a rule counts if the log has no addresses", async () => {
+    it("identifies clients by the rule's field if the log has no addresses", async () => {
       const perUser = rules("{ name: per-user, field: user_id, limit: 1, window: 1 minute }")
       const log = ["ann", "ann", "ben"]
         .map((user, second) => JSON.stringify({ ts: START_MS + second, user }))
@@ -527,7 +527,7 @@ client     rule    requests  refused  peak
       expect(result.total).toMatchObject({ clients: { seen: 2, refused: 1 } })
     })
 
-    it("keeps precise times when it spreads the lines of coarse ones", async () => {
+    it("keeps precise times when it spreads lines with coarse times", async () => {
       const burst = rules("{ name: burst, field: ip, limit: 2, window: 100 ms, algorithm: sliding-log }")
       const coarse = file(
         "coarse.log",
@@ -547,7 +547,7 @@ client     rule    requests  refused  peak
       expect(result.rules[0]).not.toHaveProperty("spread")
     })
 
-    it("says what it replays differently: elastic throttling and waiting", async () => {
+    it("reports that it replays elastic throttling and waiting differently", async () => {
       const list = rules(
         "{ name: stretchy, field: ip, limit: 2, window: 1 minute, throttle: { kind: elastic } }\n{ name: line, field: ip, limit: 2, window: 1 minute, throttle: { kind: queue } }",
       )
@@ -557,7 +557,7 @@ client     rule    requests  refused  peak
       expect(notes).toContain("line: nothing waits in a replay")
     })
 
-    it("is not ok without requests, also as JSON", async () => {
+    it("is not ok without requests, even with --json", async () => {
       const { result, code } = await replay("", PER_IP)
       expect(code).toBe(2)
       expect(result).toMatchObject({
@@ -572,14 +572,14 @@ client     rule    requests  refused  peak
       expect(result.problems[0]).toContain("most lines are not in the format of their file")
     })
 
-    it("is not ok if counters had no room", async () => {
+    it("is not ok if the memory was too small for the counters", async () => {
       const log = Array.from({ length: 30 }, (_, at) => line(`192.0.2.${at}`, 0)).join("")
       const { result, code } = await replay(log, PER_IP, "--max-keys", "1")
       expect([code, result.ok]).toEqual([2, false])
       expect(result.problems[0]).toContain("29 counters had no room: raise --max-keys")
     })
 
-    it("is not ok if the log cannot judge a rule to compare with", async () => {
+    it("is not ok if the log cannot judge a rule of --against", async () => {
       const perUser = file(
         "user.yaml",
         rules("{ name: per-user, field: user_id, limit: 1, window: 1 minute }"),
@@ -606,11 +606,11 @@ client     rule    requests  refused  peak
       expect([code, result.ok]).toEqual([2, false])
       expect(result.problems[0]).toContain("the log lacks the header x-forwarded-for or forwarded")
       expect((await replay(log.replace('"-"\n', `"${BEN}"\n`), PER_IP, ...options, "1")).code).toBe(0)
-      // Requests from other addresses do not come through a proxy.
+      // Without a trusted proxy among the addresses, no request needs the header.
       expect((await replay(log, PER_IP, ...options, "10.0.0.0/8")).code).toBe(0)
     })
 
-    it("is not ok if no request has an address, and says how many have none", async () => {
+    it("is not ok if no request has an address, and reports how many requests lack one", async () => {
       const json = (ip?: string) => `${JSON.stringify({ ts: START_MS, ip, user: "ann" })}\n`
       const options = ["--map", "time=ts", "--map", "user_id=user", "--map"]
       const typo = await replay(json(ANN) + json(BEN), PER_IP, ...options, "ip=client.ip")
@@ -634,18 +634,15 @@ client     rule    requests  refused  peak
       [{ accept: "*/*" }, undefined],
       [{ "X-Forwarded-For": BEN }, "x-forwarded-for"],
       [{ Forwarded: [`for=${BEN}`] }, "forwarded"],
-    ])(
-      "says that the header of proxies is ignored if a request has it, not for %j",
-      async (headers, name) => {
-        const request = { client_ip: ANN, method: "GET", uri: "/", headers }
-        const log = JSON.stringify({ ts: START_MS / 1_000, request, duration: 0, status: 200 })
-        const notes = (await replay(log, PER_IP)).result.notes.join()
-        if (name === undefined) expect(notes).not.toContain("which is ignored")
-        else expect(notes).toContain(`The log has the header ${name}, which is ignored.`)
-      },
-    )
+    ])("reports a proxy header as ignored only if a request has it: %j", async (headers, name) => {
+      const request = { client_ip: ANN, method: "GET", uri: "/", headers }
+      const log = JSON.stringify({ ts: START_MS / 1_000, request, duration: 0, status: 200 })
+      const notes = (await replay(log, PER_IP)).result.notes.join()
+      if (name === undefined) expect(notes).not.toContain("which is ignored")
+      else expect(notes).toContain(`The log has the header ${name}, which is ignored.`)
+    })
 
-    it("does not take its own refusals in the log for those of another limiter", async () => {
+    it("does not mistake its own refusals in the log for refusals by another limiter", async () => {
       const entry = (second: number, allowed: boolean, logged = true) =>
         `${JSON.stringify({
           ...{ time: START_MS + second * 1_000, req: { method: "GET", url: "/", remoteAddress: ANN } },
@@ -660,7 +657,7 @@ client     rule    requests  refused  peak
       expect(both.notes.join()).toContain("1 request had status 429: another limiter refused it")
     })
 
-    it("says that the header of proxies is ignored", async () => {
+    it("reports that a mapped proxy header is ignored", async () => {
       const log = JSON.stringify({ ts: START_MS, ip: ANN, via: BEN })
       const map = ["--map", "time=ts", "--map", "ip=ip", "--map", "header:x-forwarded-for=via"]
       expect((await replay(log, PER_IP, ...map)).result.notes.join()).toContain("which is ignored")
@@ -669,7 +666,7 @@ client     rule    requests  refused  peak
       )
     })
 
-    it("shows no client anywhere with --hash-keys", async () => {
+    it("shows no client in any output with --hash-keys", async () => {
       const log = `${line(ANN, 0)}${line(ANN, 1)}${line(ANN, 2)}${ANN} x\n`
       const never = file("never.txt", `${ANN}\n`)
       const { out, err, code } = await replayText(log, PER_IP, "--hash-keys", "--never", never)
@@ -707,7 +704,7 @@ client     rule    requests  refused  peak
     expect([(await report(twice)).code, (await report(twice)).code]).toEqual([0, 0])
   })
 
-  it("ends on a log that spans decades", async () => {
+  it("finishes on a log that spans decades", async () => {
     const log = line(ANN, 0).replace("2025", "1990") + line(ANN, 0)
     const { result } = await replay(log, PER_IP)
     expect(result.timeline.admitted.length).toBeLessThanOrEqual(600)

@@ -44,7 +44,7 @@ describe("sluice rules suggest", () => {
     )
   })
 
-  it("does not let a client that guesses passwords set the limits of a log that is small", async () => {
+  it("does not let a client that guesses passwords determine the limits, even in a small log", async () => {
     const line = (client: string, second: number) =>
       `${client} - - [03/Jun/2025:08:${String(Math.floor(second / 60)).padStart(2, "0")}:${String(second % 60).padStart(2, "0")} +0000] "POST /login HTTP/1.1" 401 5 "-" "-"\n`
     const others = Array.from({ length: 897 }, (_, at) =>
@@ -73,7 +73,7 @@ describe("sluice rules suggest", () => {
     )
   })
 
-  it("gives the same result for a compressed log, and in two files", async () => {
+  it("suggests the same limits for a compressed log, and for a log in two files", async () => {
     const half = log.indexOf("\n", log.length / 2) + 1
     writeFileSync(inFolder("access.log.gz"), gzipSync(log))
     writeFileSync(inFolder("access.log.1"), log.slice(0, half))
@@ -99,7 +99,7 @@ describe("sluice rules suggest", () => {
     })
   })
 
-  it("reads standard input once, so that refused requests are not known", async () => {
+  it("reads standard input once, so the number of refused requests is unknown", async () => {
     const args = ["-", "--windows", "1m", "--capacity", "1/s"]
     const { out } = await suggest(args, log)
     expect(out).toContain("Refused requests are not known")
@@ -109,7 +109,7 @@ describe("sluice rules suggest", () => {
     expect(capacity.peak).toBeGreaterThan(1)
   })
 
-  it("suggests limits for the matches of a rules file, once for each", async () => {
+  it("suggests limits once for each match in a rules file", async () => {
     const api = "limit: 1, window: 1m, field: ip, match: { path: /login, methods: [POST] }"
     writeFileSync(inFolder("old.yaml"), `rules:\n  - { name: old, ${api} }\n  - { name: older, ${api} }\n`)
     const { groups } = await suggestJson([inFolder("access.log"), "--match-from", inFolder("old.yaml")])
@@ -125,7 +125,7 @@ describe("sluice rules suggest", () => {
     expect((await readRuleFile(readFileSync(inFolder("rules.json"), "utf8"), "json")).problems).toEqual([])
   })
 
-  it("does not overwrite a file, which may have limits that are in force", async () => {
+  it("does not overwrite a file, because its limits may be in force", async () => {
     writeFileSync(inFolder("mine.yaml"), "rules: []\n")
     expect(await suggest([inFolder("access.log"), "-o", inFolder("mine.yaml")])).toMatchObject({
       code: 2,
@@ -165,7 +165,7 @@ describe("sluice rules suggest", () => {
     expect([code, err]).toEqual([2, expect.stringMatching(/no requests|empty/)])
   })
 
-  it("reads a pipe only once, also if it has a path", async () => {
+  it("reads a pipe only once, even if it has a path", async () => {
     const folder = inFolder("pipe")
     execFileSync("mkfifo", [folder])
     const writing = writeFile(folder, log)
@@ -198,7 +198,7 @@ describe("sluice rules suggest", () => {
     expect(out).not.toContain("secret-key")
   })
 
-  it("takes options about addresses, and names groups of rules without a name by their path", async () => {
+  it("accepts options about addresses, and names the group of a rule without a name after its path", async () => {
     const rules = "limit: 1, window: 1m, field: ip, match: { path: /login }"
     writeFileSync(inFolder("nameless.yaml"), `rules:\n  - { ${rules} }\n`)
     const lines = Array.from({ length: 20 }, (_, at) =>

@@ -73,7 +73,7 @@ describe("create-table", () => {
 describe("the metadata of a service", () => {
   const METADATA = "metadata:\n  owner: shop\n  contact: '#shop'\n"
 
-  it("is pushed, shown by diff and list, pulled, and kept by a file that does not have it", async () => {
+  it("is pushed, shown by diff and list, pulled, and kept by a push without metadata", async () => {
     await writeFile(file, METADATA + RULES)
     expect((await run("push", file)).out).toContain(
       'checkout: registered, version 1\n  + per-user\n  + daily\n  ~ metadata\n      owner: (not given) -> "shop"\n',
@@ -95,7 +95,7 @@ describe("the metadata of a service", () => {
     expect(await registry().get("checkout")).toMatchObject({ version: 2, metadata: { owner: "shop" } })
   })
 
-  it("is changed or removed by a file that has other metadata", async () => {
+  it("is changed or removed by a push with other metadata", async () => {
     await writeFile(file, METADATA + RULES)
     await run("push", file)
     await writeFile(file, `version: 1\nmetadata: { owner: pay }\n${RULES}`)
@@ -129,7 +129,7 @@ describe("push", () => {
     })
   })
 
-  it("does not write rules that the table already has, whatever version the file says", async () => {
+  it("does not write rules that the table already contains, even if the file's version differs", async () => {
     await run("push", file)
     expect(await run("push", file)).toEqual({ code: 0, out: "checkout: unchanged, version 1\n", err: "" })
     await writeFile(
@@ -140,7 +140,7 @@ describe("push", () => {
     expect((await registry().get("checkout"))?.version).toBe(1)
   })
 
-  it("registers a change based on the current version and prints the version it replaces", async () => {
+  it("registers a change based on the current version, and prints the version that the change replaces", async () => {
     await run("push", file)
     await writeFile(file, `version: 1\n${RULES.replace("limit: 10", "limit: 20")}`)
     expect(await run("push", file)).toEqual({
@@ -150,7 +150,7 @@ describe("push", () => {
     })
   })
 
-  it("rejects a change based on another version, says what is stored and what to do, and writes nothing", async () => {
+  it("rejects a change based on another version, reports what is stored and what to do, and writes nothing", async () => {
     await run("push", file)
     await writeFile(file, RULES.replace("limit: 10", "limit: 20"))
     const { code, out, err } = await run("push", file)
@@ -180,7 +180,7 @@ describe("push", () => {
     expect((await run("push", file, "--if-version", "0")).code).toBe(0)
   })
 
-  it("replaces rules that were stored by hand, without a version, only if the file says version 0", async () => {
+  it("replaces rules that were stored by hand without a version only if the file has version 0", async () => {
     const byHand = { M: { limit: { N: "7" }, window: { S: "1 day" } } }
     const put = { TableName: table, Item: { service_id: { S: "checkout" }, rules: { L: [byHand] } } }
     await server.client().send(new PutItemCommand(put))
@@ -224,7 +224,7 @@ describe("push", () => {
     )
   })
 
-  it("with --dry-run, prints what it would do and writes nothing", async () => {
+  it("prints the changes and writes nothing with --dry-run", async () => {
     const { code, out } = await run("push", file, "--dry-run", "--write")
     expect({ code, out }).toEqual({ code: 0, out: "checkout: would register\n  + per-user\n  + daily\n" })
     expect(await registry().get("checkout")).toBeUndefined()
@@ -234,7 +234,7 @@ describe("push", () => {
     expect((await run("push", file, "--dry-run")).code).toBe(1)
   })
 
-  it("refuses a file that is longer than --max-bytes, as diff does", async () => {
+  it("rejects a file that is longer than --max-bytes, as diff does", async () => {
     const short = ["--max-bytes", "9"]
     for (const command of ["push", "diff"]) {
       const { code, err } = await run(command, file, ...short)
@@ -253,7 +253,7 @@ describe("push", () => {
     expect(await registry().get("checkout")).toBeUndefined()
   })
 
-  it("asks for the service if the file does not name one", async () => {
+  it("requires --service if the file does not name a service", async () => {
     await writeFile(file, "rules: []\n")
     expect(await run("push", file)).toEqual({
       code: 2,
@@ -270,7 +270,7 @@ describe("push", () => {
     expect((await run("push", file, "--if-version", "1")).err).toContain("--if-version is for one service")
   })
 
-  it("with --write, writes the new versions into the file and changes nothing else", async () => {
+  it("writes the new versions into the file with --write, and changes nothing else", async () => {
     await run("push", file, "--write")
     const first = await readFile(file, "utf8")
     expect(first).toBe(RULES.replace("service_id", "version: 1\nservice_id"))
@@ -285,7 +285,7 @@ describe("push", () => {
 })
 
 describe("diff", () => {
-  it("ends with 0 if file and table have the same rules", async () => {
+  it("ends with 0 if file and table contain the same rules", async () => {
     await run("push", file)
     expect(await run("diff", file)).toEqual({
       code: 0,
@@ -355,7 +355,7 @@ rules:
     expect((await run("diff", file)).out).toContain("\n  ~ ip-1m\n      limit: 5 -> 6\n")
   })
 
-  it("reports each changed override alone", async () => {
+  it("reports each changed override separately", async () => {
     const rule = (overrides: string) =>
       `service_id: a\nrules: [{ field: ip, limit: 5, window: 1m, overrides: ${overrides} }]\n`
     await writeFile(file, rule("{ 192.0.2.1: 1, 192.0.2.2: { limit: 2 }, 192.0.2.3: 3 }"))
@@ -402,7 +402,7 @@ rules:
   })
 })
 
-/** Puts an item that was written by hand. The item has a rule that no command would register. */
+/** Puts an item with a rule that no command would register, as if it were written by hand. */
 async function putWrongRule(service: string): Promise<void> {
   const rule = { M: { limit: { N: "0" }, window: { S: "1m" } } }
   const Item = { service_id: { S: service }, version: { N: "4" }, rules: { L: [rule] } }
@@ -410,7 +410,7 @@ async function putWrongRule(service: string): Promise<void> {
 }
 
 describe("pull", () => {
-  it("shows a service's rules as YAML that pushes unchanged", async () => {
+  it("prints a service's rules as YAML that push accepts as unchanged", async () => {
     await run("push", file)
     const { code, out, err } = await run("pull", "--service", "checkout")
     expect({ code, err }).toEqual({ code: 0, err: "" })
@@ -542,7 +542,7 @@ describe("list", () => {
     })
   })
 
-  it("says that the table is empty", async () => {
+  it("reports that the table is empty", async () => {
     expect(await run("list")).toEqual({
       code: 0,
       out: `table ${table} does not have any rules\n`,
@@ -583,7 +583,7 @@ describe("remove", () => {
 })
 
 describe("a table that cannot be reached", () => {
-  it("makes every command end with 3, one line and no stack", async () => {
+  it("makes every command end with 3 and print one line without a stack", async () => {
     table = "nowhere"
     for (const argv of [
       ["list"],
@@ -616,7 +616,7 @@ describe("a table that cannot be reached", () => {
 })
 
 describe("a connection that stops responding", () => {
-  it("is given up in time for another attempt, without a message", async () => {
+  it("times out early enough for another attempt, without a message", async () => {
     const proxy = await startFaultProxy(server)
     const warn = vi.spyOn(console, "warn").mockReturnValue()
     try {
@@ -632,7 +632,7 @@ describe("a connection that stops responding", () => {
   })
 })
 
-describe("a push that is interrupted or has competitors", () => {
+describe("an interrupted or concurrent push", () => {
   const several = ["a", "b", "c"].map((service) => `service_id: ${service}\nrules: []\n`).join("---\n")
 
   it("prints which services were registered before the table could no longer be written", async () => {
@@ -660,7 +660,7 @@ describe("a push that is interrupted or has competitors", () => {
     }
   })
 
-  it("registers one of several concurrent pushes, and shows the others the stored rules", async () => {
+  it("succeeds for one of several pushes, and shows the stored rules to the other ones", async () => {
     const files = await Promise.all(
       [1, 2, 3, 4, 5, 6].map(async (limit) => {
         const path = join(folder, `${table}-${limit}.yaml`)
@@ -684,7 +684,7 @@ describe("a push that is interrupted or has competitors", () => {
 })
 
 describe("region and credentials", () => {
-  /** The access keys and regions of signed calls, recorded by a server that refuses all calls. */
+  /** The access keys and regions of signed calls, which a server records while it refuses all calls. */
   const signatures: string[] = []
   const refuse: RequestListener = (request, response) => {
     const [, key, region] =
@@ -721,7 +721,7 @@ describe("region and credentials", () => {
     return signatures.at(-1)
   }
 
-  it("are found like in every AWS tool, and --region takes precedence", async () => {
+  it("are read as in every AWS tool, and --region takes precedence", async () => {
     const elsewhere = { ...settings, AWS_ENDPOINT_URL_DYNAMODB: endpoint }
     expect(await signedBy(elsewhere)).toBe("somebody eu-north-1")
     expect(await signedBy(elsewhere, "--region", "eu-west-9")).toBe("somebody eu-west-9")

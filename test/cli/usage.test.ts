@@ -5,7 +5,7 @@ import { sluice } from "./in-process.ts"
 const COMMANDS = ["check", "push", "pull", "diff", "list", "remove", "create-table"]
 
 describe("help", () => {
-  it.each(COMMANDS)("of %s has a sentence, an example and the exit codes", async (command) => {
+  it.each(COMMANDS)("of %s contains a sentence, an example and the exit codes", async (command) => {
     const { code, out, err } = await sluice(["rules", command, "--help"])
     expect({ code, err }).toEqual({ code: 0, err: "" })
     expect(out).toMatch(
@@ -27,7 +27,7 @@ describe("help", () => {
     })
   })
 
-  it("is also shown by the command help, for each command", async () => {
+  it("is also printed by the command help, for each command", async () => {
     const asked = await sluice(["rules", "check", "--help"])
     expect(asked.code).toBe(0)
     expect(await sluice(["help", "rules", "check"])).toEqual(asked)
@@ -47,7 +47,7 @@ describe("help", () => {
     }
   })
 
-  it("prints the version", async () => {
+  it("is not printed with --version, which prints only the version", async () => {
     const { version } = JSON.parse(
       await readFile(new URL("../../packages/cli/package.json", import.meta.url), "utf8"),
     )
@@ -127,7 +127,7 @@ describe("an invalid command line", () => {
 })
 
 describe("an internal error", () => {
-  it("prints one line that says how to report it, and a stack only if requested", async () => {
+  it("prints one line that explains how to report it, and a stack only if requested", async () => {
     const failure = new TypeError("no such\nthing")
     const line = "a bug in sluice: no such\nthing; please report it with the output of SLUICE_DEBUG=1"
     const argv = ["rules", "check", "-"]

@@ -4,11 +4,12 @@ import { fileURLToPath } from "node:url"
 import { expect, it } from "vitest"
 import { startDynamoDB } from "../servers/dynamodb.ts"
 
-// Runs the built program, as a user does. `pnpm test` builds it first. Vitest itself would keep a process alive.
+// Runs the built program, as a user does. `pnpm test` builds it first. The test needs its own process, because Vitest
+// itself would keep the process alive.
 
 const SLUICE = fileURLToPath(new URL("../../packages/cli/bin/sluice.js", import.meta.url))
 
-it("`sluice rules create-table` waits until the table can be used", async () => {
+it("`sluice rules create-table` waits until the table is ready", async () => {
   const server = await startDynamoDB("dynalite", { createTableMs: 1_500 })
   const argv = ["rules", "create-table", "--table", "rules", "--endpoint", server.endpoint]
   const env = {

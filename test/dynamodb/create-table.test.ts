@@ -17,7 +17,7 @@ describe.each(ENGINES.filter(({ missing }) => missing === undefined))(
     })
     afterEach(() => server.stop())
 
-    it("creates a table billed on demand, and resolves when it can be used", async () => {
+    it("creates a table with on-demand billing, and resolves when the table is ready", async () => {
       const client = server.client()
       const registry = dynamoDBRegistry({ client, tableName })
       await registry.createTable()
@@ -41,7 +41,7 @@ describe.each(ENGINES.filter(({ missing }) => missing === undefined))(
       expect(await keys("other")).toEqual([{ AttributeName: "pk", AttributeType: "S" }])
     })
 
-    it("accepts an existing table, and one that another caller creates at the same time", async () => {
+    it("accepts an existing table, and a table that another caller creates at the same time", async () => {
       const client = server.client()
       await Promise.all([1, 2, 3].map(() => dynamoDBRegistry({ client, tableName }).createTable()))
       await dynamoDBRegistry({ client, tableName }).createTable()
@@ -49,7 +49,7 @@ describe.each(ENGINES.filter(({ missing }) => missing === undefined))(
       await dynamoDBRegistry({ client, tableName: "numbers" }).createTable()
     })
 
-    it("reports that the existing table has another key than requested", async () => {
+    it("reports that the existing table's key differs from the requested key", async () => {
       const client = server.client()
       await makeTable(client, "numbers", "pk", "N")
       for (const options of [{ keyType: "N" }, { keyName: "pk", keyType: "S" }] as const) {
@@ -87,7 +87,7 @@ describe("createTable", () => {
     await expect(registry.createTable({ signal: AbortSignal.abort(null) })).rejects.toBe(null)
   })
 
-  it("waits for a table that some replicas do not know yet", async () => {
+  it("waits for a table that some replicas do not find yet", async () => {
     server = await startDynamoDB()
     const direct = server.client()
     const proxy = await startFaultProxy(server)
@@ -98,7 +98,7 @@ describe("createTable", () => {
         await makeTable(direct, tableName)
       },
     )
-    // The new table is missing when it is described, as if another replica responded.
+    // DescribeTable does not find the new table, as if an outdated replica responded.
     proxy.before = async (action) => {
       if (action === "DescribeTable" && ++looks === 1) {
         await dropTable(direct, tableName)

@@ -2,17 +2,17 @@ import { setImmediate as nextTurn } from "node:timers/promises"
 import { vi } from "vitest"
 import type { FaultProxy } from "../servers/fault-proxy.ts"
 
-/** A timeout for the tables of tests that no call reaches, however busy the machine is. */
+/** A timeout that no call in a test exceeds, even on a busy machine. */
 export const TIMEOUT_MS = 30_000
 
-/** Resolves when this number of attempts has arrived at the proxy that it never responds to. */
+/** Resolves when the proxy has received this number of attempts to which it never responds. */
 export async function unanswered(proxy: FaultProxy, count: number): Promise<void> {
   while (proxy.unanswered < count) await nextTurn()
 }
 
 /**
- * Makes a call, and lets its timeout pass while the proxy leaves an attempt without a response. `meanwhile` runs before
- * the timeout.
+ * Makes a call, and advances the time past its timeout after the proxy has left an attempt without a response.
+ * `meanwhile` runs before the timeout.
  */
 export async function pastTimeout<Result>(
   proxy: FaultProxy,

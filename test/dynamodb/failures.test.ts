@@ -11,7 +11,7 @@ import { attribute, dropTable, makeTable, putItem } from "./tables.ts"
 let server: DynamoDBServer
 let proxy: FaultProxy
 let direct: DynamoDBClient
-/** A client through the proxy, without retries of the SDK. */
+/** A client that calls through the proxy, without the SDK's retries. */
 let client: DynamoDBClient
 const tableName = "rules"
 const key = { keyName: "service_id", keyType: "S" } as const
@@ -39,7 +39,7 @@ beforeEach(() => {
 const source = (options: Partial<DynamoDBRulesOptions> = {}) =>
   dynamoDBRules({ client, tableName, timeoutMs: TIMEOUT_MS, ...options })
 
-/** Returns why the rules cannot be loaded: the message, with its cause. */
+/** Returns the message of the error that rejects the load, after checking its code and cause. */
 async function refusal(loading: Promise<unknown>): Promise<string> {
   const error = await loading.then(
     () => undefined,
@@ -52,7 +52,7 @@ async function refusal(loading: Promise<unknown>): Promise<string> {
 }
 const what = 'The rules of service "checkout" in DynamoDB table "rules" cannot be read: '
 
-describe("dynamoDBRules explains the error and what to do, with table and service:", () => {
+describe("dynamoDBRules rejects with an error that names the table, the service and the fix, for", () => {
   it("a table that does not exist", async () => {
     const missing = source({ tableName: "rulez" })
     expect(await refusal(missing.load("checkout"))).toBe(
@@ -72,7 +72,7 @@ describe("dynamoDBRules explains the error and what to do, with table and servic
     )
   })
 
-  it("no permission, for each call by its name", async () => {
+  it("a missing permission, with the name of the call", async () => {
     proxy.fault = (action) => (action === "GetItem" ? "deny" : undefined)
     expect(await refusal(source().load("checkout"))).toMatch(/allow dynamodb:GetItem on the table$/)
     proxy.fault = () => "deny"
@@ -116,7 +116,7 @@ describe("dynamoDBRules explains the error and what to do, with table and servic
     ["com.amazon.coral.service#InvalidClientTokenId", /are not accepted/],
     ["com.amazon.coral.service#ExpiredTokenException", /are not accepted/],
     ["com.amazon.coral.validate#ValidationException", /cannot be read: said$/],
-  ])("%s", async (type, message) => {
+  ])("the error %s", async (type, message) => {
     proxy.fault = () => ({ status: 400, type, message: "said" })
     expect(await refusal(source(key).load("checkout"))).toMatch(message)
   })
@@ -138,7 +138,7 @@ describe("dynamoDBRules explains the error and what to do, with table and servic
     )
   })
 
-  it("no response within timeoutMs", async () => {
+  it("a missing response within timeoutMs", async () => {
     proxy.fault = () => "hang"
     const load = () => source(key).load("checkout")
     expect(await refusal(pastTimeout(proxy, load))).toBe(
@@ -159,7 +159,7 @@ describe("dynamoDBRules explains the error and what to do, with table and servic
     expect(await refusal(source({ client: lost, ...key }).load("checkout"))).toMatch(expected)
   })
 
-  it("no region", async () => {
+  it("a missing region", async () => {
     const lost = new Client({ region: (): Promise<string> => Promise.reject(new Error("Region is missing")) })
     expect(await refusal(source({ client: lost, ...key }).load("checkout"))).toBe(
       `${what}the client has no region; set AWS_REGION, or give the client a region`,
@@ -167,7 +167,7 @@ describe("dynamoDBRules explains the error and what to do, with table and servic
     lost.destroy()
   })
 
-  it("no credentials", async () => {
+  it("missing credentials", async () => {
     const nobody = server.client({
       credentials: async () => {
         throw Object.assign(new Error("Could not load credentials from any providers"), {
@@ -246,12 +246,12 @@ describe("the table's key", () => {
     expect(proxy.calls.sort()).toEqual(["DescribeTable", "GetItem", "GetItem", "GetItem", "Scan"])
   })
 
-  it("is never requested if the options name it", async () => {
+  it("is never requested if the options contain it", async () => {
     await source(key).load("checkout")
     expect(proxy.calls).toEqual(["GetItem"])
   })
 
-  it("is requested again after a failure, which is reported to each caller with its own service", async () => {
+  it("is requested again after a failure, which is reported to each caller with the caller's own service", async () => {
     const rulesOf = source()
     proxy.fault = () => "throttle"
     const [one, other] = await Promise.all(
@@ -263,7 +263,7 @@ describe("the table's key", () => {
     expect((await rulesOf.load("checkout")).rules).toHaveLength(1)
   })
 
-  it("is still found for the other callers if the first one gives up", async () => {
+  it("is still looked up for the other callers if the first caller aborts", async () => {
     proxy.fault = (action) => (action === "DescribeTable" ? { delayMs: 60 } : undefined)
     const rulesOf = source()
     const giveUp = new AbortController()

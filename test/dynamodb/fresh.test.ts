@@ -46,7 +46,7 @@ it("dynamoDBRules reads eventually consistently by default, and consistently for
   expect(await consistent(open({ consistentRead: true }))).toEqual([true, true])
 })
 
-it("dynamoDBRules keeps reading consistently for 10 s, so that polls do not bring back older rules", async () => {
+it("dynamoDBRules keeps reading consistently for 10 s, so that polls do not restore older rules", async () => {
   const source = open()
   await source.load("checkout", { fresh: true })
   clock.advance(9_999)

@@ -8,7 +8,7 @@ import { attribute, type Item, itemOf, makeTable, putItem } from "./tables.ts"
 const perMinute = { requests_per_unit: 5, unit: "minute" }
 const five = { limit: 5, window: "1 minute" }
 
-describe.each(ENGINES.filter(({ missing }) => missing === undefined))("items in $engine", ({ engine }) => {
+describe.each(ENGINES.filter(({ missing }) => missing === undefined))("an item in $engine", ({ engine }) => {
   let server: DynamoDBServer
   let client: DynamoDBClient
   let source: RuleSource
@@ -35,10 +35,10 @@ describe.each(ENGINES.filter(({ missing }) => missing === undefined))("items in 
       ({ path, message }) => `${path.replace(`table "rules" service "s${services}"`, "@")}: ${message}`,
     )
 
-  describe("is read", () => {
+  describe("is read if it contains", () => {
     it.each<[string, object, readonly object[]]>([
       [
-        "the current shape",
+        "the current format",
         { version: 7, rules: [{ name: "a", rate: perMinute }] },
         [{ name: "a", ...five }],
       ],
@@ -46,7 +46,7 @@ describe.each(ENGINES.filter(({ missing }) => missing === undefined))("items in 
       ["a JSON string of a list", { rules: JSON.stringify([{ rate: perMinute }]) }, [five]],
       ["a JSON string of one rule", { rule: JSON.stringify({ rate: perMinute }) }, [five]],
       ["no rules at all", { rules: [] }, []],
-      ["next to attributes of other programs", { rules: [], owner: "me", updated_at: 7, versions: [1] }, []],
+      ["attributes of other programs", { rules: [], owner: "me", updated_at: 7, versions: [1] }, []],
     ])("%s", async (_what, document, rules) => {
       const loaded = await reading(itemOf(document))
       expect(loaded.problems).toEqual([])
@@ -54,7 +54,7 @@ describe.each(ENGINES.filter(({ missing }) => missing === undefined))("items in 
       expect(loaded.version).toBe("version" in document ? 7 : undefined)
     })
 
-    it("sets as lists", async () => {
+    it("sets, which become lists", async () => {
       const rule = { ...itemOf({ rate: perMinute, field: "ip" }), deny: { SS: ["192.0.2.7", "10.0.0.0/8"] } }
       expect(await reading({ rules: { L: [{ M: rule }] } })).toMatchObject({
         rules: [{ ...five, field: "ip", deny: ["10.0.0.0/8", "192.0.2.7"] }],
@@ -63,11 +63,11 @@ describe.each(ENGINES.filter(({ missing }) => missing === undefined))("items in 
     })
   })
 
-  describe("is reported with table, service and path, without losing valid rules", () => {
+  describe("is reported with table, service and path, but without losing its valid rules, for", () => {
     const good = { name: "good", rate: perMinute }
     it.each<[string, Item, readonly string[]]>([
       [
-        "a limit as a string",
+        "a limit that is a string",
         { rate: { M: itemOf({ requests_per_unit: "5", unit: "minute" }) } },
         ['rate.requests_per_unit: "5" is not a limit; it is a string, use the number 5'],
       ],
@@ -78,12 +78,12 @@ describe.each(ENGINES.filter(({ missing }) => missing === undefined))("items in 
       ],
       ["a set of numbers", { limit: { NS: ["5"] }, window: { S: "1m" } }, ["limit: [5] is not a limit"]],
       [
-        "binary",
+        "a binary value",
         { ...itemOf({ rate: perMinute }), field: { B: new Uint8Array(3) } },
         ["field: binary data of 3 bytes is not a field or a list of fields"],
       ],
       [
-        "constructor",
+        "a member named constructor",
         itemOf({ rate: perMinute, constructor: {} }),
         ['constructor: "constructor" is not a member of a rule; the nearest is "cost"'],
       ],
@@ -94,7 +94,7 @@ describe.each(ENGINES.filter(({ missing }) => missing === undefined))("items in 
     })
 
     it.each<[string, Item, readonly string[]]>([
-      ["rules missing", {}, ["@ rules: is missing"]],
+      ["missing rules", {}, ["@ rules: is missing"]],
       [
         "rules under another name",
         itemOf({ Rules: [] }),
@@ -138,7 +138,7 @@ describe.each(ENGINES.filter(({ missing }) => missing === undefined))("items in 
     ).not.toBe(stamp)
   })
 
-  it("__proto__ is an unknown member of a rule, and does not change the prototype of objects", async () => {
+  it("treats __proto__ as an unknown member of a rule, and does not change the prototype of objects", async () => {
     const document =
       '{"rules":{"L":[{"M":{"rate":{"M":{"unit":{"S":"day"},"requests_per_unit":{"N":"1"}}},"__proto__":{"M":{"shadow":{"BOOL":true}}}}}]}}'
     const item = document.replace("{", '{"service_id":{"S":"proto"},"__proto__":{"S":"x"},')
@@ -156,7 +156,7 @@ describe.each(ENGINES.filter(({ missing }) => missing === undefined))("items in 
     expect(answer.status).toBe(200)
     const { rules, problems } = await source.load("proto")
     expect(({} as { shadow?: boolean }).shadow).toBeUndefined()
-    // dynalite drops such a member.
+    // dynalite does not store such a member.
     if (engine === "dynalite") {
       expect(rules).toEqual([{ limit: 1, window: "1 day" }])
       expect(problems).toEqual([])
@@ -172,7 +172,7 @@ describe.each(ENGINES.filter(({ missing }) => missing === undefined))("items in 
     ["N", "service_id", "keys-3"],
     ["N", "Service_id", "keys-4"],
     ["N", "pk", "keys-5"],
-  ])("a table with a key of type %s called %s", (type, name, tableName) => {
+  ])("in a table with a key of type %s called %s", (type, name, tableName) => {
     const key = (service: string): Item => ({ [name]: type === "S" ? { S: service } : { N: service } })
     beforeAll(async () => {
       await makeTable(client, tableName, name, type)
@@ -182,13 +182,13 @@ describe.each(ENGINES.filter(({ missing }) => missing === undefined))("items in 
     it.each([
       ["discovered", {}],
       ["given", { keyName: name, keyType: type }],
-    ])("finds a service by its name as a string; its key is %s", async (_how, options) => {
+    ])("is found by the service's name as a string if the key is %s", async (_how, options) => {
       const keyed = dynamoDBRules({ client, tableName, ...options })
       expect(await keyed.load("7")).toMatchObject({ rules: [five], problems: [] })
       expect(await listed(keyed, "7")).toMatchObject({ rules: [five], problems: [] })
     })
 
-    it("returns no rules for a service that is missing or cannot be a key", async () => {
+    it("results in no rules for a service that is missing or cannot be a key", async () => {
       const keyed = dynamoDBRules({ client, tableName })
       const long = "1".repeat(2049)
       for (const service of ["8", "07", "7.0", "+7", " 7", "7e0", "-0", "checkout", "", "__proto__", long]) {
@@ -197,7 +197,7 @@ describe.each(ENGINES.filter(({ missing }) => missing === undefined))("items in 
     })
 
     if (type === "S") return
-    it("finds services whose names are decimal or negative numbers", async () => {
+    it("is found if the service's name is a decimal or negative number", async () => {
       const keyed = dynamoDBRules({ client, tableName })
       for (const service of ["-1", "1.5", "0", "12345678901234567890123456789012345678"]) {
         await putItem(client, tableName, { ...key(service), rules: attribute([{ rate: perMinute }]) })

@@ -60,7 +60,7 @@ it("dynamoDBRules loads each of thousands of services once", async () => {
 })
 
 it.skipIf(engine !== "dynoxide")(
-  `thousands of services take a few MB in a rule book${engine === "dynoxide" ? "" : " (not run: the other engine works in this process)"}`,
+  `the rules of thousands of services take a few MB in a rule book${engine === "dynoxide" ? "" : " (not run: the other engine works in this process)"}`,
   async () => {
     setFlagsFromString("--expose-gc")
     const collectGarbage = runInNewContext("gc") as () => void
@@ -75,7 +75,8 @@ it.skipIf(engine !== "dynoxide")(
     expect(first.rulesOf(last)).toMatchObject({ rules: [{ limit: SERVICES }, { name: "daily" }] })
     first.close()
 
-    // Measure a second book, because code that the first book compiled stays in memory. The target is 20 MB for 5,000 services.
+    // Measure a second book, because code that the first book compiled stays in memory. The target is 20 MB for 5,000
+    // services.
     const before = heapMb()
     const second = open()
     await second.ready()
@@ -86,7 +87,7 @@ it.skipIf(engine !== "dynoxide")(
   60_000,
 )
 
-it("dynamoDBRules reads small pages while items are large, and larger ones when items are small again", async () => {
+it("dynamoDBRules reads small pages while items are large, and larger pages when items are small again", async () => {
   await fillTable(client, "large", 30, (index) => ({
     rules: attribute(Array.from({ length: 100 }, (_, i) => ({ name: `rule-${index}-${i}`, rate: rate(5) }))),
   }))
@@ -100,7 +101,7 @@ it("dynamoDBRules reads small pages while items are large, and larger ones when 
 it("dynamoDBRegistry lists a table of more than 1 MB, although DynamoDB returns at most 1 MB per request", async () => {
   await fillTable(client, "megabytes", 20, () => ({
     rules: attribute([]),
-    // Attributes of other programs count toward DynamoDB's page size, but not toward ours.
+    // Attributes of other programs count toward DynamoDB's page size, but not toward the page size of Sluice.
     notes: { S: "x".repeat(150_000) },
   }))
   const pages = await pagesOf("megabytes", 1_000)
@@ -113,7 +114,7 @@ it("dynamoDBRegistry lists a table of more than 1 MB, although DynamoDB returns 
   expect(listed).toHaveLength(20)
 })
 
-it("requests the next page while the current one is used, and aborts it when the reader stops", async () => {
+it("dynamoDBRules requests the next page during the use of the current page, and aborts the request when the reader stops", async () => {
   const watched = server.client()
   const send = vi.spyOn(watched, "send")
   const source = dynamoDBRules({ client: watched, tableName: "large", keyType: "S" })

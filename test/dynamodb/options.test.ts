@@ -65,12 +65,12 @@ describe.each([
       { timeoutMs: "2s", pageSize: 1.5 },
       [expect.stringContaining("timeoutMs: "), expect.stringContaining("pageSize: ")],
     ],
-  ])("refuses %j", (wrong, expected) => {
+  ])("rejects %j", (wrong, expected) => {
     const found = problems(() => make({ client, tableName, ...wrong } as never))
     expect(found.map((each) => each.replace(/option of \w+/, "option of a table"))).toEqual(expected)
   })
 
-  it.each([undefined, null, 5])("refuses %s as options", (wrong) => {
+  it.each([undefined, null, 5])("rejects %s as options", (wrong) => {
     expect(problems(() => make(wrong as never))).toHaveLength(1)
   })
 })

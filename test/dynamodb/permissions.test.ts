@@ -25,7 +25,7 @@ beforeEach(() => {
   proxy.calls.length = 0
 })
 
-/** Returns the permissions from the guide's table. `used` returns the actions that the proxy has seen. */
+/** Returns the permissions from the guide's table. `used` returns the actions that the proxy has received. */
 const granted = (what: string): readonly string[] => {
   const row = guide.split("\n").find((line) => line.startsWith(`| ${what} |`)) ?? ""
   return [...row.matchAll(/`dynamodb:(\w+)`/g)].map(([, action = ""]) => action).sort()

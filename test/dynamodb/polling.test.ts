@@ -89,13 +89,13 @@ describe("thousands of services", () => {
       const book = createRuleBook({ source, services: "all", pollMs: 50, logger: silent })
       limiter = createLimiter({ rules: book, onRulesMissing: "allow", service: `service-${services - 1}` })
       await limiter.ready({ retry: true })
-      // Each round has at least one poll with the same work. Garbage collection does not occur in every round.
+      // Each round contains at least one poll with the same work. Garbage collection does not occur in every round.
       const longest: number[] = []
       for (let round = 0; round < examples(2, 3); round++) {
         let longestMs = 0
         const stop = performance.now() + examples(500, 2_000)
         while (performance.now() < stop) {
-          // Measure CPU time, because other tests run beside this one.
+          // Measure CPU time, because other tests run at the same time.
           const begun = process.cpuUsage()
           await limiter.decide({}, { cost: 0 })
           await turn()
@@ -107,8 +107,8 @@ describe("thousands of services", () => {
       await limiter.close()
       book.close()
       await many.stop()
-      // About 8 ms, most of it for the SDK to unpack a page (`bench:rules`). A page of 1 MB would take 250 ms. On a
-      // busy machine, or with coverage, both take several times as long.
+      // A poll takes about 8 ms, most of which the SDK needs to deserialize a page (`bench:rules`). A page of 1 MB
+      // would take 250 ms. On a busy machine, or with coverage, both take several times as long.
       expect(Math.min(...longest)).toBeLessThan(100)
     },
     60_000,

@@ -34,7 +34,7 @@ export async function makeTable(
   await until("the table is there", async () => (await statusOf(client, tableName)) === "ACTIVE")
 }
 
-/** Deletes a table. Resolves when it is gone. */
+/** Deletes a table. Resolves when the table no longer exists. */
 export async function dropTable(client: DynamoDBClient, tableName: string): Promise<void> {
   await client.send(new DeleteTableCommand({ TableName: tableName }))
   await until("the table is gone", async () => (await statusOf(client, tableName)) === undefined)

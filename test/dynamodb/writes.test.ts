@@ -14,7 +14,7 @@ let proxy: FaultProxy
 let direct: DynamoDBClient
 let other: DynamoDBRegistry
 let registry: DynamoDBRegistry
-/** With the SDK's own retries. */
+/** A client with the SDK's own retries. */
 let patient: DynamoDBRegistry
 const tableName = "rules"
 const key = { keyName: "service_id", keyType: "S" } as const
@@ -124,7 +124,7 @@ describe("a write whose response is lost", () => {
     expect(error.message).toContain("cannot be registered")
   })
 
-  it("is a conflict if another writer has stored that version, and uncertain after several versions", async () => {
+  it("is reported as a conflict if another writer has stored that version, and as uncertain after several versions", async () => {
     onWrite("hang")
     const write = () => registry.register("checkout", [rule(6)])
     const conflict = await failure(pastTimeout(proxy, write, () => other.register("checkout", [rule(5)])))
@@ -165,7 +165,7 @@ describe("the SDK's own retries", () => {
     expect(await failure(patient.register("checkout", [rule(5)]))).toBeInstanceOf(RuleConflictError)
   })
 
-  it('write only once with version "any" if the response is lost', async () => {
+  it('carry out a write with version "any" only once if the response is lost', async () => {
     onWrite("lose", 1)
     expect(await patient.register("checkout", [rule(5)], { version: "any" })).toMatchObject({ version: 1 })
     expect(await there()).toEqual([1, [5]])
@@ -261,7 +261,7 @@ describe("the message of a conflict says what is stored and what to do, for", ()
 })
 
 describe('a write with version "any"', () => {
-  it("gives up with a conflict if other writers are always faster", async () => {
+  it("fails with a conflict if other writers are always faster", async () => {
     let version = 0
     proxy.before = async (action) => {
       if (action === "UpdateItem")

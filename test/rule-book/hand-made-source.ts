@@ -11,7 +11,7 @@ import type { RuleBookOptions } from "../../packages/rules/src/book/options.ts"
 import type { RuleBook } from "../../packages/rules/src/rule-book.ts"
 import type { FoundRules, LoadedRules, LoadOptions, RuleSource } from "../../packages/rules/src/source.ts"
 
-/** A load that waits to be settled by the test. */
+/** A load that waits until the test settles it. */
 export interface AskedLoad {
   readonly service: string
   readonly signal: AbortSignal | undefined
@@ -50,7 +50,7 @@ export interface Stored {
 
 /**
  * A table in memory that a test can change. The table counts its calls, and how often a document is parsed. `stored`
- * has the documents, and `pageSize` is the number of services per page of the list.
+ * contains the documents, and `pageSize` is the number of services per page of the list.
  */
 export class TableSource implements LiveSource {
   readonly name = "the table"
@@ -59,7 +59,7 @@ export class TableSource implements LiveSource {
   readonly stored: Map<string, Stored> = new Map()
   readonly pollMs?: number
   readonly asked: string[] = []
-  /** For lists and loads by name, in order: true if fresh rules were requested. */
+  /** Whether each listing and each load by name requested fresh rules, in order. */
   readonly fresh: boolean[] = []
   lists = 0
   reads = 0
@@ -136,7 +136,7 @@ export function rule(limit: number, more: Partial<Rule> = {}): Rule {
   return { name: "rule", field: "service", limit, window: "1m", ...more }
 }
 
-/** Waits until everything has happened that needs no time. */
+/** Waits until all pending work has run that does not depend on time. */
 export async function settled(): Promise<void> {
   for (let turn = 0; turn < 5; turn++) await new Promise<void>((resolve) => setImmediate(resolve))
 }
