@@ -115,7 +115,7 @@ describe.each(["asked", "all"] as const)("an unknown name, with services %s", (s
     expect((await book.find("later"))?.rules[0]?.limit).toBe(5)
   })
 
-  it("is reloaded by a refresh if it has rules, with at most sixteen concurrent loads, and the refresh rejects with any failure", async () => {
+  it("is reloaded by a refresh if it has rules, at most sixteen names at a time; any failure rejects", async () => {
     const { book, source } = await setUp(services, {})
     source.loadAll = async function* () {}
     const names = Array.from({ length: 20 }, (_, i) => `s${i}`)

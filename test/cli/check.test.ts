@@ -89,7 +89,7 @@ describe("sluice rules check", () => {
     })
   })
 
-  it("warns of a window without a unit if its value looks too small, but does not count it as a problem", async () => {
+  it("warns of a window without a unit if it looks too small, but does not count it as a problem", async () => {
     const rules =
       "rules:\n  - { limit: 1, window: x }\n  - { name: a, limit: 5, window: 60 }\n" +
       "  - { name: b, limit: 5, window: 60 ms }\n  - { name: c, limit: 5, window: 1000 }\n"
@@ -115,7 +115,7 @@ describe("sluice rules check", () => {
     })
   })
 
-  it("warns of a method that is unknown to Node and suggests the closest method, but does not count it as a problem", async () => {
+  it("warns of a method that Node does not know, suggests the closest method, and reports no problem", async () => {
     const file = fileOf(
       "methods.yaml",
       "rules:\n  - { field: ip, limit: 5, window: 1m, match: { methods: [get, PSOT] } }\n" +

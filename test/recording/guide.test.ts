@@ -22,7 +22,7 @@ async function inFolder(block: Block): Promise<{ readonly block: Block; readonly
   return { block: { ...block, text: block.text.replace('"decisions.jsonl"', JSON.stringify(path)) }, path }
 }
 
-it("when the guide's app is stopped, it writes the line that the guide shows", async () => {
+it("the guide's app, when it is stopped, writes the line that the guide shows", async () => {
   const { block, path } = await inFolder(toFile)
   const stopped = vi.spyOn(process, "once").mockReturnValue(process)
   const made = await runTypeScript(block)

@@ -91,7 +91,7 @@ function parseShare(text: string): number {
   const parts = /^(\d{1,3}(?:\.\d{1,6})?)%$/.exec(text)
   const percent = parts === null ? Number.NaN : Number(parts[1])
   if (percent < 100) return percent / 100
-  throw new InvalidArgumentError("Expected a share of the clients that is less than 100%, such as 0.1%.")
+  throw new InvalidArgumentError("Expected a percentage below 100%, such as 0.1%.")
 }
 
 const MOST_CLIENTS = 10_000_000
