@@ -103,7 +103,7 @@ describe("refused callers are logged once a minute and counted", () => {
     await until("the others are closed", () => attacking.filter(({ closed }) => closed).length === 5)
     await counted('sluice_service_refused_connections_total{sluice_service_bound="peer"} 5')
     const message =
-      "Connections are refused, because this peer has reached --max-connections-per-peer. Raise it for a gateway or proxy."
+      "Connections are refused, because this peer has reached --max-connections-per-peer. Raise this limit for a gateway or proxy."
     expect(told(message)).toEqual([{ peer: "127.0.0.3", count: 1 }])
   })
 

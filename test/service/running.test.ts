@@ -103,7 +103,7 @@ describe("a service that runs", () => {
     const told = lines().filter(
       ({ msg }) =>
         msg ===
-        "Connections are refused, because --max-connections is reached. Raise it if the callers are legitimate.",
+        "Connections are refused, because --max-connections is reached. Raise this limit if the callers are legitimate.",
     )
     expect(told).toHaveLength(1)
   })

@@ -19,7 +19,7 @@ import { Code, CostlyMessageError, invalidArgument, OverloadError, StatusError }
 import { expensivePart } from "./wire/cheap-message.ts"
 import { type JsonList, type ListBound, tooManyItems } from "./wire/json-list.ts"
 
-/** A caller that waits for a response. The caller becomes closed when it stops waiting. */
+/** A caller that waits for a response. `closed` becomes true when the caller stops waiting. */
 export type Asking = ClosingResponse
 
 /** Information about a call that a server passes to the handler along with the request. */
@@ -34,8 +34,8 @@ export interface CallContext {
 }
 
 /**
- * A function that responds to a call, with a value if it can and otherwise with a promise. The function throws or
- * rejects with StatusError; any other error is a fault of the service.
+ * A function that responds to a call. Returns a value if the response is available immediately, and otherwise a
+ * promise. The function throws or rejects with StatusError; any other error is a fault of the service.
  */
 export type Handler<Input, Output> = (request: Input, context: CallContext) => Output | Promise<Output>
 
@@ -49,7 +49,7 @@ export type Handlers<Service extends DescService> = {
     : never
 }
 
-/** Functions that write the bytes of responses, for methods where the protobuf library is too slow. */
+/** Functions that write the bytes of responses, for methods whose responses the protobuf library writes too slowly. */
 export type Serializers<Service extends DescService> = {
   readonly [Name in keyof Service["method"]]?: (
     message: MessageShape<Service["method"][Name]["output"]>,
@@ -69,15 +69,15 @@ export interface Call {
   /** Path of the method, such as "/sluice.v1.RateLimiter/ShouldForwardRequest". */
   readonly path: string
   readonly output: DescMessage
-  /** Maximum bytes of a request, if it may be longer than the request of a single decision. */
+  /** Maximum bytes of a request. Absent if the limit for a single decision applies. */
   readonly maxBytes?: number | undefined
-  /** How a request is answered that is too large to be decided. Absent if its caller gets the error. */
+  /** The response to a request that is too large to be decided. Absent if the caller receives the error. */
   readonly tooLarge?: TooLarge | undefined
-  /** The list of the message that may have many items. */
+  /** The list field of the message that may contain many items. */
   readonly list?: ListBound | undefined
   /**
-   * Counts the requests in a batch without reading them. Absent if a call carries a single request. The JSON body of a
-   * batch is a JsonList, or `{}` if the body is empty.
+   * Counts the requests in a batch without reading them. Absent if a call contains a single request. The JSON body of
+   * a batch is a JsonList, or `{}` if the body is empty.
    */
   readonly requestsIn?: ((body: Body) => number) | undefined
   /** Throws StatusError if the token is not accepted for any message. Called before the message is read. */
@@ -88,28 +88,31 @@ export interface Call {
    */
   answerBytes(message: Uint8Array, context: CallContext): Uint8Array | Promise<Uint8Array>
   /**
-   * Takes a parsed JSON body. Returns the response as JSON, in a string or in bytes. Throws and rejects like
+   * Takes a parsed JSON body. Returns the response as JSON, either as a string or as bytes. Throws and rejects like
    * `answerBytes`.
    */
   answerJson(body: JsonBody, context: CallContext): string | Uint8Array | Promise<string | Uint8Array>
 }
 
-/** The response to gRPC requests that are too large, for callers that let a request pass after an error. */
+/** The response to gRPC requests that are too large, for callers that would forward the request after an error. */
 export interface TooLarge {
   /** Maximum bytes of a request. */
   readonly maxBytes: number
-  /** More bytes than other requests have. A request with fewer gets an error if the service is overloaded. */
+  /**
+   * Number of bytes that other requests do not exceed. A request with at most this many bytes receives an error if
+   * the service is overloaded.
+   */
   readonly longBytes: number
   /** The response as a message. */
   readonly answer: Uint8Array
 }
 
-/** Returns the maximum bytes of a gRPC request. `maxMessageBytes` is the limit for calls without their own. */
+/** Returns the maximum bytes of a gRPC request. `maxMessageBytes` applies to calls that define no limit. */
 export function mostBytesOf({ tooLarge, maxBytes }: Call, maxMessageBytes: number): number {
   return tooLarge?.maxBytes ?? maxBytes ?? maxMessageBytes
 }
 
-/** Creates the error for a request that is longer than that. */
+/** Creates the error for a request of `bytes` bytes that exceeds its limit. */
 export function tooLong(bytes: number, most: number): StatusError {
   return new StatusError(
     Code.RESOURCE_EXHAUSTED,
@@ -118,22 +121,21 @@ export function tooLong(bytes: number, most: number): StatusError {
 }
 
 /**
- * Returns the response to a request of this many bytes that is refused for its size, if its caller must not get the
- * error.
+ * Returns the response to a request that is refused for its size. Undefined if the caller receives the error instead.
  */
 export function answerInstead(call: Call, bytes: number, error: StatusError): Uint8Array | undefined {
   const isForSize = error instanceof OverloadError || error.code === Code.RESOURCE_EXHAUSTED
   return isForSize && bytes > (call.tooLarge?.longBytes ?? bytes) ? call.tooLarge?.answer : undefined
 }
 
-/** A body in JSON, parsed or about to be parsed. */
+/** A JSON body, parsed or not yet parsed. */
 export type JsonBody = JsonValue | JsonList
 /** A received message: its bytes, or its JSON. */
 export type Body = Uint8Array | JsonBody
 
 /** Options for all calls of a service, or for some of its methods. */
 export interface CallOptions<Service extends DescService> {
-  /** See `Call.authorize`. The method is named as in code, such as "getService". */
+  /** See `Call.authorize`. `method` is the name in code, such as "getService". */
   authorize(token: string | undefined, method: string): void
   readonly serializers?: Serializers<Service>
   readonly jsonReaders?: JsonReaders<Service>
@@ -182,7 +184,7 @@ type AnySerializer = (message: AnyMessage) => Uint8Array
 
 /** Maximum cost of a binary message. Envoy may send 64 descriptors with 32 entries each, which cost 21,000. */
 const MOST_COST = 32_768
-/** The same for a message with a list: 1,000 rules with 100 addresses each. */
+/** Maximum cost of a binary message with a list, such as 1,000 rules with 100 addresses each. */
 const MOST_LIST_COST = 131_072
 
 /**
@@ -230,7 +232,7 @@ export function readJsonBody<Desc extends DescMessage>(
 /** Maximum characters of an integer in JSON. BigInt takes quadratic time: 14 ms for 131,072 digits. */
 const LONGEST_INTEGER = 100
 
-/** Throws StatusError if a field for a 64-bit integer contains a string that cannot be one, because it is too long. */
+/** Throws StatusError if a field for a 64-bit integer contains a string that is too long for an integer. */
 function requireShortIntegers({ fields }: DescMessage, body: JsonValue): void {
   if (typeof body !== "object" || body === null) return
   for (const { jsonName, name, fieldKind, scalar, message } of fields) {

@@ -27,7 +27,10 @@ import { answerBytes } from "./wire/answer-bytes.ts"
 
 /** Bounds for the messages of callers. */
 export interface Bounds extends DoorBounds {
-  /** Maximum bytes of a batch, and of a registration of rules. Default 4 MiB, or `maxMessageBytes` if that is more. */
+  /**
+   * Maximum bytes of a batch or of a registration of rules. The default is 4 MiB, or `maxMessageBytes` if this is
+   * larger.
+   */
   readonly maxBatchBytes?: number | undefined
   /** Maximum number of requests in one ShouldForwardRequests call. */
   readonly maxRequests: number
@@ -37,35 +40,38 @@ export interface Bounds extends DoorBounds {
 export interface DecisionServiceParts extends DoorListeners {
   /** The rules of every service. */
   readonly book: RuleBook
-  /** The registry for rules. Undefined if rules are registered elsewhere. */
+  /** The registry for rules. Undefined if rules cannot be registered here. */
   readonly registry: RuleRegistry | undefined
   /** Options that all services share: the store, and how to decide without it. */
   readonly shared: SharedOptions
-  /** Returns the key of a counter in Redis, which `ShowClient` returns. Absent if counters are not in Redis. */
+  /**
+   * Returns the Redis key of a counter, which `ShowClient` includes in its response. Absent if Redis does not store
+   * the counters.
+   */
   readonly keyOf?: ((counter: CounterKey) => string) | undefined
   /** The response for a service without rules. */
   readonly unknownServices: UnknownServices
   /** Tokens of the callers that may change the rules of services. */
   readonly tokens: Tokens
-  /** Tokens of the callers that may ask for decisions. If absent or empty, any caller may. */
+  /** Tokens of the callers that may ask for decisions. If absent or empty, any caller may ask for decisions. */
   readonly decideTokens?: Tokens | undefined
   /**
-   * Addresses of the gateways that may describe requests with HTTP headers, and of the proxies in front of them. Written
-   * as for the limiter option `trustedProxies`. Default: `["loopback"]`.
+   * Addresses of the gateways that may describe requests with HTTP headers, and of the proxies in front of them. Uses
+   * the format of the limiter option `trustedProxies`. Default: `["loopback"]`.
    */
   readonly trustedProxies?: readonly string[] | undefined
-  /** Whether any caller may register rules if there are no tokens. */
+  /** Whether any caller may register rules if no tokens are configured. */
   readonly isRegistrationOpen: boolean
   /** The audit that records changes of rules. */
   readonly audit: Audit
   /** Limits for the messages and connections of callers. */
   readonly bounds: Bounds
-  /** Certificate and key of both servers. If absent, they do not use TLS. */
+  /** Certificate and key of both servers. If absent, the servers do not use TLS. */
   readonly tls?: Tls | undefined
   /**
-   * Whether the service responds to plain gRPC calls with its own code, at half the CPU time of @grpc/grpc-js. A plain
-   * call is one uncompressed message and its response. Default true. If false, @grpc/grpc-js responds to every call,
-   * with the same statuses.
+   * Whether the service responds to plain gRPC calls with its own code, which takes half the CPU time of the grpc-js
+   * library. A plain call consists of one uncompressed message and its response. Default true. If false, grpc-js
+   * responds to every call, with the same statuses.
    */
   readonly plainCalls?: boolean | undefined
   /** Adds more services to the gRPC server, such as health checks. */
@@ -86,7 +92,7 @@ export interface Ports {
 
 /** The decision service with its two servers. */
 export interface DecisionService {
-  /** Names of the gRPC services that it implements, such as "sluice.v1.RateLimiter". */
+  /** Names of the gRPC services that the decision service implements, such as "sluice.v1.RateLimiter". */
   readonly names: readonly string[]
   /** Starts listening, and resolves with the ports. */
   listen(grpc: ListenAddress, http: ListenAddress): Promise<Ports>
@@ -96,8 +102,8 @@ export interface DecisionService {
    */
   leave(): void
   /**
-   * Stops accepting calls, responds to the calls in flight, and closes the service. Calls that are not answered within
-   * the timeout are cut off. Resolves with true if all were answered.
+   * Stops accepting calls, responds to the calls in flight, and closes the service. Aborts the calls that are not
+   * answered within the timeout. Resolves with true if all calls were answered.
    */
   close(timeoutMs: number): Promise<boolean>
 }
@@ -105,8 +111,8 @@ export interface DecisionService {
 /**
  * Creates a decision service. The service does nothing until its method `listen` is called.
  *
- * Start the process with `node --no-allocation-site-pretenuring`. Otherwise V8 may treat calls as long-lived objects,
- * and keep each of them until a full garbage collection.
+ * Start the process with `node --no-allocation-site-pretenuring`. Otherwise, V8 may treat calls as long-lived objects
+ * and keep each of them in memory until a full garbage collection.
  * @example
  * ```ts
  * import { createRuleBook } from "@sluice/rules"
@@ -172,7 +178,7 @@ export function createDecisionService(parts: DecisionServiceParts): DecisionServ
 
 /** Default limit for the bytes of a long message: 4 MiB. */
 const DEFAULT_MAX_BATCH_BYTES = 4 * 2 ** 20
-/** Paths of the calls whose messages carry many requests or rules. */
+/** Paths of the calls whose messages may contain many requests or rules. */
 const LONG: ReadonlySet<string> = new Set(
   [RateLimiter.method.shouldForwardRequests, RateLimiter.method.registerService].map(
     ({ name }) => `/${RateLimiter.typeName}/${name}`,

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest"
 import { Code, StatusError, shortened } from "./status-error.ts"
 
-it("shortened cuts long strings and replaces half surrogate pairs, so that header fields can hold the error", () => {
+it("shortened cuts long strings and replaces lone surrogates, so that the error fits into header fields", () => {
   const half = "\ud83d"
   const { message, violations } = shortened(
     new StatusError(Code.INVALID_ARGUMENT, `a ${half} b`, [{ field: half, description: "x".repeat(600) }]),

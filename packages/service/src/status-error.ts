@@ -25,8 +25,8 @@ export interface FieldViolation {
 }
 
 /**
- * An error with a gRPC status code, for a call that fails. Each server translates it to its protocol. The caller sees
- * the message.
+ * An error with a gRPC status code, for a call that fails. Each server converts the error to its protocol, and the
+ * caller receives the message.
  */
 export class StatusError extends Error {
   override readonly name = "StatusError"
@@ -34,8 +34,8 @@ export class StatusError extends Error {
   readonly violations: readonly FieldViolation[]
 
   constructor(code: Code, message: string, violations: readonly FieldViolation[] = []) {
-    // Skip the stack: the error becomes a response, and its stack is never shown. During an attack, stacks took more
-    // time than the responses.
+    // Skip the stack, because the error becomes a response and its stack is never shown. During an attack, creating
+    // stacks took more time than the responses.
     const { stackTraceLimit } = Error
     Error.stackTraceLimit = 0
     super(message)
@@ -45,22 +45,22 @@ export class StatusError extends Error {
   }
 }
 
-/** The error of a message that is not read, because reading its fields would take too long. */
+/** The error for a message that is not parsed, because parsing its fields would take too long. */
 export class CostlyMessageError extends StatusError {}
 
 /** The error for a call whose token is missing or wrong. */
 export class TokenError extends StatusError {}
 
 /**
- * Average delay in milliseconds before a refused caller should retry. The actual delay is between half of it and one
- * and a half times.
+ * Average delay in milliseconds before a refused caller should retry. The actual delay is random, from 0.5 to 1.5
+ * times this value.
  */
 const RETRY_MS = 1_000
 
-/** The error for a call that is refused because of too much work. The same call may succeed a little later. */
+/** The error for a call that is refused because the service is overloaded. The same call may succeed a little later. */
 export class OverloadError extends StatusError {
   /**
-   * Delay before the caller should retry. The delay is randomized, so that refused callers do not all come back at the
+   * Delay before the caller should retry. The delay is randomized, so that refused callers do not all retry at the
    * same time.
    */
   readonly retryAfterMs: number
@@ -83,14 +83,15 @@ export function invalidArgument(...violations: readonly [FieldViolation, ...Fiel
 
 /**
  * Maximum characters of a message, and of all violations together. Both are sent in header fields, and some clients
- * (gRPC for Java) accept only 8 KiB of them. A server that has more than 64 KiB of header fields sends none, and its
- * caller would wait forever.
+ * (gRPC for Java) accept only 8 KiB of them. If a server tries to send more than 64 KiB of header fields, it sends
+ * nothing, and the caller would wait forever.
  */
 const LONGEST_MESSAGE = 500
 const LONGEST_VIOLATIONS = 3_000
 
 /**
- * Returns the error, shortened to fit into header fields. The message still contains the total number of violations.
+ * Returns the error, shortened to fit into header fields. The message still contains the number of further
+ * violations, unless the message itself is cut.
  */
 export function shortened(error: StatusError): StatusError {
   let length = 0
@@ -108,6 +109,6 @@ export function shortened(error: StatusError): StatusError {
 function shortText(text: string): string {
   const cut = text.length <= LONGEST_MESSAGE ? text : `${text.slice(0, LONGEST_MESSAGE)}…`
   // Replace lone surrogates, which cannot be sent in a header field. The cut may have split a character, or the text
-  // already contained one.
+  // may already contain a lone surrogate.
   return Buffer.from(cut).toString()
 }

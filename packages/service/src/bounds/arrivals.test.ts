@@ -43,7 +43,7 @@ it("the service ends the oldest request of the connection with the most requests
   expect(refused).toEqual(["arriving 192.0.2.2"])
 })
 
-it("the service ends no request if enough of them have arrived completely by the end of the turn", async () => {
+it("the service ends no request if enough requests have fully arrived by the end of the turn", async () => {
   const sender = connection(newPeer("192.0.2.1"))
   const all = ["a", "b", "c", "d", "e"].map((name) => begin(name, sender))
   for (const arrival of all.slice(0, 3)) arrivals.end(arrival)
@@ -53,7 +53,7 @@ it("the service ends no request if enough of them have arrived completely by the
   expect(sender).toMatchObject({ arriving: 2, peer: { arriving: 2 } })
 })
 
-it("the service ends the request of a connection that holds more than a quarter of the bytes", () => {
+it("the service ends the request of a connection that uses more than a quarter of the bytes", () => {
   const arrival = begin("large", connection(newPeer("192.0.2.1")))
   expect(arrivals.hold(arrival, 100)).toBe(true)
   expect(arrivals.hold(arrival, 1)).toBe(false)
@@ -61,7 +61,7 @@ it("the service ends the request of a connection that holds more than a quarter 
   expect(arrivals.hold(arrival, 1)).toBe(false)
 })
 
-it("the service ends the request of the peer with the most bytes when all peers together hold too many", () => {
+it("the service ends a request of the peer with the most bytes when all peers together use too many", () => {
   const [one, other] = [newPeer("192.0.2.1"), newPeer("192.0.2.2")]
   begin("empty", connection(one))
   const small = begin("small", connection(other))

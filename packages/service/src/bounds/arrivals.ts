@@ -8,21 +8,24 @@ import type { Peer } from "./peers.ts"
 export const DEFAULT_MAX_UNFINISHED_BYTES = 67_108_864
 
 /**
- * Bounds for the pieces of a request: the first ones may have any size, and further ones this many bytes on average.
- * Each piece takes as much time as a kilobyte, even if it has one byte.
+ * Number of pieces of a request that may have any size, and the mean size in bytes that further pieces must have.
+ * Small pieces are expensive, because a piece of one byte takes as much time as a kilobyte.
  */
 const FREE_PIECES = 1_024
 const MEAN_PIECE_BYTES = 16
 
-/** Maximum number of excess requests to end in one turn of the event loop. Thousands may begin in one turn. */
+/**
+ * Maximum number of excess requests to end in one turn of the event loop. Thousands of requests may begin in one
+ * turn, and ending all of them would block the event loop.
+ */
 const MOST_ENDED_AT_ONCE = 32
 
-/** A connection that sends requests, with counters for its requests that are still arriving. */
+/** A connection that sends requests, and counters for the requests that are still arriving on it. */
 export interface Sender {
   readonly peer: Peer
   arriving: number
   bytes: number
-  /** Counts a piece of a request of this length, also if it is discarded. */
+  /** Counts a piece of a request, even if the piece is discarded. `bytes` is its length. */
   received(bytes: number): void
 }
 
@@ -30,7 +33,7 @@ export interface Sender {
 export interface ArrivalBounds {
   /** Maximum number of requests that arrive at the same time. */
   readonly mostArriving: number
-  /** Maximum number of bytes of all arriving requests. One connection may use a quarter of it. */
+  /** Maximum number of bytes of all arriving requests. One connection may use a quarter of these bytes. */
   readonly mostBytes: number
   /** Milliseconds that each request may take to arrive. */
   readonly arrivalMs: number
@@ -41,12 +44,12 @@ export class Arrival extends Deadline {
   readonly sender: Sender
   bytes = 0
   pieces = 0
-  /** The number of requests that it counts as. */
+  /** The number of requests that this arrival counts as: 0 for unread responses. */
   readonly requests: 0 | 1
   readonly #end: { endArrival(error: StatusError): void }
   readonly #arrivals: Arrivals
 
-  /** `end.endArrival` is called if the request has to end before it has arrived. */
+  /** `end.endArrival` is called if the request must be ended before it has fully arrived. */
   constructor(
     sender: Sender,
     arrivals: Arrivals,
@@ -74,8 +77,9 @@ export class Arrival extends Deadline {
  * The requests that are arriving at a server. Bounds their number, their bytes in memory, and the time that each may
  * take.
  *
- * When a bound is exceeded, one request is ended to make room. This is the oldest request of the heaviest connection of
- * the heaviest peer. So a request that arrives quickly always finds room, even if other peers are slow or send a lot.
+ * When a bound is exceeded, one request is ended to free capacity. It is the oldest request on the busiest connection
+ * of the busiest peer. A request that arrives quickly is therefore always accepted, even if other peers are slow or
+ * send a lot.
  */
 export class Arrivals {
   readonly #bounds: ArrivalBounds
@@ -103,8 +107,8 @@ export class Arrivals {
     if (arrival.requests === 0) return
     sender.arriving++
     sender.peer.arriving++
-    // Check the bound after this turn of the event loop. Requests that are read in one turn begin together, and most of
-    // them have arrived when the turn is over.
+    // Check the bound only after this turn of the event loop, because requests that are read in one turn begin
+    // together. Most of them have fully arrived when the turn ends.
     if (++this.#arriving > this.#bounds.mostArriving) this.#check ??= setImmediate(() => this.#endExcess())
   }
 
@@ -120,8 +124,8 @@ export class Arrivals {
   }
 
   /**
-   * Counts a piece of a request, and its bytes that are in memory. Returns false if the request is no longer arriving:
-   * this call may have ended it to make room, or because of its many small pieces.
+   * Counts a piece of a request and the bytes that it occupies in memory. Returns false if the request is no longer
+   * arriving. This call may have ended the request to free capacity, or because it arrives in too many small pieces.
    */
   hold(arrival: Arrival, bytes: number): boolean {
     if (!arrival.isRunning) return false
@@ -141,8 +145,8 @@ export class Arrivals {
   }
 
   #endHeaviest(): void {
-    // The response to an ended request is held, too. Do not end others for it within this call: they could be
-    // thousands.
+    // The response to an ended request is counted too, and may exceed the bound again. Do not end further requests
+    // within this call, because they could be thousands.
     if (this.#isMakingRoom) return
     this.#isMakingRoom = true
     try {
@@ -161,17 +165,20 @@ export class Arrivals {
     this.#bytes -= bytes
   }
 
-  /** Whether these are more bytes than one connection may use. */
+  /** Whether `bytes` exceeds the share of one connection. */
   isFull(bytes: number): boolean {
     return bytes > this.#bounds.mostBytes / 4
   }
 
-  /** Starts the deadline of an arrival again. */
+  /** Restarts the deadline of an arrival. */
   extend(arrival: Arrival): void {
     this.#deadlines.start(arrival)
   }
 
-  /** Stops counting a request that has arrived or whose caller has gone. A no-op if the request has already ended. */
+  /**
+   * Stops counting a request that has arrived or whose caller has disconnected. A no-op if the request has already
+   * ended.
+   */
   end(arrival: Arrival): void {
     if (!arrival.isRunning) return
     this.#deadlines.stop(arrival)
@@ -199,7 +206,7 @@ export class Arrivals {
     arrival.end(new OverloadError(REFUSED[kind]))
   }
 
-  /** Ends one request. Returns false if there is none to end. */
+  /** Ends one request. Returns false if there is no request to end. */
   #makeRoom(kind: Weight): boolean {
     let heaviest: Arrival | undefined
     // The queue runs from the oldest request to the newest, so the oldest of equally heavy requests is found.
@@ -217,15 +224,15 @@ export class Arrivals {
   }
 }
 
-/** Bytes that a response takes beside its message. */
+/** Bytes of memory that a response takes in addition to its message. */
 const ANSWER_BYTES = 512
-/** Number of calls in a row that are refused because of unread responses, before their connection ends. */
+/** Number of consecutive calls that are refused because of unread responses before their connection is closed. */
 const MOST_REFUSED = 100
 
 /**
  * The responses that the client of a connection has not read. The responses count as bytes of unfinished requests,
- * because they take memory in the same way. If the client reads nothing for twice the arrival time, the connection
- * ends.
+ * because they take memory in the same way. If the client reads nothing for twice the time that a request may take to
+ * arrive, the connection is closed.
  */
 export class UnreadAnswers extends Arrival {
   readonly #socket: Socket
@@ -234,7 +241,7 @@ export class UnreadAnswers extends Arrival {
   #sent = -1
   #refused = 0
 
-  /** `end` ends the connection. */
+  /** `end` closes the connection. */
   constructor(sender: Sender, socket: Socket, arrivals: Arrivals, end: () => void) {
     super(sender, arrivals, { endArrival: end }, 0)
     this.#socket = socket
@@ -243,7 +250,8 @@ export class UnreadAnswers extends Arrival {
   }
 
   /**
-   * Counts a response. Returns the number of bytes to pass to `remove` when it has been sent, or its stream has closed.
+   * Counts a response. Returns the number of bytes to pass to `remove` once the response has been sent or its stream
+   * has closed.
    */
   add(length: number): number {
     const bytes = length + ANSWER_BYTES
@@ -262,8 +270,8 @@ export class UnreadAnswers extends Arrival {
   }
 
   /**
-   * Returns true if the client has to read responses before its next call. Ends the connection of a client that calls
-   * again and again.
+   * Returns true if the client must read responses before its next call. Closes the connection if the client keeps
+   * calling without reading them.
    */
   refuses(): boolean {
     if (!this.#arrivals.isFull(this.bytes)) this.#refused = 0
@@ -283,9 +291,9 @@ export class UnreadAnswers extends Arrival {
 }
 
 /**
- * Returns the number of bytes that a socket has passed to the system. Node counts bytes as written when they wait for
- * the system, too, and its public API does not distinguish them. Returns NaN, which equals nothing, if Node's handle is
- * not found.
+ * Returns the number of bytes that a socket has passed to the operating system. Node's public API also counts bytes
+ * that still wait in the queue of the socket. Returns NaN, which never equals an earlier result, if the socket has no
+ * handle.
  */
 function sentBytes(socket: Socket): number {
   const { _handle: handle } = socket as {

@@ -1,4 +1,7 @@
-/** Maximum number of late deadlines to end in one turn of the event loop. Thousands may be late at the same time. */
+/**
+ * Maximum number of expired deadlines to process in one turn of the event loop. Thousands may expire at the same
+ * time.
+ */
 const MOST_AT_ONCE = 32
 
 /** An operation with a timeout. Only DeadlineQueue reads and writes the links. */
@@ -8,11 +11,11 @@ export abstract class Deadline {
   earlier: Deadline | undefined
   later: Deadline | undefined
 
-  /** Called when the time is over. The deadline has already stopped. */
+  /** Called after the deadline has expired and stopped. */
   abstract onLate(): void
 }
 
-/** A deadline that calls a function when it is late. */
+/** A deadline that calls a function when it expires. */
 export class CallbackDeadline extends Deadline {
   override readonly onLate: () => void
 
@@ -26,8 +29,8 @@ export class CallbackDeadline extends Deadline {
  * Ends operations that take longer than a fixed time. All deadlines have the same timeout, so they expire in the order
  * of their start, and one timer serves all of them.
  *
- * The list is intrusive. A Map whose entries come and go for a long time would keep them from being collected
- * (renewed-streams.ts).
+ * The list is intrusive. A Map whose entries are added and deleted for a long time would delay their garbage
+ * collection (see renewed-streams.ts).
  */
 export class DeadlineQueue {
   readonly #limitMs: number
@@ -60,7 +63,7 @@ export class DeadlineQueue {
     else earlier.later = later
     if (later === undefined) this.#last = earlier
     else later.earlier = earlier
-    // Clear the links: otherwise a stopped deadline would keep its old neighbors in memory.
+    // Clear the links. Otherwise a stopped deadline would keep its former neighbors in memory.
     deadline.earlier = undefined
     deadline.later = undefined
   }

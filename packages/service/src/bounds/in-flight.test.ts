@@ -15,11 +15,11 @@ beforeEach(() => {
 const room = (calls: number, bytes: number): InFlight =>
   new InFlight(calls, bytes, peers, { onOverload: (...overload) => void overloads.push(overload) })
 
-describe("the capacity of an entrance", () => {
+describe("the capacity of a server", () => {
   it("refuses a call because of its bytes and reports the overload", () => {
     const inFlight = room(100, 1_600)
     new CallPlaces(inFlight, peer).take(undefined, 60)
-    // Half of the 1600 bytes are for messages that are not held. A message takes 8 times its length.
+    // Half of the 1600 bytes are reserved for held messages. A message counts as 8 times its length.
     expect(() => new CallPlaces(inFlight, peer).take(undefined, 60)).toThrow(
       "Too many bytes of unanswered requests are in memory",
     )
@@ -33,11 +33,11 @@ describe("the capacity of an entrance", () => {
     expect(overloads).toEqual([["in-flight", PEER]])
   })
 
-  it("a long batch can hold its last request once an earlier one has ended, and frees all its capacity", () => {
+  it("lets a long batch hold its last request once an earlier one has ended, and then frees all its capacity", () => {
     const inFlight = room(4, 1_600)
     const batch = new CallPlaces(inFlight, peer)
     const usage = () => [peer.batched, peer.memory, peer.held, peer.heldMemory]
-    // Alone, a batch takes at most three quarters of the four places.
+    // A batch takes at most three quarters of the four places, even if nothing else is in flight.
     batch.take(4, 12)
     expect(usage()).toEqual([3, 96, 0, 0])
     for (let i = 0; i < 3; i++) batch.hold("shop")

@@ -23,7 +23,7 @@ const LARGEST_SHARE = TIMES_FREE / (TIMES_FREE + 1)
  */
 const STREAMS_PER_CALL = 4
 /**
- * Bytes of memory that each byte of a message may take, as text and as the objects read from it. Objects without
+ * Bytes of memory that each byte of a message may take, as text and as the objects parsed from it. Objects without
  * members take up to 14 bytes for each byte of JSON. Typical messages take fewer than 5.
  */
 const MEMORY_PER_BYTE = 8
@@ -46,7 +46,10 @@ export class InFlight {
   readonly #total: Usage = noUsage()
   readonly #services = new Map<string, Usage>()
 
-  /** `most` limits each kind of calls and requests, and `mostBytes` the memory for all messages. */
+  /**
+   * `most` limits calls, batched requests and held requests separately. `mostBytes` limits the memory for all
+   * messages.
+   */
   constructor(most: number, mostBytes: number, peers: Peers, listeners: OverloadListeners) {
     this.#most = {
       calls: most,
@@ -66,8 +69,8 @@ export class InFlight {
   }
 
   /**
-   * Takes places for a call, one for each of its requests, or memory for its message. Returns the number taken. Throws
-   * OverloadError if a limit is reached.
+   * Reserves places for a call (one per request), or memory for its message. Returns the number of places or bytes
+   * that it reserved. Throws OverloadError if a limit is reached.
    */
   enter(peer: Peer, kind: Exclude<UsageKind, "held" | "heldMemory">, wanted: number): number {
     // Cap the size, so that a batch of any length is accepted when nothing else is in flight.
@@ -77,21 +80,21 @@ export class InFlight {
     return taken
   }
 
-  /** Returns places or memory to the free capacity. */
+  /** Releases places or memory. */
   leave(peer: Peer, kind: Exclude<UsageKind, "held">, taken: number): void {
     this.#add(kind, peer, -taken)
     this.#peers.forgetIfGone(peer)
   }
 
-  /** Throws OverloadError if one more call of this service would use capacity that is kept free for other services. */
+  /** Throws OverloadError if one more call of this service would use capacity that is reserved for other services. */
   requireRoomFor(service: string, peer: Peer): void {
     const usage = this.#services.get(service)
-    // Pass 0: the call itself is already counted, as a call of its peer.
+    // Pass 0 as `taken`, because the call is already counted as a call of its peer.
     if (usage === undefined || this.#isFair("calls", usage, 1, 0)) return
     throw this.#refuse("in-flight", peer)
   }
 
-  /** Counts a call of a service that waits, for example for the store. */
+  /** Counts a call for its service while the call waits, for example for the store. */
   beginCall(service: string): void {
     this.#usageOf(service).calls++
   }
@@ -103,8 +106,7 @@ export class InFlight {
   }
 
   /**
-   * Counts a request that a rule begins to hold, and the memory for its message. Returns false if there is no room for
-   * it.
+   * Counts a request that a rule begins to hold, and the memory for its message. Returns false if a limit is reached.
    */
   hold(service: string, peer: Peer, memory: number): boolean {
     const usage = this.#usageOf(service)
@@ -133,7 +135,10 @@ export class InFlight {
     return this.#total[kind] + places <= this.#most[kind] && this.#isFair(kind, peer, places, places)
   }
 
-  /** True if a peer or a service may use `more` places. `taken` of these places come from the free capacity. */
+  /**
+   * True if a peer or a service may use `more` additional places. The total does not yet contain `taken` of these
+   * places.
+   */
   #isFair(kind: UsageKind, usage: Usage, more: number, taken: number): boolean {
     const free = this.#most[kind] - this.#total[kind] - taken
     return usage[kind] === 0 || usage[kind] + more <= TIMES_FREE * free
@@ -171,7 +176,7 @@ export class CallPlaces {
   #taken = 0
   #memory = 0
   #heldMemory = 0
-  /** The service that the call counts for. */
+  /** The service for which the call is counted. */
   #service: string | undefined
   #isWaiting = false
 
@@ -193,7 +198,7 @@ export class CallPlaces {
     this.#service = service
   }
 
-  /** Counts the call for its service, because it is not answered immediately. */
+  /** Counts the call for its service while the call waits for its result. */
   wait(): void {
     if (this.#service !== undefined) this.#inFlight.beginCall(this.#service)
     this.#isWaiting = true
@@ -213,8 +218,8 @@ export class CallPlaces {
   }
 
   /**
-   * Moves a request of the call to a place for held requests, because a rule holds it. Throws OverloadError if no such
-   * place is free.
+   * Moves a request that a rule holds from a place of the call to a place for held requests. Throws OverloadError if
+   * no such place is free.
    */
   hold(service: string): void {
     // The memory of this request, assuming that all requests of a batch have the same size.

@@ -3,7 +3,7 @@ import { setImmediate as nextTurn } from "node:timers/promises"
 import { expect, it } from "vitest"
 import { type PacedConnection, Pacing, PeerPace } from "./pacing.ts"
 
-/** A connection that knows whether it is read, as Node's handle of a socket does. */
+/** A connection that records whether it is read, like Node's handle of a socket. */
 class Connection implements PacedConnection {
   readonly pace: PeerPace
   isRead = true
@@ -31,7 +31,7 @@ function open(pacing: Pacing, pace: PeerPace, count: number): Connection[] {
 
 const read = (connections: readonly Connection[]): number => connections.filter(({ isRead }) => isRead).length
 
-it("the service pauses the connections of a peer that cause too much work, and reads them again in growing numbers", async () => {
+it("the service pauses the connections of a peer that cause too much work, then resumes them in growing numbers", async () => {
   const pacing = new Pacing()
   const [busy, quiet] = [new PeerPace(), new PeerPace()]
   const others = open(pacing, quiet, 2)
@@ -50,7 +50,7 @@ it("the service pauses the connections of a peer that cause too much work, and r
   expect(counts).toEqual([1, 3, 7, 11])
 })
 
-it("the service counts the work of each turn from zero, and pauses again from the first connection that waits", async () => {
+it("the service counts work from zero in each turn, and resumes the connection that has waited longest", async () => {
   const pacing = new Pacing()
   const pace = new PeerPace()
   const many = open(pacing, pace, 4)

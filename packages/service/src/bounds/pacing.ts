@@ -1,8 +1,8 @@
 import type { Socket } from "node:net"
 
 /**
- * Work that the connections of one peer may cause in a turn of the event loop, in units of a call of usual size. This
- * work takes less than 10 ms.
+ * Maximum work that the connections of one peer may cause in one turn of the event loop. A call of the usual size is
+ * one unit. The maximum takes less than 10 ms.
  */
 const MOST_WORK = 128
 
@@ -18,7 +18,7 @@ export interface PacedConnection {
 /** The connections of one peer, and their work in this turn of the event loop. */
 export class PeerPace {
   readonly connections: Set<PacedConnection> = new Set()
-  /** The connections that are not read. The first one has waited for the longest time. */
+  /** Connections whose reading is paused. The first connection has waited longest. */
   readonly paused: Set<PacedConnection> = new Set()
   /** The turn to which `work` belongs. */
   turn = 0
@@ -30,15 +30,19 @@ export class PeerPace {
 /**
  * Gives each peer a share of every turn of the event loop. Node reads up to 2 MiB of a connection in one turn, which
  * may be thousands of calls. When the connections of a peer have caused enough work, none of them is read until the
- * next turn. Then the connections are read again, one by one at first, so that other peers are read in between.
+ * next turn. Then reading resumes for one connection, then two, then four, so that other peers get their share of
+ * each turn.
  */
 export class Pacing {
   #turn = 0
   #isCounting = false
-  /** The peers that have connections to resume. */
+  /** The peers whose connections are paused. */
   readonly #waiting = new Set<PeerPace>()
 
-  /** Adds a connection that was just accepted. The connection waits if others of its peer wait. */
+  /**
+   * Adds a connection that was just accepted. The connection is paused immediately if other connections of its peer
+   * are paused.
+   */
   add(connection: PacedConnection): void {
     const { pace } = connection
     pace.connections.add(connection)
@@ -94,7 +98,7 @@ export class Pacing {
     for (const connection of pace.paused) {
       if (left-- === 0) break
       pace.paused.delete(connection)
-      // Node pauses a connection that does not read its responses, and reads it again later.
+      // Node itself pauses a connection whose client does not read its responses, and resumes it later.
       if (connection.ready?.isPaused() !== true) readingOf(connection.socket)?.readStart?.()
     }
     pace.resumed *= 2
@@ -102,8 +106,8 @@ export class Pacing {
 }
 
 /**
- * Returns Node's handle of a socket, which reads it. Pausing the stream would do nothing, because Node's parsers read
- * the handle. Returns undefined if the socket has closed.
+ * Returns the Node handle that reads from a socket. Pausing the stream would have no effect, because Node's parsers
+ * read from the handle. Returns undefined if the socket has closed.
  */
 function readingOf(socket: Socket): { readStop?(): void; readStart?(): void } | null | undefined {
   return (socket as { _handle?: { readStop?(): void; readStart?(): void } | null })._handle

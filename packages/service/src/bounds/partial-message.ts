@@ -26,9 +26,9 @@ export class PartialMessage {
   }
 
   /**
-   * Adds a piece, and returns how many bytes of memory that took. Most messages arrive in one piece, which is not
-   * copied. Otherwise all pieces are copied into one buffer, because a separate piece of one byte would take a hundred
-   * bytes.
+   * Adds a piece, and returns the number of bytes that the message now takes in addition. Most messages arrive in one
+   * piece, which is not copied. Otherwise all pieces are copied into one buffer, because a separate piece of one byte
+   * would take a hundred bytes.
    */
   add(piece: Buffer): number {
     const length = this.#length + piece.length
@@ -44,7 +44,8 @@ export class PartialMessage {
   }
 
   /**
-   * Releases the memory. A piece is a view of the whole buffer of one read, and would keep that buffer in memory.
+   * Releases the memory. Otherwise a piece, which is a view of the buffer of a whole read, would keep that buffer in
+   * memory.
    */
   clear(): void {
     this.#bytes = NOTHING

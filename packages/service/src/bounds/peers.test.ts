@@ -11,7 +11,7 @@ it.each([
   expect(peerAddress({ remoteAddress })).toBe(address)
 })
 
-it("the service treats an IPv6 /64 as one peer, and each IPv4 address as its own", () => {
+it("the service treats an IPv6 /64 as one peer, and each IPv4 address as a separate peer", () => {
   const peers = new Peers()
   expect(peers.of("2001:db8:1:2:3::4")).toBe(peers.of("2001:db8:1:2::5"))
   expect(peers.of("2001:db8:1:2::5").address).toBe("2001:db8:1:2::/64")
@@ -34,7 +34,7 @@ it("the service keeps a peer until its last connection and its last call have en
   expect(peers.of("192.0.2.1")).toEqual(newPeer("192.0.2.1"))
 })
 
-it("the service keeps a peer that has reconnected when a late call of its old connection ends", () => {
+it("the service keeps a peer that has reconnected, even when a late call of its old connection ends", () => {
   const peers = new Peers()
   const before = peers.of("192.0.2.1")
   peers.forgetIfGone(before)

@@ -8,7 +8,7 @@ export interface Usage {
   calls: number
   /** Requests in batches. */
   batched: number
-  /** Requests that a rule holds until they fit, in single calls or batches. */
+  /** Requests of single calls or batches that a rule holds until they fit the limit. */
   held: number
   /** HTTP/2 streams that have not closed. */
   streams: number
@@ -23,7 +23,7 @@ export interface Peer extends Usage {
   /** "192.0.2.7", "2001:db8:1:2::/64", or "unknown". */
   readonly address: string
   connections: number
-  /** Work of its connections. */
+  /** The connections of the peer, and the work that they cause. */
   pace?: PeerPace
   /** Requests that have begun to arrive but are not complete. */
   arriving: number
@@ -36,7 +36,7 @@ export function noUsage(): Usage {
   return { calls: 0, batched: 0, held: 0, streams: 0, memory: 0, heldMemory: 0 }
 }
 
-/** Creates a peer without connections and calls. */
+/** Creates a peer without connections or calls. */
 export function newPeer(address: string): Peer {
   return { address, connections: 0, arriving: 0, bytes: 0, ...noUsage() }
 }
@@ -45,7 +45,10 @@ export function newPeer(address: string): Peer {
 export class Peers {
   readonly #byAddress = new Map<string, Peer>()
 
-  /** Returns the peer of an address. One subscriber has a whole IPv6 /64 or more, so all addresses of a /64 are one peer. */
+  /**
+   * Returns the peer of an address. All addresses of an IPv6 /64 are one peer, because a subscriber is assigned a
+   * whole /64 or more.
+   */
   of(address: string): Peer {
     const group = addressGroup(address) ?? address
     let peer = this.#byAddress.get(group)
@@ -56,13 +59,13 @@ export class Peers {
     return peer
   }
 
-  /** Forgets a peer without connections and without calls in flight. */
+  /** Removes a peer that has no connections and no calls in flight. */
   forgetIfGone(peer: Peer): void {
     // Fast path: after nearly every call, the peer is still connected.
     if (peer.connections > 0) return
     const { address, calls, batched, held, streams, memory, heldMemory } = peer
     if (calls + batched + held + streams + memory + heldMemory > 0) return
-    // The address may have connected again since this peer was forgotten.
+    // The map may contain a newer peer, because the address may have connected again after this peer was removed.
     if (this.#byAddress.get(address) === peer) this.#byAddress.delete(address)
   }
 }

@@ -1,9 +1,9 @@
-/** Maximum steps and milliseconds of long work in one turn of the event loop. */
+/** Maximum number of steps and maximum milliseconds that long tasks use in one turn of the event loop. */
 const MOST_STEPS = 16
 const MOST_MS = 5
 /**
- * Steps that a task may run before the next task gets its turn. This number is enough for a small batch, whose objects
- * then do not outlive the turn.
+ * Steps that a task may run before the next task gets its turn. This number lets a small batch finish in one turn, so
+ * that its objects do not outlive the turn.
  */
 const STEPS_IN_A_ROW = 16
 
@@ -26,7 +26,8 @@ interface WaitingWork {
 
 /**
  * Runs long tasks in steps: at most 16 steps, and at most about 5 ms, in one turn of the event loop. Between turns,
- * other calls are read and answered. Waiting tasks take turns, so that a short one need not wait for a long one.
+ * other calls are read and answered. Waiting tasks take turns, so that a short task need not wait until a long task
+ * ends.
  */
 class WorkTurns {
   readonly #waiting: WaitingWork[] = []
@@ -34,8 +35,7 @@ class WorkTurns {
   /** Runs all steps of a task. Rejects with the error that a step throws. */
   run(work: LongWork): Promise<void> {
     return new Promise((resolve, reject) => {
-      // Never start immediately. Otherwise each of the calls that are read in one turn would use the steps of a whole
-      // turn.
+      // Never start immediately. Several calls may be read in one turn, and each would use the steps of a whole turn.
       if (this.#waiting.length === 0) setImmediate(this.#turn)
       this.#waiting.push({ work, resolve, reject, stepsLeft: STEPS_IN_A_ROW })
     })
@@ -52,7 +52,10 @@ class WorkTurns {
     if (this.#waiting.length > 0) setImmediate(this.#turn)
   }
 
-  /** Runs one step of the first task in line. Then the task leaves, stays, or moves to the end of the line. */
+  /**
+   * Runs one step of the first task in the queue. Then removes the task, keeps it in place, or moves it to the end of
+   * the queue.
+   */
   #doStep(first: WaitingWork): void {
     let hasMore: boolean
     try {
@@ -74,10 +77,10 @@ class WorkTurns {
   }
 }
 
-/** The turns of this process. A process has one event loop, so its tasks share these turns. */
+/** Runs the long tasks of this process. All of them share this instance, because a process has one event loop. */
 export const turns = new WorkTurns()
 
-/** Maps a list item by item, in turns of the event loop. Rejects with the error that `map` throws. */
+/** Maps an array in steps, which are spread over turns of the event loop. Rejects with the error that `map` throws. */
 export async function mapInTurns<Item, Result>(
   items: readonly Item[],
   map: (item: Item, index: number) => Result,

@@ -16,13 +16,13 @@ import { withRequestText } from "./request-object.ts"
 export interface BatchFormat {
   /** The number of requests. */
   readonly count: number
-  /** Whether headers and body are left out of the responses. */
+  /** Whether the responses omit headers and body. */
   readonly isBrief: boolean
-  /** Whether all requests are admitted, or none. */
+  /** Whether to admit either all requests or none. */
   readonly isAllOrNothing: boolean
   /**
-   * Reads some of the next requests. A request that would take too long to read becomes an error. Throws StatusError if
-   * one is malformed.
+   * Reads the next few requests. Returns a StatusError instead of a request that would take too long to read. Throws
+   * StatusError if a request is malformed.
    */
   readNext(): readonly (ShouldForwardRequestRequest | StatusError)[]
   /** Writes the responses to the next requests. */
@@ -42,15 +42,18 @@ const REQUESTS = ShouldForwardRequestsRequestSchema.field.requests.number
 const BRIEF = ShouldForwardRequestsRequestSchema.field.brief.number
 const ALL_OR_NOTHING = ShouldForwardRequestsRequestSchema.field.allOrNothing.number
 
-/** Requests, and about the most bytes of them, to read in one step. Reading costs far less than decisions. */
+/**
+ * Maximum number of requests, and approximate maximum of their bytes, to read in one step. Reading costs far less
+ * than deciding.
+ */
 const READ_TOGETHER = 128
 const BYTES_TOGETHER = 65_536
-/** Maximum number of fields beside the requests. */
+/** Maximum number of fields other than the requests. */
 const MOST_OTHERS = 1_000
 
 /**
- * Counts the requests of a binary batch without reading them. Stops where the batch is malformed, and after `most`
- * requests.
+ * Counts the requests of a binary batch without reading them. Stops at malformed data, and when the count exceeds
+ * `most`.
  */
 export function batchInBytes(
   message: Uint8Array,
@@ -65,7 +68,7 @@ export function batchInBytes(
   try {
     while (reader.pos < reader.len && count <= most && !isMalformed) {
       const [field, type] = reader.tag()
-      // Skipping a group would loop over its fields. Proto3 has no groups.
+      // Reject groups, because skipping a group would loop over its fields. Proto3 has no groups.
       isMalformed = type === WireType.StartGroup || (field === REQUESTS && type !== WireType.LengthDelimited)
       if (isMalformed) break
       if (field === BRIEF && type === WireType.Varint) isBrief = reader.bool()
@@ -80,7 +83,7 @@ export function batchInBytes(
   return { count, isBrief, isAllOrNothing, isMalformed }
 }
 
-/** The body of a batch in JSON that is empty. */
+/** The JSON body of an empty batch. */
 const EMPTY_BODY = Buffer.from("{}")
 
 /** A batch as a binary message. */
@@ -112,8 +115,8 @@ export class BinaryBatch implements BatchFormat {
       reader.skip(type, field)
       if (field === REQUESTS) left--
     }
-    // Any subset of the fields of a message is a valid message (https://protobuf.dev/programming-guides/encoding/,
-    // "Last One Wins").
+    // Read these fields as a message, because any subset of a message's fields is a valid message
+    // (https://protobuf.dev/programming-guides/encoding/, "Last One Wins").
     return readBytes(ShouldForwardRequestsRequestSchema, this.#message.subarray(start, reader.pos)).requests
   }
 
@@ -135,7 +138,7 @@ export class JsonBatch implements BatchFormat {
   readonly #pieces: Uint8Array[] = []
   #read = 0
 
-  /** Throws StatusError for an unknown field next to the requests, and if the requests are not a list. */
+  /** Throws StatusError if the body contains an unknown field, or if the requests are not an array. */
   constructor(body: JsonBody) {
     this.#list = body instanceof JsonList ? body : new JsonList(EMPTY_BODY, new JsonScan())
     this.count = this.#list.count
@@ -155,7 +158,7 @@ export class JsonBatch implements BatchFormat {
 
   write(answers: ShouldForwardRequestResponse[]): void {
     const texts = answers.map((answer) => jsonText(ShouldForwardRequestResponseSchema, answer))
-    // Encode each part here. Encoding all responses in one go takes too long for one turn of the event loop.
+    // Encode each part here, because encoding all responses at the end takes too long for one turn of the event loop.
     this.#pieces.push(Buffer.from(`${this.#pieces.length === 0 ? "" : ","}${texts.join(",")}`))
   }
 

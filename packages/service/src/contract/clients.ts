@@ -19,21 +19,21 @@ import { requestOf } from "./named-client.ts"
 import { notRegistered, requireOwner, translated } from "./register.ts"
 import { serviceName } from "./service-name.ts"
 
-/** The parts that operations on clients need. */
+/** The dependencies of the operations on clients. */
 export interface ClientsParts {
   readonly guards: ServiceGuards
   readonly book: RuleBook
   readonly tokens: Tokens
-  /** Whether any caller may use these calls if there are no tokens. */
+  /** Whether any caller may use these calls if no tokens are configured. */
   readonly isOpen: boolean
   readonly audit: Audit
-  /** Returns the key of a counter in Redis. Absent if counters are not in Redis. */
+  /** Returns the key of a counter in Redis. Absent if Redis does not store the counters. */
   readonly keyOf?: ((counter: CounterKey) => string) | undefined
 }
 
 type ClientMethod = "showClient" | "resetClient" | "blockClient" | "unblockClient"
 
-/** A client as named in a call. */
+/** A client, as a call names it. */
 interface Named {
   readonly serviceId: number
   readonly service: string
@@ -45,7 +45,7 @@ interface Named {
 interface FoundClient {
   readonly limiter: Limiter<AskedRequest>
   readonly request: AskedRequest
-  /** The name of the rule, as the only element. */
+  /** An array whose only element is the name of the rule. */
   readonly rules: readonly [string]
   readonly isShadow: boolean
 }
@@ -65,7 +65,7 @@ export function clients(parts: ClientsParts): Pick<Handlers<typeof RateLimiter>,
       try {
         await make(found)
       } catch (failure) {
-        // Any other error occurred before the call reached the store.
+        // Report only this error, because any other error occurred before the call reached the store.
         if (failure instanceof StoreUnavailableError) parts.audit.clientChanged?.({ ...made, failure })
         throw failure
       }
@@ -111,7 +111,7 @@ export function clients(parts: ClientsParts): Pick<Handlers<typeof RateLimiter>,
             field: "rule",
             description: "is a shadow rule, so it cannot block a client",
           })
-        // The core accepts a bare number as milliseconds, but an operator may mean seconds.
+        // Reject a number without a unit. The core would read it as milliseconds, and an operator may mean seconds.
         if (/^\s*\d+\s*$/.test(named.for)) {
           throw invalidArgument({
             field: "for",

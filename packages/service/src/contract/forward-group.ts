@@ -6,8 +6,8 @@ import { emptyAnswer } from "./empty-answer.ts"
 import { answered, type ForwardAnswer, type Forwarding } from "./forward.ts"
 
 /**
- * Decides requests of several services, all or nothing. Rejects with StatusError if one is invalid, and names it. If the
- * caller has gone, gives the units back.
+ * Decides requests of several services, and admits either all of them or none. Rejects with a StatusError that names
+ * the request if one is invalid. Refunds the units if the caller has disconnected.
  */
 export async function forwardGroup(
   forwarding: Forwarding,
@@ -44,17 +44,18 @@ export async function forwardGroup(
     if (counted !== undefined) {
       return answered(inOrder.next().value as Outcome, counted.found, question, context.asking)
     }
-    // A service without rules is not counted. Its request is forwarded only if all others are.
+    // A request for a service without rules is not counted. It is forwarded only if all other requests of the group
+    // are.
     return refused === undefined ? (uncounted as ForwardAnswer) : heldBack(refused.rejection?.status ?? 429)
   })
 }
 
-/** Returns the response to a request that another one of its group prevented. */
+/** Returns the response to a request that is not forwarded because another request of its group was refused. */
 function heldBack(statusCode: number): ForwardAnswer {
   return { ...emptyAnswer(), statusCode }
 }
 
-/** Returns the error with the place of its request in the list. */
+/** Returns a copy of the error that also names the index of its request in the list. */
 function ofRequest(index: number, { code, message, violations }: StatusError): StatusError {
   const place = `requests[${index}]`
   const placed = violations.map(({ field, description }) => ({ field: `${place}.${field}`, description }))

@@ -15,15 +15,15 @@ import { TakenUnits } from "./taken-units.ts"
 
 /** Requests to decide in one step. A turn of the event loop has 16 steps, so it decides at most 256 requests. */
 const DECIDED_TOGETHER = 16
-/** Characters of requests to decide in one step, because each request is parsed then. */
+/** Characters of requests after which a step ends, because the step also parses the requests that it decides. */
 const LENGTH_TOGETHER = 65_536
-/** Responses to write in one step. Writing costs far less than decisions. */
+/** Responses to write in one step. Writing costs far less than deciding. */
 const WRITTEN_TOGETHER = 128
 
 /**
  * Creates the call that decides many requests in order. An invalid request gets an error in its own response. A batch
- * with more than `mostRequests` is refused. Reading, deciding and writing are done in steps, between which other calls
- * are answered.
+ * with more than `mostRequests` is refused. Reading, deciding and writing are done in steps, so that other calls are
+ * answered between these.
  */
 export function forwardMany(
   forwarding: Forwarding,
@@ -43,7 +43,7 @@ export function forwardMany(
     }
     const batch = new ForwardBatch(format, forwarding, { asking, token, peer, places })
     await batch.run()
-    // Report it here: the error is inside the responses, which the server does not read.
+    // Report a wrong token here, because the error is inside the responses, which the server does not read.
     if (batch.hasWrongToken) onWrongToken(path, addressOf(peer))
     return format.written()
   }
@@ -51,7 +51,7 @@ export function forwardMany(
     path,
     output,
     list: { name: "requests", most: mostRequests, mostCounted },
-    // Here the token only has to belong to any service. Each request checks the token for its own service.
+    // Here, the token may belong to any service, because each request checks the token for its own service.
     authorize: (token) => requireKnownToken(tokens, token),
     requestsIn(body: Body) {
       if (body instanceof Uint8Array) return batchInBytes(body, mostCounted).count
@@ -62,7 +62,7 @@ export function forwardMany(
   }
 }
 
-/** Most requests that are decided together, because one call of the store decides all their rules. */
+/** Maximum number of requests that are decided together, because one store call checks the rules of all of them. */
 const MOST_TOGETHER = 20
 
 function requestsOf(format: BatchFormat): readonly ShouldForwardRequestRequest[] {
@@ -86,10 +86,13 @@ function requireAtMost(most: number, count: number): void {
   })
 }
 
-/** Replaces an attempt whose response is written, so that the attempt can be freed. */
+/** Replaces an attempt whose response has been written, so that the attempt can be garbage-collected. */
 const WRITTEN = emptyAnswer()
 
-/** The requests of a batch. All are read before any is decided, so that a malformed batch takes no units. */
+/**
+ * A batch that is being decided. All requests are read before the first is decided, so that a malformed batch takes
+ * no units.
+ */
 class ForwardBatch implements LongWork {
   readonly #format: BatchFormat
   readonly #forwarding: Forwarding
@@ -98,7 +101,7 @@ class ForwardBatch implements LongWork {
   readonly #attempts: (ForwardAttempt | Promise<ForwardAttempt>)[] = []
   readonly #taken = new TakenUnits()
   #written = 0
-  /** Whether a request names a service that the token does not belong to. */
+  /** Whether a request names a service to which the token does not belong. */
   hasWrongToken = false
   /** Whether an attempt waits for the store or in a queue. */
   #isWaiting = false
@@ -109,7 +112,7 @@ class ForwardBatch implements LongWork {
     this.#context = context
   }
 
-  /** Resolves when all responses are written. Refunds all units if the caller gets no responses. */
+  /** Resolves when all responses are written. Refunds all units if the caller receives no responses. */
   async run(): Promise<void> {
     try {
       await turns.run(this)
@@ -147,7 +150,7 @@ class ForwardBatch implements LongWork {
   #writeSettled(): void {
     const end = Math.min(this.#attempts.length, this.#written + WRITTEN_TOGETHER)
     const answers = this.#attempts.slice(this.#written, end) as ForwardAttempt[]
-    // Free the attempts whose responses are written.
+    // Free the attempts whose responses are about to be written.
     while (this.#written < end) this.#attempts[this.#written++] = WRITTEN
     this.#format.write(answers.map(answerOf))
   }
@@ -173,8 +176,8 @@ class ForwardBatch implements LongWork {
   }
 
   /**
-   * Waits for the attempts one after another. Most of them settle with one reply of the store, and `Promise.all` would
-   * allocate three objects for each.
+   * Awaits the attempts one after another. This takes no longer than `Promise.all`, which would allocate three
+   * objects for each attempt, because most attempts settle with the same store reply.
    */
   async #settle(): Promise<void> {
     for (let i = 0; i < this.#attempts.length; i++) {

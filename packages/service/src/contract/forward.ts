@@ -26,11 +26,11 @@ export type ForwardAttempt = ForwardAnswer | Error
 /** A parsed request for a decision. */
 interface Question {
   readonly service: string
-  /** Undefined if the request is not a JSON object. This does not matter if the rules read nothing from it. */
+  /** Undefined if the request is not a JSON object. This is an error only if the rules read fields of the request. */
   readonly known: KnownFacts | undefined
   readonly cost: number
   readonly isPeek: boolean
-  /** Whether headers and body are left out of the response. */
+  /** Whether the response omits headers and body. */
   readonly isBrief: boolean
   readonly asking: Asking
   readonly places: CallPlaces
@@ -41,15 +41,15 @@ interface Question {
 /** A request of a group. */
 export interface ForwardMember {
   readonly question: Question
-  /** The request for the guard of its service. Undefined if the service has no rules. */
+  /** The guard of the service, and the request to pass to it. Undefined if the service has no rules. */
   readonly counted?: { readonly found: ServiceGuard; readonly asked: AskedRequest }
-  /** The response of a service without rules, if nothing else decides. */
+  /** The response if the service has no rules. It applies unless another request of the group is refused. */
   readonly uncounted?: ForwardAnswer
 }
 
 const ONE_UNIT = { cost: 1, isPeek: false, isBrief: false, taken: undefined } as const
 
-/** Decides whether requests may be forwarded, and responses with the messages of the contract. */
+/** Decides whether requests may be forwarded, and returns the response messages of the contract. */
 export class Forwarding {
   readonly #guards: ServiceGuards
   readonly #unregistered: Unregistered
@@ -63,8 +63,9 @@ export class Forwarding {
   }
 
   /**
-   * Decides one request. Returns a value if the rules are loaded and the store returns a value. Refunds the units if
-   * the caller no longer waits for the response. Throws or rejects with StatusError for an invalid request.
+   * Decides one request. Returns a value if the rules are loaded and the store returns a value, and otherwise a
+   * promise. Refunds the units if the caller no longer waits for the response. Throws or rejects with StatusError for
+   * an invalid request.
    */
   decide(request: ShouldForwardRequestRequest, context: CallContext): ForwardAnswer | Promise<ForwardAnswer> {
     return settled(this.attempt(request, context, false))
@@ -72,8 +73,8 @@ export class Forwarding {
 
   /**
    * Decides one request of a batch. Returns or resolves with the error of an invalid request instead of throwing it.
-   * While the batch waits for one request, nothing would handle the rejection of another. `isBrief` leaves out headers
-   * and body. Units that are taken are added to `taken`.
+   * A rejection would be unhandled while the batch waits for another request. If `isBrief` is true, the response
+   * omits headers and body. Adds the units that the request takes to `taken`.
    */
   attempt(
     request: ShouldForwardRequestRequest,
@@ -99,7 +100,10 @@ export class Forwarding {
     return settled(this.#ask(question, context))
   }
 
-  /** Reads a request of a group, and finds the guard of its service. Rejects with StatusError if it is invalid. */
+  /**
+   * Reads a request of a group, and finds the guard of its service. Rejects with StatusError if the request is
+   * invalid.
+   */
   async member(
     request: ShouldForwardRequestRequest,
     context: CallContext,
@@ -116,7 +120,7 @@ export class Forwarding {
 
   #ask(question: Question, { token, places }: CallContext): ForwardAttempt | Promise<ForwardAttempt> {
     if (!this.#tokens.isEmpty) requireTokenOf(question.service, this.#tokens, token)
-    // A batch already has places for all of its requests.
+    // A batch has already reserved places for all of its requests.
     if (question.taken === undefined) places.serve(question.service)
     const found = this.#guards.of(question.service)
     return found instanceof Promise
@@ -160,7 +164,7 @@ function readQuestion(
   }
 }
 
-/** Returns the request for the guard. Throws StatusError if it is no object, but the rules read fields. */
+/** Returns the request for the guard. Throws StatusError if the rules read fields and the request is not an object. */
 function askedOf({ known, cost }: Question, { readsNothing }: ServiceGuard): AskedRequest {
   if (known === undefined && !readsNothing) throw notAnObject()
   return { known: known ?? NOTHING, facts: factsOf(known ?? NOTHING), cost }

@@ -13,9 +13,12 @@ it.each<[fields: string[], values: string[], known: object]>([
   [["header:x", "query:page"], ["1", "2"], { headers: { x: "1" }, query: { page: "2" } }],
   [["body:user.id", "body:user.name"], ["7", "ada"], { user: { id: "7", name: "ada" } }],
   [["cookie:session"], ["abc"], { cookies: { session: "abc" } }],
-])("requestOf, for a rule by the fields %j, makes a request from the values %j", (fields, values, known) => {
-  expect(JSON.parse(JSON.stringify(asked(fields, values)))).toEqual(known)
-})
+])(
+  "requestOf, for a rule with the fields %j, creates a request from the values %j",
+  (fields, values, known) => {
+    expect(JSON.parse(JSON.stringify(asked(fields, values)))).toEqual(known)
+  },
+)
 
 it.each<[fields: string[], values: string[], says: string]>([
   [[], ["ada"], 'has 1 value; rule "own" counts the whole service, so give 0'],
@@ -24,6 +27,6 @@ it.each<[fields: string[], values: string[], says: string]>([
   [["user"], [""], "is empty; give the value of the field"],
   [["ip"], ["ada"], '"ada" is not an IP address'],
   [["param:id"], ["7"], 'cannot be identified: requests to the service have no "param:id"'],
-])("requestOf, for a rule by the fields %j, refuses the values %j", (fields, values, says) => {
+])("requestOf, for a rule with the fields %j, rejects the values %j", (fields, values, says) => {
   expect(() => asked(fields, values)).toThrow(says)
 })

@@ -4,8 +4,9 @@ import { type AskedRequest, factsOf } from "../deciding/asked-request.ts"
 import { invalidArgument } from "../status-error.ts"
 
 /**
- * Returns a request of the client with these values of the rule's fields, in their order. Throws StatusError if the
- * values do not fit the fields. A request without one of the fields would stand for other clients.
+ * Returns a request of the client whose fields have these values. The values are in the order of the rule's fields.
+ * Throws StatusError if the values do not fit the fields. Every field needs a value, because a request without a
+ * field would identify other clients.
  */
 export function requestOf({ name, fields }: ParsedRule, values: readonly string[]): AskedRequest {
   if (values.length !== fields.length) {
@@ -18,7 +19,7 @@ export function requestOf({ name, fields }: ParsedRule, values: readonly string[
   return { known, facts: factsOf(known), cost: 1 }
 }
 
-/** Members of a request in which fields with these prefixes are looked up. */
+/** Maps the prefix of a field to the member of a request that contains such fields. */
 const HOLDERS: Readonly<Record<string, string>> = { header: "headers", query: "query", cookie: "cookies" }
 
 function put(known: Record<string, unknown>, field: string, value: string): void {

@@ -31,13 +31,13 @@ import { ruleMessages, rulesOf, sayTheSame } from "./rule-messages.ts"
 import { isSameMetadata, metadataMessage, metadataOf } from "./service-metadata.ts"
 import { serviceName } from "./service-name.ts"
 
-/** The parts that the registration calls need. */
+/** The dependencies of the registration calls. */
 export interface RegisteringParts {
-  /** Undefined if rules are registered elsewhere. */
+  /** Undefined if rules cannot be registered here, for example because they are read from a file. */
   readonly registry: RuleRegistry | undefined
   readonly book: RuleBook
   readonly tokens: Tokens
-  /** Whether any caller may register rules if there are no tokens. */
+  /** Whether any caller may register rules if no tokens are configured. */
   readonly isOpen: boolean
   readonly audit: Audit
 }
@@ -153,7 +153,7 @@ export function requireAccess({ tokens, isOpen }: Pick<RegisteringParts, "tokens
   }
 }
 
-/** Returns the registry. Throws StatusError if the caller may not use it, or if there is none. */
+/** Returns the registry. Throws StatusError if the caller may not use the registry, or if there is no registry. */
 function admit(parts: RegisteringParts, service: string, context: CallContext): RuleRegistry {
   requireOwner(parts, service, context)
   const { registry } = parts
@@ -184,7 +184,7 @@ function expectedVersion({ version, overwrite }: Versioned): number | "any" | un
   })
 }
 
-/** Maximum number of rules of a service. Each rule costs memory, and time to load. */
+/** Maximum number of rules of a service, because each rule costs memory and time to load. */
 export const MOST_RULES = 1_000
 
 async function givenRules({ rule, rules }: RegisterServiceRequest): Promise<StorableRule[]> {
@@ -198,9 +198,9 @@ async function givenRules({ rule, rules }: RegisterServiceRequest): Promise<Stor
 }
 
 /**
- * Returns the version that a client of the first contract replaces. Such a client sends one rule and no version. It may
- * replace a single valid rule, because it may have registered that rule itself. A list of rules was registered by
- * another client, so it is a conflict.
+ * Returns the version that a client of the first contract replaces. Such a client sends one rule and no version. It
+ * may replace a single valid rule, because it may have registered that rule itself. A list of rules must come from
+ * another client, so replacing it is a conflict.
  */
 function seenBefore(
   { rule }: RegisterServiceRequest,
@@ -210,7 +210,10 @@ function seenBefore(
   return rule !== undefined && isOne ? before.version : undefined
 }
 
-/** Throws the conflict that the registry would find, before a long list of rules is written without effect. */
+/**
+ * Throws the conflict that the registry would report, so that no long list of rules is sent to the registry without
+ * effect.
+ */
 function requireVersion(
   service: string,
   version: number | "any" | undefined,

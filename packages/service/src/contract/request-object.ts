@@ -2,8 +2,9 @@ import type { JsonObject, JsonValue } from "@bufbuild/protobuf"
 import { invalidArgument } from "../status-error.ts"
 
 /**
- * Returns a ShouldForwardRequestRequest in JSON. If its member `request` is a JSON object, the object is replaced by
- * its text. Throws StatusError if `request` is neither an object nor a string. `field` is its path in the body.
+ * Returns the JSON of a ShouldForwardRequestRequest. If its member `request` is an object, the object is replaced by
+ * its JSON text. Throws StatusError if `request` is neither an object nor a string. `field` is the path of this
+ * member in the body.
  */
 export function withRequestText(body: JsonValue, field = "request"): JsonValue {
   if (!isObject(body)) return body
@@ -20,12 +21,12 @@ function textOf(request: JsonObject, field: string): string {
   try {
     return JSON.stringify(request)
   } catch {
-    // Thousands of nested objects overflow the stack.
+    // JSON.stringify overflows the stack if thousands of objects are nested.
     throw invalidArgument({ field, description: "is nested too deeply; send an object with fewer levels" })
   }
 }
 
-/** Whether a value in JSON is an object. */
+/** Whether a JSON value is an object. */
 export function isObject(value: JsonValue): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value)
 }

@@ -17,15 +17,15 @@ import {
 import { mapInTurns } from "../bounds/turns.ts"
 import { type Rule as RuleMessage, RuleSchema } from "../gen/sluice/v1/rate_limiter_pb.ts"
 
-// Rule messages use the names of the stored shape. The two are converted through JSON, so that the core's parser
-// reports all problems. The differences: lists of fields and of lengths of blocks have their own message fields, and so
-// have the values that a field must match. An override is always an object, and the body of a rejection a string.
-// 64-bit numbers are strings. `error_message` is a name of the contract only.
+// Rule messages use the names of the stored shape. Messages are converted to that shape through JSON, so that the
+// core's parser reports all problems. In messages, separate fields contain a list of fields, a list of block
+// durations and the values to match. An override is always an object, and the body of a rejection is always a string.
+// 64-bit numbers are strings. Only the contract uses the name `error_message`.
 
 /**
- * Returns the rules in these messages. `under` is the message field that they came in, and is used in the paths of
- * problems. Proto3 cannot distinguish an empty string or list, 0 and false from an absent value, so these count as
- * absent. Rejects with InvalidRuleError with every problem, in the names of messages.
+ * Converts messages to rules. `under` is the field of the request that contains the messages, and appears in the
+ * paths of problems. Proto3 cannot distinguish an empty string or list, 0 and false from an absent value, so these
+ * count as absent. Rejects with an InvalidRuleError that contains every problem, with the field names of messages.
  */
 export async function rulesOf(
   messages: readonly RuleMessage[],
@@ -45,13 +45,13 @@ export async function rulesOf(
   return [...read.rules]
 }
 
-/** Returns the problem of a list that is given together with the field for a single value. */
+/** Returns a problem if both a list and the field for a single value are given. */
 function twiceProblems(path: string, single: string, value = "", list: readonly string[] = []): Problem[] {
   if (value === "" || list.length === 0) return []
   return [{ path, message: `is given together with ${single}; give only one of them` }]
 }
 
-/** Returns the path of a stored member in the names of the message that it came in. */
+/** Converts the path of a stored member to the field names of its message. */
 function messagePath(path: string, messages: readonly RuleMessage[]): string {
   const [, place = "", index = "0", member = ""] = /^(rule|rules\[(\d+)\])\.(.*)$/s.exec(path) ?? []
   if (member === "request_rejection_message") return `${place}.error_message`
@@ -60,8 +60,8 @@ function messagePath(path: string, messages: readonly RuleMessage[]): string {
     return `${place}.fields${member.slice("field".length)}`
   if (/^penalty\.for(?:\[|$)/.test(member) && isList(message?.penalty?.forSteps))
     return `${place}.penalty.for_steps${member.slice("penalty.for".length)}`
-  // Values to match are in a nested message. A field name that ends like an index is in quotes, so it does not match
-  // here.
+  // In messages, the values to match are in a nested message. The pattern does not match a field name that ends like
+  // an index, because such a name is quoted.
   return member.startsWith("match.fields") ? path.replace(/\[\d+\]$/, ".values$&") : path
 }
 
@@ -92,13 +92,13 @@ export async function sayTheSame(
   const jsonOf = (rule: StorableRule): JsonValue => toJson(RuleSchema, messageOf(service, rule))
   let isSame = true
   await mapInTurns(some, (rule, index) => {
-    // Compare deeply, because a table does not keep the order of the fields to match.
+    // Compare deeply, because a database table does not preserve the order of the fields to match.
     isSame &&= isDeepStrictEqual(jsonOf(rule), jsonOf(others[index] as StorableRule))
   })
   return isSame
 }
 
-/** Members with 64-bit numbers, at any level. */
+/** Names of the members that contain 64-bit numbers, at any level of a rule. */
 const COUNTS: ReadonlySet<string> = new Set(countsIn(RuleSchema))
 
 function countsIn({ fields }: DescMessage): string[] {
@@ -123,13 +123,16 @@ function withCounts(json: JsonValue): JsonValue {
   if (typeof json !== "object" || json === null || Array.isArray(json)) return json
   return Object.fromEntries(
     Object.entries(json).map(([name, value]) =>
-      // A field to match may have one of these names too, but its value is an object.
+      // A field to match may also have one of these names, but its value is an object and not a string.
       COUNTS.has(name) && typeof value === "string" ? [name, count(value)] : [name, withCounts(value)],
     ),
   )
 }
 
-/** Returns the text itself if it is not a safe integer, so that the error message shows the original number. */
+/**
+ * Converts the string to a number. Returns the string unchanged if it is not a safe integer, so that the error
+ * message shows the original number.
+ */
 function count(text: string): number | string {
   const number = Number(text)
   return Number.isSafeInteger(number) ? number : text
@@ -162,7 +165,10 @@ function ruleMessage(stored: JsonObject): RuleMessage {
   })
 }
 
-/** Returns the response to refused requests. An object or a list becomes its JSON text. */
+/**
+ * Returns the message for the response to refused requests. A body that is an object or an array becomes its JSON
+ * text.
+ */
 function rejectionMessage({ body, ...same }: JsonObject): JsonObject {
   if (body === undefined) return same
   if (typeof body === "string") return { ...same, body }

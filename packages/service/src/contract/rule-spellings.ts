@@ -1,7 +1,7 @@
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf"
 import { isObject } from "./request-object.ts"
 
-/** Names that rules have elsewhere, with the name in the message: in files, in code and in the prose about the contract. */
+/** Maps the names that files, code and the prose about the contract use to the names in the message. */
 const OF_RULE: Spellings = {
   request_rejection_message: "error_message",
   rejection_message: "error_message",
@@ -11,7 +11,7 @@ const OF_RATE: Spellings = { request_per_unit: "requests_per_unit", requestPerUn
 
 type Spellings = Readonly<Record<string, string>>
 
-/** Returns a RegisterServiceRequest in JSON, with the names of the contract. */
+/** Returns the JSON of a RegisterServiceRequest with the names of the contract. */
 export function withContractNames(body: JsonValue): JsonValue {
   if (!isObject(body)) return body
   const { rule, rules } = body
@@ -29,7 +29,10 @@ function ruleOf(rule: JsonValue): JsonValue {
   return rate !== undefined && isObject(rate) ? { ...renamed, rate: withNames(rate, OF_RATE) } : renamed
 }
 
-/** Returns the object with its members renamed. Keeps a name that would be there twice, so that the reader refuses it. */
+/**
+ * Returns the object with its members renamed. Keeps the old name if the object also contains the new name, so that
+ * the parser rejects the object.
+ */
 function withNames(object: JsonObject, spellings: Spellings): JsonObject {
   const named: JsonObject = { ...object }
   for (const [spelling, name] of Object.entries(spellings)) {

@@ -7,8 +7,8 @@ import {
 } from "../gen/sluice/v1/rate_limiter_pb.ts"
 
 /**
- * Returns the metadata in a message. Undefined if there is no message, so that what is stored is kept. The core checks
- * the values.
+ * Returns the metadata in a message. Returns undefined if there is no message, so that the stored metadata is kept.
+ * The core checks the values.
  */
 export function metadataOf(message: MetadataMessage | undefined): ServiceMetadata | undefined {
   if (message === undefined) return undefined
@@ -31,7 +31,7 @@ export function metadataMessage({ owner, description, contact, link }: ServiceMe
   })
 }
 
-/** Whether a registration with this metadata leaves the stored metadata as it is. */
+/** Whether a registration with this metadata leaves the stored metadata unchanged. */
 export function isSameMetadata(
   given: ServiceMetadata | undefined,
   stored: ServiceMetadata | undefined,

@@ -1,11 +1,11 @@
 import { invalidArgument } from "../status-error.ts"
 
-/** Maximum characters of a service's name, as for its id in a stored document. */
+/** Maximum characters of a service's name. The same maximum applies to the id of a service in a stored document. */
 export const LONGEST_NAME = 256
 
 /**
  * Returns the service that a message names, by a positive number or by a name. In proto3, 0 and an empty string mean
- * absent. Throws StatusError if none or both are given, or one is invalid.
+ * absent. Throws StatusError if neither or both are given, or if the given value is invalid.
  */
 export function serviceName({
   serviceId,

@@ -3,12 +3,12 @@ import type { LongWork } from "../bounds/turns.ts"
 import { refund } from "../deciding/checking.ts"
 import type { ServiceGuard } from "../deciding/service-guards.ts"
 
-/** The units that the requests of a batch have taken. The steps of this work refund them. */
+/** The units that the requests of a batch have taken. Each step of this work refunds some of these units. */
 export class TakenUnits implements LongWork {
   readonly #guards: ServiceGuard[] = []
   readonly #decisions: Decision[] = []
 
-  /** Remembers the units of a request until the batch is answered. */
+  /** Records the units of a request until the batch is answered. */
   add(found: ServiceGuard, decision: Decision): void {
     if (!decision.allowed) return
     this.#guards.push(found)

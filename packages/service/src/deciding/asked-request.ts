@@ -19,7 +19,7 @@ export interface AskedRequest {
   }[]
 }
 
-/** The field with the keys of a descriptor's entries, in their order: "message_type,to_number". */
+/** The field that contains the keys of a descriptor's entries in order, such as "message_type,to_number". */
 const DESCRIPTOR_KEYS = "descriptor_keys"
 
 /** An empty description. */
@@ -27,7 +27,7 @@ export const NOTHING: KnownFacts = Object.freeze({})
 
 const DEEPEST_PATH = 8
 
-/** Returns the facts for the built-in fields, from the members with their names. */
+/** Returns the facts for the built-in fields, which are read from the members with the same names. */
 export function factsOf(known: KnownFacts): RequestFacts {
   const { ip, method, url, route, headers, query, cookies } = known
   return {
@@ -43,8 +43,8 @@ export function factsOf(known: KnownFacts): RequestFacts {
 }
 
 /**
- * Returns a function that reads a field by its name: the member with that name, or otherwise the dotted path. The keys
- * of a descriptor are joined only if a rule reads them.
+ * Returns a function that reads the member with this name. If no such member exists, it reads the name as a dotted
+ * path. The keys of a descriptor are joined only if a rule reads them.
  */
 export function readerOf(
   name: string,
@@ -63,7 +63,8 @@ export function readerOf(
 
 /**
  * Returns a string or number unchanged, and a boolean as a string, because callers may send booleans. Any other value
- * counts as missing. The core would warn of it as the result of a function, but the service has none.
+ * counts as missing. The core would warn that a field function returned an invalid value, but the service uses no
+ * field functions.
  */
 function scalar(value: unknown): string | undefined {
   if (typeof value === "boolean") return String(value)
@@ -74,7 +75,7 @@ function keysOf(entries: NonNullable<AskedRequest["entries"]>): string {
   return entries.map(({ key }) => fieldOfKey(key)).join(",")
 }
 
-/** Returns the key of an entry in the form that rules use: names of header fields are in lower case. */
+/** Returns the key of an entry in the form that rules use, which has lowercase names of header fields. */
 export function fieldOfKey(key: string): string {
   return key.startsWith("header:") ? key.toLowerCase() : key
 }

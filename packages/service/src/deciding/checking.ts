@@ -3,9 +3,9 @@ import type { Asking } from "../calls.ts"
 import { Code, StatusError } from "../status-error.ts"
 import type { ServiceGuard } from "./service-guards.ts"
 
-/** Refunds the units of a decision that its caller does not use. */
+/** Refunds the units of a decision because its caller does not use the decision. */
 export function refund({ guard }: ServiceGuard, decision: Decision): void {
-  // If the store is unavailable, the units stay taken until their window has passed, which is the safe side.
+  // If the store is unavailable, the units stay taken until their window has passed, which never exceeds a limit.
   guard.limiter.refund(decision).catch(() => undefined)
 }
 

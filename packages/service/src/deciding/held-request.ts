@@ -7,15 +7,15 @@ import type { ServiceGuard } from "./service-guards.ts"
 
 /**
  * A caller whose requests a rule may hold. A guard listens to its caller only while it holds a request, so each
- * listener stands for a held request that needs a place. If no place is free, this object reports that the caller has
- * gone, and the guard releases the request.
+ * listener represents a held request that needs a place. If no place is free, this object reports that the caller has
+ * disconnected, so the guard releases the request.
  */
 class HeldCaller implements Asking {
   refusal: StatusError | undefined
   readonly #caller: Asking
   readonly #places: CallPlaces
   readonly #service: string
-  /** The listeners of held requests, each with the one that the caller has. */
+  /** Maps the listener of each held request to the listener that was added to the caller. */
   readonly #held = new Map<() => void, () => void>()
 
   constructor(caller: Asking, places: CallPlaces, service: string) {
@@ -61,19 +61,27 @@ class HeldCaller implements Asking {
     this.#caller.off(event, onClose)
   }
 
-  /** Releases a request if it is still held. A connection may close with thousands of them, so they take turns. */
+  /**
+   * Releases a request if it is still held. Runs as a task of `turns`, because a connection may close while thousands
+   * of its requests are held.
+   */
   #release(listener: () => void): false {
     if (this.#held.has(listener)) listener()
     return false
   }
 }
 
-/** Returns the caller for a guard, wrapped so that the requests held for it are counted. */
+/**
+ * Returns the caller to pass to a guard. It is wrapped to count held requests if a rule of the guard may hold
+ * requests.
+ */
 export function heldBy({ mayHold, service }: ServiceGuard, caller: Asking, places: CallPlaces): Asking {
   return mayHold ? new HeldCaller(caller, places, service) : caller
 }
 
-/** Creates the error for a held request without an outcome. Its caller has gone, or there was no place for it. */
+/**
+ * Creates the error for a held request without an outcome. Either its caller has disconnected, or no place was free.
+ */
 export function noOutcome(caller: Asking): StatusError {
   return (caller instanceof HeldCaller ? caller.refusal : undefined) ?? callerGone()
 }

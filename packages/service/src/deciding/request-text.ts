@@ -3,16 +3,16 @@ import { invalidArgument } from "../status-error.ts"
 import { requireFewValues } from "../wire/json-list.ts"
 import type { KnownFacts } from "./asked-request.ts"
 
-/** Maximum bytes in UTF-8, the encoding of gRPC. */
+/** Maximum length of a request in bytes of UTF-8, the encoding of gRPC. */
 const LONGEST_BYTES = 64 * 1024
 
 /**
- * Returns the object in a JSON text, with numbers that JavaScript cannot represent as strings. Returns undefined for
- * any other string, which does not matter to rules that read no field. Throws StatusError for any string longer than 64
- * KiB, and for one with more than 8,192 values.
+ * Parses the JSON text of an object. Numbers that JavaScript cannot represent exactly become strings. Returns
+ * undefined if the text is not a JSON object, which is valid if the rules read no field. Throws StatusError if the
+ * text exceeds 64 KiB or contains more than 8,192 values.
  */
 export function readRequestText(text: string): KnownFacts | undefined {
-  // A UTF-16 code unit takes at most three bytes, so most strings need not be measured.
+  // A UTF-16 code unit takes at most three bytes, so most strings are short enough without measuring their bytes.
   if (text.length * 3 > LONGEST_BYTES && Buffer.byteLength(text) > LONGEST_BYTES) {
     throw invalidArgument({ field: "request", description: `is longer than ${LONGEST_BYTES} bytes` })
   }

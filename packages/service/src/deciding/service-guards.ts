@@ -11,7 +11,7 @@ export type SharedOptions = Pick<
   "store" | "headers" | "onStoreFailure" | "storeTimeoutMs" | "instances" | "logger" | "clock"
 >
 
-/** The guard of a service, with facts about its rules. */
+/** The guard of a service, and facts about its rules. */
 export interface ServiceGuard {
   readonly service: string
   readonly guard: Guard<AskedRequest>
@@ -19,11 +19,11 @@ export interface ServiceGuard {
   readonly readsNothing: boolean
   /** Whether a rule has no field, and therefore counts all requests together. */
   readonly countsAll: boolean
-  /** Whether a rule holds requests that do not fit. */
+  /** Whether a rule holds requests that do not fit its limit. */
   readonly mayHold: boolean
 }
 
-/** The guards of all services that have rules. Each is created when its service is first requested. */
+/** The guards of all services that have rules. Each guard is created on the first request for its service. */
 export class ServiceGuards {
   readonly #book: RuleBook
   readonly #shared: SharedOptions
@@ -57,7 +57,7 @@ export class ServiceGuards {
     return this.#guards.get(service) ?? this.#find(service)
   }
 
-  /** Releases all held requests, and holds no more. */
+  /** Releases all held requests, and holds no further ones. */
   drain(): void {
     this.#isDraining = true
     for (const { guard } of this.#guards.values()) guard.drain()
@@ -80,7 +80,7 @@ export class ServiceGuards {
       {
         ...this.#shared,
         ...{ service, rules: this.#book, fields: readerOf, cost: ({ cost }) => cost },
-        // Without rules no guard is created, and the caller gets UNAVAILABLE instead.
+        // Without rules, no guard is created, and the caller receives UNAVAILABLE.
         onRulesMissing: "deny",
         logger: serviceLog(this.#shared.logger, service),
       },

@@ -16,7 +16,7 @@ it("serviceLog adds the service to log lines, except to those about the shared s
   ])
 })
 
-it("serviceLog says what callers should send if a field is never sent", async () => {
+it("serviceLog explains what callers should send if they never send a field", async () => {
   const told: string[] = []
   const tell = (_fields: object, message: string): void => void told.push(message)
   const logger = serviceLog({ warn: tell, error: tell }, "shop")

@@ -1,6 +1,6 @@
 import type { LogFields, Logger } from "@sluice/core"
 
-/** Codes of events of the store, which all services share. */
+/** Codes of store events. Their log lines name no service, because all services share the store. */
 const OF_ALL: ReadonlySet<string> = new Set([
   "SLUICE_DEGRADED",
   "SLUICE_DEGRADED_FURTHER",
@@ -8,8 +8,8 @@ const OF_ALL: ReadonlySet<string> = new Set([
 ])
 
 /**
- * Replacements for messages of the core. The core addresses the program that calls it, but here the callers of the
- * service must fix the problem.
+ * Replacements for messages of the core. The core's messages address the program that calls it, but the callers of
+ * the service must fix the problem.
  */
 const OWN_WORDS: Readonly<Record<string, (message: string) => string>> = {
   SLUICE_ADDRESS_UNKNOWN: () =>
@@ -23,8 +23,8 @@ const OWN_WORDS: Readonly<Record<string, (message: string) => string>> = {
 }
 
 /**
- * Returns the logger for the limiter of a service. Its lines contain the service, and its messages explain what callers
- * of the service should send.
+ * Returns the logger for the limiter of a service. Log lines contain the name of the service, and messages explain
+ * what its callers should send.
  */
 export function serviceLog(logger: Logger | undefined, service: string): Logger | undefined {
   if (logger === undefined) return undefined

@@ -20,7 +20,7 @@ export class Unregistered {
     this.#onUnknown = onUnknown
   }
 
-  /** Returns the refusal of a request to such a service, or undefined if the request may be forwarded. */
+  /** Returns the refusal of a request to a service without rules, or undefined if the request may be forwarded. */
   refusal(service: string): UnregisteredRefusal | undefined {
     this.#onUnknown()
     if (this.#answer === "forward") return undefined

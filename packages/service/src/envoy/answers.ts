@@ -13,9 +13,9 @@ import {
 type Status = MessageInitShape<typeof RateLimitResponse_DescriptorStatusSchema>
 
 /**
- * Returns the response to one request: a status for each descriptor, in order, and the headers and body of the
- * strictest outcome. `whole` is the outcome of the rules without a field. If it is stricter than the outcome of the
- * first descriptor, it replaces that outcome.
+ * Returns the response to one request. It contains a status for each descriptor, in order, and the headers and body
+ * of the strictest outcome. `whole` is the outcome of the rules without a field. If `whole` is stricter than the
+ * outcome of the first descriptor, `whole` replaces that outcome.
  */
 export function answerOf(descriptors: readonly Outcome[], whole: Outcome | undefined): RateLimitResponse {
   const told = descriptors.map((outcome, index) => (index === 0 ? stricter(outcome, whole) : outcome))
@@ -48,8 +48,8 @@ export function unregisteredAnswer(
 }
 
 /**
- * Returns the response to a request that is refused without a decision. `reason` is for the access log. Envoy would
- * forward the request after an error.
+ * Returns the response to a request that is refused without a decision. The response is not an error, because Envoy
+ * would forward the request after an error. `reason` appears in the access log.
  */
 export function undecidedAnswer(
   reason: "too_large" | "too_many_held",
@@ -107,14 +107,14 @@ function statusOf({ decision }: Outcome, isAdmitted: boolean): Status {
 }
 
 /**
- * Returns the time until a refused request would be admitted, or until all units are available again after an admitted
- * one.
+ * Returns the time until a refused request would be admitted. For an admitted request, returns the time until all
+ * units are available again.
  */
 function resetOf({ allowed, retryAfterMs, resetAfterMs }: Decision): Pick<Status, "durationUntilReset"> {
   const waitMs = allowed ? resetAfterMs : retryAfterMs
   if (waitMs === Number.POSITIVE_INFINITY) return {}
-  // Round up. Envoy drops fractions of a second in its header, and a client that waits that long must not retry too
-  // early.
+  // Round up, because Envoy truncates fractions of a second in its header. Otherwise a client that waits this time
+  // would retry too early.
   return { durationUntilReset: { seconds: BigInt(wholeSeconds(waitMs)) } }
 }
 
@@ -123,8 +123,8 @@ function wholeSeconds(ms: number): number {
 }
 
 /**
- * Returns the remaining units. Includes the units of this request if they are refunded because another descriptor was
- * refused.
+ * Returns the remaining units. They include the units of this request if these are refunded because another
+ * descriptor was refused.
  */
 function remainingOf({ allowed, remaining, cost, overLimit, limit }: Decision, isAdmitted: boolean): number {
   return allowed && !isAdmitted && !overLimit ? Math.min(remaining + cost, limit) : remaining
@@ -134,7 +134,7 @@ function uint32(value: number): number {
   return Math.min(value, MOST_UINT32)
 }
 
-/** Returns the Retry-After header of a refusal for which no guard has written a rejection. */
+/** Returns the Retry-After header of a refusal for which no guard has created a rejection. */
 function retryAfter({ allowed, retryAfterMs }: Decision): readonly HeaderLine[] {
   if (allowed || retryAfterMs === Number.POSITIVE_INFINITY) return []
   return [["Retry-After", String(wholeSeconds(retryAfterMs))]]
@@ -144,7 +144,7 @@ function headerValue([key, value]: HeaderLine): { readonly key: string; readonly
   return { key, value }
 }
 
-/** Returns values for the access log that the protocol has no field for, or undefined if there are none. */
+/** Returns the values for the access log for which the protocol has no field. Undefined if there are no such values. */
 function metadataOf(binding: Decision, outcomes: readonly Outcome[]): JsonObject | undefined {
   const decisions = outcomes.map(({ decision }) => decision)
   const shadowed = [...new Set(decisions.flatMap((decision) => decision.shadowed))]

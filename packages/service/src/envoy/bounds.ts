@@ -2,12 +2,13 @@ import { LONGEST_NAME } from "../contract/service-name.ts"
 import type { RateLimitRequest } from "../gen/envoy/service/ratelimit/v3/rls_pb.ts"
 import { Code, invalidArgument, StatusError } from "../status-error.ts"
 
-// By default a gateway forwards a request if it gets an error, so an error that a client can cause would bypass every
-// limit. Only what the operator of the gateway configures leads to an error. A request that is too large is refused.
+// By default, a gateway forwards a request after an error, so an error that a client can cause would bypass every
+// limit. Respond with an error only to what the operator of the gateway configures. Refuse a request that is too
+// large.
 
 const MOST_DESCRIPTORS = 64
 const MOST_ENTRIES = 32
-/** No rule may have a field with a longer name. */
+/** Maximum characters of a key, because the name of a rule's field cannot be longer. */
 const LONGEST_KEY = 256
 
 /** Returns the service that the domain of a request names. Throws StatusError if the request cannot be decided. */
@@ -22,7 +23,8 @@ export function serviceAsked({ domain, descriptors }: RateLimitRequest): string 
       throw wrong(`${at}.entries[${place}].key`, tooLong(key, LONGEST_KEY))
     })
     if (isNegativeHits) {
-      // A refund needs the original decision. The descriptor specifies neither when the units were taken nor how many.
+      // A refund needs the original decision. The descriptor contains neither the time of that decision nor the
+      // number of units that it took.
       const message = `${at}.is_negative_hits: is true, but refunds are not supported; leave it out.`
       throw new StatusError(Code.UNIMPLEMENTED, message)
     }
@@ -38,7 +40,7 @@ function tooLong({ length }: string, most: number): string {
   return `has ${length} characters; at most ${most} are accepted`
 }
 
-/** Whether a request has more descriptors or entries than are decided. */
+/** Whether a request contains too many descriptors or entries to be decided. */
 export function hasTooMany({ descriptors }: RateLimitRequest): boolean {
   return (
     descriptors.length > MOST_DESCRIPTORS || descriptors.some(({ entries }) => entries.length > MOST_ENTRIES)

@@ -7,8 +7,8 @@ import {
 import type { RateLimitRequest } from "../gen/envoy/service/ratelimit/v3/rls_pb.ts"
 
 // Accept invalid UTF-8 in values. Envoy sends the bytes of a client's header fields unchanged:
-// https://github.com/envoyproxy/envoy/issues/5141. Refusing such a message would be an error, and Envoy forwards a
-// request after an error. A single byte would then bypass every limit.
+// https://github.com/envoyproxy/envoy/issues/5141. If such a message caused an error, a single byte would bypass
+// every limit, because Envoy forwards a request after an error.
 //
 // The editions feature `utf8_validation = NONE` is not used, because not every tool for proto3 can read it.
 Object.assign(EntrySchema.field.value, { utf8Validation: false })
@@ -16,31 +16,31 @@ Object.assign(EntrySchema.field.value, { utf8Validation: false })
 /** The decisions to make for one request of a client. */
 export interface AskedDescriptors {
   /**
-   * One request for each descriptor, in order. If the cost is 0, nothing is taken, and the response is whether one unit
-   * is left.
+   * One request for each descriptor, in order. If the cost is 0, no units are taken, and the response reports whether
+   * one unit is available.
    */
   readonly descriptors: readonly AskedRequest[]
   /**
    * The whole request, with the entries of all descriptors, for the rules without a field. Undefined if there are no
-   * such rules. Also undefined if there is only one descriptor and it can stand for the whole request, so that
-   * everything is decided together.
+   * such rules. Also undefined if the only descriptor can represent the whole request, so that all rules are checked
+   * together.
    */
   readonly whole: AskedRequest | undefined
 }
 
-/** Values of entries whose keys have a prefix, such as `header:x-api-key`, by prefix and name. */
+/** Values of entries whose keys have a prefix, such as `header:x-api-key`. Grouped by prefix, then keyed by name. */
 type Prefixed = { [Prefix in "header" | "query" | "cookie" | "param"]?: Record<string, string> }
 
 const PREFIXED = /^(header|query|cookie|param):(.+)$/s
 
-/** The field name that selects the rules without a field. */
+/** The name in `onlyFields` that selects the rules without a field. */
 const ALL = "service"
 const ONLY_ALL: ReadonlySet<string> = new Set([ALL])
 
 /**
  * Returns the decisions to make for a request from Envoy. `countsAll` means that there are rules without a field.
  *
- * A descriptor without hits uses the hits of the request. There, 0 means absent in proto3, and counts as 1.
+ * A descriptor without hits uses the hits of the request. In the request, 0 means absent (proto3) and counts as 1.
  * Hits that are not a safe integer become the largest safe integer, which no limit admits.
  */
 export function readDescriptors(
@@ -64,10 +64,7 @@ function exact(hits: bigint): number {
   return Math.min(Number(hits), Number.MAX_SAFE_INTEGER)
 }
 
-/**
- * Returns the values and facts of entries, and their fields. If several entries have the same key, the first one
- * counts.
- */
+/** Returns the values, facts and fields of entries. If several entries have the same key, uses the first entry. */
 function readEntries(entries: readonly Entry[]): {
   readonly known: KnownFacts
   readonly facts: RequestFacts
@@ -88,9 +85,9 @@ function readEntries(entries: readonly Entry[]): {
     holder[name] = value
     prefixed[prefix as keyof Prefixed] = holder
   }
-  // Envoy's name for the client's address.
+  // `remote_address` is Envoy's name for the client's address.
   if (fields.has("remote_address")) fields.add("ip")
-  // No rule has a field with this name. An operator's key must not select the rules without a field.
+  // No rule has a field named "service", and a key that an operator chose must not select the rules without a field.
   fields.delete(ALL)
   return { known, facts: factsOf(known, prefixed), fields }
 }

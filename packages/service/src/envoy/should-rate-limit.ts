@@ -19,14 +19,17 @@ import { answerOf, undecidedAnswer, unregisteredAnswer } from "./answers.ts"
 import { hasTooMany, serviceAsked } from "./bounds.ts"
 import { readDescriptors } from "./descriptors.ts"
 
-/** Maximum bytes of a request: the headers of 60 KiB that Envoy accepts, in each of 64 descriptors. */
+/** Maximum bytes of a request: Envoy accepts headers of 60 KiB, which may appear in each of 64 descriptors. */
 const MOST_BYTES = 4 * 2 ** 20
-/** Requests with more bytes have values that their client has made long. */
+/** A longer request contains long values of the client, because an operator's configuration alone is shorter. */
 const LONG_BYTES = 16 * 2 ** 10
 
 const TOO_LARGE = undecidedAnswer("too_large", "The request is too large to be checked against its limits.")
 
-/** Creates the call of Envoy. A request that is too large is over the limit, because Envoy forwards it after an error. */
+/**
+ * Creates the call that Envoy uses. A request that is too large is refused, because Envoy would forward it after an
+ * error.
+ */
 export function envoyCalls(guards: ServiceGuards, unregistered: Unregistered, tokens: Tokens): Call[] {
   const answer = toBinary(RateLimitResponseSchema, TOO_LARGE)
   const tooLarge = { maxBytes: MOST_BYTES, longBytes: LONG_BYTES, answer }
@@ -48,12 +51,12 @@ export function envoyCalls(guards: ServiceGuards, unregistered: Unregistered, to
 }
 
 /**
- * Creates the handler for Envoy's question whether to refuse a request. All descriptors are decided separately and at
- * the same time. If one of them is refused, the units of the others are refunded, so that a refused request takes
- * nothing.
+ * Creates the handler that decides whether Envoy refuses a request. All descriptors are decided separately and at the
+ * same time. If one descriptor is refused, the units of the others are refunded, so that a refused request takes no
+ * units.
  *
- * This never admits more than the rules allow. But until the units of a refused request are refunded, another request
- * that would have fit may be refused.
+ * This never admits more requests than the rules allow. However, another request may be refused unnecessarily until
+ * the units of a refused request are refunded.
  */
 function rateLimiting(
   guards: ServiceGuards,
@@ -100,16 +103,13 @@ function decided(
     : answer(outcomes as (Outcome | undefined)[])
 }
 
-/** Refuses a request for which a rule has no place to wait. Throws any other error. */
+/** Refuses a request for which no waiting place was free. Throws any other error. */
 function undecided(error: StatusError): RateLimitResponse {
   if (!(error instanceof OverloadError)) throw error
   return undecidedAnswer("too_many_held", "Too many requests wait already.", error.retryAfterMs)
 }
 
-/**
- * Returns the outcome of one request. Undefined if the request was held and its caller has gone, or there was no place
- * for it.
- */
+/** Returns the outcome of one request. Undefined if the held request lost its caller or no place was free for it. */
 function outcomeOf(
   asked: AskedRequest,
   { guard }: ServiceGuard,

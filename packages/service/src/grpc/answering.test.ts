@@ -13,7 +13,7 @@ function throwFault(): never {
   throw FAULT
 }
 
-/** Creates a function that makes a call each time. Collects the error messages of the calls and the reported faults. */
+/** Returns a function that makes one call. Also returns the error messages of all calls and the reported faults. */
 function fail(answerBytes: Call["answerBytes"], onFault: (error: unknown) => void = () => undefined) {
   const messages: string[] = []
   const faults: unknown[] = []

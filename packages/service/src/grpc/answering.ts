@@ -3,14 +3,14 @@ import { answerInstead, type Call, type CallContext, tooLong } from "../calls.ts
 import type { DoorListeners, GrpcReader } from "../sockets/door.ts"
 import { Code, StatusError, shortened, TokenError } from "../status-error.ts"
 
-/** A call whose request has arrived, from either reader. */
+/** A call whose request has arrived, whether grpc-js or PlainCall has read it. */
 export interface AskedCall extends CallContext {
-  /** The code that has read the call. */
+  /** The reader that received the call. */
   readonly reader: GrpcReader
   /** Bytes of the request message. */
   readonly request: Uint8Array
   /**
-   * The code that the call ended with before it was answered, because its caller disconnected or its deadline passed.
+   * The status code of a call that ended before its response, because its caller disconnected or its deadline passed.
    * Undefined while the caller waits.
    */
   readonly endedWith: Code | undefined
@@ -22,7 +22,7 @@ export interface AskedCall extends CallContext {
 
 const FAULT = new StatusError(Code.INTERNAL, "The decision service failed; see its log.")
 
-/** Runs the handlers of calls, if there is room for them, and reports each call once. */
+/** Runs the handlers of calls within the limits for calls in flight, and reports each call once. */
 export class Answering {
   readonly #listeners: DoorListeners
 
@@ -82,14 +82,14 @@ export class Answering {
     this.#report(call, asked, told.code, sinceMs)
     if (error instanceof TokenError) this.#listeners.onWrongToken?.(call.path, addressOf(asked.peer))
     asked.fail(told)
-    // Report the fault last, because the listener may throw. The call must be over by then.
+    // Report the fault last, because the listener may throw, and the caller must still receive a response.
     if (isFault) this.#listeners.onFault(error, call.path)
   }
 
   #report(call: Call, asked: AskedCall, code: Code, sinceMs: number): void {
     const listeners = this.#listeners
     if (listeners.onAnswered === undefined) return
-    // If the call ended before the response, report the code that it ended with.
+    // If the call ended before its response, report the code with which the call ended.
     const told = asked.endedWith ?? code
     listeners.onAnswered("grpc", call.path, told, performance.now() - sinceMs, asked.reader)
   }

@@ -28,8 +28,8 @@ import { WastedBytes } from "./wasted-bytes.ts"
 type LibraryAsked = ServerUnaryCall<Uint8Array, Uint8Array>
 
 /**
- * Megabytes that Node may buffer for one connection, also for frames that are no responses. UnreadAnswers limits the
- * responses before that.
+ * Megabytes that Node may buffer for one connection, including frames that are not responses. UnreadAnswers stops
+ * responses before they reach this limit.
  */
 const MOST_UNREAD_MB = 128
 
@@ -38,7 +38,7 @@ export interface GrpcDoorOptions {
   readonly bounds: DoorBounds
   readonly listeners: DoorListeners
   readonly tls?: Tls | undefined
-  /** Whether the service responds to plain calls itself, without @grpc/grpc-js. Default true. */
+  /** Whether the service responds to plain calls itself instead of using grpc-js. Default true. */
   readonly plainCalls?: boolean | undefined
   /** Adds more services to the server. */
   readonly addTo?: ((server: Server) => void) | undefined
@@ -59,8 +59,8 @@ export function createGrpcDoor(calls: readonly Call[], options: GrpcDoorOptions)
     interceptors: [libraryArrivals.interceptor],
     "grpc.max_receive_message_length": longest,
     "grpc.enable_channelz": 0,
-    // Streams per connection. The number is twice the limit, because a stream that grpc-js ends before its request is
-    // complete stays open. Its client has to end the stream or disconnect.
+    // Streams per connection. The number is twice the limit, because a stream stays open if grpc-js ends it before
+    // its request is complete. Such a stream closes only when its client ends it or disconnects.
     "grpc.max_concurrent_streams": 2 * maxInFlight,
     "grpc-node.max_session_memory": MOST_UNREAD_MB,
   })
@@ -70,7 +70,7 @@ export function createGrpcDoor(calls: readonly Call[], options: GrpcDoorOptions)
     server.addService({ [call.path]: definitionOf(call) }, { [call.path]: handle })
   }
   options.addTo?.(server)
-  // The listener has already done TLS.
+  // The credentials are insecure because the listener already terminates TLS.
   const injector = server.createConnectionInjector(ServerCredentials.createInsecure())
   const callOf = new Map(calls.map((call) => [call.path, call]))
   const plain = { arrivals, inFlight, answering, maxMessageBytes }
@@ -130,7 +130,7 @@ export function createGrpcDoor(calls: readonly Call[], options: GrpcDoorOptions)
   }
 }
 
-/** Ends a session. `end` sends GOAWAY, so that the client connects again. */
+/** Ends a session. `end` sends GOAWAY, so that the client reconnects. */
 function endSession(end: () => void, socket: Socket): void {
   end()
   setTimeout(() => socket.destroy(), LINGER_MS).unref()

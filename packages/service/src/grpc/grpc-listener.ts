@@ -3,8 +3,8 @@ import { createServer as createTlsServer } from "node:tls"
 import { type Tls, tlsOptions } from "../sockets/tls.ts"
 
 /**
- * Creates a server whose connections use HTTP/2, and passes them to `onSocket`. The server of grpc-js gives no access
- * to its connections, so they could not be limited.
+ * Creates a server whose connections use HTTP/2, and passes them to `onSocket`. The server of grpc-js does not expose
+ * its connections, so they could not be limited.
  */
 export function createGrpcListener(tls: Tls | undefined, onSocket: (socket: Socket) => void): Server {
   // Send small responses immediately, without Nagle's algorithm.

@@ -14,11 +14,11 @@ afterEach(() => {
 interface Connected {
   readonly client: ClientHttp2Session
   readonly session: ServerHttp2Session
-  /** Stops the data from the client without closing its connection. */
+  /** Drops all data from the client without closing its connection. */
   silence(): void
 }
 
-/** A peer in its own thread, which counts the pings that it has responded. */
+/** A peer in its own thread that counts the pings to which it has responded. */
 const ANSWERING = `
   const { workerData: { port, answers } } = require("node:worker_threads")
   const client = require("node:http2").connect("http://127.0.0.1:" + port)
@@ -29,7 +29,7 @@ const ANSWERING = `
   }))
 `
 
-/** A server that pings its sessions. */
+/** Starts a server that pings its sessions. */
 async function listen(times: KeepaliveTimes) {
   const keepalive = new Keepalive(times)
   const server = createServer()
@@ -43,7 +43,7 @@ async function listen(times: KeepaliveTimes) {
   return { port: (server.address() as AddressInfo).port, opened: once(server, "session") }
 }
 
-/** Returns a session of such a server, and its client. */
+/** Returns a session of a server that pings its sessions, and the client of this session. */
 async function open(times: KeepaliveTimes): Promise<Connected> {
   const { port, opened } = await listen(times)
   const sockets: Socket[] = []
@@ -102,7 +102,7 @@ describe("keepalive", () => {
     for (let round = 0; round < 10; round++) {
       const before = Atomics.load(answers, 0)
       await new Promise(setImmediate)
-      // Blocks this process until the peer has responded, and until its time to respond is over.
+      // Blocks this process until the peer has responded and its time to respond has expired.
       Atomics.wait(answers, 0, before, 500)
       const untilMs = performance.now() + 2 * pongMs
       while (performance.now() < untilMs);
@@ -116,7 +116,7 @@ describe("keepalive", () => {
     [6_000, 1_000],
     [10_000, 5_000],
     [60_000, 30_000],
-  ])("finds a silent peer within an arrival time of %i ms, but not before 6 s", (arrivalMs, pingMs) => {
+  ])("detects a silent peer within the arrival time of %i ms, but not before 6 s", (arrivalMs, pingMs) => {
     expect(keepaliveTimes(arrivalMs)).toEqual({ pingMs, pongMs: 5_000 })
   })
 })

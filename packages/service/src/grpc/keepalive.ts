@@ -9,22 +9,22 @@ export interface KeepaliveTimes {
   readonly pongMs: number
 }
 
-/** A busy peer gets 5 s to respond, even if the arrival time is shorter. */
+/** A busy peer has 5 s to respond, even if requests must arrive in less time. */
 const PONG_MS = 5_000
 const MIN_PING_MS = 1_000
 const MAX_PING_MS = 30_000
 
-/** Returns the timing of pings. This timing detects a silent peer within the arrival time, if that is at least 6 s. */
+/** Returns the timing of pings, which detects a silent peer within `arrivalMs` if `arrivalMs` is at least 6 s. */
 export function keepaliveTimes(arrivalMs: number): KeepaliveTimes {
   const pingMs = Math.min(MAX_PING_MS, Math.max(MIN_PING_MS, arrivalMs - PONG_MS))
   return { pingMs, pongMs: PONG_MS }
 }
 
 /**
- * Ends HTTP/2 sessions whose peers do not respond to pings. Such a peer has gone without closing the connection, or it
- * has stopped in the middle of a header block, where no other frame is allowed (RFC 9113 section 6.10).
+ * Ends HTTP/2 sessions whose peers do not respond to pings. Such a peer has disappeared without closing the
+ * connection, or has stopped inside a header block, where no other frame is allowed (RFC 9113 section 6.10).
  *
- * The keepalive of @grpc/grpc-js is not used, because it ends draining sessions with calls in flight. Node refuses to
+ * The keepalive of grpc-js is not used, because it ends draining sessions that have calls in flight. Node refuses to
  * ping a session after GOAWAY, so every draining session would end at its next ping.
  */
 export class Keepalive {
@@ -42,7 +42,7 @@ export class Keepalive {
     const end = (): void => {
       if (isAwaited) session.destroy()
     }
-    // If this process was busy, the response may have arrived but not been read. The response is read before the
+    // If this process was busy, the response to the ping may have arrived but not been read. It is read before the
     // immediate runs.
     const pong = new CallbackDeadline(() => void setImmediate(end))
     const answered = (): void => {

@@ -13,14 +13,16 @@ import { answerInstead, type Call, mostBytesOf, tooLong } from "../calls.ts"
 import { Code, OverloadError, type StatusError } from "../status-error.ts"
 import type { OpenStream } from "./open-streams.ts"
 
-/** Overhead in bytes for each piece of a message. @grpc/grpc-js keeps all pieces until the message is complete. */
+/**
+ * Overhead in bytes for each piece of a message. The grpc-js library keeps all pieces until the message is complete.
+ */
 const PIECE_BYTES = 256
 /** Maximum factor by which decompression can enlarge a message: the best ratio of deflate. */
 const MOST_INFLATION = 1_032
 
 /**
- * Tracks the arrival of calls that @grpc/grpc-js reads. The library does not count received bytes, so they are counted
- * on the HTTP/2 stream. For a compressed call, the maximum decompressed size is counted, because the library
+ * Tracks the arrival of calls that grpc-js reads. Received bytes are counted on the HTTP/2 stream, because the
+ * library does not count them. For a compressed call, the maximum decompressed size is counted, because the library
  * decompresses a message as soon as it is complete.
  */
 export class LibraryArrivals {
@@ -31,7 +33,7 @@ export class LibraryArrivals {
   /** The arrival of the stream that the library receives next. */
   #next: LibraryArrival | undefined
 
-  /** `mostBytes` is the longest message that @grpc/grpc-js accepts. */
+  /** `mostBytes` is the length of the longest message that grpc-js accepts. */
   constructor(arrivals: Arrivals, mostBytes: number) {
     this.#arrivals = arrivals
     this.#mostBytes = mostBytes
@@ -57,13 +59,16 @@ export class LibraryArrivals {
           coming.open?.answered(message.length)
           next(message)
         })
-        // The library also sends "OK" as text. Leave it out, like plain calls do, to save bytes.
+        // The library also sends "OK" as text. Omit the text, as plain calls do, to save bytes.
         .withSendStatus((status, next) => next(status.code === Code.OK ? { ...status, details: "" } : status))
       return new ServerInterceptingCall(call, responder.build())
     }
   }
 
-  /** Follows a stream before the library receives it. `call` is undefined for a method that the service does not have. */
+  /**
+   * Starts to track a stream before the library receives it. `call` is undefined if the service does not implement
+   * the method.
+   */
   follow(
     stream: ServerHttp2Stream,
     headers: IncomingHttpHeaders,
@@ -96,34 +101,34 @@ export class LibraryArrivals {
       this.#arrivals.hold(coming.arrival, bytes - held + PIECE_BYTES)
       held = bytes
     })
-    // A "data" listener makes the stream flow. Pause it, because the library decides when to read.
+    // Pause the stream, because a "data" listener makes it flow and the library decides when to read.
     stream.pause()
     stream.on("close", () => this.#arrivals.end(coming.arrival))
-    // Close a stream that the library has responded before the whole request arrived. Otherwise it would stay open until
-    // the client ends it.
+    // Close the stream if the library responded before the whole request arrived. Otherwise the stream would stay
+    // open until the client ends it.
     stream.on("finish", () => {
-      // After a response, trailers follow.
+      // Do not close the stream after `sendMessage`, because trailers follow the message.
       if (!stream.readableEnded && !coming.isAnswered) stream.close()
     })
     this.#arrivals.begin(coming.arrival)
   }
 }
 
-/** Length of the prefix of a message: a flag for compression, and the length of the message. */
+/** Number of bytes before a message, which contain a compression flag and the length of the message. */
 const PREFIX_BYTES = 5
 
-/** Stands for every connection if Node's HTTP/2 sessions cannot be found. */
+/** The sender of all calls if Node's HTTP/2 sessions cannot be found. */
 const UNKNOWN: Sender = { peer: newPeer("unknown"), arriving: 0, bytes: 0, received() {} }
 
 class LibraryArrival {
   readonly arrival: Arrival
-  /** Bytes of the message, as far as they are known. */
+  /** Known length of the message in bytes: the announced length, or the bytes received so far if there are more. */
   length = 0
   call: ServerInterceptingCallInterface | undefined
   /** The stream of the call. Undefined if Node's HTTP/2 sessions cannot be found. */
   open: OpenStream | undefined
   isAnswered = false
-  /** The error that ends the call, if it is known before the library has the call. */
+  /** The error that ends the call. Set before `call` if the arrival ends before the library receives the call. */
   error: StatusError | undefined
 
   readonly #called: Call | undefined
@@ -142,7 +147,8 @@ class LibraryArrival {
     if (instead !== undefined) {
       call?.sendMetadata(metadata)
       call?.sendMessage(instead, () => undefined)
-      // Do this immediately, because the library sends its own error when it reads the length.
+      // Send the status immediately. Otherwise the library sends its own error when it reads the length of the
+      // message.
       call?.sendStatus({ code: Code.OK, details: "", metadata })
       return
     }

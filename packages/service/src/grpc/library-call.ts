@@ -48,12 +48,12 @@ export class LibraryCall implements AskedCall, Asking {
 
   get endedWith(): Code | undefined {
     if (!this.#call.cancelled) return undefined
-    // Allow for a timer that fires a millisecond early.
+    // Allow one millisecond, because a timer may fire a millisecond early.
     return Number(this.#call.getDeadline()) <= Date.now() + 1 ? Code.DEADLINE_EXCEEDED : Code.CANCELLED
   }
 
   once(_event: "close", listener: () => void): void {
-    // One call may wait for many requests, each with its own listener.
+    // Remove the limit for listeners, because one call may wait for many requests, and each adds a listener.
     this.#call.setMaxListeners(0)
     this.#call.once("cancelled", listener)
   }

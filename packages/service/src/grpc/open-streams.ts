@@ -6,17 +6,20 @@ import type { Connection } from "../sockets/connection.ts"
 import { Code, StatusError } from "../status-error.ts"
 import { pushbackHeaders } from "../wire/status-message.ts"
 
-/** Maximum bytes of the headers of a call, as in Node's HTTP/1 parser. A reference of one byte may stand for thousands. */
+/**
+ * Maximum bytes of the headers of a call, as in Node's HTTP/1 parser. One byte on the wire may refer to thousands of
+ * bytes of headers.
+ */
 const MOST_HEADER_BYTES = 16_384
-/** Number of calls with larger headers that a connection may begin. */
+/** Number of calls with larger headers that a connection may begin before it is closed. */
 const MOST_LARGE_HEADERS = 8
-/** Bytes that a header field counts as, beside its name and value. */
+/** Bytes that a header field counts in addition to its name and value. */
 const FIELD_BYTES = 32
 const TOO_LARGE = `The headers of the call have more than ${MOST_HEADER_BYTES} bytes.`
 
 /**
- * The open streams of a server. Each takes memory until its client has read the response, and a client may never open
- * its flow-control window for that.
+ * The open streams of a server. A stream takes memory until its client has read the response. A client can prevent
+ * this by never opening its flow-control window.
  */
 export class OpenStreams {
   readonly #inFlight: InFlight
@@ -28,7 +31,10 @@ export class OpenStreams {
     this.#deadlines = new DeadlineQueue(answerMs)
   }
 
-  /** Counts a stream until it closes. Refuses the stream and returns undefined if its peer has too many of them. */
+  /**
+   * Counts a stream until it closes. Refuses the stream and returns undefined if its headers are too large, or if its
+   * peer has too many streams or unread responses.
+   */
   follow(
     stream: ServerHttp2Stream,
     headers: IncomingHttpHeaders,
@@ -56,7 +62,7 @@ export class OpenStreams {
     }
     const open = new OpenStream(stream, this.#deadlines, connection.unread)
     if (isUnary) this.#deadlines.start(open)
-    // Use one listener for everything: a listener costs a call more than the work inside it.
+    // Use one listener for everything, because adding a listener costs more than the work inside it.
     stream.on("close", () => {
       this.#deadlines.stop(open)
       this.#inFlight.leave(peer, "streams", 1)
@@ -104,7 +110,8 @@ export class OpenStream extends Deadline {
       stream.close(constants.NGHTTP2_CANCEL)
       return
     }
-    // Wait once more, because the response may have been sent just now. A held call has not been answered yet.
+    // Wait once more, because the response may have only just been sent, or not at all if a rule still holds the
+    // call.
     this.#wasAnswered = stream.headersSent
     this.#deadlines.start(this)
   }

@@ -12,7 +12,7 @@ import { timeLeftMs } from "./time-left.ts"
 // For the protocol of a plain call on its HTTP/2 stream, see
 // https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md
 
-/** The parts that plain calls share. */
+/** The dependencies that plain calls share. */
 export interface PlainCalls {
   readonly arrivals: Arrivals
   readonly inFlight: InFlight
@@ -27,7 +27,7 @@ interface Ending {
   readonly details: string
 }
 
-/** Length of the prefix of a message: a flag for compression, and the length of the message. */
+/** Number of bytes before a message, which contain a compression flag and the length of the message. */
 const PREFIX_BYTES = 5
 /** The longest delay of a Node timer. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1
@@ -66,7 +66,7 @@ export function isPlain(headers: IncomingHttpHeaders): boolean {
 
 /**
  * A call with one message and one response, both uncompressed, on its HTTP/2 stream. Nearly every call is like this.
- * Such a call costs half as much as with @grpc/grpc-js, which supports calls of any kind (decision 0011).
+ * PlainCall takes half the CPU time of grpc-js, which supports calls of any kind (decision 0011).
  */
 export class PlainCall implements AskedCall, Asking {
   readonly #stream: ServerHttp2Stream
@@ -102,7 +102,7 @@ export class PlainCall implements AskedCall, Asking {
     this.#by = by
     this.#arrival = new Arrival(sender, by.arrivals, this)
     this.places = new CallPlaces(by.inFlight, sender.peer)
-    // Ignore errors: a failed stream also emits "close".
+    // Ignore errors, because a failed stream also emits "close".
     stream.on("error", () => undefined)
     by.arrivals.begin(this.#arrival)
     if (this.#isOver) return
@@ -149,7 +149,7 @@ export class PlainCall implements AskedCall, Asking {
   answer(bytes: Uint8Array): void {
     if (!this.#finish()) return
     this.#open.answered(bytes.length)
-    // Counting the response may have ended the connection.
+    // Check again, because counting the response may have closed the connection.
     if (this.#isGone()) return
     const stream = this.#stream
     const message = Buffer.allocUnsafe(PREFIX_BYTES + bytes.length)
@@ -167,7 +167,7 @@ export class PlainCall implements AskedCall, Asking {
     this.#send(error.code, error.message, { "grpc-status-details-bin": details, ...pushbackHeaders(error) })
   }
 
-  /** Ends the call when its stream has closed. If it was not answered, its caller has disconnected. */
+  /** Ends the call when its stream has closed. If the call was not answered, its caller has disconnected. */
   onClosed(): void {
     this.#close(Code.CANCELLED)
   }
@@ -180,8 +180,8 @@ export class PlainCall implements AskedCall, Asking {
   }
 
   /**
-   * Responds to a request that has not arrived. The rest is discarded, because grpc-js misses a response before a
-   * reset.
+   * Responds to a request before it has fully arrived. Discards the rest instead of resetting the stream, because a
+   * grpc-js client misses a response that precedes a reset.
    */
   #answerEarly(bytes: Uint8Array): void {
     this.#by.arrivals.end(this.#arrival)
@@ -214,7 +214,8 @@ export class PlainCall implements AskedCall, Asking {
         this.endArrival(tooLong(bytes, most))
         return
       }
-      // Reserve the announced length immediately. Growing step by step would leave smaller buffers behind as garbage.
+      // Reserve the announced length immediately, because growing step by step would leave smaller buffers behind as
+      // garbage.
       if (!this.#by.arrivals.hold(this.#arrival, message.reserve(this.#expected))) return
     }
     if (message.length > this.#expected) this.#sendStatus(MORE_THAN_ONE)
@@ -262,13 +263,13 @@ export class PlainCall implements AskedCall, Asking {
   #send(code: Code, message: string, more?: Readonly<Record<string, string>>): void {
     if (this.#isGone()) return
     this.#open.answered(0)
-    // Counting the response may have ended the connection.
+    // Check again, because counting the response may have closed the connection.
     if (this.#isGone()) return
     const status = { "grpc-status": String(code), "grpc-message": encodeURI(message), ...more }
     const stream = this.#stream
     stream.respond({ ...HEADERS, ...status }, WITHOUT_MESSAGE)
-    // Close the stream if it was answered before its whole request arrived (RFC 9113 section 8.1). Some clients neither
-    // end nor reset such a call. Its stream would stay open and keep the service from shutting down.
+    // Close the stream if it was answered before its whole request arrived (RFC 9113 section 8.1). Some clients
+    // neither end nor reset such a call, so its stream would stay open and prevent the service from shutting down.
     if (!stream.readableEnded) stream.close(constants.NGHTTP2_NO_ERROR)
     stream.resume()
   }

@@ -7,17 +7,17 @@ const session = (state: unknown) => Object.assign(new EventEmitter(), { state })
 it.each<{ what: string; state: unknown }>([
   { what: "no state", state: null },
   { what: "streams that are not a Map", state: { streams: [] } },
-])("renewStreams leaves a session unchanged that has $what", ({ state }) => {
+])("renewStreams does nothing to a session with $what", ({ state }) => {
   expect(renewStreams(session(state))).toBe(false)
 })
 
-it("renewStreams replaces a full list of streams by a new one of the same capacity", () => {
+it("renewStreams replaces the Map of a session after as many new streams as it copies", () => {
   const open = new Map<number, object>()
   const state = { streams: open }
   const one = session(state)
   expect(renewStreams(one)).toBe(true)
   let id = 0
-  /** Returns the number of different Maps that are in use while this number of streams are opened. */
+  /** Opens this number of streams. Returns the number of different Maps that were in use meanwhile. */
   const lists = (streams: number) => {
     const seen = new Set<Map<number, object>>()
     for (let opened = 0; opened < streams; opened++) {

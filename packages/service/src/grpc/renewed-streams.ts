@@ -9,15 +9,16 @@ import { valuesOf } from "./sessions.ts"
 export const STREAMS_A_LIST = 100
 
 /**
- * Replaces the Map of a session's open streams now and then, before V8 moves it to the old generation.
+ * Replaces the Map of a session's open streams regularly, before V8 moves the Map to the old generation.
  *
- * Node keeps the open streams of an HTTP/2 session in one Map. A Map whose entries come and go gets a new internal
- * table again and again. If the Map is in the old generation, its new tables start there as well. A replaced table then
- * keeps its streams until the next full collection, and every minor collection until then copies them. A long-lived
- * connection spends a quarter of its CPU time on that.
+ * Node keeps the open streams of an HTTP/2 session in one Map. A Map whose entries are added and deleted allocates a
+ * new internal table again and again. If the Map is in the old generation, its new tables are allocated there too. A
+ * replaced table then keeps its streams alive until the next full collection, and every minor collection until then
+ * copies these streams. A long-lived connection spends a quarter of its CPU time on that.
  *
- * Node's public API does not reach that Map, so this searches where Node 20 to 24 keep it. Returns false, and does
- * nothing, if it is not found, as in a version that stores its streams differently. Decision 0011 has the figures.
+ * Node's public API does not expose that Map, so this function looks for it where Node 20 to 24 store it. Does
+ * nothing and returns false if the Map is not found, for example in a later version of Node. Decision 0011 has the
+ * figures.
  */
 export function renewStreams(session: EventEmitter): boolean {
   const state = valuesOf(session).find(hasStreams)

@@ -25,7 +25,7 @@ it("offerStreams passes unclaimed streams to the server's own listener with the 
 it.each([
   ["no listener", []],
   ["several listeners", ["server", "other"]],
-])("streams that are handed to %s are not intercepted", (_what, listeners) => {
+])("offerStreams does not intercept the streams of a session with %s", (_what, listeners) => {
   const session = new EventEmitter()
   const handed: string[] = []
   for (const name of listeners) session.on("stream", () => handed.push(name))

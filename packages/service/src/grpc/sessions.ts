@@ -2,8 +2,8 @@ import { EventEmitter } from "node:events"
 import type { IncomingHttpHeaders, ServerHttp2Session, ServerHttp2Stream } from "node:http2"
 
 /**
- * Returns the HTTP/2 session that was just created on a socket. Node's public API does not lead from a socket to its
- * session, so this searches where Node 20 to 24 keep it. Returns undefined if it is not found.
+ * Returns the HTTP/2 session that was just created on a socket. Node's public API does not expose the session of a
+ * socket, so this function looks for it where Node 20 to 24 store it. Returns undefined if the session is not found.
  */
 export function sessionOf(socket: object): ServerHttp2Session | undefined {
   return valuesOf(socket).find((value) => value instanceof EventEmitter && "goaway" in value) as
@@ -17,9 +17,9 @@ export function valuesOf(object: object): unknown[] {
 }
 
 /**
- * Passes each stream of a session to `take` first, before the session's server. The server does not see the streams that
- * `take` accepts. Returns false, and does nothing, if the session does not pass its streams to a server as in Node 20
- * to 24.
+ * Passes each stream of a session to `take` first, before the session's server. The server does not receive the
+ * streams that `take` accepts. Does nothing and returns false if the session does not pass its streams to a server as
+ * in Node 20 to 24.
  */
 export function offerStreams(
   session: EventEmitter,

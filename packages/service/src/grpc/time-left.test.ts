@@ -15,7 +15,7 @@ it.each([
 })
 
 it.each(["", "2", "S", "2s", "2 S", "-2S", "2.5S", "123456789m", "2Sx", "x2S", "2SS"])(
-  "%j is not a valid timeout",
+  "timeLeftMs returns undefined for the invalid timeout %j",
   (timeout) => {
     expect(timeLeftMs(timeout)).toBeUndefined()
   },

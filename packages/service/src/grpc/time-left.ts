@@ -9,8 +9,8 @@ const UNIT_MS: Readonly<Record<string, number>> = {
 }
 
 /**
- * Parses a `grpc-timeout` header. Returns how many milliseconds the caller waits, or undefined if the value is invalid.
- * See "Timeout" in https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md
+ * Parses a `grpc-timeout` header. Returns the milliseconds that the caller waits, or undefined if the value is
+ * invalid. See "Timeout" in https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md
  */
 export function timeLeftMs(timeout: string): number | undefined {
   const [, digits, unit] = FORM.exec(timeout) ?? []

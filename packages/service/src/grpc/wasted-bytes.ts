@@ -1,16 +1,16 @@
 import type { Connection } from "../sockets/connection.ts"
 
 const CHECK_MS = 1_000
-/** Bytes between two checks that may be part of no call. Reading them takes up to 8 % of the time. */
+/** Bytes between two checks that may belong to no call. Reading this many bytes takes up to 8 % of the time. */
 const MOST_WASTED_BYTES = 1_048_576
 
 /**
- * Ends HTTP/2 connections that send much more than their calls, such as header blocks that Node refuses. Node does not
- * report these, and reading one takes as long as 30 calls. A byte of it can refer to a header field of 4 KB (RFC 7541
- * section 6.1).
+ * Closes HTTP/2 connections that send many bytes outside of calls, such as header blocks that Node refuses. Node does
+ * not report such a block, and reading one takes as long as 30 calls, because a single byte can refer to a header
+ * field of 4 KB (RFC 7541 section 6.1).
  */
 export class WastedBytes {
-  /** The bytes that each connection had read, and had used for calls, at the last check. */
+  /** The bytes of each connection that belonged to no call, at the previous check. */
   readonly #wasted = new Map<Connection, number>()
   #timer: NodeJS.Timeout | undefined
 

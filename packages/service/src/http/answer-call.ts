@@ -10,7 +10,7 @@ import type { ArrivingRequest } from "./call-parser.ts"
 import { type AnswerBody, BINARY, type HttpAnswers, JSON_TYPE } from "./http-answers.ts"
 import { HttpContext, TimedAsking, timeoutOf } from "./http-context.ts"
 
-/** Returns the handler of the requests for a call. The handler responds in the format of the request. */
+/** Returns the handler for requests of a call. The response has the format of the request. */
 export function handlerOf(
   call: Call,
   answers: HttpAnswers,
@@ -34,16 +34,17 @@ export function handlerOf(
       const sent = await inTime(request, reply, (asking) => {
         const context = new HttpContext(request, asking, places)
         const body = (request.body ?? {}) as Body
-        // Free the body: a request may wait for hours, and its body is not needed again.
+        // Free the body, because a request may wait for hours, and its body is not needed again.
         request.body = undefined
-        // The content type parser has already handled upper case and parameters of the type.
+        // Check the type of the body instead of the header, whose case and parameters the content type parser has
+        // already handled.
         answer = body instanceof Uint8Array ? call.answerBytes(body, context) : call.answerJson(body, context)
         if (answer instanceof Promise) places.wait()
         return answer
       })
       return answers.send(reply.type(isBinary ? BINARY : JSON_TYPE), sent)
     } catch (error) {
-      // Free the body: the response may wait for hours, until the client has read the earlier responses of its
+      // Free the body, because the response may wait for hours until the client has read the earlier responses of its
       // connection.
       request.body = undefined
       code = error instanceof StatusError ? error.code : Code.INTERNAL
@@ -53,22 +54,22 @@ export function handlerOf(
       onAnswered?.(path, code, performance.now() - sinceMs)
       answers.busy.delete(socket)
       const leave = (): void => places.leave()
-      // Keep the places until the handler is done. After a timeout the caller has its response, but the store may still
-      // be working.
+      // Keep the places until the handler is done. After a timeout, the caller has received an error, but the store
+      // may still be working.
       if (answer instanceof Promise) void answer.then(leave, leave)
       else leave()
     }
   }
 }
 
-/** Returns the response. Rejects if it takes longer than the caller's timeout. */
+/** Returns the response. Rejects if the response takes longer than the caller's timeout. */
 async function inTime(
   request: FastifyRequest,
   reply: FastifyReply,
   answer: (asking: Asking) => AnswerBody | Promise<AnswerBody>,
 ): Promise<AnswerBody> {
   const timeoutMs = timeoutOf(request)
-  // One call may wait for many requests, each with its own listener.
+  // Remove the limit for listeners, because one call may wait for many requests, and each adds a listener.
   if (timeoutMs === undefined) return answer(reply.raw.setMaxListeners(0))
   let asking: TimedAsking | undefined
   const late = new Promise<never>((_, reject) => {

@@ -15,8 +15,8 @@ import type { HttpAnswers } from "./http-answers.ts"
 import { CheckContext } from "./http-context.ts"
 
 /**
- * Returns the function that responds to checks of gateways. Nobody reads the body that a gateway may pass on, and a
- * gateway may announce one that it does not send. So the response does not wait for the body, and ends the connection.
+ * Returns the function that responds to checks of gateways. A gateway may announce a body that it does not send, and
+ * no code reads the body. So the response does not wait for the body, and closes the connection.
  */
 export function checkAnswerer(
   checks: GatewayChecks,
@@ -49,7 +49,7 @@ export function checkAnswerer(
     listeners.onAnswered?.("http", CHECK_PATH, code, performance.now() - sinceMs)
     const { status, headers, body } = answer
     if (answers.isLeaving || announcesBody(request)) response.setHeader("connection", "close")
-    // Node sets no length for a body that it omits, as for HEAD.
+    // Set the length, because Node sets none when it omits the body, as in a response to HEAD.
     if (status !== 204) response.setHeader("content-length", Buffer.byteLength(body))
     answers.count(response, body.length)
     response.writeHead(status, headers).end(body)

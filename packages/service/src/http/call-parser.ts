@@ -17,7 +17,10 @@ export interface ArrivingRequest extends FastifyRequest {
   arrival: Arrival | null
 }
 
-/** Lets a server read the bodies of calls, within the bounds of what arrives. A call may have its own bound. */
+/**
+ * Adds a parser for the bodies of calls, which applies the bounds for arriving requests. A call may define its own
+ * bound.
+ */
 export function addCallParser(app: FastifyInstance, arrivals: Arrivals, maxMessageBytes: number): void {
   app.removeAllContentTypeParsers()
   const parseJson = app.getDefaultJsonParser("ignore", "ignore")
@@ -28,7 +31,7 @@ export function addCallParser(app: FastifyInstance, arrivals: Arrivals, maxMessa
     const most = isBatch || call?.list === undefined ? undefined : MOST_VALUES_OF_RULES
     let json: JsonScan | undefined
     const scan = (body: Buffer): void => {
-      // Most bodies are short.
+      // Skip the scan, because most bodies are too short to contain too many values.
       if (!isBatch && body.length <= MOST_VALUES) return
       json ??= new JsonScan(call?.list, most)
       json.read(body)

@@ -10,7 +10,7 @@ import { httpError, retryHeaders } from "./http-errors.ts"
 /** The path of checks in metrics and in the log. */
 export const CHECK_PATH = "/check"
 
-/** The proxies that are trusted by default: those on this machine. */
+/** The proxies that are trusted by default, which are the proxies on this machine. */
 const DEFAULT_TRUSTED_PROXIES: readonly string[] = ["loopback"]
 
 /** The response to a check. */
@@ -20,7 +20,7 @@ export interface CheckAnswer {
   readonly body: string
 }
 
-/** An address that no client has. A peer that may report this address is trusted. */
+/** An address that no client uses. If the client address reader returns it, the peer that reported it is trusted. */
 const NOBODY = "0.0.0.0"
 
 /**
@@ -31,7 +31,7 @@ export class GatewayChecks {
   readonly #forwarding: Forwarding
   readonly #addressOf: ReturnType<typeof clientAddressReader>
 
-  /** Only `trustedProxies` may describe requests. Throws InvalidOptionError if one of them is invalid. */
+  /** Only `trustedProxies` may describe requests. Throws InvalidOptionError if an address is invalid. */
   constructor(forwarding: Forwarding, trustedProxies: readonly string[] = DEFAULT_TRUSTED_PROXIES) {
     this.#forwarding = forwarding
     this.#addressOf = clientAddressReader({ trustedProxies })
@@ -68,8 +68,8 @@ function checkAnswer(
 }
 
 /**
- * Returns the response to a check that failed. With `refused`, a gateway recognizes a refusal by its status, so an
- * error never has that status, nor one of the two that nginx passes on.
+ * Returns the response to a check that failed. With `refused`, a gateway recognizes a refusal by its status.
+ * Therefore, an error has neither that status nor 401 or 403, which nginx passes on.
  */
 export function failedCheck(error: StatusError, url: string): CheckAnswer {
   const { status, body } = httpError(error, undefined)

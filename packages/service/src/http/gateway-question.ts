@@ -3,20 +3,20 @@ import { serviceName } from "../contract/service-name.ts"
 import type { KnownFacts } from "../deciding/asked-request.ts"
 import { Code, invalidArgument, StatusError } from "../status-error.ts"
 
-/** The question of a gateway about one request of a client. */
+/** The request of a client about which a gateway asks. */
 export interface GatewayQuestion {
   readonly service: string
   /** The client's request, as a caller of ShouldForwardRequest would describe it. */
   readonly known: KnownFacts
 }
 
-/** A path of the service, such as "/check/shop?refused=403" or "/check/shop/users/7". */
+/** The parts of a check's path, such as "/check/shop?refused=403" or "/check/shop/users/7". */
 export interface CheckPath {
   /** The service, still percent-encoded. */
   readonly service: string
-  /** The status of refusals. Undefined if a refusal has the status for the client. */
+  /** The status of a refused check. Undefined if the check has the same status as the response for the client. */
   readonly refused: number | undefined
-  /** The target of the client's request, if it follows the service. */
+  /** The target of the client's request. Undefined if the path ends with the service. */
   readonly target: string | undefined
 }
 
@@ -27,7 +27,7 @@ interface Described {
 }
 
 const FORWARDED_TARGET = "X-Forwarded-Uri"
-/** The headers with which gateways describe a request: pairs of a method and a target, as messages spell them. */
+/** Pairs of headers with which gateways describe the method and target of a request. Spelled as in error messages. */
 const PAIRS = [
   ["X-Original-Method", "X-Original-URI"],
   ["X-Original-Method", "X-Original-URL"],
@@ -40,12 +40,12 @@ export function isCheck(url: string): boolean {
   return /^\/check(?:[/?]|$)/.test(url)
 }
 
-/** Returns the parts of a check's path. Throws StatusError for an invalid one. */
+/** Returns the parts of a check's path. Throws StatusError if the path is invalid. */
 export function readCheckPath(url: string): CheckPath {
   const [, service = "", rest = ""] = /^\/check\/?([^/?]*)(.*)$/s.exec(url) ?? []
-  // After a path of the client, the query is the client's, too. Such a query must not choose anything.
+  // If the path contains the client's target, the query comes from the client too, so it must not set `refused`.
   if (rest.startsWith("/")) return { service, refused: undefined, target: rest }
-  // Caddy may add the client's query, so other parameters are ignored.
+  // Ignore other parameters, because Caddy may add the client's query.
   const statuses = new URLSearchParams(rest).getAll("refused")
   if (statuses.length === 0) return { service, refused: undefined, target: undefined }
   const text = statuses.join(",")
@@ -57,11 +57,12 @@ export function readCheckPath(url: string): CheckPath {
 }
 
 /**
- * Returns what a gateway asks. `clientOf` returns the client's address, from the request's X-Forwarded-For. Throws
- * StatusError unless the client's request is described exactly once, and completely.
+ * Returns the request about which a gateway asks. `clientOf` extracts the client's address from X-Forwarded-For.
+ * Throws StatusError unless the client's request is described exactly once, and completely.
  *
- * A gateway sets some of the headers, and passes the others on as the client sent them. Which ones it sets is not known
- * here. If one description could override another, a client could hide its path or its method by adding a header.
+ * A gateway sets some of the headers and passes the others on as the client sent them. This function does not know
+ * which headers the gateway sets. If one description could override another, a client could hide its path or method
+ * by adding a header.
  */
 export function readGatewayQuestion(
   { service: encoded, target }: CheckPath,
@@ -73,7 +74,7 @@ export function readGatewayQuestion(
   const headers = { ...request.headers }
   const { "x-forwarded-for": forwardedFor, "x-forwarded-host": host } = headers
   if (!forwardedFor) throw wrong("X-Forwarded-For is missing; send it with the address of the client.")
-  // A gateway that does not set the target here does not set the host here, either.
+  // Use X-Forwarded-Host only if the gateway sets X-Forwarded-Uri, because such a gateway also sets the host.
   if (headers[FORWARDED_TARGET.toLowerCase()] && typeof host === "string") headers.host = host
   const ip = clientOf(String(forwardedFor))
   return { service, known: { ip, method, url, headers, query: queryOf(url) } }

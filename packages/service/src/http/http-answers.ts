@@ -26,7 +26,7 @@ export interface CountedResponse extends ServerResponse {
 export class HttpAnswers {
   /** Sockets with calls in flight. */
   readonly busy = new Set<Socket>()
-  /** True while the service is leaving. Each response then ends its connection. */
+  /** True while the service shuts down. Each response then closes its connection. */
   isLeaving = false
   readonly #connections: Connections
   readonly #listeners: DoorListeners
@@ -38,7 +38,10 @@ export class HttpAnswers {
     this.#outputs = new Map(calls.map(({ path, output }) => [path, output]))
   }
 
-  /** Counts a response until it has been sent. Ends the connection of a client that has not read many others. */
+  /**
+   * Counts a response until it has been sent. Closes the connection of a client that has left too many responses
+   * unread.
+   */
   count(response: CountedResponse, length: number): void {
     const { socket } = response
     const unread = socket === null ? undefined : this.#connections.of(socket)?.unread
@@ -52,7 +55,7 @@ export class HttpAnswers {
     return this.isLeaving ? reply.header("connection", "close").send(body) : reply.send(body)
   }
 
-  /** Returns the error to respond with. Reports a fault of the service itself, which clients must not read. */
+  /** Returns the error to respond with. Reports a fault of the service itself, whose details clients must not see. */
   statusErrorOf(error: unknown, path: string): StatusError {
     if (error instanceof StatusError) return error
     this.#listeners.onFault(error, path)
@@ -62,7 +65,7 @@ export class HttpAnswers {
   /** Responds with an error. */
   fail(reply: FastifyReply, error: unknown, path: string): FastifyReply {
     const failure = this.statusErrorOf(error, path)
-    // A message may repeat a part of the request, which may be long.
+    // Shorten the message, because it may repeat a long part of the request.
     const { status, body } = httpError(shortened(failure), this.#outputs.get(path))
     return this.#sendError(reply.code(status).headers(retryHeaders(failure)), body)
   }
@@ -76,7 +79,7 @@ export class HttpAnswers {
     this.fail(reply, error, path)
   }
 
-  /** Responds to a request that has not arrived completely, and ends its connection, because the rest is not read. */
+  /** Responds to a request that has not fully arrived. Then closes its connection, because the rest is not read. */
   endUnfinished(reply: FastifyReply, error: StatusError): void {
     reply.raw.once("close", () => reply.request.raw.destroy())
     this.fail(reply.header("connection", "close"), error, reply.request.url)
@@ -90,8 +93,8 @@ export class HttpAnswers {
   }
 
   /**
-   * Responds to a request that Fastify refuses before a handler runs: its body is too long, not valid JSON, or of an
-   * unknown type.
+   * Responds to a request that Fastify refuses before a handler runs, because its body is too long, invalid JSON, or
+   * of an unknown type.
    */
   failEarly(
     error: { readonly statusCode?: number; readonly message: string },
@@ -118,7 +121,7 @@ export class HttpAnswers {
   }
 }
 
-/** Messages for statuses for which Fastify's own message does not explain what to send. */
+/** Messages that replace Fastify's own message if that message does not explain what to send. */
 const REFUSED: Readonly<Record<number, (request: FastifyRequest) => string>> = {
   415: ({ headers }) =>
     `A body of type ${headers["content-type"] || "unknown"} is not supported; send application/json or ${BINARY}.`,

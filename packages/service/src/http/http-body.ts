@@ -9,14 +9,14 @@ type OnBody = (error: Error | undefined, body: Buffer) => void
 
 const NOTHING = Buffer.alloc(0)
 
-/** Whether a body is JSON. Any other body is a binary message. */
+/** Whether a body is JSON. A body of any other type is a binary message. */
 export function isJson({ headers }: FastifyRequest): boolean {
   return /^application\/json\b/i.test(String(headers["content-type"]))
 }
 
 /**
- * Reads a body of at most `maxBytes`, and counts its bytes until it is complete. `scan` reads each part of it and may
- * throw StatusError. `done` is not called if the arrival ends first.
+ * Reads a body of at most `maxBytes`, and counts its bytes until it is complete. `scan` is called with the bytes
+ * received so far, and may throw StatusError. `done` is not called if the arrival ends first.
  */
 export function readBody(
   payload: IncomingMessage,
@@ -32,7 +32,8 @@ export function readBody(
     return
   }
   const body = new PartialMessage()
-  // Keep the listeners until the request is collected. Removing them would cost each request 2 % of its time.
+  // Keep the listeners until the request is garbage-collected, because removing them would cost each request 2 % of
+  // its time.
   let isOver = false
   const stop = (): void => {
     isOver = true
@@ -41,12 +42,13 @@ export function readBody(
   let received = 0
   let refusal: Error | undefined
   const keep = (piece: Buffer): number => {
-    // Reserve the announced length immediately. Growing step by step would leave smaller buffers behind as garbage.
+    // Reserve the announced length immediately, because growing step by step would leave smaller buffers behind as
+    // garbage.
     const reserved = body.length === 0 && piece.length < length ? body.reserve(length) : 0
     return reserved + body.add(piece)
   }
   const read = (piece: Buffer): void => {
-    // Count the pieces that are discarded, too: the connection ends with the response, but it may have sent thousands.
+    // Count discarded pieces too, because thousands may arrive before the response closes the connection.
     arrival.sender.received(piece.length)
     if (isOver) return
     received += piece.length
@@ -60,7 +62,8 @@ export function readBody(
       try {
         scan(body.bytes)
       } catch (error) {
-        // Discard the rest, and respond when it has arrived. Otherwise the client could not read the response.
+        // Discard the rest of the body, and respond when it has arrived. Otherwise the client could not read the
+        // response.
         refusal = error as StatusError
         body.clear()
       }

@@ -28,7 +28,7 @@ export class HttpContext implements CallContext {
 }
 
 /**
- * The context of a check. A gateway that passes the client's `Authorization` on can send its own token in
+ * The context of a check. A gateway that forwards the client's `Authorization` header can send its own token in
  * `Sluice-Token`.
  */
 export class CheckContext extends HttpContext {
@@ -38,7 +38,7 @@ export class CheckContext extends HttpContext {
   }
 }
 
-/** Longest timeout in milliseconds: the limit of a timer. */
+/** Maximum timeout in milliseconds, which is the limit of a Node timer. */
 const LONGEST_MS = 2 ** 31 - 1
 
 /**
@@ -53,12 +53,12 @@ export function timeoutOf({ headers }: FastifyRequest): number | undefined {
   throw new StatusError(Code.INVALID_ARGUMENT, message)
 }
 
-/** A caller over HTTP with a timeout. The caller counts as closed when the connection closes or the time has passed. */
+/** A caller over HTTP with a timeout. The caller counts as closed when the connection closes or the timeout expires. */
 export class TimedAsking extends EventEmitter implements Asking {
   closed = false
   readonly #stop: () => void
 
-  /** `onLate` is called when the time has passed. */
+  /** `onLate` is called when the timeout expires. */
   constructor(reply: FastifyReply, timeoutMs: number, onLate: (error: StatusError) => void) {
     super()
     this.setMaxListeners(0)

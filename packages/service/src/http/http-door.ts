@@ -18,17 +18,15 @@ import { requireOwnName } from "./own-name.ts"
 
 /** The HTTP server. */
 export interface HttpDoor extends DoorServer {
-  /**
-   * Still responds, but ends the connection after every response, so that clients send their next request on a new one.
-   */
+  /** Makes every response close its connection, so that clients send their next request on a new connection. */
   leave(): void
 }
 
 /**
- * Creates the HTTP server, which has the same calls as gRPC. Each is a POST to the path of the call. The body is the
- * request as JSON (https://protobuf.dev/programming-guides/json) or as bytes. The calls follow Connect's unary protocol
- * (https://connectrpc.com/docs/protocol), so that Connect clients work too. Below /check, it responds to `checks` of
- * gateways, with any method. `isOpen` means that some calls need no token.
+ * Creates the HTTP server, which implements the same calls as the gRPC server. Each call is a POST to its path. The
+ * body is the request as JSON (https://protobuf.dev/programming-guides/json) or as bytes. The calls follow Connect's
+ * unary protocol (https://connectrpc.com/docs/protocol), so that Connect clients work too. Below /check, the server
+ * responds to checks of gateways, with any method. `isOpen` means that some calls need no token.
  */
 export function createHttpDoor(
   calls: readonly Call[],
@@ -43,14 +41,14 @@ export function createHttpDoor(
   const answers = new HttpAnswers(connections, listeners, calls)
   const app = Fastify({
     logger: false,
-    // Let the parser accept any member name. The protobuf reader then refuses unknown fields by their names.
+    // Let the parser accept any member name, because the protobuf reader rejects unknown fields and names them.
     onProtoPoisoning: "ignore",
     onConstructorPoisoning: "ignore",
     exposeHeadRoutes: false,
-    // A path with invalid percent-encoding is answered as not found. Fastify would send its own error format.
+    // Respond "not found" to a path with invalid percent-encoding, because Fastify would use its own error format.
     frameworkErrors: (_error, request, reply) => void answers.notFound(request, reply),
   })
-  // Store the arrival on the request: a WeakMap of requests multiplied the time for garbage collection.
+  // Store the arrival on the request, because a WeakMap of requests multiplied the time for garbage collection.
   app.decorateRequest("arrival", null)
   addCallParser(app, callers.arrivals, bounds.maxMessageBytes)
   beginArrivals(app, callers, answers, isOpen)
@@ -77,7 +75,7 @@ export function createHttpDoor(
   return {
     async listen(host, port) {
       await app.ready()
-      // Create the servers here. Fastify also creates a server for each address of "localhost", but gives access only to
+      // Create the servers here, because Fastify creates a server for each address of "localhost" but exposes only
       // the first.
       return callers.listen(host, port, () =>
         createHttpListener(
@@ -96,7 +94,7 @@ export function createHttpDoor(
       answers.isLeaving = true
       connections.endSilent()
       const { busy } = answers
-      // A closed server no longer checks for requests that take too long.
+      // Close late connections here, because a closed server no longer checks for requests that take too long.
       const late = setTimeout(() => connections.endUnless((socket) => busy.has(socket)), bounds.arrivalMs)
       await callers.endListening()
       clearTimeout(late)
@@ -105,7 +103,7 @@ export function createHttpDoor(
   }
 }
 
-/** Authorizes each call before its body is read, and counts what arrives of it. */
+/** Authorizes each call before its body is read, and counts the bytes of the body as they arrive. */
 function beginArrivals(
   app: FastifyInstance,
   { connections, arrivals }: Callers,
@@ -136,15 +134,18 @@ function beginArrivals(
     }
     const arrival = new Arrival(connection, arrivals, { endArrival })
     ;(request as ArrivingRequest).arrival = arrival
-    // The response always closes, even if the request fails. If the request arrives completely, its handler ends the
-    // arrival.
+    // Also end the arrival of a failed request, whose response always emits "close". If the request arrives
+    // completely, its handler ends the arrival.
     reply.raw.once("close", () => arrivals.end(arrival))
     arrivals.begin(arrival)
     if (arrival.isRunning) done()
   })
 }
 
-/** Ends the connection of an answered request soon, unless the rest arrives. Some clients send it all before they read. */
+/**
+ * Closes the connection of an answered request soon, unless the rest arrives. Some clients send a whole request
+ * before they read the response.
+ */
 function endUnlessComplete(request: IncomingMessage): void {
   const end = (): void => {
     if (!request.complete) request.socket.destroy()

@@ -26,7 +26,9 @@ export interface HttpError {
     readonly code: string
     readonly message: string
     readonly details?: readonly object[]
-    /** Set only for calls whose response message has fields with these names, which also describe a failure. */
+    /**
+     * Set only if the response message of the call has fields with these names, which then describe the failure too.
+     */
     readonly status?: { readonly code: number; readonly message: string }
     readonly error?: string
   }
@@ -53,7 +55,7 @@ export function httpError(
   return { status, body: { code: name, message, details, ...filled } }
 }
 
-/** Returns the headers that say when to try a failed call again. */
+/** Returns the headers that specify when to retry a failed call. */
 export function retryHeaders(error: StatusError): Readonly<Record<string, string>> {
   if (!(error instanceof OverloadError)) return {}
   return { "retry-after": String(Math.ceil(error.retryAfterMs / 1_000)) }

@@ -8,8 +8,8 @@ import type { DoorBounds } from "../sockets/door.ts"
 import { type Tls, tlsOptions } from "../sockets/tls.ts"
 
 /**
- * Creates a server of Node whose connections are bounded. `onClientError` gets what is not an HTTP request, or a request
- * that takes too long.
+ * Creates a Node server with bounded connections. `onClientError` is called if a connection sends data that is not
+ * HTTP, or if a request takes too long.
  */
 export function createHttpListener(
   answer: (request: IncomingMessage, response: ServerResponse) => void,
@@ -36,7 +36,7 @@ export function createHttpListener(
     if (connection === undefined) return
     connection.unread = new UnreadAnswers(connection, connection.socket, arrivals, () => socket.destroy())
     connection.endLate = () => void listener.emit("clientError", requestTimeout(), socket)
-    // Node ends idle connections itself, unless an empty line has stopped its timer.
+    // Node closes idle connections itself, unless an empty line from the client has stopped Node's timer.
     connection.endIdle = () => connection.expectCall()
   })
   return listener

@@ -2,13 +2,13 @@ import type { IncomingMessage } from "node:http"
 import { isIP } from "node:net"
 import { Code, StatusError } from "../status-error.ts"
 
-/** Matches addresses of this machine, as sockets name them. */
+/** Matches loopback addresses in the format of sockets. */
 const LOOPBACK = /^(?:::ffff:)?127\.|^::1$/
 
 /**
- * Throws StatusError if a request to a loopback address names another host. A web page can give its own name the address
- * of loopback (DNS rebinding), and then a browser lets the page call a service of its user. Such a name has a
- * dot, is not an address, and does not end in "localhost".
+ * Throws StatusError if a request to a loopback address names another host. A web page can let its own name resolve
+ * to a loopback address (DNS rebinding). The browser then lets the page call a service on the user's machine. Such a
+ * name contains a dot, is not an address, and does not end in "localhost".
  */
 export function requireOwnName({ socket, headers: { host } }: IncomingMessage): void {
   if (host === undefined || !LOOPBACK.test(socket.localAddress ?? "")) return

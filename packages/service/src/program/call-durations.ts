@@ -11,8 +11,8 @@ import type { Door } from "../sockets/door.ts"
 import { Code } from "../status-error.ts"
 
 /**
- * Bucket boundaries in seconds, the same as for the duration of decisions in the core. Redis's timeout of 50 ms is one
- * of them.
+ * Bucket boundaries in seconds, which equal the boundaries for the duration of decisions in the core. Redis's timeout
+ * of 50 ms is one boundary.
  */
 const BOUNDARIES: readonly number[] = [
   0.0001, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10,
@@ -20,7 +20,7 @@ const BOUNDARIES: readonly number[] = [
 
 /** Names of the gRPC codes, by number. */
 const NAMES: ReadonlyMap<number, string> = new Map(Object.entries(Code).map(([name, code]) => [code, name]))
-/** Codes that OpenTelemetry counts as errors of the server. All other errors are the caller's. */
+/** Codes that OpenTelemetry counts as errors of the server. All other codes are errors of the caller. */
 const SERVER_ERRORS: ReadonlySet<number> = new Set([
   Code.DEADLINE_EXCEEDED,
   Code.UNIMPLEMENTED,
@@ -42,9 +42,9 @@ type Histograms = (Histogram | undefined)[]
 
 /**
  * The durations of calls, as OpenTelemetry's `rpc.server.call.duration`
- * (https://opentelemetry.io/docs/specs/semconv/rpc/rpc-metrics/). This class does its own aggregation, and passes the
- * result on when metrics are collected. A histogram of the SDK builds a string from the attributes for each call to
- * find its data point. That costs more than all other measurements of a call.
+ * (https://opentelemetry.io/docs/specs/semconv/rpc/rpc-metrics/). This class aggregates durations itself and exports
+ * the result when metrics are collected. A histogram of the SDK would build a string from the attributes of each
+ * call, which costs more than all other measurements of the call.
  */
 export class CallDurations implements MetricProducer {
   readonly #since: HrTime = hrTime(Date.now())
@@ -86,7 +86,7 @@ export class CallDurations implements MetricProducer {
     const scopeMetrics = [
       { scope: { name: "@sluice/service" }, metrics: histograms.length === 0 ? [] : [metric] },
     ]
-    // The reader replaces the resource with the resource of its provider.
+    // The resource does not matter, because the reader replaces it with the resource of its provider.
     return Promise.resolve({ resourceMetrics: { scopeMetrics } as unknown as ResourceMetrics, errors: [] })
   }
 }
@@ -98,7 +98,8 @@ function emptyHistogram(attributes: Attributes): Histogram {
 
 function add(histogram: Histogram, seconds: number): void {
   let bucket = 0
-  // Search linearly, because most durations are in one of the first buckets. A boundary belongs to the bucket below it.
+  // Search linearly, because most durations belong to one of the first buckets. A boundary belongs to the bucket
+  // below it.
   while (bucket < BOUNDARIES.length && seconds > (BOUNDARIES[bucket] as number)) bucket++
   histogram.counts[bucket] = (histogram.counts[bucket] as number) + 1
   histogram.count++
@@ -108,8 +109,8 @@ function add(histogram: Histogram, seconds: number): void {
 }
 
 /**
- * Returns the attributes of a call. HTTP calls use Connect's protocol, whose codes are in lower case and do not include
- * one for success. Checks of gateways have the same codes.
+ * Returns the attributes of a call. HTTP calls use Connect's protocol, whose codes are in lower case and do not
+ * include one for success. Checks of gateways use the same codes.
  */
 function attributesOf(door: Door, path: string, code: number): Attributes {
   const isGrpc = door === "grpc"
@@ -124,7 +125,7 @@ function attributesOf(door: Door, path: string, code: number): Attributes {
   }
 }
 
-/** Connect's names that are spelled differently. */
+/** Codes whose names in Connect differ from the lowercase gRPC names. */
 const CONNECT_NAMES: { readonly [Each in Code]?: string } = { [Code.CANCELLED]: "canceled" }
 
 function hrTime(epochMs: number): HrTime {

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest"
 import { createCallersLog } from "./callers-log.ts"
 
-it("the log about callers has one line a minute for each kind, with the number of events since", () => {
+it("the log about callers writes one line a minute for each kind, with the number of events", () => {
   let nowMs = 0
   const lines: unknown[] = []
   const log = createCallersLog({ warn: (...line: unknown[]) => void lines.push(line) }, () => nowMs)
@@ -22,7 +22,7 @@ it("the log about callers has one line a minute for each kind, with the number o
   ])
 })
 
-it("the log about callers logs a kind once, and no new kinds after the first thousand", () => {
+it("the log about callers writes each kind once, and ignores new kinds after the first thousand", () => {
   let lines = 0
   const log = createCallersLog({ warn: () => void lines++ }, () => 0)
   for (let kind = 0; kind < 2_000; kind++) log(String(kind), {}, "")

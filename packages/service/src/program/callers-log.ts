@@ -1,7 +1,7 @@
 import type { Log } from "./log.ts"
 
 const QUIET_MS = 60_000
-/** Maximum number of kinds of events. The maximum is higher than the number of codes of OpenSSL and Node. */
+/** Maximum number of kinds of events, which exceeds the number of error codes of OpenSSL and Node. */
 const MOST_KINDS = 1_000
 
 /** A function that logs events that callers cause. There may be thousands of them per second. */

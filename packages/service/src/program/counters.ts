@@ -10,14 +10,14 @@ import type { Settings } from "./settings/settings-table.ts"
 export interface CounterStore {
   readonly kind: "memory" | "redis"
   readonly store: Store
-  /** Returns the key of a counter in Redis. Absent if counters are in memory. */
+  /** Returns the key of a counter in Redis. Absent if the counters are in memory. */
   readonly keyOf?: (counter: CounterKey) => string
   /** Resolves with true if the store responds now. Never rejects. */
   isReachable(): Promise<boolean>
   close(): Promise<void>
 }
 
-/** Where counters are, and how they are counted there. */
+/** The settings that choose and configure the store of counters. */
 export type CounterSettings = Pick<
   Settings,
   | ("redis" | "redisCluster" | "redisPrefix" | "mirrors" | "lease" | "writeBackMs")
@@ -89,14 +89,14 @@ async function openRedis(
   }
 }
 
-/** An error, with the command that failed if there is one. */
+/** An error of the Redis client. `command` is absent if no command failed. */
 interface RedisError extends Error {
   readonly command?: { readonly name: string }
 }
 
 /**
  * Logs a line when the connection to `redis` is lost or cannot be established, and a line when it is back. The client
- * retries all the time. `setting` has its URL.
+ * retries forever. `setting` is the name of the setting that contains its URL.
  */
 function logConnection(client: ServiceRedis, log: Log, redis: string, setting: string): void {
   let isGone = false

@@ -3,9 +3,8 @@ import type { RuleBook, RuleBookEvents } from "@sluice/rules"
 import type { Log } from "./log.ts"
 
 /**
- * Follows a book's first load. Returns a function that stops following and logs, in one line, the number of services
- * without rules in force because all their rules are invalid. The book logs each of them, but among thousands of lines
- * they are hard to count.
+ * Watches a book's first load. Returns a function that stops watching and logs one line with the number of services
+ * whose rules are all invalid. The book logs each such service, but thousands of lines are hard to count.
  */
 export function followFirstLoad(book: RuleBook, log: Log): () => void {
   const right = new Set<string>()

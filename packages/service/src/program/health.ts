@@ -5,10 +5,11 @@ import { HealthImplementation } from "grpc-health-check"
 export interface Health {
   /** Adds the health service to a server. */
   addTo(server: Server): void
-  /** Sets the status of the whole server and of each of these services. */
+  /** Sets the status of the whole server and of each service in `names`. */
   say(isServing: boolean, services: readonly string[]): void
   /**
-   * Ends all Watch calls. A server shuts down only when its calls have ended, and Watch calls do not end by themselves.
+   * Ends all Watch calls. A server shuts down only after its calls have ended, and Watch calls never end by
+   * themselves.
    */
   endWatches(): void
 }

@@ -50,7 +50,7 @@ describe("the log", () => {
     ])
   })
 
-  it("says why no node of the cluster could be used", () => {
+  it("explains why no node of the cluster could be used", () => {
     const to = written()
     const lastNodeError = Object.assign(new Error("cluster support disabled"), { command: "hidden" })
     const err = Object.assign(new Error("Failed to refresh slots cache."), { lastNodeError })
@@ -69,7 +69,7 @@ describe("the log", () => {
     expect(to.lines.map((line) => JSON.parse(line).err.message)).toEqual(["round", "text"])
   })
 
-  it("is silent at the level silent", () => {
+  it("writes nothing at the level silent", () => {
     const to = written()
     createLog("silent", to).fatal("nobody hears it")
     expect(to.lines).toEqual([])

@@ -11,9 +11,9 @@ export type LogLevel = (typeof LOG_LEVELS)[number]
 export type Log = Logger
 
 /**
- * Creates a logger that writes to standard output. Only safe properties of an error are logged, because a Redis client
- * attaches commands to its errors, which contain passwords and keys. For invalid rules, and for a source or store that
- * does not respond, the stack is left out.
+ * Creates a logger that writes to standard output. Only safe properties of an error are logged, because a Redis
+ * client attaches commands to its errors, which contain passwords and keys. The stack is omitted for invalid rules,
+ * and for a source or store that does not respond.
  */
 export function createLog(level: LogLevel, to: DestinationStream = standardOutput()): Log {
   return pino(
@@ -27,23 +27,24 @@ export function createLog(level: LogLevel, to: DestinationStream = standardOutpu
   )
 }
 
-/** Maximum bytes that wait while nothing can be written. More is lost. */
+/** Maximum bytes of log lines that wait while nothing can be written. Further lines are lost. */
 const MOST_WAITING_BYTES = 1_048_576
 
 /**
- * Returns standard output, which writes each line as soon as it is logged. If it cannot be written, because the disk is
- * full or the reader is gone, lines wait for the next one or are lost. Decisions continue without a log.
+ * Returns standard output, which writes each line as soon as it is logged. If a write fails because the disk is full
+ * or the reader has exited, the line waits for the next write or is lost. Decisions continue without a log.
  */
 function standardOutput(): DestinationStream {
   const output = destination({
     dest: 1,
     sync: true,
     maxLength: MOST_WAITING_BYTES,
-    // A retry would run immediately and block everything else.
+    // Never retry, because a retry would run immediately and block everything else.
     retryEAGAIN: () => false,
   })
   output.on("error", () => undefined)
-  // pino would flush after a fatal line, and block until that succeeds. Everything that can be written already is.
+  // Prevent pino from flushing after a fatal line, because flushing blocks until it succeeds. Every line that can be
+  // written has already been written.
   output.flushSync = () => undefined
   return output
 }
@@ -64,7 +65,7 @@ interface ErrorOfClient extends Error {
 /** Maximum depth of nested causes. This depth is enough for all known errors, and stops at circular causes. */
 const MOST_CAUSES = 5
 
-/** Errors with a cause outside of the program: rules, a table, Redis. Their stack would not help. */
+/** Errors with a cause outside of the program, such as rules, a table or Redis. Their stack would not help. */
 const OUTSIDE = [InvalidRuleError, RuleSourceError, StoreUnavailableError]
 
 function shownError(
@@ -74,7 +75,7 @@ function shownError(
 ): ShownError {
   if (!(error instanceof Error)) return { type: typeof error, message: String(error) }
   const { name, message, stack } = error
-  // In `lastNodeError`, ioredis explains why no node of a cluster could be used.
+  // `lastNodeError` of ioredis explains why no node of a cluster could be used.
   const { code, lastNodeError, cause = lastNodeError } = error as ErrorOfClient
   return {
     type: name,

@@ -8,7 +8,10 @@ import type { GrpcReader } from "../sockets/door.ts"
 import { CallDurations } from "./call-durations.ts"
 import type { Phase } from "./readiness.ts"
 
-/** OpenTelemetry's variables with the endpoint to send metrics to. Its exporter reads them itself. */
+/**
+ * OpenTelemetry's environment variables for the endpoint that receives metrics. OpenTelemetry's exporter reads their
+ * values itself.
+ */
 const PUSHED_BY = ["OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT"]
 
 /** The events that are counted. */
@@ -20,23 +23,27 @@ type CountedEvents = Pick<
 
 /** The metrics of the service. The metrics can be read, and are sent to a collector if one is configured. */
 export interface Metrics extends Required<CountedEvents> {
-  /** Records whether clients should send requests, as /readyz reports it. At first, they should not. */
+  /**
+   * Records whether clients should send requests, as /readyz reports. Before the first call, clients should not send
+   * requests.
+   */
   onPhase(phase: Phase): void
   /** Returns the response of GET /metrics, for Prometheus. */
   read(): Promise<{ readonly contentType: string; readonly text: string }>
-  /** Sends the remaining metrics, if that is possible within a short time. Never rejects. */
+  /** Sends the remaining metrics if the collector responds within a short time. Never rejects. */
   close(): Promise<void>
 }
 
 /**
- * Timeout for the last metrics. OpenTelemetry's default of 10 s would delay the shutdown too long if the collector is
- * gone.
+ * Timeout for sending the last metrics. OpenTelemetry's default of 10 s would delay the shutdown too long if the
+ * collector does not respond.
  */
 const LAST_SEND_MS = 3_000
 
 /**
- * Attribute sets of an instrument. 5,000 services with 3 rules have 60,000 if each rule admits, refuses, and does both without
- * Redis. OpenTelemetry's default of 2,000 would drop the attributes of all others.
+ * Maximum number of attribute sets of an instrument. 5,000 services with 3 rules use 60,000 sets if each rule admits
+ * and refuses, both with and without Redis. OpenTelemetry's default of 2,000 would drop the attributes of all other
+ * sets.
  */
 const CARDINALITY = 100_000
 
@@ -55,7 +62,7 @@ export function createMetrics(
   if (PUSHED_BY.some((name) => (env[name] ?? "") !== "")) {
     readers.push(new PeriodicExportingMetricReader({ exporter: new OTLPMetricExporter(), metricProducers }))
   }
-  // A view without another setting changes only the limit.
+  // This view changes only the limit, because it contains no other setting.
   const views = [{ instrumentName: "*", aggregationCardinalityLimit: CARDINALITY }]
   const meterProvider = new MeterProvider({ readers, views })
   const meter = meterProvider.getMeter("@sluice/service")

@@ -7,10 +7,11 @@ import type { Settings } from "./settings/settings-table.ts"
 import type { OpenRules, TableSettings } from "./table.ts"
 
 /**
- * Opens the table or the file in the settings. Rejects if the file has an invalid rule, unless the settings allow it.
+ * Opens the table or the file that the settings name. Rejects if the file has an invalid rule, unless the settings
+ * allow it.
  *
- * In addition to a file, rules of other services may be registered in memory, but only if this process counts by
- * itself. Processes that share counters would otherwise have different rules.
+ * Besides a file, callers may register rules of other services in memory, but only if this process shares its
+ * counters with no other process. Otherwise, processes that share counters would apply different rules.
  */
 export async function openRules(
   settings: Pick<Settings, "rules" | "redis" | "allowInvalidRules"> & TableSettings,
@@ -18,7 +19,7 @@ export async function openRules(
   log: Log,
 ): Promise<OpenRules> {
   if (settings.table !== undefined) {
-    // Load this module only when it is needed: rules in a file need no AWS SDK.
+    // Load this module only when it is needed, because rules in a file do not need the AWS SDK.
     const { openTable } = await import("./table.ts")
     return openTable(settings.table, settings, env)
   }
@@ -38,12 +39,12 @@ export async function openRules(
   }
 }
 
-/** Returns all problems in the file. `unnamed` has the rules for services without their own document. */
+/** Returns all problems in the file. `unnamed` contains the rules for services without their own document. */
 async function problemsOf(file: RuleSource, unnamed: LoadedRules): Promise<readonly Problem[]> {
   const problems = [...unnamed.problems]
   for await (const page of file.loadAll?.() ?? [])
     for (const each of page) problems.push(...(await each.read()).problems)
-  // Remove duplicates: problems of a document whose service is unknown are reported for each service.
+  // Remove duplicates, because problems of a document whose service is unknown are reported for each service.
   return [...new Map(problems.map((problem) => [`${problem.path}: ${problem.message}`, problem])).values()]
 }
 
@@ -57,8 +58,8 @@ function requireValid(problems: readonly Problem[], file: string): void {
 }
 
 /**
- * Logs invalid rules of the document for all other services. The book does not know those services, so it logs the
- * problems only when it gets a request for one.
+ * Logs invalid rules of the document for services that the file does not name. The book would log the problems only
+ * after the first request for such a service.
  */
 function logLeftOut({ rules, problems }: LoadedRules, file: string | undefined, log: Log): void {
   const err = new InvalidRuleError(problems)
@@ -72,5 +73,5 @@ function logLeftOut({ rules, problems }: LoadedRules, file: string | undefined, 
   )
 }
 
-/** A name that no service has. The name loads the document without a service. */
+/** A name that no service has, which loads the document without a service. */
 const UNNAMED = ""

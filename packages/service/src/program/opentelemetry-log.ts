@@ -1,8 +1,8 @@
 import { DiagLogLevel, diag } from "@opentelemetry/api"
 
 /**
- * Logs the diagnostics of OpenTelemetry, for example that one of its variables is invalid or that metrics could not be
- * sent.
+ * Logs the diagnostics of OpenTelemetry, for example about an invalid environment variable or about metrics that
+ * could not be sent.
  */
 export function logOpenTelemetry(log: { warn(message: string): void }): void {
   const warn = (said: string, ...more: readonly unknown[]): void => {

@@ -27,8 +27,8 @@ const ARRIVAL_MS = 5_000
 const NO_CALLS = "This is the operations port. Send calls to the HTTP port of the decision service."
 
 /**
- * Creates the operations server. /livez responds while the process runs. /readyz responds with 200 if requests should
- * be sent here, and 503 otherwise. /metrics responds with the metrics.
+ * Creates the operations server. /livez responds while the process runs. /readyz responds with 200 if clients should
+ * send requests to this instance, and otherwise with 503. /metrics responds with the metrics.
  */
 export function createOperationsServer(
   report: () => Promise<ReadyReport>,

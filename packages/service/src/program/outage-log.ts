@@ -2,9 +2,10 @@ import { ClosedError, type LogFields, type Logger } from "@sluice/core"
 import { Incident, type IncidentLine, type Warner } from "@sluice/core/kit"
 
 /**
- * Creates a logger for limiters that share a store. Each limiter reports an outage of the store, its causes and its
- * end, and what is wrong with the store's server. This logs only one line for each. Nothing is logged if the program
- * has closed the store under running calls while it ends, because operators need not be alerted.
+ * Creates a logger for limiters that share a store. Each limiter reports the start, the causes and the end of an
+ * outage of the store, and problems of the store's server. The returned logger logs each such event only once. It
+ * ignores the errors of calls whose store the program closes during its shutdown, because operators need not be
+ * alerted.
  */
 export function oncePerOutage(log: Logger): Logger {
   const writer: Pick<Warner, "say"> = {
@@ -23,7 +24,7 @@ export function oncePerOutage(log: Logger): Logger {
       log[level](fields, message)
     } else if (!(err instanceof Error && err.cause instanceof ClosedError)) {
       const key = err instanceof Error ? (err.message.split(/\.(?: |$)/, 1)[0] as string) : ""
-      // If the outage has begun already, it was for another limiter.
+      // If the outage has already begun, another limiter has reported it.
       outage.add({ ...line, key, ...(outage.lines.length > 0 && { code: "SLUICE_DEGRADED_FURTHER" }) })
     }
   }

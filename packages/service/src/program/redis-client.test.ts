@@ -14,7 +14,7 @@ it("the Redis client of the service connects to every node with the user, passwo
   })
 })
 
-it("the Redis client of the service has no user, password or TLS that the URLs do not contain", async () => {
+it("the Redis client of the service uses no user, password or TLS that the URLs do not contain", async () => {
   const client = (await createRedisClient(["redis://redis"], true)) as Cluster
   client.disconnect()
   expect(client.options.redisOptions).toEqual({ connectTimeout: 3_000 })

@@ -5,8 +5,7 @@ export type ServiceRedis = Redis | Cluster
 const CONNECT_MS = 3_000
 
 /**
- * Creates a client for one server, or for a cluster with some of its nodes. Loads ioredis only when it is
- * called.
+ * Creates a client for one server, or for a cluster of which `urls` lists some nodes. Loads ioredis only when called.
  */
 export async function createRedisClient(urls: readonly string[], isCluster: boolean): Promise<ServiceRedis> {
   const ioredis = await import("ioredis")
@@ -25,15 +24,19 @@ export async function createRedisClient(urls: readonly string[], isCluster: bool
  */
 export async function answers(client: ServiceRedis): Promise<boolean> {
   if (!("nodes" in client)) return (await client.ping()) === "PONG"
-  // The list does not contain nodes that are gone. The remaining nodes may respond to PING but refuse everything else.
+  // Do not use PING. The list omits nodes that have left, and the remaining nodes may respond to PING but refuse
+  // every other command.
   const views = await Promise.all(client.nodes("master").map((node) => node.cluster("INFO")))
   return views.length > 0 && views.every((view) => ALL_SLOTS.test(String(view)))
 }
 
-/** A line in CLUSTER INFO when all slots are served. */
+/** The line in CLUSTER INFO which means that all slots are served. */
 const ALL_SLOTS = /^cluster_slots_ok:16384\s*$/m
 
-/** Returns the credentials and TLS options for every node. Nodes that are discovered later have no URL. */
+/**
+ * Returns the credentials and TLS options for every node. The first URL provides them, because nodes that are
+ * discovered later have no URL.
+ */
 function accessOf(url: string): Pick<RedisOptions, "username" | "password" | "tls"> {
   const { protocol, username, password } = new URL(url)
   return {

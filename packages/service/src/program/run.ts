@@ -11,13 +11,13 @@ import type { Settings } from "./settings/settings-table.ts"
 
 const EXIT = { failed: 1, usage: 2 } as const
 
-/** Runs the service for the life of the process, with the given command-line arguments. */
+/** Runs the service with the given command-line arguments until the process ends. */
 export async function run(argv: readonly string[], version: string): Promise<void> {
   const settings = settingsOf(argv, version)
   if (settings === undefined) return
   const log = createLog(settings.logLevel)
   endOnFaults(log)
-  // Silence the log of grpc-js, because its errors contain the same information.
+  // Disable the log of grpc-js, because its errors contain the same information.
   setLogVerbosity(logVerbosity.NONE)
   logOpenTelemetry(log)
   const unknown = unknownVariables(process.env)
@@ -37,7 +37,8 @@ export async function run(argv: readonly string[], version: string): Promise<voi
 }
 
 /**
- * Returns the settings. Returns undefined after printing help, and for invalid settings, which also set the exit code.
+ * Returns the settings. Returns undefined after it has printed the help or reported invalid settings. Invalid
+ * settings also set the exit code.
  */
 function settingsOf(argv: readonly string[], version: string): Settings | undefined {
   const said: string[] = []
@@ -60,7 +61,7 @@ function settingsOf(argv: readonly string[], version: string): Settings | undefi
 }
 
 function complain(line: string): void {
-  // An operator may have passed the Redis URL as another argument by mistake.
+  // Hide credentials, because an operator may have passed the Redis URL as another argument by mistake.
   process.stderr.write(`${withoutCredentials(line)}\n`)
 }
 
@@ -90,7 +91,7 @@ function endOnSignals(log: Log, running: () => Running | undefined): void {
     started.drain().then((wasInTime) => {
       if (!wasInTime)
         log.error(
-          "Calls in flight were cut off, because they took longer than --drain-time. Raise it if they need longer.",
+          "Calls in flight were aborted, because they took longer than --drain-time. Raise this time if the calls need longer.",
         )
       log.info("The service has ended.")
       process.exit(wasInTime ? 0 : EXIT.failed)

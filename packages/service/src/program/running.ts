@@ -21,15 +21,15 @@ import { readTls, warnOfDates } from "./tls.ts"
 /** A running service. */
 export interface Running {
   /**
-   * Shuts down. Reports that the service is not ready, pauses, closes its servers, responds to the calls in flight, and
-   * ends. Resolves with true if all calls were answered in time.
+   * Shuts down. Reports that the service is not ready, pauses, stops accepting calls, responds to the calls in
+   * flight, and closes everything. Resolves with true if all calls were answered in time.
    */
   drain(): Promise<boolean>
 }
 
 const REFUSED_CONNECTION = {
-  all: "Connections are refused, because --max-connections is reached. Raise it if the callers are legitimate.",
-  peer: "Connections are refused, because this peer has reached --max-connections-per-peer. Raise it for a gateway or proxy.",
+  all: "Connections are refused, because --max-connections is reached. Raise this limit if the callers are legitimate.",
+  peer: "Connections are refused, because this peer has reached --max-connections-per-peer. Raise this limit for a gateway or proxy.",
 } as const
 
 const OVERLOAD: Readonly<Record<Overload, string>> = {
@@ -38,11 +38,11 @@ const OVERLOAD: Readonly<Record<Overload, string>> = {
   bytes:
     "Calls are refused, because unfinished or unanswered requests use too much memory. Raise --max-unfinished-bytes or add instances.",
   "in-flight":
-    "Calls are refused, because this caller or service uses its whole share of --max-in-flight. Raise it or add instances.",
+    "Calls are refused, because this caller or service uses its whole share of --max-in-flight. Raise this limit or add instances.",
   held: "Calls are refused, because queuing rules hold too many calls of this caller or service. Raise --max-in-flight.",
 }
 
-/** Starts the service. Rejects with an Error that explains why the service cannot run, and leaves nothing open. */
+/** Starts the service. If the service cannot run, closes everything and rejects with an Error that explains why. */
 export async function start(
   settings: Settings,
   env: Readonly<Record<string, string | undefined>>,
@@ -51,7 +51,7 @@ export async function start(
 ): Promise<Running> {
   const tls = readTls(settings)
   if (tls !== undefined) warnOfDates(settings, tls, log)
-  /** Functions that close the opened parts. The functions run in reverse order. */
+  /** Functions that close what has been opened. They run in reverse order. */
   const opened: (() => unknown)[] = []
   const closeAll = async (): Promise<void> => {
     for (const close of opened.splice(0).reverse()) await close()
@@ -138,7 +138,7 @@ export async function start(
     const loaded = (): void => {
       areLoaded = true
       endFirstLoad()
-      // Log only changes after the first load, which would log a line for each service.
+      // Log only changes after the first load, because that load would log a line for each service.
       book.on("rules", ({ service: of, change, version, names }) =>
         log.info({ service: of, change, version, rules: names }, "The rules of a service have changed."),
       )

@@ -4,7 +4,7 @@ import { rulesInTable } from "../registering/rules-in-table.ts"
 import type { Settings } from "./settings/settings-table.ts"
 
 /**
- * A logger without `info` and `error`. For a logger with these methods, the SDK formats each item as a log line, which
+ * A logger without `info` and `error`. If a logger has these methods, the SDK formats each item as a log line, which
  * takes 80 ms for 1,000 rules.
  */
 const QUIET = { trace() {}, debug() {}, warn() {} } as unknown as NonNullable<DynamoDBClientConfig["logger"]>
@@ -15,17 +15,23 @@ export type TableSettings = Pick<Settings, "table" | "region" | "endpoint" | "cr
 /** The source of rules, and the registry for them. */
 export interface OpenRules {
   readonly source: RuleSource
-  /** Undefined if rules are changed elsewhere. */
+  /** Undefined if callers cannot change rules here. */
   readonly registry: RuleRegistry | undefined
   /** Whether a failure of the first load is a mistake that a retry cannot fix. */
   readonly mustLoadAtOnce: boolean
   close(): void | Promise<void>
 }
 
-/** Timeout of an operation, with the SDK's three attempts. A load that never ended would report nothing. */
+/**
+ * Timeout of an operation, including the SDK's three attempts. Without a timeout, a load that never ends would not be
+ * reported.
+ */
 const TIMEOUT_MS = 10_000
 
-/** Opens the rules in a table, which can be registered too. Rejects if the table has to be created and that fails. */
+/**
+ * Opens the rules in a table, in which callers can also register rules. Rejects if the table must be created and its
+ * creation fails.
+ */
 export async function openTable(
   tableName: string,
   { region, endpoint, createTable, pollMs }: TableSettings,
@@ -35,7 +41,8 @@ export async function openTable(
     ...(endpoint !== undefined && { endpoint }),
     ...(region !== undefined && { region }),
     ...(endpoint !== undefined && isOnThisMachine(endpoint) && localDefaults(region, env)),
-    // Without `throwOnRequestTimeout`, the SDK only prints that it has waited too long, and continues to wait.
+    // Without `throwOnRequestTimeout`, the SDK only prints a warning when a request takes too long, and continues to
+    // wait.
     logger: QUIET,
     requestHandler: { connectionTimeout: 3_000, requestTimeout: 3_000, throwOnRequestTimeout: true },
   })
@@ -43,7 +50,7 @@ export async function openTable(
   const close = (): void => client.destroy()
   try {
     if (createTable) await registry.createTable()
-    // A table that is unreachable now may be reachable soon.
+    // Retry the first load, because a table that is unreachable now may be reachable soon.
     return { source, registry, mustLoadAtOnce: false, close }
   } catch (error) {
     close()

@@ -31,7 +31,7 @@ describe("TLS files that cannot be used", () => {
     return "they can"
   }
 
-  it("are named together with the reason", () => {
+  it("are named in an error with the reason", () => {
     expect(errorOf({ tlsCert: cert, tlsKey: key, tlsClientCa: clientCa })).toBe("they can")
     expect(errorOf({ tlsCert: key, tlsKey: cert, tlsClientCa: clientCa })).toMatch(
       /^--tls-cert ".*server.key" cannot be used: .*no start line; accepted: a certificate as PEM$/,
@@ -51,7 +51,7 @@ describe("TLS files that cannot be used", () => {
   })
 })
 
-it("warnOfDates warns only of certificates that are not valid now", () => {
+it("warnOfDates warns only of certificates that have expired or are not valid yet", () => {
   const expired = pem("expired.pem")
   const said: unknown[] = []
   const log = { warn: (fields: object, msg: string) => void said.push({ ...fields, msg }) }

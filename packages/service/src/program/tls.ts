@@ -8,8 +8,8 @@ import type { Settings } from "./settings/settings-table.ts"
 type TlsFiles = Pick<Settings, "tlsCert" | "tlsKey" | "tlsClientCa">
 
 /**
- * Reads the TLS files. Returns undefined if the settings name none. Throws an Error that names the file that cannot be
- * used.
+ * Reads the TLS files. Returns undefined if the settings name no TLS files. Throws an Error with the name of a file
+ * that cannot be used.
  */
 export function readTls({ tlsCert, tlsKey, tlsClientCa }: TlsFiles): Tls | undefined {
   if (tlsCert === undefined || tlsKey === undefined) return undefined
@@ -19,14 +19,16 @@ export function readTls({ tlsCert, tlsKey, tlsClientCa }: TlsFiles): Tls | undef
   const given = `--tls-cert ${JSON.stringify(tlsCert)}`
   const givenKey = `--tls-key ${JSON.stringify(tlsKey)}`
   check(given, "a certificate as PEM", () => createSecureContext({ cert }))
-  // The service cannot ask for a passphrase, and OpenSSL's own message is only "bad decrypt".
+  // Check for encryption here, because the service cannot ask for a passphrase, and OpenSSL's own message is only
+  // "bad decrypt".
   if (key.includes("ENCRYPTED"))
     throw new Error(`${givenKey} is encrypted; accepted: a key without a passphrase`)
   check(givenKey, "a private key as PEM", () => createSecureContext({ key }))
   check(`${given} with ${givenKey}`, "a certificate, first in its file, and its own key", () =>
     createSecureContext({ cert, key }),
   )
-  // A secure context accepts any bytes as an authority, but such bytes match no certificate.
+  // Parse the authority, because a secure context accepts any bytes as an authority, even if no certificate could
+  // match.
   if (clientCa !== undefined)
     check(
       `--tls-client-ca ${JSON.stringify(tlsClientCa)}`,
@@ -36,7 +38,7 @@ export function readTls({ tlsCert, tlsKey, tlsClientCa }: TlsFiles): Tls | undef
   return { cert, key, clientCa }
 }
 
-/** Warns of certificates that are not valid now. The service runs, but callers cannot connect. */
+/** Warns of certificates that have expired or are not valid yet. The service runs, but callers cannot connect. */
 export function warnOfDates(files: TlsFiles, { cert, clientCa }: Tls, log: Pick<Log, "warn">): void {
   const warn = (flag: string, file: string | undefined, bytes: Buffer, refused: string): void => {
     const { validFrom, validTo } = new X509Certificate(bytes)

@@ -9,11 +9,11 @@ export interface Change {
   readonly peer: string
   /** The rules before the change, or undefined if there were none. */
   readonly before: RegisteredRules | undefined
-  /** The rules after the change, or the rules that were to be registered if it failed. Undefined for a removal. */
+  /** The rules after the change. If the change failed, the rules that it tried to register. Undefined for a removal. */
   readonly after: Pick<RegisteredRules, "rules" | "metadata"> | undefined
   /**
-   * The error of the registry, if the change failed. Its message mentions if the change may have been made
-   * nevertheless.
+   * The error of the registry, if the change failed. The message mentions whether the change may have been made
+   * anyway.
    */
   readonly failure?: unknown
 }
@@ -22,32 +22,32 @@ export interface Change {
 export interface ClientChange {
   /** The operation. */
   readonly action: "reset" | "blocked" | "unblocked"
-  /** The service that the rule belongs to. */
+  /** The service to which the rule belongs. */
   readonly service: string
   /** Name of the rule. */
   readonly rule: string
-  /** The values of the rule's fields. */
+  /** The values of the rule's fields, which identify the client. */
   readonly client: readonly string[]
   /** Duration of the block, as the caller gave it. */
   readonly for?: string | undefined
   /** Address of the caller. */
   readonly peer: string
-  /** The error, if it is unknown whether the operation was done. Absent on success. */
+  /** The error, if the operation may have failed. Absent on success. */
   readonly failure?: unknown
 }
 
 /** A record of rule changes and of operations on clients. */
 export interface Audit {
   /**
-   * Records that rules were registered or removed, or that an attempt failed. The call is answered after this has
-   * returned or resolved.
+   * Records that rules were registered or removed, or that an attempt failed. The response to the call waits until
+   * this function has returned or its promise has resolved.
    */
   changed(change: Change): void | Promise<void>
   /** Records that a client was reset, blocked or unblocked, or that an attempt failed. */
   clientChanged?(change: ClientChange): void
   /**
-   * Records that changed rules could not be read again. The new rules take effect on this instance when the rules are
-   * next loaded.
+   * Records that this instance could not load changed rules. The new rules take effect on this instance when the
+   * rules are next loaded.
    */
   notInForce(service: string, error: unknown): void
 }
@@ -61,8 +61,8 @@ export interface AuditLog {
 }
 
 /**
- * Creates an audit that logs a line for each change, with the rules before and after. Values that may identify clients
- * are not logged, only their number. These are the values of lists, of overrides and of matched fields.
+ * Creates an audit that logs a line for each change, with the rules before and after. Values of lists, overrides and
+ * matched fields may identify clients, so only their number is logged.
  */
 export function auditTo(log: AuditLog): Audit {
   return {

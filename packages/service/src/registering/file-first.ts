@@ -13,15 +13,15 @@ import { Code, StatusError } from "../status-error.ts"
 import type { RulesHome } from "./rules-home.ts"
 
 /**
- * Creates a home for rules in which a file takes precedence over another home. A service in the file cannot be
- * registered. The other home has all other services. A document without `service_id` applies to services that neither
- * of them has.
+ * Creates a home for rules in which a file takes precedence over another home. Rules for a service in the file cannot
+ * be registered. The other home contains all other services. A document without `service_id` applies to services that
+ * neither home contains.
  *
- * If a registered service is added to the file, the file takes over. If it is removed from the file, the registered
- * rules apply again.
+ * If a registered service is added to the file, the rules in the file apply. If the service is removed from the file,
+ * the registered rules apply again.
  *
- * Nothing can be registered while the file cannot be read, since the file may have the service. Closing the source
- * closes both.
+ * Rules cannot be registered while the file cannot be read, because the file may contain the service. Closing the
+ * source closes both homes.
  * @throws {@link InvalidOptionError} for an invalid path or option.
  */
 export function fileFirst(path: string, other: RulesHome, options: FileRulesOptions = {}): RulesHome {
@@ -41,7 +41,7 @@ function sourceOf(file: RuleSource, other: RuleSource): RuleSource {
       if (isThere(registered) && !(await servicesOf(file, options)).has(service)) return registered
       const loaded = await file.load(service, options)
       if (!isOfAnother(loaded)) return loaded
-      // Rejects if the service of a document is unknown.
+      // This call rejects if the service of a document is unknown.
       await servicesOf(file, options)
       return NONE
     },
@@ -95,14 +95,15 @@ function registryOf(file: RuleSource, name: string, other: RuleRegistry): RuleRe
   }
 }
 
-/** Whether anything is stored for the service. */
+/** Whether the home stores anything for the service. */
 function isThere({ rules, problems, version, stamp }: LoadedRules): boolean {
   return rules.length > 0 || problems.length > 0 || version !== undefined || stamp !== undefined
 }
 
 /**
- * True if the file has one document and it is for another service. The file source reports that as a problem, because
- * it may be a mistake if only one service exists. Here it means that the service is not registered.
+ * True if the file contains one document and this document is for another service. The file source reports this as a
+ * problem, because it may be a mistake in a program with only one service. Here, it means that the file does not
+ * contain the service.
  */
 function isOfAnother({ rules, problems }: LoadedRules): boolean {
   return rules.length === 0 && problems.some(({ path }) => path === "service_id")
@@ -119,7 +120,8 @@ async function servicesOf(file: RuleSource, options: LoadOptions = {}): Promise<
   try {
     for await (const page of listed(file, options)) for (const { service } of page) services.add(service)
   } catch (error) {
-    // Invalid rules in the file are not a mistake of the caller that registers other rules.
+    // Change the type of the error, because the caller that registers other rules did not cause the invalid rules in
+    // the file.
     if (error instanceof InvalidRuleError) throw new RuleSourceError(error.message, { cause: error })
     throw error
   }

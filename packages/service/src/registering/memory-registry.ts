@@ -12,7 +12,7 @@ import {
   readRuleDocumentInSlices,
 } from "@sluice/rules"
 
-/** A registry in the memory of this process, which is also the source for a rule book. */
+/** A registry that stores rules in the memory of this process. It is also the source for a rule book. */
 export interface MemoryRegistry extends RuleRegistry, RuleSource {
   loadAll(options?: LoadOptions): AsyncIterable<readonly FoundRules[]>
   watch(changed: () => void): () => void
@@ -20,20 +20,22 @@ export interface MemoryRegistry extends RuleRegistry, RuleSource {
 
 type Version = number | "any" | undefined
 
-/** The stored rules of a service. The stamp changes with every write, while version numbers repeat after a removal. */
+/**
+ * The stored rules of a service. `stamp` changes with every write, while version numbers start again after a removal.
+ */
 interface Stored {
   readonly registered: RegisteredRules
   readonly stamp: string
 }
 
-/** Number of services in a page of `loadAll`. */
+/** Number of services in one page of `loadAll`. */
 const PAGE = 100
 
 /**
  * Creates a registry for a single process, to try the service without installing anything. The rules are lost when the
  * process ends.
  *
- * The registry keeps rules in the stored shape, like a table, so reading them back gives the same result as a table.
+ * The registry stores rules in the same shape as a table, so a caller reads the same rules back as from a table.
  */
 export function memoryRegistry(): MemoryRegistry {
   const stored = new Map<string, Stored>()
@@ -56,7 +58,7 @@ export function memoryRegistry(): MemoryRegistry {
       found === undefined
         ? "Write without a version to register them again"
         : `Read the stored rules, and write again with version: ${found.version}`
-    // The same words as for a DynamoDB table.
+    // Use the same words as the error of a DynamoDB table.
     const message = `Service ${JSON.stringify(service)} has ${there}, but ${wanted} expected. Nothing was changed. ${advice}`
     return new RuleConflictError(message, service, found)
   }
@@ -75,7 +77,7 @@ export function memoryRegistry(): MemoryRegistry {
       const { rules: kept } = await readRuleDocumentInSlices(document)
       const found = stored.get(service)?.registered
       const metadata = given === undefined ? found?.metadata : document.metadata
-      // Stored versions start at 1, so version 0 means that nothing is stored.
+      // Treat version 0 as undefined, which expects that nothing is stored, because stored versions start at 1.
       if (version !== "any" && (version || undefined) !== found?.version) throw conflict(service, version)
       writes += 1
       const registered = {
@@ -95,7 +97,7 @@ export function memoryRegistry(): MemoryRegistry {
       for (const { registered } of [...stored.values()]) yield registered
     },
     async remove(service, options) {
-      // Callers in plain JavaScript may leave out the options.
+      // Callers in plain JavaScript may omit the options.
       const { version, signal }: Partial<RemoveOptions> = options ?? {}
       signal?.throwIfAborted()
       requireVersion(version)
@@ -123,7 +125,7 @@ export function memoryRegistry(): MemoryRegistry {
       for (let at = 0; at < all.length; at += PAGE) yield all.slice(at, at + PAGE)
     },
     watch(changed) {
-      // Use a new function, so that two watches with the same callback stop independently.
+      // Add a new function, so that two watches with the same callback can be stopped independently.
       const listener = (): void => changed()
       listeners.add(listener)
       return () => {

@@ -12,8 +12,8 @@ export interface RulesInTable extends RulesHome {
 }
 
 /**
- * Creates a home for rules in a DynamoDB table, which any number of instances can share. Does not destroy the client
- * that it is given.
+ * Creates a home for rules in a DynamoDB table, which any number of instances can share. Closing the home does not
+ * destroy the given client.
  * @throws {@link InvalidOptionError} for invalid options.
  */
 export function rulesInTable(options: DynamoDBRulesOptions): RulesInTable {

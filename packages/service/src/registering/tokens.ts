@@ -1,22 +1,25 @@
 import crypto, { timingSafeEqual } from "node:crypto"
 import { Code, TokenError } from "../status-error.ts"
 
-/** The tokens of services. A caller needs one to change rules, or to ask for decisions. */
+/** The tokens of services. A caller needs a token to change rules or to ask for decisions. */
 export interface Tokens {
-  /** Whether there are no tokens. If so, callers cannot be identified. */
+  /** Whether there are no tokens. Without tokens, callers cannot be identified. */
   readonly isEmpty: boolean
-  /** Whether the token belongs to this service, or to all services. Takes the same time for every wrong token. */
+  /**
+   * Whether the token belongs to this service, or to all services. The check takes the same time for every wrong
+   * token.
+   */
   allows(token: string, service: string): boolean
   /** Whether the token belongs to any service. */
   knows(token: string): boolean
 }
 
-/** The name that stands for all services. */
+/** The name that represents all services. */
 const EVERY = "*"
 
 /**
  * Creates tokens from a map of service to token. The token of "*" is valid for every service. Only digests of the
- * tokens are kept.
+ * tokens are stored.
  * @example
  * ```ts
  * import { tokens } from "@sluice/service"
@@ -28,7 +31,7 @@ const EVERY = "*"
  */
 export function tokens(byService: Readonly<Record<string, string>>): Tokens {
   const digests = new Map(Object.entries(byService).map(([service, token]) => [service, digest(token)]))
-  // Each call asks whether its token is known. A lookup by digest reveals nothing about the token.
+  // Look up each call's token by its digest, because the duration of such a lookup reveals nothing about the token.
   const known = new Set([...digests.values()].map((each) => each.toString("latin1")))
   const isOf = (service: string, given: Buffer): boolean => {
     const known = digests.get(service)
@@ -46,7 +49,7 @@ export function tokens(byService: Readonly<Record<string, string>>): Tokens {
   }
 }
 
-/** Throws StatusError if there are tokens and this one does not belong to the service. */
+/** Throws StatusError if tokens are configured and `token` does not belong to the service. */
 export function requireTokenOf(service: string, tokens: Tokens, token: string | undefined): void {
   if (tokens.isEmpty) return
   if (token === undefined) throw missing()
@@ -57,7 +60,7 @@ export function requireTokenOf(service: string, tokens: Tokens, token: string | 
   )
 }
 
-/** Throws StatusError if there are tokens and this one does not belong to any service. */
+/** Throws StatusError if tokens are configured and `token` does not belong to any service. */
 export function requireKnownToken(tokens: Tokens, token: string | undefined): void {
   if (tokens.isEmpty) return
   if (token === undefined) throw missing()

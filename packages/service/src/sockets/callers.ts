@@ -5,7 +5,7 @@ import { Connections } from "./connections.ts"
 import type { DoorBounds, DoorListeners } from "./door.ts"
 import { listenOnEach, portOf } from "./listening.ts"
 
-/** The callers of a server: their connections, their requests that arrive, and their calls in flight. */
+/** Tracks the callers of a server, including their connections, arriving requests and calls in flight. */
 export class Callers {
   readonly connections: Connections
   readonly arrivals: Arrivals
@@ -19,13 +19,13 @@ export class Callers {
     this.inFlight = new InFlight(maxInFlight, mostBytes, this.connections.peers, listeners)
   }
 
-  /** Listens with a server for each address of a host. Resolves with their port. */
+  /** Listens with one server for each address of a host. Resolves with the port, which is the same for all. */
   async listen(host: string, port: number, create: () => Server): Promise<number> {
     this.#listening = await listenOnEach(host, port, create)
     return portOf(this.#listening[0] as Server)
   }
 
-  /** Accepts no more connections. Resolves when the last one has ended. */
+  /** Stops accepting connections. Resolves when the last connection has closed. */
   async endListening(): Promise<void> {
     await Promise.all(this.#listening.map((each) => new Promise((resolve) => each.close(resolve))))
   }

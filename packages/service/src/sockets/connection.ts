@@ -12,36 +12,36 @@ export interface ConnectionTimes {
   readonly idle: DeadlineQueue
 }
 
-/** Bytes of frames that belong to a call, beside its headers and its message. */
+/** Bytes of frames that belong to a call, in addition to its headers and its message. */
 const FRAMES_BYTES = 256
-/** Bytes of headers that take as much time as a call of usual size. */
+/** Bytes of headers that take as much time to read as a call of the usual size. */
 const BYTES_OF_CALL = 1_024
-/** Bytes of a body that take as much time. */
+/** Bytes of a body that take as much time to read as a call of the usual size. */
 const BYTES_OF_UNIT = 8_192
-/** Bytes that take as much time as each piece of a body. */
+/** Bytes that take as much time to read as the overhead of each piece of a body. */
 const PIECE_BYTES = 64
 
-/** A connection of a server, from its acceptance to its end. */
+/** A connection of a server, from when it is accepted until it closes. */
 export class Connection implements Sender, PacedConnection {
-  /** The accepted socket. With TLS, requests arrive on another socket on top of it. */
+  /** The accepted socket. With TLS, requests arrive on another socket, which wraps the accepted socket. */
   readonly socket: Socket
   readonly peer: Peer
   readonly pace: PeerPace
-  /** Bytes of the calls that the peer has sent, at least. */
+  /** Estimate of the bytes that belong to the peer's calls. It is never too low. */
   usedBytes = 0
-  /** Number of its calls whose headers were too large. */
+  /** Number of calls on this connection whose headers were too large. */
   largeHeaders = 0
   arriving = 0
   bytes = 0
   /** The socket on which requests arrive. Undefined until the TLS handshake is complete. */
   ready: Socket | undefined
-  /** The responses that are not read. Set by the server before the first call. */
+  /** The responses that the client has not read. Set by the server before the first call. */
   unread: UnreadAnswers | undefined
   /** Ends the connection gracefully when it is idle. Set by the server. */
   endIdle: () => void
   /** Ends the connection when its first headers are late, with a response if the server has one. Set by the server. */
   endLate: () => void
-  /** Ends the connection of a peer that sends too much of what is refused. Set by the server. */
+  /** Ends the connection of a peer that sends too much refused or useless data. Set by the server. */
   endAbuse: () => void
   readonly #times: ConnectionTimes
   readonly #pacing: Pacing
@@ -74,8 +74,8 @@ export class Connection implements Sender, PacedConnection {
   }
 
   /**
-   * Counts a call whose headers are complete, of at most this number of bytes. Stops both timeouts if no other call is
-   * running.
+   * Counts a call whose headers have fully arrived. `headerBytes` is at least their size on the wire. Stops both
+   * timeouts if no other call is running.
    */
   beginCall(headerBytes: number): void {
     this.usedBytes += headerBytes + FRAMES_BYTES
@@ -90,12 +90,15 @@ export class Connection implements Sender, PacedConnection {
     this.#pacing.spend(this.pace, (bytes + PIECE_BYTES) / BYTES_OF_UNIT)
   }
 
-  /** Counts a call that is over, answered or not. Starts the idle timeout if no other call is running. */
+  /**
+   * Stops counting a call that has ended, whether answered or not. Starts the idle timeout if no other call is
+   * running.
+   */
   endCall(): void {
     if (--this.#calls === 0 && !this.socket.destroyed) this.#times.idle.start(this.#idle)
   }
 
-  /** Starts the arrival timeout again, because a request seems to be on its way. */
+  /** Restarts the arrival timeout, because a request seems to be on its way. */
   expectCall(): void {
     this.#times.arrival.start(this.#arrival)
   }

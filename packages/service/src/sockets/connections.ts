@@ -14,8 +14,8 @@ export const DEFAULT_IDLE_MS = 300_000
 export const LINGER_MS = 1_000
 
 /**
- * The connections of a server. Limits their number, in total and for each peer, and their time until the first request
- * and between requests. Each connection costs memory, even if it sends nothing.
+ * The connections of a server. Limits the number of connections, in total and for each peer. Also limits the time
+ * until the first request and between requests. Each connection costs memory, even if it sends nothing.
  */
 export class Connections {
   readonly #isTls: boolean
@@ -23,7 +23,7 @@ export class Connections {
   readonly #mostPerPeer: number
   readonly #listeners: DoorListeners
   readonly #times: { readonly arrival: DeadlineQueue; readonly idle: DeadlineQueue }
-  /** The peers that have connections or calls in flight. */
+  /** The peers with open connections or calls in flight. */
   readonly peers: Peers = new Peers()
   /**
    * Accepted connections, keyed by both endpoint addresses. A TLS socket has the same addresses as the socket below it.
@@ -43,7 +43,7 @@ export class Connections {
 
   /** Applies the bounds to all connections of a server. Call it before the server accepts its first connection. */
   watch(server: Server): void {
-    // Run the server's own listeners only for accepted connections. Those listeners would start a TLS handshake or
+    // Run the server's own listeners only for accepted connections, because they would start a TLS handshake or
     // create a parser even for a refused connection.
     const accept = server.listeners("connection")
     server.removeAllListeners("connection")
@@ -57,14 +57,14 @@ export class Connections {
     if (!this.#isTls) return
     server.prependListener("secureConnection", (socket: TLSSocket) => {
       const connection = this.#accepted.get(endsOf(socket))
-      // The peer disconnected during the handshake.
+      // If no connection is found, the peer disconnected during the handshake.
       if (connection === undefined) socket.destroy()
       else this.#add(socket, connection)
     })
     server.on("tlsClientError", (error: NodeJS.ErrnoException, socket: TLSSocket) => {
       const reason = whyNoTls(error, socket)
       if (reason !== undefined) this.#listeners.onFailedHandshake?.(reason, socket.remoteAddress)
-      // Node closes the socket only in its own HTTPS server.
+      // Close the socket here, because Node does so only in its own HTTPS server.
       socket.destroy()
     })
   }
@@ -75,8 +75,8 @@ export class Connections {
   }
 
   /**
-   * Ends connections that have not sent anything. A load balancer may keep such connections open, and none of them
-   * waits for a response.
+   * Ends connections that have not sent anything. No such connection waits for a response, and a load balancer may
+   * keep them open.
    */
   endSilent(): void {
     for (const { socket } of this.#accepted.values()) if (socket.bytesRead === 0) socket.destroy()
@@ -90,7 +90,8 @@ export class Connections {
   }
 
   /**
-   * Ends each connection soon after everything has been sent. Does not wait longer for the peer, which may have gone.
+   * Closes each connection soon after everything has been sent. Does not wait for the peer to close it, because the
+   * peer may have disappeared.
    */
   endWhenSent(): void {
     for (const socket of this.#ready.keys()) {
@@ -155,8 +156,8 @@ function endsOf({ remoteAddress, remotePort, localAddress }: Socket): string {
  * balancers do to check that a port is open.
  */
 function whyNoTls({ code }: NodeJS.ErrnoException, { authorizationError }: TLSSocket): string | undefined {
-  // For a refused certificate, `code` only says that the connection has ended. `authorizationError` is typed as an
-  // Error but is a code.
+  // If a certificate was refused, `code` only means that the connection has closed. `authorizationError` is typed as
+  // an Error but is a code.
   if (authorizationError) return String(authorizationError)
   return code?.startsWith("ERR_SSL_") || code === HANDSHAKE_TIMEOUT ? code : undefined
 }

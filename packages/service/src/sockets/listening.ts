@@ -12,8 +12,8 @@ const NOT_HERE: ReadonlySet<unknown> = new Set(["EADDRNOTAVAIL", "EAFNOSUPPORT"]
  * Listens on every address of a host, with one server for each address and the same port for all. "localhost", for
  * example, may have two addresses.
  *
- * Rejects, and listens on none of them, if another program uses one of the addresses. Also rejects if this machine has
- * none of them.
+ * Rejects, and listens on no address, if another program uses one of the addresses. Also rejects if this machine has
+ * none of the addresses.
  */
 export async function listenOnEach<Each extends Server>(
   host: string,
@@ -32,7 +32,7 @@ export async function listenOnEach<Each extends Server>(
     } catch (error) {
       errors.push(error)
       if (NOT_HERE.has((error as NodeJS.ErrnoException).code)) continue
-      // Clients that connect to this address would reach the other program.
+      // Listen on no address, because clients that connect to this address would reach the other program.
       for (const each of servers.splice(0)) each.close()
       throw error
     }

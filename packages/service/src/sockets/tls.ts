@@ -10,12 +10,15 @@ export interface Tls {
   readonly clientCa: Buffer | undefined
 }
 
-/** Disables Node's handshake timeout. The arrival timeout covers the handshake too, and ends late connections. */
+/**
+ * Disables Node's handshake timeout. The arrival timeout replaces it, because that timeout includes the handshake and
+ * closes late connections.
+ */
 const NO_TIMEOUT_MS = 2 ** 31 - 1
 
 /**
- * Returns the options of a TLS server. If an authority for callers is given, a caller without a certificate from it is
- * refused.
+ * Returns the options of a TLS server. If an authority for callers is given, callers without a certificate from this
+ * authority are refused.
  */
 export function tlsOptions({ cert, key, clientCa }: Tls): TlsOptions {
   const pair = { cert, key, handshakeTimeout: NO_TIMEOUT_MS }

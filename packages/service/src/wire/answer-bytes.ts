@@ -3,12 +3,15 @@ import { StatusSchema } from "../gen/google/rpc/status_pb.ts"
 import type { ShouldForwardRequestResponse } from "../gen/sluice/v1/rate_limiter_pb.ts"
 import { WireBuffer } from "./wire-buffer.ts"
 
-// The two response messages for decisions, written field by field. `toBinary` inspects the schema of every message, and
-// takes longer (decision 0011 has the figures). The tests check that both give the same bytes.
+// Writes the two response messages for decisions field by field. `toBinary` takes longer, because it inspects the
+// schema of every message (decision 0011 contains the figures). Tests check that both produce the same bytes.
 
 const wire = new WireBuffer()
 
-/** Returns the bytes of a response. Its numbers must be at most 2^53 - 1, as all numbers of a limiter are. */
+/**
+ * Returns the bytes of a response. The numbers in the response must be at most 2^53 - 1, which holds for all numbers
+ * of a limiter.
+ */
 export function answerBytes(answer: ShouldForwardRequestResponse): Uint8Array {
   wire.restart()
   write(answer)

@@ -1,20 +1,22 @@
 import type { DescMessage } from "@bufbuild/protobuf"
 import { BinaryReader, WireType } from "@bufbuild/protobuf/wire"
 
-/** The fields of a message that contain messages, by number. */
+/** The fields of a message that contain messages, keyed by field number. */
 type Nested = Map<number, Nested>
 
-/** A shorter message is read without counting its fields. */
+/** Bytes up to which a message is parsed without counting its fields. */
 const SHORT_BYTES = 2_048
-/** Cost of a nested message, where a scalar has the cost 1. The library creates an object for each message. */
+/**
+ * Cost of a nested message, if a scalar costs 1. A message costs more, because the library creates an object for it.
+ */
 const MESSAGE_COST = 8
 
 const known = new WeakMap<DescMessage, Nested>()
 
 /**
- * Returns "fields" if reading a binary message would take too long: its fields, at all levels, cost more than `most`.
- * One field costs 1, and a nested message 8. Returns "items" if more than `mostItems` fields have the number `list`.
- * The check stops at the limit. The check throws an Error for bytes that are not a valid message.
+ * Returns "fields" if parsing a binary message would take too long, because its fields at all levels cost more than
+ * `most`. One field costs 1, and a nested message 8. Returns "items" if more than `mostItems` fields have the number
+ * `list`. Stops at the first exceeded limit. Throws an Error for bytes that are not a valid message.
  */
 export function expensivePart(
   input: DescMessage,
@@ -41,7 +43,7 @@ function spendField(reader: BinaryReader, nested: Nested, left: number): number 
   const [number, type] = reader.tag()
   const inner = type === WireType.LengthDelimited ? nested.get(number) : undefined
   if (inner === undefined) {
-    // Skipping a group would loop over its fields. Proto3 has no groups.
+    // Reject groups, because skipping a group would loop over its fields. Proto3 has no groups.
     if (type === WireType.StartGroup) throw new Error("unexpected group")
     reader.skip(type, number)
     return left - 1
@@ -60,7 +62,7 @@ function nestedIn(input: DescMessage): Nested {
     known.set(input, nested)
     for (const field of input.fields) {
       const inner = field.message === undefined ? undefined : nestedIn(field.message)
-      // The value of a map has the number 2 in its entry.
+      // In a map entry, the value has the field number 2.
       if (field.fieldKind === "map") nested.set(field.number, new Map(inner && [[2, inner]]))
       else if (inner !== undefined) nested.set(field.number, inner)
     }

@@ -2,17 +2,17 @@ import type { JsonValue } from "@bufbuild/protobuf"
 import { withExactNumbers } from "@sluice/core"
 import { Code, invalidArgument, StatusError } from "../status-error.ts"
 
-/** The bound of a list in a message. */
+/** The bounds for a list in a message. */
 export interface ListBound {
-  /** The member of the body in JSON that contains the list. */
+  /** The member of the JSON body that contains the list. */
   readonly name: string
-  /** Maximum number of items. The handler of the call refuses more. */
+  /** Maximum number of items. The handler of the call refuses a longer list. */
   readonly most: number
   /** Number of items after which the message is refused without counting the rest. */
   readonly mostCounted: number
 }
 
-/** Creates the error for a list that has more items than are counted. */
+/** Creates the error for a list with more than `mostCounted` items. */
 export function tooManyItems({ name, most, mostCounted }: ListBound): StatusError {
   const description = `has more than ${mostCounted} ${name}; at most ${most} are accepted`
   return invalidArgument({ field: name, description })
@@ -27,17 +27,20 @@ interface ItemGroup {
   readonly isExpensive: boolean
 }
 
-/** Most items, and about the most bytes, that are parsed together. */
+/** Maximum number of items, and approximate maximum of their bytes, that are parsed together. */
 const GROUP_ITEMS = 128
 const GROUP_BYTES = 65_536
-/** Maximum members and elements of a description of a request, at all levels. Parsing takes about 0.5 µs for each. */
+/**
+ * Maximum number of members and elements, at all levels, in the description of a request. Parsing each takes about
+ * 0.5 µs.
+ */
 export const MOST_VALUES = 8_192
-/** The same for rules: 1,000 rules with 100 addresses each. */
+/** Maximum number of members and elements in a list of rules, such as 1,000 rules with 100 addresses each. */
 export const MOST_VALUES_OF_RULES = 131_072
 /** Maximum bytes of an item. The text of a request has at most 64 KiB, and an escape takes 6 bytes. */
 const MOST_ITEM_BYTES = 524_288
 
-/** Maximum bytes of a member name that an error repeats. */
+/** Maximum bytes of a member name in an error message. */
 const LONGEST_KEY = 64
 
 const QUOTE = 0x22
@@ -50,14 +53,14 @@ const CLOSE_BRACE = 0x7d
 
 /**
  * Counts the values of a JSON text, and finds the items of a list, without parsing them. The text is scanned while it
- * arrives, so that one with too many values is refused before JSON.parse would create them. An invalid string is found
- * later, when its parts are parsed.
+ * arrives, so that a text with too many values is refused before JSON.parse would create them. Invalid JSON is
+ * detected later, when the parts of the text are parsed.
  */
 export class JsonScan {
-  /** Number of items that the list has so far. */
+  /** Number of items found in the list so far. */
   count = 0
   readonly groups: ItemGroup[] = []
-  /** Where the list begins and ends, after the opening bracket and before the closing one. Negative if not found. */
+  /** Positions after the opening bracket and before the closing bracket of the list. Negative until found. */
   listStart = -1
   listEnd = -1
   readonly #list: ListBound | undefined
@@ -66,7 +69,7 @@ export class JsonScan {
   #at = 0
   #depth = 0
   #isInString = false
-  /** Start of the latest string at the top level, and whether it contains an escape. */
+  /** Start of the latest string, and whether the string contains an escape. */
   #stringAt = 0
   #isEscaped = false
   #key = ""
@@ -78,8 +81,8 @@ export class JsonScan {
   #inGroup = 0
 
   /**
-   * `mostValues` limits all values. If it is absent, 8,192 values are accepted outside of the list, and the same number
-   * in each of its items: an item with more of them does not prevent the others from being read.
+   * `mostValues` limits the number of all values. If absent, the limit is 8,192 values outside of the list, and 8,192
+   * in each item. An item that exceeds this limit does not prevent the other items from being read.
    */
   constructor(list?: ListBound | undefined, mostValues?: number | undefined) {
     this.#list = list
@@ -87,7 +90,10 @@ export class JsonScan {
     this.#mostValues = mostValues ?? MOST_VALUES
   }
 
-  /** Scans the text from where the previous call ended. `bytes` is all of the text that has arrived. Throws StatusError. */
+  /**
+   * Scans the text from where the previous call ended. `bytes` is the whole text that has arrived so far. Throws
+   * StatusError.
+   */
   read(bytes: Buffer): void {
     const end = bytes.length
     let at = this.#at
@@ -114,11 +120,11 @@ export class JsonScan {
     this.#isInString = isInString
   }
 
-  /** Throws StatusError if the list has no end, or if what is beside the list would take too long to parse. */
+  /** Throws StatusError if the list does not end, or if the rest of the body would take too long to parse. */
   finish(): void {
     if (this.listStart >= 0 && this.listEnd < 0) throw invalidBody("its end is missing")
     if (this.#at - Math.max(0, this.listEnd - this.listStart) <= MOST_ITEM_BYTES) return
-    const message = `The body has more than ${MOST_ITEM_BYTES} bytes beside its list; send fewer.`
+    const message = `The body has more than ${MOST_ITEM_BYTES} bytes outside its list; send fewer.`
     throw new StatusError(Code.INVALID_ARGUMENT, message)
   }
 
@@ -189,7 +195,7 @@ export class JsonScan {
 
 const NOTHING = Buffer.alloc(0)
 
-/** A JSON body with a list whose items are parsed group by group, so that no turn of the event loop takes long. */
+/** A JSON body whose list is parsed in groups of items, so that no turn of the event loop takes long. */
 export class JsonList {
   /** Number of items. */
   readonly count: number
@@ -198,7 +204,7 @@ export class JsonList {
   #group = 0
   #read = 0
 
-  /** `scan` has read all bytes of the body. */
+  /** `scan` must have read all bytes of the body. */
   constructor(bytes: Buffer, scan: JsonScan) {
     this.#bytes = bytes
     this.#scan = scan
@@ -213,18 +219,21 @@ export class JsonList {
     return parse(this.#bytes.toString("utf8", 0, listStart) + this.#bytes.toString("utf8", listEnd))
   }
 
-  /** Returns the next items. An item that would take too long to parse becomes an error. Throws StatusError. */
+  /**
+   * Returns the next items. Returns an error instead of an item that would take too long to parse. Throws
+   * StatusError.
+   */
   next(): readonly (JsonValue | StatusError)[] {
     const { groups } = this.#scan
     const { start, end, count, isExpensive } = groups[this.#group++] as ItemGroup
     const text = isExpensive ? "" : this.#bytes.toString("utf8", start, end)
     const place = this.#read
     this.#read += count
-    // Free the body after the last group: a batch may wait for hours.
+    // Free the body after the last group, because a batch may wait for hours.
     if (this.#group === groups.length) this.#bytes = NOTHING
     if (isExpensive) return [tooExpensive(place)]
     const items = parse(`[${text}]`) as JsonValue[]
-    // A group without an item, after a trailing comma, would be an empty array.
+    // Check the number of items, because a trailing comma would result in a group that parses as an empty array.
     if (items.length !== count) throw invalidBody("a comma is not followed by a value")
     return items
   }

@@ -31,7 +31,7 @@ describe("a buffer that grows to the size of its message", () => {
         for (let at = 0; at < size; at += 9) writer.tag(2, WireType.Varint).uint64(2n ** 53n - 1n)
       },
     ],
-  ])("holds %s", (_what, write, writeByLibrary) => {
+  ])("encodes %s", (_what, write, writeByLibrary) => {
     for (const size of SIZES) {
       const buffer = new WireBuffer()
       const writer = new BinaryWriter()
@@ -65,7 +65,8 @@ it("a buffer releases the memory of a long message", async () => {
     buffer.bytes(1, long)
     expect(buffer.written()).toHaveLength(1_000_004)
   }
-  // Node frees array buffers some time after their collection. Buffers that kept all their memory would have 100 MB.
+  // Wait, because Node frees array buffers some time after their collection. Buffers that kept all their memory would
+  // use 100 MB.
   await vi.waitFor(() => expect(usedBytes() - before).toBeLessThan(25_000_000), {
     timeout: 10_000,
     interval: 500,

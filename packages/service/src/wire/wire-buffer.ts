@@ -1,27 +1,30 @@
 const VARINT = 0
 const LENGTH_DELIMITED = 2
 const MOST_ASCII = 0x7f
-/** Maximum bytes of a UTF-16 code unit in UTF-8, and of a tag with a length. */
+/** Maximum bytes of a UTF-16 code unit in UTF-8, and maximum bytes of a tag and its length. */
 const UNIT_BYTES = 3
 const HEAD_BYTES = 10
-/** Initial bytes, and the maximum that is kept for the next message. Both are more than nearly every response needs. */
+/**
+ * Initial bytes of the buffer, and the maximum that is kept for the next message. Nearly every response fits into the
+ * initial bytes.
+ */
 const FIRST_BYTES = 1024
 const MOST_KEPT_BYTES = 65_536
 
 /**
  * Writes a message in the protobuf wire format into memory that is reused for the next message. As in proto3, values
- * that are 0, false or empty are left out. https://protobuf.dev/programming-guides/encoding/
+ * that are 0, false or empty are omitted. https://protobuf.dev/programming-guides/encoding/
  */
 export class WireBuffer {
   #bytes: Buffer = Buffer.allocUnsafe(FIRST_BYTES)
   #at = 0
 
-  /** Begins a new message. Discards a message that was not written to its end. */
+  /** Begins a new message. Discards an unfinished message. */
   restart(): void {
     this.#at = 0
   }
 
-  /** Ends the message and returns a copy of it. At most 64 KiB of memory are kept for the next one. */
+  /** Ends the message and returns a copy of it. At most 64 KiB of memory are kept for the next message. */
   written(): Buffer {
     const written = Buffer.from(this.#bytes.subarray(0, this.#at))
     this.#at = 0
@@ -64,7 +67,7 @@ export class WireBuffer {
   begin(field: number): number {
     this.#room(HEAD_BYTES)
     this.#varint(field * 8 + LENGTH_DELIMITED)
-    // Reserve one byte for the length, since most nested messages are short.
+    // Reserve one byte for the length, because most nested messages are short.
     return ++this.#at
   }
 

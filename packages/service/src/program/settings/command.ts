@@ -1,7 +1,7 @@
 import { Command, Option } from "commander"
 import { ROWS, type SettingName } from "./settings-table.ts"
 
-/** The headings of the help, each with the first of its settings. */
+/** The headings of the help, each with the first setting below it. */
 const GROUPS: ReadonlyMap<SettingName, string> = new Map([
   ["grpc", "Addresses and TLS:"],
   ["rules", "Rules:"],
@@ -13,7 +13,7 @@ const GROUPS: ReadonlyMap<SettingName, string> = new Map([
 
 /**
  * Creates the command line. `write` receives the help, and `complain` receives commander's message about an invalid
- * command line. In that case commander throws CommanderError.
+ * command line. For an invalid command line, commander throws CommanderError.
  */
 export function createCommand(
   version: string,

@@ -75,12 +75,12 @@ describe("settings", () => {
     expect(read("--http 0.0.0.0:1")).toEqual([false, 5_000])
     expect(read("--operations [::]:1")).toEqual([true, 5_000])
     expect(read("--http 0.0.0.0:1 --drain-pause 0")).toEqual([false, 0])
-    // A name that only begins like a loopback name is not one.
+    // A name that only begins like a loopback name is not a loopback name.
     expect(read("--http 127.example.com:1")).toEqual([false, 5_000])
     expect(read("--http [::1]:1 --grpc localhost:1")).toEqual([true, 0])
   })
 
-  it("switch plain calls off", () => {
+  it("can disable plain calls", () => {
     expect(settings("--rules r --plain-calls off").plainCalls).toBe(false)
   })
 
@@ -259,7 +259,7 @@ describe("settings", () => {
       "--rules r --log-level loud",
       /^--log-level .*accepted: silent, fatal, error, warn, info, debug, trace$/,
     ],
-  ])("report once what is wrong with %s", (line, expected) => {
+  ])("report the problem with %s exactly once", (line, expected) => {
     expect(problems(line)).toEqual([expect.stringMatching(expected)])
   })
 
@@ -274,7 +274,7 @@ describe("settings", () => {
       { SLUICE_TOKENS: '{"1":"secret-secret-secret","secret-secret-of-2":"2","":"secret"}' },
       /is not a valid object of tokens: 2 of its 3 members are/,
     ],
-    // A client could never send such a token.
+    // A client could never send a token with these characters.
     [{ SLUICE_TOKENS: '{"1":"secret secret secret"}' }, /is not a valid object of tokens/],
     [{ REDIS_URL: "secret:6379" }, /^REDIS_URL: its value \(not shown\) is not a valid URL for this setting/],
     [
@@ -354,7 +354,7 @@ describe("settings", () => {
     ],
     [{ SLUICE_DECIDE_TOKENS: '{"1":"secret"}' }, /^SLUICE_DECIDE_TOKENS: .*1 of its 1 members are invalid/],
     [{ SLUICE_INSTANCES: "two" }, /^SLUICE_INSTANCES \(or --instances\): "two" is not a valid number/],
-  ])("report what is wrong with a variable without showing a secret: %o", (env, expected) => {
+  ])("report the problem with a variable without showing a secret: %o", (env, expected) => {
     const found = problems("--rules r", env)
     expect(found).toEqual([expect.stringMatching(expected)])
     expect(found[0]).not.toContain("secret")
@@ -376,12 +376,12 @@ describe("settings", () => {
   })
 })
 
-it("show the DynamoDB endpoint without its password", () => {
+it("settings show the DynamoDB endpoint without its password", () => {
   const read = settings("--table rules --endpoint http://user:secret@localhost:8000", {})
   expect(shownSettings(read)).toMatchObject({ endpoint: "http://***@localhost:8000/" })
 })
 
-it("report unknown variables that look like settings, but not those that Kubernetes sets", () => {
+it("settings report unknown variables that look like settings, but not variables that Kubernetes sets", () => {
   const env = {
     SLUICE_RULE: "r",
     SLUICE_RULES: "r",

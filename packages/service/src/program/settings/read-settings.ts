@@ -18,7 +18,7 @@ export class SettingsError extends Error {
 /** Reads the settings from a parsed command line. Throws SettingsError with all problems. */
 export function readSettings(command: Command, env: Env): Settings {
   const reader = new Reader(command, env)
-  // An invalid setting is undefined until the error is thrown.
+  // An invalid setting is undefined here, and the error is thrown below.
   const settings = Object.fromEntries(ROWS.map(([name]) => [name, reader.read(name)])) as unknown as Settings
   refuseContradictions(settings, reader)
   if (reader.problems.length > 0) throw new SettingsError(reader.problems)
@@ -30,12 +30,12 @@ export function readSettings(command: Command, env: Env): Settings {
   }
 }
 
-/** Whether only this machine can reach the addresses. */
+/** Whether all addresses are loopback addresses, which only this machine can reach. */
 export function areLoopback(...addresses: readonly ListenAddress[]): boolean {
   return addresses.every(({ host }) => /^(?:localhost|127(?:\.\d{1,3}){3}|::1)$/i.test(host))
 }
 
-/** Settings that have no effect without another one, which has this name in messages. */
+/** Settings in `by` that have no effect without the setting `needed`. Messages call that setting `name`. */
 const NEEDS = [
   {
     needed: "table",
@@ -51,7 +51,9 @@ const NEEDS = [
   },
 ] as const
 
-/** Settings that exclude each other. The message is about the first one. */
+/**
+ * Pairs of settings that exclude each other, and the accepted combination. The error message names the first setting.
+ */
 const EXCLUSIVE = [
   ["table", "rules", "either --rules or --table"],
   ["allowInvalidRules", "table", "only with --rules"],
@@ -59,7 +61,7 @@ const EXCLUSIVE = [
 ] as const
 
 function refuseContradictions(settings: Settings, reader: Reader): void {
-  /** Whether a setting is given, valid and switched on. */
+  /** Whether a setting is given, valid and not false. */
   const isOn = (name: SettingName): boolean =>
     reader.isGiven(name) && settings[name] !== undefined && settings[name] !== false
   for (const [name, other, accepted] of EXCLUSIVE) {
@@ -67,7 +69,7 @@ function refuseContradictions(settings: Settings, reader: Reader): void {
     if (isOn(name) && isOn(other)) reader.refuse(name, `is given together with ${flag}`, accepted)
   }
   for (const { needed, name, setting, by } of NEEDS) {
-    // If the needed setting is invalid, the others are not a second mistake.
+    // Accept an invalid value of the needed setting, because that value is already reported.
     if (reader.isGiven(needed)) continue
     for (const each of by.filter(isOn)) {
       reader.refuse(each, `is given without ${name}`, `this setting together with ${setting}`)
@@ -84,7 +86,8 @@ function refuseContradictions(settings: Settings, reader: Reader): void {
   const { redis, redisCluster, maxUnfinishedBytes, maxMessageBytes, maxBatchBytes } = settings
   const leastUnfinished = 8 * Math.max(maxMessageBytes, maxBatchBytes)
   if (maxUnfinishedBytes < leastUnfinished) {
-    // A connection may use a quarter of these bytes. A message in an unknown number of pieces takes twice its length.
+    // The factor is 8, because a connection may use a quarter of these bytes, and a message that arrives in pieces
+    // may take twice its length.
     const accepted = `at least ${leastUnfinished} (8 times the longest message)`
     reader.refuse("maxUnfinishedBytes", "is too small", accepted)
   }
@@ -100,7 +103,9 @@ function refuseContradictions(settings: Settings, reader: Reader): void {
  */
 const OF_KUBERNETES = /_(?:SERVICE_(?:HOST|PORT)|PORT)(?:_|$)/
 
-/** Returns environment variables that look like settings but are not, most likely because they are misspelled. */
+/**
+ * Returns environment variables that look like settings but are not, most likely because their names are misspelled.
+ */
 export function unknownVariables(env: Env): string[] {
   const known = new Set(
     ROWS.flatMap(([, { flags, variable }]) =>

@@ -3,7 +3,7 @@ import { type Command, Option } from "commander"
 import { flagOf, SETTINGS, type Setting, type SettingName } from "./settings-table.ts"
 import { NotAccepted } from "./values.ts"
 
-/** The variables of the environment. */
+/** The environment variables of the process. */
 export type Env = Readonly<Record<string, string | undefined>>
 
 /** Reads settings one by one, and collects all problems. */
@@ -18,8 +18,8 @@ export class Reader {
   }
 
   /**
-   * Returns the value of a setting, given or by default. Returns undefined if it has neither, and for an invalid value,
-   * which is recorded as a problem.
+   * Returns the value of a setting, or its default. Returns undefined if the setting has neither. Also returns
+   * undefined for an invalid value, and records it as a problem.
    */
   read(name: SettingName): unknown {
     const { kind, otherwise }: Setting<unknown> = SETTINGS[name]
@@ -58,11 +58,11 @@ export class Reader {
     const { flags, variable } = SETTINGS[name]
     if (flags === undefined) return readSecret(variable, this.#env)
     const given = this.#command.getOptionValue(optionName(flags)) as string | undefined
-    // An empty variable counts as not given, because a compose file cannot leave a variable out.
+    // An empty variable counts as not given, because a compose file cannot omit a variable conditionally.
     return this.#isOfEnv(flags) && given === "" ? undefined : given
   }
 
-  /** Returns the name of a setting, first in the form that was used: "SLUICE_HTTP_ADDRESS (or --http)". */
+  /** Returns the names of a setting. The name that was used comes first, as in "SLUICE_HTTP_ADDRESS (or --http)". */
   #nameOf(name: SettingName): string {
     const { flags, variable } = SETTINGS[name]
     if (flags === undefined) return variable
@@ -75,12 +75,12 @@ export class Reader {
   }
 }
 
-/** Returns commander's name of an option. */
+/** Returns commander's name for an option. */
 function optionName(flags: string): string {
   return new Option(flags).attributeName()
 }
 
-/** Returns the text of a secret: its variable, or the file that the variable with "_FILE" names. */
+/** Returns the text of a secret, from its variable or from the file that the variable with "_FILE" names. */
 function readSecret(variable: string, env: Env): string | undefined {
   const file = `${variable}_FILE`
   const { [variable]: text = "", [file]: path = "" } = env

@@ -7,7 +7,7 @@ export function wrongRedis(urls: readonly string[], isCluster: boolean): UrlProb
   return isCluster ? wrongNodes(urls) : wrongServer(urls)
 }
 
-/** Returns the first problem of each data center, as the end of a message about SLUICE_MIRRORS. */
+/** Returns the first problem of each data center. Each result completes an error message about SLUICE_MIRRORS. */
 export function wrongMirrors({
   redis = [],
   mirrors = {},
@@ -21,7 +21,7 @@ export function wrongMirrors({
   })
 }
 
-/** In the same Redis, all units would count twice. */
+/** Returns a problem if two data centers use the same Redis, because all units would be counted twice. */
 function twiceNamed(some: readonly string[], others: readonly string[]): UrlProblem | undefined {
   const places = new Set(others.map(placeOf))
   if (!some.some((url) => places.has(placeOf(url)))) return undefined
@@ -37,16 +37,16 @@ function placeOf(url: string): string {
 function wrongServer(urls: readonly string[]): UrlProblem | undefined {
   if (urls.length > 1) return ["names several servers", "one server, or several with --redis-cluster"]
   const { pathname, searchParams } = new URL(urls[0] as string)
-  // Otherwise ioredis would select another database than the intended one, or throw an uncatchable error after it has
-  // connected.
+  // Accept only digits. Otherwise, ioredis would select the wrong database, or throw an uncatchable error after it
+  // has connected.
   const databases = [pathname.slice(1), searchParams.get("db") ?? ""]
   if (databases.every((each) => /^\d*$/.test(each))) return undefined
   return ["names a database that is not a number", "redis://user:password@host:6379/0"]
 }
 
 /**
- * Returns the first problem with the nodes of a cluster. ioredis would silently ignore these parts of the URLs, which
- * is hard to find during an outage.
+ * Returns the first problem with the nodes of a cluster. ioredis would silently ignore the affected parts of the
+ * URLs, which is hard to diagnose during an outage.
  */
 function wrongNodes(urls: readonly string[]): UrlProblem | undefined {
   const nodes = urls.map((url) => new URL(url))

@@ -1,9 +1,12 @@
 import { type Kind, NotAccepted, url } from "./values.ts"
 
-/** The characters of a bearer token (RFC 6750 section 2.1). A client could never send any other token. */
+/**
+ * The valid characters of a bearer token (RFC 6750 section 2.1). A client could never send a token with other
+ * characters.
+ */
 const TOKEN = /^[\w.~+/-]{16,512}={0,4}$/
 
-/** Tokens by service. Only the services are shown. */
+/** Tokens by service. Only the names of the services are logged. */
 export const tokensByService: Kind<Readonly<Record<string, string>>> = {
   read: (text) =>
     readMembers(
@@ -20,7 +23,7 @@ export const tokensByService: Kind<Readonly<Record<string, string>>> = {
 
 const redisUrl = url(["redis:", "rediss:"], "redis://host:6379, or rediss:// with TLS")
 
-/** The URLs of a server of Redis, or of nodes of a cluster. */
+/** The URL of one Redis server, or the URLs of nodes of a Redis Cluster. */
 export const redisUrls: Kind<readonly string[]> = {
   // Split only before a URL, because a password may contain a comma.
   read: (text) => text.split(/\s*,\s*(?=rediss?:\/\/)/).map(redisUrl.read),
@@ -30,7 +33,7 @@ export const redisUrls: Kind<readonly string[]> = {
 const MIRRORS_ACCEPTED =
   'a JSON object with the URL of Redis in each of the other data centers, such as {"eu": "redis://host:6379"}'
 
-/** The URLs of Redis in other data centers, by their names. */
+/** The URLs of Redis in other data centers, keyed by the name of the data center. */
 export const mirrorUrls: Kind<Readonly<Record<string, readonly string[]>>> = {
   read(text) {
     const urls = readMembers(text, "URLs", MIRRORS_ACCEPTED, (name) => /^[\w.-]{1,64}$/.test(name))
@@ -56,7 +59,10 @@ function mapped<Value, Result>(
   return Object.fromEntries(Object.entries(object).map(([name, value]) => [name, map(value, name)]))
 }
 
-/** Parses a JSON object of texts, whose members `isValid` accepts. `what` names the members in messages. */
+/**
+ * Parses a JSON object whose members are strings that `isValid` accepts. Messages use `what` as the name of the
+ * members.
+ */
 function readMembers(
   text: string,
   what: string,
@@ -75,7 +81,7 @@ function readMembers(
   const members = Object.entries(value)
   const wrong = members.filter(([name, member]) => typeof member !== "string" || !isValid(name, member))
   if (wrong.length === 0) return value as Readonly<Record<string, string>>
-  // Show only their number. If an operator has swapped names and members, a name is a secret.
+  // Show only the number of invalid members. If an operator has swapped names and values, a name is a secret.
   const message = `is not a valid object of ${what}: ${wrong.length} of its ${members.length} members are invalid`
   throw new NotAccepted(message, accepted)
 }

@@ -14,19 +14,22 @@ import {
   yesOrNo,
 } from "./values.ts"
 
-/** A row of the table of settings. `Value` includes undefined if a setting need not have a value. */
+/** A row of the table of settings. `Value` includes undefined if the setting is optional. */
 export interface Setting<Value> {
   /**
-   * The flag, and its value in the help: "--poll <time>". Undefined for a secret, because everyone on the machine can
-   * see the flags of a program.
+   * The flag and its value as shown in the help, such as "--poll <time>". Undefined for a secret, because everyone on
+   * the machine can see the flags of a program.
    */
   readonly flags?: string
-  /** The environment variable. For a secret, the same name with "_FILE" is the path of a file with it. */
+  /**
+   * The environment variable. For a secret, the variable with the suffix "_FILE" contains the path of a file with the
+   * secret.
+   */
   readonly variable: string
-  /** The line in the help. */
+  /** The description in the help. */
   readonly says: string
   readonly kind: Kind<Value>
-  /** The default, as a string that is parsed like a given one. */
+  /** The default, as a string that is parsed like a given value. */
   readonly otherwise?: string
 }
 
@@ -50,7 +53,7 @@ const HEADERS: Kind<HeaderDialect | false> = {
   },
 }
 const ON_OR_OFF: Kind<boolean> = { read: (text) => oneOf("on", "off").read(text) === "on" }
-/** The time after which counts are written back. */
+/** The kind of `--write-back`, whose value is the time after which counts are written back. */
 const WRITE_BACK: Kind<number | undefined> = {
   read(text) {
     if (text === "off") return undefined
@@ -282,7 +285,7 @@ export const SETTINGS = {
 /** The name of a setting. */
 export type SettingName = keyof typeof SETTINGS
 
-/** The validated settings of the program: the value of each row. */
+/** The validated settings of the program, with the value of each row. */
 export type Settings = {
   readonly [Name in SettingName]: (typeof SETTINGS)[Name] extends Setting<infer Value> ? Value : never
 }
@@ -290,13 +293,13 @@ export type Settings = {
 /** The names and rows of all settings. */
 export const ROWS = Object.entries(SETTINGS) as [SettingName, Setting<unknown>][]
 
-/** Creates the row of a setting whose variable has the name of its flag: --log-level, SLUICE_LOG_LEVEL. */
+/** Creates the row of a setting whose variable is derived from its flag, as SLUICE_LOG_LEVEL from --log-level. */
 function option<Value>(flags: string, says: string, kind: Kind<Value>, otherwise: string): Setting<Value> {
   const variable = flagOf(flags).replace("--", "sluice-").replaceAll("-", "_").toUpperCase()
   return { flags, variable, says, kind, otherwise }
 }
 
-/** Creates the row of a setting that need not have a value. */
+/** Creates the row of an optional setting. */
 function optional<Value>(flags: string, says: string, kind: Kind<Value>): Setting<Value | undefined> {
   const { otherwise: _, ...row } = option(flags, says, kind, "")
   return row

@@ -20,7 +20,7 @@ export function shownSettings(settings: Settings): object {
   }
 }
 
-/** Whether any caller may register rules if there are no tokens. */
+/** Whether any caller may register rules if no tokens are configured. */
 export function isRegistrationOpen({ grpc, http }: Pick<Settings, "grpc" | "http">): boolean {
   return areLoopback(grpc, http)
 }

@@ -4,9 +4,9 @@ import { type ListenAddress, shownAddress } from "../../sockets/listening.ts"
 
 /** A kind of value that a setting may have. */
 export interface Kind<T> {
-  /** Parses a string. Throws NotAccepted if it is not valid. */
+  /** Parses a string. Throws NotAccepted if the string is invalid. */
   read(text: string): T
-  /** Returns the value in a form that is safe to log. If absent, the value itself is. */
+  /** Returns the value in a form that is safe to log. If absent, the value itself is safe to log. */
   show?(value: T): unknown
 }
 
@@ -19,7 +19,7 @@ export class NotAccepted extends Error {
   /** The accepted values. */
   readonly accepted: string
 
-  /** `is` describes the problem, and begins with a verb. */
+  /** `is` describes the problem and begins with a verb, because the name and value of the setting precede it. */
   constructor(is: string, accepted: string) {
     super(is)
     this.accepted = accepted
@@ -55,12 +55,12 @@ export const proxies: Kind<readonly string[]> = {
 }
 
 const UNITS = { ms: 1, s: 1_000, m: 60_000 } as const
-/** The longest delay of a timer. */
+/** The longest delay of a Node timer, in milliseconds. */
 const LONGEST_MS = 2 ** 31 - 1
 
 /**
- * Creates the kind of durations such as "50ms", "5s" and "2m", which become milliseconds. The unit is required, so that
- * it cannot be misunderstood. "0" is accepted if `least` is 0.
+ * Creates a kind that converts durations such as "50ms", "5s" and "2m" to milliseconds. The unit is required, so that
+ * the duration cannot be misunderstood. "0" is accepted if `least` is 0.
  */
 export function duration(least: 0 | 1): Kind<number> {
   return {
@@ -77,7 +77,7 @@ export function duration(least: 0 | 1): Kind<number> {
   }
 }
 
-/** Creates the kind of integers from `least` to `most`. */
+/** Creates a kind that accepts integers from `least` to `most`. */
 export function whole(least: number, most: number): Kind<number> {
   return {
     read(text) {
@@ -88,7 +88,7 @@ export function whole(least: number, most: number): Kind<number> {
   }
 }
 
-/** Creates the kind of these words. */
+/** Creates a kind that accepts only these words. */
 export function oneOf<Word extends string>(...words: readonly Word[]): Kind<Word> {
   return {
     read(text) {
@@ -99,10 +99,10 @@ export function oneOf<Word extends string>(...words: readonly Word[]): Kind<Word
   }
 }
 
-/** The words "true" and "false". */
+/** The kind that accepts "true" and "false". */
 export const yesOrNo: Kind<boolean> = { read: (text) => oneOf("true", "false").read(text) === "true" }
 
-/** Creates the kind of strings that match `pattern`. */
+/** Creates a kind that accepts strings which match `pattern`. */
 export function matching(pattern: RegExp, is: string, accepted: string): Kind<string> {
   return {
     read(text) {
@@ -112,18 +112,19 @@ export function matching(pattern: RegExp, is: string, accepted: string): Kind<st
   }
 }
 
-/** Creates the kind of URLs with one of these protocols. The URLs stay strings. */
+/** Creates a kind that accepts URLs with one of these protocols, and returns them as strings. */
 export function url(protocols: readonly string[], accepted: string): Kind<string> {
   return {
     read(text) {
       const parsed = URL.canParse(text) ? new URL(text) : undefined
       if (parsed === undefined || !protocols.includes(parsed.protocol)) {
-        // Without "//", the text before the colon may be a host, a user or a password.
+        // Show the scheme only before "//". Otherwise, the text before the colon may be a host, a user or a password.
         const hasScheme = parsed !== undefined && /^[a-z][\w+.-]*:\/\//i.test(text)
         const is = hasScheme ? `has the scheme ${parsed.protocol}` : "is not a valid URL for this setting"
         throw new NotAccepted(is, accepted)
       }
-      // The client decodes user and password, and its error would not mention the setting.
+      // Check the escapes here, because the Redis client decodes user and password, and its error would not mention
+      // the setting.
       if (![parsed.username, parsed.password].every(isDecodable)) {
         throw new NotAccepted(
           "has a % in its user or password that does not start a valid escape",
@@ -132,7 +133,7 @@ export function url(protocols: readonly string[], accepted: string): Kind<string
       }
       return text
     },
-    // User, password and parameters may be secret.
+    // Omit the user, the password and the parameters, because they may be secret.
     show(text) {
       const { protocol, username, password, host, pathname } = new URL(text)
       return `${protocol}//${username === "" && password === "" ? "" : "***@"}${host}${pathname}`
