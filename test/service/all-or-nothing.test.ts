@@ -15,7 +15,7 @@ interface Response {
   readonly body?: string
 }
 
-describe.each(DOORS)("requests that are forwarded all or nothing over %s", (_name, open) => {
+describe.each(DOORS)("an all-or-nothing batch over %s", (_name, open) => {
   let started: Started
   let door: Door
   beforeEach(async () => {
@@ -40,7 +40,7 @@ describe.each(DOORS)("requests that are forwarded all or nothing over %s", (_nam
     (await door.call("ShouldForwardRequest", asked(service, { peek: true }), "token-for-every-service")).value
       .remaining
 
-  it("takes the units of all services", async () => {
+  it("takes units for every service", async () => {
     const { code, value } = await together([asked("search"), asked("maps", { cost: 2 })])
     expect(code).toBe(OK)
     expect(value.responses).toMatchObject([
@@ -50,7 +50,7 @@ describe.each(DOORS)("requests that are forwarded all or nothing over %s", (_nam
     expect([await left("search"), await left("maps")]).toEqual([4, 0])
   })
 
-  it("takes nothing if one refuses, and refuses all", async () => {
+  it("takes no units and refuses all requests if one service refuses", async () => {
     await together([asked("maps", { cost: 2 })])
     const responses = (await together([asked("search"), asked("maps")])).value.responses as Response[]
     expect(responses).toMatchObject([
@@ -68,12 +68,12 @@ describe.each(DOORS)("requests that are forwarded all or nothing over %s", (_nam
     expect(await left("search")).toBe(5)
   })
 
-  it("leaves out headers and bodies if it is brief", async () => {
+  it("omits headers and bodies if it is brief", async () => {
     const { value } = await together([asked("search"), asked("maps")], { brief: true })
     expect((value.responses as Response[]).map(({ body = "" }) => body)).toEqual(["", ""])
   })
 
-  it("refuses all if a service is not registered and such requests are refused", async () => {
+  it("refuses all requests if a service is not registered and unknown services are refused", async () => {
     door.close()
     await started.stop()
     const home = rulesInMemory()
@@ -88,7 +88,7 @@ describe.each(DOORS)("requests that are forwarded all or nothing over %s", (_nam
     expect(await left("search")).toBe(5)
   })
 
-  it("forwards no service that is not registered if another one refuses", async () => {
+  it("refuses the request for an unregistered service if another service refuses", async () => {
     await together([asked("maps", { cost: 2 })])
     const { value } = await together([asked("nobody"), asked("maps"), asked("search")])
     expect(value.responses).toMatchObject([
@@ -99,7 +99,7 @@ describe.each(DOORS)("requests that are forwarded all or nothing over %s", (_nam
     expect(await left("search")).toBe(5)
   })
 
-  it("admits a service that is not registered, beside one that is", async () => {
+  it("admits an unregistered service together with a registered service", async () => {
     const { value } = await together([asked("nobody"), asked("search")])
     expect(value.responses).toMatchObject([{ should_forward: true }, { should_forward: true, remaining: 4 }])
   })
@@ -115,7 +115,7 @@ describe.each(DOORS)("requests that are forwarded all or nothing over %s", (_nam
     ["no object", [asked("maps"), asked("search", { request: "[]" })], "requests[1].request", /JSON object/],
     ["no service", [asked("maps"), { request: "{}" }], "requests[1].service_id", /is missing/],
     ["too many", Array.from({ length: 21 }, (_, i) => asked(`s${i}`)), "requests", /at most 20 /],
-  ])("fails and takes nothing with %s", async (_about, requests, field, description) => {
+  ])("fails and takes no units with %s", async (_about, requests, field, description) => {
     const answered = await together(requests)
     expect(answered.code).toBe(INVALID_ARGUMENT)
     expect(answered.violations[field]).toMatch(description)
@@ -128,7 +128,7 @@ describe.each(DOORS)("requests that are forwarded all or nothing over %s", (_nam
     expect([await left("search"), await left("maps")]).toEqual([5, 2])
   })
 
-  it("responds to an empty list", async () => {
+  it("may be empty", async () => {
     const { code, value } = await together([])
     expect({ code, responses: value.responses ?? [] }).toEqual({ code: OK, responses: [] })
   })

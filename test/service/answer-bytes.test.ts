@@ -21,7 +21,7 @@ const text = fc.oneof(
   fc.constantFrom("", "\ud800", "half of a pair: \udc00!"),
   fc.string({ unit: "grapheme-ascii", maxLength: 40 }),
   fc.string({ unit: "binary", maxLength: 200 }),
-  // Lengths near the points where the length itself needs one more byte, with characters of one to three bytes.
+  // Strings near the lengths at which the length prefix grows by a byte, with characters of one to three bytes.
   fc
     .tuple(
       fc.constantFrom(42, 43, 63, 64, 126, 127, 128, 5461, 8192, 16_383, 16_384),
@@ -95,7 +95,7 @@ describe("the encoded bytes of a response", () => {
   it.each([
     ["an answer", answerBytes],
     ["several answers", (one: typeof refused) => answersBytes([one])],
-  ])("contain no part of %s that could not be encoded", (_what, write) => {
+  ])("contain no part of an earlier message with %s that could not be encoded", (_what, write) => {
     const broken = { ...create(ShouldForwardRequestResponseSchema, { shouldForward: true }), body: undefined }
     expect(() => write(broken as unknown as typeof refused)).toThrow(TypeError)
     expect(hex(answerBytes(refused))).toBe(hex(toBinary(ShouldForwardRequestResponseSchema, refused)))

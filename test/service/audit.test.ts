@@ -5,7 +5,7 @@ import { expect, it } from "vitest"
 import { DOORS, type Door } from "./door-clients.ts"
 import { openService } from "./started.ts"
 
-/** Creates a log that keeps its lines as pino would write them. */
+/** Creates a log that stores its lines as pino would write them. */
 function keptLog() {
   const lines: { level: string; fields: Record<string, unknown>; message: string }[] = []
   const at = (level: string) => (fields: object, message: string) => {
@@ -18,7 +18,7 @@ const rate = { requests_per_unit: 5, unit: "minute" }
 const PEER = expect.stringMatching(/^127\.0\.0\.1:\d+$/)
 
 it.each(DOORS)(
-  "each change over %s logs a line with its author and the rules before and after",
+  "each change over %s logs a line with the caller and the rules before and after",
   async (_, open) => {
     const { lines, log } = keptLog()
     const started = await openService(rulesInMemory(), {
@@ -74,7 +74,7 @@ it.each(DOORS)(
   },
 )
 
-it("a change that the registry failed to store is logged as failed, not as done", async () => {
+it("a change that the registry failed to store is logged as a failure", async () => {
   const { lines, log } = keptLog()
   const home = rulesInMemory()
   const lost = async () => {

@@ -9,7 +9,7 @@ const MANY = 10_000
 const SINGLE = "ShouldForwardRequest"
 const BATCH = "ShouldForwardRequests"
 
-/** A counter of a service's decisions, in all and by turn of the event loop. */
+/** Counts the decisions of a service, in total and in each turn of the event loop. */
 class Decisions {
   count = 0
   mostInTurn = 0
@@ -59,7 +59,7 @@ describe("a batch of many requests", () => {
       onLimiter: (limiter) => limiter.on("decision", decisions.made),
     })
     stranger = openStranger(started.grpc, "sluice/v1/rate_limiter.proto", "sluice.v1.RateLimiter")
-    // Make the service create its limiter, and connect.
+    // Send first calls, so that the service has created its limiter and both clients are connected.
     await Promise.all([single.gRPC("first"), single.HTTP("first")])
     decisions.count = 0
   })
@@ -92,7 +92,7 @@ describe("a batch of many requests", () => {
   const DOORS = ["gRPC", "HTTP"] as const
 
   it.each(DOORS)(
-    "lets a single call over %s be answered before a quarter of the batch is decided",
+    "does not delay a single call over %s until a quarter of the batch is decided",
     async (door) => {
       const begun = decisions.next()
       const answers = batch.gRPC(MANY, "many")
@@ -123,7 +123,7 @@ describe("a batch of many requests", () => {
     const begun = decisions.next()
     const large = batch.gRPC(MANY, "large")
     await begun
-    // Send the small batch over the other server, which has its own bounds.
+    // Send the small batch over the other server, whose bounds are separate.
     const { responses } = await batch.HTTP(100, "small")
     expect(responses).toHaveLength(100)
     expect(decisions.count).toBeLessThan(MANY / 2)
@@ -144,7 +144,7 @@ describe("a batch of many requests", () => {
     },
   )
 
-  it("stops and takes nothing when its caller hangs up", async () => {
+  it("stops and takes no units when its caller hangs up", async () => {
     const begun = decisions.next()
     const hangUp = new AbortController()
     const answer = fetch(`${started.http}/sluice.v1.RateLimiter/${BATCH}`, {

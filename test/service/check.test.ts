@@ -39,7 +39,7 @@ interface Sent {
   readonly method?: string
   readonly headers?: Readonly<Record<string, string | string[]>> | undefined
   readonly body?: string
-  /** The address that the gateway connects from. */
+  /** The address from which the gateway connects. */
   readonly from?: string
   readonly signal?: AbortSignal
 }
@@ -58,13 +58,13 @@ async function start(parts: Parts = {}): Promise<void> {
   started = await startService(RULES, { trustedProxies: ["127.0.0.1"], ...parts })
 }
 
-/** Starts the service again, with other options. */
+/** Restarts the service with other options. */
 async function restart(parts: Parts): Promise<void> {
   await started.stop()
   await start(parts)
 }
 
-/** Sends a request of a gateway. Resolves with its response. */
+/** Sends a request as a gateway does. Resolves with the response. */
 function check(path: string, { method = "GET", headers, body, from, signal }: Sent = {}): Promise<Checked> {
   return new Promise((resolve, reject) => {
     const options = { method, headers, localAddress: from ?? "127.0.0.1", agent: false, signal }
@@ -82,13 +82,13 @@ function check(path: string, { method = "GET", headers, body, from, signal }: Se
 }
 
 const xff = (address: string) => ({ "x-forwarded-for": address })
-/** The headers of nginx. */
+/** Returns the headers with which nginx describes a request. */
 const original = (method: string, uri: string, address = "192.0.2.7") => ({
   "x-original-method": method,
   "x-original-uri": uri,
   ...xff(address),
 })
-/** The headers of Caddy and Traefik. */
+/** Returns the headers with which Caddy and Traefik describe a request. */
 const forwarded = (method: string, uri: string, address = "192.0.2.7") => ({
   "x-forwarded-method": method,
   "x-forwarded-uri": uri,
@@ -96,7 +96,7 @@ const forwarded = (method: string, uri: string, address = "192.0.2.7") => ({
 })
 
 describe("a check", () => {
-  it("is answered with 204 and the headers for the client, and above the limit with the refusal", async () => {
+  it("is answered with 204 and headers for the client, or with the refusal above the limit", async () => {
     const headers = original("GET", "/")
     const first = await check("/check/shop", { headers })
     expect([first.status, first.body]).toEqual([204, ""])
@@ -115,12 +115,12 @@ describe("a check", () => {
     expect(Number(refused.headers["retry-after"])).toBeGreaterThanOrEqual(1)
     expect(refused.headers["sluice-status"]).toBeUndefined()
     expect(JSON.parse(refused.body)).toMatchObject({ status: 429, "violated-policies": ["per-ip"] })
-    // Another client has its own quota.
+    // Another client has a separate quota.
     expect((await check("/check/shop", { headers: original("GET", "/", "192.0.2.8") })).status).toBe(204)
   })
 
   it.each(["GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PROPFIND", "PURGE"])(
-    "may have the method %s, because gateways use that of the client or their own",
+    "may use the method %s, because gateways use the client's method or their own",
     async (method) => {
       const { status } = await check("/check/shop", { method, headers: forwarded("GET", "/") })
       expect(status).toBe(204)
@@ -149,7 +149,7 @@ describe("a check", () => {
       "/check/7/login?refused=200",
       { method: "POST", headers: xff("192.0.2.7, 127.0.0.1") },
     ],
-    // The core compares paths as servers do.
+    // The core normalizes paths as servers do before it compares them.
     ["a path with encoded characters", "/check/7", { headers: original("POST", "/l%6Fgin/") }],
     ["a path in upper case", "/check/7", { headers: original("POST", "//LOGIN") }],
     ["an encoded path after the service", "/check/7/l%6fgin", { method: "POST", headers: xff("192.0.2.7") }],
@@ -166,7 +166,7 @@ describe("a check", () => {
     expect(status).toBe(204)
   })
 
-  it("counts HEAD as GET, as the core does", async () => {
+  it("treats HEAD as GET, like the core", async () => {
     const statuses: number[] = []
     for (const method of ["HEAD", "GET", "HEAD"]) {
       statuses.push((await check("/check/7", { headers: original(method, "/") })).status)
@@ -174,7 +174,7 @@ describe("a check", () => {
     expect(statuses).toEqual([204, 204, 429])
   })
 
-  it("gives rules the query, the cookies, the headers and the host of the client's request", async () => {
+  it("provides the query, cookies, headers and host of the client's request to rules", async () => {
     const ask = (uri: string, cookie: string, host: string) => {
       const headers = { ...forwarded("GET", uri), cookie, "x-forwarded-host": host }
       return check("/check/fields", { headers }).then(({ status }) => status)
@@ -188,7 +188,7 @@ describe("a check", () => {
     expect(await ask("/?user=ann&user=bob", "session=1", "a.example")).toBe(400)
   })
 
-  it("is answered with the status and body of the rule's refusals, and with 400 for a missing field", async () => {
+  it("is answered with the status and body of the rule, and with 400 for a missing field", async () => {
     const headers = { ...original("GET", "/"), "x-api-key": "a" }
     expect((await check("/check/texts", { headers })).status).toBe(204)
     const refused = await check("/check/texts", { headers })
@@ -196,7 +196,7 @@ describe("a check", () => {
     expect((await check("/check/texts", { headers: original("GET", "/") })).status).toBe(400)
   })
 
-  it("about a service without rules is answered like any other decision about it", async () => {
+  it("of a service without rules is answered like any other call about this service", async () => {
     const headers = original("GET", "/")
     expect((await check("/check/nobody", { headers })).status).toBe(204)
     await restart({ unknownServices: "refuse" })
@@ -208,8 +208,8 @@ describe("a check", () => {
   })
 })
 
-describe("refused=403, for gateways that pass on only some statuses,", () => {
-  it("is the status of every refusal, and Sluice-Status is the status for the client", async () => {
+describe("the parameter refused, for gateways that pass on only some statuses,", () => {
+  it("sets the status of every refusal, and Sluice-Status contains the client's status", async () => {
     const headers = { ...original("GET", "/"), "x-api-key": "a" }
     expect((await check("/check/texts?refused=403", { headers })).headers["sluice-status"]).toBeUndefined()
     const refused = await check("/check/texts?refused=403", { headers })
@@ -224,7 +224,7 @@ describe("refused=403, for gateways that pass on only some statuses,", () => {
   })
 
   it.each(["200", "600", "", "4e2", "403&refused=429", "403%20", "0403"])(
-    "cannot be %j, and the check fails",
+    "cannot be %j, so the check fails",
     async (text) => {
       const { status, body } = await check(`/check/shop?refused=${text}`, { headers: original("GET", "/") })
       expect([status, JSON.parse(body).message]).toEqual([
@@ -234,7 +234,7 @@ describe("refused=403, for gateways that pass on only some statuses,", () => {
     },
   )
 
-  it("is never the status of an error, so that an error is not taken for a refusal", async () => {
+  it("is never the status of an error, so that no error looks like a refusal", async () => {
     await restart({ decideTokens: tokens({ shop: "token-of-the-shop" }) })
     const headers = original("GET", "/")
     expect((await check("/check/shop", { headers })).status).toBe(401)
@@ -246,7 +246,7 @@ describe("refused=403, for gateways that pass on only some statuses,", () => {
   })
 })
 
-describe("a check that does not describe one request", () => {
+describe("a check that does not describe exactly one request", () => {
   it.each<[string, Sent["headers"], RegExp]>([
     [
       "nothing",
@@ -292,7 +292,7 @@ describe("a check that does not describe one request", () => {
       { ...original("POST", "/login"), "x-original-url": "https://shop.example/" },
       /^X-Original-Method, X-Original-URI, X-Original-URL describe more than one request; /,
     ],
-  ])("is answered with 400 and takes no units: %s", async (_what, headers, message) => {
+  ])("is answered with 400 and takes no units if it contains %s", async (_what, headers, message) => {
     const reasons: string[] = []
     await restart({ onInvalidCheck: (reason, peer) => void reasons.push(`${reason} ${peer}`) })
     const { status, body } = await check("/check/7", { headers })
@@ -307,20 +307,20 @@ describe("a check that does not describe one request", () => {
     ["/check?refused=403", /^The path has no service/],
     ["/check/%zz", /^The service in the path is not valid/],
     [`/check/${"x".repeat(257)}`, /^service: has 257 characters/],
-  ])("is answered with 400: the path %s", async (path, message) => {
+  ])("is answered with 400 if its path is %s", async (path, message) => {
     const { status, body } = await check(path, { headers: original("GET", "/") })
     expect(status).toBe(400)
     expect(JSON.parse(body).message).toMatch(message)
   })
 
-  it("is answered with 400: headers of the client next to a path after the service", async () => {
+  it("is answered with 400 if both headers and the path describe a request", async () => {
     const headers = original("GET", "/")
     expect((await check("/check/7/login", { method: "POST", headers })).status).toBe(400)
-    // A trailing slash in the configuration is noticed with the first request to another path.
+    // A trailing slash in the gateway's configuration causes this error at the first request to another path.
     expect((await check("/check/7/", { headers: original("GET", "/login") })).status).toBe(400)
   })
 
-  it("is not every path that begins with these letters", async () => {
+  it("is not found if its path only begins with the same letters", async () => {
     expect((await check("/checks/shop", { headers: original("GET", "/") })).status).toBe(501)
   })
 })
@@ -340,7 +340,7 @@ describe("trusted proxies", () => {
     ).toBe(500)
   })
 
-  it("are loopback addresses by default", async () => {
+  it("are the loopback addresses by default", async () => {
     await restart({ trustedProxies: undefined })
     const sent = { from: "127.0.0.2", headers: original("GET", "/") }
     expect((await check("/check/shop", sent)).status).toBe(204)
@@ -355,7 +355,7 @@ describe("trusted proxies", () => {
     expect(await remaining("192.0.2.7")).toEqual([204, "1"])
     expect(await remaining("198.51.100.1, 192.0.2.7, 10.1.2.3")).toEqual([204, "0"])
     expect(await remaining("198.51.100.2, 192.0.2.7:4711")).toEqual([429, "0"])
-    // IPv6 clients count by their /64.
+    // IPv6 clients are counted by their /64 network.
     expect(await remaining("2001:db8::1")).toEqual([204, "1"])
     expect(await remaining("[2001:db8::2]:443")).toEqual([204, "0"])
   })
@@ -366,7 +366,7 @@ describe("trusted proxies", () => {
 })
 
 describe("tokens for decisions", () => {
-  it("are required of gateways, in Authorization or in Sluice-Token", async () => {
+  it("are required from gateways, in Authorization or in Sluice-Token", async () => {
     const wrong: string[] = []
     const decideTokens = tokens({ shop: "token-of-the-shop", texts: "token-of-texts" })
     await restart({ decideTokens, onWrongToken: (path) => void wrong.push(path) })
@@ -375,7 +375,7 @@ describe("tokens for decisions", () => {
     expect(await ask({})).toBe(401)
     expect(await ask({ authorization: "Bearer token-of-texts" })).toBe(403)
     expect(await ask({ authorization: "Bearer token-of-the-shop" })).toBe(204)
-    // Traefik and Envoy pass the client's own Authorization on.
+    // Traefik and Envoy forward the client's own Authorization header.
     expect(await ask({ authorization: "Bearer of-the-client", "sluice-token": "token-of-the-shop" })).toBe(
       204,
     )
@@ -384,7 +384,7 @@ describe("tokens for decisions", () => {
   })
 })
 
-describe("what a gateway passes on of the client's request", () => {
+describe("a client's request that a gateway passes on", () => {
   it.each<[string, Sent]>([
     ["a body with a type", { body: "a=1", headers: { "content-type": "application/x-www-form-urlencoded" } }],
     ["a body that is not JSON", { body: "{", headers: { "content-type": "application/json" } }],
@@ -392,12 +392,12 @@ describe("what a gateway passes on of the client's request", () => {
     ["a body in pieces", { body: "xx", headers: { "transfer-encoding": "chunked" } }],
     ["a timeout of another protocol", { headers: { "connect-timeout-ms": "never" } }],
     ["an upgrade", { headers: { connection: "upgrade", upgrade: "websocket" } }],
-  ])("is ignored: %s", async (_what, sent) => {
+  ])("may contain %s, which is ignored", async (_what, sent) => {
     const headers = { ...original("POST", "/"), ...sent.headers }
     expect((await check("/check/shop", { method: "POST", ...sent, headers })).status).toBe(204)
   })
 
-  it("does not delay the response: a body that never comes, whose connection ends", async () => {
+  it("does not delay the response if its body never arrives, but its connection is closed", async () => {
     const { port, hostname } = new URL(started.http)
     const socket = connect(Number(port), hostname)
     let said = ""
@@ -405,7 +405,7 @@ describe("what a gateway passes on of the client's request", () => {
       said += piece
     })
     const ended = new Promise((resolve) => socket.once("end", resolve))
-    // nginx sends this header without the body, unless proxy_set_header removes it.
+    // nginx sends Content-Length without a body, unless proxy_set_header removes this header.
     socket.write(
       "GET /check/shop HTTP/1.1\r\nHost: sluice\r\nX-Original-Method: POST\r\nX-Original-URI: /\r\nX-Forwarded-For: 192.0.2.7\r\nContent-Length: 50\r\n\r\n",
     )
@@ -414,7 +414,7 @@ describe("what a gateway passes on of the client's request", () => {
     socket.destroy()
   })
 
-  it("ends no connection without a body", async () => {
+  it("does not close its connection if it has no body", async () => {
     const { headers } = await check("/check/shop", {
       headers: { ...original("GET", "/"), connection: "keep-alive" },
     })
@@ -423,7 +423,7 @@ describe("what a gateway passes on of the client's request", () => {
 })
 
 describe("the bounds of calls", () => {
-  it("are those of checks, too: a held check takes a place and is refunded when the gateway hangs up", async () => {
+  it("apply to a held check, which takes a place and is refunded when the gateway hangs up", async () => {
     const answered: string[] = []
     const bounds = { maxMessageBytes: 1_024, maxInFlight: 2, maxRequests: 10, arrivalMs: 10_000 }
     await restart({ bounds, onAnswered: (door, path, code) => void answered.push(`${door} ${path} ${code}`) })
@@ -432,7 +432,7 @@ describe("the bounds of calls", () => {
     const gone = new AbortController()
     const held = check("/check/held", { headers, signal: gone.signal }).catch(() => "gone")
     const statusOf = async (path: string) => (await check(path, { headers })).status
-    // One address may hold three quarters of the two places.
+    // One address may use three quarters of the two places, which is one place.
     await until("a place is taken", async () => (await statusOf("/check/held")) === 503)
     expect(await statusOf("/check/shop")).toBe(204)
     gone.abort()
@@ -441,7 +441,7 @@ describe("the bounds of calls", () => {
     expect(new Set(answered)).toEqual(new Set(["http /check 0", "http /check 14", "http /check 1"]))
   })
 
-  it("end a held check with 503 and its connection, when the service shuts down", async () => {
+  it("end a held check with 503 and close its connection when the service shuts down", async () => {
     const headers = { ...original("GET", "/"), connection: "keep-alive" }
     expect((await check("/check/held", { headers })).headers.connection).toBe("keep-alive")
     let calls = 0
@@ -455,7 +455,7 @@ describe("the bounds of calls", () => {
     await start()
   })
 
-  it("refuse a client's headers of more than 16 KiB with 431, which no gateway takes for an admission", async () => {
+  it("refuse headers of more than 16 KiB with 431, which no gateway treats as an admission", async () => {
     const headers = { ...original("GET", "/"), cookie: "x".repeat(20_000) }
     expect((await check("/check/shop", { headers })).status).toBe(431)
   })

@@ -55,7 +55,7 @@ describe.each(DOORS)("over %s", (_, open) => {
       expect(await call(method, named)).toMatchObject({ code: 0 })
     expect(await call("Block", { ...named, for: "1 hour" })).toMatchObject({ code: 0 })
     expect(warnings).toEqual([])
-    // A request without an address is still one to warn about.
+    // The warning about a request without an address must still appear.
     await decide({ user: { id: "ada" }, method: "GET", url: "/pay" })
     expect(warnings).toEqual([expect.stringContaining("A caller sent no client address")])
   })
@@ -146,10 +146,10 @@ describe.each(DOORS)("over %s", (_, open) => {
     ],
     ["an unknown rule", { rule: "per-usr", client: ["ada"] }, 5, {}],
     ["an unknown service", { service: "*", client: ["ada"] }, 7, {}],
-  ])("%s is refused", async (_what, request, code, violations) => {
+  ])("a call with %s is refused", async (_what, request, code, violations) => {
     const { call, lines } = await start()
     expect(await call("Block", { for: "1 hour", ...request })).toMatchObject({ code, violations })
-    // Nothing was changed, so nothing is logged, in particular no value that the caller made up.
+    // Nothing was changed, so nothing is logged, especially no value that the caller invented.
     expect(lines).toEqual([])
   })
 

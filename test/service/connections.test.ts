@@ -28,7 +28,10 @@ afterEach(() => {
 const placeOf = ({ grpc, http }: Started, door: "grpc" | "http"): URL =>
   new URL(door === "grpc" ? `http://${grpc}` : http)
 
-/** Opens a connection and sends `bytes`. If `reads` is false, it does not notice when the other side closes. */
+/**
+ * Opens a connection and sends `bytes`. If `reads` is false, the socket does not notice that the other side has
+ * closed.
+ */
 async function open(started: Started, door: "grpc" | "http", bytes = "", reads = true): Promise<Socket> {
   const { hostname, port } = placeOf(started, door)
   const socket = connect(Number(port), hostname.replace(/^\[|\]$/g, "")).on("error", () => undefined)
@@ -38,7 +41,7 @@ async function open(started: Started, door: "grpc" | "http", bytes = "", reads =
   if (bytes !== "") await new Promise((resolve) => socket.write(bytes, resolve))
   return socket
 }
-/** Resolves when the other side has closed the connection. */
+/** Returns a promise that resolves when the other side has closed the connection. */
 const isClosed = (socket: Socket): Promise<true> =>
   new Promise((resolve) => (socket.closed ? resolve(true) : socket.once("close", () => resolve(true))))
 
@@ -60,13 +63,13 @@ describe("a service that shuts down", () => {
       ...([`${HEAD}content-length: 2\r\n\r\n{}${HEAD}`, true, 300] as const),
     ],
     ["has sent half a body over HTTP", "http", false, `${HEAD}content-length: 9\r\n\r\n{`, true, 300],
-  ])("does not count a client as unanswered that %s", async (_about, door, tls, bytes, reads, arrivalMs) => {
+  ])("does not wait for a client that %s", async (_about, door, tls, bytes, reads, arrivalMs) => {
     const started = await startService(TWO_SERVICES, {
       bounds: { ...BOUNDS, arrivalMs },
       ...(tls && { tls: TLS }),
     })
     await open(started, door, bytes, reads)
-    // Connections are accepted in order.
+    // Connections are accepted in order, so the earlier one has been accepted now.
     const later = await open(started, door)
     later.destroy()
     expect(await started.end(5_000)).toBe(true)
@@ -80,7 +83,7 @@ describe("a service that shuts down", () => {
     const head = HEAD.replace(PATH, `${PATH}s`)
     const socket = await open(started, "http", `${head}content-length: ${body.length}\r\n\r\n{`, false)
     const answer = new Promise<string>((resolve) => socket.once("data", (chunk) => resolve(String(chunk))))
-    // Connections are accepted in order. The data of the first has been read when the next is answered.
+    // Connections are accepted in order, so the data of the first connection has been read when the next is answered.
     await fetch(`${started.http}/nothing`)
     const ended = started.end(5_000)
     socket.write(body.slice(1))
@@ -119,7 +122,7 @@ describe("a service that shuts down", () => {
     const stream = session.request({ ":method": "POST", ":path": PATH, "content-type": "application/grpc" })
     stream.on("error", () => undefined)
     await new Promise((resolve) => stream.write(Buffer.from([0, 0, 0, 0, 9, 8]), resolve))
-    // When the ping is answered, the server has received the frames before it.
+    // When the ping is answered, the server has received all frames before the ping.
     await new Promise((resolve) => session.ping(resolve))
     const socket = await open(started, "http", `${HEAD}content-length: 9\r\n\r\n{`)
     expect(await started.end(50)).toBe(false)
@@ -148,7 +151,7 @@ describe("connections", () => {
     },
   )
 
-  it("over HTTP may have as many arriving requests as calls in flight; one more ends the oldest", async () => {
+  it("over HTTP may send as many requests as calls in flight, and one more ends the oldest", async () => {
     const started = await startService(TWO_SERVICES, { bounds: BOUNDS })
     const half = `${HEAD}content-length: 15\r\n\r\n{`
     const halves: Socket[] = []
@@ -157,7 +160,8 @@ describe("connections", () => {
       const socket = await open(started, "http", half, false)
       halves.push(socket)
       answers.push(new Promise((resolve) => socket.once("data", (chunk) => resolve(String(chunk)))))
-      // Frames of different connections are read in any order. A response on a third connection comes after both.
+      // Connections are read in any order, but a response on another connection shows that the earlier requests have
+      // been read.
       await fetch(`${started.http}/nothing`)
     }
     const asked = { method: "POST", headers: { "content-type": "application/json" } }
@@ -170,7 +174,7 @@ describe("connections", () => {
     expect(await isClosed(halves[0] as Socket)).toBe(true)
     halves[1]?.write('"serviceId":2}')
     expect(await answers[1]).toMatch(/^HTTP\/1\.1 200 /)
-    // The service would wait for the rest of these requests.
+    // Close the sockets, because the service would wait for the rest of these requests.
     for (const socket of sockets) socket.destroy()
     await started.stop()
   })

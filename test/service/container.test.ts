@@ -11,7 +11,7 @@ const ROOT = fileURLToPath(new URL("../../", import.meta.url))
 const FOLDER = `${ROOT}packages/service`
 const read = (path: string): string => readFileSync(path, "utf8")
 
-/** Returns the instructions of a Dockerfile by stage, each joined into one line. */
+/** Returns the instructions of each stage of a Dockerfile, each instruction as one line. */
 function stagesOf(text: string): string[][] {
   const stages: string[][] = []
   const image = /^ARG NODE_IMAGE=(.*)$/m.exec(text)?.[1] ?? ""
@@ -55,7 +55,7 @@ describe("the Dockerfile", () => {
     for (const made of ["**/node_modules", "**/dist"]) expect(ignored.split("\n")).toContain(made)
   })
 
-  it("builds and runs in separate stages of one image version, with the project's pnpm", () => {
+  it("builds and runs in separate stages with the same image version, using the project's pnpm", () => {
     const images = stages.map(([from = ""]) => from.split(" ")[1])
     expect(images).toHaveLength(2)
     expect(new Set(images).size).toBe(1)
@@ -141,12 +141,12 @@ describe("the compose file", () => {
       const hosts = [environment.REDIS_URL, environment.SLUICE_DYNAMODB_ENDPOINT]
       for (const url of hosts) expect(services).toHaveProperty(new URL(url as string).hostname)
       expect(environment.SLUICE_INSTANCES).toBe(`${own.length}`)
-      // The file must not contain a token of ours, which would be public.
+      // The file must not contain a token, because the token would be public.
       expect(environment.SLUICE_TOKENS).toMatch(/\$\{SLUICE_TOKEN:\?/)
     }
   })
 
-  it("publishes each port once and only on this machine, and lets the program drain", () => {
+  it("publishes each port once and only on this machine, and gives the program time to drain", () => {
     const published = Object.values(services).flatMap(({ ports = [] }) => ports)
     for (const port of published) expect(port).toMatch(/^127\.0\.0\.1:\d+:(?:50051|8080|8081)$/)
     expect(new Set(published.map((port) => port.split(":")[1])).size).toBe(published.length)

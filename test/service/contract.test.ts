@@ -21,7 +21,7 @@ describe("the contract's two items", () => {
     return called.value
   }
 
-  it("hold over gRPC: five requests a minute for each user of service 1", async () => {
+  it("apply over gRPC, so each user of service 1 may send five requests a minute", async () => {
     for (let asked = 1; asked <= 5; asked++) {
       expect(await ask(1, { user_id: "ada" })).toMatchObject({ should_forward: true, remaining: 5 - asked })
     }
@@ -36,7 +36,7 @@ describe("the contract's two items", () => {
     expect(await ask(1, { user_id: "bob" })).toMatchObject({ should_forward: true, remaining: 4 })
   })
 
-  it("hold over HTTP: ten requests a day for service 2, regardless of the user", async () => {
+  it("apply over HTTP, so service 2 may receive ten requests a day in total", async () => {
     const overHttp = async (body: object) => (await post(started, FORWARD, body)).body
     for (let asked = 1; asked <= 9; asked++)
       expect(await overHttp({ serviceId: 2 })).toMatchObject({ shouldForward: true })

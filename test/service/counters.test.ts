@@ -13,7 +13,7 @@ beforeAll(async () => {
 })
 afterAll(() => redis?.stop())
 
-/** Returns the settings of counters in the Redis at this URL. */
+/** Returns the settings that select the Redis at this URL. */
 function countersAt(url: string, storeTimeoutMs = 1_000): CounterSettings {
   return {
     redis: [url],
@@ -22,7 +22,7 @@ function countersAt(url: string, storeTimeoutMs = 1_000): CounterSettings {
   }
 }
 
-/** Creates a log that keeps its messages. */
+/** Creates a log that stores its messages. */
 function listeningLog() {
   const said: string[] = []
   return { said, log: createLog("info", { write: (line) => void said.push(JSON.parse(line).msg) }) }
@@ -70,7 +70,7 @@ it("a refund may take as long as --store-timeout, not the store's default timeou
     if (after === undefined) throw new Error("Redis has not counted")
     redis.freeze()
     const refunding = store.refund([{ policy, partition: "a", units: 3, after }])
-    // Several times the store's own timeout, after which the refund would have been rejected.
+    // Wait several times the store's default timeout, after which the refund would have been rejected.
     await sleep(300)
     redis.thaw()
     await refunding

@@ -39,7 +39,7 @@ describe.each(DOORS)("tokens for decisions over %s", (_name, open) => {
     // The token for changing rules does not allow decisions.
     ["shop", "token-of-the-rules", PERMISSION_DENIED],
     ["nobody-registered-it", "token-of-the-shop", PERMISSION_DENIED],
-  ])("service %s with the token %s: %i", async (service, token, code) => {
+  ])("let a call about service %s with the token %s end with the code %i", async (service, token, code) => {
     expect((await door.call("ShouldForwardRequest", asked(service), token)).code).toBe(code)
     const peek = await door.call("ShouldForwardRequest", { ...asked(service), peek: true }, TOKENS["*"])
     const isRegistered = service !== "nobody-registered-it"
@@ -65,7 +65,7 @@ describe.each(DOORS)("tokens for decisions over %s", (_name, open) => {
   })
 })
 
-it("a service without tokens for decisions requires none and accepts any", async () => {
+it("a service without tokens for decisions requires no token and accepts any token", async () => {
   const started = await start({})
   for (const [, open] of DOORS) {
     const door = open(started)

@@ -6,12 +6,14 @@ import { StatusSchema } from "../../packages/service/src/gen/google/rpc/status_p
 import type { Started } from "./started.ts"
 import { openStranger } from "./stranger.ts"
 
-/** The result of a call, the same for both servers. Members are in snake_case, and 64-bit numbers are numbers. */
+/**
+ * The result of a call, the same for both servers. Members have names in snake_case, and 64-bit integers are numbers.
+ */
 export interface Answered {
   /** The gRPC status; 0 for success. */
   readonly code: number
   readonly message: string
-  /** The problems of the request, by field. */
+  /** The problems of the request, each with its field. */
   readonly violations: Readonly<Record<string, string>>
   readonly value: Readonly<Record<string, unknown>>
 }
@@ -22,7 +24,7 @@ export interface Door {
   close(): void
 }
 
-/** The servers, by name. */
+/** The servers, each with its name. */
 export const DOORS: readonly (readonly [name: string, open: (started: Started) => Door])[] = [
   ["gRPC", openGrpc],
   ["HTTP", openHttp],
@@ -95,7 +97,7 @@ function byField(violations: readonly Violation[]): Record<string, string> {
   return Object.fromEntries(violations.map(({ field, description }) => [field, description]))
 }
 
-/** Returns the value with the names of the proto file. Numbers that JSON has as text become numbers. */
+/** Returns the value with the names of the proto file. Numbers that JSON represents as strings become numbers. */
 function snake(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(snake)
   if (typeof value === "string") return /^\d+$/.test(value) ? Number(value) : value

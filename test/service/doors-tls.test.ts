@@ -11,7 +11,7 @@ import { openService, TWO_SERVICES } from "./started.ts"
 const file = (name: string): Buffer => readFileSync(new URL(`../fixtures/tls/${name}`, import.meta.url))
 const PATH = "/sluice.v1.RateLimiter/ShouldForwardRequest"
 
-/** Resolves with the status of a POST over TLS, or with the reason why there is none. */
+/** Resolves with the status of a POST over TLS, or with the error code if the handshake fails. */
 function post(url: string, client: object): Promise<number | string> {
   return new Promise((resolve) => {
     const { hostname, port } = new URL(url)
@@ -32,7 +32,7 @@ function post(url: string, client: object): Promise<number | string> {
   })
 }
 
-it("gRPC and HTTP report why a TLS handshake failed, but not a mere connection check", async () => {
+it("gRPC and HTTP report why a TLS handshake failed, but do not report connection checks", async () => {
   const told: string[] = []
   const tls = { cert: file("server.pem"), key: file("server.key"), clientCa: file("ca.pem") }
   const onFailedHandshake = (reason: string) => void told.push(reason)
@@ -61,7 +61,7 @@ it("gRPC and HTTP report why a TLS handshake failed, but not a mere connection c
   expect(told).toEqual([...reasons, ...reasons])
 })
 
-it("an error of listening is reported with the server and its address", () => {
+it("a server that cannot listen is reported with its name and its address", () => {
   const fail = () => cannotListen("gRPC", "a:1")(new Error("no such address"))
   expect(fail).toThrow("gRPC cannot listen on a:1: no such address")
 })

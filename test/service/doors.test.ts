@@ -21,7 +21,7 @@ const PATH = "/sluice.v1.RateLimiter/ShouldForwardRequest"
 /** The HTTP/2 connection preface and an empty SETTINGS frame (RFC 9113 section 3.4). */
 const PREFACE = Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0", "latin1")
 
-/** A call over HTTP without the end of its body. */
+/** The beginning of a call over HTTP, without the end of its body. */
 const HALF_CALL = `POST ${PATH} HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ncontent-length: 9\r\n\r\n{`
 
 const open = (started: Started): Stranger =>
@@ -65,7 +65,7 @@ describe("the gRPC endpoint", () => {
     ["a string that extends past the end", Buffer.from([0x12, 0x7f, 0x7b])],
     ["bytes that are not a message", Buffer.from("hello, world")],
     ["a string that is not UTF-8", Buffer.from([0x08, 0x01, 0x1a, 0x02, 0xc3, 0x28])],
-  ])("responds %s with INVALID_ARGUMENT, and keeps serving", async (_what, bytes) => {
+  ])("responds to %s with INVALID_ARGUMENT, and keeps serving", async (_what, bytes) => {
     expect(await send(bytes)).toMatchObject({ code: status.INVALID_ARGUMENT })
     expect(await ask(1, "after")).toMatchObject({ value: { should_forward: true } })
   })
@@ -75,7 +75,7 @@ describe("the gRPC endpoint", () => {
     expect(await send(Buffer.concat([unknown, Buffer.from("\x12\x02{}", "latin1")]))).toBeInstanceOf(Buffer)
   })
 
-  it("reads compressed messages", async () => {
+  it("accepts compressed messages", async () => {
     const zipped = openStranger(started.grpc, "sluice/v1/rate_limiter.proto", "sluice.v1.RateLimiter", {
       "grpc.default_compression_algorithm": 2,
     })
@@ -98,7 +98,7 @@ describe("the gRPC endpoint", () => {
       Buffer.concat([PREFACE, Buffer.from("00000400010000000941424344", "hex")]),
     ],
     ["invalid headers", Buffer.concat([PREFACE, Buffer.from("000004010500000001ffffffff", "hex")])],
-  ])("refuses a connection that sends %s, and keeps serving the others", async (_what, bytes) => {
+  ])("refuses a connection that sends %s, and keeps serving other connections", async (_what, bytes) => {
     const socket = connectTcp(Number(started.grpc.split(":")[1]), "127.0.0.1")
     let read: Buffer = Buffer.alloc(0)
     const refused = new Promise<void>((resolve) => {
@@ -219,7 +219,7 @@ describe("the HTTP endpoint", () => {
     expect([response.status, await response.json()]).toMatchObject([400, { code: "invalid_argument" }])
   })
 
-  it("responds to a chunked body as soon as it is too long, and reads the rest", async () => {
+  it("responds to a chunked body as soon as the body is too long, and reads the rest", async () => {
     const { hostname, port } = new URL(started.http)
     const socket = connectTcp(Number(port), hostname)
     let answered = ""
@@ -249,7 +249,7 @@ describe("the HTTP endpoint", () => {
     expect(await post(asked(9, "after"))).toMatchObject({ status: 200 })
   })
 
-  it("lists the supported types when it refuses a body", async () => {
+  it("lists the supported media types when it refuses a body", async () => {
     const message = async (body: unknown, headers: Record<string, string>) =>
       (await post(body as object, headers, PATH)).body.message
     const types = "application/json or application/proto"
@@ -267,7 +267,7 @@ describe("the HTTP endpoint", () => {
   })
 
   it.each(["application/proto", "Application/Proto", "application/proto; charset=utf-8"])(
-    "responds to a message of type %s in the same form",
+    "responds to a message of type %s with the same type",
     async (type) => {
       const request = create(ShouldForwardRequestRequestSchema, { serviceId: 9, request: "{}" })
       const response = await fetch(started.http + PATH, {
@@ -284,7 +284,7 @@ describe("the HTTP endpoint", () => {
   it("waits until the caller's timeout, and then removes the call from the queue", async () => {
     await post(asked(3, "late"))
     const late = () => post(asked(3, "late"), { "connect-timeout-ms": "50" })
-    // If a late call were still in line, the next one would find no room and be refused.
+    // If the late call were still in the queue, the next call would be refused because the queue is full.
     for (let round = 0; round < 5; round++) {
       expect(await late()).toMatchObject({ status: 504, body: { code: "deadline_exceeded" } })
     }
@@ -306,7 +306,7 @@ describe("the HTTP endpoint", () => {
     )
   })
 
-  it("counts a call as in flight while the store works, even after its caller timed out", async () => {
+  it("counts a call as in flight while the store works, even after the caller's timeout", async () => {
     const memory = memoryStore()
     let isOpen = (): void => undefined
     const opened = new Promise<void>((resolve) => {
@@ -316,7 +316,7 @@ describe("the HTTP endpoint", () => {
       ...methodsOf(memory),
       take: (checks) => opened.then(() => memory.take(checks)),
     }
-    // One caller may take two of the three places.
+    // One caller may use two of the three places.
     const bounds = { maxMessageBytes: 100_000, maxInFlight: 3, maxRequests: 20, arrivalMs: 500 }
     const slow = await startService(WAITING, { bounds, shared: { store, storeTimeoutMs: 600_000 } })
     let retryAfter: string | null = null
@@ -377,7 +377,7 @@ describe("the HTTP endpoint", () => {
     await post(asked(1, "told"))
     await post({})
     await post(asked(2, "told"), { "connect-timeout-ms": "50" })
-    // A caller may get its response before the event is emitted.
+    // A caller may receive its response before the event is emitted.
     await until("all are told", () => told.length >= 3)
     expect(told).toEqual([
       ["http", PATH, status.OK],

@@ -10,7 +10,7 @@ rules:
 const ADA = [{ user_id: "ada" }]
 
 describe("the response to a client", () => {
-  it("has the headers of the strictest rule, and when refused Retry-After and a problem body", async () => {
+  it("contains the headers of the strictest rule, and in a refusal Retry-After and a problem body", async () => {
     const { envoy } = await startEnvoy(`
 service_id: shop
 rules:
@@ -72,24 +72,24 @@ describe("the limit of a status", () => {
     ["30 days", "MONTH"],
     ["365 days", "YEAR"],
     ["2 minutes", "UNKNOWN"],
-  ])("for a window of %s is per %s", async (window, unit) => {
+  ])("for a window of %s has the unit %s", async (window, unit) => {
     const { envoy } = await startEnvoy(rule(`limit: 7, window: ${window}`))
     expect((await envoy.ask("shop", ADA)).statuses[0]).toMatch(new RegExp(`^OK r 7/${unit} 6 left \\d+ s$`))
   })
 
-  it("is capped at the maximum of the protocol, and so are the remaining units", async () => {
+  it("is capped at the maximum of the protocol, like the remaining units", async () => {
     const { envoy } = await startEnvoy(rule("limit: 6000000000, window: 1 hour"))
     expect((await envoy.ask("shop", ADA)).statuses).toEqual(["OK r 4294967295/HOUR 4294967295 left 3600 s"])
   })
 
-  it("has a reset time rounded up to seconds, because Envoy drops fractions", async () => {
+  it("has a reset time that is rounded up, because Envoy drops fractions of a second", async () => {
     const { envoy } = await startEnvoy(rule("limit: 1, window: 1500 ms"))
     expect((await envoy.ask("shop", ADA)).statuses).toEqual(["OK r 1/UNKNOWN 0 left 2 s"])
   })
 })
 
-describe("metadata contains what the protocol has no field for:", () => {
-  it("shadow rules that would have refused", async () => {
+describe("the metadata of a response, for values without a field in the protocol,", () => {
+  it("contains the shadow rules that would have refused the request", async () => {
     const { envoy } = await startEnvoy(rule("limit: 1, window: 1 hour, shadow: true"))
     expect(await envoy.ask("shop", ADA)).toMatchObject({ overall: "OK", statuses: ["OK"], metadata: {} })
     expect(await envoy.ask("shop", ADA)).toMatchObject({
@@ -100,7 +100,7 @@ describe("metadata contains what the protocol has no field for:", () => {
     })
   })
 
-  it("requests admitted above the limit", async () => {
+  it("shows that the request was admitted above the limit", async () => {
     const { envoy } = await startEnvoy(
       rule("limit: 2, window: 1 hour, throttle: { kind: soft, percent: 50 }"),
     )
@@ -112,7 +112,7 @@ describe("metadata contains what the protocol has no field for:", () => {
     expect(await envoy.ask("shop", ADA)).toMatchObject({ overall: "OVER_LIMIT", metadata: { policy: "r" } })
   })
 
-  it("the delay of requests to hold, which Envoy ignores", async () => {
+  it("contains the delay of a request to hold, which Envoy ignores", async () => {
     const { envoy } = await startEnvoy(`
 service_id: shop
 rules: [{ name: r, field: user_id, algorithm: leaky-bucket, throttle: hard, limit: 60, window: 1 minute, burst: 10 }]

@@ -1,6 +1,6 @@
 import { type Called, openStranger } from "./stranger.ts"
 
-/** A descriptor: its entries in order, or the whole message of the protocol. */
+/** A descriptor, as its entries in order or as the whole message of the protocol. */
 export type Descriptor =
   | Readonly<Record<string, string>>
   | { readonly entries: readonly { readonly key: string; readonly value: string }[] }
@@ -8,18 +8,18 @@ export type Descriptor =
 /** The response of ShouldRateLimit, without absent members. */
 export interface EnvoyAnswer {
   readonly overall: string
-  /** One line for each descriptor: "OK", or with a limit "OK per-user 5/MINUTE 4 left 60 s". */
+  /** One line for each descriptor, such as "OK", or "OK per-user 5/MINUTE 4 left 60 s" if a limit applies. */
   readonly statuses: readonly string[]
   readonly headers: Readonly<Record<string, string>>
   readonly body: string
   readonly metadata: Readonly<Record<string, unknown>>
 }
 
-/** A gateway that calls the service as Envoy does. The gateway uses only the proto files. */
+/** A gateway that calls the service as Envoy does. The gateway shares only the proto files with the service. */
 export interface EnvoyAsking {
   /** Resolves with the response. Rejects with the gRPC error. */
   ask(domain: string, descriptors: readonly Descriptor[], hits?: number): Promise<EnvoyAnswer>
-  /** Sends any request. Resolves with its value or error. */
+  /** Sends any request. Resolves with the returned value or the error. */
   call(request: object, options?: { readonly deadline?: number }): Promise<Called>
   close(): void
 }
@@ -52,7 +52,7 @@ function descriptorOf(descriptor: Descriptor): object {
   return { entries: Object.entries(descriptor).map(([key, value]) => ({ key, value })) }
 }
 
-/** A response as the proto files define it. */
+/** A response in the shape of the proto files. */
 interface Answer {
   readonly overall_code: string
   readonly statuses: readonly {
@@ -70,7 +70,7 @@ interface Answer {
   readonly dynamic_metadata: { readonly fields: Readonly<Record<string, Value>> } | null
 }
 
-/** A value, with the one member that is set. */
+/** A protobuf `Value`, of which exactly one member is set. */
 type Value = Readonly<Record<string, unknown>>
 
 function told(answer: Answer): EnvoyAnswer {

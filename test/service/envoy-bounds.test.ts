@@ -44,18 +44,18 @@ describe("an invalid request", () => {
       { domain: "1", descriptors: [{ entries: [entry], hits_addend: { value: 1 }, is_negative_hits: true }] },
       "12 descriptors[0].is_negative_hits: is true, but refunds are not supported; leave it out.",
     ],
-  ])("%s is refused with the reason", async (_what, request, told) => {
+  ])("%s is refused, and the error states the reason", async (_what, request, told) => {
     expect(await failure(request)).toBe(told)
   })
 
-  it("takes nothing", async () => {
+  it("takes no units", async () => {
     const wrong = { entries: [entry], hits_addend: { value: 1 }, is_negative_hits: true }
     for (let time = 0; time < 10; time++)
       await failure({ domain: "1", descriptors: [{ entries: [entry] }, wrong] })
     expect((await envoy.ask("1", [{ user_id: "ada" }])).statuses[0]).toContain("4 left")
   })
 
-  it("does not include a request that is exactly at a bound", async () => {
+  it("exceeds a bound, while a request exactly at the bound is accepted", async () => {
     const descriptors = many(64, { entries: many(32, { key: "k".repeat(256), value: "v" }) })
     expect(await failure({ domain: "x".repeat(256), descriptors: descriptors.slice(0, 20) })).toBe("answered")
     expect(
@@ -75,11 +75,11 @@ describe("a malformed message", () => {
     ["text in the domain that is not UTF-8", Buffer.from("0a02c328", "hex")],
     ["a descriptor cut off", Buffer.from("0a013112050a030a", "hex")],
     ["nothing at all", Buffer.alloc(0)],
-  ])("%s is INVALID_ARGUMENT", async (_what, payload) => {
+  ])("is refused with INVALID_ARGUMENT: %s", async (_what, payload) => {
     expect(await statusOf(payload)).toBe(3)
   })
 
-  it("is accepted if a client-supplied value is not UTF-8, and counted by its readable part", async () => {
+  it("is accepted if only a value from the client is not UTF-8, and counted by its readable part", async () => {
     // The bytes are domain "1" and a descriptor whose user_id is "a" and one more byte.
     for (const byte of ["ff", "fe"]) {
       const payload = Buffer.from(`0a0131120f0a0d0a07757365725f6964120261${byte}`, "hex")
@@ -88,7 +88,7 @@ describe("a malformed message", () => {
     expect((await envoy.ask("1", [{ user_id: "a\ufffd" }])).statuses[0]).toContain("2 left")
   })
 
-  it("is not assumed for a message with unknown fields", async () => {
+  it("differs from a message with unknown fields, which is accepted", async () => {
     // The bytes are domain "1", a descriptor with user_id "eve" and an unknown field 15, and an unknown request field
     // 14.
     const payload = Buffer.from("0a013112130a0e0a07757365725f69641203657665780a7201ff", "hex")
@@ -97,7 +97,7 @@ describe("a malformed message", () => {
 })
 
 describe("the HTTP endpoint", () => {
-  it("gives the same responses as gRPC, in JSON", async () => {
+  it("returns the same responses as gRPC, in JSON", async () => {
     const descriptors = [{ entries: [{ key: "user_id", value: "carl" }] }]
     const { body } = await post(started, SHOULD_RATE_LIMIT, { domain: "1", descriptors })
     expect(body).toMatchObject({

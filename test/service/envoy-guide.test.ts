@@ -35,8 +35,8 @@ const routes = found(envoyConfig, "routes") as readonly Route[]
 const domain = found(envoyConfig, "domain") as string
 
 /**
- * Returns the descriptors that Envoy would send for a request. An item is skipped when one of its actions finds no
- * header.
+ * Returns the descriptors that Envoy would send for a request. Skips an item of the configuration if one of its
+ * actions does not find its header.
  */
 function descriptorsOf(address: string, headers: Readonly<Record<string, string>>): Descriptor[] {
   const { route } = routes.find(({ match }) => headers[":path"]?.startsWith(match.prefix)) as Route
@@ -73,7 +73,7 @@ describe("the configuration of the guide", () => {
     expect(started.faults).toEqual([])
   })
 
-  /** Returns how many requests are admitted, and which rule refuses the next one. */
+  /** Returns the number of admitted requests, and the rule that refuses the next request. */
   const admitted = async (address: string, headers: Readonly<Record<string, string>>): Promise<string> => {
     for (let count = 0; count < 200; count++) {
       const { overall, metadata } = await envoy.ask(domain, descriptorsOf(address, headers))
@@ -91,7 +91,7 @@ describe("the configuration of the guide", () => {
     )
   })
 
-  it("calls the gRPC port over HTTP/2, with a timeout longer than that of Redis", () => {
+  it("calls the gRPC port over HTTP/2, with a longer timeout than the timeout of Redis", () => {
     expect(found(envoyConfig, "timeout")).toBe("0.2s")
     expect(JSON.stringify(found(envoyConfig, "clusters"))).toContain("http2_protocol_options")
     expect(JSON.stringify(found(envoyConfig, "clusters"))).toContain('"port_value":50051')

@@ -14,14 +14,14 @@ describe("hits", () => {
     hits_addend: { value: hits },
   })
 
-  it("are the cost of a request, which is one by default", async () => {
+  it("set the cost of a request, which is one by default", async () => {
     const { envoy } = await startEnvoy(rule("limit: 10, window: 1 hour"))
     expect((await envoy.ask("shop", ADA, 4)).statuses).toEqual(["OK r 10/HOUR 6 left 3600 s"])
     expect((await envoy.ask("shop", ADA, 0)).statuses).toEqual(["OK r 10/HOUR 5 left 3600 s"])
     expect((await envoy.ask("shop", ADA, 6)).statuses).toEqual(["OVER_LIMIT r 10/HOUR 5 left 3600 s"])
   })
 
-  it("of a descriptor replace the hits of the request", async () => {
+  it("in a descriptor replace the hits of the request", async () => {
     const { envoy } = await startEnvoy(rule("limit: 10, window: 1 hour"))
     expect((await envoy.ask("shop", [asked(3), ...ADA], 5)).statuses).toEqual([
       "OK r 10/HOUR 7 left 3600 s",
@@ -29,7 +29,7 @@ describe("hits", () => {
     ])
   })
 
-  it("of 0 take nothing, and check whether a unit remains", async () => {
+  it("with the value 0 take no units, but check whether a unit remains", async () => {
     const { envoy } = await startEnvoy(rule("limit: 2, window: 1 hour"))
     for (let time = 0; time < 5; time++) expect((await envoy.ask("shop", [asked(0)])).overall).toBe("OK")
     await envoy.ask("shop", ADA, 2)
@@ -39,7 +39,7 @@ describe("hits", () => {
     expect(refused.body).toBe("")
   })
 
-  it("above every limit are refused permanently, without an error", async () => {
+  it("above every limit are always refused, without an error", async () => {
     const { envoy } = await startEnvoy(rule("limit: 10, window: 1 hour"))
     const most = await envoy.call({
       domain: "shop",
@@ -54,7 +54,7 @@ describe("hits", () => {
     expect((await envoy.ask("shop", ADA)).statuses).toEqual(["OK r 10/HOUR 9 left 3600 s"])
   })
 
-  it("reported after the response are charged above the limit if refusals count", async () => {
+  it("that Envoy reports after the response are charged above the limit if refusals count", async () => {
     const { envoy } = await startEnvoy(rule("limit: 10, window: 1 hour, count_rejected: true"))
     await envoy.ask("shop", ADA, 8)
     expect((await envoy.ask("shop", [asked(0)])).overall).toBe("OK")

@@ -12,14 +12,14 @@ import { examples } from "../test-length.ts"
 import { type ConfiguredDescriptor, type Entry, EnvoyModel } from "./envoy-model.ts"
 import { startEnvoy } from "./envoy-started.ts"
 
-/** Files that are compared with Envoy. */
+/** Number of random files whose decisions are compared with Envoy's. */
 const FILES = examples(4, 12)
-/** Levels that are too deep for a recursive reader. The command reads files of at most 1 MiB. */
+/** Number of levels that would overflow the stack of a recursive reader. The command reads files of at most 1 MiB. */
 const DEPTH = examples(30_000, 200_000)
 
 const imported = (stdin: string, ...argv: string[]) => sluice(["rules", "import", "-", ...argv], { stdin })
 
-/** Rules imported from a file that they express completely. */
+/** Returns the rules imported from a file, which must express the file completely. */
 async function rulesOf(stdin: string): Promise<string> {
   const { code, out, err } = await imported(stdin)
   expect({ code, err }).toEqual({ code: 0, err: "" })
@@ -58,13 +58,13 @@ it.each([
   ["lists in blocks", `- `.repeat(DEPTH)],
   ["names", `${"? ".repeat(DEPTH)}a`],
   ["the most levels and one", `${"[".repeat(49)}${"]".repeat(49)}`],
-])("a file of deeply nested %s is reported with its place", async (_what, file) => {
+])("the import reports the position of deeply nested %s in a file", async (_what, file) => {
   const { code, out, err } = await imported(file)
   expect({ code, out }).toEqual({ code: 1, out: "" })
   expect(err).toMatch(/^standard input:[12]:\d+: values are nested deeper than 48 levels\n/)
 })
 
-it("a file whose aliases repeat lists of aliases is reported, and does not take forever", async () => {
+it("the import quickly reports a file whose aliases repeat lists of aliases", async () => {
   const levels = Array.from({ length: 8 }, (_, i) => {
     const below = i === 0 ? "" : `, descriptors: *l${i - 1}`
     const item = (key: number) => `{ key: k${key}${below} }`
@@ -87,7 +87,7 @@ it.each([
   ["1e3", 1_000],
   ["5.0", 5],
   ["08", 8],
-])("requests_per_unit %s is imported as %j, as Envoy's service reads it", async (written, limit) => {
+])("the import reads requests_per_unit %s as %j, like Envoy's service", async (written, limit) => {
   const file = `domain: d\ndescriptors: [{ key: user, value: 010, rate_limit: { unit: minute, requests_per_unit: ${written} } }]`
   const { rules } = parse(await rulesOf(file))
   expect(rules).toMatchObject([{ rate: { requests_per_unit: limit }, match: { fields: { user: ["010"] } } }])
@@ -105,7 +105,7 @@ it.each([
   "many",
   ".inf",
   "true",
-])("requests_per_unit %s is not imported", async (written) => {
+])("the import rejects requests_per_unit %s", async (written) => {
   const file = `domain: d\ndescriptors: [{ key: user, rate_limit: { unit: minute, requests_per_unit: ${written} } }]`
   const { code, out } = await imported(file)
   expect({ code, rules: parse(out)?.rules ?? [] }).toEqual({ code: 1, rules: [] })
@@ -118,7 +118,7 @@ it.each([
   ["True", true],
   ["no", undefined],
   ["OFF", undefined],
-])("shadow_mode %s means %j, as Envoy's service reads it", async (written, shadow) => {
+])("the import reads shadow_mode %s as %j, like Envoy's service", async (written, shadow) => {
   const limit = "rate_limit: { unit: minute, requests_per_unit: 1 }"
   const { rules } = parse(
     await rulesOf(`domain: d\ndescriptors: [{ key: user, shadow_mode: ${written}, ${limit} }]`),
@@ -158,14 +158,14 @@ describe("rules imported from Envoy's files, over Envoy's protocol", () => {
     expect(await ask("login")).toBe("OK")
   })
 
-  it("count a descriptor under the limit with the same keys only", async () => {
+  it("count a descriptor only under the limit with the same keys", async () => {
     const { envoy, clock } = await startEnvoy(await rulesOf(MESSAGING))
     const ask = async (...descriptors: Record<string, string>[]) =>
       (await envoy.ask("messaging", descriptors)).overall
     const [marketing, number] = [{ message_type: "marketing", to_number: "1" }, { to_number: "1" }]
     for (let sent = 0; sent < 5; sent++) expect(await ask(marketing, number)).toBe("OK")
     expect(await ask(marketing, number)).toBe("OVER_LIMIT")
-    // The refused request has taken nothing of the number's own limit.
+    // The refused request has taken no units from the separate limit of this number.
     expect([await ask(number), await ask(number), await ask(number)]).toEqual(["OK", "OK", "OVER_LIMIT"])
     // The order of the entries matters.
     expect(await ask({ to_number: "1", message_type: "marketing" })).toBe("OK")
@@ -174,14 +174,14 @@ describe("rules imported from Envoy's files, over Envoy's protocol", () => {
     expect(await ask(marketing)).toBe("OK")
   })
 
-  it("decide random requests under random files as Envoy does", async () => {
+  it("decide random requests under random files like Envoy", async () => {
     const value = fc.constantFrom("x", "y")
     const limit = fc.oneof(
       {
         weight: 8,
         arbitrary: fc.record({
           unit: fc.constantFrom("second", "minute", "month"),
-          // Sluice does not count a request of more hits than the limit.
+          // Sluice does not count a request with more hits than the limit.
           requests_per_unit: fc.integer({ min: 2, max: 3 }),
         }),
       },
@@ -378,21 +378,24 @@ descriptors:
       "- { key: a, shadow_mode: sometimes, rate_limit: LIMIT }",
       "shadow_mode is not true or false",
     ],
-  ])("reports %s with its place, imports the rest, and ends with 1", async (_, descriptors, said) => {
-    const isList = descriptors.startsWith("-")
-    const text = isList
-      ? `domain: shop\ndescriptors:\n${descriptors}\n- { key: rest, rate_limit: LIMIT }\n`
-      : `domain: shop\ndescriptors: ${descriptors}\n`
-    const limit = "{ unit: day, requests_per_unit: 1 }"
-    const { code, out, err } = await imported(text.replaceAll("LIMIT", limit))
-    expect(code).toBe(1)
-    expect(err).toContain(said)
-    expect(err).toMatch(/\n\d+ parts? of standard input cannot be expressed\n$/)
-    if (!isList) return
-    expect(parse(out).rules.map(({ name }: { name: string }) => name)).toContain("rest")
-    // The rules file itself says what it lacks.
-    expect(out).toMatch(/^# Not expressed by these rules:\n# {3}standard input:\d+:\d+: /)
-  })
+  ])(
+    "reports %s with its position, imports the rest, and exits with code 1",
+    async (_, descriptors, said) => {
+      const isList = descriptors.startsWith("-")
+      const text = isList
+        ? `domain: shop\ndescriptors:\n${descriptors}\n- { key: rest, rate_limit: LIMIT }\n`
+        : `domain: shop\ndescriptors: ${descriptors}\n`
+      const limit = "{ unit: day, requests_per_unit: 1 }"
+      const { code, out, err } = await imported(text.replaceAll("LIMIT", limit))
+      expect(code).toBe(1)
+      expect(err).toContain(said)
+      expect(err).toMatch(/\n\d+ parts? of standard input cannot be expressed\n$/)
+      if (!isList) return
+      expect(parse(out).rules.map(({ name }: { name: string }) => name)).toContain("rest")
+      // The rules file itself contains comments about what it lacks.
+      expect(out).toMatch(/^# Not expressed by these rules:\n# {3}standard input:\d+:\d+: /)
+    },
+  )
 
   it.each([
     ["text that is not YAML", "domain: [", /standard input:1:\d+: .+\n/],
@@ -409,7 +412,7 @@ descriptors:
     expect(err).toMatch(said)
   })
 
-  it("reads aliases, and only the first document, as Envoy does", async () => {
+  it("reads aliases and only the first document, like Envoy", async () => {
     const text = `domain: shop
 descriptors:
   - { key: a, rate_limit: &one { unit: day, requests_per_unit: 1 } }
@@ -432,13 +435,13 @@ domain: other
     expect(err).toMatch(/standard input:3:\d+: the alias \*(dayly|partner) has no anchor before it\n/)
   })
 
-  it("reports a list that holds itself", async () => {
+  it("reports a list that contains itself", async () => {
     const { code, err } = await imported("domain: shop\ndescriptors: &all [{ key: a, descriptors: *all }]\n")
     expect(code).toBe(1)
     expect(err).toContain("is left out: it is nested deeper than 16 levels")
   })
 
-  it("replaces a file only by a complete import, also by one without rules", async () => {
+  it("replaces a file only with a complete import, even one without rules", async () => {
     const folder = await mkdtemp(join(tmpdir(), "sluice-import-"))
     onTestFinished(() => rm(folder, { recursive: true }))
     const file = join(folder, "rules.yaml")

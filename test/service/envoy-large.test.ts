@@ -4,9 +4,9 @@ import { type EnvoyAsking, openEnvoy } from "./envoy-asking.ts"
 import { answerTo, beginCall, framed } from "./raw-call.ts"
 import { openService, type Started, TWO_SERVICES, WAITING } from "./started.ts"
 
-// Envoy forwards a request after an error. So nothing that a client can send may lead to one.
+// Envoy forwards a request after an error, so nothing that a client sends may cause an error.
 
-/** The defaults of the program, with a small memory for messages. */
+/** The default bounds of the program, but with little memory for messages. */
 const BOUNDS = { maxMessageBytes: 131_072, maxInFlight: 1_000, maxRequests: 10_000, arrivalMs: 10_000 }
 const entry = { key: "user_id", value: "ada" }
 const many = (count: number, one: object) => Array.from({ length: count }, () => one)
@@ -21,7 +21,7 @@ async function open(rules: string, parts: object = {}): Promise<EnvoyAsking> {
   return envoy
 }
 
-/** Resolves with the code of the response, or the gRPC status of an error. */
+/** Resolves with the code in the response, or with the gRPC status of the error. */
 async function codeOf(envoy: EnvoyAsking, request: object): Promise<unknown> {
   const called = await envoy.call(request)
   return "error" in called ? called.error.code : called.value.overall_code
@@ -33,7 +33,7 @@ const READERS = [
 ] as const
 
 it.each(READERS)(
-  "long values in several descriptors count like others, read %s",
+  "long values in several descriptors, read %s, are counted like short values",
   async (_name, plainCalls) => {
     const envoy = await open(TWO_SERVICES, { plainCalls })
     const long = "x".repeat(45_000)
@@ -66,7 +66,7 @@ it.each([
   expect((await envoy.ask("1", [{ user_id: "ada" }])).statuses[0]).toContain("4 left")
 })
 
-it("a message whose descriptor has a limit of two million fields gets a response in a short turn", async () => {
+it("a message whose descriptor contains a limit of two million fields is answered in a short turn", async () => {
   const { grpc } = await start(TWO_SERVICES)
   const nested = (tag: number, bytes: Buffer) => {
     const length = Buffer.from(
@@ -83,7 +83,7 @@ it("a message whose descriptor has a limit of two million fields gets a response
   const { user, system } = process.cpuUsage(before)
   session.close()
   expect(status).toBe(0)
-  // The member is not in the contract, so its two million fields are skipped as one.
+  // The member is not in the contract, so its two million fields are skipped as one field.
   expect(user + system).toBeLessThan(1_000_000)
 })
 
@@ -96,7 +96,7 @@ it.each([
   ["control characters", one("\u0000\r\n\u007f")],
   ["a path that is not one", { entries: [{ key: "path", value: "%%%/../\\?#".repeat(5_000) }, entry] }],
   ["the most hits", { entries: [entry], hits_addend: { value: "18446744073709551615" } }],
-])("a descriptor with %s gets a response", async (_name, descriptor) => {
+])("a descriptor with %s is answered without an error", async (_name, descriptor) => {
   const envoy = await open(TWO_SERVICES)
   expect(await codeOf(envoy, { domain: "1", descriptors: [descriptor] })).toMatch(/^(OK|OVER_LIMIT)$/)
 })
@@ -105,7 +105,7 @@ it.each(READERS)(
   "a long request for which there is no memory is over the limit, read %s",
   async (_name, plainCalls) => {
     const envoy = await open(TWO_SERVICES, { plainCalls, bounds: { ...BOUNDS, maxUnfinishedBytes: 2 ** 20 } })
-    // A connection may use a quarter of the memory for requests that arrive.
+    // A connection may use a quarter of the memory for arriving requests.
     expect(await codeOf(envoy, { domain: "1", descriptors: [one("x".repeat(300_000))] })).toBe("OVER_LIMIT")
     expect(await codeOf(envoy, { domain: "1", descriptors: [one("ada")] })).toBe("OK")
   },
@@ -121,7 +121,7 @@ it("a request for which a queue has no place left is over the limit", async () =
     if ("value" in called) refused.push(String(called.value.overall_code))
     return called
   })
-  // The others wait for a day.
+  // The other requests wait for a day.
   await Promise.race(held)
   const { metadata, headers } = await envoy.ask("2", [{ user: "ada" }])
   expect(metadata).toEqual({ too_many_held: true })

@@ -1,4 +1,4 @@
-/** A descriptor of a file of Envoy's rate limit service. */
+/** A descriptor in a configuration file of Envoy's rate limit service. */
 export interface ConfiguredDescriptor {
   readonly key: string
   readonly value?: string
@@ -24,8 +24,9 @@ const SECONDS: Readonly<Record<string, number>> = {
 }
 
 /**
- * Decides as Envoy's rate limit service does: GetLimit in src/config/config_impl.go finds the limit, and
- * src/limiter/base_limiter.go counts it in windows that begin at multiples of the unit. Values with * are left out.
+ * Decides like Envoy's rate limit service. There, GetLimit in src/config/config_impl.go finds the limit, and
+ * src/limiter/base_limiter.go counts in windows that begin at multiples of the unit. This model does not support
+ * values with `*`.
  */
 export class EnvoyModel {
   readonly #descriptors: readonly ConfiguredDescriptor[]

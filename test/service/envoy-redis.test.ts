@@ -36,7 +36,7 @@ afterAll(async () => {
   await server.stop()
 })
 
-describe("called by Envoys over a Redis that two instances share", () => {
+describe("with two instances that share one Redis", () => {
   const clients: Redis[] = []
   const instances: Started[] = []
   const envoys: EnvoyAsking[] = []
@@ -61,7 +61,10 @@ describe("called by Envoys over a Redis that two instances share", () => {
     }
   })
 
-  /** Returns how many of `count` concurrent requests are admitted. They are spread over the instances in turn. */
+  /**
+   * Returns how many of `count` concurrent requests are admitted. The requests are distributed over the instances in
+   * turn.
+   */
   const admitted = async (count: number, ...asked: Parameters<EnvoyAsking["ask"]>): Promise<number> => {
     const answers = await Promise.all(
       Array.from({ length: count }, (_, turn) => (envoys[turn % envoys.length] as EnvoyAsking).ask(...asked)),
@@ -69,17 +72,16 @@ describe("called by Envoys over a Redis that two instances share", () => {
     return answers.filter(({ overall }) => overall === "OK").length
   }
 
-  it("several descriptors are never admitted above their smallest limit, and refusals take nothing", async () => {
+  it("several descriptors are never admitted above their smallest limit, and refusals take no units", async () => {
     const both = [{ user_id: "ada" }, { remote_address: "192.0.2.1" }]
     expect(await admitted(60, "shop", both)).toBeLessThanOrEqual(7)
-    // Some requests may have been refused only because of units that were later given back. Those units are available
-    // now.
+    // Some requests may have been refused because of units that were refunded later. These units are available now.
     for (let asked = 0; asked < 7; asked++) await envoys[0]?.ask("shop", both)
     expect(await admitted(10, "shop", both)).toBe(0)
     expect(await admitted(60, "shop", [{ remote_address: "192.0.2.1" }])).toBe(13)
   })
 
-  it("a held caller that hangs up gets back the units of its other descriptors", async () => {
+  it("a held caller that hangs up is refunded the units of its other descriptors", async () => {
     const [envoy] = envoys
     expect((await envoy?.ask("held", [{ user_id: "ada" }]))?.overall).toBe("OK")
     const held = { entries: [{ key: "user_id", value: "ada" }] }
@@ -99,7 +101,7 @@ describe("called by Envoys over a Redis that two instances share", () => {
   })
 })
 
-describe("without its Redis", () => {
+describe("the service without its Redis", () => {
   it("decides locally, reports degraded decisions, and sends no quota", async () => {
     const gone = await startRedis()
     const client = new Redis(gone.port, gone.host)

@@ -4,10 +4,10 @@ import { expect, onTestFinished } from "vitest"
 import { type EnvoyAsking, openEnvoy } from "./envoy-asking.ts"
 import { type Started, startService } from "./started.ts"
 
-/** A logger without output. A missing field, or a missing address, would log one warning. */
+/** A logger without output. Otherwise, a missing field or address would log a warning. */
 const QUIET = { warn() {}, error() {} }
 
-/** Starts a service with these rules on a manual clock, and a gateway that calls it. Both end with the test. */
+/** Starts a service with these rules on a manual clock, and a gateway that calls it. Closes both when the test ends. */
 export async function startEnvoy(
   rules: string,
   parts: Partial<DecisionServiceParts> = {},

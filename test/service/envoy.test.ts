@@ -87,7 +87,7 @@ describe("descriptors", () => {
     expect(await overalls(envoy, 1, "shop", [order])).toBe("OVER_LIMIT")
   })
 
-  it("name fields by their keys, such as generic_key, header:x-api-key or any other", async () => {
+  it("name fields by their keys, such as generic_key or header:x-api-key", async () => {
     const { envoy } = await startEnvoy(SHOP)
     expect(await overalls(envoy, 2, "shop", [{ generic_key: "browse" }])).toBe("OK OK")
     expect(await overalls(envoy, 2, "shop", [{ generic_key: "checkout" }])).toBe("OK OVER_LIMIT")
@@ -111,14 +111,14 @@ describe("descriptors", () => {
     expect(await overalls(envoy, 1, "shop", [{ user_id: "bob" }])).toBe("OK")
   })
 
-  it("with an empty value lack the field, which does not let a client bypass a rule", async () => {
+  it("with an empty value lack the field, but a client cannot bypass a rule that way", async () => {
     const { envoy } = await startEnvoy(SHOP)
     expect(await overalls(envoy, 4, "shop", [{ user_id: "" }])).toBe("OK OK OK OVER_LIMIT")
   })
 })
 
 describe("a request that is refused", () => {
-  it("takes nothing, because the units of its other descriptors are refunded", async () => {
+  it("takes no units, because the units of its other descriptors are refunded", async () => {
     const { envoy, clock } = await startEnvoy(SHOP)
     const both = [{ user_id: "ada" }, { remote_address: "192.0.2.1" }]
     expect(await overalls(envoy, 20, "shop", both)).toBe(`OK OK${" OVER_LIMIT".repeat(18)}`)
@@ -129,7 +129,7 @@ describe("a request that is refused", () => {
     expect(await overalls(envoy, 1, "shop", [{ remote_address: "192.0.2.1" }])).toBe("OK")
   })
 
-  it("takes nothing from rules without a field either, whose refusal applies to all descriptors", async () => {
+  it("takes no units from rules without a field, whose refusal applies to all descriptors", async () => {
     const { envoy } = await startEnvoy(`
 service_id: whole
 rules:
@@ -150,14 +150,14 @@ rules:
     expect(refused.overall).toBe("OVER_LIMIT")
     expect(refused.statuses).toEqual([
       "OVER_LIMIT all 3/DAY 0 left 86401 s",
-      // One unit is left, because this request was refunded. The time is the time of the earlier response.
+      // One unit is left, because this request was refunded. The reset time is the same as in the earlier response.
       "OK per-user 2/DAY 1 left 129601 s",
     ])
   })
 })
 
 describe("rules without a field", () => {
-  it("count a request once, and match on the entries of any of its descriptors", async () => {
+  it("count a request once, and match the entries of any descriptor", async () => {
     const { envoy } = await startEnvoy(`
 service_id: whole
 rules:
@@ -169,7 +169,7 @@ rules:
     expect(await overalls(envoy, 3, "whole", [{ plan: "paid" }])).toBe("OK OK OVER_LIMIT")
   })
 
-  it("count a request once for any names of its keys", async () => {
+  it("count a request once, whatever the names of its keys", async () => {
     const { envoy } = await startEnvoy(
       "{ service_id: whole, rules: [{ name: all, rate: { requests_per_unit: 3, unit: day } }] }",
     )

@@ -11,7 +11,7 @@ import { until } from "../servers/until.ts"
 
 const ADDRESSES = ["127.0.0.1", "127.0.0.2"]
 
-// On most machines localhost has two addresses, but not on all.
+// On most machines, but not on all, localhost has two addresses.
 const { lookup } = dns
 beforeAll(() => setLookup(async () => ADDRESSES.map((address) => ({ address, family: 4 }))))
 afterAll(() => setLookup(lookup))
@@ -72,7 +72,7 @@ it("the HTTP port listens on every address, with one limit, and responds to all 
   for (const socket of more) socket.destroy()
 })
 
-it("a port that another program uses on one address is not opened on the others", async () => {
+it("a port that another program uses on one address is not opened on the other addresses", async () => {
   const [free, taken] = ADDRESSES as [string, string]
   const port = await freePort()
   const other = createServer().listen(port, taken)

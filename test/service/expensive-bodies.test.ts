@@ -6,12 +6,12 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { answerTo, beginCall, callOnce, framed, openRaw } from "./raw-call.ts"
 import { type Started, startService } from "./started.ts"
 
-// Attacks on the event loop: bodies that take far longer to read than to send.
+// Attacks the event loop with bodies that take far longer to read than to send.
 
 const MIB = 2 ** 20
 /**
- * The CPU time of the longest turn, of this client, too. Unbounded bodies take from 200 to 20,000 ms. Counting coverage,
- * as CI does, makes scanning a body several times slower.
+ * Maximum CPU time of one turn, which includes the work of this client. Without bounds, bodies take from 200 to
+ * 20,000 ms. In CI, coverage counting makes the scan of a body several times slower.
  */
 const MOST_CPU_MS = process.env.CI === "true" ? 300 : 100
 const SERVICE = "/sluice.v1.RateLimiter"
@@ -33,13 +33,13 @@ afterAll(async () => {
   expect(started.faults).toEqual([])
 })
 
-/** Returns a list of the same item, with separators, of about this many bytes. */
+/** Returns a list that repeats one item, with separators, up to about this many bytes. */
 function repeated(item: string, bytes: number, separator = ","): string {
   const each = item + separator
   return each.repeat(Math.floor(bytes / each.length)) + item
 }
 
-/** Returns a field of protobuf that has a length. */
+/** Returns a length-delimited field in the protobuf wire format. */
 function field(number: number, content: Uint8Array): Buffer {
   const head = [number * 8 + 2]
   let { length } = content
@@ -74,7 +74,7 @@ const JSON_BODIES: readonly (readonly [what: string, path: string, body: string]
 const EMPTY = Buffer.alloc(0)
 const fields = (number: number, bytes: number): Buffer =>
   Buffer.alloc(Math.floor(bytes / 2) * 2, field(number, EMPTY))
-/** A group of field 15, with many fields in it. */
+/** A group with the field number 15 that contains many fields. */
 const group = Buffer.concat([Buffer.from([0x7b]), fields(14, LARGE), Buffer.from([0x7c])])
 const MESSAGES: readonly (readonly [what: string, path: string, message: Buffer])[] = [
   ["empty messages as requests", MANY, fields(1, LARGE)],
@@ -112,8 +112,8 @@ async function longestTurn(work: () => Promise<unknown>): Promise<number> {
 }
 
 /**
- * Checks that no turn of the work takes long. The compiler and the garbage collector may lengthen a turn of one run, but
- * not in each of three.
+ * Checks that no turn of the work takes long. The compiler and the garbage collector may lengthen a turn of one run,
+ * but not of three runs.
  */
 async function expectShortTurns(work: () => Promise<unknown>): Promise<void> {
   let longest = Number.POSITIVE_INFINITY
@@ -125,7 +125,10 @@ function post(path: string, type: string, body: Buffer): Promise<Response> {
   return fetch(started.http + path, { method: "POST", headers: { "content-type": type }, body })
 }
 
-/** Sends a body piece by piece, because sending all of it would take a long turn, too. Resolves with the response. */
+/**
+ * Sends a body piece by piece, because sending the whole body would also take a long turn. Resolves with the
+ * response.
+ */
 async function pour(path: string, type: string, body: Buffer): Promise<{ status: number; answer: string }> {
   const headers = { "content-type": type, "content-length": body.length }
   const asking = request(started.http + path, { method: "POST", headers })
@@ -138,23 +141,26 @@ async function pour(path: string, type: string, body: Buffer): Promise<{ status:
   return { status: answered.statusCode as number, answer: await text(answered) }
 }
 
-describe("an expensive body is refused in short turns, and its response does not repeat it", () => {
-  it.each(JSON_BODIES)("over HTTP as JSON: %s", async (_what, path, json) => {
-    const body = Buffer.from(json)
-    let status = 0
-    let answer = ""
-    await expectShortTurns(async () => {
-      ;({ status, answer } = await pour(path, "application/json", body))
-    })
-    // An expensive request of a batch gets its own error, so that the others are decided.
-    if (status === 200) expect(JSON.parse(answer).responses[0].error.code).toBe(3)
-    else expect({ status, answer: answer.slice(0, 300) }).toMatchObject({ status: 400 })
-    expect(answer.length).toBeLessThan(4_000)
-  })
+describe("an expensive body", () => {
+  it.each(JSON_BODIES)(
+    "over HTTP as JSON is refused in short turns, and not repeated in the response: %s",
+    async (_what, path, json) => {
+      const body = Buffer.from(json)
+      let status = 0
+      let answer = ""
+      await expectShortTurns(async () => {
+        ;({ status, answer } = await pour(path, "application/json", body))
+      })
+      // In a batch, only the expensive request receives an error, so that the other requests are decided.
+      if (status === 200) expect(JSON.parse(answer).responses[0].error.code).toBe(3)
+      else expect({ status, answer: answer.slice(0, 300) }).toMatchObject({ status: 400 })
+      expect(answer.length).toBeLessThan(4_000)
+    },
+  )
 
-  // Only gRPC accepts long messages of Envoy.
+  // Only gRPC accepts long messages from Envoy.
   it.each(MESSAGES.filter(([, path]) => path !== ENVOY))(
-    "over HTTP as bytes: %s",
+    "over HTTP as bytes is refused in short turns: %s",
     async (_what, path, message) => {
       let answer = ""
       await expectShortTurns(async () => {
@@ -164,7 +170,7 @@ describe("an expensive body is refused in short turns, and its response does not
     },
   )
 
-  it.each(MESSAGES)("over gRPC: %s", async (_what, path, message) => {
+  it.each(MESSAGES)("over gRPC is refused in short turns: %s", async (_what, path, message) => {
     const bytes = framed(message)
     await expectShortTurns(async () => {
       const session = openRaw(started.grpc)
@@ -211,7 +217,7 @@ describe("a batch in JSON", () => {
       `{"requests":[${repeated(ada, 300 * (ada.length + 1) - ada.length)}],"brief":true}`,
       300,
     ],
-  ])("with %s is read as a whole", async (_what, body, count) => {
+  ])("with %s is read completely", async (_what, body, count) => {
     const response = await post(MANY, "application/json", Buffer.from(body))
     const { responses } = (await response.json()) as { responses: { shouldForward: boolean }[] }
     expect(responses.filter(({ shouldForward }) => shouldForward)).toHaveLength(count)
@@ -230,7 +236,7 @@ describe("a batch in JSON", () => {
     ["an array as the body", `[{"requests":[${ada}]}]`],
     ["an unknown member", `{"requests":[${ada}],"quiet":true}`],
     ["128 requests and a comma", `{"requests":[${`${ada},`.repeat(128)}]}`],
-  ])("with %s is refused, and takes nothing", async (_what, body) => {
+  ])("with %s is refused and takes no units", async (_what, body) => {
     const remaining = async (): Promise<string> => {
       const asked = '{"service":"shop","request":{"user":"a,]}\\"\\\\d"},"peek":true}'
       const response = await post(SINGLE, "application/json", Buffer.from(asked))
@@ -244,7 +250,7 @@ describe("a batch in JSON", () => {
   })
 })
 
-describe("the token of a caller is checked before the body is read", () => {
+describe("a call without a valid token", () => {
   const wrong: string[] = []
   let guarded: Started
   beforeAll(async () => {
@@ -260,7 +266,7 @@ describe("the token of a caller is checked before the body is read", () => {
   const GET = `${SERVICE}/GetService`
   const paths = [SINGLE, MANY, REGISTER, GET, `${SERVICE}/ShowClient`, ENVOY]
 
-  it.each(paths)("over HTTP: %s", async (path) => {
+  it.each(paths)("over HTTP is refused before its body is read: %s", async (path) => {
     wrong.length = 0
     const ask = async (authorization: string): Promise<number> => {
       const headers = { "content-type": "application/json", authorization }
@@ -274,7 +280,7 @@ describe("the token of a caller is checked before the body is read", () => {
     expect(new Set(wrong)).toEqual(new Set([path]))
   })
 
-  it.each(paths)("over gRPC: %s", async (path) => {
+  it.each(paths)("over gRPC is refused before its body is read: %s", async (path) => {
     const ask = async (headers: Record<string, string>): Promise<number> => {
       return (await callOnce(guarded.grpc, path, Buffer.from([0xff, 0xff]), headers)).status
     }

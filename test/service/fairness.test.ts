@@ -13,10 +13,11 @@ import { FORWARD, question } from "./questions.ts"
 import { answerTo, beginCall, callRaw, framed } from "./raw-call.ts"
 import { type Started, startService } from "./started.ts"
 
-// Attacks on the room for calls. An attacker takes all that it can get, and innocent callers are still answered.
+// Attacks on the capacity for calls. An attacker uses all the capacity that it can, and innocent callers are still
+// answered.
 
 const MOST = 20
-/** The largest part of it that one peer, or one service, can use. */
+/** The largest part of `MOST` that one peer or one service can use. */
 const SHARE = 15
 const BOUNDS = { maxMessageBytes: 100_000, maxInFlight: MOST, maxRequests: 200, arrivalMs: 60_000 }
 const ATTACKER = "127.0.0.2"
@@ -48,7 +49,7 @@ rules:
   throttle: { kind: soft, percent: 100, queue: { max_waiting: 100000, max_wait_ms: 2147483647 } }
 `
 type DoorName = "grpc" | "http"
-/** The result of a call, in words that fit both servers. */
+/** The result of a call, in words that apply to both servers. */
 type Said = "answered" | "overloaded" | "late"
 const SAID: Readonly<Record<string, Said>> = {
   "grpc 0": "answered",
@@ -80,11 +81,11 @@ interface Caller {
   ask(service: number, user: string, timeoutMs?: number): Promise<Said>
   /** Sends a batch of this many requests. */
   askMany(service: number, user: string, requests: number, timeoutMs?: number): Promise<Said>
-  /** Resolves when the service has read all earlier requests. */
+  /** Resolves when the service has read all earlier requests of this caller. */
   flushed(): Promise<void>
 }
 
-/** Creates a caller with its own address. */
+/** Creates a caller with a separate address. */
 function caller({ grpc, http }: Started, door: DoorName, from = "127.0.0.1"): Caller {
   if (door === "grpc") {
     const session = open(grpc, from)
@@ -162,14 +163,14 @@ describe.each(["grpc", "http"] as const)("over %s", (door) => {
       expect(counted(said)).toEqual({ overloaded: 3 * MOST - SHARE })
       expect(new Set(overloads)).toEqual(new Set([`held ${ATTACKER}`]))
       for (let i = 0; i < MOST; i++) expect(await innocent.ask(1, `user ${i}`)).toBe("answered")
-      // The same service still responds to calls that it need not hold. Another service can still hold calls.
+      // The same service still responds to calls that it need not hold, and another service can still hold calls.
       expect(await innocent.ask(service, "b")).toBe("answered")
       expect(await innocent.ask(3, "a")).toBe("answered")
       expect(await innocent.ask(3, "a", 100)).toBe("late")
     },
   )
 
-  it("held calls of one caller leave capacity for other callers, and free their own when they end", async () => {
+  it("held calls of one caller leave capacity for other callers, and release their capacity when they end", async () => {
     const { started } = await start()
     const attacker = caller(started, door, ATTACKER)
     const innocent = caller(started, door)
@@ -263,7 +264,7 @@ describe.each(["grpc", "http"] as const)("while Redis is silent, over %s", (door
   it("the calls about one service leave capacity for another service", async () => {
     const { started, proxy } = await startSilent()
     const said: Said[] = []
-    // Use many addresses, so that the calls have only the service in common.
+    // Use many addresses, so that the calls share only the service.
     const asked = Array.from({ length: 2 * MOST }, (_, i) =>
       caller(started, door, `127.0.0.${i + 10}`)
         .ask(1, `attacker ${i}`)
@@ -280,7 +281,7 @@ describe.each(["grpc", "http"] as const)("while Redis is silent, over %s", (door
   })
 })
 
-it("calls over gRPC whose responses are not read leave capacity for other callers, and are ended", async () => {
+it("gRPC calls whose responses are not read leave capacity for other callers, and are ended", async () => {
   const { started, overloads } = await start({ bounds: { ...BOUNDS, arrivalMs: 200 } })
   const codes: number[] = []
   for (let i = 0; i < 3; i++) {
@@ -290,7 +291,7 @@ it("calls over gRPC whose responses are not read leave capacity for other caller
     })
     session.on("error", () => undefined)
     ends.push(() => session.destroy())
-    // A connection has 2 * MOST streams.
+    // A connection may open 2 * MOST streams.
     for (let j = 0; j < 2 * MOST - 1; j++) {
       const stream = beginCall(session, FORWARD)
       void answerTo(stream).then(({ status }) => codes.push(status || stream.rstCode))

@@ -10,7 +10,7 @@ import { rulesFile } from "./rules-file.ts"
 import { type Called, openStranger, type Stranger } from "./stranger.ts"
 
 const LIMIT = 500
-/** Callers pause between calls. They test for failures and not for throughput. */
+/** Callers pause between calls, because they test for failures and not for throughput. */
 const PAUSE_MS = 10
 /** Windows that do not end during a test. */
 const RULES = `
@@ -40,7 +40,7 @@ function stranger(address: string): Stranger {
 
 const isForwarded = (called: Called): boolean => "value" in called && called.value.should_forward === true
 
-/** Returns arguments of an instance that waits for Redis as long as a busy machine may need. */
+/** Returns arguments with timeouts for Redis that are long enough for a busy machine. */
 function argsOf(prefix: string): readonly string[] {
   return ["--rules", rules, "--redis-prefix", prefix, "--store-timeout", "20s"]
 }
@@ -50,7 +50,7 @@ function environment(): { readonly REDIS_URL: string } {
 }
 
 describe("three instances on one Redis", { timeout: 300_000 }, () => {
-  it("admit exactly the limit together, even if one is killed in the middle", async () => {
+  it("together admit exactly the limit, even if one instance is killed meanwhile", async () => {
     const args = argsOf("killed:")
     const env = environment()
     const killed = await startProgram(args, env)
@@ -71,8 +71,8 @@ describe("three instances on one Redis", { timeout: 300_000 }, () => {
     )
     const answers = await Promise.all(asked)
     expect(await ended).toEqual({ code: null, signal: "SIGKILL" })
-    // The remaining instances have seen everything that was counted. Some units of the killed instance were never
-    // reported.
+    // Redis still counts all units for the remaining instances. However, some responses of the killed instance never
+    // arrived.
     const told = answers.filter(isForwarded).length
     expect(told).toBeLessThanOrEqual(LIMIT)
     expect(answers.slice(LIMIT).every((called) => "value" in called)).toBe(true)
@@ -92,7 +92,7 @@ describe("three instances on one Redis", { timeout: 300_000 }, () => {
     const instances: Program[] = []
     for (const port of ports) instances.push(await startOn(port))
     const all = `ipv4:${ports.map((port) => `127.0.0.1:${port}`).join(",")}`
-    // Call the instances in turn, as a load balancer would. Otherwise all calls would go to one of them.
+    // Call the instances in turn, as a load balancer would. Otherwise, all calls would go to one instance.
     const client = openStranger(all, "sluice/v1/rate_limiter.proto", "sluice.v1.RateLimiter", {
       "grpc.service_config": JSON.stringify({ loadBalancingConfig: [{ round_robin: {} }] }),
     })

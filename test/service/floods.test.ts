@@ -8,7 +8,8 @@ import { FORWARD, question } from "./questions.ts"
 import { callOnce, callRaw, openRaw } from "./raw-call.ts"
 import { type Started, startService, TWO_SERVICES } from "./started.ts"
 
-// Attacks on the event loop: more valid requests than it can respond, and headers that are small only on the wire.
+// Attacks the event loop with more valid requests than it can answer, and with headers that are small only on the
+// wire.
 
 const BOUNDS = { maxMessageBytes: 100_000, maxInFlight: 1_000, maxRequests: 100, arrivalMs: 60_000 }
 const BODY = '{"serviceId":1,"request":"{\\"user_id\\":\\"a\\"}"}'
@@ -39,23 +40,23 @@ function answered(socket: Socket): Promise<unknown> {
 }
 
 describe("requests that are sent without waiting for responses", () => {
-  it("on many connections of one peer do not delay the request of another", async () => {
+  it("on many connections of one peer do not delay the request of another peer", async () => {
     let answers = 0
     let honest: Socket | undefined
     const started = await start(() => {
-      // In the first turn of the attack.
+      // Send the honest request during the first turn of the attack.
       if (++answers === 100) honest?.write(REQUEST)
     })
     honest = open(started, "127.0.0.3")
     await once(honest, "connect")
     for (let left = 20; left > 0; left--) open(started, "127.0.0.2").resume().write(REQUEST.repeat(500))
     await answered(honest)
-    // Node reads up to 64 KiB in one read, which are 330 requests, and up to 2 MiB in one turn.
+    // In one read, Node reads up to 64 KiB, which contain 330 requests. In one turn, it reads up to 2 MiB.
     expect(answers).toBeLessThan(1_500)
     await until("all are answered", () => answers > 10_000)
   })
 
-  it("are all answered, on connections that begin while others wait", async () => {
+  it("are all answered, even on connections that begin while other connections wait", async () => {
     const started = await start()
     const sockets: Socket[] = []
     for (let index = 0; index < 30; index++) {
@@ -76,13 +77,16 @@ describe("requests that are sent without waiting for responses", () => {
   })
 })
 
-/** The first fields of a call: POST, http, and the path without indexing (RFC 7541 appendix A, section 6.2.2). */
+/**
+ * The first header fields of a call, with the path as a literal without indexing (RFC 7541 appendix A, section
+ * 6.2.2).
+ */
 const CALL = Buffer.concat([
   Buffer.from([0x83, 0x86, 0x04, FORWARD.length]),
   Buffer.from(FORWARD),
   Buffer.from([0x01, 1, 0x61]),
 ])
-/** A field that HPACK keeps in its table: name "x", value of 400 bytes (RFC 7541 section 6.2.1). */
+/** A field "x" with a value of 400 bytes that HPACK adds to its table (RFC 7541 section 6.2.1). */
 const LONG_FIELD = Buffer.concat([Buffer.from([0x40, 1, 0x78, 0x7f, 0x91, 0x02]), Buffer.alloc(400, 0x76)])
 
 /** Returns a HEADERS frame with END_HEADERS and END_STREAM (RFC 9113 section 6.2). */
@@ -99,7 +103,7 @@ const honestStatus = async ({ grpc }: Started): Promise<number> =>
   (await callOnce(grpc, FORWARD, question("honest"))).status
 
 describe("headers that refer to a long field again and again", () => {
-  /** Sends calls until the service ends the connection. Resolves with their number. */
+  /** Sends calls until the service ends the connection. Resolves with the number of calls. */
   async function flood(peer: Frames, references: number): Promise<number> {
     let isOver = false
     void peer.closed.then(() => {
@@ -114,19 +118,19 @@ describe("headers that refer to a long field again and again", () => {
     return stream / 2
   }
 
-  it("and that are larger than 16 KiB end their connection", async () => {
+  it("and exceed 16 KiB end their connection", async () => {
     const started = await start()
     expect(await flood(openFrames(started.grpc), 100)).toBeLessThan(10_000)
     expect(await honestStatus(started)).toBe(0)
   })
 
-  it("and that Node refuses end their connection", async () => {
+  it("and are refused by Node end their connection", async () => {
     const started = await start()
     await flood(openFrames(started.grpc), 16_000)
     expect(await honestStatus(started)).toBe(0)
   })
 
-  it("of one call are refused with a status, and the next call of the session is answered", async () => {
+  it("in one call are refused with a status, and the next call of the session is answered", async () => {
     const { grpc } = await start()
     const session = openRaw(grpc)
     ends.push(() => session.destroy())

@@ -13,14 +13,14 @@ const HEAD_BYTES = 9
 export interface Frames {
   /** Begins a POST request. */
   headers(stream: number, fields: Readonly<Record<string, string>>): void
-  /** Sends a part of its body, without the end. */
+  /** Sends a part of the request's body, but not its end. */
   data(stream: number, bytes: Uint8Array): void
   reset(stream: number, code: number): void
   /** Sends these bytes unchanged. */
   raw(bytes: Uint8Array): void
   /** The streams that the server has reset. */
   readonly resetStreams: ReadonlySet<number>
-  /** Resolves when either side has ended the connection. */
+  /** Resolves when either side has closed the connection. */
   readonly closed: Promise<void>
   /** Resolves when the server has read everything that was sent. */
   answered(): Promise<void>

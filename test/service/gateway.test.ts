@@ -35,7 +35,7 @@ describe("the gateway of the examples", () => {
     await upstream.close()
   })
 
-  /** Opens a gateway with rules, or without them if it has another upstream. */
+  /** Opens a gateway with rules, or without rules if another upstream is given. */
   async function open(whenGone: WhenGone, client: DecisionClient = decisions, to?: string): Promise<string> {
     const serviceId = to === undefined ? 1 : 9
     const gateway = createGateway({ upstream: to ?? upstream.url, serviceId, decisions: client, whenGone })
@@ -98,7 +98,7 @@ describe("the gateway of the examples", () => {
   })
 
   it.each([70_000, 5_000_000])(
-    "responds with 431 if %d characters of a client cannot be decided, instead of admitting it as in an outage",
+    "responds with 431 to %d characters that cannot be decided, instead of admitting the request as in an outage",
     async (length) => {
       const verdict = await decisions.ask(1, { user_id: "x".repeat(length) })
       expect(verdict).toMatchObject({ shouldForward: false, statusCode: 431 })
@@ -120,7 +120,7 @@ describe("the gateway of the examples", () => {
     client.close()
   })
 
-  it("does not consider the service gone while one request is held and others are answered", async () => {
+  it("does not consider the service unavailable while one request is held and others are answered", async () => {
     const held = await openService(
       "service_id: 1\nrules: { name: slow, field: user_id, limit: 1, window: 1 day, throttle: { kind: queue, max_wait_ms: 86400000 } }\n",
     )
@@ -137,7 +137,7 @@ describe("the gateway of the examples", () => {
     client.close()
   })
 
-  it("decides by itself while the service hangs or is gone, and uses it again afterwards", async () => {
+  it("decides by itself while the service hangs or is gone, and uses the service again afterwards", async () => {
     const [host, port] = started.grpc.split(":") as [string, string]
     const proxy = await startProxy({ host, port: Number(port) })
     const said: string[] = []
@@ -156,7 +156,7 @@ describe("the gateway of the examples", () => {
     await until("it is missed", statusIs(503))
     await proxy.accept()
     await until("it is asked again", statusIs(200))
-    // The log has one line for each outage, regardless of the number of requests and retries.
+    // The log contains one line for each outage, regardless of the number of requests and retries.
     const gone = expect.stringMatching(/^The decision service at 127\.0\.0\.1:\d+ does not respond: \d+ \w+/)
     const back = `The decision service at ${proxy.host}:${proxy.port} responds again`
     expect(said).toEqual([gone, back, gone, back])
@@ -164,7 +164,7 @@ describe("the gateway of the examples", () => {
     await proxy.close()
   })
 
-  it("uses all instances of the service in turn, and only the other one when one is gone", async () => {
+  it("uses the instances of the service in turn, and only the remaining instance after one exits", async () => {
     const instances = [await openService(TWO_SERVICES), await openService(TWO_SERVICES)]
     const proxies = await Promise.all(
       instances.map(({ grpc }) => startProxy({ host: "127.0.0.1", port: Number(grpc.split(":")[1]) })),
@@ -172,7 +172,7 @@ describe("the gateway of the examples", () => {
     const target = proxies.map(({ host, port }) => `${host}:${port}`).join(",")
     const client = openDecisionClient(`ipv4:${target}`, 20_000)
     const address = await open("closed", client)
-    // Each instance counts by itself here, so the remaining units show which one has decided.
+    // Each instance counts separately here, so the remaining units show which instance has decided.
     const remainingOf = async (user: string, requests: number): Promise<string[]> => {
       const seen: string[] = []
       for (let i = 0; i < requests; i++) {

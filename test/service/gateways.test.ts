@@ -21,7 +21,7 @@ const [checkOnPage, nginxConf, lua, haproxyCfg, caddyfile, traefikYaml] = blocks
   "docs/service/gateways.md",
   6,
 ).map(({ text }: Block) => text) as [string, string, string, string, string, string]
-/** The short form, which the page only mentions. */
+/** The short form of the Caddyfile, which the page only mentions. */
 const shortCaddyfile = `
 :8000 {
   forward_auth 127.0.0.1:8080 {
@@ -40,7 +40,7 @@ rules:
     rate: { requests_per_unit: 1, unit: minute }
 `
 
-/** The ports to which the page's ports become. */
+/** The ports that replace the ports of the page. */
 interface Ports {
   readonly listen: number
   readonly sluice: string
@@ -59,7 +59,7 @@ function placed(config: string, { listen, sluice, upstream }: Ports): string {
 }
 
 const same = (config: string): string => config
-/** Keeps a short timeout. */
+/** Returns the configuration with a timeout that stays short. */
 const hasty = (config: string): string => config.replaceAll("200ms", "500ms")
 
 const startNginx: Start = async (ports, edit = same) =>
@@ -92,7 +92,7 @@ const caddyWith =
   (text: string): Start =>
   async (ports, edit = same) =>
     startServer(await findWebServer("caddy"), (folder, listen) => {
-      // The address has no name, so Caddy asks for no certificate.
+      // The address contains no host name, so Caddy requests no certificate.
       const site = placed(edit(text), { ...ports, listen }).replace("127.0.0.1:", "http://127.0.0.1:")
       const own = "{\n  admin off\n  auto_https off\n}\n"
       writeFileSync(join(folder, "Caddyfile"), own + site)
@@ -131,7 +131,7 @@ function send(port: number, path: string, { method = "GET", headers, body, from 
 
 let upstream: HttpServer
 let started: Started
-/** The requests that have reached the app. */
+/** The requests that the app has received. */
 const forwarded: string[] = []
 let reasons: string[] = []
 
@@ -174,7 +174,7 @@ async function open(start: Start, edit?: (config: string) => string, sluice?: st
   return running.port
 }
 
-/** How a gateway differs from the others. */
+/** The differences between a gateway and the other gateways. */
 interface Differences {
   readonly isFromSluice: boolean
   readonly hasHeaders: boolean
@@ -218,7 +218,7 @@ describe.each<[string, Start, Differences]>([
 ])(
   "%s as the page configures it",
   (_name, start, { isFromSluice, hasHeaders, gone, hangs, invalid, misconfigured }) => {
-    it("forwards what the rules admit, and responds to the rest with 429 and Retry-After", async () => {
+    it("forwards admitted requests, and responds to the other requests with 429 and Retry-After", async () => {
       const port = await open(start)
       const body = "x".repeat(100_000)
       const sent = {
@@ -234,7 +234,7 @@ describe.each<[string, Start, Differences]>([
         expect(first.headers.ratelimit).toMatch(/^"per-ip";r=2;t=\d+$/)
       }
       expect((await send(port, "/")).status).toBe(200)
-      // A response of the app itself is passed on.
+      // The gateway passes on a response of the app itself.
       expect((await send(port, "/forbidden")).status).toBe(403)
       for (const method of ["GET", "HEAD", "POST"]) {
         const refused = await send(port, "/", { method })
@@ -254,7 +254,7 @@ describe.each<[string, Start, Differences]>([
       expect(reasons).toEqual([])
     })
 
-    it("matches rules by the method and the path of the client, encoded characters included", async () => {
+    it("matches rules by the client's method and path, including encoded characters", async () => {
       const port = await open(start)
       expect((await send(port, "/login", { method: "POST" })).status).toBe(200)
       expect((await send(port, "/l%6Fgin/?next=%2F", { method: "POST" })).status).toBe(429)
@@ -278,7 +278,7 @@ describe.each<[string, Start, Differences]>([
       expect(forwarded).toHaveLength(1)
     })
 
-    it("forwards nothing while the service is gone, hangs, or gets invalid checks", async () => {
+    it("forwards nothing while the service is gone, hangs, or receives invalid checks", async () => {
       const address = await startSluice()
       const [host = "", port = ""] = address.split(":")
       const proxy = await startProxy({ host, port: Number(port) })
@@ -318,7 +318,7 @@ it.each<[string, Start, (config: string) => string]>([
   ],
   ["HAProxy", startHaproxy, (config) => config.replace("ANSWER = false", "ANSWER = true")],
 ])(
-  "%s admits requests without a response if it is configured to, but not after an invalid check",
+  "%s, if configured so, admits requests while the service is gone, but not after an invalid check",
   async (_name, start, edit) => {
     const gone = await open(start, edit, `127.0.0.1:${await freePort()}`)
     expect((await send(gone, "/")).status).toBe(200)
@@ -347,7 +347,7 @@ it.each<[string, Start, (config: string, other: string) => string]>([
         `reverse_proxy ${other} 127.0.0.1:8080 {\n    lb_try_duration 200ms`,
       ),
   ],
-])("%s uses another instance when one is gone", async (_name, start, add) => {
+])("%s uses another instance when one instance is gone", async (_name, start, add) => {
   const other = `127.0.0.1:${await freePort()}`
   const port = await open(start, (config) => add(config, other))
   for (let i = 0; i < 3; i++) expect((await send(port, "/")).status).toBe(200)
@@ -408,7 +408,7 @@ describe("Traefik's requests", () => {
     })
   }
 
-  it("are admitted with 204, and refused with what Traefik passes on to the client", async () => {
+  it("are admitted with 204, or refused with a response that Traefik passes on to the client", async () => {
     await startSluice()
     expect((await traefik("POST", "/login", { accept: "application/json" })).status).toBe(204)
     const refused = await traefik("POST", "/login?x=1", { accept: "application/json" })
@@ -417,7 +417,7 @@ describe("Traefik's requests", () => {
     expect((await traefik("GET", "/")).status).toBe(204)
   })
 
-  it("are refused if a client has added another description, which the listed headers prevent", async () => {
+  it("are refused if a client adds another description, which the listed headers prevent", async () => {
     await startSluice()
     expect(traefikYaml).toContain("authRequestHeaders: [Accept, Cookie, X-Api-Key]")
     const forged = { "x-original-method": "GET", "x-original-uri": "/" }

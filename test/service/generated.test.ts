@@ -9,7 +9,7 @@ const SERVICE = fileURLToPath(new URL("../../packages/service", import.meta.url)
 const folder = mkdtempSync(join(tmpdir(), "sluice-generated-"))
 afterAll(() => rmSync(folder, { recursive: true }))
 
-/** Returns the files in a folder, by their relative paths. */
+/** Returns the files in a folder, keyed by relative path. */
 function filesIn(root: string): Record<string, string> {
   const files = readdirSync(root, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile())
   return Object.fromEntries(

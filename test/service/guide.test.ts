@@ -18,7 +18,7 @@ it("the guide lists exactly the settings of the program, with their variables an
   expect(flags.map(([flag, variable]) => [flag, variable])).toEqual(
     expected.map(({ flags, variable }) => [flagOf(flags), variable]),
   )
-  // The guide describes other defaults in words.
+  // The guide describes the other defaults in words.
   for (const [i, { variable, otherwise }] of expected.entries()) {
     if (otherwise !== undefined) expect([variable, flags[i]?.[2]]).toEqual([variable, otherwise])
   }

@@ -1,18 +1,18 @@
 import { Client, type ClientReadableStream, credentials, type ServiceError } from "@grpc/grpc-js"
 
-/** The statuses of grpc.health.v1, by number. */
+/** The statuses of grpc.health.v1, indexed by number. */
 const STATUSES = ["UNKNOWN", "SERVING", "NOT_SERVING", "SERVICE_UNKNOWN"] as const
 
 /** A status, or the code of an error. */
 export type Said = (typeof STATUSES)[number] | number
 
 /**
- * A client of the gRPC health service that encodes its bytes by hand. Field 1 is the service in requests and the status
- * in responses.
+ * A client of the gRPC health service that encodes messages by hand. Field 1 contains the service in requests and the
+ * status in responses.
  */
 export interface HealthClient {
   check(service: string): Promise<Said>
-  /** Collects the statuses as they come. `ended` resolves when the server ends the stream. */
+  /** Collects the statuses as they arrive. `ended` resolves when the server ends the stream. */
   watch(service: string): { readonly said: Said[]; readonly ended: Promise<void> }
   close(): void
 }

@@ -6,7 +6,7 @@ import { readSettings } from "../../packages/service/src/program/settings/read-s
 import { until } from "../servers/until.ts"
 import type { LogLine, Program } from "./program.ts"
 
-// Runs the program in this process. Starting a separate process takes one or two seconds of CPU time.
+// Runs the program in this process. A separate process would take one or two seconds of CPU time to start.
 
 /** Metrics that record nothing. */
 export const NO_METRICS: Metrics = {
@@ -23,13 +23,13 @@ export const NO_METRICS: Metrics = {
   close: async () => undefined,
 }
 
-/** The program in this process. The program cannot receive signals. */
+/** The program running in this process, in which it cannot receive signals. */
 export interface RunningHere extends Omit<Program, "ended" | "signal" | "stop"> {
-  /** Drains the program. Resolves with true if everything in flight was answered in time. */
+  /** Drains and stops the program. Resolves with true if all calls in flight were answered in time. */
   stop(): Promise<boolean>
 }
 
-/** Starts the service with the arguments of its command line, on free ports unless `args` say otherwise. */
+/** Starts the service with the arguments of its command line, on free ports unless `args` contains other ports. */
 export async function startHere(
   args: readonly string[],
   env: Readonly<Record<string, string>> = {},

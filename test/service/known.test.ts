@@ -64,7 +64,7 @@ describe("the request object of a call", () => {
       { method: "POST", route: "/a" },
     ],
   ])(
-    "for service %s identifies one client by %j and %j, and another by %j",
+    "for service %s identifies one client by %j and %j, and another client by %j",
     async (service, one, same, other) => {
       expect([await take(service, one), await take(service, same), await take(service, other)]).toEqual([
         true,
@@ -89,7 +89,7 @@ describe("the request object of a call", () => {
     ["cookie", { cookies: 7 }],
     ["query", { url: 7 }],
     ["route", { method: 7, route: [] }],
-  ])("for service %s lacks the field in %j", async (service, known) => {
+  ])("for service %s lacks the field if it is %j", async (service, known) => {
     expect(await policyOf(service, known)).toBe("")
   })
 
@@ -100,7 +100,7 @@ describe("the request object of a call", () => {
   })
 
   it.each(['"text"', "[1]", "null", "7", "", "{", '{"a":'])(
-    "is refused if not a JSON object: %s",
+    "is refused if it is not a JSON object: %s",
     async (request) => {
       expect(await post(started, PATH, { service: "dotted", request })).toMatchObject({
         status: 400,
@@ -109,7 +109,7 @@ describe("the request object of a call", () => {
     },
   )
 
-  it("has at most 64 KiB, as UTF-8", async () => {
+  it("may contain at most 64 KiB of UTF-8", async () => {
     const sized = (bytes: number): string =>
       JSON.stringify({ text: "€".repeat(Math.floor((bytes - 11) / 3)) })
     expect(Buffer.byteLength(sized(65_536))).toBeLessThanOrEqual(65_536)
@@ -129,7 +129,7 @@ describe("the request object of a call", () => {
     expect(body).not.toHaveProperty("retryAfterMs")
   })
 
-  it("gets a response with delays, shadow rules and requests above the limit", async () => {
+  it("is answered with delays, shadow rules and admissions above the limit", async () => {
     const ask = async (service: string, more: object = {}) =>
       (await post(started, PATH, { service, request: '{"user":1}', ...more })).body
     expect(await ask("shapes")).toMatchObject({ shouldForward: true, delayMs: "0", shadowed: [] })
@@ -140,7 +140,7 @@ describe("the request object of a call", () => {
     expect(await ask("soft", { cost: 0 })).toMatchObject({ shouldForward: true })
   })
 
-  it("has a cost of at most the largest exact number", async () => {
+  it("may cost at most the largest exact number", async () => {
     const cost = "9007199254740992"
     expect(await post(started, PATH, { service: "soft", request: "{}", cost })).toMatchObject({
       status: 400,
@@ -148,7 +148,7 @@ describe("the request object of a call", () => {
     })
   })
 
-  it("is missing if the body is null", async () => {
+  it("counts as missing if the body is null", async () => {
     expect(await post(started, PATH, null)).toMatchObject({
       status: 400,
       body: { message: "service_id: is missing; give service_id or service" },
@@ -168,7 +168,7 @@ describe("an unregistered service", () => {
     })
   })
 
-  it("that fails one request of a batch fails the whole batch", async () => {
+  it("whose check fails for one request of a batch fails the whole batch", async () => {
     const fault = new Error("a secret of the house")
     const started = await startService(RULES, {
       onUnknownService() {

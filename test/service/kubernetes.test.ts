@@ -17,7 +17,7 @@ const FOLDER = fileURLToPath(new URL("../../deploy/kubernetes/", import.meta.url
 const IMAGE = readFileSync(new URL("../../packages/service/Dockerfile", import.meta.url), "utf8")
 const read = (name: string): string => readFileSync(FOLDER + name, "utf8")
 
-/** An entry of a list in a manifest: of ports, volumes, mounts or variables. */
+/** An entry of a list of ports, volumes, mounts or variables in a manifest. */
 interface Entry {
   readonly name: string
   readonly containerPort?: number
@@ -74,7 +74,7 @@ function settingsOf(secrets: Readonly<Record<string, string>>): Settings {
 }
 
 describe("the manifests in deploy/kubernetes", () => {
-  it("are the files of the folder that docs/service/deploy.md applies, and kubectl builds them", () => {
+  it("are the files that docs/service/deploy.md applies, and kubectl can build them", () => {
     const [command] = blocksTestedBy("test/service/kubernetes.test.ts", "docs/service/deploy.md", 1)
     expect(command?.text.trim()).toBe("kubectl apply --kustomize deploy/kubernetes")
     for (const name of kustomization.resources) expect(existsSync(FOLDER + name), name).toBe(true)
@@ -109,7 +109,7 @@ describe("the manifests in deploy/kubernetes", () => {
     expect(only("HorizontalPodAutoscaler").spec.scaleTargetRef.name).toBe(only("Deployment").metadata.name)
   })
 
-  it("have the default ports of the program, and a headless service only for gRPC", () => {
+  it("use the default ports of the program, and a headless service only for gRPC", () => {
     const named = Object.fromEntries(container.ports.map((each: Entry) => [each.name, each.containerPort]))
     expect(named).toEqual(ports)
     const services = manifests.filter(({ kind }) => kind === "Service")
@@ -131,7 +131,7 @@ describe("the manifests in deploy/kubernetes", () => {
     expect(SETTINGS.operations.says).toMatch(/\/livez.*\/readyz/)
   })
 
-  it("give the program settings that it accepts, but not the token that has to be replaced", () => {
+  it("contain only valid settings, except for the token, which must be replaced", () => {
     const secrets: Readonly<Record<string, string>> = only("Secret").stringData
     expect(() => settingsOf(secrets)).toThrow(/^SLUICE_DECIDE_TOKENS/)
     const token = '{"*": "0123456789abcdef"}'
@@ -146,7 +146,7 @@ describe("the manifests in deploy/kubernetes", () => {
     // Kubernetes must not kill an instance that still responds.
     const drainMs = (settings.drainPauseMs ?? 0) + settings.drainMs
     expect(drainMs).toBe(25_000)
-    // 3 s more are for metrics that are sent.
+    // Sending the last metrics takes up to 3 s more.
     expect(pod.terminationGracePeriodSeconds * 1_000).toBeGreaterThan(drainMs + 3_000)
   })
 
@@ -161,7 +161,7 @@ describe("the manifests in deploy/kubernetes", () => {
     expect(parseRuleDocument(parse(read(files[0])))).toHaveLength(1)
   })
 
-  it("set --instances to the fewest replicas, and run as a user without rights", () => {
+  it("set --instances to the minimum of replicas, and run as an unprivileged user", () => {
     const { minReplicas, maxReplicas } = only("HorizontalPodAutoscaler").spec
     const instances = container.env.find((each: Entry) => each.name === SETTINGS.instances.variable)
     expect(Number(instances.value)).toBe(minReplicas)
@@ -171,7 +171,7 @@ describe("the manifests in deploy/kubernetes", () => {
     expect(pod.securityContext).toMatchObject({ runAsNonRoot: true, runAsUser: 1_000 })
     expect(container.securityContext.capabilities.drop).toEqual(["ALL"])
     expect(pod.enableServiceLinks).toBe(false)
-    // A secret is a file, never a value in the manifest of the pod.
+    // A secret must be a file, not a value in the manifest of the pod.
     const secrets = ROWS.flatMap(([, { flags, variable }]) => (flags === undefined ? [variable] : []))
     for (const { name } of container.env) expect(secrets).not.toContain(name)
   })

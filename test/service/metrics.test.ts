@@ -12,7 +12,7 @@ afterEach(() => {
   diag.disable()
 })
 
-it("metrics are served as text, and not sent unless configured", async () => {
+it("metrics are served as text, and sent only if configured", async () => {
   const metrics = createMetrics({ OTEL_EXPORTER_OTLP_ENDPOINT: "" })
   const limiter = createLimiter<AskedRequest>({ limit: 1, window: "1 day", field: "service", notify: [100] })
   metrics.onLimiter(limiter, "orders")
@@ -41,7 +41,7 @@ it("metrics are served as text, and not sent unless configured", async () => {
   await metrics.close()
 })
 
-it("show whether the service is ready", async () => {
+it("metrics show whether the service is ready", async () => {
   const metrics = createMetrics({})
   const shown = async () => /^sluice_service_ready (\d)$/m.exec((await metrics.read()).text)?.[1]
   const seen = [await shown()]
@@ -94,7 +94,7 @@ it("durations of calls follow the naming conventions of OpenTelemetry", async ()
   await metrics.close()
 })
 
-it("the shortest and longest call of a method are kept, and an unnamed code is a number", async () => {
+it("metrics contain the shortest and longest call of a method, and codes without a name as numbers", async () => {
   const durations = new CallDurations()
   for (const ms of [20, 30, 10]) durations.record("grpc", "/a.B/C", 99, ms)
   const { resourceMetrics } = await durations.collect()
@@ -113,7 +113,7 @@ it("metrics are sent to the endpoint of the OpenTelemetry variable", async () =>
     })
     response.setHeader("content-type", "application/json").end("{}")
   })
-  // The exporter reads this variable itself.
+  // Set the variable in this process, because the exporter reads it itself.
   vi.stubEnv("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", `${collector.url}/only/metrics`)
   const metrics = createMetrics(process.env)
   metrics.onUnknownService()
@@ -125,13 +125,13 @@ it("metrics are sent to the endpoint of the OpenTelemetry variable", async () =>
   await collector.close()
 })
 
-/** Creates a log that keeps its messages. */
+/** Creates a log that stores its messages. */
 function keptLog() {
   const lines: string[] = []
   return { lines, log: { warn: (message: string) => void lines.push(message) } }
 }
 
-it("a collector that refuses metrics and an invalid variable are logged", async () => {
+it("metrics log an invalid variable and a collector that refuses them", async () => {
   const collector = await startHttpServer((request, response) => {
     request.resume()
     response.writeHead(401).end("{}")

@@ -28,7 +28,7 @@ it("a closed rule book is reported as a fault", async () => {
   await guards.close()
 })
 
-it("a guard is created once for concurrent first requests, and ends with its rules", async () => {
+it("a guard is created once for concurrent first requests, and closed when its rules are removed", async () => {
   let limits: readonly number[] = [5]
   const rulesNow = () => limits.map((limit) => ({ name: "all", field: "service", limit, window: "1 day" }))
   const made: string[] = []

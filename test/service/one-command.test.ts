@@ -8,7 +8,10 @@ const examples = fileURLToPath(new URL("../../examples", import.meta.url))
 const FREE = "127.0.0.1:0"
 const PORTS = ["--grpc", FREE, "--http", FREE, "--operations", FREE]
 
-/** Runs the script until `meanwhile` is done, which receives the printed curl lines. Resolves with the exit code. */
+/**
+ * Runs the script, and passes the curl lines that it prints to `meanwhile`. Ends the script after that, and resolves
+ * with the exit code.
+ */
 async function run(args: readonly string[], meanwhile: (curls: readonly string[]) => Promise<void>) {
   const child = spawn(process.execPath, ["--import", "tsx", "src/service/main.ts", ...PORTS, ...args], {
     cwd: examples,
@@ -33,7 +36,7 @@ async function run(args: readonly string[], meanwhile: (curls: readonly string[]
   return ended
 }
 
-/** Runs a printed line in a shell. */
+/** Runs a printed line in a shell, and parses its output as JSON. */
 async function shell(line = ""): Promise<Readonly<Record<string, unknown>>> {
   const { stdout } = await promisify(execFile)("sh", ["-c", line])
   return JSON.parse(stdout)
@@ -45,7 +48,7 @@ describe("the service that one command starts", () => {
       expect(others).toEqual([])
       expect(await shell(perUser)).toMatchObject({ shouldForward: true, remaining: "4" })
       const refused = async () => (await shell(perUser)).shouldForward === false
-      // At most six are admitted together, even if a window ends in between.
+      // At most six requests are admitted together, even if a window ends meanwhile.
       let asked = 1
       while (!(await refused())) asked++
       expect(asked).toBeGreaterThanOrEqual(5)

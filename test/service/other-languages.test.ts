@@ -8,8 +8,9 @@ import { afterAll, beforeAll, expect, it, type TestContext } from "vitest"
 import { blocksTestedBy } from "../docs/shown.ts"
 import { type Started, startService, TWO_SERVICES } from "./started.ts"
 
-// Runs the clients of docs/service/calls.md with the Python, Go and protoc of this machine. Without one of
-// them, a line says what is not tested and how to get it. Nothing is downloaded: Debian has all libraries as packages.
+// Runs the clients of docs/service/calls.md with the Python, Go and protoc of this machine. If a tool is missing,
+// logs what is not tested and how to install the tool. Nothing is downloaded, because all libraries are available as
+// Debian packages.
 
 const [pythonCommands, pythonProgram, goCommands, goMain] = blocksTestedBy(
   "test/service/other-languages.test.ts",
@@ -18,7 +19,7 @@ const [pythonCommands, pythonProgram, goCommands, goMain] = blocksTestedBy(
 ).map(({ text }) => text) as [string, string, string, string]
 
 const PROTO = fileURLToPath(new URL("../../packages/service/proto", import.meta.url))
-/** Keeps the compiled libraries, because compiling them takes a minute. */
+/** A cache for the compiled libraries, because compiling them takes a minute. */
 const GOCACHE = fileURLToPath(new URL("../../node_modules/.cache/sluice-go", import.meta.url))
 const PLACES = ["/usr/bin/python3", "python3"]
 const run = promisify(execFile)
@@ -40,7 +41,7 @@ const inFolder = (env: NodeJS.ProcessEnv = {}) => ({
   env: { ...process.env, ...env },
 })
 
-/** Returns the first program that runs with these arguments. Otherwise skips the test, with a line that says why. */
+/** Returns the first program that runs with these arguments. If no program runs, logs the reason and skips the test. */
 async function firstThatRuns(
   programs: readonly string[],
   args: readonly string[],
@@ -52,32 +53,32 @@ async function firstThatRuns(
       await run(program, [...args], inFolder())
       return program
     } catch {
-      // Another program may run.
+      // Try the next program.
     }
   }
   console.warn(`Not tested: ${advice}`)
   return skip(advice)
 }
 
-/** Returns a program with the address of the service. */
+/** Inserts the address of the service into a program. */
 function placed(program: string): string {
   return program.replaceAll("127.0.0.1:50051", started.grpc).replaceAll("timeout=0.5", "timeout=60")
 }
 
-/** Returns the words of the block's line that starts a program, after those words. */
+/** Finds the line of a block that begins with `start`, and returns the words that follow. */
 function argumentsOf(commands: string, start: string): string[] {
   const lines = commands.replace(/\s*\\\n\s*/g, " ").split("\n")
   const line = lines.find((each) => each.startsWith(start)) ?? ""
   return line.slice(start.length).trim().split(" ")
 }
 
-it("the Python client with gRPC is generated and admits five requests and refuses the sixth", async (context) => {
+it("the generated Python client for gRPC reports five admitted requests, and refuses the sixth", async (context) => {
   const advice = "gRPC for Python: install python3-grpcio, protobuf-compiler and protobuf-compiler-grpc"
   const python = await firstThatRuns(PLACES, ["-c", "import grpc"], context, advice)
   cpSync(PROTO, join(folder, "proto"), { recursive: true })
   const args = argumentsOf(pythonCommands, "python3 -m grpc_tools.protoc")
   expect(args).toContain("sluice/v1/rate_limiter.proto")
-  // The grpc_tools of Debian 12 are too old for optional fields. Its protoc takes the same arguments.
+  // Use protoc, because the grpc_tools of Debian 12 do not support optional fields. Both take the same arguments.
   const plugin = "--plugin=protoc-gen-grpc_python=/usr/bin/grpc_python_plugin"
   await run(python, ["-m", "grpc_tools.protoc", ...args], inFolder()).catch(() =>
     firstThatRuns(["protoc"], [plugin, ...args], context, advice),
@@ -90,11 +91,11 @@ it("the Python client with gRPC is generated and admits five requests and refuse
   ])
 })
 
-it("the Go client is generated as a package of the module, and its program compiles", async (context) => {
+it("the Go client is generated as a package of the module, and the program that uses it compiles", async (context) => {
   const advice =
     "gRPC for Go: install golang-go, golang-google-grpc-dev, protobuf-compiler, protoc-gen-go-1-5 and protoc-gen-go-grpc"
-  // Without modules, Go finds the libraries of Debian's packages, and needs no network. They are old, and two of them do
-  // not fit together at run time, so the program is only compiled.
+  // Without modules, Go uses the libraries of Debian's packages and needs no network. Two of these old libraries are
+  // incompatible at run time, so the program is only compiled.
   const path = join(folder, "go")
   const shop = join(path, "src/example.com/shop")
   mkdirSync(shop, { recursive: true })

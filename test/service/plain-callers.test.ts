@@ -9,7 +9,7 @@ import { openService, startService, WAITING } from "./started.ts"
 
 const REGISTER = "/sluice.v1.RateLimiter/RegisterService"
 
-/** Returns the message that registers a rule with this unit. */
+/** Returns a message that registers a rule with this time unit. */
 function registration(unit: string): Uint8Array {
   const rule = { name: "one", field: "user", rate: { requestsPerUnit: 1, unit } }
   return toBinary(RegisterServiceRequestSchema, create(RegisterServiceRequestSchema, { serviceId: 1, rule }))
@@ -34,7 +34,7 @@ describe.each(WAYS)("a caller whose calls are read by $way", ({ headers, plainCa
     session.destroy()
   })
 
-  it("can receive an error with text from its request that no header field can hold", async () => {
+  it("can receive an error that repeats request text which no header field can contain", async () => {
     const started = await openService(rulesInMemory(), { plainCalls })
     const { status: code, message: told } = await callOnce(
       started.grpc,

@@ -59,12 +59,12 @@ describe.each(WAYS)("a call that is read by $way", ({ way, reader, headers, plai
     expect(told.slice(before).map(([each]) => each)).toEqual([code])
   }
 
-  it("gets the response of that reader", async () => {
+  it("receives the response of that reader", async () => {
     const answer = await ask(question("which"))
     expect(answer).toMatchObject({ status: status.OK, details: undefined })
     expect(answer.headers).toMatchObject({ ":status": 200, "content-type": "application/grpc+proto" })
     expect([...readers]).toEqual([reader])
-    // The library adds a date to each response.
+    // Only the library adds a date to each response.
     expect("date" in answer.headers).toBe(reader === "grpc-js")
     expect(answer.bytes.readUInt32BE(1)).toBe(answer.bytes.length - 5)
     expect(decisionOf(answer)).toMatchObject({ shouldForward: true, policy: "units", limit: 1_000_000n })
@@ -127,7 +127,7 @@ describe.each(WAYS)("a call that is read by $way", ({ way, reader, headers, plai
     expect(decisionOf(await ask(question("two", 1, { peek: true })))).toMatchObject({ remaining: 1_000_000n })
   })
 
-  it("is refused if it has no body at all", async () => {
+  it("is refused if it has no body", async () => {
     const stream = session.request(
       { ":method": "POST", ":path": FORWARD, "content-type": "application/grpc", ...headers },
       { endStream: true },
@@ -135,7 +135,7 @@ describe.each(WAYS)("a call that is read by $way", ({ way, reader, headers, plai
     expect(await answerTo(stream)).toMatchObject({ status: status.UNIMPLEMENTED })
   })
 
-  it("may have an empty message", async () => {
+  it("may contain an empty message", async () => {
     expect(await ask(Buffer.alloc(0))).toMatchObject({ status: status.INVALID_ARGUMENT })
   })
 
@@ -147,18 +147,18 @@ describe.each(WAYS)("a call that is read by $way", ({ way, reader, headers, plai
     expect(methods).toContain(`grpc ${FORWARD}`)
   })
 
-  it("ends at its deadline, and leaves the queue", async () => {
+  it("ends and leaves the queue at its deadline", async () => {
     const user = `late-${way}`
     await ask(question(user, 3))
     for (let turn = 0; turn < 2; turn++) {
-      // There is room for one call. If the first were still in line, the second would be refused.
+      // The queue holds one call. If the first call were still in the queue, the second would be refused.
       const answer = ask(question(user, 3), { "grpc-timeout": "150m" })
       const [late] = await Promise.all([answer, answeredWith(status.DEADLINE_EXCEEDED)])
       expect(late).toMatchObject({ status: status.DEADLINE_EXCEEDED, bytes: Buffer.alloc(0) })
     }
   })
 
-  it("leaves no deadline timer behind once answered", async () => {
+  it("leaves no deadline timer behind after its response", async () => {
     const timers = () => process.getActiveResourcesInfo().filter((kind) => kind === "Timeout").length
     const before = timers()
     for (let calls = 0; calls < 50; calls++) {
@@ -177,7 +177,7 @@ describe.each(WAYS)("a call that is read by $way", ({ way, reader, headers, plai
       const answer = await ask(question(user, 3), { "grpc-timeout": "50m" })
       return answer.status === status.OK
     }
-    // A call that finds no room is refused immediately.
+    // A call is refused immediately if the queue is full.
     await until("it is in line", inLine)
     const gone = answeredWith(status.CANCELLED)
     stream.close(CANCEL)
@@ -208,7 +208,7 @@ describe.each(WAYS)("a call that is read by $way", ({ way, reader, headers, plai
     let answers = 0
     held.once("response", () => answers++)
     held.end(framed(question(user, 2)))
-    // This call ends at its arrival timeout, which began later than the timeout of the held call.
+    // This call ends at its arrival timeout, which starts later than the timeout of the held call.
     const half = begin()
     half.write(Buffer.from([0]))
     const [late] = await once(half, "response")
@@ -230,20 +230,20 @@ describe.each(WAYS)("a call that is read by $way", ({ way, reader, headers, plai
     expect(overloads).toEqual([])
   })
 
-  it("shares one bound on held calls with the other readers", async () => {
+  it("shares the bound for held calls with the other reader", async () => {
     const user = `many-${way}`
     const other = WAYS.find((each) => each.way !== way)?.headers ?? {}
     await ask(question(user, 3))
     await ask(question(`${user}-2`, 3))
     await ask(question(`${user}-3`, 3))
-    // One caller may take two of the three places.
+    // One caller may use two of the three places.
     const held = [user, `${user}-2`].map((each) => {
       const stream = beginCall(session, FORWARD, other)
       const answer = answerTo(stream)
       stream.end(framed(question(each, 3)))
       return { stream, answer }
     })
-    // Calls that are read in the same way are read in order.
+    // Only calls with the same reader are read in order.
     const later = beginCall(session, FORWARD, other)
     const answer = answerTo(later)
     later.end(framed(question("later")))
@@ -261,7 +261,7 @@ describe.each(WAYS)("a call that is read by $way", ({ way, reader, headers, plai
     )
   })
 
-  it("is subject to a bound on arriving calls and to the arrival timeout", async () => {
+  it("is subject to the bound for arriving calls and to the arrival timeout", async () => {
     overloads.length = 0
     const half = [1, 2, 3].map(() => {
       const stream = begin()
@@ -270,7 +270,8 @@ describe.each(WAYS)("a call that is read by $way", ({ way, reader, headers, plai
       return { stream, answer }
     })
     const responses = half.map(({ stream }) => once(stream, "response"))
-    // A call that arrives immediately needs no room. Another call that does not arrive ends the oldest.
+    // A call that arrives immediately does not count as arriving. One more call that does not arrive ends the oldest
+    // call.
     expect(await ask(question("one-more"))).toMatchObject({ status: status.OK })
     const more = begin()
     more.write(Buffer.from([0]))
@@ -291,7 +292,7 @@ describe.each(WAYS)("a call that is read by $way", ({ way, reader, headers, plai
     for (let round = 0; round < 10; round++) {
       const stream = begin()
       stream.write(Buffer.from([0, 0]))
-      // When a later call is answered, both writes have reached the server.
+      // When a later call is answered, the server has received both writes.
       expect(await ask(question("meanwhile"))).toMatchObject({ status: status.OK })
       stream.close(CANCEL)
     }

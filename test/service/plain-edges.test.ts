@@ -9,7 +9,7 @@ import { openService, startService, useService, WAITING } from "./started.ts"
 
 const { NGHTTP2_CANCEL: CANCEL, NGHTTP2_NO_ERROR: NO_ERROR } = constants
 
-describe("the gRPC endpoint leaves to @grpc/grpc-js", () => {
+describe("the gRPC endpoint", () => {
   const started = useService(WAITING)
   let session: ClientHttp2Session
   beforeAll(() => {
@@ -25,17 +25,17 @@ describe("the gRPC endpoint leaves to @grpc/grpc-js", () => {
     ["a timeout of nine digits", { "grpc-timeout": "123456789m" }, status.OK],
     ["a request that is not a POST", { ":method": "PUT" }, status.OK],
     ["an unknown method", { ":path": "/sluice.v1.RateLimiter/Nothing" }, status.UNIMPLEMENTED],
-  ])("%s", async (_what, headers, code) => {
+  ])("leaves a call with %s to grpc-js", async (_what, headers, code) => {
     const answer = await ask(headers as Record<string, string>)
     expect(answer.status).toBe(code)
     expect(answer.headers).toHaveProperty("date")
   })
 
-  it("a request that is not gRPC", async () => {
+  it("leaves a request that is not gRPC to grpc-js", async () => {
     expect((await ask({ "content-type": "text/plain" })).headers[":status"]).toBe(415)
   })
 
-  it("no ordinary calls", async () => {
+  it("does not leave ordinary calls to grpc-js", async () => {
     for (const headers of [
       { "content-type": "application/grpc+proto" },
       { "grpc-encoding": "identity" },
@@ -48,7 +48,7 @@ describe("the gRPC endpoint leaves to @grpc/grpc-js", () => {
     }
   })
 
-  it("no call with a timeout too long for Node's timers, which does not expire early", async () => {
+  it("reads a call itself if its timeout is too long for Node's timers, and does not end it early", async () => {
     const held = (headers: Readonly<Record<string, string>>) => {
       const stream = beginCall(session, FORWARD, headers)
       const answer = answerTo(stream)
@@ -56,7 +56,7 @@ describe("the gRPC endpoint leaves to @grpc/grpc-js", () => {
       return { stream, answer }
     }
     expect((await held({}).answer).status).toBe(status.OK)
-    // About eleven thousand years.
+    // Use a timeout of about eleven thousand years.
     const patient = held({ "grpc-timeout": "99999999H" })
     let hasEnded = false
     patient.stream.on("response", () => {
@@ -72,7 +72,7 @@ describe("the gRPC endpoint leaves to @grpc/grpc-js", () => {
     await patient.answer
   })
 
-  it("the refusal of a compressed message whose call names no encoding", async () => {
+  it("refuses a compressed message if its call names no encoding", async () => {
     const stream = beginCall(session, FORWARD)
     const answer = answerTo(stream)
     stream.end(framed(question("left"), { flag: 1 }))
@@ -80,7 +80,7 @@ describe("the gRPC endpoint leaves to @grpc/grpc-js", () => {
   })
 })
 
-it("a call takes nothing if its caller disconnects after the message but before the end of the request", async () => {
+it("a call takes no units if its caller disconnects between the message and the end of the request", async () => {
   const started = await openService(WAITING)
   const caller = openFrames(started.grpc)
   const begin = (stream: number) => {
@@ -93,7 +93,7 @@ it("a call takes nothing if its caller disconnects after the message but before 
     [9, 11, 13, 15],
   ] as const
   for (const stream of first) begin(stream)
-  // The first streams have been read before they are reset. The others arrive together with their resets.
+  // The service reads the first streams before they are reset. The other streams arrive together with their resets.
   await caller.answered()
   for (const stream of first) reset(stream)
   for (const stream of second) {
@@ -110,18 +110,18 @@ it.each([
   ["longer than the maximum", framed(Buffer.alloc(0), { length: 2 ** 32 - 1 }), status.RESOURCE_EXHAUSTED],
   ["two messages", Buffer.concat([framed(question("two")), framed(question("two"))]), status.UNIMPLEMENTED],
   ["late", Buffer.from([0]), status.DEADLINE_EXCEEDED],
-])("a call that is %s ends with the refusal, without waiting for the rest", async (_what, bytes, code) => {
+])("a call that is %s is refused without waiting for the rest", async (_what, bytes, code) => {
   const started = await startService(WAITING, {
     bounds: { maxMessageBytes: 1_000, maxInFlight: 3, maxRequests: 20, arrivalMs: 100 },
   })
   const session = openRaw(started.grpc)
   const stream = beginCall(session, FORWARD)
   const answer = answerTo(stream)
-  // Send no more of the body and no end, as clients do during an upload, for example Connect's.
+  // Do not send the rest of the body, like clients (such as Connect's) during an upload.
   stream.write(bytes)
   expect(await answer).toMatchObject({ status: code })
   expect(stream.rstCode).toBe(NO_ERROR)
-  // The service can then drain while its client stays connected.
+  // The service can drain even though its client stays connected.
   expect(await started.end(5_000)).toBe(true)
   session.destroy()
   expect(started.faults).toEqual([])

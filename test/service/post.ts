@@ -6,7 +6,7 @@ export interface Posted {
   readonly body: Readonly<Record<string, unknown>>
 }
 
-/** Calls a method at its path, with a body that is sent as JSON, or as it is if it is a string. */
+/** Calls a method at its path. Sends a string as the body unchanged, and any other value as JSON. */
 export async function post(
   { http }: { readonly http: string },
   path: string,

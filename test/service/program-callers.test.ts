@@ -10,7 +10,7 @@ import { FORWARD, question } from "./questions.ts"
 import { callRaw } from "./raw-call.ts"
 import { rulesFile } from "./rules-file.ts"
 
-// Refused callers cause one log line for each reason, with a peer. The metrics have the total.
+// Refused callers cause one log line for each reason and peer. The metrics contain the total.
 
 const TOKEN = "token-of-service-1"
 const OTHER_TOKEN = "token-of-service-2"
@@ -62,15 +62,16 @@ function told(message: string): object[] {
   return lines.map(({ time: _time, level: _level, msg: _msg, ...rest }) => rest)
 }
 
-describe("refused callers are logged once a minute and counted", () => {
-  it("with a wrong token, in single calls and in batches", async () => {
+describe("callers are counted and logged once a minute", () => {
+  it("if their token is wrong, in single calls and in batches", async () => {
     const ask = async (path: string, token: string, body: object): Promise<number> =>
       (await post(program, path, body, { authorization: `Bearer ${token}` })).status
     for (let i = 0; i < 5; i++) expect(await ask(FORWARD, OTHER_TOKEN, { serviceId: 1 })).toBe(403)
     await counted(`sluice_service_wrong_tokens_total{rpc_method="${FORWARD.slice(1)}"} 5`)
     const many = `${FORWARD}s`
     expect(await ask(many, "token-of-nobody-at-all", { requests: [{ serviceId: 1 }] })).toBe(403)
-    // The token is right for one request and wrong for two. Those two have the error in their own responses.
+    // The token is valid for one request and wrong for two. Only the responses of these two requests contain an
+    // error.
     const requests = [{ serviceId: 1 }, { serviceId: 2 }, { serviceId: 1 }]
     expect(await ask(many, OTHER_TOKEN, { requests })).toBe(200)
     await counted(`sluice_service_wrong_tokens_total{rpc_method="${many.slice(1)}"} 2`)
@@ -83,7 +84,7 @@ describe("refused callers are logged once a minute and counted", () => {
     expect(program.output()).not.toContain(OTHER_TOKEN)
   })
 
-  it("as gateways that are not configured", async () => {
+  it("if they are gateways with a wrong configuration", async () => {
     const check = (headers: Record<string, string>): Promise<number> =>
       fetch(`${program.http}/check/1`, { headers }).then(({ status }) => status)
     const headers = { "x-original-method": "GET", "x-forwarded-for": "192.0.2.7" }
@@ -97,7 +98,7 @@ describe("refused callers are logged once a minute and counted", () => {
     expect(told(message)).toEqual([{ reason, peer: "127.0.0.1", count: 1 }])
   })
 
-  it("with one connection too many", async () => {
+  it("if they open too many connections", async () => {
     const attacking = await Promise.all(Array.from({ length: 8 }, () => connectFrom("127.0.0.3")))
     for (const socket of attacking) socket.resume()
     await until("the others are closed", () => attacking.filter(({ closed }) => closed).length === 5)
@@ -107,7 +108,7 @@ describe("refused callers are logged once a minute and counted", () => {
     expect(told(message)).toEqual([{ peer: "127.0.0.3", count: 1 }])
   })
 
-  it("when the service is overloaded", async () => {
+  it("if they are refused because the service is overloaded", async () => {
     const socket = await connectFrom("127.0.0.4")
     const session = connectHttp2(`http://${program.grpc}`, { createConnection: () => socket })
     session.on("error", () => undefined)

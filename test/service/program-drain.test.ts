@@ -38,7 +38,10 @@ function health(address: string): HealthClient {
   return client
 }
 
-/** Sends a request over a keep-alive HTTP connection. Resolves with the status and whether the connection will end. */
+/**
+ * Sends a request over a keep-alive HTTP connection. Resolves with the status, and with whether the service will
+ * close the connection.
+ */
 function post(
   program: Program,
   agent: Agent,
@@ -58,7 +61,7 @@ function post(
 }
 
 describe("readiness and health", () => {
-  it("are positive once the rules are loaded, and earlier calls return UNAVAILABLE", async () => {
+  it("are positive after the rules have loaded, and earlier calls return UNAVAILABLE", async () => {
     const server = await startDynamoDB()
     opened.push({ close: () => server.stop() })
     const where = ["--table", "rules", "--endpoint"]
@@ -88,7 +91,7 @@ describe("readiness and health", () => {
     expect(watched.said).toEqual(["NOT_SERVING", "SERVING"])
   })
 
-  it("turn negative first on shutdown, while calls are still answered; a second signal ends the program", async () => {
+  it("turn negative on shutdown while calls are still answered, until a second signal ends the program", async () => {
     const program = await start(["--rules", rules, "--drain-pause", "10m"])
     await program.said("The service is ready.")
     const asked = health(program.grpc)
@@ -133,7 +136,7 @@ describe("shutdown", () => {
     })
     afterAll(() => redis.stop())
 
-    /** Starts a program with one gRPC call and one HTTP call that wait for Redis. */
+    /** Starts a program, and sends it a gRPC call and an HTTP call that wait for Redis. */
     async function startBusy(args: readonly string[]) {
       proxy = await startProxy(redis)
       opened.push(proxy)
@@ -172,7 +175,7 @@ describe("shutdown", () => {
       expect(await program.ended).toEqual({ code: 0, signal: null })
     })
 
-    it("cuts them off after the drain time, logs it, and exits with code 1", async () => {
+    it("aborts them after the drain time, logs this, and exits with code 1", async () => {
       const { program, overGrpc, overHttp } = await startBusy(["--drain-time", "300ms"])
       program.signal("SIGTERM")
       expect(await overGrpc).toMatchObject({ error: { code: 14 } })
@@ -180,7 +183,7 @@ describe("shutdown", () => {
       expect(await program.ended).toEqual({ code: 1, signal: null })
       expect(await program.said(/cut off/)).toMatchObject({ level: "error" })
       await program.said("The service has ended.")
-      // Closing its own store is not an outage of Redis.
+      // The program does not log an outage of Redis when it closes its own store.
       expect(program.lines().filter(({ code }) => code !== undefined)).toEqual([])
     })
   })

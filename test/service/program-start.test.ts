@@ -5,7 +5,7 @@ import { type Program, runProgram, runUnread, startProgram } from "./program.ts"
 import { FORWARD } from "./questions.ts"
 import { rulesFile } from "./rules-file.ts"
 
-/** A log has no window that could end, so the test can run at any time. */
+/** The algorithm `sliding-log` has no window that could end, so the test can run at any time. */
 const RULES = `
 service_id: 1
 rules: { name: per-user, field: user_id, algorithm: sliding-log, limit: 5, window: 1 day }
@@ -24,7 +24,7 @@ afterEach(async () => {
 const ask = async (program: Program, body: object) => (await post(program, FORWARD, body)).body
 
 describe("the program", () => {
-  it("counts in memory by the rules of a file, and logs its settings at the start", async () => {
+  it("counts in memory under the rules of a file, and logs its settings at the start", async () => {
     program = await startProgram(["--max-requests", "7"], {
       SLUICE_RULES: rules,
       SLUICE_MAX_REQUESTS: "8",
@@ -46,7 +46,7 @@ describe("the program", () => {
       shouldForward: false,
       statusCode: 429,
     })
-    // A flag has priority over its variable, and a variable over the default.
+    // A flag has priority over its variable, and a variable has priority over the default.
     const { settings } = await program.said("sluice-service is listening.")
     expect(settings).toMatchObject({
       maxInFlight: 9,
@@ -88,7 +88,7 @@ describe("the program", () => {
     const secrets = ["token-of-one-service", "token-of-all-services", "hidden-pass", "hidden-param"]
     const env = {
       SLUICE_TOKENS: JSON.stringify({ 1: secrets[0], "*": secrets[1] }),
-      // Nothing listens there, so errors of the Redis client are logged.
+      // Nothing listens on this port, so errors of the Redis client are logged.
       REDIS_URL: `redis://user:${secrets[2]}@127.0.0.1:1/0?keyPrefix=${secrets[3]}`,
       SLUICE_LOG_LEVEL: "trace",
     }
@@ -136,7 +136,7 @@ describe("the program", () => {
     })
   })
 
-  it("reports in one line that a port is in use and its purpose, and exits with code 1", async () => {
+  it("reports a port that is in use, and its purpose, in one line, and exits with code 1", async () => {
     const other = createServer()
     await new Promise<void>((resolve) => other.listen(0, "127.0.0.1", resolve))
     const taken = `127.0.0.1:${(other.address() as { readonly port: number }).port}`
@@ -150,7 +150,7 @@ describe("the program", () => {
     other.close()
   })
 
-  it("exits with code 1 if rules are invalid, and reports which and how to start anyway", async () => {
+  it("exits with code 1 if rules are invalid, and reports these rules and how to start anyway", async () => {
     const free = ["--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0", "--operations", "127.0.0.1:0"]
     const { code, out, err } = await runProgram(["--rules", wrong, ...free])
     expect({ code, out }).toEqual({ code: 1, out: "" })

@@ -24,7 +24,7 @@ const PATIENT = ["--store-timeout", "20s"]
 
 const rules = rulesFile(RULES)
 const programs: { stop(): Promise<unknown> }[] = []
-/** Starts a program. Resolves when it is ready. */
+/** Starts a program. Resolves when the program is ready. */
 const start = async (
   args: readonly string[],
   env: Readonly<Record<string, string>> = {},
@@ -39,7 +39,7 @@ afterEach(async () => {
   await Promise.all(programs.splice(0).map((program) => program.stop()))
 })
 
-/** A program, in this process or in another one. */
+/** A program in this process or in another process. */
 type Asked = Pick<RunningHere, "http" | "readyz">
 
 const call = async (program: Asked, method: string, body: object) =>
@@ -78,7 +78,7 @@ describe("the program with Redis", () => {
     expect(shown).toMatchObject({ partition: "ada", key: keys })
   })
 
-  it("counts in the Redis of other data centers, too, and stays ready without them", async () => {
+  it("also counts in the Redis of other data centers, and stays ready without them", async () => {
     const eu = await startRedis()
     const link = await startProxy(eu)
     try {
@@ -103,7 +103,7 @@ describe("the program with Redis", () => {
     }
   })
 
-  it("grants large limits from leases with --lease, and gives back what it holds at the end", async () => {
+  it("grants large limits from leases with --lease, and returns unused units when it ends", async () => {
     writeFileSync(rules, "service_id: 1\nrules: { name: all, limit: 100000, window: 1 day }\n")
     const program = await start(["--rules", rules, "--lease", ...PATIENT], env)
     let asked = 0
@@ -116,7 +116,7 @@ describe("the program with Redis", () => {
     expect(await unitsIn(redis, "sl2:")).toBe(asked)
   })
 
-  it("decides without waiting for Redis with --write-back, and charges it later", async () => {
+  it("with --write-back, decides without waiting for Redis and takes the units there later", async () => {
     writeFileSync(rules, "service_id: 1\nrules: { name: all, field: user_id, limit: 3, window: 1 day }\n")
     const [one, two] = [
       await start(["--rules", rules, "--write-back", "on", ...PATIENT], env),
@@ -138,7 +138,7 @@ describe("the program with Redis", () => {
     await until("it says so", async () => (await ask(one, "bob")).degraded === true)
   })
 
-  it("is ready without Redis, logs the outage, and counts in Redis once it is back", async () => {
+  it("is ready without Redis, logs the outage, and counts in Redis when it is available again", async () => {
     proxy.refuse()
     const program = await start(["--rules", rules, "--store-timeout", "500ms"], env)
     expect(await program.readyz()).toEqual({
@@ -163,7 +163,7 @@ describe("the program with Redis", () => {
     expect(await ask(program, "ada")).toMatchObject({ degraded: false, remaining: "2" })
   })
 
-  it("keeps deciding when Redis goes, and logs the outage and the recovery", async () => {
+  it("keeps deciding when Redis fails, and logs the outage and the recovery", async () => {
     writeFileSync(rules, `${RULES}---\nservice_id: 2\nrules: { name: all, limit: 100, window: 1 day }\n`)
     const program = await start(["--rules", rules], env)
     const askBoth = () =>
@@ -180,7 +180,7 @@ describe("the program with Redis", () => {
     await program.said(/Until the store responds again, each process admits up to \d+ of \d+ under rule/)
     await proxy.accept()
     const told = (code: string) => program.lines().filter((line) => line.code === code).length
-    // A limiter considers its store recovered after one second of responses.
+    // A limiter considers its store recovered after it has responded for one second.
     const isBack = async () =>
       (await isDegraded(false)) &&
       told("SLUICE_RECOVERED") > 0 &&
@@ -189,7 +189,7 @@ describe("the program with Redis", () => {
     expect(await storeOf(program)).toBe("reachable")
   })
 
-  it("logs that Redis refuses the database of the URL, and which one it uses instead", async () => {
+  it("logs that Redis refuses the database of the URL, and which database it uses instead", async () => {
     const program = await start(["--rules", rules, ...PATIENT], { REDIS_URL: `${env.REDIS_URL}/99` })
     const { err } = await program.said(/refuses the database of REDIS_URL, so .* in database 0/)
     expect(err).toMatchObject({ message: "ERR DB index is out of range" })
@@ -205,7 +205,7 @@ describe("the program with a table", () => {
   })
   afterAll(() => server.stop())
 
-  it("creates the table if allowed, registers rules for token holders, and logs each change once", async () => {
+  it("creates the table if allowed, registers rules for callers with a token, and logs each change once", async () => {
     const where = ["--table", "rules", "--endpoint", server.endpoint]
     const program = await start([...where, "--create-table"], {
       SLUICE_TOKENS: JSON.stringify({ "*": TOKEN }),
@@ -225,7 +225,7 @@ describe("the program with a table", () => {
     expect(program.lines().filter(({ msg }) => /rules/i.test(msg))).toHaveLength(2)
   })
 
-  it("retries over another connection if the first one hangs, and loads the rules", async () => {
+  it("retries over another connection if the first connection hangs, and loads the rules", async () => {
     await dynamoDBRegistry({ client: server.client(), tableName: "slow" }).createTable()
     const proxy = await startFaultProxy(server)
     try {
@@ -239,7 +239,7 @@ describe("the program with a table", () => {
     }
   })
 
-  it("loads rules that were registered elsewhere by polling", async () => {
+  it("polls the table, and so loads rules that were registered elsewhere", async () => {
     const where = ["--table", "polled", "--endpoint", server.endpoint, "--create-table", "--poll", "100ms"]
     const first = await start(where)
     const second = await start(where)
@@ -250,7 +250,7 @@ describe("the program with a table", () => {
     await until("the other one knows", limited)
   })
 
-  it("starts with only invalid stored rules, logs the number of services, and accepts corrections", async () => {
+  it("starts if all stored rules are invalid, logs the number of services, and accepts corrections", async () => {
     const client = server.client()
     await dynamoDBRegistry({ client, tableName: "wrong" }).createTable()
     const put = (service: string, limit: number) =>
@@ -294,7 +294,7 @@ describe("the program with a table", () => {
 })
 
 describe("the program with a rules file", () => {
-  it("applies changes of the file, keeps the last good rules, and logs both", async () => {
+  it("applies changes of the file, keeps the previous rules if new rules are invalid, and logs both", async () => {
     const program = await start(["--rules", rules])
     expect(await ask(program, "ada")).toMatchObject({ limit: "3" })
     const put = (text: string): void => {

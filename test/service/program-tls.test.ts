@@ -15,7 +15,7 @@ const rules = rulesFile("service_id: 1\nrules: { name: all, limit: 100, window: 
 let program: RunningHere | undefined
 afterEach(() => program?.stop())
 
-/** Resolves with the HTTP status, or the error. `who` selects a client certificate of the fixtures. */
+/** Resolves with the HTTP status, or with the error. `who` selects a client certificate of the fixtures. */
 function overHttp({ http }: RunningHere, who?: string): Promise<number | Error> {
   return new Promise((resolve) => {
     const own = who === undefined ? {} : { cert: pem(`${who}.pem`), key: pem(`${who}.key`) }
@@ -66,7 +66,7 @@ describe("TLS", () => {
     expect((await program.readyz()).status).toBe(200)
   })
 
-  it("can require a certificate from callers, and refuses those without a valid one", async () => {
+  it("can require a certificate from callers, and refuses callers without a valid certificate", async () => {
     program = await startHere(["--rules", rules, ...SERVER, ...CLIENTS])
     await program.said("The service is ready.")
     expect(await overHttp(program, "client")).toBe(200)

@@ -3,17 +3,17 @@ import { tmpdir } from "node:os"
 import { fileURLToPath } from "node:url"
 import { until } from "../servers/until.ts"
 
-// Runs the built program, as an operator does. `pnpm test` builds it first.
+// Runs the built program, as an operator does. `pnpm test` builds the program first.
 
 const BIN = fileURLToPath(new URL("../../packages/service/bin/sluice-service.js", import.meta.url))
-/** The only settings of the machine that Node needs. */
+/** The only environment variables of the machine that Node needs. */
 const ENV = { PATH: process.env.PATH ?? "", HOME: tmpdir() }
 const START_MS = 60_000
 
 /** One line of the program's log. */
 export type LogLine = Readonly<Record<string, unknown>> & { readonly msg: string; readonly level: string }
 
-/** How the program ended: an exit code or a signal. */
+/** The exit code or the signal with which the program ended. */
 export interface Ended {
   readonly code: number | null
   readonly signal: NodeJS.Signals | null
@@ -26,16 +26,16 @@ export interface Program {
   readonly http: string
   readonly operations: string
   readonly ended: Promise<Ended>
-  /** Returns all output so far. */
+  /** Returns all output that the program has written so far. */
   output(): string
-  /** Returns the lines of its log. */
+  /** Returns the log lines that the program has written so far. */
   lines(): LogLine[]
-  /** Waits for a line of its log. */
+  /** Waits until the program logs a line with this message. */
   said(msg: string | RegExp): Promise<LogLine>
   signal(signal: NodeJS.Signals): void
   /** Resolves with the status and body of /readyz. */
   readyz(): Promise<{ readonly status: number; readonly body: unknown }>
-  /** Kills the program if it runs. */
+  /** Kills the program if it is running. */
   stop(): Promise<void>
 }
 
@@ -46,7 +46,7 @@ process.on("exit", () => {
   for (const child of children) child.kill("SIGKILL")
 })
 
-/** Starts the program. Resolves when it listens. If it ends before, rejects with its output. */
+/** Starts the program. Resolves when the program listens. Rejects with its output if the program ends before that. */
 export async function startProgram(
   args: readonly string[],
   env: Env = {},
@@ -97,7 +97,7 @@ export async function startProgram(
   }
 }
 
-/** Runs the program to its end. */
+/** Runs the program until it exits. */
 export async function runProgram(
   args: readonly string[],
   env: Env = {},
@@ -106,7 +106,7 @@ export async function runProgram(
   return { ...(await ended), out: out(), err: err() }
 }
 
-/** Runs the program to its end with its standard output closed. */
+/** Runs the program with closed standard output until it exits. */
 export async function runUnread(args: readonly string[]): Promise<Ended & { readonly err: string }> {
   const { child, ended, err } = launch(args, {})
   child.stdout.destroy()

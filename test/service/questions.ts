@@ -9,8 +9,8 @@ import type { RawAnswer } from "./raw-call.ts"
 export const FORWARD = "/sluice.v1.RateLimiter/ShouldForwardRequest"
 
 /**
- * The ways to read a call. @grpc/grpc-js reads a call that names a compression, even if its message is not compressed.
- * When plain calls are off, it reads every call.
+ * The ways to read a call. The grpc-js library reads a call that names a compression, even if its message is not
+ * compressed. When plain calls are disabled, the library reads every call.
  */
 export const WAYS = [
   { way: "the door itself", reader: "plain", headers: {}, plainCalls: true },
@@ -20,12 +20,12 @@ export const WAYS = [
 
 type Asked = MessageInitShape<typeof ShouldForwardRequestRequestSchema>
 
-/** Returns a request of a user, about a service of `WAITING`. */
+/** Returns the bytes of a request of a user for a service of `WAITING`. */
 export function question(user: string, serviceId = 1, more: Asked = {}): Uint8Array {
   return bytesOf({ serviceId, request: JSON.stringify({ user }), ...more })
 }
 
-/** Returns the bytes of any request. */
+/** Returns the bytes of any request message. */
 export function bytesOf(asked: Asked): Uint8Array {
   return toBinary(ShouldForwardRequestRequestSchema, create(ShouldForwardRequestRequestSchema, asked))
 }

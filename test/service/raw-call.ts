@@ -11,15 +11,15 @@ export interface RawAnswer {
   readonly headers: IncomingHttpHeaders
   /** The gRPC status; NaN when the call ended without a status. */
   readonly status: number
-  /** The message as sent: percent-encoded. */
+  /** The message of the status, percent-encoded as it was sent. */
   readonly message: string | undefined
   /** The google.rpc.Status, in base64. */
   readonly details: string | undefined
-  /** The messages, each after its prefix. */
+  /** The received messages, each preceded by its prefix. */
   readonly bytes: Buffer
 }
 
-/** Returns a message in a gRPC frame. `flag` and `length` can make the prefix wrong. */
+/** Returns a message in a gRPC frame. `flag` and `length` can create an invalid prefix. */
 export function framed(message: Uint8Array, { flag = 0, length = message.length } = {}): Buffer {
   const prefix = Buffer.alloc(5)
   prefix[0] = flag
@@ -44,7 +44,7 @@ export function beginCall(
   return stream
 }
 
-/** Resolves when the stream has closed, for any reason. */
+/** Resolves with the result of a call when its stream has closed for any reason. */
 export function answerTo(stream: ClientHttp2Stream): Promise<RawAnswer> {
   let first: IncomingHttpHeaders = {}
   let last: IncomingHttpHeaders = {}

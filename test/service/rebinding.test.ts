@@ -11,7 +11,7 @@ async function open(parts: Parameters<typeof startService>[1] = {}) {
   const service = await startService(TWO_SERVICES, parts)
   onTestFinished(() => service.stop())
   const { port } = new URL(service.http)
-  /** Asks for a decision as a web page does whose name has the address of loopback. */
+  /** Requests a decision like a web page whose host name resolves to a loopback address. */
   return async (host: string, headers: object = {}, path = PATH): Promise<number | undefined> => {
     const asked = request({
       ...{ host: "127.0.0.1", port, path, method: "POST" },
@@ -24,12 +24,12 @@ async function open(parts: Parameters<typeof startService>[1] = {}) {
 }
 
 describe("the decision service on loopback, without tokens", () => {
-  it("responds to a call with a Host of this machine, and refuses one with another Host", async () => {
+  it("responds to a call with a Host of this machine, and refuses a call with another Host", async () => {
     const ask = await open()
     expect([await ask("localhost:PORT"), await ask("evil.example:PORT")]).toEqual([200, 403])
   })
 
-  it("responds to a gateway's check, which passes the Host of its client on", async () => {
+  it("responds to a gateway's check, which contains the Host header of the gateway's client", async () => {
     const ask = await open()
     const described = { "x-original-method": "GET", "x-original-uri": "/", "x-forwarded-for": "192.0.2.1" }
     expect(await ask("shop.example", described, "/check/1")).toBe(204)

@@ -52,7 +52,7 @@ describe("the program on a Redis Cluster", () => {
     return program
   }
 
-  it("finds every node through one, logs in to each, and counts together with other processes", async () => {
+  it("finds every node through one node, logs in to each, and counts together with other processes", async () => {
     const [node] = cluster.nodes
     const url = `redis://app:p%40ss%2Cword@${node?.host}:${node?.port}`
     const two = await Promise.all([run(url, "20s"), run(url, "20s")])
@@ -72,7 +72,7 @@ describe("the program on a Redis Cluster", () => {
     })
   })
 
-  it("starts with any given node that responds, and logs when part of the counters is gone", async () => {
+  it("starts with any given node that responds, and logs when some counters are unavailable", async () => {
     const [first, second] = cluster.nodes
     const gone = "redis://127.0.0.1:1"
     const one = await run(`${gone}, redis://${first?.host}:${first?.port}`, "500ms")
@@ -89,7 +89,7 @@ describe("the program on a Redis Cluster", () => {
     await until("the cluster is reachable", async () => (await one.store()) === "reachable")
   })
 
-  it("still logs it after the cluster has given up a node without a replica", async () => {
+  it("still logs the outage after the cluster has given up a node without a replica", async () => {
     const [first, , third] = cluster.nodes
     const one = await run(`redis://${first?.host}:${first?.port}`, "500ms")
     await third?.kill()

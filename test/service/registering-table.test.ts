@@ -8,7 +8,8 @@ import { until } from "../servers/until.ts"
 import { DOORS, type Door } from "./door-clients.ts"
 import { type Started, startService } from "./started.ts"
 
-// Two instances with rules in the same table. Each has its own copy of everything that belongs to a process.
+// Two instances with rules in the same table. Each instance has a separate copy of everything that belongs to a
+// process.
 
 const NOT_FOUND = 5
 const ABORTED = 10
@@ -47,7 +48,7 @@ const limitAt = async (door: Door) =>
 const isForced = (door: Door, limit: number) =>
   until(`the limit is ${limit}`, async () => (await limitAt(door)) === limit)
 
-it("rules are in force immediately on the instance that registered them, and on the other at its next poll", async () => {
+it("rules are in force immediately on the instance that registered them, and later on the other instance", async () => {
   await one.call("RegisterService", { service_id: 1, rule: rule(5) })
   expect(await limitAt(one)).toBe(5)
   await isForced(other, 5)
@@ -60,7 +61,7 @@ it("rules are in force immediately on the instance that registered them, and on 
 })
 
 it("rules are in force immediately when registered again after the other instance registered them", async () => {
-  // The other instance would read the table again only tomorrow.
+  // The other instance would not read the table again until tomorrow.
   const slow = rulesInTable({ client: dynamoDB.client(), tableName, timeoutMs: 20_000, pollMs: 86_400_000 })
   const late = await startService(slow)
   instances.push(late)
@@ -82,7 +83,7 @@ it("rules cannot be overwritten without their version, on either instance", asyn
   expect(answers.map(({ code }) => code).sort((a, b) => a - b)).toEqual([0, ABORTED])
 })
 
-it("invalid rules written by others are reported, and the valid ones do not count as complete", async () => {
+it("invalid rules that others wrote are reported, and the valid rules alone do not count as complete", async () => {
   const stored = { service_id: "1", version: 3, rules: [rule(5), { ...rule(0), name: "wrong" }] }
   await putItem(dynamoDB.client(), tableName, itemOf(stored))
   const { value } = await one.call("GetService", { service_id: 1 })
@@ -99,7 +100,7 @@ it("invalid rules written by others are reported, and the valid ones do not coun
     const { value: read } = await one.call("GetService", { service_id: 1 })
     return (read as { rule_problems: readonly { rule: string; effect: string }[] }).rule_problems
   }
-  // These are the first rules of the service, so only the invalid one is not in force.
+  // These are the first rules of the service, so all except the invalid rule are in force.
   expect(await effectOf()).toMatchObject([{ rule: "wrong", effect: "EFFECT_RULE" }])
   // Without a version, neither a list of rules nor the single rule of a client of the first contract is accepted.
   for (const request of [{ rules: [rule(5)] }, { rule: rule(6) }])
@@ -107,7 +108,7 @@ it("invalid rules written by others are reported, and the valid ones do not coun
   const mended = await one.call("RegisterService", { service_id: 1, rules: [rule(5)], version: 3 })
   expect(mended).toMatchObject({ code: 0, value: { version: 4 } })
   expect(await effectOf()).toEqual([])
-  // From now on there is a previous version, which stays in force as a whole.
+  // A previous version exists now, so this whole version stays in force if a later version is invalid.
   await putItem(dynamoDB.client(), tableName, itemOf({ ...stored, version: 5 }))
   expect(await effectOf()).toMatchObject([
     {
@@ -119,7 +120,7 @@ it("invalid rules written by others are reported, and the valid ones do not coun
   ])
 })
 
-it("rules stored without a version can be replaced as version 0, and removed", async () => {
+it("rules that are stored without a version can be replaced as version 0, and removed", async () => {
   await putItem(
     dynamoDB.client(),
     tableName,

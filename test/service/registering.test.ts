@@ -40,7 +40,7 @@ describe.each(DOORS)("registering over %s", (over, open) => {
   const ask = async (request: object = {}) =>
     (await door.call("ShouldForwardRequest", { service_id: 1, request: JSON.stringify(request) })).value
 
-  it("refuses with the rule's own status, body and media type", async () => {
+  it("makes refusals use the rule's own status, body and media type", async () => {
     const rejection = { status: 503, body: '{"error":"enough"}', content_type: "application/json" }
     expect(await register({ rules: [rule(1, { rejection })] })).toMatchObject({ code: OK })
     await ask()
@@ -62,10 +62,10 @@ describe.each(DOORS)("registering over %s", (over, open) => {
     await ask()
     expect(await ask()).toMatchObject({
       should_forward: false,
-      // The helper for HTTP writes names in snake case.
+      // The HTTP helper converts names to snake case.
       headers: { [over === "gRPC" ? "Link" : "_link"]: '<https://example.com/a?b=c>; rel="help"' },
     })
-    // The same again, with and without the metadata, changes nothing.
+    // Registering the same rules again, with or without the metadata, changes nothing.
     expect((await register({ rules: [rule(1)], metadata })).value).toMatchObject({ version: 1 })
     expect((await register({ rules: [rule(1)] })).value).toMatchObject({ version: 1 })
     expect((await register({ rules: [rule(2)], version: 1 })).value).toMatchObject({ version: 2 })
@@ -86,14 +86,14 @@ describe.each(DOORS)("registering over %s", (over, open) => {
     })
   })
 
-  it("does not let a client of the first contract replace a list that it cannot have registered", async () => {
+  it("prevents a client of the first contract from replacing a list that it cannot have registered", async () => {
     await register({ rules: [rule(5), rule(9, { name: "second" })] })
     expect(await register({ rule: rule(7) })).toMatchObject({ code: ABORTED })
     expect((await get()).value).toMatchObject({ version: 1, rules: [{ name: "rule" }, { name: "second" }] })
     expect((await register({ rule: rule(7), overwrite: true })).value).toMatchObject({ version: 2 })
   })
 
-  it("replaces the given version, and aborts if another version is stored", async () => {
+  it("replaces the given version, and fails if another version is stored", async () => {
     const ledger: [request: object, code: number, version: number][] = [
       [{ rules: [rule(5)], version: 1 }, ABORTED, 0],
       [{ rules: [rule(5)] }, OK, 1],
@@ -115,7 +115,7 @@ describe.each(DOORS)("registering over %s", (over, open) => {
     }
   })
 
-  it("reports the stored version when another one was sent", async () => {
+  it("reports the stored version if the caller sent another version", async () => {
     await register({ rules: [rule(5)] })
     expect((await register({ rules: [rule(6)] })).message).toBe(
       'Service "1" has version 1: read it and send that version, or set overwrite.',
@@ -136,7 +136,7 @@ describe.each(DOORS)("registering over %s", (over, open) => {
     expect(await ask()).toMatchObject({ should_forward: true, policy: "" })
   })
 
-  it("accepts an empty list of rules for a known service without limits", async () => {
+  it("accepts an empty list of rules, for a known service without limits", async () => {
     expect((await register({})).value).toMatchObject({ version: 1 })
     expect(await get()).toMatchObject({ code: OK, value: { version: 1, rules: [] } })
     expect(await ask()).toMatchObject({ should_forward: true, policy: "" })
@@ -193,7 +193,7 @@ describe.each(DOORS)("registering over %s", (over, open) => {
     ]
     expect(await register({ rules })).toMatchObject({ code: OK })
     expect((await get()).value).toMatchObject({ version: 1, rules, problems: [] })
-    // The rules can be registered again exactly as they were read.
+    // A caller can register the rules again exactly as it has read them.
     const again = await register({ rules: (await get()).value.rules as object[] })
     expect(again).toMatchObject({ code: OK, value: { version: 1 } })
   })
@@ -239,7 +239,7 @@ describe.each(DOORS)("registering over %s", (over, open) => {
     expect(message).toMatch(/ \(and 2 more\)$/)
   })
 
-  it("responds even if there are very many problems", async () => {
+  it("responds even to a very large number of problems", async () => {
     const rules = Array.from({ length: 1_000 }, (_, index) => ({
       window: "x".repeat(index),
       limit: 0,
@@ -255,7 +255,7 @@ describe.each(DOORS)("registering over %s", (over, open) => {
     expect(await door.call("GetService", { service })).toMatchObject({ code: 3 })
   })
 
-  it("registers while requests are decided, each by the old or the new version", async () => {
+  it("works while requests are decided, each under the old or the new version", async () => {
     await register({ rules: [rule(1_000)] })
     const asked: Promise<Readonly<Record<string, unknown>>>[] = []
     for (let change = 1; change <= 10; change++) {
@@ -305,7 +305,7 @@ describe.each(DOORS)("the right to register over %s", (_, open) => {
     ["01", "secret-1", PERMISSION_DENIED],
     ["nobody's", "secret-1", PERMISSION_DENIED],
     ["__proto__", "secret-1", PERMISSION_DENIED],
-  ])("service %s with the token %s: %i", async (service, token, code) => {
+  ])("for service %s with the token %s results in the code %i", async (service, token, code) => {
     const door = await start({
       tokens: tokens({ 1: "secret-1", checkout: "secret-checkout", "*": "secret-of-all" }),
       isRegistrationOpen: true,
@@ -334,7 +334,7 @@ describe.each(DOORS)("the right to register over %s", (_, open) => {
       })
   })
 
-  it("includes reading: callers without a token learn nothing about registered rules", async () => {
+  it("is required even to learn whether rules are registered", async () => {
     const door = await start({ tokens: tokens({ 1: "secret-1" }) })
     await door.call("RegisterService", { service_id: 1, rules: [rule(5)] }, "secret-1")
     const [there, not] = await Promise.all(
@@ -470,13 +470,13 @@ describe("a registration that is not valid", () => {
   })
 })
 
-describe("a response over HTTP to a failed call", () => {
+describe("a registration over HTTP", () => {
   const started = useService(rulesInMemory())
 
   const send = (method: string, body: unknown, headers = {}) =>
     post(started, `/sluice.v1.RateLimiter/${method}`, body, headers)
 
-  it("has the fields of the contract next to Connect's if the contract defines them", async () => {
+  it("contains the fields of the contract, if defined, in addition to Connect's fields", async () => {
     const { status, body } = await send("RegisterService", '{ "serviceId": 1, "rules": [{}] }')
     expect(status).toBe(400)
     expect(body).toMatchObject({
@@ -494,7 +494,7 @@ describe("a response over HTTP to a failed call", () => {
     ["requestPerUnit", "rejectionMessage"],
     ["requests_per_unit", "request_rejection_message"],
     ["requestsPerUnit", "errorMessage"],
-  ])("reads a rule with %s and %s", async (limit, message) => {
+  ])("accepts a rule with %s and %s", async (limit, message) => {
     const rule = { name: "r", field: "id", rate: { [limit]: 3, unit: "day" }, [message]: `says ${message}` }
     for (const [service, body] of Object.entries({ one: { rule }, many: { rules: [rule] } })) {
       expect((await send("RegisterService", { service, ...body, overwrite: true })).status).toBe(200)
@@ -508,7 +508,7 @@ describe("a response over HTTP to a failed call", () => {
     { rate: { requestsPerUnit: 3, unit: "day" }, errorMessage: "a", rejection_message: "a" },
     { rate: [5] },
     5,
-  ])("refuses the rule %j", async (rule) => {
+  ])("rejects the rule %j", async (rule) => {
     expect((await send("RegisterService", { service: "x", rules: [rule] })).status).toBe(400)
   })
 
@@ -521,7 +521,7 @@ describe("a response over HTTP to a failed call", () => {
     ["a fraction", '{ "serviceId": 1, "rule": { "rate": { "requestsPerUnit": 1.5 } } }', "application/json"],
     ["a negative number", '{ "serviceId": 1, "rule": { "limit": -1 } }', "application/json"],
     ["more than 64 bits", '{ "serviceId": 1, "version": "18446744073709551616" }', "application/json"],
-  ])("has these fields even if the body is %s", async (_, text, type) => {
+  ])("fails with the fields of the contract if the body is %s", async (_, text, type) => {
     const { status, body } = await send("RegisterService", text, { "content-type": type })
     expect([400, 415]).toContain(status)
     expect(body).toMatchObject({

@@ -48,7 +48,7 @@ it.each([
   { how: "without TLS", tls: undefined },
   { how: "with TLS", tls: { cert: file("server.pem"), key: file("server.key"), clientCa: undefined } },
 ])(
-  "the open streams of a connection $how move to a new list periodically, without an effect on calls",
+  "the open streams of a connection $how move to a new Map regularly, without an effect on calls",
   async ({ tls }) => {
     const sessions = sessionsFromNow()
     const started = await openService(TWO_SERVICES, { tls })
@@ -57,7 +57,7 @@ it.each([
         ? http2.connect(`http://${started.grpc}`)
         : http2.connect(`https://${started.grpc}`, { ca: file("ca.pem"), servername: "localhost" })
     client.on("error", () => undefined)
-    // Their requests have not arrived yet.
+    // The requests of these streams have not fully arrived yet.
     const [answered, cutOff] = [open(client), open(client)]
     const lists = new Set<Streams>()
     for (let calls = 0; calls < 2 * STREAMS_A_LIST; calls += AT_ONCE) {
@@ -69,7 +69,7 @@ it.each([
     expect(lists.size).toBe(3)
     expect([...streamsOf(sessions[0]).keys()]).toEqual([answered.id, cutOff.id])
     expect(await ask(answered)).toBe(0)
-    // Destroying the session ends the open streams, which it finds in that list.
+    // Destroying the session ends the open streams, which the session finds in its current Map.
     const ended = once(cutOff, "close")
     sessions[0]?.destroy()
     await ended

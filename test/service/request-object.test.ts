@@ -30,7 +30,7 @@ const asked = (request: unknown): object => ({ service: "shop", request })
 const fieldsOf = ({ details }: Body): readonly string[] =>
   (details ?? []).flatMap(({ debug }) => debug.fieldViolations.map(({ field }) => field))
 
-it("a request may be an object, which identifies the same client as its text", async () => {
+it("a request may be an object, and then identifies the same client as the object's text", async () => {
   const user = { id: "ada" }
   expect((await post(PATH, asked({ user }))).body.remaining).toBe("9")
   expect((await post(PATH, asked(JSON.stringify({ user })))).body.remaining).toBe("8")
@@ -38,7 +38,7 @@ it("a request may be an object, which identifies the same client as its text", a
   expect(body.responses?.map(({ remaining }) => remaining)).toEqual(["7", "9"])
 })
 
-it("each number identifies a different client, which is the client of the same string", async () => {
+it("each number identifies a different client, and the same client as the string with its digits", async () => {
   const grpc = openStranger(started.grpc, "sluice/v1/rate_limiter.proto", "sluice.v1.RateLimiter")
   onTestFinished(() => grpc.close())
   const left = async (id: string, form: (user: string) => string): Promise<unknown> =>
@@ -72,7 +72,7 @@ it.each([
   ["a number", 5],
   ["a boolean", true],
   ["an array", [{ user: { id: "ada" } }]],
-])("a request that is %s is refused with the field's name", async (what, request) => {
+])("a request that is %s is refused with the name of the field", async (what, request) => {
   const single = await post(PATH, asked(request))
   expect(single.status).toBe(400)
   expect(single.body.message).toContain(`request: is ${what}`)

@@ -17,10 +17,10 @@ const overGrpc = (message: RuleMessage): RuleMessage => fromBinary(RuleSchema, t
 const overHttp = (message: RuleMessage): RuleMessage =>
   fromJson(RuleSchema, JSON.parse(JSON.stringify(toJson(RuleSchema, message))))
 
-/** A rule in a message has no functions. */
+/** A rule in a message contains no functions. */
 const matchFields = (match: Rule["match"]) => (match as RuleMatch | undefined)?.fields
 
-/** Removes empty lists: they mean the same as absent ones, and a message cannot contain them. */
+/** Removes empty lists, because a message cannot contain them and they mean the same as absent lists. */
 const withoutEmpty = ({ allow, deny, match, ...rule }: Rule): Rule => ({
   ...rule,
   ...(allow?.length !== 0 && { allow }),
@@ -33,13 +33,13 @@ const withoutEmpty = ({ allow, deny, match, ...rule }: Rule): Rule => ({
   }),
 })
 
-/** Returns what the rules mean, regardless of how they were written. A message has the unit of a window. */
+/** Returns the rules in a normalized form, without the unit of a window, which a message may change. */
 const meaningOf = (rules: readonly StorableRule[]) => {
   const { rules: parsed, problems } = parseRules(rules, "rules")
   return { rules: parsed.map(({ lacksUnit: _, ...rule }) => rule), problems }
 }
 
-test("rules are unchanged after conversion to messages and back, with any members, over gRPC and HTTP", async () => {
+test("rules with any members are unchanged after conversion to messages and back, over gRPC and HTTP", async () => {
   const seen = new Set<string>()
   await fc.assert(
     fc.asyncProperty(goodRules, async (rules) => {
@@ -56,11 +56,11 @@ test("rules are unchanged after conversion to messages and back, with any member
     }),
     { numRuns: 500 },
   )
-  // Otherwise this test would miss a new member.
+  // Check that all members occur. Otherwise, this test would miss a new member.
   expect([...seen].sort()).toEqual(Object.keys(RULE_MEMBERS).sort())
 })
 
-test("an empty list of clients means the same as none", () => {
+test("an empty list of clients means the same as no list", () => {
   const size = { limit: 5, window: "1 minute", field: "ip" } as const
   const [empty, none] = [
     { ...size, allow: [], deny: [], match: { fields: {} } },
@@ -76,7 +76,7 @@ test("a rule with both field and fields is refused with its position, alone or i
   await expect(rulesOf([message], "rules")).rejects.toThrow(`rules[0].${problem}`)
 })
 
-test("fields named like a rule's number or like a member of Object are treated normally", async () => {
+test("fields with the name of a rule's number or of a member of Object are treated normally", async () => {
   const fields = { limit: ["5"], cost: ["1", "2"], constructor: ["x"], values: ["y"] }
   const rules: StorableRule[] = [{ field: "service", limit: 5, window: "1 minute", match: { fields } }]
   for (const way of [overGrpc, overHttp]) {
@@ -85,7 +85,7 @@ test("fields named like a rule's number or like a member of Object are treated n
   }
 })
 
-test("different rules, or the same rules in another order, do not compare as equal", async () => {
+test("different rules, or the same rules in another order, are not equal", async () => {
   const [one, other]: [Rule, Rule] = [
     { name: "a", field: "ip", limit: 5, window: "1 minute", match: { fields: { x: ["1"], y: ["2"] } } },
     { name: "b", field: "service", limit: 5, window: "1 minute" },

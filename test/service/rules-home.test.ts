@@ -51,7 +51,7 @@ async function clear({ registry }: RulesHome, but: readonly string[] = []): Prom
     if (!but.includes(service)) await registry.remove(service, { version: "any" })
 }
 
-/** Replaces all registered rules with the good rules of these documents. Unchanged rules are not written again. */
+/** Replaces all registered rules with the good rules of these documents. Does not write unchanged rules again. */
 async function replaceAll(home: RulesHome, documents: readonly StoredRules[]): Promise<void> {
   const { registry } = home
   for (const { service_id: service, version: wanted = 1, rules: given } of documents) {
@@ -153,7 +153,7 @@ describe("a file before a registry", () => {
     )
   }
 
-  it("has the services of both, and refuses changes to services of the file", async () => {
+  it("contains the services of both, and refuses changes to services of the file", async () => {
     await home.registry.register("2", rules)
     expect(await listed()).toEqual([
       ["1", 5],
@@ -170,7 +170,7 @@ describe("a file before a registry", () => {
     expect([await limitOf("1"), await limitOf("2")]).toEqual([5, 9])
   })
 
-  it("moves a service to the file when added there, and back to the registry when removed", async () => {
+  it("uses the file for a service that is added there, and the registry after its removal", async () => {
     await home.registry.register("2", rules)
     await file.write([document("1", 5), document("2", 7)])
     expect([await limitOf("2"), await listed()]).toEqual([
@@ -188,7 +188,7 @@ describe("a file before a registry", () => {
     expect([await limitOf("2"), (await home.registry.get("2"))?.version]).toEqual([9, 1])
   })
 
-  it("has no rules for a service that neither contains, even if the file has a single document", async () => {
+  it("returns no rules for a service that neither contains, even if the file has one document", async () => {
     expect(await home.source.load("3")).toEqual({ rules: [], problems: [] })
     // A service that is registered without rules differs from an unregistered one.
     await home.registry.register("3", [])
@@ -245,7 +245,7 @@ describe("a file before a registry", () => {
     }
   })
 
-  it("is polled as often as the registry, and lists only the file if the registry cannot list", async () => {
+  it("is polled as often as the registry, and lists only the file's services if the registry cannot list", async () => {
     const { registry } = rulesInMemory()
     const other = { load: async () => ({ rules: [], problems: [] }), pollMs: 5_000 }
     const { source } = fileFirst(file.path, { source: other, registry })
@@ -262,7 +262,7 @@ describe("a file before a registry", () => {
 })
 
 describe("the registry in memory", () => {
-  it("has a new stamp after every write, even if rules and version repeat", async () => {
+  it("returns a new stamp after every write, even if rules and version repeat", async () => {
     const { registry, source } = rulesInMemory()
     const stamps = new Set<string | undefined>()
     for (let round = 0; round < 3; round++) {
@@ -273,7 +273,7 @@ describe("the registry in memory", () => {
     expect(stamps.size).toBe(3)
   })
 
-  it("explains a conflict in the same words as the registry in a table", async () => {
+  it("reports a conflict with the same message as the registry in a table", async () => {
     const { registry } = rulesInMemory()
     const rules = [{ name: "rule", limit: 5, window: "1 minute" }]
     await expect(registry.register("checkout", rules, { version: 3 })).rejects.toThrow(

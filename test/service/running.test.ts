@@ -26,7 +26,7 @@ const DOCUMENTS = ["1", "other"].map(
 const rules = rulesFile(DOCUMENTS.join("---\n"))
 const folder = dirname(rules)
 let running: RunningHere | undefined
-/** The functions to run after a test, the last one first. */
+/** Functions to run after a test, in reverse order. */
 const opened: (() => unknown)[] = []
 afterEach(async () => {
   await running?.stop()
@@ -47,7 +47,7 @@ const said = (msg: string): boolean => lines().some((line) => line.msg === msg)
 const ask = (to: RunningHere, service: string) => post(to, FORWARD, { service })
 
 describe("a service that runs", () => {
-  it("includes its phase, every limiter and every request without rules in its metrics at /metrics", async () => {
+  it("reports its phase, every limiter and every request without rules at /metrics", async () => {
     const seen: string[] = []
     const places = await run(["--rules", rules], {
       ...NO_METRICS,
@@ -108,7 +108,7 @@ describe("a service that runs", () => {
     expect(told).toHaveLength(1)
   })
 
-  it("logs and counts connections whose first request does not come in time", async () => {
+  it("logs and counts connections whose first request does not arrive in time", async () => {
     let late = 0
     const metrics = { ...NO_METRICS, onLateConnection: () => void late++ }
     const { http } = await run(["--rules", rules, "--arrival-time", "50ms"], metrics)
@@ -147,7 +147,7 @@ describe("a service that runs", () => {
     ])
   })
 
-  it("logs that the valid rules are in force if others are invalid, and nothing otherwise", async () => {
+  it("logs that the valid rules are in force if others are invalid, and otherwise logs nothing", async () => {
     const file = join(folder, "partly.yaml")
     const rule = (name: string, limit: number) => `{ name: ${name}, limit: ${limit}, window: 1m }`
     writeFileSync(file, `rules: [${rule("none", 0)}, ${rule("all", 5)}]\n`)
@@ -181,7 +181,7 @@ describe("a service that runs", () => {
     await expect(run(["--rules", file])).rejects.toThrow(told)
   })
 
-  it("logs which rule of a service is left out if allowed", async () => {
+  it("logs which rule of a service is disabled if invalid rules are allowed", async () => {
     const file = join(folder, "one-wrong.yaml")
     const partly =
       "service_id: 2\nrules:\n  - { name: good, limit: 5, window: 1m }\n  - { name: bad, limit: 5, window: 1 mni }\n"
@@ -199,7 +199,7 @@ describe("a service that runs", () => {
     ])
   })
 
-  it("starts without any rule if its file has none", async () => {
+  it("starts without rules if its file contains none", async () => {
     const file = join(folder, "empty.yaml")
     writeFileSync(file, "rules: []\n")
     await run(["--rules", file])
@@ -255,7 +255,7 @@ describe("a service that runs", () => {
     const env = { REDIS_URL: `redis://${proxy.host}:${proxy.port}` }
     const { operations } = await run(["--rules", rules, "--redis-prefix", "p:"], NO_METRICS, env)
     const look = async () => (await (await fetch(`${operations}/readyz`)).text()).includes('"reachable"')
-    /** Repeats the look until Redis is reachable. Returns the number of looks. */
+    /** Requests /readyz until Redis is reachable. Returns the number of requests. */
     const looksUntilReachable = async () => {
       let looks = 0
       const isReachable = async () => {
@@ -273,7 +273,7 @@ describe("a service that runs", () => {
     expect(await Promise.all(Array.from({ length: 5 }, look))).toEqual([false, false, false, false, false])
     proxy.resume()
     const looks = await looksUntilReachable()
-    // One ping serves all five looks. On a busy machine, they may not have come together.
+    // One ping serves all five requests. On a busy machine, the requests may arrive separately.
     expect((await pings()) - before - looks).toBeLessThan(5)
     proxy.refuse()
     proxy.cut()
@@ -284,11 +284,11 @@ describe("a service that runs", () => {
     expect([await look(), await look()]).toEqual([false, false])
     await proxy.accept()
     await until("it is back", () => said("Connected to Redis again."))
-    // Pings that were requested during the outage are not sent now.
+    // The client does not send pings now that were requested during the outage.
     expect((await looksUntilReachable()) - ((await pings()) - whenGone)).toBeGreaterThanOrEqual(0)
   })
 
-  it("leaves no connection to Redis if it cannot start", async () => {
+  it("leaves no connection to Redis open if it cannot start", async () => {
     const redis = await startRedis()
     opened.push(() => redis.stop())
     const proxy = await startProxy(redis)
@@ -302,7 +302,7 @@ describe("a service that runs", () => {
     await until("nothing is connected", () => proxy.connections === 0)
   })
 
-  it("registers services that are not in the file in memory, if it counts in memory", async () => {
+  it("registers services in memory if they are not in the file and it counts in memory", async () => {
     const file = join(folder, "one.yaml")
     writeFileSync(file, "service_id: 1\nrules: { name: all, limit: 100, window: 1 day }\n")
     const register = async (env: Readonly<Record<string, string>>, service: string) => {
@@ -323,15 +323,16 @@ describe("a service that runs", () => {
       registered: { error: { code: 9 } },
       asked: { value: { policy: "all" } },
     })
-    // Other processes may count in the same Redis, and they would not learn about the change.
+    // Rules cannot be registered here, because other processes that count in the same Redis would not learn of the
+    // change.
     expect(await register({ REDIS_URL: "redis://127.0.0.1:1" }, "shop")).toMatchObject({
       registered: { error: { code: 9 } },
-      // The service was never registered, which is not an error of the file.
+      // The service is in neither place, which is not an error of the file.
       asked: { value: { should_forward: true, policy: "" } },
     })
   })
 
-  it("loads the rules of a table in a region, with or without explicit credentials", async () => {
+  it("loads rules from a table in a region, with or without explicit credentials", async () => {
     const server = await startDynamoDB()
     opened.push(() => server.stop())
     const table = ["--table", "rules", "--endpoint", server.endpoint]

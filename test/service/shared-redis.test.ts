@@ -16,7 +16,7 @@ service_id: 1
 rules: { name: fifty, field: user, algorithm: fixed-window, rate: { requests_per_unit: 50, unit: week } }
 `
 
-/** An instance with its own client. */
+/** An instance of the service, and a client that calls it. */
 interface Instance {
   readonly started: Started
   readonly stranger: Stranger
@@ -82,7 +82,7 @@ describe("instances of the service on one Redis", () => {
     await ask(instance, user)
     server.freeze()
     const ended = await call(instance, user)
-    // The service notices later that the caller has gone, because it counts from the arrival of the call.
+    // The service notices this deadline later than the caller, because it counts from the arrival of the call.
     await sleep(500)
     server.thaw()
     expect(ended).toBe(end)
@@ -90,13 +90,13 @@ describe("instances of the service on one Redis", () => {
       const looked = await ask(instance, user, { peek: true })
       return "value" in looked && looked.value.remaining
     }
-    // The unit is taken when Redis continues, and given back after that. The first looks may see either state.
+    // The unit is taken when Redis continues, and refunded after that. The first checks may see either state.
     await until("the units are back", async () => (await remaining()) === 49)
   })
 
   it("never swap the responses of concurrent requests, over any protocol", async () => {
     const round = async ({ started, stranger }: Instance, from: number): Promise<void> => {
-      // Each request has its own user and a different cost, so what remains identifies its response.
+      // Each request has a separate user and a different cost, so the remaining units identify its response.
       const costs = Array.from({ length: 40 }, (_, index) => index + 1)
       const request = (cost: number, way: string) => ({
         service_id: 1,
@@ -129,7 +129,7 @@ describe("instances of the service on one Redis", () => {
       await Promise.all(instances.map((each, index) => round(each, from * 3 + index)))
   })
 
-  it("send no command to Redis about a client that was refused", async () => {
+  it("send no command to Redis for a client that was refused", async () => {
     const [instance] = instances as [Instance]
     while (await forwards(instance, "denied"));
     const calls = async (): Promise<number> => {
@@ -147,7 +147,7 @@ async function startInstance(server: RedisServer): Promise<Instance> {
   const client = new Redis(server.port, server.host, { retryStrategy: () => 50 })
   client.on("error", () => undefined)
   await client.ping()
-  // A manual clock, because a minute or a day must not end during a test.
+  // Use a manual clock, because a minute or a day must not end during a test.
   const store = redisStore({ client, clock: manualClock(Date.now()), timeoutMs: 20_000 })
   const logger = { warn() {}, error() {} }
   const started = await startService(RULES, { shared: { store, storeTimeoutMs: 20_000, logger } })

@@ -12,10 +12,10 @@ import { FORWARD, question } from "./questions.ts"
 import { callRaw, framed, openRaw } from "./raw-call.ts"
 import { type Started, startService, TWO_SERVICES } from "./started.ts"
 
-// Attacks that cost their sender almost nothing: connections that never complete a request.
+// Attacks with connections that never complete a request, which cost their sender almost nothing.
 
 const ARRIVAL_MS = 250
-/** The service sends a ping after one second or later. The peer has 5 s to respond to it. */
+/** The service sends a ping after at least one second, and the peer has 5 s to respond. */
 const SILENT_MS = 6_000
 const PONG_MS = 5_000
 /** The time that a loaded machine may add to a deadline. */
@@ -76,8 +76,8 @@ async function closed(attacking: readonly Socket[], withinMs: number): Promise<n
 }
 
 /**
- * Sends a request as an innocent client, on its own connection. Resolves with "200", the gRPC status, or the reason why
- * there is no response.
+ * Sends a request as an innocent client, on its own connection. Resolves with "200", the gRPC status, or the error if
+ * the service does not respond.
  */
 async function ask(to: Started, door: DoorName, tls: boolean): Promise<string> {
   if (door === "grpc") {
@@ -109,7 +109,7 @@ async function ask(to: Started, door: DoorName, tls: boolean): Promise<string> {
 const ANSWERED: Readonly<Record<DoorName, string>> = { grpc: "0", http: "200" }
 
 describe.each(["grpc", "http"] as const)("over %s", (door) => {
-  it("handshakes that stop after five bytes are closed in time, logged, and free their places", async () => {
+  it("TLS handshakes that stop after five bytes are closed in time, and free their places", async () => {
     const failed: string[] = []
     started = await startService(TWO_SERVICES, {
       bounds: BOUNDS,
@@ -122,7 +122,7 @@ describe.each(["grpc", "http"] as const)("over %s", (door) => {
     expect(await ask(started, door, true)).toBe(ANSWERED[door])
   })
 
-  it("a connection that stays silent after its handshake gets no additional time", async () => {
+  it("a connection that stays silent after its handshake receives no additional time", async () => {
     started = await startService(TWO_SERVICES, { bounds: BOUNDS, tls: TLS })
     const socket = connectTls({
       port: portOf(started, door),
@@ -146,7 +146,7 @@ describe.each(["grpc", "http"] as const)("over %s", (door) => {
           ["sends half a block of headers", PREFACE + EMPTY_SETTINGS + HALF_HEADER_BLOCK],
         ]
       : [["sends half a head", HALF_HEAD]]),
-  ] as [string, string][])("ends each of 100 connections that %s", async (_does, bytes) => {
+  ] as [string, string][])("the service closes each of 100 connections that %s", async (_does, bytes) => {
     started = await startService(TWO_SERVICES, { bounds: BOUNDS })
     const attacking = await attackers(100, started, door, bytes)
     await closed(attacking, ARRIVAL_MS + SLACK_MS)
@@ -177,7 +177,7 @@ describe.each(["grpc", "http"] as const)("over %s", (door) => {
     await until("the others are closed", () => attacking.filter((socket) => socket.closed).length === 75)
     expect(refused).toEqual(Array(75).fill(["peer", "127.0.0.2"]))
     expect(await ask(started, door, false)).toBe(ANSWERED[door])
-    // Connections that it closes become available again.
+    // Connections that the attacker closes become available again.
     for (const socket of attacking) socket.destroy()
     const ofAttacker = (): Promise<boolean> =>
       attack(started as Started, door, "", "127.0.0.2").then(async (socket) => {
@@ -187,13 +187,13 @@ describe.each(["grpc", "http"] as const)("over %s", (door) => {
     await until("it may connect again", ofAttacker)
   })
 
-  it("a connection that is idle for long is ended, and one in use is not", async () => {
+  it("an idle connection is closed after some time, and a connection in use is not", async () => {
     const idleMs = 300
     started = await startService(TWO_SERVICES, { bounds: { ...BOUNDS, idleMs } })
     if (door === "http") {
       const socket = await attack(started, door, `GET /nothing HTTP/1.1\r\nhost: a\r\n\r\n`)
       await once(socket, "data")
-      // An empty line is allowed before a request. Such a line also stops Node's timer for idle connections.
+      // Send empty lines, which are allowed before a request and which stop Node's timer for idle connections.
       const drip = setInterval(() => socket.write("\r\n"), 100)
       await closed([socket], idleMs + ARRIVAL_MS + SLACK_MS)
       clearInterval(drip)
@@ -208,7 +208,7 @@ describe.each(["grpc", "http"] as const)("over %s", (door) => {
       goaway = code
     })
     expect(await call(idle)).toBe(0)
-    // This client responds to pings and sends its own.
+    // This client responds to pings and also sends pings.
     const pings = setInterval(() => void (idle.destroyed || idle.ping(() => undefined)), 100)
     const sinceMs = performance.now()
     while (!idle.destroyed && performance.now() - sinceMs < idleMs + SLACK_MS) {
@@ -223,7 +223,7 @@ describe.each(["grpc", "http"] as const)("over %s", (door) => {
   })
 })
 
-it("a used HTTP/2 connection that stops in a later block of headers ends without a response to a ping", async () => {
+it("an HTTP/2 connection is closed if it stops inside a later header block and does not answer a ping", async () => {
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] })
   try {
     started = await startService(TWO_SERVICES, { bounds: BOUNDS })
@@ -244,7 +244,7 @@ it("a used HTTP/2 connection that stops in a later block of headers ends without
       for (let turns = 0; turns < 2_000 && !isClosed; turns++) await new Promise(setImmediate)
       return isClosed
     }
-    // First the ping, then the time for its response.
+    // The service first sends a ping, and then waits for the response to the ping.
     expect(await isClosedAfter(SILENT_MS - PONG_MS)).toBe(false)
     expect(await isClosedAfter(PONG_MS - 100)).toBe(false)
     expect(await isClosedAfter(100)).toBe(true)

@@ -6,7 +6,7 @@ import { FORWARD, question } from "./questions.ts"
 import { framed } from "./raw-call.ts"
 import { TWO_SERVICES, useService } from "./started.ts"
 
-// Attacks on the event loop: requests in pieces of one byte, each of which takes as much time as a large piece.
+// Attacks the event loop with requests in pieces of one byte. Such a piece takes as much time as a large piece.
 
 const MANY = `${FORWARD}s`
 const MOST_BYTES = 200_000
@@ -16,7 +16,7 @@ const started = useService(TWO_SERVICES, {
   bounds: { maxMessageBytes: MOST_BYTES, maxInFlight: 100, maxRequests: 100, arrivalMs: 60_000 },
 })
 
-/** A connection over HTTP, with what it has received. */
+/** A connection over HTTP, and the data that it has received. */
 class Client {
   readonly socket: Socket
   received = ""
@@ -30,7 +30,7 @@ class Client {
     )
   }
 
-  /** Sends pieces until the service ends the connection, or this many. Returns how many were sent. */
+  /** Sends at most this many pieces, until the service closes the connection. Returns the number of sent pieces. */
   async pour(piece: string, most: number): Promise<number> {
     let sent = 0
     for (; sent < most && !this.socket.destroyed; sent += 1_000) {
@@ -52,7 +52,7 @@ describe("a request over HTTP in chunks of one byte", () => {
   it.each([
     ["of white space", FORWARD, ""],
     ["after a part that is refused", MANY, `{"requests":5,"a":[${"[],".repeat(10_000)}`],
-  ])("%s is refused before it is complete, and its connection ends", async (_what, path, first) => {
+  ])("%s is refused before it is complete, and its connection closes", async (_what, path, first) => {
     const client = new Client(path, CHUNKED)
     if (first !== "") client.socket.write(chunk(first))
     await client.pour(chunk(" "), MOST_BYTES / 2)
@@ -61,7 +61,7 @@ describe("a request over HTTP in chunks of one byte", () => {
     expect(client.received).toContain("too many small pieces; send it in larger ones")
   })
 
-  it("whose headers are refused ends with its connection a second after the response", async () => {
+  it("whose headers are refused has its connection closed a second after the response", async () => {
     const client = new Client(FORWARD, `${CHUNKED}\r\ncontent-encoding: gzip`)
     await until("it is answered", () => client.received.startsWith("HTTP/1.1 501 "))
     expect(await client.pour(chunk(" "), Number.POSITIVE_INFINITY)).toBeGreaterThan(0)

@@ -6,7 +6,7 @@ import { createRuleBook, fileRules, type RuleSource } from "@sluice/rules"
 import { createDecisionService, type DecisionServiceParts, type RulesHome, tokens } from "@sluice/service"
 import { afterAll, beforeAll, expect, onTestFinished } from "vitest"
 
-/** The two items of the contract: in service 1, user_id 5 a minute, and in service 2, at most 10 a day. */
+/** The two items of the contract: service 1 allows 5 requests a minute per user_id, and service 2 allows 10 a day. */
 export const TWO_SERVICES = `
 service_id: 1
 rules:
@@ -23,8 +23,8 @@ rules:
 `
 
 /**
- * Three services: the first has plenty of quota. The second holds every request after the first, and the third holds
- * only one of them.
+ * Three services. The first has plenty of quota. The second holds every request after its first, and the third holds
+ * only one request.
  */
 export const WAITING = `
 service_id: 1
@@ -45,20 +45,20 @@ rules:
   throttle: { kind: queue, max_waiting: 1, max_wait_ms: 86400000 }
 `
 
-/** A decision service in this process, on its own ports. */
+/** A decision service in this process, on free ports. */
 export interface Started {
   readonly grpc: string
   readonly http: string
-  /** The faults that it reported about itself. */
+  /** The internal faults that the service has reported. */
   readonly faults: unknown[]
   stop(): Promise<void>
-  /** Stops it. Resolves with true if everything in flight was answered in time. */
+  /** Stops the service. Resolves with true if all calls in flight were answered in time. */
   end(timeoutMs: number): Promise<boolean>
 }
 
 /**
- * Starts a service with a file of these rules, or with the given home of rules. It has its own store and options unless
- * they are given.
+ * Starts a service with a file of these rules, or with the given home of rules. Uses default options and a separate
+ * store unless others are given.
  */
 export async function startService(
   rules: string | RulesHome,
@@ -68,7 +68,7 @@ export async function startService(
   const folder = mkdtempSync(join(tmpdir(), "sluice-service-"))
   const { source, registry } = typeof rules === "string" ? inFile(folder, rules) : rules
   const book = createRuleBook({ source, services: "all" })
-  // A manual clock, because a minute or a day must not end during a test.
+  // Use a manual clock, because a minute or a day must not end during a test.
   const store = memoryStore({ clock: manualClock(Date.now()) })
   const faults: unknown[] = []
   const service = createDecisionService({
@@ -107,7 +107,10 @@ export async function startService(
   }
 }
 
-/** Starts a service like `startService` before the tests, and stops it after them. It must not report a fault. */
+/**
+ * Starts a service like `startService` before the tests, and stops it after them. Fails if the service reports a
+ * fault.
+ */
 export function useService(...given: Parameters<typeof startService>): Started {
   const started = {} as Started
   beforeAll(async () => void Object.assign(started, await startService(...given)))
@@ -115,7 +118,7 @@ export function useService(...given: Parameters<typeof startService>): Started {
   return started
 }
 
-/** Starts a service like `startService`, and stops it when the test ends. It must not report a fault. */
+/** Starts a service like `startService`, and stops it when the test ends. Fails if the service reports a fault. */
 export async function openService(...given: Parameters<typeof startService>): Promise<Started> {
   const started = await startService(...given)
   onTestFinished(() => stopWithoutFaults(started))

@@ -11,13 +11,13 @@ import { callOnce } from "./raw-call.ts"
 import { rulesFile } from "./rules-file.ts"
 import { TWO_SERVICES } from "./started.ts"
 
-// Attacks on the program's memory: requests that never end, or that a rule holds, and responses that nobody reads.
-// Their senders need no token.
+// Attacks the program's memory with requests that never end or are held, and with unread responses. The attackers
+// need no token.
 
 const MIB = 2 ** 20
 /** The bounds of the program and the attacks are divided by this number. */
 const SCALE = examples(4, 1)
-/** Most bytes of unfinished requests, and as many of unanswered ones. */
+/** Maximum bytes of unfinished requests. The same maximum applies to unanswered requests. */
 const MOST_BYTES = (64 * MIB) / SCALE
 const PROBE = fileURLToPath(new URL("memory-probe.mjs", import.meta.url))
 const ATTACK = fileURLToPath(new URL("unfinished-attack.mjs", import.meta.url))
@@ -58,7 +58,7 @@ interface Memory {
   readonly external: number
   readonly arrayBuffers: number
   readonly rss: number
-  /** The most since the memory was last printed. On other systems than Linux, the most ever. */
+  /** The peak since the memory was last printed. On systems other than Linux, the peak since the program started. */
   readonly peakRss: number
 }
 
@@ -88,13 +88,13 @@ interface Attack {
   readonly streams?: number
   readonly headers?: Readonly<Record<string, string>>
   readonly bomb?: boolean
-  /** True if each request is complete and for the service that holds it. */
+  /** True if each request is complete and is sent to the service that holds requests. */
   readonly held?: boolean
   /** True if each request is complete and its response is not read. */
   readonly unread?: boolean
 }
 
-/** Starts an attack. Resolves when it has sent all that it can. It keeps its connections. */
+/** Starts an attack. Resolves when the attack has sent all that it can. The attack keeps its connections open. */
 async function attack(of: Program, what: Attack): Promise<ChildProcess> {
   const port = Number(new URL(what.door === "grpc" ? `http://${of.grpc}` : of.http).port)
   const child = spawn(process.execPath, [
@@ -113,13 +113,13 @@ async function attack(of: Program, what: Attack): Promise<ChildProcess> {
 
 const GRPC = { door: "grpc", connections: 4, streams: 250 } as const
 const HTTP = { door: "http", connections: 600 } as const
-/** Fewer senders send batches of 4 MB. Together they have 256 MB, which is more than the program may use. */
+/** Fewer senders, each with batches of 4 MB. Together they send 256 MB, which is more than the program may use. */
 const GRPC_BATCHES = { ...GRPC, streams: 16, path: MANY, bytes: 4_000_000 / SCALE } as const
 const HTTP_BATCHES = { ...HTTP, connections: 64, path: MANY, bytes: 4_000_000 / SCALE } as const
-/** Held calls of 64 kB are objects of more than a megabyte each. */
+/** Held calls of 64 kB, which become objects of more than a megabyte each. */
 const GRPC_HELD = { ...GRPC, streams: 75, path: FORWARD, bytes: 64_000 / SCALE, held: true } as const
 const HTTP_HELD = { ...HTTP, connections: 300, path: FORWARD, bytes: 64_000 / SCALE, held: true } as const
-/** The response to each of these batches has some 300 kB. */
+/** Batches whose responses contain about 300 kB each. */
 const GRPC_UNREAD = {
   ...GRPC,
   streams: 250 / SCALE,
@@ -174,10 +174,11 @@ describe("the memory of the program", () => {
     expect(new Set(asked)).toEqual(new Set(["0 200"]))
     const { peakRss, arrayBuffers } = await memoryOf(program)
     expect((peakRss - before.rss) / MIB).toBeLessThan(examples(100, 200))
-    // A refused call must not keep its body until its response is read, and a held one must not keep it at all.
+    // A refused call must not keep its body until its response is read, and a held call must not keep its body at
+    // all.
     expect(arrayBuffers - before.arrayBuffers).toBeLessThan(1.5 * MOST_BYTES)
     attacker.kill("SIGKILL")
-    // The program still reads what the attacker has sent: hundreds of megabytes, as fast as this machine can.
+    // Wait, because the program still reads hundreds of megabytes that the attacker has sent.
     await until("it is given back", async () => {
       await sleep(100)
       const after = await memoryOf(program)
@@ -186,7 +187,7 @@ describe("the memory of the program", () => {
     expect(await innocent(program)).toBe("0 200")
   })
 
-  it("contains no body of a refused call whose response waits for an earlier one", async () => {
+  it("contains no body of a refused call whose response waits for an earlier response", async () => {
     const before = await memoryOf(program)
     const refusals = async () => {
       const text = await (await fetch(`${program.operations}/metrics`)).text()
@@ -199,17 +200,19 @@ describe("the memory of the program", () => {
     ends.push(() => socket.destroy())
     const head = (path: string, type: string, length: number, more = "") =>
       `POST ${path} HTTP/1.1\r\nhost: a\r\ncontent-type: ${type}\r\ncontent-length: ${length}\r\n${more}\r\n`
-    // The rule may admit the first one. It holds the second one, and all later responses wait for that.
+    // The rule may admit the first call. It holds the second call, and all later responses wait for the second
+    // response.
     const held = '{"serviceId":3}'
     socket.write(`${head(FORWARD, "application/json", held.length)}${held}`.repeat(2))
     const body = Buffer.alloc(500_000)
-    // Node reads no more of a connection when its responses have 16 KiB.
+    // Node stops reading a connection when 16 KiB of its responses are waiting.
     for (let calls = 0; calls < 10; calls++) {
       socket.write(head(MANY, "application/proto", body.length, "connect-timeout-ms: soon\r\n"))
       socket.write(body)
     }
     await until("all are refused", async () => (await refusals()) === refusedBefore + 10)
-    // The program may still be reading what the test before has sent. The second call stays held for much longer.
+    // Wait, because the program may still be reading data of the previous test. The second call stays held for much
+    // longer.
     await until("the bodies of the refused calls are free", async () => {
       const { arrayBuffers } = await memoryOf(program)
       return arrayBuffers - before.arrayBuffers < 2 * body.length

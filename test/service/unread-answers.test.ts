@@ -17,14 +17,15 @@ function batchOf(requests: number): Uint8Array {
 }
 
 /**
- * Sends a call without reading its response. Resolves with "answered" when the response has begun, or with the error.
+ * Sends a call without reading its response. Resolves with "answered" when the response begins, or with the error
+ * message.
  */
 async function ask(session: ClientHttp2Session, batch: Uint8Array): Promise<string> {
   const stream = session.request({ ":method": "POST", ":path": MANY, "content-type": "application/grpc" })
   stream.end(framed(batch))
   try {
     await once(stream, "response")
-    // Ignore the error that comes with the end of the connection.
+    // Ignore the error that occurs when the connection ends.
     stream.on("error", () => undefined)
     return "answered"
   } catch (error) {
@@ -32,12 +33,12 @@ async function ask(session: ClientHttp2Session, batch: Uint8Array): Promise<stri
   }
 }
 
-it("unread responses are buffered up to a bound per connection, which ends if its peer continues", async () => {
+it("unread responses are buffered up to a bound per connection, which closes if its peer continues", async () => {
   const bounds = { maxMessageBytes: 1_000_000, maxInFlight: 10_000, maxRequests: REQUESTS, arrivalMs: 10_000 }
   const started = await openService(TWO_SERVICES, {
     bounds: { ...bounds, maxUnfinishedBytes: 4_000_000 },
   })
-  // With this window, the server may not send any byte of a response.
+  // Open a window of 0 bytes, so that the server cannot send any byte of a message.
   const session = connect(`http://${started.grpc}`, { settings: { initialWindowSize: 0 } })
   session.on("error", () => undefined)
   const closed = new Promise((resolve) => session.once("close", resolve))
@@ -82,7 +83,10 @@ describe("responses that are not read", () => {
     return { started, overloads }
   }
 
-  /** Sends batches over HTTP without reading the responses. The system buffers some megabytes of them. */
+  /**
+   * Sends batches over HTTP without reading the responses. The operating system buffers some megabytes of the
+   * responses.
+   */
   function post({ http }: Started, batches: number, from = ATTACKER): Socket {
     const { hostname: host, port } = new URL(http)
     const socket = connectSocket({ host, port: Number(port), localAddress: from }).pause()
@@ -95,7 +99,10 @@ describe("responses that are not read", () => {
     return socket
   }
 
-  /** Sends a batch over gRPC, and lets the service send no byte of the response. Resolves when it is answered. */
+  /**
+   * Sends a batch over gRPC with a window that prevents the service from sending the response. Resolves when the
+   * response begins.
+   */
   async function call({ grpc }: Started): Promise<ClientHttp2Session> {
     const session = connect(`http://${grpc}`, {
       createConnection: ({ hostname, port }) =>
@@ -116,11 +123,11 @@ describe("responses that are not read", () => {
     return `${status} ${response.status} ${(await response.text()).length > 0}`
   }
 
-  it("end their HTTP connection after twice the arrival time", async () => {
+  it("close their HTTP connection after twice the arrival time", async () => {
     const { started } = await start(ARRIVAL_MS)
     const attacking = [post(started, 3), post(started, 3)]
     const reader = post(started, 1, "127.0.0.3")
-    // This client reads slowly, and longer than that time.
+    // This client reads slowly, and for longer than twice the arrival time.
     let read = 0
     const slow = setInterval(() => {
       let piece: Buffer | null = null
@@ -137,7 +144,10 @@ describe("responses that are not read", () => {
     expect(read).toBeGreaterThan(0)
   })
 
-  /** Resolves when the service has ended a connection. The client has to read to notice that. */
+  /**
+   * Resolves when the service has closed a connection. The client writes, because it does not read and would
+   * otherwise not notice.
+   */
   async function gone(socket: Socket): Promise<void> {
     await until("the connection has ended", () => {
       // An empty line is allowed before a request.
@@ -146,7 +156,7 @@ describe("responses that are not read", () => {
     })
   }
 
-  it("over gRPC are limited in bytes, and the connection with the most of them ends first", async () => {
+  it("over gRPC are limited in bytes, and the connection with the most bytes is closed first", async () => {
     const { started, overloads } = await start(10_000, 16_000_000)
     const attacking: ClientHttp2Session[] = []
     while (attacking.length < 4) attacking.push(await call(started))
