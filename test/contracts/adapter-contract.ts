@@ -14,7 +14,10 @@ import { type Behaves, type Client, clientOf } from "./adapter/stage.ts"
 import { starting } from "./adapter/starting.ts"
 import { telling } from "./adapter/telling.ts"
 
-/** Registers the tests for the behavior of every adapter, over real sockets. `adapter` starts apps of one framework. */
+/**
+ * Registers the tests of the behavior that every adapter must have, over real sockets. `adapter` starts apps of one
+ * framework.
+ */
 export function adapterContract(name: string, adapter: AdapterUnderTest): void {
   const { deviations = [] } = adapter
   const names = new Set<string>()

@@ -2,8 +2,8 @@ import type { Behaviour } from "@sluice/contracts"
 import { describe, it } from "vitest"
 
 /**
- * Registers a test for every behavior of a contract. A behavior that the implementation deviates from is skipped, with
- * the reason.
+ * Registers a test for every behavior of a contract. Skips behaviors from which the implementation deviates, and
+ * shows the reason.
  */
 export function runContract(name: string, behaviours: readonly Behaviour[]): void {
   describe(name, () => {

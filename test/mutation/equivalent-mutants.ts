@@ -1,13 +1,13 @@
 import type { Mutant } from "@stryker-mutator/api/core"
 import { EQUIVALENT } from "./equivalent.ts"
 
-/** A line of a source on which some mutants behave as the source does. */
+/** A line of a source with mutants that behave like the source. */
 export interface EquivalentLine {
-  /** From the root of the repository. */
+  /** Path from the root of the repository. */
   readonly path: string
-  /** The text of the line, without surrounding space. The text stands for each line of the file with this text. */
+  /** The text of the line, without surrounding space. Applies to each line of the file with this text. */
   readonly line: string
-  /** The names of mutators; "all" stands for every mutator. */
+  /** The names of mutators, or "all" for every mutator. */
   readonly mutators: readonly string[]
 }
 
@@ -36,7 +36,10 @@ export function staleLines(
   })
 }
 
-/** True if `mutant` changes a listed line with a listed mutator. `path` and `text` are of its file. */
+/**
+ * True if `mutant` changes a listed line with a listed mutator. `path` and `text` are the path and the content of its
+ * file.
+ */
 export function isEquivalent(mutant: Mutant, path: string, text: string): boolean {
   const line = linesOf(text)[mutant.location.start.line]
   return EQUIVALENT_LINES.some(

@@ -2,8 +2,8 @@ import { relative } from "node:path"
 import type { TestSequencer, TestSpecification } from "vitest/node"
 
 /**
- * Returns a sequencer that runs files in this order. Once a file has noticed a mutant, later files need not try it.
- * Patterns have no order.
+ * Returns a sequencer that runs files in this order. If a file notices a mutant, later files need not try it.
+ * Patterns are not sorted.
  */
 export function inOrder(files: readonly string[]): new () => TestSequencer {
   return class implements TestSequencer {

@@ -11,12 +11,12 @@ const TIMEOUT_MS = 120_000
 const GRACE_MS = 1_000
 
 /**
- * Mutates a room, one change at a time. First, all mutants run against its tests in processes that stay loaded. Each
- * remaining mutant then runs again in its own processes. Prints every mutant that no test noticed, and the score of
- * each file. Returns whether all were noticed.
+ * Mutates a room, one change at a time. First, all mutants run against the tests of the room in processes that stay
+ * loaded. Then each remaining mutant runs again in separate processes. Prints every mutant that no test noticed, and
+ * the score of each file. Returns true if all mutants were noticed.
  *
- * `only` has files of the room, or lines of them, by the ends of their paths, as in "algorithms/exact-counts.ts:20-40".
- * When it is empty, the whole room is mutated.
+ * `only` contains ends of paths of files, with lines or without, such as "algorithms/exact-counts.ts:20-40". If
+ * `only` is empty, the whole room is mutated.
  */
 export async function mutateRoom(name: string, only: readonly string[]): Promise<boolean> {
   const room = ROOMS[name]
@@ -34,7 +34,7 @@ export async function mutateRoom(name: string, only: readonly string[]): Promise
   return alone.length === 0
 }
 
-/** Returns the mutants that remain after all tests have run in one process, and the mutants that are worth trying. */
+/** Returns the mutants that no test noticed in one process, and all mutants that are worth trying. */
 async function trySwitched(
   { tests, needsRedis }: Room,
   instrumented: Instrumented,
@@ -46,8 +46,8 @@ async function trySwitched(
     timeoutMs: TIMEOUT_MS,
     graceMs: GRACE_MS,
   })
-  // Leave out code that runs only once, when a file is loaded: tables and constants. Every test would run with such a
-  // mutant, and no test could miss it.
+  // Omit code that runs only once, when a file is loaded, such as tables and constants. Every test would run with
+  // such a mutant, so a test would notice it.
   const valid = mutants.filter(({ id }) => reached.has(id) || !loaded.has(id))
   const left = valid.filter(({ id }) => !noticed.has(id))
   console.log(`${left.length} are left`)
@@ -67,7 +67,7 @@ function placeOf(text: string): Place {
 }
 
 function isAsked({ fileName, location }: Mutant, places: readonly Place[]): boolean {
-  // Stryker counts lines from 0 here.
+  // Add 1, because Stryker counts lines from 0 here.
   const [first, last] = [location.start.line + 1, location.end.line + 1]
   const isIn = ({ path, from, to }: Place) => fileName.endsWith(path) && first >= from && last <= to
   return places.length === 0 || places.some(isIn)

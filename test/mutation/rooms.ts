@@ -1,6 +1,6 @@
 /** Sources that are mutated together, and the tests that must notice. Paths are from the root of the repository. */
 export interface Room {
-  /** The sources, without the tests beside them. */
+  /** The sources, without the tests in the same folders. */
   readonly mutate: readonly string[]
   readonly tests: readonly string[]
   /** True if the tests start a Redis server. */
@@ -10,12 +10,14 @@ export interface Room {
 const CORE = "packages/core/src"
 
 /**
- * The tests of decisions and of their callers. The test with a hundred thousand waiters is left out, because it is only
- * about time.
+ * The tests of decisions and of their callers. The test with a hundred thousand waiters is omitted, because it only
+ * measures time.
  */
 const LIMITER = [`${CORE}/{decision,request,http}/**/*.test.ts`, `${CORE}/limiter/**/!(acquire-many).test.ts`]
 
-/** Code that adapters share. Only a framework shows what it does, so the tests of the adapters test it. */
+/**
+ * Code that adapters share. The tests of the adapters test it, because its behavior is only visible with a framework.
+ */
 const IN_ADAPTERS = [
   `${CORE}/http/respond.ts`,
   `${CORE}/http/refusal-error.ts`,
@@ -24,7 +26,7 @@ const IN_ADAPTERS = [
 ]
 
 /**
- * The quick tests with servers. Slow tests and the contract are left out, because unit tests notice the same mutants
+ * The quick tests with servers. Slow tests and the contract are omitted, because unit tests notice the same mutants
  * sooner.
  */
 const REDIS = [

@@ -3,9 +3,9 @@ import type { Mutant } from "@stryker-mutator/api/core"
 import { Stryker } from "@stryker-mutator/core"
 
 /**
- * Runs Stryker itself on some mutants of a room. Stryker loads every test again for each mutant. So the mutant also
- * affects code that runs while files are loaded, once for several tests, or in another process. Resolves with the
- * mutants that no test noticed. The page reports/mutation/ROOM.html shows them in the source.
+ * Runs Stryker itself on some mutants of a room. Stryker loads every test again for each mutant, so the mutant also
+ * affects code that runs while files are loaded or in another process. Resolves with the mutants that no test
+ * noticed. The page reports/mutation/ROOM.html shows them in the source.
  */
 export async function tryAlone(room: string, mutants: readonly Mutant[]): Promise<readonly Mutant[]> {
   process.env.MUTATION_ROOM = room
@@ -17,7 +17,7 @@ export async function tryAlone(room: string, mutants: readonly Mutant[]): Promis
     coverageAnalysis: "perTest",
     concurrency: availableParallelism(),
     ignoreStatic: true,
-    // A mutant that hangs is stopped after this time plus the time of its tests.
+    // A mutant that hangs is ended after this time plus the usual time of its tests.
     timeoutMS: 5_000,
     timeoutFactor: 1.5,
     dryRunTimeoutMinutes: 20,
@@ -30,7 +30,7 @@ export async function tryAlone(room: string, mutants: readonly Mutant[]): Promis
     allowConsoleColors: false,
   }).runMutationTest()
   const left = results.filter(({ status }) => status === "Survived" || status === "NoCoverage")
-  // Stryker reports lines and columns from 1.
+  // Convert the position, because Stryker reports lines and columns from 1.
   const textOf = ({ fileName, location, mutatorName, replacement }: Left, from: 0 | 1): string =>
     [fileName, location.start.line - from, location.start.column - from, mutatorName, replacement].join(" ")
   const stillLeft = new Set(left.map((result) => textOf(result, 1)))
@@ -41,7 +41,7 @@ type Left = Pick<Mutant, "fileName" | "location" | "mutatorName"> & {
   readonly replacement?: string | undefined
 }
 
-/** The form that Stryker accepts: lines from 1, columns from 0. */
+/** Stryker accepts positions with lines from 1 and columns from 0. */
 function rangeOf({ fileName, location: { start, end } }: Mutant): string {
   return `${fileName}:${start.line + 1}:${start.column}-${end.line + 1}:${end.column}`
 }

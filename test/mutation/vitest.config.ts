@@ -18,7 +18,8 @@ const config: ViteUserConfig = defineConfig({
     globalSetup: room.needsRedis ? ["test/servers/global-setup.ts"] : [],
     setupFiles: ["test/mutation/without-shrinking.ts"],
     coverage: { enabled: false },
-    // Stryker ends a mutant that hangs, because it knows how long the tests take without the mutant.
+    // Use long timeouts. Stryker ends a mutant that hangs, because it knows how long the tests take without the
+    // mutant.
     testTimeout: 60_000,
     hookTimeout: 60_000,
   },

@@ -1,4 +1,4 @@
 import fc from "fast-check"
 
-// A mutant is noticed as soon as a property fails. Do not search for the smallest example.
+// Do not search for the smallest example, because a mutant is noticed as soon as a property fails.
 fc.configureGlobal({ ...fc.readConfigureGlobal(), endOnFailure: true })

@@ -26,7 +26,7 @@ describe("a contract", () => {
     ])
   })
 
-  it("rejects a deviation from an unknown behavior, and lists the known ones", () => {
+  it("rejects a deviation from an unknown behavior, and lists the known behaviors", () => {
     const contract = new Contract([{ behaviour: "reject", reason: "" }])
     contract.add("rejects", show)
     contract.add("lists", show)

@@ -1,14 +1,14 @@
 /** One behavior that an implementation must have, for any test runner: `it(name, show)`. */
 export interface Behaviour {
-  /** The behavior in words. The name is unique within the contract. */
+  /** A description of the behavior, which is unique within the contract. */
   readonly name: string
-  /** Tests the behavior on a new implementation. Rejects with the expectation that failed. */
+  /** Tests the behavior on a new implementation. Rejects with the error of the expectation that failed. */
   readonly show: () => Promise<void>
-  /** Why the implementation is known to lack the behavior. If it is given, `show` need not be run. */
+  /** Why the implementation is known to lack the behavior. If a deviation is given, `show` need not be run. */
   readonly deviation?: string
 }
 
-/** A behavior that an implementation lacks, with the reason. */
+/** A behavior that an implementation lacks, and the reason. */
 export interface Deviation {
   /** The name of the behavior. */
   readonly behaviour: string
@@ -40,8 +40,8 @@ export class Contract {
   }
 
   /**
-   * Returns all behaviors. Throws if a deviation names an unknown behavior, so that a renamed behavior does not leave
-   * it behind.
+   * Returns all behaviors. Throws if a deviation names an unknown behavior, so that no deviation remains after its
+   * behavior is renamed.
    */
   done(): readonly Behaviour[] {
     const names = this.#behaviours.map(({ name }) => name)

@@ -4,7 +4,7 @@ import { RuleConflictError, type RuleRegistry, type RuleSource, type StorableRul
 import { expect } from "expect"
 import { type Behaviour, Contract, type Deviation } from "./behaviour.ts"
 
-/** An empty registry, and the source that reads what it writes. */
+/** An empty registry, and the source that reads the rules which the registry writes. */
 export interface OpenedRegistry {
   /** The registry. */
   readonly registry: RuleRegistry
@@ -30,7 +30,7 @@ async function all<T>(values: AsyncIterable<T>): Promise<T[]> {
 }
 const limits = (rules: readonly StorableRule[] | undefined): unknown => rules?.map(({ limit }) => limit)
 
-/** Returns the error of a change that conflicts. */
+/** Returns the conflict error with which a change rejects. */
 async function conflict(change: Promise<unknown>): Promise<RuleConflictError> {
   const error = await change.then(
     () => undefined,
@@ -42,8 +42,8 @@ async function conflict(change: Promise<unknown>): Promise<RuleConflictError> {
 
 /**
  * Returns the behaviors of every registry, {@link RuleRegistry} in `@sluice/core`. A registry registers, replaces,
- * lists and removes rules if the stored version is the one that the caller has seen. If many callers write at the same
- * time, one of them wins.
+ * lists and removes rules if the stored version is the one that the caller has seen. If many callers write at the
+ * same time, one write succeeds.
  * @throws Error if a deviation names an unknown behavior
  */
 export function registryContract({ create, deviations }: RegistryUnderTest): readonly Behaviour[] {

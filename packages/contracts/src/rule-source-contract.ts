@@ -14,7 +14,7 @@ import { type Behaviour, Contract, type Deviation } from "./behaviour.ts"
 
 /** Rules of a service in the stored shape, as `parseRuleDocument` reads it. */
 export interface StoredRules {
-  /** The service that the rules belong to. */
+  /** The service to which the rules belong. */
   readonly service_id: string
   /** Version of the document. */
   readonly version?: number
@@ -22,11 +22,11 @@ export interface StoredRules {
   readonly rules: readonly Readonly<Record<string, unknown>>[]
 }
 
-/** A source, and what a test may do to its storage. */
+/** A source, and operations on its storage for tests. */
 export interface OpenedSource {
   /** The source. */
   readonly source: RuleSource
-  /** Replaces everything that is stored. */
+  /** Replaces all stored documents. */
   write(documents: readonly StoredRules[]): Promise<void>
   /** Makes the rules unreadable until the next write. */
   breakDown(): Promise<void>
@@ -54,8 +54,8 @@ const stored = (limit: number): StoredRules[] => [
 
 /**
  * Returns the behaviors of every rule source, {@link RuleSource} in `@sluice/core`. A source loads and lists rules,
- * reports changes and returns invalid rules as problems. It rejects while its rules cannot be read, and serves a
- * limiter.
+ * reports changes and returns invalid rules as problems. It rejects while its rules cannot be read, and can provide
+ * the rules of a limiter.
  * @throws Error if a deviation names an unknown behavior
  */
 export function ruleSourceContract({ create, deviations }: RuleSourceUnderTest): readonly Behaviour[] {
@@ -77,7 +77,7 @@ export function ruleSourceContract({ create, deviations }: RuleSourceUnderTest):
     })
   }
 
-  /** Returns everything that the source lists, in one list. */
+  /** Returns all services that the source lists, as one array. */
   const listed = async (source: RuleSource, options?: LoadOptions): Promise<FoundRules[]> => {
     const found: FoundRules[] = []
     if (source.loadAll === undefined) throw new Error("The source does not have loadAll().")
@@ -360,8 +360,8 @@ export function ruleSourceContract({ create, deviations }: RuleSourceUnderTest):
       expect(await limiter.decide({}, { cost: 3 })).toMatchObject({ allowed: true, limit: 5, remaining: 2 })
       await write(stored(50))
       while ((await limiter.peek({})).limit !== 50) {
-        // A source with a poll interval is polled when the clock reaches it. If the change never comes, the test times
-        // out.
+        // A source with a poll interval is polled when the clock advances by that interval. If the change never
+        // arrives, the test times out.
         if (source.pollMs !== undefined) clock.advance(source.pollMs)
         await delay(10)
       }

@@ -13,24 +13,23 @@ import { together } from "./store/together.ts"
 /** A store to be tested against the contract. */
 export interface StoreUnderTest {
   /**
-   * Creates an empty store that takes its time from this clock. Every window in the contract is a minute or longer.
-   * Entries that a back end expires by its own clock therefore last until the end of a test.
+   * Creates an empty store that uses this clock. Every window in the contract lasts at least a minute, so a back end
+   * that expires entries by its own clock keeps them until a test ends.
    */
   create(clock: ManualClock): Store | Promise<Store>
   /** Known deviations from the contract. Default: none. */
   readonly deviations?: readonly Deviation[]
   /**
-   * How much to test, above 0 and up to 1, the default. This factor scales the number of random traces, partitions and
-   * concurrent requests. A small value is enough if only the connection to the back end differs from a store that was
-   * tested fully.
+   * A factor above 0 and at most 1 that scales the number of random traces, partitions and concurrent requests.
+   * Default: 1. A small value is enough if only the connection to the back end differs from a fully tested store.
    */
   readonly effort?: number
 }
 
 /**
- * Returns the behaviors of every store, {@link Store} in `@sluice/core`. A store counts by each algorithm, takes all
- * checks of a request or none, and gives back refunds. For hundreds of random traces, it responds like a naive model
- * that only adds.
+ * Returns the behaviors of every store, {@link Store} in `@sluice/core`. A store counts under each algorithm, takes
+ * units for all checks of a request or for none, and returns refunded units. For hundreds of random traces, its
+ * results match a naive model that only adds units.
  * @example
  * ```ts
  * import { storeContract } from "@sluice/contracts"

@@ -21,7 +21,7 @@ const PENALTY: Policy = {
   penalty: { refusals: 2, withinMs: MINUTE, forMs: [MINUTE] },
 }
 const LONGER: Policy = { ...PENALTY, penalty: { refusals: 2, withinMs: 5 * MINUTE, forMs: [5 * MINUTE] } }
-/** Blocks for a minute, and then for two. A client moves a step down after five minutes. */
+/** Blocks for one minute, and the next time for two minutes. A client moves one step down after five minutes. */
 const GROWING: Policy = {
   ...PENALTY,
   counter: "forget-g",
@@ -36,13 +36,13 @@ export const FORGETTABLE: readonly CounterKey[] = [...BUCKETS, PENALTY, GROWING,
   partition: "alice",
 }))
 
-/** An empty store, and what a test may do to it. */
+/** An empty store, and operations on it for tests. */
 export interface ExpiringStore {
   /** The store. */
   readonly store: Store
   /** The clock of the store. */
   readonly clock: ManualClock
-  /** Makes the store delete everything that it may forget by now. */
+  /** Makes the store delete all entries that may expire by now. */
   forget(): Promise<void>
 }
 
@@ -78,9 +78,9 @@ const LOOKS: readonly { readonly look: string; ask(store: Store, policy: Policy)
 ]
 
 /**
- * Returns the behaviors of a store whose entries expire. When a rule changes, entries may have to live longer than
- * planned when they were written. Examples are a bucket that now refills slower and a block that now lasts longer. The
- * store must still forget everything in the end.
+ * Returns the behaviors of a store whose entries expire. After a rule has changed, an entry may have to live longer
+ * than planned when it was written. Examples are a bucket that now refills more slowly and a block that now lasts
+ * longer. The store must still delete every entry eventually.
  * @throws Error if a deviation names an unknown behavior
  */
 export function storeExpiryContract({ create, deviations }: ExpiryUnderTest): readonly Behaviour[] {

@@ -1,7 +1,10 @@
 import type { Policy } from "@sluice/core/stores"
 import fc from "fast-check"
 
-/** One step of a trace: time passes, or steps back if it is negative, and then a client asks for `cost` units. */
+/**
+ * One step of a trace. The clock advances by `afterMs`, or steps back if this is negative, and then a client requests
+ * `cost` units.
+ */
 interface TraceStep {
   readonly afterMs: number
   readonly cost: number
@@ -20,7 +23,7 @@ export interface TraceOptions {
   /** Window lengths in milliseconds. */
   readonly windowsMs?: readonly number[]
   readonly algorithms?: readonly Policy["algorithm"][]
-  /** True if some of the policies count what they refuse. Default: false. */
+  /** True if some policies count refused requests. Default: false. */
   readonly countsRejected?: boolean
 }
 
@@ -28,8 +31,9 @@ const EPOCH_MS = Date.UTC(2024, 0, 1)
 const DAY_MS = 86_400_000
 
 /**
- * Generates traces around the edges of windows. The traces contain bursts, the milliseconds around a boundary, a steady
- * rate at the limit, and pauses of one and two windows. Costs are zero, one, the whole limit and one more.
+ * Generates traces around the edges of windows. The traces contain bursts, the milliseconds around a boundary, a
+ * steady rate at the limit, and pauses of one and two windows. Costs are zero, one, the whole limit, and one more
+ * than the limit.
  */
 export function traces(options: TraceOptions = {}): fc.Arbitrary<Trace> {
   return policies(options).chain((policy) =>
@@ -42,8 +46,8 @@ export function traces(options: TraceOptions = {}): fc.Arbitrary<Trace> {
 }
 
 /**
- * Generates policies of every algorithm. Limits go from one up to five million per month, which is counted in whole
- * seconds.
+ * Generates policies of every algorithm. Limits range from one to five million per month. A window with such a large
+ * limit is counted in whole seconds.
  */
 function policies({ windowsMs, algorithms, countsRejected }: TraceOptions = {}): fc.Arbitrary<Policy> {
   const usual = fc.record({

@@ -9,7 +9,7 @@ const WAYS = [
   ["in a promise", <T>(value: T) => Promise.resolve(value)],
 ] as const
 
-/** Registers the behaviors of responses to refused clients, most of them with `onRejected`. */
+/** Registers the behaviors of responses to refused clients, most of which use `onRejected`. */
 export function answering(behaves: Behaves): void {
   behaves("points a refused client to the page about its limits", async ({ start, base }) => {
     const loaded = {
@@ -142,7 +142,7 @@ export function answering(behaves: Behaves): void {
         expect(answer.headers).toMatchObject({ "retry-after": "61" })
         expect(answer.headers["content-type"]).not.toBe("application/problem+json")
         expect([undefined, length]).toContain(answer.headers["content-length"])
-        // The connection can be used for the next request.
+        // The connection remains usable for the next request.
         expect((await client("/")).status).toBe(status)
       })
     }

@@ -12,12 +12,15 @@ export interface Ask {
 
 export interface Response {
   readonly status: number
-  /** Names are in lower case. Repeated fields are joined with ", ". */
+  /** Response headers with lowercase names. Repeated fields are joined with ", ". */
   readonly headers: Readonly<Record<string, string>>
   readonly body: string
 }
 
-/** Sends one request on its own connection. A client library would cost as much CPU time as the server. */
+/**
+ * Sends one request on a separate connection. Uses Node directly, because a client library would take as much CPU
+ * time as the server.
+ */
 export async function ask(
   url: string,
   target: string,
@@ -34,13 +37,13 @@ export async function ask(
   }
 }
 
-/** A response exactly as it came over the wire. */
+/** A response exactly as it arrived over the wire. */
 export interface Bytes {
   readonly status: number
   readonly body: string
 }
 
-/** Sends a request with exactly this target, which an HTTP client would normalize first. */
+/** Sends a request with exactly this target. An HTTP client would normalize the target first. */
 export function askExactly(url: string, target: string, method = "GET"): Promise<Bytes> {
   const { hostname, port, host } = new URL(url)
   return new Promise((resolve, reject) => {
@@ -59,7 +62,10 @@ export function askExactly(url: string, target: string, method = "GET"): Promise
   })
 }
 
-/** Sends `count` requests, pipelined on one connection, from this local address. Resolves with their statuses. */
+/**
+ * Sends `count` requests, pipelined on one connection, from this local address. Resolves with the statuses of the
+ * responses.
+ */
 export function askOnOneConnection(url: string, localAddress: string, count: number): Promise<number[]> {
   const { hostname, port } = new URL(url)
   const request = (connection: string) =>
@@ -80,8 +86,8 @@ export function askOnOneConnection(url: string, localAddress: string, count: num
 }
 
 /**
- * Sends `count` requests, pipelined on one connection, and disconnects when `hangUp` resolves, before the response.
- * Resolves when the connection has closed.
+ * Sends `count` requests, pipelined on one connection, and disconnects when `hangUp` resolves, before any response
+ * arrives. Resolves when the connection has closed.
  */
 export function askAndHangUp(url: string, target: string, hangUp: Promise<void>, count = 1): Promise<void> {
   const { hostname, port } = new URL(url)

@@ -16,7 +16,7 @@ async function turns(): Promise<void> {
   for (let i = 0; i < 20; i++) await nextTurn()
 }
 
-/** Registers the behaviors of functions in the options that return promises. */
+/** Registers the behaviors of functions in the options if these functions return promises. */
 export function awaiting(behaves: Behaves): void {
   describe("functions that return promises", () => {
     behaves("decide each request by the values", async ({ start, base, adapter }) => {

@@ -8,7 +8,7 @@ const PREFLIGHT = {
   headers: { Origin: "https://app.example", "Access-Control-Request-Method": "POST" },
 }
 
-/** Registers the behaviors of counting: which requests count, at what cost, and by which rules. */
+/** Registers the behaviors that determine which requests count, at what cost, and under which rules. */
 export function counting(behaves: Behaves): void {
   describe("the limiter counts", () => {
     behaves("each client separately", async ({ start, base }) => {
@@ -17,7 +17,7 @@ export function counting(behaves: Behaves): void {
       expect(await statuses(client, 3, "/", from("192.0.2.2"))).toEqual([200, 200, 429])
     })
 
-    // Other systems have only one loopback address.
+    // Test this only on Linux, because other systems have only one loopback address.
     if (process.platform === "linux") {
       behaves("every request of a connection by the connection's address", async ({ start, base }) => {
         const { url } = await start({ mounts: [{ ...base, limit: 3, window: "1 minute" }] })

@@ -6,7 +6,7 @@ import { type Behaves, from, statuses } from "./stage.ts"
 
 type Sent = readonly [target: string, how?: Ask]
 
-/** A field, with two requests of the same client and one of another client. */
+/** A field, two requests of the same client, and one request of another client. */
 interface Row {
   readonly field: string | readonly string[]
   readonly what?: string
@@ -98,7 +98,7 @@ const ON_A_ROUTE: readonly Row[] = [
   },
 ]
 
-/** Registers the behaviors of fields: which requests are counted together. */
+/** Registers the behaviors of fields, which determine the requests that are counted together. */
 export function fields(behaves: Behaves): void {
   describe("a client is identified by", () => {
     for (const { field, what, one, same, other } of EVERYWHERE) {

@@ -22,7 +22,7 @@ const BROKEN: readonly (readonly [what: string, take: () => never])[] = [
   ["does not respond", () => new Promise(() => undefined) as never],
 ]
 
-/** Registers the behaviors with broken or hostile input. No request fails because of it. */
+/** Registers the behaviors with broken or hostile input, which must not fail a request. */
 export function hardship(behaves: Behaves): void {
   for (const [what, take] of BROKEN) {
     describe("a store that is broken", () => {
@@ -77,7 +77,7 @@ export function hardship(behaves: Behaves): void {
         const client = await limited({
           limit,
           window: "1 minute",
-          // The second request is the one whose client disconnects.
+          // The client of the second request disconnects.
 
           store: storeWith(async (checks) => {
             if (++asked === 2) {
@@ -92,7 +92,7 @@ export function hardship(behaves: Behaves): void {
         await askAndHangUp(client.url, "/", arrival)
         decide()
         expect((await client("/")).status).toBe(limit === 1 ? 429 : 200)
-        // The request of the client that left has been counted, if it was admitted.
+        // The request of the disconnected client has been counted if it was admitted.
         expect((await client("/")).headers.ratelimit).toBe(
           limit === 1 ? '"ip-1m";r=0;t=61' : '"ip-1m";r=1;t=61',
         )

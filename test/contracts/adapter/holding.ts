@@ -5,9 +5,9 @@ import { askAndHangUp, type Response } from "./ask.ts"
 import type { Options } from "./plan.ts"
 import type { Behaves, Client, Stage } from "./stage.ts"
 
-/** One request leaves every 100 ms, and five fit in. */
+/** A bucket that releases one request every 100 ms and holds at most five. */
 const LEAKY = { limit: 10, window: "1 second", algorithm: "leaky-bucket", burst: 5 } as const
-/** Two requests per second; a request that comes too early waits for the next second. */
+/** Admits two requests per second. A request that arrives too early waits for the next second. */
 const QUEUE = {
   limit: 2,
   window: "1 second",
@@ -17,7 +17,9 @@ const QUEUE = {
 
 /** An app with one route, and a record of its requests. */
 class Served {
-  /** When each request reached the handler, in milliseconds since the start, and its name: "100 a". */
+  /**
+   * The milliseconds from the start until each request reached the handler, and the request's name, such as "100 a".
+   */
   readonly entries: string[] = []
   readonly decisions: (Decision | undefined)[] = []
   arrived = 0
@@ -53,7 +55,7 @@ class Served {
     return (this.#client as Client).url
   }
 
-  /** Sends a request, and resolves when it has reached the limiter. The next request then comes after it. */
+  /** Sends a request, and resolves when the request has reached the limiter, so that the next request arrives later. */
   async ask(name: string): Promise<{ readonly response: Promise<Response> }> {
     const before = this.arrived
     const response = (this.#client as Client)("/", { headers: { "X-Name": name } })
@@ -61,7 +63,7 @@ class Served {
     return { response }
   }
 
-  /** Advances the clock in steps, with time in between for released requests to continue. */
+  /** Advances the clock in steps. After each step, waits until released requests have continued. */
   async pass(ms: number, stepMs = 50): Promise<void> {
     for (let passed = 0; passed < ms; passed += stepMs) {
       await turns()

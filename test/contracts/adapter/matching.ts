@@ -59,7 +59,7 @@ const PARAMETERS: readonly string[] = [
   "http://other.example/users/7",
 ]
 
-/** Registers the behaviors of matching: which requests match the path of a rule. */
+/** Registers the behaviors of matching, which determine the requests that match the path of a rule. */
 export function matching(behaves: Behaves): void {
   describe("a rule for a path", () => {
     for (const [path, spellings] of [
@@ -80,7 +80,7 @@ export function matching(behaves: Behaves): void {
           if ((await closed.exactly(spelling)).status !== 429) slipping.push(spelling)
         }
         expect(slipping).toEqual([])
-        // If fewer spellings reached the route, this test would show nothing.
+        // If fewer spellings reached the route, this test would prove nothing.
         expect(reaching.length).toBeGreaterThan(2)
       })
     }
@@ -88,7 +88,7 @@ export function matching(behaves: Behaves): void {
     behaves("matches the path both before and after the app rewrites it", async ({ limited }) => {
       const plan = {
         rewrite: (target: string) => target.replace(/^\/(en|de)\//, "/"),
-        // The path can only be read from the target, because the route has its own pattern.
+        // The path can only be read from the target, because the pattern of the route differs from the path.
         routes: [{ path: "/:page" }],
       }
       const asked = async (path: string, limit: number) => {
@@ -99,7 +99,7 @@ export function matching(behaves: Behaves): void {
         }
         return all
       }
-      // "/DE/" is not one of the app's languages.
+      // The app does not rewrite "/DE/", because only lowercase languages match.
       expect(await asked("/login", 3)).toEqual([200, 200, 404, 200, 429, 429])
       expect(await asked("/en/login", 1)).toEqual([200, 200, 404, 200, 429, 200])
     })

@@ -3,7 +3,7 @@ import { describe, expect } from "vitest"
 import type { FrameworkRequest } from "./plan.ts"
 import { type Behaves, notingRoute, statuses } from "./stage.ts"
 
-/** Registers the behaviors of several mounts that one request passes. */
+/** Registers the behaviors of several mounts through which one request passes. */
 export function mounting(behaves: Behaves): void {
   describe("two limiters", () => {
     behaves("send their quotas as lists in the same headers", async ({ start, base }) => {
@@ -198,7 +198,7 @@ export function mounting(behaves: Behaves): void {
       const client = await start({
         routes: [
           { path: "/limited", mounts: [{ limiter }] },
-          // These requests pass no mount.
+          // These requests pass through no mount.
           {
             path: "/left",
             handle: async (request) => ({ body: String((await limiter.peek(request)).remaining) }),

@@ -6,7 +6,7 @@ import { listen } from "./listen.ts"
 import type { AdapterUnderTest, AppPlan, RoutePlan } from "./plan.ts"
 import { begin, sendInParts } from "./send-in-parts.ts"
 
-/** The part of Express that both versions have. */
+/** The part of the Express API that both versions share. */
 type Express = Pick<typeof express, "json"> & (() => express.Express)
 
 /** Returns the Express adapter for one version of Express. */

@@ -41,7 +41,7 @@ const deviations: readonly Deviation[] = [
   },
 ]
 
-/** The adapter for fetch-style servers, on Hono and Node. The request of the app's functions is the fetch API's. */
+/** The adapter for fetch-style servers, with Hono on Node. The app's functions receive a `Request` of the fetch API. */
 export const onHono: AdapterUnderTest = {
   start: (plan) => listen(appOf(plan)),
   decisionOf: decisionOn,

@@ -47,7 +47,7 @@ function appOf(
   }: AppPlan,
 ) {
   const app = new Application()
-  // By default Koa prints the errors of handlers.
+  // Silence Koa, which prints the errors of handlers by default.
   app.on("error", () => undefined)
   if (parsesBodies) app.use(bodyParser())
   if (setsCookie !== undefined) {

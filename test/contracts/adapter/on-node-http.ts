@@ -6,7 +6,7 @@ import { listen } from "./listen.ts"
 import type { AdapterUnderTest, AppPlan, Options, Reply, RoutePlan } from "./plan.ts"
 import { begin, sendInParts } from "./send-in-parts.ts"
 
-/** The adapter from the guide, with a small router that stands for a framework on Node's own server. */
+/** The adapter from the guide, with a small router that represents a framework on Node's own server. */
 export const onNodeHttp: AdapterUnderTest = {
   start: (plan) => listen(appOf(plan)),
   decisionOf: decisionOn,
@@ -63,8 +63,8 @@ function mounted(options: Options): Middleware {
 }
 
 /**
- * Calls the functions one after another. An error is answered with 500. A request that no function responds to gets
- * 404.
+ * Calls the functions one after another. Responds with 500 to an error, and with 404 to a request to which no
+ * function responds.
  */
 function run([first, ...others]: readonly Middleware[], req: IncomingMessage, res: ServerResponse): void {
   if (first === undefined) {

@@ -15,11 +15,11 @@ export interface Reply {
 export interface RoutePlan {
   /** Default GET. */
   readonly method?: string
-  /** A path, or a pattern that all frameworks read in the same way: "/users/:id". */
+  /** A path, or a pattern that all frameworks interpret in the same way, such as "/users/:id". */
   readonly path: string
-  /** Mounts of this route only. The mounts run after the mounts of the app. */
+  /** Mounts of this route only, which run after the mounts of the app. */
   readonly mounts?: readonly Options[]
-  /** Returns options for a mount that is created again for each request. */
+  /** Returns the options of a mount that is created again for each request. */
   readonly mountPerRequest?: () => Options
   readonly handle?: (request: FrameworkRequest) => Reply | Promise<Reply>
 }
@@ -32,9 +32,9 @@ export interface AppPlan {
   readonly rewrite?: (target: string) => string
   /** A cookie that the app sets on each response before the first mount. Default: none. */
   readonly setsCookie?: string
-  /** Responds to each request before the first mount, and calls the next handler nevertheless. */
+  /** A response that is sent to each request before the first mount. The next handler is called anyway. */
   readonly answersFirst?: Reply
-  /** Begins a response before the first mount, never ends it, and calls the next handler. */
+  /** A response that begins before the first mount and never ends. The next handler is called anyway. */
   readonly beginsFirst?: Reply
   /** Mounts of the whole app, in this order, before the routes. */
   readonly mounts?: readonly Options[]
@@ -50,7 +50,7 @@ export interface RunningApp {
   close(): Promise<void>
 }
 
-/** A behavior that an adapter does not have, with its name in the suite and the reason. */
+/** A behavior that an adapter lacks, with its name in the suite and the reason. */
 export interface Deviation {
   readonly behaviour: string
   readonly reason: string
@@ -60,7 +60,7 @@ export interface Deviation {
 export interface AdapterUnderTest {
   /** Builds the app with the framework's adapter, and starts listening. */
   start(plan: AppPlan): Promise<RunningApp>
-  /** Returns the decision that the adapter has put on the request. */
+  /** Returns the decision that the adapter has stored on the request. */
   decisionOf(request: FrameworkRequest): Decision | undefined
   /** Returns a request header, read in the framework's own way. */
   headerOf(request: FrameworkRequest, name: string): string | undefined

@@ -33,7 +33,7 @@ export function refunding(behaves: Behaves): void {
       )
       const guesses = Array.from({ length: 20 }, () =>
         client("/").then((response) => {
-          // The last refusal opens the gate for the others.
+          // The last refusal lets the admitted requests continue.
           if (response.status === 429 && ++refused === 15) open()
           return response.status
         }),
@@ -115,7 +115,7 @@ export function refunding(behaves: Behaves): void {
       let asked = 0
       const answered = async (status: number) => {
         const response = await client("/", { headers: { "X-Answer": String(status) } })
-        // The client may read the response before the server learns of its end.
+        // The client may read the response before the server notices that the response has ended.
         asked++
         while (told.length < asked) await new Promise(setImmediate)
         return response.status

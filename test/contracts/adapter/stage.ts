@@ -3,7 +3,7 @@ import { expect } from "vitest"
 import { type Ask, ask, askExactly, type Bytes, type Response } from "./ask.ts"
 import type { AdapterUnderTest, AppPlan, Options, RoutePlan } from "./plan.ts"
 
-/** The environment of a behavior: an adapter, with its own clock and log. */
+/** The environment of a behavior, with an adapter and a separate clock and log. */
 export interface Stage {
   readonly adapter: AdapterUnderTest
   readonly clock: ManualClock
@@ -11,9 +11,9 @@ export interface Stage {
   readonly base: { readonly clock: ManualClock; readonly logger: Logger }
   /** Codes of the warnings so far. */
   readonly warnings: readonly string[]
-  /** Starts an app. The app is stopped after the behavior. */
+  /** Starts an app. The app is stopped after the behavior has been tested. */
   start(plan: AppPlan): Promise<Client>
-  /** Starts an app with one mount, which gets these options and those of `base`. */
+  /** Starts an app with one mount, whose options are `options` and `base`. */
   limited(options: Options, plan?: AppPlan): Promise<Client>
 }
 
@@ -34,7 +34,7 @@ export function clientOf(url: string): Client {
   })
 }
 
-/** Sends several requests, one after another, and resolves with their statuses. */
+/** Sends several requests, one after another, and resolves with the statuses of the responses. */
 export async function statuses(client: Client, times: number, target = "/", how?: Ask): Promise<number[]> {
   const all: number[] = []
   for (let i = 0; i < times; i++) all.push((await client(target, how)).status)

@@ -5,7 +5,7 @@ import { type Behaves, statuses } from "./stage.ts"
 
 const RULE = { name: "rule", field: "ip", limit: 2, window: "1 minute" }
 
-/** Returns a network source whose loads fail until rules are published. */
+/** Returns a source that fails to load, like a source on an unreachable network, until rules are published. */
 function failingSource(): { readonly source: RuleSource; publish(): void } {
   let isThere = false
   const listeners = new Set<() => void>()

@@ -9,7 +9,7 @@ const PROBLEM = {
   status: 429,
 }
 
-/** Registers the behaviors of the information that clients get about their quota and about refusals. */
+/** Registers the behaviors of the information that clients receive about their quota and about refusals. */
 export function telling(behaves: Behaves): void {
   describe("an admitted request", () => {
     behaves("gets headers with the quota and the remaining units", async ({ start, base }) => {
@@ -186,14 +186,14 @@ export function telling(behaves: Behaves): void {
         expect((await client("/")).status).toBe(429)
         clock.advance(1000)
         expect((await client("/")).status).toBe(200)
-        // Several units may return within one second.
+        // Use up the limit again, because several units may become available within one second.
         while ((await client("/")).status === 200);
       }
     })
   })
 }
 
-/** Returns the names and parameters of the list in a structured field. */
+/** Returns the names of the members of a structured field, each with its parameters. */
 function members(field: string | undefined): Record<string, Record<string, unknown>> {
   return Object.fromEntries(
     parseList(field ?? "").map(([name, parameters]) => [name, Object.fromEntries(parameters)]),

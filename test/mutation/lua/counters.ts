@@ -1,6 +1,6 @@
 import type { Replacements } from "./mutant.ts"
 
-/** Mutants of the code that reads, counts in and writes counters of every kind. */
+/** Mutants of the code that reads, updates and writes counters of every kind. */
 export const COUNTERS: Replacements = {
   counter: [
     ["if product <= LARGEST then", "if true then", "ledgers"],

@@ -1,4 +1,4 @@
-/** A script with one change: a mistake that a developer could make, and that a test must notice. */
+/** A script with one mistake that a developer could make and that a test must notice. */
 export interface Mutant {
   /** The script's name in packages/redis/src/scripts, without its extension. */
   readonly script: string
@@ -10,8 +10,8 @@ export interface Mutant {
 }
 
 /**
- * By script: a text, its replacement, and the file in test/redis that must fail. The default file is the differential
- * test.
+ * Lists of changes, keyed by script. A change contains a text, its replacement, and the file in test/redis that must
+ * fail. The default file is the differential test.
  */
 export type Replacements = Readonly<
   Record<string, readonly (readonly [text: string, replacement: string, suite?: string])[]>

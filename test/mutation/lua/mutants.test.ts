@@ -6,11 +6,14 @@ const ROOT = new URL("../../../", import.meta.url)
 const SCRIPTS = new URL("packages/redis/src/scripts/", ROOT)
 
 describe("the mutants of the scripts", () => {
-  it.each(MUTANTS)("change text that occurs once in $script.lua: $text", ({ script, text, replacement }) => {
-    const lua = readFileSync(new URL(`${script}.lua`, SCRIPTS), "utf8")
-    expect(lua.split(text)).toHaveLength(2)
-    expect(replacement).not.toBe(text)
-  })
+  it.each(MUTANTS)(
+    "change a text that occurs once in $script.lua: $text",
+    ({ script, text, replacement }) => {
+      const lua = readFileSync(new URL(`${script}.lua`, SCRIPTS), "utf8")
+      expect(lua.split(text)).toHaveLength(2)
+      expect(replacement).not.toBe(text)
+    },
+  )
 
   it("name only existing suites", () => {
     const suites = [...new Set(MUTANTS.map(({ suite }) => suite))]

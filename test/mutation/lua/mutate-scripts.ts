@@ -6,9 +6,9 @@ import { MUTANTS } from "./mutants.ts"
 const ROOT = fileURLToPath(new URL("../../..", import.meta.url))
 
 /**
- * Runs all suites without a mutant, and then the suite of each mutant with its change to a script on the way to Redis.
- * Prints the test that noticed each mutant, and at the end the mutants that no test noticed. `only` has names of
- * scripts; when it is empty, all scripts are used. Returns whether every mutant was noticed.
+ * Runs all suites without a mutant. Then runs the suite of each mutant, and changes the script before it is sent to
+ * Redis. Prints the test that noticed each mutant, and finally the mutants that no test noticed. `only` contains
+ * names of scripts. If `only` is empty, all scripts are mutated. Returns whether every mutant was noticed.
  */
 export async function mutateScripts(only: readonly string[]): Promise<boolean> {
   const mutants = MUTANTS.filter(({ script }) => only.length === 0 || only.includes(script))
@@ -28,7 +28,7 @@ export async function mutateScripts(only: readonly string[]): Promise<boolean> {
   return unnoticed.length === 0
 }
 
-/** Returns the first test that fails or hangs, or undefined if none does. */
+/** Returns the first test that fails or hangs, or undefined if all tests pass. */
 async function firstRed(suites: readonly string[], mutant?: Mutant): Promise<string | undefined> {
   const ended: Ended = {}
   const vitest = await startVitest(
@@ -50,7 +50,7 @@ async function firstRed(suites: readonly string[], mutant?: Mutant): Promise<str
   }
 }
 
-/** The end of a test run. */
+/** How a test run ended. */
 interface Ended {
   reason?: TestRunEndReason
 }

@@ -5,7 +5,7 @@ import { Instrumenter } from "@stryker-mutator/instrumenter"
 import { globSync } from "tinyglobby"
 import { isEquivalent } from "../equivalent-mutants.ts"
 
-/** A file that contains all of its mutants, each behind a switch that is off. */
+/** A file that contains all of its mutants, each of them disabled by a switch. */
 export interface InstrumentedFile {
   readonly path: string
   readonly code: string
@@ -32,7 +32,7 @@ const SILENT = {
   fatal: console.error,
 }
 
-/** Returns the sources that match the patterns with all mutants in them, by Stryker's own instrumenter. */
+/** Returns the sources that match the patterns, into which Stryker's instrumenter has inserted all mutants. */
 export async function instrument(patterns: readonly string[]): Promise<Instrumented> {
   const sources = globSync([...patterns], { absolute: true })
     .toSorted()

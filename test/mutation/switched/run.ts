@@ -9,7 +9,7 @@ export interface Tried {
   readonly putOff: Hits
 }
 
-/** A run of the tests. The run starts again when a mutant has ended it or has left something behind. */
+/** A run of the tests. The run is restarted after a mutant has ended it or has left state behind. */
 export class Run {
   readonly #task: RunTask
   readonly #path: string
@@ -19,16 +19,16 @@ export class Run {
     this.#path = path
   }
 
-  /** Runs each test once and returns the mutants that it reaches. */
+  /** Runs each test once and returns the mutants that the test reaches. */
   async look(): Promise<readonly Line[]> {
     await this.#begin(this.#task)
     return readLog(this.#task.log)
   }
 
   /**
-   * Tries these mutants on these tests. Returns the mutants that some test noticed, and the trials that were put off.
-   * With `putsOff`, trials are put off when their test noticed a mutant and then fails without one. The process must
-   * start again for each of them.
+   * Tries these mutants on these tests. Returns the mutants that some test noticed, and the postponed trials. With
+   * `putsOff`, trials are postponed if their test noticed a mutant and then fails without a mutant. Each postponed
+   * trial needs a new process.
    */
   async tryAll(all: Hits, putsOff: boolean): Promise<Tried> {
     const noticed = new Set<string>()
@@ -43,14 +43,14 @@ export class Run {
         if (line.kind === "noticed") noticed.add(line.mutant)
         if (line.kind === "spoiled") console.log(`Red without any mutant: ${line.test}`)
       }
-      // The mutant hangs, or uses all memory.
+      // The mutant that was active hangs or uses all memory.
       if (latest.kind === "trying") noticed.add(latest.mutant)
       const rest = stillToTry(trials, lines, noticed)
       if (putsOff && latest.kind === "noticed" && rest[latest.test] !== undefined) {
         putOff[latest.test] = rest[latest.test] as Hits[string]
         delete rest[latest.test]
       }
-      // Some tests do not run at all, although they reached mutants before.
+      // Stop if no trial has ended, because some tests no longer run at all, although they reached mutants before.
       if (countOf(rest) === countOf(trials)) break
       trials = rest
     }
@@ -64,14 +64,14 @@ export class Run {
     const vitest = spawn("node_modules/.bin/vitest", ["run", "--config", config], {
       env: { ...process.env, MUTATION_TASK: this.#path, NODE_ENV: "test", NODE_NO_WARNINGS: "1" },
       stdio: ["ignore", "ignore", "inherit"],
-      // In a process group, so that its workers end with it.
+      // Start the process in a separate process group, so that its workers can be ended together with it.
       detached: true,
     })
     await ended(vitest, task)
   }
 }
 
-/** Resolves when the run is over. Ends the run when nothing happens for too long. */
+/** Resolves when the run has ended. Ends the run if it logs nothing for too long. */
 async function ended(vitest: ChildProcess, task: RunTask): Promise<void> {
   // Rejects if the process cannot start.
   await once(vitest, "spawn")
@@ -94,14 +94,14 @@ async function ended(vitest: ChildProcess, task: RunTask): Promise<void> {
 
 /** Returns how long the run may be silent after this line. */
 function patienceMs(task: RunTask, latest: Line | undefined): number {
-  // The tests of a file are done. Loading the next file takes long on a busy machine. After the last one, do not wait for
-  // what tests left open.
+  // The tests of a file have ended, and loading the next file takes long on a busy machine. After the last file, do
+  // not wait for handles that tests have left open.
   if (latest?.kind === "loaded") return 60_000
-  // Before the first line, files are loaded. A run that only looks may also be silent for long.
+  // Files are loaded before the first line. A run that only finds reached mutants may also be silent for long.
   if (task.trials === undefined || latest === undefined) return 1_800_000
-  // The runner ends tests that wait. This limit is for tests that compute forever.
+  // The runner ends tests that wait forever, so this limit is for tests that compute forever.
   if (latest.kind === "trying") return mostMsWithMutant(task, latest.test) + 5_000
-  // A test, and the hook after it.
+  // Allow time for a test and for the hook after it.
   return 2 * task.timeoutMs + 5_000
 }
 
@@ -110,7 +110,7 @@ function countOf(trials: Hits): number {
 }
 
 /**
- * Returns the remaining trials: without noticed mutants, finished tests, and the mutants that an interrupted test has
+ * Returns the remaining trials. Leaves out noticed mutants, finished tests, and mutants that an interrupted test has
  * tried.
  */
 function stillToTry(

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises"
 import { type RunnerTestCase, TestRunner } from "vitest"
 import { type Line, mostMsWithMutant, type RunTask, readTask } from "./task.ts"
 
-/** The variables that instrumented files read and write. Stryker defines the names. */
+/** The variables that instrumented files read and write. Stryker chooses the names. */
 interface Switches {
   activeMutant?: string | undefined
   currentTestId?: string | undefined
@@ -22,18 +22,18 @@ const switches: Switches = { mutantCoverage: { static: {}, perTest: {} } }
 Object.assign(globalThis, { __stryker__: switches })
 
 /**
- * Runs each test repeatedly in one process, each time with another mutant switched on. Modules are not loaded again,
- * which would take most of the time. A test must first pass twice without a mutant, and again after each mutant that it
- * has noticed. Not every test can run repeatedly.
+ * Runs each test repeatedly in one process, each time with another active mutant. Modules are not loaded again, which
+ * would take most of the time. A test must first pass twice without a mutant, because not every test can run
+ * repeatedly. It must also pass again after each mutant that it has noticed.
  */
 export default class SwitchingRunner extends TestRunner {
   readonly #task: RunTask = readTask()
   readonly #noticed = new Set<string>()
   /**
-   * True if a test has passed without a mutant since the last failure, so that no mutant can have left anything behind.
+   * True if a test has passed without a mutant since the last failure, so that no mutant can have left state behind.
    */
   #isClean = true
-  /** For the current test: the mutants still to be tried, and the active one, which is undefined when none is. */
+  /** The mutants that the current test has not tried yet, and the active mutant, which may be undefined. */
   #left: string[] = []
   #active: string | undefined
   #greens = 0
@@ -44,7 +44,7 @@ export default class SwitchingRunner extends TestRunner {
     const { trials } = this.#task
     if (trials === undefined || test.mode !== "run") return
     const reached = Object.keys(trials[test.id] ?? {})
-    // With concurrent tests, it would be unclear which of them noticed the mutant.
+    // Run tests one at a time. With concurrent tests, it would be unclear which test noticed the mutant.
     this.#left = test.concurrent === true ? [] : reached.filter((id) => !this.#noticed.has(id))
     this.#active = undefined
     this.#greens = 0
@@ -112,7 +112,7 @@ export default class SwitchingRunner extends TestRunner {
     this.#active = this.#isClean && this.#greens > 1 ? this.#left.shift() : undefined
     if (this.#active !== undefined || this.#left.length > 0) return
     this.#tell({ kind: "tried", test: test.id })
-    // Skip its remaining repeats.
+    // Skip the remaining repeats of the test.
     Object.assign(result, { pending: true })
   }
 
@@ -122,7 +122,7 @@ export default class SwitchingRunner extends TestRunner {
       this.#greens += 1
       return
     }
-    // The run starts again and continues from here.
+    // Exit, because the run is restarted and continues from here.
     if (!this.#isClean) process.kill(process.pid, "SIGKILL")
     this.#tell({ kind: "spoiled", test: test.fullName })
     this.#left = []

@@ -2,11 +2,11 @@ import { readFileSync } from "node:fs"
 import type { InstrumentedFile } from "./instrument.ts"
 
 /**
- * The purpose of a test run: to find the mutants that each test reaches, or to try some. Vitest's process reads it from
- * a file.
+ * The purpose of a test run, which either finds the mutants that each test reaches or tries some mutants. Vitest's
+ * process reads it from a file.
  */
 export interface RunTask {
-  /** Test files in the order in which they run, or patterns. */
+  /** Test files in the order in which they run, or patterns for test files. */
   readonly tests: readonly string[]
   readonly needsRedis: boolean
   /** Milliseconds after which a test fails if it has not ended. */
@@ -14,17 +14,18 @@ export interface RunTask {
   /** Milliseconds that a test with a mutant may take in addition to a multiple of its usual time. */
   readonly graceMs: number
   /**
-   * Milliseconds that each test took without mutants, by its id. The map is empty in the run that measures the times.
+   * Milliseconds that each test took without mutants, keyed by the id of the test. Empty in the run that measures the
+   * times.
    */
   readonly tookMs: Readonly<Record<string, number>>
   readonly files: readonly InstrumentedFile[]
-  /** The mutants to try; undefined in a run that finds out what each test reaches. */
+  /** The mutants to try. Undefined in a run that finds the mutants that each test reaches. */
   readonly trials: Hits | undefined
   /** The file to which results are written immediately, one per line. */
   readonly log: string
 }
 
-/** How often a test reaches each mutant, by the id of the test. */
+/** How often a test reaches each mutant, keyed by the id of the test. */
 export type Hits = Readonly<Record<string, Readonly<Record<string, number>>>>
 
 /** A line of the log. */
@@ -38,16 +39,16 @@ export type Line =
     }
   /** The mutants that are reached while files are loaded. */
   | { readonly kind: "loaded"; readonly mutants: readonly string[] }
-  /** If a run hangs, its last line of this kind identifies the mutant. */
+  /** Written before a mutant is tried. If a run hangs, its last line of this kind identifies the mutant. */
   | { readonly kind: "trying"; readonly mutant: string; readonly test: string }
   | { readonly kind: "noticed"; readonly mutant: string; readonly test: string; readonly by: string }
   | { readonly kind: "tried"; readonly test: string }
-  /** The test fails without any mutant, so its results with one are meaningless. */
+  /** The test fails without any mutant, so its results with a mutant are meaningless. */
   | { readonly kind: "spoiled"; readonly test: string }
 
 /**
- * The factor by which a test with a mutant may be slower. A test that waits for something that never comes would never
- * end.
+ * The factor by which a test with a mutant may be slower. Without this limit, a test that waits for an event that
+ * never occurs would never end.
  */
 const MOST_TIMES = 20
 
@@ -62,6 +63,6 @@ export function readTask(): RunTask {
 
 export function readLog(path: string): readonly Line[] {
   const lines = readFileSync(path, "utf8").split("\n")
-  // The last line is empty, or was incomplete when the process ended.
+  // Ignore the last line, which is empty or was incomplete when the process ended.
   return lines.slice(0, -1).map((line) => JSON.parse(line) as Line)
 }

@@ -22,14 +22,14 @@ export interface Outcome {
   readonly noticed: ReadonlySet<string>
   /** Mutants that some test reaches. */
   readonly reached: ReadonlySet<string>
-  /** Mutants that are reached while files are loaded, once for all tests. */
+  /** Mutants that are reached only while files are loaded, which happens once for all tests. */
   readonly loaded: ReadonlySet<string>
 }
 
 /**
  * Tries mutants on tests that stay loaded, which is about a hundred times faster than a process for each mutant. A
- * mutant that no test notices here may still be noticed in its own process. Work that is done once for several tests,
- * and work of other processes, runs without the mutant here.
+ * mutant that no test notices here may still be noticed in its own process. The mutant does not affect code that runs
+ * once for several tests or in other processes.
  */
 export async function tryMutants(
   { files }: Instrumented,
@@ -81,14 +81,17 @@ export async function tryMutants(
   }
 }
 
-/** Returns the tests by speed: quick, slower, and the rest. One process runs the tests of a file in their own order. */
+/**
+ * Returns groups of tests by speed (quick, slower and slow). One process runs the tests of a file in the order of the
+ * file.
+ */
 function bySpeed(reached: readonly Reached[]): readonly (readonly Reached[])[] {
   return SPEEDS_MS.map((mostMs, index) =>
     reached.filter(({ tookMs }) => tookMs <= mostMs && tookMs > (SPEEDS_MS[index - 1] ?? -1)),
   )
 }
 
-/** Returns the test files, the quickest first. Slow files are only for mutants that no other file noticed. */
+/** Returns the test files, sorted by speed, because slow files need only try mutants that no other file noticed. */
 function quickestFirst(reached: readonly Reached[]): readonly string[] {
   const tookMs = new Map<string, number>()
   for (const { file, tookMs: ms } of reached) tookMs.set(file, (tookMs.get(file) ?? 0) + ms)

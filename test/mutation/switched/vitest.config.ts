@@ -7,7 +7,7 @@ import { readTask } from "./task.ts"
 const { tests, files, needsRedis, timeoutMs } = readTask()
 const codeOf = new Map(files.map(({ path, code }) => [path, code]))
 
-/** Replaces the code of each file on its way to the test. No files are copied or left behind. */
+/** Replaces the code of each file when a test loads the file, so no files are copied or left behind. */
 const instrumented: Plugin = {
   name: "instrumented",
   enforce: "pre",
@@ -30,7 +30,7 @@ const config: ViteUserConfig = defineConfig({
     coverage: { enabled: false },
     reporters: [{}],
     update: false,
-    // Something that a mutant left behind may fail later, when no test awaits it.
+    // Ignore unhandled errors, because work that a mutant left behind may fail later, when no test awaits it.
     dangerouslyIgnoreUnhandledErrors: true,
     testTimeout: timeoutMs,
     hookTimeout: timeoutMs,

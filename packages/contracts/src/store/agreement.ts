@@ -17,10 +17,10 @@ import {
 } from "./asking.ts"
 import { StoreModel } from "./model.ts"
 
-/** Creates an empty store that takes its time from this clock. */
+/** Creates an empty store that uses this clock. */
 type Create = (clock: ManualClock) => Store | Promise<Store>
 
-/** Registers a behavior that is tested on many stores, one after the other. */
+/** Registers a behavior that is tested on many stores, one after another. */
 export type Agrees = (behaviour: string, show: (create: Create) => Promise<void>) => void
 
 /**
@@ -50,7 +50,7 @@ export function agreement({ group }: Pick<StoreSuite, "group">, agrees: Agrees, 
     agrees(
       "under rules that count refused requests, agrees with the naive reference in every count",
       async (create) => {
-        // Each request is for one client: in a cluster, all of its counters are then on one node.
+        // Each request is for one client, so that a cluster stores all counters of the request on one node.
         const story = fc.array(operations(3, ONE_CLIENT), { minLength: 1, maxLength: 40 })
         await fc.assert(
           fc.asyncProperty(story, (steps) =>
@@ -87,7 +87,7 @@ function same(answers: readonly StoreResult[], expected: readonly StoreResult[])
   expect(answers.map(looked)).toEqual(expected)
 }
 
-/** Compares only the counters in the result, because a refusal may omit some. */
+/** Compares only the counters in the result, because a refusal may omit some counters. */
 function sameAsTold(answers: readonly StoreResult[], expected: readonly StoreResult[]): void {
   const told = expected.map((answer, nth) => ({
     ...answer,
@@ -122,7 +122,7 @@ type Operation =
   | { readonly kind: "refund"; readonly afterMs: number; readonly nth: number; readonly units: number }
   | { readonly kind: "reset"; readonly afterMs: number; readonly key: Check }
 
-/** The partitions that a request asks for, and the policies that it may use. */
+/** The partitions and policies that requests may use. */
 interface AskedCounters {
   readonly policies: readonly Policy[]
   readonly partitions: readonly string[]

@@ -14,9 +14,9 @@ import { expect } from "expect"
 export interface StoreSuite {
   /** Groups the behaviors that `define` adds. */
   group(name: string, define: () => void): void
-  /** Adds a behavior, tested on an empty store with its own clock. */
+  /** Adds a behavior, which is tested on an empty store with a separate clock. */
   behaves(behaviour: string, show: (store: Store, clock: ManualClock) => Promise<void>): void
-  /** Adds a behavior for each algorithm, with the name of the policy after the name of the behavior. */
+  /** Adds a behavior for each algorithm. The name of the policy is appended to the name of the behavior. */
   behavesWithEach(
     behaviour: string,
     show: (store: Store, policy: Policy, clock: ManualClock) => Promise<void>,
@@ -38,7 +38,10 @@ export const FIXED: Policy = { ...SLIDING, name: "fixed", counter: "fx-1m", algo
 export const FIRST_HIT: Policy = { ...FIXED, name: "first-hit", counter: "fh-1m", align: "first-hit" }
 export const LOG: Policy = { ...SLIDING, name: "log", counter: "lg-1m", algorithm: "sliding-log" }
 export const HOURLY: Policy = { ...SLIDING, name: "hourly", counter: "sl-1h", limit: 15, windowMs: HOUR }
-/** One policy for each way to count. Each has room for ten units, which are free again after at most two minutes. */
+/**
+ * One policy for each way to count. Each policy admits ten units, which are available again after at most two
+ * minutes.
+ */
 export const EACH: readonly Policy[] = [
   SLIDING,
   { ...SLIDING, name: "extra", counter: "ex-1m", limit: 7, extra: 3 },
@@ -53,7 +56,7 @@ export const EACH: readonly Policy[] = [
   { ...SLIDING, name: "leaky", counter: "lk-1m", algorithm: "leaky-bucket" },
 ]
 
-/** Returns the policy with room for `units` units. */
+/** Returns the policy changed so that it admits `units` units. */
 export function withCeiling(policy: Policy, units: number): Policy {
   if (policy.burst !== undefined) return { ...policy, limit: 2 * units, burst: units }
   if (policy.extra === undefined) return { ...policy, limit: units }
@@ -65,10 +68,10 @@ export function isBucket({ algorithm }: Policy): boolean {
   return algorithm === "token-bucket" || algorithm === "leaky-bucket"
 }
 
-/** The state of a counter from which nothing was taken. */
+/** The state of a counter from which no units were taken. */
 export const UNTAKEN: CounterState = { startMs: 0, current: 0, previous: 0 }
 
-/** Returns a check of the client alice. */
+/** Returns a check for the client "alice". */
 export function check(policy: Policy, cost = 1, more: Partial<Check> = {}): Check {
   return { policy, partition: "alice", cost, shadow: false, ...more }
 }
@@ -79,8 +82,8 @@ export interface Looked extends StoreResult {
 }
 
 /**
- * Returns the result after checking that it includes every counter. A store that does not cache refusals reads all of
- * them. Leaves out waits, which a store need not compute.
+ * Returns the result after checking that it includes every counter. A store that does not cache refusals reads all
+ * counters. Omits waits, which a store need not compute.
  */
 export function looked(answer: StoreResult): Looked {
   const { checks } = withoutWaits(answer)
@@ -99,12 +102,12 @@ export function withoutWaits(answer: StoreResult): StoreResult {
   return { ...answer, checks }
 }
 
-/** Takes for one request and returns the result, which must include every counter. */
+/** Takes units for one request and returns the result, which must include every counter. */
 export async function takeOne(store: Store, ...checks: Check[]): Promise<Looked> {
   return looked(await store.take(checks))
 }
 
-/** Takes for several requests, one after the other, and returns the results. */
+/** Takes units for several requests, one after another, and returns the results. */
 export async function takeInOrder(
   store: Store,
   requests: readonly (readonly Check[])[],
@@ -126,7 +129,7 @@ export async function countOf(store: Store, policy: Policy, partition = "alice")
   return previous + current
 }
 
-/** Returns how many of ten units are in use now. */
+/** Returns how many of ten units are currently in use. */
 export async function usedOf(store: Store, policy: Policy): Promise<number> {
   const { counters, nowMs } = await store.read([check(policy, 0)])
   const { state } = only(counters)

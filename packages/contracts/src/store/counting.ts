@@ -20,8 +20,8 @@ import {
 const MOST = Number.MAX_SAFE_INTEGER
 
 /**
- * Returns the largest limit that a policy counts exactly. An evenly filled bucket counts parts of units, 60,000 per
- * unit.
+ * Returns the largest limit that a policy counts exactly. A bucket that refills evenly counts fractions of units, for
+ * example 1/60,000 of a unit.
  */
 function mostOf(policy: Policy): number {
   const isEven = isBucket(policy) && policy.refill !== "periodic"
@@ -29,8 +29,8 @@ function mostOf(policy: Policy): number {
 }
 
 /**
- * Milliseconds after the clock's start at which the state begins, by policy: after a request at 25 s and after one at
- * 35 s.
+ * Milliseconds after the clock's start at which the state begins, keyed by policy. `first` applies after a request at
+ * 25 s, and `second` after a further request at 35 s.
  */
 const STARTS_MS: Readonly<Record<string, { readonly first: number; readonly second: number }>> = {
   "first-hit": { first: 25_000, second: 25_000 },

@@ -2,7 +2,7 @@ import type { Policy } from "@sluice/core/stores"
 import { expect } from "expect"
 import { check, countOf, currentOf, SLIDING, type StoreSuite, takeOne } from "./asking.ts"
 
-/** Adds the behaviors that keep counters separate, also those of this many partitions. */
+/** Adds the behaviors that keep counters separate. `partitions` is the number of partitions in one of these tests. */
 export function keys({ group, behaves }: StoreSuite, partitions: number): void {
   group("keys", () => {
     const counter = (text: string): Policy => ({ ...SLIDING, counter: text })

@@ -28,7 +28,8 @@ export class StoreModel {
       const windows = this.#windows({ policy, partition })
       const { startMs, current } = this.#counts({ policy, partition }, nowMs, 0).state
       if (policy.align === "first-hit" && units < 0) {
-        // A take of zero units does not start a window. A charge for it starts one at the time of the take.
+        // A take of zero units does not start a window. A later charge for this take starts a window at the time of
+        // the take.
         const startedMs = current === 0 ? after.startMs : startMs
         if (nowMs - after.startMs < policy.windowMs) windows.set(startedMs, current - units)
         continue
@@ -61,7 +62,7 @@ export class StoreModel {
     return { nowMs, granted: true, checks: answers }
   }
 
-  /** Counts the checks that are refused by themselves and could fit later. */
+  /** Counts the checks that would be refused even alone, and that could fit later. */
   #countRejected(checks: readonly Check[], nowMs: number): void {
     const counted = checks.filter((check) => {
       const { previous, current, startMs } = this.#counts(check, nowMs, 0).state

@@ -19,7 +19,7 @@ import {
   waitOf,
 } from "./asking.ts"
 
-/** Has no units left for longer than any of these tests, once 15 are taken. */
+/** A policy that is used up after 15 units, for longer than any of these tests takes. */
 const DAILY: Policy = { ...FIRST_HIT, counter: "fh-1d", limit: 15, windowMs: 24 * HOUR }
 
 /** Blocks a client for five minutes after three refusals within a minute. */
@@ -33,7 +33,10 @@ const PENALTY: Policy = {
   penalty: { refusals: 3, withinMs: MINUTE, forMs: [5 * MINUTE] },
 }
 
-/** Blocks after three refusals within a minute: first for five minutes, then for ten, then for an hour. */
+/**
+ * Blocks a client after three refusals within a minute, first for five minutes, then for ten minutes, then for an
+ * hour.
+ */
 const GROWING: Policy = {
   ...PENALTY,
   counter: "pn-up",
@@ -41,7 +44,7 @@ const GROWING: Policy = {
   penalty: { refusals: 3, withinMs: MINUTE, forMs: [5 * MINUTE, 10 * MINUTE, HOUR] },
 }
 
-/** A penalty that only blocks by hand. */
+/** A penalty that blocks a client only by hand. */
 const NEVER: Policy = {
   ...PENALTY,
   counter: "pn-0",
@@ -54,7 +57,7 @@ const NEVER: Policy = {
 export function penalizing({ group, behaves, behavesWithEach }: StoreSuite): void {
   group("a penalty", () => {
     const block = (more: Partial<Check> = {}) => check(PENALTY, 1, more)
-    /** Returns the number of refusals, and whether they have led to a block. */
+    /** Returns the number of refusals, and whether they have caused a block. */
     const told = ({ checks }: Looked): [refusals: number, isBlocked: boolean] => {
       const { current, previous } = checks.at(-1)?.state ?? {}
       return [current as number, previous === 1]
@@ -72,7 +75,7 @@ export function penalizing({ group, behaves, behavesWithEach }: StoreSuite): voi
         await takeOne(store, check(policy, 10), block())
         const ledger = []
         for (let i = 0; i < 5; i++) {
-          // This time is too short for any unit to come back.
+          // This time is too short for any unit to become available again.
           clock.advance(100)
           ledger.push(told(await takeOne(store, check(policy, 10), block())))
         }
@@ -234,8 +237,8 @@ export function penalizing({ group, behaves, behavesWithEach }: StoreSuite): voi
       await useUp(store)
       const lengths = []
       for (const quietMs of [0, MINUTE - 1, MINUTE]) {
-        // Two refusals do not block. The refusals are forgotten a minute after the first one, and the step is forgotten
-        // a minute after the second.
+        // Two refusals do not block. The refusals expire a minute after the first refusal, and the step expires a
+        // minute after the second.
         clock.advance(MINUTE - 1)
         await refuse(store)
         clock.advance(40_000)

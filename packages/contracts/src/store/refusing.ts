@@ -14,8 +14,8 @@ import {
 } from "./asking.ts"
 
 /**
- * How long a client of one unit must wait, by policy. Ten units were taken at the window's start, and ten more were
- * requested after 15 s.
+ * How long a client that requests one unit must wait, keyed by policy. Ten units were taken when the window started,
+ * and ten more were requested after 15 s.
  */
 const WAITS_MS: Readonly<Record<string, number>> = {
   sliding: 45_001,
@@ -135,7 +135,7 @@ export function refusing({ group, behavesWithEach }: StoreSuite): void {
           ...refused.checks.map(({ state, taken }) => [state.current, taken]),
         ]).toEqual([false, [0, 0], [10, 0]])
         expect([await countOf(store, hourly), await countOf(store, counted)]).toEqual([0, 10])
-        // Both checks refuse, so both count, including the second one.
+        // Both checks refuse, so both count the request, including the second check.
         await takeOne(store, check(hourly, 10))
         await takeOne(store, check(counted, 1), check(hourly, 9))
         expect(await countOf(store, hourly)).toBe(15)

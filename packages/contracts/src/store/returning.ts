@@ -21,8 +21,9 @@ import {
 } from "./asking.ts"
 
 /**
- * Units that a refund of nine gives back, by policy. Four units were taken, and three more half a minute later. A
- * refund gives back at most the units of both that the window holds, or that have not yet come back to the bucket.
+ * Number of units that a refund of nine units returns, keyed by policy. Four units were taken, and three more half a
+ * minute later. A refund returns at most the taken units that the window contains, or that the bucket has not yet
+ * refilled.
  */
 const GIVEN_BACK: Readonly<Record<string, number>> = {
   sliding: 7,
@@ -176,7 +177,8 @@ export function returning({ group, behaves, behavesWithEach }: StoreSuite): void
       expect((await takeOne(store, check(policy, 10))).granted).toBe(true)
     })
 
-    // A bucket counts parts of units, so its maximum is lower. A single charge stays within it.
+    // Leave out buckets. A bucket counts fractions of units, so its maximum is lower, and a single charge stays below
+    // it.
     for (const policy of EACH.filter((each) => !isBucket(each))) {
       behaves(`does not count above the largest exact number (${policy.name})`, async (store, clock) => {
         const [most, some] = [Number.MAX_SAFE_INTEGER, 2 ** 43]

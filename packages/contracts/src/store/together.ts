@@ -13,8 +13,8 @@ import {
 } from "./asking.ts"
 
 /**
- * Adds the behaviors of requests with several checks, and of concurrent requests. `crowd` is the number of
- * concurrent requests, an even number.
+ * Adds the behaviors of requests with several checks, and of concurrent requests. `crowd` is the number of concurrent
+ * requests, which must be even.
  */
 export function together({ group, behaves, behavesWithEach }: StoreSuite, crowd: number): void {
   group("several checks of a request", () => {

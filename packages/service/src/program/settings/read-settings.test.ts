@@ -376,12 +376,12 @@ describe("settings", () => {
   })
 })
 
-it("settings show the DynamoDB endpoint without its password", () => {
+it("the settings show the DynamoDB endpoint without its password", () => {
   const read = settings("--table rules --endpoint http://user:secret@localhost:8000", {})
   expect(shownSettings(read)).toMatchObject({ endpoint: "http://***@localhost:8000/" })
 })
 
-it("settings report unknown variables that look like settings, but not variables that Kubernetes sets", () => {
+it("the settings report unknown variables that look like settings, but not variables that Kubernetes sets", () => {
   const env = {
     SLUICE_RULE: "r",
     SLUICE_RULES: "r",
