@@ -3,11 +3,11 @@ import { algorithmOf } from "./kinds.ts"
 import { Counter, expectLedger, policyOf } from "./testing/counter-story.ts"
 
 const NEVER = Number.POSITIVE_INFINITY
-/** A policy with a token every six seconds, at most three. */
+/** A policy with a token every six seconds and at most three tokens. */
 const POLICY = policyOf({ algorithm: "token-bucket", limit: 10, windowMs: 60_000, burst: 3 })
 
 describe("the token bucket", () => {
-  it("spends its burst, then gets a token every window / limit", () => {
+  it("spends its burst, and then gains a token every window / limit", () => {
     expectLedger(POLICY, [
       [0, 3, 0, 0],
       [0, 1, 6_000, 0],
@@ -21,7 +21,7 @@ describe("the token bucket", () => {
     ])
   })
 
-  it("holds more than the limit if the burst is larger", () => {
+  it("contains more tokens than the limit if the burst is larger", () => {
     expectLedger({ ...POLICY, burst: 25 }, [
       [0, 25, 0, 0],
       [0, 20, 120_000, 0],
@@ -34,14 +34,14 @@ describe("the token bucket", () => {
     const policy = policyOf({ algorithm: "token-bucket", limit: 5_000_000, windowMs: 2_592_000_000 })
     const counter = new Counter(policy)
     expect(counter.take(1_999, 5_000_000)).toBe(true)
-    // 1.93 tokens come back per second.
+    // 1.93 tokens are refilled per second.
     expect(counter.waitMs(1_999, 1)).toBe(1)
     expect(counter.copy().remaining(2_000)).toBe(1)
     expect(counter.copy().remaining(11_999)).toBe(19)
     expect(counter.waitMs(1_999, 5_000_000)).toBe(2_592_000_000 - 999)
   })
 
-  it("counts time in milliseconds, even in a full bucket, if limit times window is just below 2^53", () => {
+  it("counts time in milliseconds, even when full, if limit times window is just below 2^53", () => {
     const limit = Math.floor(Number.MAX_SAFE_INTEGER / 1_000) - 1
     const counter = new Counter(policyOf({ algorithm: "token-bucket", limit, windowMs: 1_000 }))
     expect(counter.take(500, limit)).toBe(true)
@@ -135,7 +135,7 @@ describe("a bucket whose debt is so large that it counts time in seconds", () =>
     const laterMs = nowMs + 365 * policy.windowMs
     const late = at(charged, policy, laterMs)
     expect(used(late, policy, laterMs)).toBe(1_000_010)
-    // The same object, because there is nothing to write.
+    // The state is the same object, because nothing has to be written.
     expect(withoutUnits(late, policy, 10, few, laterMs)).toBe(late)
   })
 })

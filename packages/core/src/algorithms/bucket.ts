@@ -4,11 +4,11 @@ import { timeUnitMs, withCountedUpTo } from "./exact-counts.ts"
 import { mostInUse, owesTooMuch } from "./most-in-use.ts"
 
 /**
- * The token bucket holds up to `burst` tokens, and L tokens come back in each window, evenly. It admits a request if
- * there are enough tokens for the cost. Worst case in any window of length W: burst + L.
+ * The token bucket contains up to `burst` tokens, and is refilled evenly with L tokens per window. It admits a
+ * request if it contains enough tokens for the cost. Worst case in any window of length W: burst + L.
  *
- * The state counts the units in use: the missing tokens here, the water in a leaky bucket. The state stores whole
- * units, and the rest of a unit in parts of the window. So exactly L parts come back in each unit of time.
+ * The state counts the units in use, which are the missing tokens here and the water in a leaky bucket. It stores
+ * whole units, and a fraction of a unit as parts of the window. So exactly L parts are refilled in each unit of time.
  */
 export const tokenBucket: Algorithm = {
   at(stored, policy, nowMs) {
@@ -21,7 +21,7 @@ export const tokenBucket: Algorithm = {
     const startMs = nowMs - (nowMs % unitMs)
     if (state === undefined) return { startMs, current: 0, previous: 0 }
     if (state.startMs > startMs) {
-      // The clock went back. Tokens come back only when it has caught up, or after a window.
+      // The clock went back. Tokens are refilled only when the clock has caught up, or after a window.
       const farthestMs = startMs + policy.windowMs - (policy.windowMs % unitMs)
       return { ...state, startMs: Math.min(state.startMs, farthestMs) }
     }
@@ -54,7 +54,7 @@ export const tokenBucket: Algorithm = {
 
   emptyAtMs(state, policy) {
     if (state.current === 0 && state.previous === 0) return state.startMs
-    // With a limit of 0, tokens never come back. Keep the state for a window in case the limit is raised again.
+    // With a limit of 0, tokens are never refilled. Keep the state for a window in case the limit is raised again.
     if (policy.limit === 0) return state.startMs + policy.windowMs
     return state.startMs + waitMs(state, policy, 0, state.startMs)
   },
@@ -65,8 +65,8 @@ export const tokenBucket: Algorithm = {
 
   withRejected(state, policy, units) {
     const ceiling = ceilingOf(policy)
-    // Refused units fill the bucket. A full bucket cannot contain a part of a unit, so the returned part of its last
-    // unit is lost.
+    // Refused units fill the bucket. A full bucket cannot contain a fraction of a unit, so the refilled fraction of
+    // its last unit is lost.
     return withCountedUpTo(ceiling, state.current < ceiling ? { ...state, previous: 0 } : state, units)
   },
 
@@ -75,9 +75,10 @@ export const tokenBucket: Algorithm = {
   },
 
   withoutUnits(state, policy, units, after) {
-    // The last units taken are the last to come back. Compute how much of the level `after` is still in use, with and
-    // without these units: the difference is what they still occupy. A charge (negative units) raises the level, even
-    // if the whole level has come back. A large charge makes the parts larger, so use the scale of the fullest bucket.
+    // The units that were taken last are refilled last. Compute how much of the level `after` is still in use with
+    // these units and without them. The difference is the part that these units still occupy. A charge (negative
+    // units) raises the level, even if the whole level has been refilled. A large charge makes the parts larger, so
+    // use the scale of the fullest bucket.
     const current = Math.max(state.current, after.current) + Math.max(0, -units)
     const scale = scaleOf({ ...state, current }, policy)
     const left = inUse(after, scale) - flowed(after, policy, scale, state.startMs)
@@ -89,29 +90,29 @@ export const tokenBucket: Algorithm = {
 }
 
 /**
- * The leaky bucket has room for `burst` units, and L units flow out in each window, evenly. It admits a request if
- * there is room for the cost. `delayMs` returns how long to hold an admitted request, so that L per window proceed, one
- * after another.
+ * The leaky bucket has room for `burst` units, and L units per window leak out evenly. It admits a request if there
+ * is room for the cost. `delayMs` returns how long an admitted request must wait, so that L units per window proceed,
+ * one after another.
  */
 export const leakyBucket: Algorithm = {
   ...tokenBucket,
 
   delayMs(state, policy, units, nowMs) {
-    // The last units taken wait until all earlier units have flowed out.
+    // The units that were taken last wait until all earlier units have leaked out.
     const before = { ...state, current: state.current - units }
     return before.current <= 0 && before.previous === 0 ? 0 : waitMs(before, policy, 0, nowMs)
   },
 }
 
 interface Scale {
-  /** Milliseconds in which L parts come back. */
+  /** Milliseconds in which L parts are refilled. */
   readonly unitMs: number
   /** Number of parts in a unit. */
   readonly whole: number
 }
 
 function scaleOf(state: CounterState | undefined, policy: Policy): Scale {
-  // A full bucket must have the same scale as an empty one. Add 1 for the rest of a unit.
+  // A full bucket must have the same scale as an empty bucket. Add 1 for the fraction of a unit.
   const most = Math.max(ceilingOf(policy), policy.limit, state?.current ?? 0)
   const unitMs = timeUnitMs(most + 1, policy.windowMs)
   return { unitMs, whole: Math.ceil(policy.windowMs / unitMs) }
@@ -123,8 +124,8 @@ function inUse({ current, previous }: CounterState, { whole }: Scale): number {
 }
 
 /**
- * Returns the parts that come back until `untilMs`, or 0 if that is before the start. A result above the safe integers
- * is inexact, but it exceeds any level anyway.
+ * Returns the parts that are refilled until `untilMs`, or 0 if `untilMs` is before the start of the state. A result
+ * above the safe integers is inexact, but it exceeds any level anyway.
  */
 function flowed({ startMs }: CounterState, { limit }: Policy, { unitMs }: Scale, untilMs: number): number {
   return Math.max(0, Math.floor((untilMs - startMs) / unitMs)) * limit
@@ -134,7 +135,10 @@ function levelOf(parts: number, startMs: number, { whole }: Scale): CounterState
   return { startMs, current: Math.floor(parts / whole), previous: parts % whole }
 }
 
-/** Returns the milliseconds until at most `units` are in use, Infinity if the limit is 0. More must be in use now. */
+/**
+ * Returns the milliseconds until at most `units` are in use, or Infinity if the limit is 0. Call it only if more
+ * units are in use now.
+ */
 function waitMs(state: CounterState, policy: Policy, units: number, nowMs: number): number {
   const scale = scaleOf(state, policy)
   const surplus = inUse(state, scale) - units * scale.whole

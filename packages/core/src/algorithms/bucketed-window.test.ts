@@ -14,7 +14,8 @@ describe("the sliding window in sub-windows", () => {
       [60_000, 1, 1, 0],
       [60_001, 1, 0, 0],
       [65_000, 1, 0, 3],
-      // 5 of the first 10 units count, and the 2 later ones in full. 4 more fit when the 5 have become 4.
+      // 5 of the first 10 units count, and both later units count in full. 4 more units fit when only 4 of the first
+      // 10 count.
       [65_000, 4, 1, 3],
       [65_001, 4, 0, 0],
       [65_001, 10, 63_333, 0],

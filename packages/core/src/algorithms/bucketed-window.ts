@@ -6,12 +6,13 @@ import { bucketMsOf, bucketsOf, oldestAfter, subWindowsEndAtMs } from "./sub-win
 
 /**
  * The sliding window counter with n sub-windows instead of two windows. The oldest of the n sub-windows before the
- * current one is weighted by the share that the sliding window still covers. All later sub-windows count in full.
+ * current sub-window is weighted by the share that the sliding window still covers. All later sub-windows count in
+ * full.
  *
  * Worst case: 2L in any window of length W, and L in any window of length W * (1 - 1/n).
  */
 export const bucketedWindow: Algorithm = {
-  // Units are counted in the same sub-windows, and expire in the same way.
+  // Count and expire units in the same sub-windows as the strict window.
   ...strictWindow,
 
   admits(state, policy, cost, nowMs) {
@@ -31,7 +32,8 @@ export const bucketedWindow: Algorithm = {
     const bucketMs = bucketMsOf(policy)
     const elapsedMs = nowMs - state.startMs
     let newer = state.current + state.previous
-    // With each sub-window that passes, the next one becomes the oldest. The last one is the current sub-window.
+    // With each sub-window that passes, the next sub-window becomes the oldest, and finally the current sub-window
+    // does.
     for (let by = 0; ; by++) {
       const oldest = oldestAfter(state, policy, by)
       newer = by === bucketsOf(policy) ? 0 : newer - oldest
@@ -46,8 +48,8 @@ export const bucketedWindow: Algorithm = {
 
   resetAfterMs(state, policy, nowMs) {
     const bucketMs = bucketMsOf(policy)
-    // Find the latest sub-window that contains units. When it has become the oldest one, it counts until its share is
-    // less than a unit. Without any units, `count` is 0.
+    // Find the latest sub-window that contains units. When this sub-window has become the oldest, it counts until its
+    // share is less than a unit. Without any units, `count` is 0.
     const last = subWindowsEndAtMs(state, policy) - bucketMs
     const count = oldestAfter(state, policy, (last - state.startMs) / bucketMs)
     const opens = Math.min(firstOffsetBelow(count, 1, bucketMs, ceilingOf(policy)), bucketMs)

@@ -6,11 +6,11 @@ const WIDEST_MS = 94_000_000_000
 
 describe("the unit of time for exact counts", () => {
   it.each([
-    // highest count, window, unit of time
+    // Columns: highest count, window, unit of time.
     [1, 1, 1],
     [3_000_000, 2_592_000_000, 1],
     [5_000_000, 2_592_000_000, 1_000],
-    // Their product is 2^53 - 1.
+    // The product of these two numbers is 2^53 - 1.
     [441_650_591, 20_394_401, 1],
     [441_650_592, 20_394_401, 1_000],
     [5_000_000, WIDEST_MS, 1_000],

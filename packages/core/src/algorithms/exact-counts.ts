@@ -1,14 +1,14 @@
 import type { CounterState } from "./algorithm.ts"
 
 /**
- * The longest window, in units of time, whose square is below 2^53, so that `share` is exact for any count. This is 26
- * hours if the unit is a millisecond, and three years if it is a second.
+ * The longest window, in units of time, whose square is below 2^53, so that `share` is exact for any count. This
+ * length is 26 hours if the unit is a millisecond, and three years if the unit is a second.
  */
 const WIDEST_WINDOW = 94_000_000
 
 /**
- * Returns the length of a unit of time in milliseconds. The length is 1 if `most` (the highest count) times the window
- * stays below 2^53. Otherwise it is a second, or as many seconds as a very long window needs.
+ * Returns the length of a unit of time in milliseconds. The length is 1 if `most` (the highest count) times the
+ * window stays below 2^53. Otherwise the length is a second, or several seconds for a very long window.
  */
 export function timeUnitMs(most: number, windowMs: number): number {
   if (most * windowMs <= Number.MAX_SAFE_INTEGER) return 1
@@ -27,8 +27,9 @@ export function weighted(count: number, elapsedMs: number, windowMs: number, cei
 }
 
 /**
- * Returns the first offset x into the next window, in milliseconds, at which P * (W - x) < K * W. From there on, the
- * weighted count is below K. The result is 0 if the count is below K from the start, and at most W if K is at least 1.
+ * Returns the first offset x into the next window, in milliseconds, at which P * (W - x) < K * W. From this offset
+ * on, the weighted count is below K. The result is 0 if the count is below K from the start, and at most W if K is at
+ * least 1.
  */
 export function firstOffsetBelow(count: number, below: number, windowMs: number, ceiling: number): number {
   if (count < below) return 0
@@ -51,11 +52,12 @@ function share(count: number, part: number, whole: number): number {
 }
 
 /**
- * Returns the state with `units` added to its current count, up to `most`. A count above `most` stays as it is: the
- * limit was cut. With 8 counted, 5 refused and `most` 10, the count becomes 10.
+ * Returns the state with `units` added to its current count, up to `most`. A count above `most` stays unchanged,
+ * because the limit was lowered. For example, with a count of 8, 5 refused units and a `most` of 10, the count
+ * becomes 10.
  */
 export function withCountedUpTo(most: number, state: CounterState, units: number): CounterState {
   const current = Math.max(state.current, Math.min(state.current + units, most))
-  // The same object means that the store need not write.
+  // Return the same object if nothing changes, so that the store need not write.
   return current === state.current ? state : { ...state, current }
 }

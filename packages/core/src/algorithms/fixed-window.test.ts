@@ -17,7 +17,7 @@ function stateOf(current: number, startMs: number = START): CounterState {
 
 describe("a fixed window of one minute", () => {
   it.each([
-    // limit, current, elapsed, cost, remaining, retry after, reset after
+    // Columns: limit, current, elapsed, cost, remaining, retry after, reset after.
     [10, 0, 0, 10, 10, 0, 0],
     [10, 0, 59_999, 1, 10, 0, 0],
     [10, 0, 0, 11, 10, NEVER, 0],
@@ -28,7 +28,7 @@ describe("a fixed window of one minute", () => {
     [10, 10, 59_999, 1, 0, 1, 1],
     [10, 10, 59_999, 11, 0, NEVER, 1],
     [10, 10, 30_000, 0, 0, 0, 30_000],
-    // The limit was cut.
+    // The limit was lowered below the count.
     [10, 40, 30_000, 1, 0, 30_000, 30_000],
     [10, 40, 30_000, 0, 0, 0, 30_000],
     [0, 0, 0, 1, 0, NEVER, 0],

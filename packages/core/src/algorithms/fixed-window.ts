@@ -11,7 +11,7 @@ import { withCountedUpTo } from "./exact-counts.ts"
 export const fixedWindow: Algorithm = {
   at(state, { align, windowMs }, nowMs) {
     const alignedMs = align === "epoch" ? nowMs - (nowMs % windowMs) : nowMs
-    // A window without units has not started yet.
+    // A window that starts with the first request has not started yet if it has no units.
     if (state === undefined || state.current === 0 || nowMs - state.startMs >= windowMs) {
       return { startMs: alignedMs, current: 0, previous: 0 }
     }
@@ -54,8 +54,8 @@ export const fixedWindow: Algorithm = {
 
   withoutUnits(state, { align, windowMs }, units, after, nowMs) {
     if (align === "first-hit" && units < 0 && nowMs - after.startMs < windowMs) {
-      // A take of 0 units did not start a window, so a charge for it starts one at that time. If a window has started
-      // since, the charge counts there.
+      // A take of 0 units did not start a window, so a charge for it starts a window at the time of that take. If
+      // another window has started since, the charge counts in that window.
       const startMs = state.current === 0 ? Math.min(after.startMs, nowMs) : state.startMs
       return { startMs, current: state.current - units, previous: 0 }
     }

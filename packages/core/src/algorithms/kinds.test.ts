@@ -53,7 +53,7 @@ it("holdsAdmitted is true for the leaky bucket only", () => {
   expect(ALGORITHM_NAMES.filter(holdsAdmitted)).toEqual(["leaky-bucket"])
 })
 
-it("countsByPart is true for algorithms whose units can be booked ahead", () => {
+it("countsByPart is true for algorithms whose units can be taken ahead of time", () => {
   const algorithms = [...ALGORITHM_NAMES, "penalty", "of a later version" as "penalty"] as const
   const byPart = algorithms.filter((algorithm) =>
     countsByPart(policyOf({ algorithm, limit: 3, windowMs: 1_000 })),

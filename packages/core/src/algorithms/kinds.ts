@@ -11,18 +11,22 @@ import { strictWindow } from "./strict-window.ts"
 
 /**
  * The ways a rule can count. Each description ends with the worst case, which is the most units admitted in any
- * window. docs/rules/algorithms.md helps to choose, and docs/reference/algorithms.md has the formulas.
+ * window. docs/rules/algorithms.md helps to choose an algorithm, and docs/reference/algorithms.md contains the
+ * formulas.
  */
 export type AlgorithmName =
-  /** Weights the previous window by the share still in reach. At most twice the limit; in a burst, the limit plus 1. */
+  /**
+   * Weights the previous window by the share that the sliding window still covers. At most twice the limit; in a
+   * burst, the limit plus 1.
+   */
   | "sliding-window"
   /** Refuses everything that an exact log would refuse, in constant memory. At most the limit. */
   | "sliding-window-strict"
-  /** Keeps the time of every admission, to the millisecond. At most the limit. */
+  /** Stores the time of every admission, to the millisecond. At most the limit. */
   | "sliding-log"
   /** Starts at 0 in each window. At most twice the limit. */
   | "fixed-window"
-  /** Returns units evenly and saves them up to the burst. At most the burst plus the limit. */
+  /** Refills units evenly and saves them up to the burst. At most the burst plus the limit. */
   | "token-bucket"
   /** Lets requests proceed one by one, evenly. Units up to the burst wait. At most the burst plus the limit. */
   | "leaky-bucket"
@@ -30,7 +34,7 @@ export type AlgorithmName =
 /** The members of a rule that only some algorithms read. */
 export type AlgorithmMember = "align" | "buckets" | "burst" | "refill"
 
-/** How policies with one algorithm name are counted. */
+/** How policies with the same algorithm name are counted. */
 interface Counting {
   /** The functions that count, unless `other` applies. */
   readonly algorithm: Algorithm
@@ -42,21 +46,21 @@ interface Counting {
   }
   readonly members: readonly AlgorithmMember[]
   /**
-   * Whether all units of a window, a sub-window or a bucket count alike, so that they can be booked ahead or charged
-   * later. Absent: each unit has its own time.
+   * Whether all units of a window, a sub-window or a bucket count alike, so that they can be taken ahead of time or
+   * charged later. Absent if each unit has its own time.
    */
   readonly countsByPart?: boolean
 }
 
 /** The properties of an algorithm besides its functions. */
 interface AlgorithmRow extends Counting {
-  /** A description of how it counts, for the JSON Schema of rules. */
+  /** A description of how the algorithm counts, for the JSON Schema of rules. */
   readonly summary: string
   /** The most units admitted in any window of length W, with the limit L. The docs state the same bound. */
   readonly worstCase: string
-  /** Sub-windows of a rule without `buckets`, unless its window has fewer milliseconds. */
+  /** The number of sub-windows for a rule without `buckets`, unless the rule's window has fewer milliseconds. */
   readonly defaultBuckets?: number
-  /** The most units that one counter may hold. Absent if the size of a counter does not depend on its units. */
+  /** The most units that one counter may contain. Absent if the size of a counter does not depend on its units. */
   readonly mostUnits?: number
 }
 
@@ -84,7 +88,7 @@ export const ALGORITHMS: Readonly<Record<AlgorithmName, AlgorithmRow>> = {
     algorithm: slidingLog,
     members: [],
     // Each admission is an entry of about 7 bytes, and every decision reads all of them. A thousand entries are 7 kB
-    // per client. For higher limits, "sliding-window-strict" keeps the same bound in a few bytes.
+    // per client. For higher limits, "sliding-window-strict" has the same worst case and needs only a few bytes.
     mostUnits: 1_000,
   },
   "fixed-window": {
@@ -113,7 +117,7 @@ export const ALGORITHMS: Readonly<Record<AlgorithmName, AlgorithmRow>> = {
 
 const COUNTING: ReadonlyMap<string, Counting> = new Map<string, Counting>([
   ...Object.entries(ALGORITHMS),
-  // Counts a rule's refusals instead of its units. A rule cannot name it.
+  // The penalty counts a rule's refusals instead of its units. A rule cannot choose it as its algorithm.
   ["penalty", { algorithm: penalty, members: [] }],
 ])
 
@@ -121,8 +125,8 @@ const COUNTING: ReadonlyMap<string, Counting> = new Map<string, Counting>([
 export const ALGORITHM_NAMES = Object.keys(ALGORITHMS) as readonly AlgorithmName[]
 
 /**
- * A policy that knows its algorithm, because each decision needs it. A copy of its members is an ordinary policy, so a
- * changed copy is never counted by the algorithm of the original.
+ * A policy with a reference to its algorithm, because each decision needs the algorithm. A copy of the members is an
+ * ordinary policy, so the algorithm of the original never counts a changed copy.
  */
 class CompiledPolicy {
   readonly #algorithm: Algorithm
@@ -137,7 +141,10 @@ class CompiledPolicy {
   }
 }
 
-/** Returns the policy in a form for which `algorithmOf` is fast. For a policy that is used for many decisions. */
+/**
+ * Returns the policy in a form for which `algorithmOf` is fast. Worthwhile for a policy that is used for many
+ * decisions.
+ */
 export function compilePolicy(policy: Policy): Policy {
   return new CompiledPolicy(policy) as object as Policy
 }
@@ -145,7 +152,7 @@ export function compilePolicy(policy: Policy): Policy {
 /** Returns the algorithm that counts a policy. */
 export const algorithmOf: (policy: Policy) => Algorithm = CompiledPolicy.algorithmOf
 
-/** Whether units of the policy's counter can be booked ahead or charged later. */
+/** Whether units of the policy's counter can be taken ahead of time or charged later. */
 export function countsByPart({ algorithm }: Policy): boolean {
   return COUNTING.get(algorithm)?.countsByPart === true
 }

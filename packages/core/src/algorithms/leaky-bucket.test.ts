@@ -6,7 +6,7 @@ import { Counter, expectLedger, policyOf } from "./testing/counter-story.ts"
 /** A policy with one unit every 100 ms and room for three. */
 const POLICY = policyOf({ algorithm: "leaky-bucket", limit: 10, windowMs: 1_000, burst: 3 })
 
-/** Takes the cost. Returns how long the admitted request is held, or undefined if it is refused. */
+/** Takes the cost. Returns for how long an admitted request waits, or undefined if the request is refused. */
 function delayOf(counter: Counter, atMs: number, cost: number): number | undefined {
   if (!counter.take(atMs, cost)) return undefined
   return counter.algorithm.delayMs?.(counter.look(atMs), counter.policy, cost, atMs)
@@ -33,7 +33,7 @@ describe("the leaky bucket", () => {
       [0, 1, 200],
       [0, 1, undefined],
       [100, 1, 200],
-      // Half a unit has flowed out since, so two and a half units are left, and another one does not fit.
+      // Half a unit has leaked out since, so two and a half units are left, and another unit does not fit.
       [150, 1, undefined],
       [250, 1, 150],
       [300, 1, 200],
@@ -45,12 +45,13 @@ describe("the leaky bucket", () => {
   })
 
   it.each([
-    // limit, units and parts in the bucket, how many of the units came last, how long these wait
+    // Columns: limit, units and parts in the bucket, how many of the units were taken last, how long these units
+    // wait.
     [10, 1, 0, 1, 0],
     [10, 1, 500, 1, 50],
     [10, 3, 0, 2, 100],
     [10, 3, 1, 2, 101],
-    // Units that are alone in the bucket do not wait, even if nothing flows out.
+    // Units that are alone in the bucket do not wait, even if nothing leaks out.
     [0, 2, 0, 2, 0],
     [0, 3, 0, 2, Number.POSITIVE_INFINITY],
     [0, 2, 1, 2, Number.POSITIVE_INFINITY],
@@ -62,7 +63,7 @@ describe("the leaky bucket", () => {
     },
   )
 
-  it("is the only algorithm with delays", () => {
+  it("is the only algorithm that delays admitted requests", () => {
     const delays = ["token-bucket", "sliding-log", "sliding-window", "fixed-window"] as const
     expect(delays.map((algorithm) => algorithmOf({ ...POLICY, algorithm }).delayMs)).toEqual(
       delays.map(() => undefined),

@@ -4,14 +4,14 @@ import { ceilingOf, type Policy } from "../ground/policy.ts"
 export const YEAR_MS: number = 366 * 24 * 60 * 60 * 1000
 
 /**
- * Returns the most units that a bucket may owe: its ceiling plus the quota of a year, or fewer if such a number could
- * not be counted exactly in parts of a unit. Charges stop at this number. A bucket that owes more counts as full: its
- * limit was cut, or its state is corrupt. Otherwise its client would be refused, and its counter kept, for longer than
- * any rule intends.
+ * Returns the most units that a bucket may owe: its ceiling plus the quota of a year, or fewer units if so many could
+ * not be counted exactly in parts of a unit. Charges stop at this number. A bucket that owes more units counts as
+ * full, because its limit was lowered or its state is corrupt. Otherwise its client would be refused, and its counter
+ * stored, for longer than any rule intends.
  */
 export function mostInUse(policy: Policy): number {
   const { limit, windowMs } = policy
-  // With a limit of 0, units never come back, and the counter is kept for a window.
+  // With a limit of 0, units are never refilled, and the counter is stored for a window.
   if (limit === 0) return Number.MAX_SAFE_INTEGER
   const ceiling = ceilingOf(policy)
   const ofYear = ceiling + limit * Math.ceil(YEAR_MS / windowMs)
@@ -22,7 +22,7 @@ export function mostInUse(policy: Policy): number {
 
 /** True if a bucket owes more units than {@link mostInUse}. */
 export function owesTooMuch(units: number, policy: Policy): boolean {
-  // Fast path: a bucket nearly always holds at most its ceiling.
+  // Fast path, because nearly every bucket owes at most its ceiling.
   if (units <= ceilingOf(policy)) return false
   return units > mostInUse(policy)
 }

@@ -66,7 +66,7 @@ describe("packed counts", () => {
   ])("with numbers up to %i have %i digits per number", (most, width) => expect(digitsFor(most)).toBe(width))
 
   it.each([
-    // packed, number of zeros, new number, how many to keep, result
+    // Columns: packed numbers, number of zeros, new number, how many numbers to keep, result.
     ["1321", 0, 4, 2, "1432"],
     ["1321", 0, 4, 3, "14321"],
     ["1321", 1, 4, 2, "10432"],
@@ -77,7 +77,7 @@ describe("packed counts", () => {
     ["", 0, 4, 0, "14"],
     ["", 2, 4, 0, "1004"],
     ["", 2, 0, 0, ""],
-    // All numbers get another digit, and keep it while there are any numbers.
+    // All numbers get another digit, and keep this digit until the string is empty.
     ["1321", 0, 63, 2, "1o32"],
     ["1321", 0, 64, 2, "2100302"],
     ["1321", 1, 64, 2, "200100302"],
@@ -93,7 +93,7 @@ describe("packed counts", () => {
     },
   )
 
-  it("take 121 characters for 60 counts up to 4,095, and 241 up to a million", () => {
+  it("need 121 characters for 60 counts up to 4,095, and 241 for 60 counts up to a million", () => {
     expect(pack(new Array(60).fill(4_095))).toHaveLength(121)
     expect(pack(new Array(60).fill(1_000_000))).toHaveLength(241)
   })
@@ -106,7 +106,7 @@ describe("packed counts", () => {
         expect(text).toMatch(/^([1-9][0-o]+)?$/)
         expect(numbers.map((_, index) => numberAt(text, index))).toEqual(numbers)
         expect(unpack(text)).toEqual(numbers.slice(0, countOf(text)))
-        // The text is as short as possible.
+        // The string is as short as possible.
         if (text !== "") {
           const width = text.charCodeAt(0) - 48
           expect(Math.max(...numbers)).toBeLessThan(64 ** width)

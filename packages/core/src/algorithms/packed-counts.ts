@@ -1,9 +1,9 @@
 /**
- * Integers packed into a printable ASCII text. The first digit is the number of digits per integer, and the integers
- * follow. The digits are the 64 characters from "0", in base 64. The empty string stands for an empty list.
+ * Integers packed into a string of printable ASCII. The first digit is the number of digits per integer, and the
+ * integers follow. The digits are the 64 characters from "0", in base 64. The empty string stands for an empty array.
  *
- * Sub-windows are packed with the latest first and without zeros at the end. So most of the text stays the same as time
- * passes, and the text of a new client is short.
+ * Sub-windows are packed with the latest first and without zeros at the end. So most of the string stays the same as
+ * time passes, and the string of a new client is short.
  */
 const DIGITS = 64
 const FIRST_DIGIT = 48
@@ -28,7 +28,7 @@ export function numberAt(packed: string, index: number): number {
   return parseDigits(packed, 1 + index * width, width)
 }
 
-/** Packs the numbers with as many digits as the largest needs. Leaves out zeros at the end. */
+/** Packs the numbers with as many digits as the largest number needs. Omits zeros at the end. */
 export function pack(numbers: readonly number[]): string {
   let length = numbers.length
   while (length > 0 && numbers[length - 1] === 0) length--
@@ -42,8 +42,8 @@ export function pack(numbers: readonly number[]): string {
 }
 
 /**
- * Returns `empty` zeros, then `number`, then the first `kept` of the packed numbers: the sub-windows after time has
- * passed. The number of digits stays the same, or grows if `number` needs more.
+ * Returns `empty` zeros, then `number`, then the first `kept` of the packed numbers. The result contains the
+ * sub-windows after time has passed. The number of digits stays the same, or grows if `number` needs more.
  */
 export function shift(packed: string, empty: number, number: number, kept: number): string {
   const width = packed === "" ? 1 : widthOf(packed)
@@ -55,12 +55,12 @@ export function shift(packed: string, empty: number, number: number, kept: numbe
   return flat(digits(width, 1) + "0".repeat(empty * width) + digits(number, width) + packed.slice(1, end))
 }
 
-/** Returns the packed numbers as a list. */
+/** Returns the packed numbers as an array. */
 export function unpack(packed: string): number[] {
   return Array.from({ length: countOf(packed) }, (_, index) => numberAt(packed, index))
 }
 
-/** Returns the number of digits for numbers up to `most`: 1 to 9. */
+/** Returns the number of digits, from 1 to 9, for numbers up to `most`. */
 export function digitsFor(most: number): number {
   let width = 1
   for (let bound = DIGITS; bound <= most; bound *= DIGITS) width++
@@ -78,7 +78,10 @@ export function digits(number: number, width: number): string {
   return text
 }
 
-/** Returns the number in `width` digits from an index of the text. Digits beyond the end count as 0. */
+/**
+ * Returns the number that consists of `width` digits from an index of the string on. Digits beyond the end count as
+ * 0.
+ */
 export function parseDigits(text: string, from: number, width: number): number {
   let number = 0
   for (let at = from; at < from + width; at++) {
@@ -89,7 +92,7 @@ export function parseDigits(text: string, from: number, width: number): number {
 
 /**
  * Returns the same string in one piece. V8 stores a concatenated or sliced string as a tree of its pieces until it is
- * read. That would make a counter in memory ten times as large.
+ * read. Such a tree would make a counter in memory ten times as large.
  */
 export function flat(text: string): string {
   return Buffer.from(text, "latin1").toString("latin1")

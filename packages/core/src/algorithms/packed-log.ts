@@ -3,20 +3,22 @@ import type { CounterState } from "./algorithm.ts"
 import { digits, digitsFor, flat, parseDigits } from "./packed-counts.ts"
 
 /**
- * The entries of a sliding log, packed into a string: the oldest first, and at most one per millisecond. The first
- * digit is the number of digits of the units. Each entry has its time, as the last few digits of its epoch
- * milliseconds, and its units.
+ * The entries of a sliding log, packed into a string with the oldest entry first and at most one entry per
+ * millisecond. The first digit is the number of digits of the units. Each entry consists of the last few digits of
+ * its time in epoch milliseconds, and of its units.
  *
- * All entries have the same length, so an entry is found, changed or removed without reading the others. A request
- * costs the same with a thousand entries as with ten, except for copies of the text. A place is an index of the text:
- * the first character of an entry, or the end.
+ * All entries have the same length, so an entry is found, changed or removed without reading the other entries.
+ * Except for copies of the string, a request takes as long with a thousand entries as with ten. A place is an index
+ * of the string, either of the first character of an entry or of the end.
  */
 export interface PackedLog {
   readonly text: string
-  /** A time that is not before any entry. Every entry is less than `64 ** timeWidth` ms older. */
+  /**
+   * A time at or after the times of all entries. Every entry is less than `64 ** timeWidth` ms older than this time.
+   */
   readonly startMs: number
   readonly timeWidth: number
-  /** Number of digits of the units, 0 if the log is empty. */
+  /** The number of digits of the units, or 0 if the log is empty. */
   readonly unitsWidth: number
   /** The place after the last entry. */
   readonly end: number
@@ -70,8 +72,9 @@ export function unitsBetween(log: PackedLog, from: number, to: number): number {
 }
 
 /**
- * Returns the text with the entries between two places replaced by one entry, or removed if `units` is 0. The units
- * keep their number of digits while there are entries, or get more if the new entry needs them.
+ * Returns the string after one entry has replaced the entries between two places. If `units` is 0, only removes these
+ * entries. The number of digits of the units never decreases while the log contains entries, and grows if the new
+ * entry needs more.
  */
 export function replaced(
   { text, timeWidth, unitsWidth, end }: PackedLog,
@@ -88,7 +91,7 @@ export function replaced(
   return flat(digits(width, 1) + wider(text.slice(FIRST, from)) + entry + wider(text.slice(to)))
 }
 
-/** Returns the entries with more digits for their units. */
+/** Widens the units of each entry from `unitsWidth` to `width` digits. */
 function widened(entries: string, timeWidth: number, unitsWidth: number, width: number): string {
   let text = ""
   for (let at = 0; at < entries.length; at += timeWidth + unitsWidth) {

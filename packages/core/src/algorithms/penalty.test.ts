@@ -36,7 +36,7 @@ function refusedMore(state: CounterState, policy: Policy, ms: number): CounterSt
   return penalty.withRejected(penalty.at(state, policy, nowMs), policy, 1, nowMs)
 }
 
-/** Returns how long a request waits at that instant. */
+/** Returns how long a request must wait at this instant. */
 function waitMs(state: CounterState, ms: number, policy = POLICY): number {
   const nowMs = START_MS + ms
   const now = penalty.at(state, policy, nowMs)
@@ -54,7 +54,8 @@ describe("a penalty", () => {
     { refusals: [0, 4_000, 9_999], ms: 9_999, wait: 60_000 },
     { refusals: [0, 4_000, 9_999], ms: 69_998, wait: 1 },
     { refusals: [0, 4_000, 9_999], ms: 69_999, wait: 0 },
-    // When the first refusal is forgotten, the others are too. The third refusal begins a new count.
+    // When the first refusal is forgotten, all later refusals are forgotten too. The third refusal begins a new
+    // count.
     { refusals: [0, 4_000, 10_000], ms: 10_000, wait: 0 },
     { refusals: [0, 4_000, 10_000, 12_000], ms: 12_000, wait: 0 },
     { refusals: [0, 4_000, 10_000, 12_000, 19_999], ms: 19_999, wait: 60_000 },
@@ -134,7 +135,7 @@ it("a penalty stores no step for blocks of a single length", () => {
 
 describe("a penalty with blocks that grow", () => {
   const MINUTE = 60_000
-  /** Three refusals. The last one is at this time. */
+  /** Three refusals. The last of these refusals happens at this time. */
   const burst = (ms: number): readonly number[] => [ms, ms, ms]
 
   it("counts from the first refusal after a block, and not from the end of the block", () => {
@@ -152,7 +153,7 @@ describe("a penalty with blocks that grow", () => {
       wait: 2 * MINUTE,
       on: "the second: two steps down, one step up",
     },
-    // A refusal that does not block starts the quiet time again, also if it is the second of its count.
+    // A refusal that does not block starts the quiet time again, even if it is the second refusal of its count.
     {
       refusals: [...burst(0), 65_000, 74_000, ...burst(84_000)],
       wait: 1 * MINUTE,
@@ -179,7 +180,7 @@ describe("a penalty with blocks that grow", () => {
     expect(penalty.at(state, GROWING, endMs)).toEqual({ startMs: endMs, current: 0, previous: 0 })
   })
 
-  it("keeps the step during a block by hand, and counts the quiet time from its end", () => {
+  it("keeps the step during an operator's block, and counts the quiet time from the block's end", () => {
     const byHand = (state: CounterState, ms: number, units: number) =>
       penalty.withoutUnits(penalty.at(state, GROWING, START_MS + ms), GROWING, -units, state, START_MS + ms)
     const once = refusedUnder(GROWING, ...burst(0))
@@ -200,7 +201,7 @@ describe("a penalty with blocks that grow", () => {
 
   const refusedGrowing = (state: CounterState, ms: number) => refusedMore(state, GROWING, ms)
 
-  it("applies a changed list to present blocks, and forgets steps if it has one length", () => {
+  it("applies a changed list to current blocks, and forgets steps if the list has one length", () => {
     const state = refusedUnder(GROWING, ...burst(0), ...burst(60_000), ...burst(180_000))
     const two = growing({ refusals: 3, withinMs: 10_000, forMs: [60_000, 90_000] })
     expect(waitMs(state, 180_000, two)).toBe(90_000)
@@ -216,7 +217,7 @@ describe("a penalty with blocks that grow", () => {
     })
   })
 
-  it("moves nobody up when the clock goes back", () => {
+  it("moves no client up when the clock goes back", () => {
     const state = refusedUnder(GROWING, ...burst(0), 65_000, 74_000)
     for (const ms of [70_000, 60_000, -3_600_000]) {
       const nowMs = START_MS + ms
@@ -225,14 +226,14 @@ describe("a penalty with blocks that grow", () => {
       expect(penalty.emptyAtMs(back, GROWING)).toBeLessThanOrEqual(nowMs + 20_000)
       expect(waitMs(burst(ms).reduce(refusedGrowing, back), ms, GROWING)).toBe(2 * MINUTE)
     }
-    // Under a shorter `within`, both refusals are forgotten before the time of the last one is reached.
+    // Under a shorter `within`, both refusals are forgotten before the clock reaches the time of the last refusal.
     const shorter = growing({ refusals: 3, withinMs: 5_000, forMs: [60_000, 120_000, 300_000] })
     expect(penalty.at(state, shorter, START_MS + 71_000).startMs).toBe(START_MS + 71_000)
     const again = burst(71_000).reduce((before, ms) => refusedMore(before, shorter, ms), state)
     expect(waitMs(again, 71_000, shorter)).toBe(2 * MINUTE)
   })
 
-  it("agrees with a client whose step is moved one event at a time", () => {
+  it("matches a model that moves the client's step one event at a time", () => {
     const event = fc.record({
       afterMs: fc.constantFrom(0, 1, 3, 9, 10, 11, 19, 20, 30, 50, 100, 300),
       isRefused: fc.boolean(),
@@ -263,7 +264,7 @@ describe("a penalty with blocks that grow", () => {
   })
 })
 
-/** A client of a penalty with steps, as the documents describe it. */
+/** A client under a penalty with steps, modeled as the documents describe it. */
 class SteppedClient {
   releaseMs = 0
   readonly #refusals: number

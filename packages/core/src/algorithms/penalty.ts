@@ -2,20 +2,20 @@ import type { Penalty, Policy } from "../ground/policy.ts"
 import type { Algorithm, CounterState } from "./algorithm.ts"
 
 /**
- * The penalty: blocks a client that is refused repeatedly. The penalty counts a rule's refusals and forgets them
- * `withinMs` after the first. When the count reaches `limit`, a block begins, which admits nothing. Refusals during a
- * block do not extend it. With a limit of 0, refusals never block. An admission does not change the state: stores count
- * refusals by `withRejected` only.
+ * The penalty blocks a client that is refused repeatedly. It counts a rule's refusals and forgets them `withinMs`
+ * after the first refusal. When the count reaches `limit`, a block begins, in which no request is admitted. Refusals
+ * during a block do not extend the block. With a limit of 0, refusals never block. An admission does not change the
+ * state, because stores count refusals only through `withRejected`.
  *
- * If `forMs` has several lengths, they are steps. A block moves the client one step up, at most to the last one, and
- * lasts as long as that step. Each `withinMs` without a refusal moves it one step down. This time starts at the end of
- * a block, and again with each refusal that counts.
+ * If `forMs` contains several lengths, each length is a step. A block moves the client one step up, at most to the
+ * last step, and lasts as long as that step. Each `withinMs` without a refusal moves the client one step down. This
+ * time starts at the end of a block, and starts again with each refusal that counts.
  *
- * An operator blocks a client by charging the counter. Each unit is a millisecond of a block that starts now, unless a
- * longer block is in force. Such a block keeps the client's step. The state then has 0 refusals and stores the length
- * of the block.
+ * An operator blocks a client by charging the counter. Each unit is a millisecond of a block that starts now, unless
+ * a longer block is in force. An operator's block does not change the client's step. The state then has 0 refusals
+ * and stores the length of the block.
  *
- * `previous` is the step times `STEP`, plus a rest:
+ * `previous` is the step times `STEP`, plus a remainder:
  *
  * | | `current` | rest |
  * | --- | --- | --- |
@@ -80,10 +80,10 @@ export const penalty: Algorithm = {
   },
 }
 
-/** More than twice the epoch milliseconds of any time until the year 6000. A safe integer has room for 31 steps. */
+/** More than twice the epoch milliseconds of any time until the year 6000. So a safe integer can represent 31 steps. */
 const STEP = 2 ** 48
 
-/** Returns the length of a block that an operator set, in milliseconds. Returns 0 if there is none. */
+/** Returns the length in milliseconds of a block that an operator set, or 0 if the state has no such block. */
 export function blockedByHandMs({ current, previous }: CounterState): number {
   return current === 0 ? previous % STEP : 0
 }
@@ -96,13 +96,16 @@ function isBlocked({ current, previous }: CounterState): boolean {
   return current === 0 ? previous % STEP > 0 : previous % STEP === 1
 }
 
-/** Returns the number of steps. Blocks of a single length have none. */
+/** Returns the number of steps, which is 0 if all blocks have the same length. */
 function stepsOf(policy: Policy): number {
   const { length } = (policy.penalty as Penalty).forMs
   return length === 1 ? 0 : length
 }
 
-/** Returns the step that the client is on. The list may have become shorter since the state was written. */
+/**
+ * Returns the step that the client is on. Caps the stored step, because the list of steps may have become shorter
+ * since the state was written.
+ */
 function stepOf({ previous }: CounterState, policy: Policy): number {
   return Math.min(Math.floor(previous / STEP), stepsOf(policy))
 }
@@ -111,7 +114,10 @@ function withinOf(policy: Policy): number {
   return (policy.penalty as Penalty).withinMs
 }
 
-/** Returns the end of the block, or the time of the last refusal that counts. The client has been quiet since then. */
+/**
+ * Returns the end of the block, or the time of the last refusal that counts. The client has not been refused since
+ * that time.
+ */
 function quietFromMs(state: CounterState, policy: Policy): number {
   const { startMs, previous } = state
   if (!isBlocked(state)) return startMs + Math.floor((previous % STEP) / 2)
@@ -119,12 +125,12 @@ function quietFromMs(state: CounterState, policy: Policy): number {
   return startMs + (blockedByHandMs(state) || (forMs[Math.max(1, stepOf(state, policy)) - 1] as number))
 }
 
-/** Whether the state's block is in force, its refusals still count, or its step has not gone down yet. */
+/** Whether the state's block is in force, its refusals still count, or its step has not decreased yet. */
 function isCurrent(state: CounterState, policy: Policy, nowMs: number): boolean {
   return nowMs < (isBlocked(state) ? quietFromMs(state, policy) : state.startMs + withinOf(policy))
 }
 
-/** Returns the step that is left of a state that is not current. */
+/** Reduces a state that is not current to the client's remaining step. */
 function onStepNow(state: CounterState, policy: Policy, nowMs: number): CounterState {
   // If the clock went back, the last refusal may be in the future.
   const fromMs = Math.min(quietFromMs(state, policy), nowMs)

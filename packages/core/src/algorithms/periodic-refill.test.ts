@@ -3,7 +3,7 @@ import { algorithmOf } from "./kinds.ts"
 import { Counter, expectLedger, policyOf } from "./testing/counter-story.ts"
 
 const NEVER = Number.POSITIVE_INFINITY
-/** A policy with two tokens at the start of each minute, at most three. */
+/** A policy with two tokens at the start of each minute, and at most three tokens. */
 const POLICY = policyOf({
   algorithm: "token-bucket",
   limit: 2,
@@ -13,7 +13,7 @@ const POLICY = policyOf({
 })
 
 describe("the token bucket with a periodic refill", () => {
-  it("gets its tokens at the start of each window, including missed refills, up to its burst", () => {
+  it("gains its tokens at the start of each window, including missed refills, up to its burst", () => {
     expectLedger(POLICY, [
       [30_000, 3, 0, 0],
       [30_000, 3, 90_000, 0],
@@ -36,7 +36,7 @@ describe("the token bucket with a periodic refill", () => {
   })
 
   it.each([
-    // missing tokens, limit, milliseconds until the bucket is full
+    // Columns: missing tokens, limit, milliseconds until the bucket is full.
     [0, 2, 0],
     [1, 2, 60_000],
     [2, 2, 60_000],

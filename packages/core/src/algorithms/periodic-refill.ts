@@ -4,12 +4,12 @@ import { fixedWindow } from "./fixed-window.ts"
 import { mostInUse, owesTooMuch } from "./most-in-use.ts"
 
 /**
- * The token bucket that gets L tokens in one step at the start of each window, at multiples of W since the epoch.
- * Refills that were missed are made up, but only as many tokens are kept as fit. `current` is the number of missing
- * tokens.
+ * The token bucket that is refilled with L tokens in one step at the start of each window, at multiples of W since
+ * the epoch. Missed refills are added later, but only as many tokens as fit into the bucket. `current` is the number
+ * of missing tokens.
  */
 export const periodicRefill: Algorithm = {
-  // The missing tokens are counted as a fixed window counts units.
+  // Count the missing tokens as a fixed window counts units.
   ...fixedWindow,
 
   at(stored, policy, nowMs) {
@@ -17,7 +17,8 @@ export const periodicRefill: Algorithm = {
     if (stored === undefined) return { startMs, current: 0, previous: 0 }
     const state = owesTooMuch(stored.current, policy) ? { ...stored, current: ceilingOf(policy) } : stored
     if (state.startMs > startMs) {
-      // The clock went back. The next tokens come when they were due, but no later than two windows from `startMs`.
+      // The clock went back. The next refill happens at its original time, but no later than two windows from
+      // `startMs`.
       return { ...state, startMs: Math.min(state.startMs, startMs + policy.windowMs) }
     }
     if (state.startMs === startMs) return state
@@ -39,7 +40,7 @@ export const periodicRefill: Algorithm = {
 
   emptyAtMs(state, policy) {
     if (state.current === 0) return state.startMs
-    // With a limit of 0, tokens never come back. Keep the state for a window in case the limit is raised again.
+    // With a limit of 0, tokens are never refilled. Keep the state for a window in case the limit is raised again.
     if (policy.limit === 0) return state.startMs + policy.windowMs
     return refilledAtMs(state, policy, state.current)
   },
@@ -49,7 +50,7 @@ export const periodicRefill: Algorithm = {
   },
 
   withoutUnits(state, policy, units, after) {
-    // The last tokens taken are the last to come back: see bucket.ts.
+    // The tokens that were taken last are refilled last, as in bucket.ts.
     const left = after.current - refilled(after, policy, state.startMs)
     const tokens = Math.max(0, left) - Math.max(0, left - units)
     if (tokens === 0) return state
@@ -61,7 +62,7 @@ function refilled({ startMs }: CounterState, { limit, windowMs }: Policy, untilM
   return Math.max(0, Math.floor((untilMs - startMs) / windowMs)) * limit
 }
 
-/** Returns the epoch milliseconds at which `tokens` tokens have come back, Infinity if the limit is 0. */
+/** Returns the epoch milliseconds at which `tokens` tokens have been refilled, or Infinity if the limit is 0. */
 function refilledAtMs({ startMs }: CounterState, { limit, windowMs }: Policy, tokens: number): number {
   return startMs + Math.ceil(tokens / limit) * windowMs
 }

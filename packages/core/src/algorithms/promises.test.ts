@@ -17,7 +17,10 @@ interface Admission {
   readonly isFull?: boolean
 }
 
-/** A check after each step. `counted` has the admitted units and the refused units that count nevertheless. */
+/**
+ * A function that checks the counter after each step. `counted` contains the admitted units and the refused units
+ * that count nevertheless.
+ */
 type Tell = (
   counter: Counter,
   nowMs: number,
@@ -44,7 +47,7 @@ function play({ policy, startMs, steps }: CounterStory, kind: Kind, tell: Tell):
   }
 }
 
-/** Returns what counts after `units` were refused, in the slowest way that is obviously right. */
+/** Returns the units that count after `units` were refused. Computes them in a slow but obviously correct way. */
 function withRejected(
   kind: Kind,
   policy: Policy,
@@ -57,7 +60,7 @@ function withRejected(
   if (kind === "token" || kind === "leaky") return [...counted, { atMs, units: 0, isFull: true }]
   if (kind === "log") {
     const all = [...counted.filter((one) => atMs - one.atMs <= policy.windowMs), { atMs, units }]
-    // Keep the newest units: as many as there were before, or as the ceiling if that is more.
+    // Keep the newest units, as many as before or up to the ceiling, whichever is more.
     let room = Math.max(ceiling, sum(all) - units)
     const kept: Admission[] = []
     for (const one of all.reverse()) {
@@ -84,7 +87,7 @@ function holds(name: string, kind: Kind, seed: number, tell: Tell, stepsBack = f
   })
 }
 
-/** Returns the milliseconds of a sub-window, and how many of them cover the window. */
+/** Returns the length of a sub-window in milliseconds, and how many sub-windows cover the window. */
 function subWindows({ windowMs, buckets = 1 }: Policy): { ms: number; count: number } {
   const ms = Math.ceil(windowMs / buckets)
   return { ms, count: Math.ceil(windowMs / ms) }
@@ -94,8 +97,8 @@ function subWindows({ windowMs, buckets = 1 }: Policy): { ms: number; count: num
 const IN_SECONDS: readonly Kind[] = ["sliding", "bucketed", "token", "leaky"]
 
 /**
- * Returns the units in use, computed in the slowest way that is obviously right, or undefined if time is counted in
- * whole seconds.
+ * Returns the units in use, computed in a slow but obviously correct way, or undefined if time is counted in whole
+ * seconds.
  */
 function usedBy(kind: Kind, policy: Policy, log: readonly Admission[], nowMs: number): number | undefined {
   const { limit, windowMs } = policy
@@ -153,7 +156,10 @@ function usedBy(kind: Kind, policy: Policy, log: readonly Admission[], nowMs: nu
   }
 }
 
-/** Returns pairs of the most units that a window admits and the length of that window in milliseconds. */
+/**
+ * Returns pairs. A pair consists of the most units that a window may admit and the length of that window in
+ * milliseconds.
+ */
 function boundOf(kind: Kind, { limit, windowMs, burst = limit, buckets = 1 }: Policy): [number, number][] {
   switch (kind) {
     case "strict":
@@ -311,9 +317,9 @@ describe.each(KINDS)("%s", (kind) => {
     )
   })
 
-  // A window that starts with its first request would start later without that request.
+  // Skip windows that start with their first request, because such a window would start later without that request.
   it.skipIf(kind === "first-hit")(
-    "refunds and charges at most as much as if the request had taken the right units at first",
+    "refunds and charges at most as much as if the request had taken the right units from the start",
     () => {
       const changed = fc.record({
         story: counterStories(kind),
@@ -325,8 +331,8 @@ describe.each(KINDS)("%s", (kind) => {
       fc.assert(
         fc.property(changed, ({ story, which, share, charge, laterMs }) => {
           const { policy } = story
-          // All three counters take the same units, whether or not they fit. One of them took `units` fewer from the
-          // start.
+          // All three counters take the same units, whether or not they fit. One of the counters took `units` fewer
+          // from the start.
           const [full, settled, other] = [new Counter(policy), new Counter(policy), new Counter(policy)]
           const chosen = which % story.steps.length
           let nowMs = story.startMs
@@ -362,7 +368,7 @@ describe.each(KINDS)("%s", (kind) => {
     },
   )
 
-  it("counts a later charge as if the units had been taken at first, if no other request came in between", () => {
+  it("counts a later charge as if its units had been taken from the start, if no request came in between", () => {
     const story = fc.record({
       story: counterStories(kind),
       units: fc.nat(30),
@@ -384,7 +390,7 @@ describe.each(KINDS)("%s", (kind) => {
     )
   })
 
-  it("counts a later charge from the time of the request, even if it took nothing", () => {
+  it("counts a later charge from the time of the request, even if the request took no units", () => {
     fc.assert(
       fc.property(counterStories(kind), fc.integer({ min: 1, max: 9 }), ({ policy, startMs }, units) => {
         const counter = new Counter(policy)
@@ -406,9 +412,9 @@ describe("a sliding window", () => {
     return requests.reduce((sum, [atMs, cost]) => (counter.take(atMs, cost) ? sum + cost : sum), 0)
   }
 
-  // The interval is from the start of a window to y ms into the next. The interval contains the P units of the first
-  // window. By the formula, the next one then admits at most L - floor(P * (W - y) / W). Together that is L + ceil(P *
-  // y / W). While y is at most W / P, that is L + 1.
+  // The interval lasts from the start of a window to y ms into the next window. It contains the P units of the first
+  // window. By the formula, the next window then admits at most L - floor(P * (W - y) / W). Both windows together
+  // admit at most L + ceil(P * y / W), which is L + 1 while y is at most W / P.
   holds(
     "and y ms of the next one admit at most L + ceil(P * y / W)",
     "sliding",
@@ -431,7 +437,7 @@ describe("a sliding window", () => {
     expect(all).toEqual([10, 11, 11, 11, 12])
   })
 
-  it("can admit 2L, over 99 % of its length, and a fixed window within two milliseconds", () => {
+  it("can admit 2L within 99 % of its length, and a fixed window can admit 2L within two milliseconds", () => {
     const requests = (atMs: number) => [[59_999, 10] as const, [atMs, 10] as const]
     expect(admitted(SLIDING, requests(118_999))).toBe(20)
     expect(admitted({ ...SLIDING, algorithm: "fixed-window" }, requests(60_000))).toBe(20)

@@ -6,7 +6,7 @@ const NEVER = Number.POSITIVE_INFINITY
 const POLICY = policyOf({ algorithm: "sliding-log", limit: 3, windowMs: 1_000 })
 
 describe("the sliding log", () => {
-  it("counts the last window, including both ends", () => {
+  it("counts the units of the past window, including both ends", () => {
     expectLedger(POLICY, [
       [0, 1, 0, 2],
       [300, 1, 0, 1],
@@ -23,7 +23,7 @@ describe("the sliding log", () => {
     ])
   })
 
-  it("adds units of the same millisecond to the last entry, and widens all entries if necessary", () => {
+  it("adds units of the same millisecond to the latest entry, and widens all entries if necessary", () => {
     const counter = new Counter({ ...POLICY, limit: 200 })
     const parts = [
       [64, 1],
@@ -39,7 +39,7 @@ describe("the sliding log", () => {
       "21001" + "1110",
       "21001" + "1110" + "1201",
     ])
-    // The units keep their digits while there are entries.
+    // The number of digits does not decrease while the log contains entries.
     expect([counter.look(1_066).parts, counter.look(1_067).parts]).toEqual(["21201", ""])
   })
 
@@ -108,14 +108,14 @@ describe("the sliding log", () => {
     expect(slidingLog.withoutUnits(state, POLICY, 0, nothing, 1_100)).toBe(state)
   })
 
-  it("refunds nothing if nothing was taken, even at an instant whose digits are all 0", () => {
+  it("refunds no units if none were taken, even at an instant whose digits are all 0", () => {
     const counter = new Counter(POLICY)
     counter.charge(4_000, 1)
     const nothing = counter.charge(4_096, 0)
     expect(slidingLog.withoutUnits(nothing, POLICY, 1, nothing, 4_100)).toBe(nothing)
   })
 
-  it("equals an empty log after everything is refunded or has expired", () => {
+  it("equals an empty log after all units are refunded or have expired", () => {
     const counter = new Counter(POLICY)
     const taken = counter.charge(100, 2)
     counter.refund(150, 2, taken)
@@ -142,7 +142,7 @@ describe("the sliding log", () => {
     expect(algorithm.emptyAtMs({ startMs: 400, current: 1, previous: 0 }, POLICY)).toBe(1_401)
   })
 
-  it("holds a burst of a million units, and treats a stored count without entries as empty", () => {
+  it("stores a burst of a million units, and treats a stored count without entries as empty", () => {
     const policy = { ...POLICY, limit: 1_000_000 }
     expectLedger(policy, [
       [0, 1_000_000, 0, 0],

@@ -13,9 +13,9 @@ import {
 } from "./packed-log.ts"
 
 /**
- * The sliding log: stores every admission with its time. The sliding log admits a request if the units of the last W
- * (including both ends) plus the cost are within the limit. The count is exact: at most L in any window of length W. An
- * entry takes about 7 bytes.
+ * The sliding log stores every admission with its time. It admits a request if the cost plus the units of the past W
+ * (including both ends) are within the limit. The count is exact, so any window of length W admits at most L. An
+ * entry needs about 7 bytes.
  *
  * `parts` contains the entries (packed-log.ts). `startMs` is the time of the latest entry, or of a later take of 0
  * units. Such a take gets an entry only when units are charged for it.
@@ -27,7 +27,7 @@ export const slidingLog: Algorithm = {
     if (state === undefined || state.current === 0 || !state.parts) return empty(nowMs)
     const log = logOf(state, policy)
     if (state.startMs > nowMs) {
-      // The clock went back. Entries in the future count as taken now.
+      // The clock went back. Entries in the future count as if they were taken now.
       return withLast(state, log, placeOf(log, nowMs), 0, nowMs)
     }
     const oldestMs = nowMs - policy.windowMs
@@ -70,26 +70,27 @@ export const slidingLog: Algorithm = {
   },
 
   withUnits(state, policy, units, nowMs) {
-    // A take of 0 units does not add an entry, but a later charge for it is recorded at this instant.
+    // A take of 0 units does not add an entry, but a later charge for that request is recorded at this instant.
     const log = logOf(state, policy)
     const lastMs = latestMs(log)
     return withLast(state, log, lastMs === nowMs ? log.end - entryWidth(log) : log.end, units, nowMs)
   },
 
   withRejected(state, policy, units, nowMs) {
-    // Replace the oldest units by the refused ones, so that repeated refusals do not make the log longer.
+    // Replace the oldest units by the refused units, so that repeated refusals do not make the log longer.
     const most = Math.max(ceilingOf(policy), state.current)
     const kept = withoutOldest(state, policy, state.current + units - most, nowMs)
     return slidingLog.withUnits(kept, policy, units, nowMs)
   },
 
   withoutUnits(state, policy, units, after, nowMs) {
-    // If the clock went back, a charge counts as of now, like all entries in the future.
+    // If the clock went back, a charge counts as if its units were taken now, like all entries in the future.
     const takenMs = units < 0 ? Math.min(after.startMs, nowMs) : after.startMs
     const log = logOf(state, policy)
     const from = placeOf(log, takenMs)
     const isThere = from < log.end && timeAt(log, from) === takenMs
-    // Without an entry, there is nothing to refund. A charge creates the entry if its time is still in the window.
+    // Without an entry, there is nothing to refund. A charge creates the entry if the time of the take is still in
+    // the window.
     if (!isThere && (units >= 0 || takenMs < nowMs - policy.windowMs)) return state
     const before = isThere ? unitsAt(log, from) : 0
     const left = Math.max(0, before - units)

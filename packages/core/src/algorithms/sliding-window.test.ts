@@ -18,14 +18,14 @@ function policyOf(limit: number, windowMs: number = MINUTE): Policy {
   return { name: "p", counter: "p", algorithm: "sliding-window", limit, windowMs, align: "epoch" }
 }
 
-/** Returns a state in the hundredth window, with P units in the previous window and C in the current one. */
+/** Returns a state in the hundredth window, with P units in the previous window and C units in the current window. */
 function stateOf(previous: number, current: number, windowMs: number = MINUTE): CounterState {
   return { startMs: 100 * windowMs, current, previous }
 }
 
 describe("golden vectors: a window of one minute", () => {
   it.each([
-    // limit, previous, current, elapsed, cost, retry after
+    // Columns: limit, previous, current, elapsed, cost, retry after.
     [40, 50, 5, 24_600, 1, 0],
     [40, 50, 10, 24_600, 1, 0],
     [40, 50, 10, 24_000, 1, 1],
@@ -51,7 +51,7 @@ describe("golden vectors: a window of one minute", () => {
 
 describe("remaining and reset", () => {
   it.each([
-    // limit, previous, current, elapsed, remaining, reset after
+    // Columns: limit, previous, current, elapsed, remaining, reset after.
     [10, 0, 0, 0, 10, 0],
     [10, 0, 0, 59_999, 10, 0],
     [10, 0, 1, 0, 9, 60_001],
@@ -63,7 +63,7 @@ describe("remaining and reset", () => {
     [10, 10, 0, 54_001, 10, 0],
     [10, 1, 0, 0, 9, 1],
     [10, 1, 0, 1, 10, 0],
-    // The limit was cut, so more units are counted than it allows.
+    // The limit was lowered, so more units are counted than it allows.
     [10, 40, 0, 0, 0, 58_501],
     [10, 0, 40, 0, 0, 60_000 + 58_501],
     [10, 100_000, 0, 59_999, 9, 1],
@@ -164,8 +164,8 @@ describe("large numbers", () => {
   it("five million units a month are counted in whole seconds", () => {
     const policy = policyOf(5_000_000, MONTH)
     const state = stateOf(5_000_000, 0, MONTH)
-    // 5,000,000 / 2,592,000 s are 1.93 units per second. The count is rounded down, so 2 are left after one second and
-    // 4 after two.
+    // 5,000,000 / 2,592,000 s are 1.93 units per second. The count is rounded down, so 2 units remain after one
+    // second and 4 units after two seconds.
     const left = [0, 999, 1_000, 1_999, 2_000].map((e) => remaining(state, policy, state.startMs + e))
     expect(left).toEqual([0, 0, 2, 2, 4])
     expect(slidingWindow.retryAfterMs(state, policy, 1, state.startMs)).toBe(1_000)
@@ -244,7 +244,8 @@ describe("large numbers", () => {
     const seconds = MONTH / 1_000
     for (let i = 0; i < 2_000; i++) {
       const previous = MOST - i * 7_919
-      // The most units that have come back after this number of seconds. One more unit would come back a second later.
+      // The most units that are available again after this number of seconds. One more unit is available a second
+      // later.
       const due = Number((BigInt((i * 1_297) % seconds) * BigInt(previous)) / BigInt(seconds))
       const limit = previous - due
       const waitMs = slidingWindow.retryAfterMs(
@@ -267,7 +268,7 @@ describe("large numbers", () => {
     return (BigInt(previous) * (window - BigInt(elapsed) / unit)) / window
   }
 
-  /** Whether the cost fits at an offset from the start of the current window. The offset may be in a later window. */
+  /** Whether the cost fits at an offset from the start of the current window. The offset may lie in a later window. */
   function isAdmitted(
     P: number,
     C: number,

@@ -13,7 +13,8 @@ import { firstOffsetBelow, weighted, withCountedUpTo } from "./exact-counts.ts"
  */
 export const slidingWindow: Algorithm = {
   at(state, policy, nowMs) {
-    // The state is nearly always of this window, and the remainder operation below is expensive.
+    // Return early, because nearly every state is from the current window and the remainder operation below is
+    // expensive.
     if (state !== undefined && nowMs >= state.startMs && nowMs - state.startMs < policy.windowMs) return state
     const startMs = nowMs - (nowMs % policy.windowMs)
     if (state === undefined) return { startMs, current: 0, previous: 0 }

@@ -7,7 +7,7 @@ const NEVER = Number.POSITIVE_INFINITY
 const POLICY = policyOf({ algorithm: "sliding-window-strict", limit: 10, windowMs: 60_000, buckets: 6 })
 
 describe("the strict sliding window", () => {
-  it("frees units a whole window after the end of their sub-window, so up to one sub-window late", () => {
+  it("expires units a whole window after the end of their sub-window, so up to one sub-window late", () => {
     expectLedger(POLICY, [
       [5_000, 4, 0, 6],
       [15_000, 6, 0, 0],
@@ -21,7 +21,7 @@ describe("the strict sliding window", () => {
       [80_000, 6, 0, 0],
       [80_000, 11, NEVER, 0],
       [80_000, 0, 0, 0],
-      // The 4 units of 70,000 come back 60 s and a sub-window later.
+      // The 4 units that were taken at 70,000 expire 60 s and a sub-window later.
       [139_999, 1, 1, 0],
       [140_000, 5, 10_000, 4],
       [140_000, 4, 0, 0],

@@ -11,9 +11,9 @@ import {
 } from "./sub-windows.ts"
 
 /**
- * The strict sliding window. This algorithm counts the current sub-window and the n before it in full. Together they
- * cover at least the window that ends now, so one counter admits at most L in any window of length W. In exchange,
- * units come back up to one sub-window late.
+ * The strict sliding window. This algorithm counts the current sub-window and the n sub-windows before it in full.
+ * Together they cover at least the window that ends now, so one counter admits at most L in any window of length W.
+ * In exchange, units expire up to one sub-window late.
  */
 export const strictWindow: Algorithm = {
   hasParts: true,

@@ -24,7 +24,7 @@ function plain({ startMs, current, previous, parts = "" }: CounterState) {
 
 describe("sub-windows", () => {
   it.each([
-    // window, requested sub-windows, actual sub-windows, length of each
+    // Columns: window, requested sub-windows, actual sub-windows, length of each sub-window.
     [60_000, 60, 60, 1_000],
     [3_600_000, 3, 3, 1_200_000],
     [60_000, 1, 1, 60_000],
@@ -41,7 +41,7 @@ describe("sub-windows", () => {
   )
 
   it.each([
-    // time, then start, current, sum of the parts, parts
+    // Columns: time, start, current, sum of the parts, parts.
     [200_000, 200_000, 4, 6, [3, 2, 1]],
     [219_999, 200_000, 4, 6, [3, 2, 1]],
     [220_000, 220_000, 0, 9, [4, 3, 2]],
@@ -64,14 +64,14 @@ describe("sub-windows", () => {
     },
   )
 
-  it("are empty and stay empty if nothing was taken", () => {
+  it("are empty and stay empty if no units were taken", () => {
     const empty = { startMs: 200_000, current: 0, previous: 0, parts: "" }
     expect(subWindowsAt(undefined, POLICY, 205_000)).toEqual(empty)
     expect(subWindowsAt({ ...empty, startMs: 180_000 }, POLICY, 205_000)).toEqual(empty)
   })
 
   it.each([
-    // units, start of their sub-window, then current, sum of the parts, parts
+    // Columns: units, start of their sub-window, current, sum of the parts, parts.
     [3, 200_000, 1, 6, [3, 2, 1]],
     [9, 200_000, 0, 6, [3, 2, 1]],
     [-5, 200_000, 9, 6, [3, 2, 1]],
@@ -84,7 +84,7 @@ describe("sub-windows", () => {
     [-5, 120_000, 4, 6, [3, 2, 1]],
     [1, 220_000, 4, 6, [3, 2, 1]],
   ])(
-    "after a refund of %i units to the sub-window at %i ms: current count %i, earlier counts %i: %j",
+    "after a refund of %i units to the sub-window at %i ms count %i units and %i earlier units: %j",
     (units, takenMs, current, sum, counts) => {
       const left = withoutUnitsOf(FULL, POLICY, units, takenMs)
       expect(plain(left)).toEqual([200_000, current, sum, counts])
@@ -92,7 +92,7 @@ describe("sub-windows", () => {
   )
 
   it.each([
-    // limit, current, refused units, new current
+    // Columns: limit, current, refused units, new current.
     [100, 4, 9, 13],
     [10, 4, 9, 10],
     [10, 12, 9, 12],
@@ -135,7 +135,7 @@ describe("sub-windows", () => {
     [{ ...FULL, current: 0, previous: 0, parts: "" }, 200_000],
   ])("%j expires at %i", (state, endMs) => expect(subWindowsEndAtMs(state, POLICY)).toBe(endMs))
 
-  it("drop the oldest one by one, then the current one, then nothing", () => {
+  it("drop the oldest sub-windows one by one, then the current sub-window, then nothing", () => {
     expect([0, 1, 2, 3, 4, 5].map((by) => oldestAfter(FULL, POLICY, by))).toEqual([1, 2, 3, 4, 0, 0])
   })
 
@@ -153,7 +153,8 @@ describe("sub-windows", () => {
       state = subWindowsAt(state, POLICY, 199_999)
       state = subWindowsAt(state, POLICY, 200_000)
     }
-    // Same as without the steps, except that the last units now belong to the sub-window to which the clock went back.
+    // The result is the same as without the jumps, except that the last units now belong to the sub-window to which
+    // the clock went back.
     expect(plain(state)).toEqual([200_000, 0, 10, [7, 2, 1]])
     expect(subWindowsEndAtMs(state, POLICY)).toBe(260_000)
   })

@@ -3,19 +3,23 @@ import type { CounterState } from "./algorithm.ts"
 import { withCountedUpTo } from "./exact-counts.ts"
 import { countOf, numberAt, pack, shift, unpack } from "./packed-counts.ts"
 
-// A window is divided into n sub-windows. `current` is the count of the current sub-window. `parts` has the counts of
-// the n sub-windows before it, the latest first. `previous` is the sum of `parts`, so most decisions need not read
-// them.
+// A window is divided into n sub-windows. `current` is the count of the current sub-window. `parts` contains the
+// counts of the n sub-windows before it, the latest first. `previous` is the sum of `parts`, so most decisions need
+// not read them.
 
 /**
  * Returns how many sub-windows cover a policy's window. This is the requested number, or fewer if the window does not
- * have enough milliseconds. If 61 ms are to be divided by 60, each sub-window has 2 ms, and 31 of them are enough.
+ * have enough milliseconds. For example, if 60 sub-windows are requested for 61 ms, each sub-window has 2 ms, and 31
+ * of them are enough.
  */
 export function bucketsOf(policy: Policy): number {
   return Math.ceil(policy.windowMs / bucketMsOf(policy))
 }
 
-/** Returns the length of a sub-window in milliseconds, rounded up, so that all together cover at least the window. */
+/**
+ * Returns the length of a sub-window in milliseconds, rounded up, so that all sub-windows together cover at least the
+ * window.
+ */
 export function bucketMsOf({ windowMs, buckets }: Policy): number {
   return Math.ceil(windowMs / (buckets as number))
 }
@@ -39,11 +43,11 @@ export function subWindowsAt(state: CounterState | undefined, policy: Policy, no
 
 /**
  * Returns the state after the clock went back by `by` sub-windows. `units` is the sum of all counts. Units in future
- * sub-windows move into the current one, where they stay for at least a window. All other units stay where they are and
- * expire at the same time as before.
+ * sub-windows move into the current sub-window, where they count for at least a window. All other units stay where
+ * they are and expire at the same time as before.
  */
 function broughtBack(units: number, parts: string, startMs: number, by: number): CounterState {
-  // After the slice, the first part belongs to the sub-window before the current one.
+  // After the slice, the first part belongs to the sub-window before the current sub-window.
   const before = unpack(parts).slice(by)
   const left = before.reduce((sum, count) => sum + count, 0)
   const moved = Math.min(units - left, Number.MAX_SAFE_INTEGER - left)
@@ -56,7 +60,7 @@ export function subWindowsWithRejected(state: CounterState, policy: Policy, unit
   return withCountedUpTo(most, state, units)
 }
 
-/** Returns the state without `units` of the sub-window that started at `takenInMs`, if it still counts. */
+/** Returns the state without `units` of the sub-window that started at `takenInMs`, if that sub-window still counts. */
 export function withoutUnitsOf(
   state: CounterState,
   policy: Policy,
@@ -86,8 +90,8 @@ export function subWindowsEndAtMs({ startMs, current, parts = "" }: CounterState
 }
 
 /**
- * Returns the count of one sub-window: the oldest of the n that remain after `by` more sub-windows have passed. With
- * `by` equal to n, this is the current sub-window. With a larger `by`, the result is 0.
+ * Returns the count of the sub-window that will be the oldest of n after `by` more sub-windows have passed. If `by`
+ * equals n, this is the current sub-window. With a larger `by`, the result is 0.
  */
 export function oldestAfter({ current, parts = "" }: CounterState, policy: Policy, by: number): number {
   const index = bucketsOf(policy) - 1 - by

@@ -9,7 +9,9 @@ export function policyOf(shape: Partial<Policy> & Pick<Policy, "algorithm" | "li
   return { name: "p", counter: "p", align: "epoch", ...shape }
 }
 
-/** A request with its time, its cost, the milliseconds to wait (0 if admitted), and the units left afterwards. */
+/**
+ * A request with its time, its cost, the milliseconds to wait (0 if admitted), and the units that remain afterwards.
+ */
 export type Row = readonly [atMs: number, cost: number, waitMs: number, remaining: number]
 
 /** Takes each row's cost at its time from one counter, and compares the whole ledger. */
@@ -23,7 +25,7 @@ export function expectLedger(policy: Policy, rows: readonly Row[]): void {
   expect(played).toEqual(rows)
 }
 
-/** A counter as a store keeps it: each call reads and writes the state. */
+/** A counter that behaves as in a store, because each call reads and writes the state. */
 export class Counter {
   readonly policy: Policy
   readonly algorithm: Algorithm
@@ -113,9 +115,9 @@ const EPOCH_MS = Date.UTC(2024, 0, 1)
 const MONTH_MS = 30 * 86_400_000
 
 /**
- * Generates stories with cases in which counters break: bursts at one instant, the milliseconds around a boundary,
- * pauses of a window and more. Some windows have one millisecond, or a length that sub-windows do not divide. With
- * `countsRejected`, some policies count refused units.
+ * Generates stories with cases in which counters often fail, such as bursts at one instant, milliseconds around a
+ * boundary, and pauses of a window or more. Some windows last one millisecond, or have a length that is not a
+ * multiple of the sub-windows. With `countsRejected`, some policies count refused units.
  */
 export function counterStories(
   kind: Kind,
