@@ -5,18 +5,20 @@ import type { Check, CounterKey, Store } from "../stores/store.ts"
 /** The longest time for which a client can be blocked: a leap year. */
 export const LONGEST_BLOCK_MS: number = 366 * 24 * 60 * 60 * 1_000
 
-/** How often a shared store is asked whether other processes have blocked clients, in milliseconds. */
+/**
+ * The interval, in milliseconds, at which a shared store is read to detect clients that other processes have blocked.
+ */
 const INTERVAL_MS = 1_000
 
-/** Whether clients of a service may be blocked, so that decisions have to look for blocks. */
+/** Whether clients of a service may be blocked, so that decisions have to check for blocks. */
 export interface BlockState {
   isOn: boolean
 }
 
 /**
- * A watch over the blocks of a service, so that decisions look for blocks only when a client may be blocked. Blocking a
- * client also marks one counter of the service. A decision triggers a read of that mark, at most once a second. If the
- * store is not shared, the mark is read only after a block began in this process.
+ * Watches the blocks of a service, so that decisions check for blocks only while a client may be blocked. Blocking a
+ * client also marks one counter of the service. A decision triggers a read of that mark, at most once a second. If
+ * the store is not shared, the mark is read only after a block began in this process.
  */
 export class BlockWatch {
   /** The counter that stores the mark. The counter stays blocked until the last block of the service ends. */
@@ -37,8 +39,8 @@ export class BlockWatch {
   }
 
   /**
-   * Reads the mark if it is due. Called when the store has responded to a decision, so a store that is down gets no extra
-   * calls. `nowMs` is the store's time.
+   * Reads the mark if it is due. Called when the store has responded to a decision, so a store that is down receives
+   * no extra calls. `nowMs` is the time by the store's clock.
    */
   answered(nowMs: number): void {
     const nextMs = this.#nextMs
@@ -54,14 +56,16 @@ export class BlockWatch {
     this.#blocks.isOn = true
   }
 
-  /** Reads the mark. Never rejects: decisions report store failures, and the mark is read again a second later. */
+  /**
+   * Reads the mark. Never rejects, because decisions report store failures and the mark is read again a second later.
+   */
   async #read(): Promise<void> {
     const { policy } = this.counter
     const check: Check = { ...this.counter, cost: 1, shadow: false }
     const begun = this.#begun
     try {
       const { nowMs, counters } = await this.#store.read([check], this.#storeTimeoutMs)
-      // If a block began here during the read, the result is stale and must not turn the watch off.
+      // If a block began in this process during the read, the result is stale and must not turn the watch off.
       if (begun !== this.#begun) return
       const state = penalty.at(counters[0]?.state, policy, nowMs)
       this.#blocks.isOn = penalty.retryAfterMs(state, policy, 1, nowMs) > 0

@@ -18,7 +18,10 @@ export interface CorrectionOptions {
   readonly store: Store
   /** How long a caller waits for the store, in milliseconds. */
   readonly storeTimeoutMs: number
-  /** Called with the error of each failed background refund. Its units may stay taken until their window passes. */
+  /**
+   * Called with the error of each failed background refund. The units of such a refund may stay taken until their
+   * window passes.
+   */
   readonly onRefundLost: (error: unknown) => void
 }
 
@@ -31,18 +34,18 @@ export class Corrections {
   }
 
   /**
-   * Refunds what the decision took. Only the first call has an effect; if nothing was taken, it is a no-op. Returns the
-   * counters that have more units now. Rejects when the store fails; the refund can be retried only if it certainly
-   * changed nothing.
+   * Refunds the units that the decision took. Only the first call has an effect. A no-op if no units were taken.
+   * Returns the counters that have more units now. Rejects if the store fails. The refund can then be retried only if
+   * it certainly changed nothing.
    */
   async refund(decision: Decision): Promise<readonly CounterKey[]> {
     return this.#correct("refund", decision, refundsOf)
   }
 
   /**
-   * Refunds what the decision took when no caller waits for the result. This refund may take longer than `refund` and
-   * never rejects. With `isMeant`, it refunds only the matching counters and keeps the rest for a later refund. Returns
-   * the counters that have more units now.
+   * Refunds the units that the decision took, for a call whose result no caller waits for. This refund may take
+   * longer than `refund` and never rejects. With `isMeant`, it refunds only the matching counters, and the other
+   * counters can be refunded later. Returns the counters that have more units now.
    */
   async refundInBackground(
     decision: Decision,
@@ -66,9 +69,9 @@ export class Corrections {
   }
 
   /**
-   * Refunds what the decision took above `units`, or charges the missing units. Only the first call has an effect. The
-   * call is a no-op after a refund, for a refused decision, and if no rule applied. Returns the counters that have more
-   * units now. Rejects as `refund` does.
+   * Refunds the units that the decision took in excess of `units`, or charges the missing units. Only the first call
+   * has an effect. A no-op after a refund, for a refused decision, and if no rule applied. Returns the counters that
+   * have more units now. Rejects as `refund` does.
    */
   async settle(decision: Decision, units: number): Promise<readonly CounterKey[]> {
     return this.#correct("settle", decision, (receipt) => settlementOf(receipt, units))
@@ -146,14 +149,14 @@ function isNotApplied(error: unknown): boolean {
 }
 
 const DONE: Readonly<Record<Correction, string>> = {
-  refund: "the units were given back",
+  refund: "the units were refunded",
   settle: "the units were corrected",
   reset: "the counters were reset",
   block: "the client was blocked",
   unblock: "the client was unblocked",
 }
 
-/** Returns the error for the caller: what failed, whether anything changed, and what to do. */
+/** Returns the error for the caller. It says what failed, whether anything changed, and what to do. */
 function correctionFailed(call: Correction, error: unknown): Error {
   if (error instanceof ClosedError) return error
   const failure = storeErrorOf(error)
@@ -166,7 +169,7 @@ function correctionFailed(call: Correction, error: unknown): Error {
 }
 
 function adviceOf(call: Correction, isNotApplied: boolean): string {
-  if (isNotApplied) return `Nothing was changed: you can call ${call} again.`
+  if (isNotApplied) return `Nothing was changed, so you can call ${call} again.`
   const unknown = `It is unknown whether ${DONE[call]}.`
   if (call === "refund" || call === "settle") {
     return `${unknown} Another ${call} has no effect, because it could count the units twice.`

@@ -16,19 +16,22 @@ import { takeUpTo } from "./take-up-to.ts"
 export interface DeciderOptions extends HealthOptions, CorrectionOptions {
   /** Number of instances that share the store. During an outage, each instance grants its share of the limit. */
   readonly instances: number
-  /** Called for the first failure of an outage, with what is in force now: "each process admits up to 25 of 100". */
+  /**
+   * Called for the first failure of an outage, with a description of what applies now, such as "each process admits
+   * up to 25 of 100".
+   */
   readonly onDegraded: (error: StoreUnavailableError, inForce: string) => void
 }
 
 /**
- * Makes the decisions: checks all the limits of a request in one store call and turns the result into a decision.
- * Returns a value, not a promise, whenever the store does. `take` and `peek` never throw and never reject: if the store
- * fails or gives an invalid result, they return a degraded decision.
+ * Checks all limits of a request in one store call and converts the result into a decision. Returns a value instead
+ * of a promise whenever the store returns a value. `take` and `peek` never throw and never reject. If the store fails
+ * or returns an invalid result, they return a degraded decision.
  */
 export class Decider {
   /** Corrects what decisions have counted. */
   readonly corrections: Corrections
-  /** Notified of the time of each store result. Undefined while no client can be blocked. */
+  /** Receives the time of each store result. Undefined while no client can be blocked. */
   blockWatch: BlockWatch | undefined
   readonly #options: DeciderOptions
   /** Created by the first failure of the store. */
@@ -41,7 +44,10 @@ export class Decider {
     this.#health = new StoreHealth(options)
   }
 
-  /** Takes the units of every rule check, or refuses and takes none. If `peeked`, returns that decision and takes none. */
+  /**
+   * Takes the units of every rule check, or refuses and takes no units. If `peeked`, returns the same decision but
+   * takes no units.
+   */
   take(
     ruleChecks: readonly RuleCheck[],
     onAnswer?: OnStoreAnswer,
@@ -65,13 +71,16 @@ export class Decider {
       : this.#conclude(answer, ruleChecks, storeChecks, peeked, onAnswer)
   }
 
-  /** Returns the decision that `take` makes during an outage. For a request that has already waited for the store. */
+  /**
+   * Returns the decision that `take` makes during an outage. Used for a request that has already waited for the
+   * store.
+   */
   takeWithoutStore(ruleChecks: readonly RuleCheck[]): Decision {
     return decidedWithoutCounters(ruleChecks) ?? this.#fallback().decide(ruleChecks, false)
   }
 
   /**
-   * Takes the units only if they fit, without counting a refusal. If refusals count under one of the rules, it peeks
+   * Takes the units only if they fit, without counting a refusal. If refusals count under one of the rules, peeks
    * first, because a peek counts nothing.
    */
   takeIfItFits(ruleChecks: readonly RuleCheck[], onAnswer?: OnStoreAnswer): MaybePromise<Decision> {
@@ -102,8 +111,8 @@ export class Decider {
   }
 
   /**
-   * True if this decider made the decision, or if nothing was taken. Another decider's units were taken under other
-   * rules, so they cannot be refunded here.
+   * True if this decider made the decision, or if the decision took no units. Another decider's units were taken
+   * under other rules, so they cannot be refunded here.
    */
   isOwn(decision: Decision): boolean {
     return DecisionRecord.joinedFrom(decision).every((part) => {
@@ -137,7 +146,7 @@ export class Decider {
     return decision
   }
 
-  /** Returns the decision for a result to `storeChecks`. */
+  /** Returns the decision for the store's result of `storeChecks`. */
   explain(
     answer: StoreResult,
     ruleChecks: readonly RuleCheck[],
@@ -160,7 +169,7 @@ export class Decider {
     if (health.isWatching && isRemembered !== true) health.answered()
   }
 
-  /** Records that the store has failed, and decides without it. */
+  /** Records that the store has failed, and decides without the store. */
   degrade(
     error: unknown,
     ruleChecks: readonly RuleCheck[],
@@ -180,7 +189,7 @@ export class Decider {
   }
 }
 
-/** Returns the decision if the counters cannot change it, otherwise undefined. */
+/** Returns the decision if no counter can change it. Otherwise returns undefined. */
 export function decidedWithoutCounters(ruleChecks: readonly RuleCheck[]): Decision | undefined {
   if (ruleChecks.length === 0) return ruleChecks === RULES_MISSING ? DENIED_WITHOUT_RULES : UNLIMITED
   for (let i = 0; i < ruleChecks.length; i++) {
@@ -194,13 +203,19 @@ function hopeless(ruleChecks: readonly RuleCheck[]): Decision {
   return new DecisionRecord(ruleChecks.filter(canNeverFit).map(explainUncountable), false, undefined)
 }
 
-/** The sentence for the log about the rules in force while a store counts in this process (`writeBackStore`). */
+/**
+ * The clause for log lines that describes which limits apply while a store counts only in this process
+ * (`writeBackStore`).
+ */
 const COUNTED_HERE =
-  "each process admits what it knew to be left, and in each later window the limit or its share"
+  "each process admits the remaining units that it knew of, and in each later window the limit or its share"
 
 let sharedFailure: StoreUnavailableError | undefined
 
-/** Returns the failure of a store that decided without the shared counters. One error for all, because it is frequent. */
+/**
+ * Returns the failure of a store that decided without the shared counters. All such decisions share one error,
+ * because they are frequent.
+ */
 function unconfirmed(): StoreUnavailableError {
   sharedFailure ??= new StoreUnavailableError(
     "The store decided without the shared counters, which have not responded for a while.",

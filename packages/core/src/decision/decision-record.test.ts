@@ -23,7 +23,7 @@ const REFUSED: PolicyCheck = { ...ADMITTED, allowed: false, refusal: "quota", re
 const decisionOf = (...checks: PolicyCheck[]) => new DecisionRecord(checks, false, undefined)
 
 describe("a decision", () => {
-  it("has the longest delay of its rules, and is over the limit if any rule is", () => {
+  it("has the longest delay of its rules, and is over the limit if any rule is over the limit", () => {
     const [late, later] = [100, 300].map((delayMs) => ({ ...ADMITTED, delayMs }))
     const over = { ...ADMITTED, overLimit: true }
     expect(decisionOf(late as PolicyCheck, later as PolicyCheck, over)).toMatchObject({
@@ -61,7 +61,7 @@ describe("a decision", () => {
 describe("a joined decision", () => {
   const earlier = decisionOf(ADMITTED)
 
-  it("is the later decision if the earlier one has no rules", () => {
+  it("is the later decision if the earlier decision has no rules", () => {
     const later = decisionOf(REFUSED)
     expect(DecisionRecord.joined(decisionOf(), later, ["a"])).toBe(later)
   })
@@ -75,7 +75,7 @@ describe("a joined decision", () => {
     expect(costOf(costing("a", 30, 2), costing("b", 3, 1))).toBe(1)
   })
 
-  it("adds refunded units to earlier rules if refused, except to shadow rules that took none", () => {
+  it("describes earlier rules as if they had taken no units if it refuses", () => {
     const shadow: PolicyCheck = { ...REFUSED, policy: "s", shadow: true, cost: 4 }
     const later = decisionOf({ ...REFUSED, policy: "b" })
     const { checks, cost } = DecisionRecord.joined(decisionOf(ADMITTED, shadow), later, ["a", "s", "b"])
@@ -99,8 +99,9 @@ describe("the strictest rule", () => {
     expect(isStricter({ ...refused, retryAfterMs: 0 }, admitted)).toBe(true)
   })
 
-  it("is the one with fewer units left if two rules can admit the same number of these requests", () => {
-    // The first check has units for 2.5 more requests and the second for 2.33, so each can admit two.
+  it("is the rule with fewer units left if two rules can admit the same number of these requests", () => {
+    // The units of the first check suffice for 2.5 more requests, and those of the second for 2.33, so each check can
+    // admit two requests.
     const [five, seven] = [
       { ...admitted, remaining: 5, cost: 2 },
       { ...admitted, remaining: 7, cost: 3 },
@@ -110,7 +111,7 @@ describe("the strictest rule", () => {
     expect([isStricter(five, three), isStricter(three, five)]).toEqual([true, false])
   })
 
-  it("is the one with the longer wait if two rules refuse", () => {
+  it("is the rule with the longer wait if two rules refuse", () => {
     const longer = { ...refused, retryAfterMs: 8 }
     expect(isStricter(longer, refused)).toBe(true)
     expect(isStricter(refused, longer)).toBe(false)

@@ -2,7 +2,7 @@ import type { Store, StoreResult } from "../stores/store.ts"
 import type { Decision, PolicyCheck, Refusal } from "./decision.ts"
 import type { RuleCheck } from "./rule-check.ts"
 
-/** A decision maker and the store that it asks. */
+/** A decision maker and the store that it calls. */
 export interface DecisionMaker {
   readonly store: Store
 }
@@ -19,7 +19,7 @@ export interface Receipt {
   readonly answer: StoreResult
 }
 
-/** The decision on a request that no rule applies to. */
+/** The decision on a request to which no rule applies. */
 export const UNLIMITED: Decision = Object.freeze({
   allowed: true,
   policy: "",
@@ -36,7 +36,8 @@ export const UNLIMITED: Decision = Object.freeze({
 })
 
 /**
- * The wait that a client is given when the service fails closed, in milliseconds. The length of an outage is unknown.
+ * The wait, in milliseconds, that a client receives when the service fails closed. It is a guess, because the length
+ * of an outage is unknown.
  */
 export const RETRY_WHEN_CLOSED_MS = 1_000
 
@@ -53,13 +54,16 @@ export const DENIED_WITHOUT_RULES: Decision = Object.freeze({
 
 const NONE: readonly string[] = Object.freeze([])
 
-/** Members that a check shares with the decision for a request without checks. */
+/** The binding check, or the decision for a request without checks, which has the same members. */
 type Binding = PolicyCheck | typeof UNLIMITED
 
-/** Degraded decisions that the store itself made, without the shared counters. A field would cost every decision. */
+/**
+ * Degraded decisions that the store itself made, without the shared counters. They are listed here, because a field
+ * would slow down every decision.
+ */
 const madeByStore = new WeakSet<Decision>()
 
-/** A decision made from some checks. Its receipt is private, so a copy of the decision cannot be refunded. */
+/** A decision made from some checks. The receipt is private, so a copy of the decision cannot be refunded. */
 export class DecisionRecord implements Decision {
   declare readonly allowed: boolean
   declare readonly policy: string
@@ -78,16 +82,16 @@ export class DecisionRecord implements Decision {
   #receipt: Receipt | undefined
   #joinedFrom: readonly Decision[] | undefined
 
-  /** `receipt` is undefined when nothing was taken. */
+  /** `receipt` is undefined if no units were taken. */
   constructor(checks: readonly PolicyCheck[], degraded: boolean, receipt: Receipt | undefined) {
-    // Nearly always there is a single check, and it is the binding one.
+    // Fast path, because nearly every decision has a single check, which then binds.
     const first = checks[0]
     const isOne = checks.length === 1 && first?.shadow === false
     const binding: Binding = (isOne ? first : bindingCheck(checks)) ?? UNLIMITED
     this.allowed = binding.allowed
     this.policy = binding.policy
     this.limit = binding.limit
-    // Undefined only if the counter was not read, and then another rule binds.
+    // `remaining` is undefined only if the counter was not read, and in that case another rule binds.
     this.remaining = binding.remaining ?? 0
     this.cost = receipt === undefined ? 0 : binding.cost
     this.retryAfterMs = binding.retryAfterMs
@@ -115,7 +119,7 @@ export class DecisionRecord implements Decision {
     madeByStore.add(decision)
   }
 
-  /** Whether the decision, or a decision that it was joined from, was made without the store. */
+  /** Whether the decision, or a decision that it was joined from, was made without a result of the store. */
   static isWithoutStore(decision: Decision): boolean {
     if (!decision.degraded) return false
     if (!(#joinedFrom in decision)) return true
@@ -123,8 +127,8 @@ export class DecisionRecord implements Decision {
   }
 
   /**
-   * Returns an admitting decision as a refusal, because another decision of its group refuses. The refusal took
-   * nothing. `retryAfterMs` is how long the group has to wait.
+   * Returns an admitting decision as a refusal, because another decision of its group refuses. The refusal has taken
+   * no units. `retryAfterMs` is the time for which the group must wait.
    */
   static refusedByGroup({ checks, degraded }: Decision, retryAfterMs: number): Decision {
     const record = new DecisionRecord(checks, degraded, undefined)
@@ -133,9 +137,9 @@ export class DecisionRecord implements Decision {
   }
 
   /**
-   * Returns one decision for two decisions on the same request, made one after the other by different rules. `names`
-   * lists the rules in order. If the later decision refuses, the units of the earlier one are refunded, so the joined
-   * decision does not include them.
+   * Returns one decision for two decisions on the same request, which were made one after the other by different
+   * rules. `names` lists the rules in order. If the later decision refuses, the joined decision describes the earlier
+   * rules as if they had taken no units.
    */
   static joined(earlier: Decision, later: Decision, names: readonly string[]): Decision {
     if (later.checks.length === 0 && later.allowed) return earlier
@@ -152,13 +156,16 @@ export class DecisionRecord implements Decision {
     return record
   }
 
-  /** Returns the decisions that hold the receipts: those that this decision was joined from, or the decision itself. */
+  /**
+   * Returns the decisions with the receipts. These are the decisions that this decision was joined from, or the
+   * decision itself.
+   */
   static joinedFrom(decision: Decision): readonly Decision[] {
     const parts = #joinedFrom in decision ? decision.#joinedFrom : undefined
     return parts?.flatMap(DecisionRecord.joinedFrom) ?? [decision]
   }
 
-  /** Returns the decision with `cost` set to the number of units granted, whatever each rule charges for one unit. */
+  /** Returns the decision with `cost` set to the number of granted units, whatever each rule charges for one unit. */
   static telling(decision: Decision, units: number): Decision {
     if (!(#receipt in decision)) return { ...decision, cost: units }
     // The caller has not seen the decision yet, so it can still be changed.
@@ -179,7 +186,7 @@ export class DecisionRecord implements Decision {
     return #receipt in decision ? decision.#receipt : undefined
   }
 
-  /** Puts back a receipt for the units that are still taken, after `takeReceipt` has removed it. */
+  /** Stores a receipt for the units that are still taken, after `takeReceipt` has removed the receipt. */
   static leaveReceipt(decision: Decision, receipt: Receipt): void {
     ;(decision as DecisionRecord).#receipt = receipt
   }
@@ -194,7 +201,7 @@ export class DecisionRecord implements Decision {
 }
 
 /**
- * Returns the check as it is once its units have been refunded. A shadow check that would have refused took none. The
+ * Returns the check as if it had taken no units. A shadow check that would have refused has taken none. The
  * remaining units of a check that is over the limit stay 0.
  */
 function untaken(check: PolicyCheck): PolicyCheck {
@@ -212,15 +219,19 @@ function bindingCheck(checks: readonly PolicyCheck[]): PolicyCheck | undefined {
   return binding
 }
 
-/** The members by which strictness is judged. Checks and decisions both have them. */
+/** The members that determine strictness. Checks and decisions both have these members. */
 export type Bindable = Pick<PolicyCheck, "allowed" | "remaining" | "cost" | "retryAfterMs">
 
-/** True if `check` is stricter than `than`: a refusal before an admission, then the longer wait or the smaller rest. */
+/**
+ * True if `check` is stricter than `than`. A refusal is stricter than an admission, a longer wait than a shorter
+ * wait, and fewer remaining requests than more.
+ */
 export function isStricter(check: Bindable, than: Bindable): boolean {
   if (check.allowed !== than.allowed) return !check.allowed
   if (!check.allowed) return check.retryAfterMs > than.retryAfterMs
   const difference = moreRequests(check) - moreRequests(than)
-  // If both fit equally many requests like this one, fewer units left is stricter: a cheaper request may use them all.
+  // If both admit equally many requests of this cost, the check with fewer remaining units is stricter, because a
+  // cheaper request may use all of them.
   return difference < 0 || (difference === 0 && remainingOf(check) < remainingOf(than))
 }
 

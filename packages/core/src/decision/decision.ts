@@ -21,7 +21,7 @@ export type Refusal =
    * loaded yet and `onRulesMissing` is "deny", or the rule's `limit` function has failed before it ever returned a limit.
    */
   | "store-failure"
-  /** The request fits here, but `decideAll` took nothing, because another request of the group was refused. */
+  /** The request fits here, but `decideAll` took no units, because another request of the group was refused. */
   | "group"
 
 /** One rule's own verdict within a decision. */
@@ -35,81 +35,83 @@ export interface PolicyCheck {
   /** Length of the window in milliseconds. */
   readonly windowMs: number
   /**
-   * Units that would still be admitted after this request, or, in a peek, before it. 0 if the store was not asked.
+   * Units that would still be admitted after this request or, in a peek, before it. 0 if the store was not called.
    * Undefined if the store did not read this rule's counter because another rule had already refused, as happens in a
-   * Redis Cluster or while a leased rule is held off. Then `allowed` only means that this rule has not refused.
+   * Redis Cluster or while a leased rule is held off. In that case, `allowed` only means that this rule has not
+   * refused.
    */
   readonly remaining: number | undefined
   /** Units that the request needs under this rule. */
   readonly cost: number
   /** Whether this rule by itself admits the request. */
   readonly allowed: boolean
-  /** Milliseconds to wait: 0 if this rule admits the request, Infinity if it never will. */
+  /** Milliseconds to wait: 0 if this rule admits the request, Infinity if this rule can never admit it. */
   readonly retryAfterMs: number
   /**
-   * Milliseconds until one more unit than `remaining` would be admitted, if no other request comes. 0 if all units are
-   * available.
+   * Milliseconds until one more unit than `remaining` would be admitted, if no other request arrives. 0 if all units
+   * are available.
    */
   readonly nextUnitAfterMs: number
-  /** Milliseconds until all units (the limit or the burst) are available again, if no other request comes. */
+  /** Milliseconds until all units (the limit or the burst) are available again, if no other request arrives. */
   readonly resetAfterMs: number
   /** Milliseconds for which this rule delays the request before it proceeds. 0 except for a leaky bucket. */
   readonly delayMs: number
   /** Whether the request was admitted above the limit, by soft or elastic throttling. */
   readonly overLimit: boolean
-  /** Whether this is a shadow rule: it reports, but never refuses. */
+  /** Whether this is a shadow rule, which reports but never refuses. */
   readonly shadow: boolean
-  /** Why this rule refuses; absent if it admits the request. */
+  /** The reason why this rule refuses. Absent if the rule admits the request. */
   readonly refusal?: Refusal
   /** The message for a client that this rule refuses. */
   readonly rejectionMessage?: string
   /**
-   * The counts behind the verdict; absent if the store was not asked. When Redis grants from a strict window, `parts`
-   * may be an outline instead of the count of each part. `current`, `previous` and all other members are exact.
+   * The counts behind the verdict. Absent if the store was not called. When Redis grants from a strict window,
+   * `parts` may be an outline instead of the count of each part. `current`, `previous` and all other members are
+   * exact.
    */
   readonly counts?: CounterState
   /**
-   * Age of the shared counts in milliseconds: 0 if the shared store was asked for this request. Above 0, a lease granted
-   * the request, a store that writes back decided it, or a refusal was repeated. Other processes may have taken units
-   * since.
+   * Age of the shared counts in milliseconds. 0 if the shared store was called for this request. Above 0 if a lease
+   * granted the request, a store that writes back decided it, or a refusal was repeated. In these cases, other
+   * processes may have taken units since.
    */
   readonly ageMs: number
-  /** The missing field, with `refusal: "missing-field"`. */
+  /** The missing field, if `refusal` is "missing-field". */
   readonly field?: string
 }
 
 /**
  * The result for one request: the verdict of its strictest rule, and of each rule by itself.
  *
- * For example, 6 units of a limit of 10 are taken. The seventh unit is then admitted with 3 remaining. Once 10
+ * For example, 6 units of a limit of 10 are taken. The seventh unit is then admitted with 3 remaining. Once 10 units
  * are taken, the next request is refused with 0 remaining and a time to wait.
  */
 export interface Decision {
   /** Whether the request may proceed, after `delayMs`. */
   readonly allowed: boolean
   /**
-   * Name of the binding rule, "" if no rule applies. If the request is refused, it is the rule with the longest wait.
-   * If it is admitted, it is the rule that can admit the fewest more requests of this cost.
+   * Name of the binding rule, or "" if no rule applies. For a refused request, this is the rule with the longest
+   * wait. For an admitted request, this is the rule that can admit the fewest further requests of this cost.
    */
   readonly policy: string
   /** Quota units per window under the binding rule; Infinity when no rule applies. */
   readonly limit: number
   /**
-   * Units left under the binding rule. Infinity if no rule applies. 0 if the store was not asked (`refusal` "cost" or
-   * "denied").
+   * Units left under the binding rule. Infinity if no rule applies. 0 if the store was not called (`refusal` "cost"
+   * or "denied").
    */
   readonly remaining: number
   /** Units taken from the binding rule: 0 when refused. */
   readonly cost: number
   /**
-   * Milliseconds to wait: 0 if the request was admitted, Infinity if it can never succeed. If no other request comes,
-   * it succeeds after exactly this wait, and fails one millisecond earlier.
+   * Milliseconds to wait: 0 if the request was admitted, Infinity if it can never succeed. If no other request
+   * arrives, the request succeeds after exactly this wait, and fails one millisecond earlier.
    *
    * There are two exceptions. While the store is unavailable, the wait is a guess. Under elastic throttling, spare
-   * capacity may admit the request earlier, or may be gone by the time another rule has room again.
+   * capacity may admit the request earlier, or may be used up by the time another rule has units again.
    */
   readonly retryAfterMs: number
-  /** Milliseconds until all units (the limit or the burst) are available again, if no other request comes. */
+  /** Milliseconds until all units (the limit or the burst) are available again, if no other request arrives. */
   readonly resetAfterMs: number
   /** Milliseconds to delay the request before it proceeds. This is the longest delay of its rules. */
   readonly delayMs: number
@@ -117,7 +119,7 @@ export interface Decision {
   readonly overLimit: boolean
   /** Whether the decision was made without the shared store, because the store did not respond. */
   readonly degraded: boolean
-  /** Why the request was refused; absent if it was admitted. */
+  /** The reason why the request was refused. Absent if the request was admitted. */
   readonly refusal?: Refusal
   /**
    * The binding rule's message for a client that it refuses. Absent if the request was admitted, and for a rule without
@@ -130,13 +132,13 @@ export interface Decision {
   readonly checks: readonly PolicyCheck[]
 }
 
-/** Thrown by `enforce` and `acquire` when the request is refused. `decision` holds the rule and the time to wait. */
+/** Thrown by `enforce` and `acquire` when the request is refused. `decision` contains the rule and the time to wait. */
 export class RateLimitExceededError extends SluiceError {
   readonly code = "SLUICE_RATE_LIMIT_EXCEEDED"
-  /** The refused decision, for which nothing was taken. */
+  /** The refused decision, for which no units were taken. */
   readonly decision: Decision
 
-  /** Creates the error. Its message names the rule, the reason and the wait. */
+  /** Creates the error. The message names the rule, the reason and the wait. */
   constructor(decision: Decision) {
     const wait = Number.isFinite(decision.retryAfterMs)
       ? `retry after ${decision.retryAfterMs} ms`

@@ -7,7 +7,7 @@ import { explainDecision, logFields } from "./describe-decision.ts"
 const MINUTE = 60_000
 const START_MS = 1_750_000_020_000
 
-/** A check that a rule of 10 a minute admits: 7 units are used, 3 of them carried over. */
+/** A check that a rule of 10 a minute admits. 7 units are used, and 3 of them are carried over. */
 const admitted: PolicyCheck = {
   policy: "per-user",
   algorithm: "sliding-window",
@@ -40,7 +40,7 @@ function textOf(check: Partial<PolicyCheck>, options?: { readonly atMs: number }
 }
 
 describe("explainDecision", () => {
-  it("says how many units are used, and when the next one is available", () => {
+  it("says how many units are used, and when the next unit is available", () => {
     expect(explainDecision(decisionOf(refused))).toEqual([
       {
         policy: "per-user",
@@ -84,8 +84,8 @@ describe("explainDecision", () => {
     )
   })
 
-  it("computes what is carried over at the time that the caller knows", () => {
-    // Half a minute later, half of the 6 units still count, although the limit has been cut to 5 since.
+  it("computes the carried-over units at the time that the caller passes", () => {
+    // Half a minute later, half of the 6 units still count, although the limit has since been lowered to 5.
     const cut = { limit: 5, counts: { startMs: START_MS, current: 4, previous: 6 } }
     expect(textOf(cut, { atMs: START_MS + 30_000 })).toBe(
       "per-user refused the request: 7 of 5 units are used, 3 of them carried over from the previous minute; " +
@@ -139,11 +139,11 @@ describe("explainDecision", () => {
     expect(textOf({ retryAfterMs })).toMatch(new RegExp(`available in ${text}$`))
   })
 
-  it("says that a request is delayed, above the limit, or decided by an older count", () => {
+  it("says whether a request is delayed, above the limit, or decided by an older count", () => {
     const text = (more: Partial<PolicyCheck>) =>
       explainDecision(decisionOf({ ...admitted, ...more }))[0]?.text
     expect(text({ delayMs: 300 })).toMatch(/; the request waits 300 ms for its turn$/)
-    expect(text({ overLimit: true })).toMatch(/; the request is above the limit and was let through$/)
+    expect(text({ overLimit: true })).toMatch(/; the request is above the limit but was admitted$/)
     expect(text({ ageMs: 40 })).toMatch(/; the count is 40 ms old$/)
   })
 
@@ -202,7 +202,7 @@ describe("explainDecision", () => {
     expect(explainDecision(notAsked)[0]?.text).toContain("another request of its group")
   })
 
-  it("says until when a client is blocked, and when a unit comes back", () => {
+  it("says until when a client is blocked, and when a unit is available again", () => {
     const at = { atMs: START_MS }
     expect(textOf({ refusal: "blocked" }, at)).toMatch(/ for 24.6 s, until 2025-06-15T15:07:24.583Z$/)
     expect(textOf({}, at)).toMatch(/ in 24.6 s, at 2025-06-15T15:07:24.583Z$/)
@@ -218,7 +218,7 @@ describe("explainDecision", () => {
 })
 
 describe("logFields", () => {
-  it("has what a log line needs, and no key of the client", () => {
+  it("returns the fields that a log line needs, without any key of the client", () => {
     expect(logFields(decisionOf(admitted))).toStrictEqual({
       ratelimit: { policy: "per-user", allowed: true, remaining: 3, limit: 10 },
     })
@@ -235,7 +235,7 @@ describe("logFields", () => {
     })
   })
 
-  it("writes null for numbers that JSON does not have", () => {
+  it("returns null for numbers that JSON cannot represent", () => {
     const never = decisionOf({ ...refused, refusal: "denied", retryAfterMs: Number.POSITIVE_INFINITY })
     expect(logFields(never).ratelimit).toMatchObject({ retryAfterMs: null })
     expect(logFields(UNLIMITED)).toStrictEqual({

@@ -5,7 +5,7 @@ import { mustBe, requireValue } from "../ground/option-checks.ts"
 import type { Decision, PolicyCheck, Refusal } from "./decision.ts"
 import { isDecision, throwNotADecision } from "./is-decision.ts"
 
-/** Why one rule admitted or refused a request, in a sentence for people. */
+/** An explanation, written for people, of why one rule admitted or refused a request. */
 export interface Explanation {
   /** Name of the rule; "" if no rule made the decision. */
   readonly policy: string
@@ -22,7 +22,7 @@ export interface Explanation {
 export interface DecisionLogFields {
   /** The verdict of the binding rule. */
   readonly ratelimit: {
-    /** Name of the binding rule, "" if no rule applies. */
+    /** Name of the binding rule, or "" if no rule applies. */
     readonly policy: string
     /** Whether the request was admitted. */
     readonly allowed: boolean
@@ -30,7 +30,7 @@ export interface DecisionLogFields {
     readonly remaining: number | null
     /** Quota units per window under the binding rule; null if no rule applies. */
     readonly limit: number | null
-    /** Why the request was refused. Absent if it was admitted. */
+    /** The reason why the request was refused. Absent if the request was admitted. */
     readonly refusal?: Refusal
     /** Milliseconds to wait; null if the request can never succeed. Absent if the request was admitted. */
     readonly retryAfterMs?: number | null
@@ -41,14 +41,17 @@ export interface DecisionLogFields {
 
 /** Options of `explainDecision`. */
 export interface ExplainOptions {
-  /** When the decision was made, in epoch milliseconds. With it, texts contain the time of day at which a wait ends. */
+  /**
+   * When the decision was made, in epoch milliseconds. If present, sentences contain the time of day at which a wait
+   * ends.
+   */
   readonly atMs?: number | undefined
 }
 
 /**
- * Returns a sentence for each rule of a decision, in the order of the rules. Counts and waits are as of the decision.
- * For example: "per-user refused the request: 10 of 10 units are used, 3 of them carried over from the previous minute; the
- * next unit is available in 24.6 s".
+ * Returns a sentence for each rule of a decision, in the order of the rules. The counts and waits describe the time
+ * of the decision. For example: "per-user refused the request: 10 of 10 units are used, 3 of them carried over from
+ * the previous minute; the next unit is available in 24.6 s".
  * @throws {@link InvalidOptionError} if the value is not a decision.
  */
 export function explainDecision(decision: Decision, options: ExplainOptions = {}): readonly Explanation[] {
@@ -61,7 +64,8 @@ export function explainDecision(decision: Decision, options: ExplainOptions = {}
 }
 
 /**
- * Returns the fields of a decision for the log line of its request. Replay reads them, and compares its own verdict.
+ * Returns the fields of a decision for the log line of its request. A replay of logs compares its own verdict with
+ * these fields.
  *
  * For example, a refused request is `{"ratelimit":{"policy":"per-user","allowed":false,"remaining":0,"limit":10,
  * "refusal":"quota","retryAfterMs":24583}}`.
@@ -147,19 +151,19 @@ function countText(check: PolicyCheck, atMs: number | undefined): string {
         : "no unit ever comes back",
     )
   }
-  if (overLimit) notes.push("the request is above the limit and was let through")
+  if (overLimit) notes.push("the request is above the limit but was admitted")
   if (delayMs > 0) notes.push(`the request waits ${lengthText(delayMs)} for its turn`)
   if (ageMs > 0) notes.push(`the count is ${lengthText(ageMs)} old`)
   return notes.join("; ")
 }
 
-/** A bucket may hold more than the limit, so that the units in use are not known. */
+/** A bucket may contain more units than the limit, so the units in use are unknown. */
 const BUCKETS: ReadonlySet<AlgorithmName> = new Set(["token-bucket", "leaky-bucket"])
 
 function usedText(check: PolicyCheck, atMs: number | undefined): string {
   const { algorithm, limit, remaining = 0, counts } = check
   if (BUCKETS.has(algorithm)) return `${unitsText(remaining)} ${remaining === 1 ? "is" : "are"} left`
-  // Without `counts`, the store was not asked.
+  // Without `counts`, the store was not called.
   if (counts === undefined) return "it was not counted"
   const { current } = counts
   const carried = carriedOver(check, atMs) ?? Math.max(0, limit - remaining - current)
@@ -169,12 +173,15 @@ function usedText(check: PolicyCheck, atMs: number | undefined): string {
   return `${used} of ${limit} units are used${ofThem}`
 }
 
-/** Returns the units of the current window. With parts, `current` is only the latest part. */
+/**
+ * Returns the units of the current window, or of the current sub-window if the counts have parts. 0 for other
+ * algorithms.
+ */
 function usedAlone({ counts, algorithm }: PolicyCheck): number {
   return algorithm === "fixed-window" || algorithm === "sliding-window" ? (counts?.current ?? 0) : 0
 }
 
-/** Returns how many units of the previous window count at `atMs`. Undefined if the time is not known. */
+/** Returns how many units of the previous window count at `atMs`. Undefined if the time is unknown. */
 function carriedOver({ counts, limit, windowMs }: PolicyCheck, atMs: number | undefined): number | undefined {
   if (counts === undefined || atMs === undefined) return undefined
   const elapsedMs = Math.min(Math.max(0, Math.floor(atMs) - counts.startMs), windowMs)
@@ -215,7 +222,7 @@ const UNITS = [
   ["s", 1],
 ] as const
 
-/** Returns a length of time with its two largest units, rounded up so that nobody comes back too early. */
+/** Returns a length of time with its two largest units, rounded up so that no client retries too early. */
 function lengthText(ms: number): string {
   const whole = Math.ceil(ms)
   if (whole < 1_000) return `${whole} ms`

@@ -20,7 +20,7 @@ describe("the decision for the result of a store", () => {
     ])
   })
 
-  it("contains the age of each count, which is 0 if the store was asked", () => {
+  it("contains the age of each count, which is 0 if the store was called", () => {
     const counted = { state: { startMs: NOW_MS, previous: 0, current: 1 }, taken: 1 }
     const decision = explained({ nowMs: NOW_MS, granted: true, checks: [{ ...counted, ageMs: 7 }, counted] })
     expect(decision.checks.map(({ ageMs }) => ageMs)).toEqual([7, 0])
@@ -30,7 +30,7 @@ describe("the decision for the result of a store", () => {
     [300, 300],
     [3_000, 3_000],
     [undefined, 250],
-  ])("makes a refused request wait until the store is asked again: %s", (againAfterMs, expected) => {
+  ])("makes a refused request wait until the shared store is called again: %s", (againAfterMs, expected) => {
     const full = { state: { startMs: NOW_MS - 750, previous: 0, current: 5 }, taken: 0 }
     const free = { state: { startMs: NOW_MS - 750, previous: 0, current: 0 }, taken: 0 }
     const answer = { nowMs: NOW_MS, granted: false, checks: [full, free], againAfterMs } as StoreResult

@@ -7,7 +7,8 @@ import { type Parted, separatePenalties, underPenalty, withPenalties } from "./p
 import type { OnStoreAnswer, RuleCheck } from "./rule-check.ts"
 
 /**
- * Returns the checks to send to the store. Nearly always they are the rule checks themselves, so no list is allocated.
+ * Returns the checks to send to the store. Nearly always, these are the rule checks themselves, so no array is
+ * allocated.
  */
 export function storeChecksOf(ruleChecks: readonly RuleCheck[]): readonly RuleCheck[] {
   for (let i = 0; i < ruleChecks.length; i++) {
@@ -17,7 +18,10 @@ export function storeChecksOf(ruleChecks: readonly RuleCheck[]): readonly RuleCh
   return ruleChecks
 }
 
-/** True if the store has to count the rule check. A shadow rule may be settled without counting while others count. */
+/**
+ * True if the store has to count the rule check. A shadow rule may be settled without counting while other rules
+ * count.
+ */
 export function isCounted(ruleCheck: RuleCheck): boolean {
   return ruleCheck.refusal === undefined
 }
@@ -40,14 +44,14 @@ export function explainAnswer(
   by: DecisionMaker,
   onAnswer: OnStoreAnswer | undefined,
 ): Decision {
-  // Usually all checks are counted and none has a penalty, so no list is allocated.
+  // Usually all checks are counted and none of them has a penalty, so no array is allocated.
   if (storeChecks !== ruleChecks)
     return explainParted(separatePenalties(storeChecks, answer), ruleChecks, peeked, by, onAnswer)
   onAnswer?.(ruleChecks, answer)
   const { nowMs, againAfterMs } = answer
   const isTaken = answer.granted && !peeked
   const counted = answer.checks[0]
-  // Nearly always there is a single check.
+  // Fast path, because nearly every decision has a single check.
   const checks =
     ruleChecks.length === 1 && counted !== undefined
       ? [explainCounted(ruleChecks[0] as RuleCheck, counted, nowMs, isTaken, againAfterMs)]
@@ -84,7 +88,7 @@ function explainParted(
 }
 
 /**
- * Returns the checks of a decision as a peek would have returned them, for a decision whose units are refunded
+ * Returns the checks of a decision as a peek would have returned them. Used for a decision whose units are refunded
  * immediately.
  */
 export function explainGivenBack(decision: Decision): readonly PolicyCheck[] {
@@ -122,7 +126,10 @@ function decisionOf(
   return decision
 }
 
-/** Explains a check. A counter that the store did not read refuses nothing, and its remaining units are unknown. */
+/**
+ * Explains a check. If the store did not read the counter, the check does not refuse and its remaining units are
+ * unknown.
+ */
 function explain(
   ruleCheck: RuleCheck,
   counted: Counted | undefined,

@@ -89,13 +89,13 @@ describe("the explanation of a counted check", () => {
     expect(looked({ ...soft, cost: 0 }, holding(7)).overLimit).toBe(false)
   })
 
-  it("reports the remaining and the next unit within the limit, without the extra units of soft throttling", () => {
+  it("reports the remaining units and the next unit within the limit, without the extra units of soft throttling", () => {
     const soft = ruleCheck("s", 5, 1, { extra: 5 })
     expect(took(soft, holding(7))).toMatchObject({ remaining: 0, nextUnitAfterMs: 750 })
   })
 
   it("reports the delay in a leaky bucket, for units taken and for a peek", () => {
-    // Ten per second: one every tenth of a second.
+    // Ten units per second are one unit every tenth of a second.
     const state: CounterState = { startMs: NOW_MS, previous: 0, current: 3 }
     expect(looked(leaky(2), state).delayMs).toBe(300)
     expect(took(leaky(2), { ...state, current: 5 }).delayMs).toBe(300)
@@ -129,7 +129,7 @@ describe("the explanation of a check that was decided without counting", () => {
     expect(admitted).toStrictEqual({ ...settled, allowed: true, retryAfterMs: 0 })
   })
 
-  it("has a reason if refused, and the message and missing field if there are any", () => {
+  it("has a reason if refused, and the message and missing field if they exist", () => {
     const refused = { ...settled, allowed: false, retryAfterMs: 7 }
     expect(explainUncounted(fixed(5, 1), "denied", 7)).toStrictEqual({ ...refused, refusal: "denied" })
     expect(

@@ -6,14 +6,15 @@ import type { PolicyCheck, Refusal } from "./decision.ts"
 import { canNeverFit, type RuleCheck } from "./rule-check.ts"
 
 /**
- * The wait for a request that costs more than the limit while there is no spare capacity, in milliseconds. The wait is
- * unknown when there is spare capacity again, but it takes at least one calm second.
+ * The wait for a request that costs more than the limit while there is no spare capacity, in milliseconds. It is
+ * unknown when spare capacity will be available again, but this takes at least one calm second.
  */
 const RETRY_WHEN_CALM_MS = 1_000
 
 /**
- * Explains a check from what the store counted. If `isTaken`, the units were taken and are included in the counts. A
- * refused request waits at least `againAfterMs`, because the store does not ask for the counts again before that.
+ * Explains a check by the counts of the store. If `isTaken`, the units were taken and the counts include them. A
+ * refused request waits at least `againAfterMs`, because the store does not read the shared counts again before that
+ * time.
  */
 export function explainCounted(
   ruleCheck: RuleCheck,
@@ -60,7 +61,7 @@ export function explainCounted(
 }
 
 /**
- * Returns how long it takes until one more unit is available. If a request lacks exactly one unit, this is its
+ * Returns the milliseconds until one more unit is available. If a request lacks exactly one unit, the result is its
  * `waitMs`.
  */
 function nextUnitAfterMs(
@@ -77,14 +78,17 @@ function nextUnitAfterMs(
   return algorithm.retryAfterMs(state, hard, remaining + 1, nowMs)
 }
 
-/** Returns the policy without its extra units: waits are computed for the limit, not for what is admitted above it. */
+/**
+ * Returns the policy without its extra units, because waits are computed for the limit, without the units that are
+ * admitted above it.
+ */
 function hardOf(policy: Policy): Policy {
   return { ...policy, extra: 0 }
 }
 
 /**
- * Returns how long a refused request waits. Under elastic throttling, the wait is computed for the limit, because spare
- * capacity is not guaranteed. After that wait the request is admitted in any case.
+ * Returns the milliseconds for which a refused request must wait. Under elastic throttling, the wait is computed for
+ * the limit, because spare capacity is not guaranteed. After that wait the request is admitted in any case.
  */
 function retryAfterMs(
   ruleCheck: RuleCheck,

@@ -5,13 +5,13 @@ import { DecisionRecord } from "./decision-record.ts"
 import { storeChecksOf } from "./explain-answer.ts"
 import type { RuleCheck } from "./rule-check.ts"
 
-/** A request of a group: its rule checks, and the decider of its limiter. */
+/** A request of a group, with its rule checks and the decider of its limiter. */
 export interface GroupMember {
   readonly decider: Decider
   readonly ruleChecks: readonly RuleCheck[]
 }
 
-/** A member whose counters decide, with its checks as the store gets them. */
+/** A member whose counters decide, with the checks that the store receives for it. */
 interface CountedMember extends GroupMember {
   readonly storeChecks: readonly RuleCheck[]
   /** Index of the member's decision in the result. */
@@ -19,10 +19,10 @@ interface CountedMember extends GroupMember {
 }
 
 /**
- * Takes the units of all members in one store call, or refuses and takes none. All deciders have the same store. No two
- * checks have the same counter. Returns the decisions in the order of the members. If one refuses, the others refuse
- * with "group". Never throws and never rejects: if the store fails, each member is decided without it, and units are
- * refunded if one member refuses.
+ * Takes the units of all members in one store call, or refuses and takes no units. All deciders must have the same
+ * store, and all checks must have different counters. Returns the decisions in the order of the members. If one
+ * member is refused, the others are refused with "group". Never throws and never rejects. If the store fails, each
+ * member is decided without the store, and all units are refunded if one member is refused.
  */
 export async function takeAll(members: readonly GroupMember[]): Promise<readonly Decision[]> {
   const decisions = members.map(({ ruleChecks }) => decidedWithoutCounters(ruleChecks))
@@ -51,17 +51,17 @@ async function decided(store: Store, counted: readonly CountedMember[]): Promise
   }
 }
 
-/** A placeholder for a decision that need not ask the store, because another request of its group is refused. */
+/** A placeholder for a decision that needs no store call, because another request of its group is refused. */
 const NOT_ASKED: Decision = new DecisionRecord([], false, undefined)
 
-/** Returns the decisions of the members for the result to all their checks. */
+/** Returns the decisions of the members for the store's result of all their checks. */
 function explained(answer: StoreResult, counted: readonly CountedMember[]): readonly Decision[] {
   let from = 0
   const decisions = counted.map(({ decider, ruleChecks, storeChecks }) => {
     const own = { ...answer, checks: answer.checks.slice(from, from + storeChecks.length) }
     from += storeChecks.length
     const decision = decider.explain(own, ruleChecks, storeChecks, false)
-    // A member of a refused group may fit by itself. Then its counters are as a peek sees them.
+    // A member of a refused group may fit by itself. In that case, explain its counters as in a peek.
     return decision.allowed === answer.granted
       ? decision
       : decider.explain({ ...own, granted: true }, ruleChecks, storeChecks, true)
@@ -73,14 +73,17 @@ function explained(answer: StoreResult, counted: readonly CountedMember[]): read
 function withoutStore(counted: readonly CountedMember[], error: unknown): readonly Decision[] {
   const decisions = counted.map(({ decider, ruleChecks }) => decider.degrade(error, ruleChecks, false))
   if (decisions.every(({ allowed }) => allowed)) return decisions
-  // The counters of the fallback are in this process, so they have their units back immediately.
+  // The fallback counts in this process, so these refunds take effect immediately.
   for (const [i, decision] of decisions.entries()) {
     void counted[i]?.decider.corrections.refundInBackground(decision)
   }
   return decisions
 }
 
-/** Returns the decisions of a group. If some refuse, the others refuse too, with the longest wait of these. */
+/**
+ * Returns the decisions of a group. If some decisions refuse, all others also refuse, with the longest wait of the
+ * refusing decisions.
+ */
 function together(decisions: readonly Decision[]): readonly Decision[] {
   const refusing = decisions.filter(({ allowed }) => !allowed)
   if (refusing.length === 0) return decisions

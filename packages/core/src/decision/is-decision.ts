@@ -14,7 +14,7 @@ export function isDecision(value: unknown): value is Decision {
 /** Throws InvalidOptionError for a value that is not a decision. */
 export function throwNotADecision(value: unknown): never {
   const isObject = typeof value === "object" && value !== null
-  // Do not show the value as JSON: it may be a request, whose headers must not be logged.
+  // Do not show the value as JSON, because it may be a request, whose headers must not be logged.
   const given = isObject ? (classOf(value) ?? "an object") : show(value)
   throw new InvalidOptionError([
     {

@@ -14,13 +14,13 @@ import type { OnStoreAnswer, RuleCheck } from "./rule-check.ts"
 /** Number of rules that a log line describes. */
 const MOST_DESCRIBED = 3
 
-/** Bounds the memory that an outage of the store can take, to about 5 MB. */
+/** Limits the memory that the fallback can use in an outage to about 5 MB. */
 const MAX_KEYS = 100_000
 
 /**
- * Decides without the shared store, according to each rule's `onStoreFailure`. Any "deny" refuses. "local" counts in
- * this process with this instance's share of the limit. "allow" admits without counting. These counts never reach the
- * shared store.
+ * Decides without the shared store, according to each rule's `onStoreFailure`. Any rule with "deny" refuses. A rule
+ * with "local" counts in this process, with this instance's share of the limit. A rule with "allow" admits without
+ * counting. The counts of the fallback are never sent to the shared store.
  */
 export class LocalFallback {
   readonly #by: DecisionMaker
@@ -31,7 +31,7 @@ export class LocalFallback {
   constructor(by: DecisionMaker, instances: number, clock: Clock) {
     this.#by = by
     this.#instances = instances
-    // The clock itself may be broken.
+    // Use `soundTime`, because the clock itself may be broken.
     this.#store = memoryStore({ maxKeys: MAX_KEYS, clock: { now: () => soundTime(clock) } })
   }
 
@@ -43,7 +43,7 @@ export class LocalFallback {
     }
   }
 
-  /** Returns what these rules do without the store, the strictest rule first. */
+  /** Describes what these rules do without the store, the strictest rule first. */
   inForce(ruleChecks: readonly RuleCheck[]): string {
     const rules = ruleChecks
       .filter((ruleCheck) => isCounted(ruleCheck) && !ruleCheck.shadow)
@@ -83,7 +83,8 @@ export class LocalFallback {
       if (!isCountedHere(ruleCheck)) return explainUncounted(ruleCheck, undefined, 0)
       const i = counted++
       const shared = explainCounted(local[i] as RuleCheck, checks[i] as Counted, nowMs, isTaken)
-      // The headers show clients the rule's limit, not the share of this process, which also depends on the cost.
+      // Headers contain the rule's limit instead of the share of this process, because the share also depends on the
+      // cost.
       const check = { ...shared, limit: ruleCheck.policy.limit }
       return underPenalty(check, ruleCheck, penalties[i], nowMs)
     })
@@ -102,10 +103,10 @@ function isCountedHere(ruleCheck: RuleCheck): boolean {
 
 /**
  * Returns the share of a policy that one of several instances grants on its own, for a request that costs at least
- * `cost`. The share always has room for this one request if the whole limit, or what is admitted above it, has room. So
- * a client within the limit is never refused forever because it asked the wrong instance.
+ * `cost`. The share always has room for this one request if the whole limit, including the units admitted above it,
+ * has room. So no client within the limit is refused forever because its requests reach the wrong instance.
  *
- * A bucket refills at the instance's share of the rate whatever a request costs, so expensive requests wait longer.
+ * A bucket refills at the instance's share of the rate, whatever a request costs, so expensive requests wait longer.
  */
 function shareOf(policy: Policy, cost: number, instances: number): Policy {
   const divided = (units: number): number => Math.floor(units / instances)

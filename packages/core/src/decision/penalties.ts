@@ -8,8 +8,8 @@ import type { PolicyCheck } from "./decision.ts"
 import type { RuleCheck } from "./rule-check.ts"
 
 /**
- * Returns the rule checks, each followed by a check of its penalty if it has one. The store decides all of them in one
- * call.
+ * Returns the rule checks, each followed by a check of its penalty if the rule has a penalty. The store decides all
+ * of them in one call.
  */
 export function withPenalties(ruleChecks: readonly RuleCheck[]): readonly RuleCheck[] {
   const all: RuleCheck[] = []
@@ -23,8 +23,8 @@ export function withPenalties(ruleChecks: readonly RuleCheck[]): readonly RuleCh
 }
 
 /**
- * True if a refusal of one of the rule checks may count. A penalty that only holds manual blocks has a limit of 0 and
- * counts no refusals.
+ * True if a refusal of one of the rule checks may count. A penalty that only stores blocks by an operator has a limit
+ * of 0 and counts no refusals.
  */
 export function countRefusals(ruleChecks: readonly RuleCheck[]): boolean {
   return ruleChecks.some((ruleCheck) => (ruleCheck.penalty?.limit ?? 0) > 0 || countsRefusals(ruleCheck))
@@ -34,11 +34,14 @@ export function countRefusals(ruleChecks: readonly RuleCheck[]): boolean {
 export interface Parted {
   readonly storeChecks: readonly RuleCheck[]
   readonly answer: StoreResult
-  /** The state of each rule's penalty, by the rule's index. Undefined for a rule without a penalty or if not read. */
+  /**
+   * The state of each rule's penalty, by the rule's index. Undefined for a rule without a penalty, or if the penalty
+   * was not read.
+   */
   readonly penalties: readonly (CounterState | undefined)[]
 }
 
-/** Separates the checks of penalties, which `withPenalties` has added, from a result. */
+/** Removes from a result the checks of penalties that `withPenalties` has added. */
 export function separatePenalties(storeChecks: readonly RuleCheck[], answer: StoreResult): Parted {
   const rules: RuleCheck[] = []
   const checks: (Counted | undefined)[] = []
@@ -55,7 +58,10 @@ export function separatePenalties(storeChecks: readonly RuleCheck[], answer: Sto
   return { storeChecks: rules, answer: { ...answer, checks }, penalties }
 }
 
-/** Returns a rule's verdict given the state of its penalty. During a block the rule refuses, whatever is remaining. */
+/**
+ * Returns a rule's verdict under the given state of its penalty. During a block the rule refuses, even if units
+ * remain.
+ */
 export function underPenalty(
   check: PolicyCheck,
   { penalty, rejectionMessage }: RuleCheck,
@@ -75,7 +81,7 @@ export function underPenalty(
     refusal: blockedByHandMs(state) > 0 ? "blocked" : "penalty",
     remaining: 0,
     retryAfterMs,
-    // The units that were left are not shown during the block, but are available when it ends.
+    // The remaining units are not reported during the block, but are available when the block ends.
     nextUnitAfterMs: remaining > 0 ? blockedMs : Math.max(check.nextUnitAfterMs, blockedMs),
     resetAfterMs: Math.max(check.resetAfterMs, blockedMs),
     delayMs: 0,

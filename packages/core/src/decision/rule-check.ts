@@ -1,28 +1,34 @@
 import { ceilingOf, type OnStoreFailure, type ParsedThrottle, type Policy } from "../ground/policy.ts"
 import type { Check, StoreResult } from "../stores/store.ts"
 
-/** A check that a request asks for, with the settings of its rule that matter around the store call. */
+/** A check of a request, with the settings of its rule that are needed before and after the store call. */
 export interface RuleCheck extends Check {
-  /** Units that the rule takes for each unit requested, at least 1. `cost` is the number of units times this. */
+  /**
+   * Units that the rule takes for each unit requested, at least 1. `cost` is the number of requested units times
+   * `unitCost`.
+   */
   readonly unitCost: number
   /**
-   * Cost of a single unit, for a request that accepts fewer units than it asks for. Absent for all-or-nothing requests.
+   * Cost of a single unit, for a request that accepts fewer units than it requests. Absent for all-or-nothing
+   * requests.
    */
   readonly leastCost?: number
   readonly rejectionMessage: string | undefined
   readonly onStoreFailure: OnStoreFailure
-  /** The treatment of a request that does not fit. For "soft", the policy's `extra` already holds the extra units. */
+  /**
+   * The treatment of a request that does not fit. For "soft", the policy's `extra` already contains the extra units.
+   */
   readonly throttle: ParsedThrottle
   /**
    * Returns the current policy. Present under elastic throttling, where the policy changes with the spare capacity.
-   * `policy` is the policy at the time the rule check was made.
+   * `policy` is the policy at the time when the rule check was made.
    */
   readonly policyNow?: (() => Policy) | undefined
-  /** The counter of refusals, if too many of them block the client. A shadow rule never has one. */
+  /** The policy that counts refusals, if too many refusals block the client. Always undefined for a shadow rule. */
   readonly penalty?: Policy | undefined
   /**
-   * The reason for a refusal that is settled before counting: the rule's list names the client, a field is missing, or
-   * the limit is unknown because its function has failed ("store-failure").
+   * The reason for a refusal that is settled before counting. The rule's `deny` list contains the client, a field is
+   * missing, or the limit is unknown because its function has failed ("store-failure").
    */
   readonly refusal: "denied" | "missing-field" | "store-failure" | undefined
   /** The missing field. */
@@ -38,8 +44,8 @@ export function costOf({ unitCost }: RuleCheck, units: number): number {
 }
 
 /**
- * Returns the rule checks for another number of units. Used for a request that also accepts fewer units than it asked
- * for.
+ * Returns the rule checks for another number of units. Used for a request that also accepts fewer units than it
+ * requests.
  */
 export function ruleChecksUpTo(ruleChecks: readonly RuleCheck[], units: number): readonly RuleCheck[] {
   if (ruleChecks === RULES_MISSING) return ruleChecks

@@ -8,7 +8,7 @@ import { ruleCheck } from "./testing/rule-checks.ts"
 const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS
 
-/** Returns what the store grants for such checks, as a decision keeps it. */
+/** Returns the receipt of a decision whose checks the store has granted. */
 async function receiptOf(...ruleChecks: readonly RuleCheck[]): Promise<Receipt> {
   const store = memoryStore()
   const answer = await store.take(ruleChecks)
@@ -17,14 +17,14 @@ async function receiptOf(...ruleChecks: readonly RuleCheck[]): Promise<Receipt> 
 }
 
 describe("the refund", () => {
-  it("returns the units to each rule that took any", async () => {
+  it("returns the units to each rule that took units", async () => {
     const receipt = await receiptOf(ruleCheck("a", 5, 2), ruleCheck("b", 5, 0))
     expect(refundsOf(receipt).map(({ policy, units }) => [policy.name, units])).toEqual([["a", 2]])
   })
 
   it("is the difference between taken and used units, or a charge if more units were used than taken", async () => {
     const receipt = await receiptOf(ruleCheck("a", 5, 3))
-    // Each unit costs three.
+    // Under this rule, each unit costs three.
     expect(settlementOf(receipt, 0).map(({ units }) => units)).toEqual([3])
     expect(settlementOf(receipt, 1)).toEqual([])
     expect(settlementOf(receipt, 2).map(({ units }) => units)).toEqual([-3])

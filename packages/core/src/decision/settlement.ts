@@ -7,22 +7,22 @@ import type { Counted, CounterKey, Refund } from "../stores/store.ts"
 import type { Receipt } from "./decision-record.ts"
 import { costOf, type RuleCheck } from "./rule-check.ts"
 
-/** Returns the receipt for what was taken from some of the counters. */
+/** Returns a receipt for the units that were taken from the matching counters. */
 export function receiptFor(receipt: Receipt, isMeant: (counter: CounterKey) => boolean): Receipt {
   const { ruleChecks, answer } = receipt
   const checks = answer.checks.filter((_, i) => isMeant(ruleChecks[i] as RuleCheck))
   return { ...receipt, ruleChecks: ruleChecks.filter(isMeant), answer: { ...answer, checks } }
 }
 
-/** Returns the refunds of all that a decision has taken. */
+/** Returns the refunds of all units that a decision has taken. */
 export function refundsOf({ ruleChecks, answer }: Receipt): Refund[] {
   return refundsOfChecks(ruleChecks, answer.checks)
 }
 
 /**
- * Returns the refunds that correct the units taken to the units used, times each rule's own cost. Units that were not
- * used are refunded. Missing units are charged, even above the limit. A shadow rule that would have refused took
- * nothing, so nothing is charged.
+ * Returns the refunds that change the taken units to the used units, times each rule's own cost. Units that were not
+ * used are refunded. Missing units are charged, even above the limit. A shadow rule that would have refused has taken
+ * no units, so it is not charged.
  */
 export function settlementOf({ ruleChecks, answer }: Receipt, usedUnits: number): Refund[] {
   const refunds: Refund[] = []
@@ -39,9 +39,10 @@ export function settlementOf({ ruleChecks, answer }: Receipt, usedUnits: number)
 }
 
 /**
- * Returns the state that a charge is for. A bucket counts as full when the units were taken. With the bucket's own
- * level, late charges would count nothing. Units that come back in the meantime may be used by other requests, which
- * are charged late too. Each charge would then find that its units have come back.
+ * Returns the state to which a charge applies. For a charge, a bucket counts as full at the time when the units were
+ * taken. With the bucket's real level, late charges would count nothing, because the charged units would seem to have
+ * been refilled in the meantime. However, other requests, which are also charged late, may have used the refilled
+ * units.
  */
 function chargedFrom(after: CounterState, policy: Policy): CounterState {
   return algorithmOf(policy).filled?.(after, policy) ?? after
@@ -53,9 +54,9 @@ function chargedFrom(after: CounterState, policy: Policy): CounterState {
 const LARGEST_CHARGE = 2 ** 43
 
 /**
- * Returns the most that is charged in one step: the quota of a year. A larger charge can only be a mistake, and a
- * bucket would keep its client out for longer. A bucket counts in parts of a unit, at least one per second of its
- * window.
+ * Returns the most units that are charged in one step, which is the quota of a year. A larger charge can only be a
+ * mistake, and a bucket would refuse its client for longer. The result is lower if a bucket could not count so many
+ * units exactly, because it counts at least one part of a unit per second of its window.
  */
 export function mostCharged({ limit, windowMs }: Policy): number {
   const ofYear = limit * Math.ceil(YEAR_MS / windowMs)

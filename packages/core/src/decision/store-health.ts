@@ -5,22 +5,23 @@ import { storeErrorOf } from "../stores/store-error.ts"
 import { TimeoutShare, type Timeouts } from "./timeout-share.ts"
 
 /**
- * How long a store must respond without a failure before it counts as recovered, in milliseconds. A store may fail for
- * some keys only, or now and then for lack of CPU. Without this delay, each decision could report an outage or its end.
+ * How long a store must respond without a failure before it counts as recovered, in milliseconds. A store may fail
+ * only for some keys, or only sometimes for lack of CPU. Without this delay, each decision could report an outage or
+ * the end of an outage.
  */
 const STEADY_MS = 10_000
 
 /** A watched store and the callbacks that report on it. */
 export interface HealthOptions {
   readonly store: Store
-  /** Milliseconds after the call at which a store that has not answered counts as unavailable. */
+  /** Milliseconds after a call at which a store that has not responded counts as unavailable. */
   readonly storeTimeoutMs: number
   readonly clock: Clock
   /** Called for the first result after ten seconds without a failure. */
   readonly onRecovered: () => void
-  /** Called for each failure, with whatever the store threw or rejected with. */
+  /** Called for each failure, with the value that the store threw or rejected with. */
   readonly onStoreError: (error: unknown) => void
-  /** Called for a failure within an outage whose error is not the one of the failure before. */
+  /** Called for a failure during an outage if its error differs from the error of the previous failure. */
   readonly onFailedAgain: (error: unknown) => void
   /** Called once, when timeouts have degraded too many decisions. */
   readonly onTimeouts: (timeouts: Timeouts) => void
@@ -29,10 +30,14 @@ export interface HealthOptions {
 /** Watches whether a store responds, and whether it responds in time. */
 export class StoreHealth {
   /**
-   * Number of decisions that the store has made. The caller increments it, which is the only cost while all is well.
+   * Number of decisions that the store has made. The caller increments this number, which is the only cost while the
+   * store responds.
    */
   answers = 0
-  /** Whether the caller has to call `answered`: a failure was recent, or a minute with timeouts is being counted. */
+  /**
+   * Whether the caller has to call `answered`, because a failure was recent or a minute with timeouts is being
+   * counted.
+   */
   isWatching = false
   readonly #options: HealthOptions
   readonly #timeouts: TimeoutShare
@@ -48,7 +53,7 @@ export class StoreHealth {
 
   /**
    * Records a store failure. The caller makes the decision without the store. Returns the failure if an outage begins
-   * with it.
+   * with this failure.
    */
   failed(error: unknown): StoreUnavailableError | undefined {
     const { clock, onStoreError, onFailedAgain } = this.#options
@@ -56,7 +61,7 @@ export class StoreHealth {
     this.isWatching = true
     const first = this.#isDegraded ? undefined : storeErrorOf(error)
     this.#isDegraded = true
-    // While a circuit breaker is open, all failures are the same error.
+    // Report only a changed error, because all failures have the same error while a circuit breaker is open.
     if (first === undefined && error !== this.#latest) onFailedAgain(error)
     this.#latest = error
     onStoreError(first ?? error)
@@ -64,11 +69,12 @@ export class StoreHealth {
     return first
   }
 
-  /** Records a result that came from the store itself, not from its memory. */
+  /** Records a result that is not from the store's cache. */
   answered(): void {
     const { store, clock, onRecovered } = this.#options
     const nowMs = soundTime(clock)
-    // A result from one server says nothing about another, which may not have been asked since its breaker opened.
+    // A result from one server says nothing about another server, which may have received no calls since its circuit
+    // breaker opened.
     const isSteady = nowMs >= this.#failedAtMs + STEADY_MS && (store.status?.openBreakers ?? 0) === 0
     if (this.#isDegraded && isSteady) {
       this.#isDegraded = false

@@ -6,10 +6,10 @@ import type { Decision } from "./decision.ts"
 import { DecisionRecord } from "./decision-record.ts"
 import { type OnStoreAnswer, type RuleCheck, ruleChecksUpTo } from "./rule-check.ts"
 
-/** Takes the units of every rule check, or refuses and takes none. */
+/** Takes the units of every rule check, or refuses and takes no units. */
 type Take = (ruleChecks: readonly RuleCheck[], onAnswer: OnStoreAnswer) => MaybePromise<Decision>
 
-/** The two ways to take units, as `Decider` offers them. */
+/** The two ways in which a `Decider` takes units. */
 export interface Taking {
   readonly take: Take
   /** Takes the units like `take`, but does not count a refusal under rules whose refusals count. */
@@ -25,9 +25,9 @@ const MOST_TRIES = 4
  * Takes as many units as are available, at most `units`. Each rule charges its own cost for a unit. `ruleChecks` are
  * the checks for one unit.
  *
- * All units are requested first. A refusal shows how many each rule has left, and that number is requested next. The
- * granted units are taken under all rules in one store call, or not at all. Under rules whose refusals count, only the
- * refusal of a single unit is counted.
+ * All units are requested first. A refusal shows how many units each rule has left, and the smallest of these numbers
+ * is requested next. One store call takes the granted units under all rules, or takes no units. Under rules whose
+ * refusals count, only the refusal of a single unit is counted.
  */
 export async function takeUpTo(
   taking: Taking,
@@ -49,14 +49,17 @@ export async function takeUpTo(
 }
 
 /**
- * True if fewer units may be granted. The reason is "cost" when an instance's share can never grant as many, in an
- * outage.
+ * True if fewer units may be granted. In an outage, the reason is "cost" if an instance's share can never grant as
+ * many units.
  */
 function isTooMuch({ refusal }: Decision): boolean {
   return refusal === "quota" || refusal === "cost"
 }
 
-/** Returns the units that are granted when nothing has been taken. At least one, so that the rule itself refuses it. */
+/**
+ * Returns the units that are granted if no units have been taken. The result is at least one, so that the rule itself
+ * refuses the request.
+ */
 function mostEver(ruleChecks: readonly RuleCheck[]): number {
   let most = Number.POSITIVE_INFINITY
   for (const { policy, unitCost, shadow } of ruleChecks) {
@@ -65,7 +68,7 @@ function mostEver(ruleChecks: readonly RuleCheck[]): number {
   return Math.max(1, most)
 }
 
-/** Returns the units that every rule had left, including those above the limit. */
+/** Returns the units that every rule had left, including units above the limit. */
 function unitsLeft(storeChecks: readonly RuleCheck[], { nowMs, checks }: StoreResult): number {
   let least = Number.POSITIVE_INFINITY
   storeChecks.forEach(({ policy, unitCost, shadow }, i) => {

@@ -46,7 +46,7 @@ describe("timeouts of a store whose replies take longer than the timeout", () =>
     expect(share.isCounting).toBe(false)
   })
 
-  it("are reported as soon as they are more than 5 % of the minute's decisions", () => {
+  it("are reported as soon as they exceed 5 % of the minute's decisions", () => {
     const { counts, reports, fail } = setUp([80, 80, 80])
     fail(timeout, 1)
     counts.answers += 380
@@ -69,7 +69,7 @@ describe("timeouts of a store whose replies take longer than the timeout", () =>
     expect([failing.reports, failing.share.isCounting]).toEqual([[], false])
   })
 
-  it("are reported after one second if all of them came before the first reply", () => {
+  it("are reported after one second if all of them occurred before the first reply", () => {
     const roundTripsMs: number[] = []
     const { reports, fail } = setUp(roundTripsMs)
     fail(timeout, 300)
@@ -111,7 +111,7 @@ describe("timeouts of a store whose replies take longer than the timeout", () =>
     expect([reports.length, watched.isCounting]).toEqual([1, false])
   })
 
-  it("are not reported for the first two replies, which may be slow, if the next ones are quick", () => {
+  it("are not reported for the first two replies, which may be slow, if the next replies are quick", () => {
     const roundTripsMs = [80, 80]
     const { reports, fail } = setUp(roundTripsMs)
     fail(timeout, 300)
@@ -133,7 +133,7 @@ describe("timeouts of a store whose replies are usually quick", () => {
     made.pass(0)
   }
 
-  it("are reported at the end of the minute if replies came late, and for over 5 % of its decisions", () => {
+  it("are reported at the end of the minute if replies arrived late for over 5 % of its decisions", () => {
     const made = setUp(SLOW)
     for (let nth = 0; nth < 3; nth++) stall(made)
     made.pass(59_000)
@@ -168,7 +168,7 @@ describe("timeouts of a store whose replies are usually quick", () => {
     expect(made.reports).toMatchObject([{ decisions: 560, late: 60 }])
   })
 
-  it("are not reported if no call of the minute was answered, because that is an outage", () => {
+  it("are not reported if the store replied to no call of the minute, because this is an outage", () => {
     const { reports, fail, pass } = setUp([1])
     fail(timeout, 500)
     pass(60_000)

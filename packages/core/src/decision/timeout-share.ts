@@ -4,12 +4,12 @@ import { OUTAGE_MS } from "../stores/round-trips.ts"
 import type { Store } from "../stores/store.ts"
 
 const MINUTE_MS = 60_000
-/** Fewer late decisions than this are not significant: an app that has just started may still be connecting. */
+/** Fewer late decisions than this are not significant, because an app that has just started may still be connecting. */
 const FEWEST_LATE = 20
 const SHARE = 0.05
-/** How long to wait for late replies, in milliseconds. Late replies show how far away the store is. */
+/** How long to wait for late replies, in milliseconds. Late replies show how slow the store is. */
 const LATE_REPLIES_MS = 1_000
-/** Fewest short silences that a slow store explains. At the end of an outage, a few replies may be slow as well. */
+/** The fewest short silences that indicate a slow store. At the end of an outage, a few replies may be slow as well. */
 const FEWEST_SLOW = 3
 
 /** The decisions of a minute that were made without the store because it did not respond in time. */
@@ -18,35 +18,41 @@ export interface Timeouts {
   readonly decisions: number
   /** Decisions degraded by a timeout, or by the circuit breaker that timeouts opened. */
   readonly late: number
-  /** How long the store's last replies took; undefined if none was measured. */
+  /** The duration of the store's latest round trips. Undefined if none was measured. */
   readonly roundTrip: { readonly medianMs: number; readonly most95Ms: number } | undefined
 }
 
 /**
- * Finds out whether the timeout is too short for the store. That is the case if timeouts degraded more than 5 % of a
- * minute's decisions, and at least 20, while replies came, but came late.
+ * Detects whether the timeout is too short for the store. It is too short if timeouts degraded more than 5 % of a
+ * minute's decisions, and at least 20 decisions, while the store replied, but too late.
  *
- * The report is made once: as soon as most replies take longer than the timeout, otherwise at the end of the minute.
- * Outages are not reported here, because another timeout does not help then. An outage is a silence of more than a
- * second, or one that ends without late replies.
+ * Reports once, either as soon as most replies take longer than the timeout, or at the end of the minute. Outages are
+ * not reported here, because a longer timeout does not help in an outage. An outage is a silence of more than a
+ * second, or a silence that ends without late replies.
  */
 export class TimeoutShare {
   readonly #store: Store
   readonly #timeoutMs: number
   readonly #answers: () => number
   readonly #report: (timeouts: Timeouts) => void
-  /** Whether the last failure was a timeout, not counting failures of an open breaker: such failures opened it. */
+  /**
+   * Whether the latest failure was a timeout. Failures because of an open circuit breaker are ignored, so that they
+   * count like the failures that opened the breaker.
+   */
   #isTimeout = false
-  /** When the minute being counted began; undefined if there was no timeout. */
+  /** When the minute that is being counted began. Undefined if no timeout has occurred. */
   #startedMs: number | undefined
   #answersBefore = 0
   #failures = 0
   #late = 0
-  /** When the current silence began, and the decisions that it made late; undefined if the store has responded since. */
+  /**
+   * When the current silence began, and the number of late decisions since. Undefined if the store has responded
+   * since the latest late decision.
+   */
   #silence: { readonly sinceMs: number; late: number } | undefined
-  /** Number of short silences of the minute that ended with late replies. */
+  /** Number of short silences in the current minute that ended with late replies. */
   #slow = 0
-  /** When a late decision last caused a look at the replies. */
+  /** When a late decision last caused a check of the replies. */
   #lookedMs = Number.NEGATIVE_INFINITY
   #timer: NodeJS.Timeout | undefined
   #isReported = false
@@ -80,14 +86,15 @@ export class TimeoutShare {
     this.#late++
     this.#silence ??= { sinceMs: nowMs, late: 0 }
     this.#silence.late++
-    // Sorting the replies for each of these decisions would cost twenty times as much as the decision itself.
+    // Check the replies at most once a second, because sorting them for each late decision would take twenty times as
+    // long as the decision itself.
     if (!this.#areTooMany() || nowMs < this.#lookedMs + LATE_REPLIES_MS) return
     this.#lookedMs = nowMs
     if (this.#isFar()) this.#tell()
     else this.#lookAgain()
   }
 
-  /** Notes that the store has responded in time. */
+  /** Records that the store has responded in time. */
   passed(nowMs: number): void {
     this.#endSilence(nowMs)
     this.#endMinute(nowMs)
@@ -118,12 +125,15 @@ export class TimeoutShare {
     return this.#late >= FEWEST_LATE && this.#late > SHARE * this.#decisions
   }
 
-  /** True if most replies take longer than the timeout. The first replies after an outage are few, and may be slow. */
+  /**
+   * True if most replies take longer than the timeout. Requires several replies, because the first replies after an
+   * outage may be slow.
+   */
   #isFar(fewest = FEWEST_SLOW): boolean {
     return this.#replies().length >= fewest && (this.#roundTrip()?.medianMs ?? 0) > this.#timeoutMs
   }
 
-  /** The durations of the last replies, without those that came after an outage. */
+  /** Returns the durations of the latest round trips, without the replies that arrived after an outage. */
   #replies(): number[] {
     return (this.#store.status?.recentRoundTripsMs ?? []).filter((ms) => ms <= OUTAGE_MS)
   }
@@ -136,8 +146,8 @@ export class TimeoutShare {
   }
 
   /**
-   * Checks again after a delay. All calls may be pending at the same time, with no further call to notice their late
-   * replies.
+   * Checks again after a delay. All calls may be pending at the same time, and then no further call would detect
+   * their late replies.
    */
   #lookAgain(): void {
     this.#timer ??= setTimer(() => {

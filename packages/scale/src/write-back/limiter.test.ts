@@ -60,7 +60,7 @@ describe("a limiter on a write-back store", () => {
     expect(events).toEqual(["degraded"])
     expect(warnings).toEqual([
       "The store decided without the shared counters: gone.\nUntil the store responds again, " +
-        "each process admits what it knew to be left, and in each later window the limit or its share.",
+        "each process admits the remaining units that it knew of, and in each later window the limit or its share.",
     ])
     // The whole limit is available again in the next window.
     await pass(60_000)

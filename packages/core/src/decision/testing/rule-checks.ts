@@ -7,7 +7,7 @@ import type { RuleCheck } from "../rule-check.ts"
 
 export const SECOND = 1_000
 
-/** Returns a rule check of a counter with `limit` units per second, or per longer window if `more` says so. */
+/** Returns a rule check of a counter with `limit` units per second, or per longer window if `more` contains one. */
 export function ruleCheck(name: string, limit: number, cost = 1, more: Partial<Policy> = {}): RuleCheck {
   const policy = { name, counter: name.padEnd(8), align: "epoch", limit, windowMs: SECOND } as const
   return {

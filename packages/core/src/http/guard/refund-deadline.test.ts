@@ -74,7 +74,7 @@ describe("refund, settle and reset", () => {
     await expect(limiter.refund(decision)).rejects.toMatchObject({
       outcome: "not-applied",
       kind: "unavailable",
-      message: "not sent. Nothing was changed: you can call refund again.",
+      message: "not sent. Nothing was changed, so you can call refund again.",
       cause: { message: "not sent" },
     })
     await expect(limiter.settle(decision, 1)).rejects.toThrow("you can call settle again")
@@ -93,7 +93,7 @@ describe("refund, settle and reset", () => {
     await expect(limiter.refund(decision)).rejects.toMatchObject({
       outcome: "unknown",
       message:
-        "The store failed: down. It is unknown whether the units were given back. " +
+        "The store failed: down. It is unknown whether the units were refunded. " +
         "Another refund has no effect, because it could count the units twice.",
     })
     await expect(limiter.reset(ALICE)).rejects.toThrow("You can call reset again.")
