@@ -1,18 +1,18 @@
 /**
- * The parts of a Redis client that the store needs. Keys are passed as the store names them. If the client is
- * configured to add a prefix, the client adds it. When the connection is lost before the reply, a call rejects and is
- * not resent.
+ * The parts of a Redis client that the store needs. The store passes keys without the client's own prefix, which the
+ * client adds if it is configured to. When the connection is lost before the reply, a call rejects and is not resent.
  *
- * A call may still be resent after Redis answered with an error. A cluster client does so after MOVED, ASK, TRYAGAIN or
- * CLUSTERDOWN, when the call was not run. An ioredis client does so if the app's `reconnectOnError` returns 2. An
- * ioredis client whose methods the app has replaced may also resend after a lost connection. Only a call's time limit
- * helps in that case.
+ * A call may still be resent after Redis replied with an error. A cluster client does so after MOVED, ASK, TRYAGAIN
+ * or CLUSTERDOWN, when the call was not run. An ioredis client does so if the app's `reconnectOnError` returns 2. An
+ * ioredis client whose methods the app has replaced may also resend after a lost connection. In that case, only the
+ * deadline in the call prevents Redis from counting it late.
  */
 export interface RedisCommands {
   readonly isCluster: boolean
   /**
    * True if the client would write a command for this key to a connection immediately, without queueing it. Must be
-   * cheap, because every call checks it, and it is polled while it is false. May make the client connect to the server.
+   * cheap, because the store checks this for every call, and polls it while it is false. May make the client connect
+   * to the server.
    */
   isReady(key: string): boolean
   /**
@@ -31,13 +31,13 @@ export interface RedisCommands {
   /** Sends DEL, with at least one key. All keys must be in one slot. */
   del(keys: readonly string[]): Promise<unknown>
   /**
-   * Returns the address of the node that serves the key, or "" if it is not known. There is one circuit breaker per
-   * address, and messages show it. Must be cheap.
+   * Returns the address of the node that serves the key, or "" if it is not known. Each address has its own circuit
+   * breaker, and messages contain the address. Must be cheap.
    */
   nodeOf(key: string): string
   /**
-   * Makes the client look for its primary again, after a server has responded as a replica. May be called repeatedly. The
-   * app's commands that were sent before are still answered. A no-op if the app's client would not come back.
+   * Makes the client look for its primary again, after a server has responded as a replica. May be called repeatedly.
+   * Commands that the app has already sent still get their replies. A no-op if the client would not reconnect.
    */
   reconnect(key: string): void
 }

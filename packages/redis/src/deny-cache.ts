@@ -15,7 +15,7 @@ import {
 import { RecentCounters } from "./recent-counters.ts"
 import { isStrict } from "./scripts/script-input.ts"
 
-/** The times at which a call was sent and its reply arrived, in milliseconds of the same clock. */
+/** The times at which a call was sent and its reply arrived, in milliseconds. Both are of the same clock. */
 export interface Between {
   readonly sentAtMs: number
   readonly answeredAtMs: number
@@ -25,43 +25,45 @@ export interface Between {
 interface KnownCounter extends Between {
   readonly policy: Policy
   readonly state: CounterState
-  /** The server's time of the report. */
+  /** The time of the report by the server's clock. */
   readonly serverMs: number
 }
 
 /**
  * A cache that refuses requests without asking Redis. The cache remembers every counter of a refused request. It
- * refuses a request only if it knows the state of all its counters, so its reply is the one that Redis would give.
- * Units that this process takes update a remembered counter. Any other change by this process, even a possible one,
- * removes the entry. Changes by other processes are seen after at most `longestMs`. Until then a counter can only hold
- * more than is remembered, unless other processes refund or reset.
+ * refuses a request only if it knows the state of all its counters, so its result is the same as that of Redis. When
+ * this process takes units, the cache updates the remembered counter. After any other change by this process, even an
+ * uncertain one, the cache forgets the counter. The cache misses changes by other processes for at most `longestMs`.
+ * During that time, the remembered count can be too low, but it is too high only if another process refunds or resets
+ * units.
  */
 export class DenyCache {
   readonly #longestMs: number
   readonly #counters: RecentCounters<KnownCounter>
 
-  /** 0 turns the cache off. */
+  /** A `longestMs` of 0 disables the cache. */
   constructor(longestMs: number) {
     this.#longestMs = longestMs
     this.#counters = new RecentCounters(longestMs, ({ state }) => state.parts?.length ?? 0)
   }
 
-  /** True if nothing is remembered. Callers can then skip `answer`, and `learn` for grants. */
+  /** True if the cache contains no counters. Callers can then skip `answer`, and `learn` for grants. */
   get isEmpty(): boolean {
     return this.#counters.isEmpty
   }
 
   /**
-   * Learns from a reply of Redis that no later reply has overtaken. Remembers all counters of a refusal, but updates
-   * only known counters after a grant.
+   * Updates the cache from a Redis reply that no later reply has overtaken. Remembers all counters of a refusal, but
+   * updates only known counters after a grant.
    */
   learn(checks: readonly Check[], { nowMs, granted, checks: counted }: StoreResult, between: Between): void {
     if (this.#longestMs === 0) return
-    // Each reply of Redis is learned from, so there is no closure here.
+    // No closure here, because this runs for every Redis reply.
     for (let i = 0; i < checks.length; i++) {
       const check = checks[i] as Check
       const one = counted[i]
-      // A grant of 0 units left the counter unchanged, although the state of a log is reported as of now.
+      // Skip a grant of 0 units, because it did not change the counter, even if a log's reported state has a new
+      // time.
       if (one === undefined || (granted && one.taken === 0)) continue
       const { policy, partition } = check
       const state = granted ? this.#stateAfterGrant(check, one, nowMs) : one.state
@@ -73,14 +75,15 @@ export class DenyCache {
   }
 
   /**
-   * Returns the state to remember after a grant; undefined if the counter was not known before, or is not known now.
+   * Returns the state to remember after a grant; undefined if the cache did not contain the counter, or if the
+   * counter's new state is uncertain.
    */
   #stateAfterGrant(check: Check, { state, taken }: Counted, nowMs: number): CounterState | undefined {
     const { policy, partition } = check
     const known = this.#counters.get(policy.counter, partition)
     if (known === undefined) return undefined
     if (!isStrict(policy)) return state
-    // A grant may report only an outline of the parts, so add the units to the remembered parts.
+    // The reply to a grant may omit the count of each part, so add the units to the remembered parts.
     const algorithm = algorithmOf(policy)
     const next = algorithm.withUnits(algorithm.at(known.state, policy, nowMs), policy, taken, nowMs)
     const { startMs, current, previous } = next
@@ -89,10 +92,10 @@ export class DenyCache {
     return undefined
   }
 
-  /** Returns the refusal that Redis would give; undefined if Redis must be asked. */
+  /** Returns the refusal that Redis would return; undefined if Redis must decide. */
   answer(checks: readonly Check[], nowMs: number): StoreResult | undefined {
     const known: KnownCounter[] = []
-    // The server's time is not known exactly. The server's time is between `toldMs` and `latestMs`.
+    // The server's current time is only known to be between `toldMs` and `latestMs`.
     let toldMs = 0
     let latestMs = Number.POSITIVE_INFINITY
     for (let i = 0; i < checks.length; i++) {
@@ -107,7 +110,7 @@ export class DenyCache {
     latestMs = Math.max(latestMs, toldMs)
     if (!checks.some((check, i) => isRefused(check, known[i] as KnownCounter, latestMs))) return undefined
     if (checks.some(countsRefusals)) {
-      // Redis must process a refusal that would change a counter.
+      // If a refusal would change a counter, Redis must process it.
       if (countsOne(checks, known, latestMs) || countsOne(checks, known, toldMs)) return undefined
     }
     const counted = checks.map((check, i) => ({
@@ -122,7 +125,7 @@ export class DenyCache {
     const known = this.#counters.get(policy.counter, partition)
     if (known === undefined) return undefined
     const elapsedMs = nowMs - known.sentAtMs
-    // If the clock went back, nothing is certain.
+    // If the clock went back, the age of the entry is unknown.
     if (!(elapsedMs >= 0 && elapsedMs < this.#longestMs)) {
       this.#counters.delete(policy.counter, partition)
       return undefined
@@ -141,9 +144,9 @@ export class DenyCache {
 }
 
 /**
- * True if a state means the same under both policies. The limit determines how fast a bucket's units come back, and the
- * penalty how long a block lasts. The ceiling only matters if it changes the unit of time in which parts of a unit are
- * counted.
+ * True if a counter's state has the same meaning under both policies. The limit determines how fast a bucket's units
+ * come back, and the penalty how long a block lasts. The ceiling only matters if it changes the unit of time in which
+ * fractions of a unit are counted.
  */
 function isCountedAlike(policy: Policy, known: Policy): boolean {
   if (policy === known || algorithmOf(policy).endsByRule !== true) return true

@@ -3,8 +3,9 @@ import { textOf } from "@sluice/core/kit"
 import type { StoreOutcome } from "@sluice/core/stores"
 
 /**
- * Returns a server's name for messages, because an app may use several servers. If the client's library has read a URL
- * as a host or a path, the given name contains the user and the password. They end at the last "@", and are left out.
+ * Returns a server's name for messages, because an app may use several servers. If the client's library has parsed a
+ * URL as a host or a path, the name contains the user and the password. Removes everything up to the last "@", where
+ * the password ends.
  */
 export function titleOf(name: string): string {
   const at = name.lastIndexOf("@")
@@ -14,7 +15,7 @@ export function titleOf(name: string): string {
 
 const REDIS = "Redis"
 
-/** Returns whatever a client rejected with as a StoreUnavailableError. */
+/** Converts a client's error, or any other thrown value, to a StoreUnavailableError. */
 export function failureOf(error: unknown, title = REDIS, outcome?: StoreOutcome): StoreUnavailableError {
   if (error instanceof StoreUnavailableError) return error
   const message = error instanceof Error ? error.message || wordOf(error) : textOf(error)
@@ -22,7 +23,7 @@ export function failureOf(error: unknown, title = REDIS, outcome?: StoreOutcome)
 }
 
 /**
- * Returns a description of an error without a message. Node.js creates such an error, which has only a code, if no
+ * Returns a description of an error without a message. For example, Node.js creates an error with only a code when no
  * address of a host name can be reached.
  */
 function wordOf({ code, name }: NodeJS.ErrnoException): string {
@@ -30,8 +31,8 @@ function wordOf({ code, name }: NodeJS.ErrnoException): string {
 }
 
 /**
- * Resolves when all changes have been applied. Otherwise, rejects after all have ended. The outcome of the error is
- * "not-applied" only if that is true for every change.
+ * Resolves when all changes have been applied. If a change fails, rejects after all changes have ended. The error's
+ * outcome is "not-applied" only if no change was applied.
  */
 export async function allApplied(changes: readonly Promise<void>[]): Promise<void> {
   const results = await Promise.allSettled(changes)
@@ -53,7 +54,9 @@ export async function allApplied(changes: readonly Promise<void>[]): Promise<voi
  */
 export type Reach = "connected" | "not connected" | "closed" | "a replica"
 
-/** Returns the error for a missed deadline. Its message says whether to look at Redis or at the connection to it. */
+/**
+ * Returns the error for a missed deadline. The message shows whether Redis or the connection to it is the likely cause.
+ */
 export function silent(
   reach: Reach = "connected",
   title = REDIS,
@@ -79,7 +82,9 @@ export function isCode(error: unknown, code: string): boolean {
   return new RegExp(`(^|\\s)-?${code}\\b`).test(error.message)
 }
 
-/** Returns the error for a key whose value these scripts did not write. `shown` names the key. */
+/**
+ * Returns the error for a key whose value these scripts did not write. `shown` is the name of the key in the message.
+ */
 export function noCounter(shown: string): StoreUnavailableError {
   const what = "does not contain a valid counter. Delete it, and find out what else writes such keys."
   return new StoreUnavailableError(`The Redis key ${shown} ${what}`, { kind: "invalid-answer" })
@@ -88,7 +93,10 @@ export function noCounter(shown: string): StoreUnavailableError {
 /** Length of a policy's counter, which follows the hash tag in a key: `sl2:{7f}Zk3hX0pQ9vLm2TcY203.0.113.10`. */
 const COUNTER_LENGTH = 16
 
-/** Returns a key without its partition, for messages: a partition may be a client's address and must not be logged. */
+/**
+ * Returns a key without its partition, for messages. A partition must not be logged, because it may be a client's
+ * address.
+ */
 export function shownKey(key: string): string {
   const head = key.slice(0, key.indexOf("}") + 1 + COUNTER_LENGTH)
   return head === key ? key : `${head}…`

@@ -2,32 +2,34 @@ import { hashText } from "@sluice/core/kit"
 import type { CounterKey } from "@sluice/core/stores"
 
 /**
- * A partition that is part of the key unchanged: printable ASCII, which operators can read and which has one encoding.
- * All others are hashed. "#" marks a hash, so a string that begins with it is hashed too. The rest of a key takes about
- * 24 bytes, so no key is much longer than 64.
+ * Matches a partition that a key contains unchanged: printable ASCII, which operators can read and which has only one
+ * encoding. All other partitions are hashed. "#" marks a hash, so a partition that begins with "#" is hashed too. The
+ * rest of the key is about 24 bytes long.
  */
 const PLAIN = /^(?!#)[\x20-\x7e]{0,64}$/
 const GROUPS = 256
 
 /**
- * Returns a function that returns the Redis key of a counter: `sl2:{7f}Zk3hX0pQ9vLm2TcY203.0.113.10`. The digit is the
- * number of the layout of keys and values (scripts/layout.lua). A new layout gets a new digit, so that no version
- * misreads what another one has written. Its counters start from zero. The hash tag is one of 256 groups. The partition
- * determines the group, so that the checks of one client share a slot of a cluster. The policy's counter (16
- * characters) and the partition follow. No two counters have the same key.
+ * Returns a function that returns the Redis key of a counter: `sl2:{7f}Zk3hX0pQ9vLm2TcY203.0.113.10`. The digit is
+ * the number of the layout of keys and values (scripts/layout.lua). A new layout gets a new digit, so that no version
+ * misreads values that another version has written. With a new layout, counters start from zero. The hash tag is one
+ * of 256 groups. The partition determines the group, so that the checks of one client share a slot of a cluster. The
+ * policy's counter (16 characters) and the partition follow the hash tag. No two counters have the same key.
  */
 export function keyNamer(prefix: string): (counter: CounterKey) => string {
   /** The part of a key before the counter, by group. */
   const heads = Array.from({ length: GROUPS }, (_, group) => {
     return `${prefix}sl2:{${group.toString(16).padStart(2, "0")}}`
   })
-  // The checks of one request mostly have the same partition, and so do the requests in a burst.
+  // Cache the latest partition, because the checks of one request, and requests in a burst, usually have the same
+  // one.
   let lastPartition: string | undefined
   let lastText: string
   let lastGroup: number
 
   return ({ policy: { counter }, partition }) => {
-    // A counter of the whole service. The group depends on the counter, or one cluster node would serve all of these.
+    // For a whole-service counter, the group depends on the counter. Otherwise one cluster node would serve all such
+    // counters.
     if (partition === "") return heads[groupOf(counter)] + counter
     if (partition !== lastPartition) {
       lastPartition = partition
@@ -39,8 +41,8 @@ export function keyNamer(prefix: string): (counter: CounterKey) => string {
 }
 
 /**
- * Returns the Redis key in which `redisStore` keeps a counter: `sl2:{7f}Zk3hX0pQ9vLm2TcY203.0.113.10`. `prefix` is the
- * store's option.
+ * Returns the Redis key in which `redisStore` stores a counter: `sl2:{7f}Zk3hX0pQ9vLm2TcY203.0.113.10`. `prefix` is
+ * the store's `prefix` option.
  * @example
  * ```ts
  * import { createLimiter } from "@sluice/core"

@@ -1,34 +1,35 @@
 import { performance } from "node:perf_hooks"
 
-/** Most calls in flight: enough that neither side waits for the other. */
+/** Most calls in flight. With four, neither this process nor Redis waits for the other. */
 const MOST_CALLS = 4
 /**
- * Calls in flight up to which a request is sent immediately. On a quiet server, no request waits for others to join it.
+ * Number of calls in flight below which a request is sent immediately. So on a quiet server, no request waits for
+ * others.
  */
 const CALLS_AT_ONCE = 2
 /**
- * CALLS_AT_ONCE for a process whose event loop is always busy. Such a process reads a reply long after it has arrived.
- * A second call in flight would gain nothing, and cost as much as any call. Batching the requests that arrive in
- * between halves the number of calls.
+ * The value of CALLS_AT_ONCE for a process whose event loop is always busy. Such a process reads a reply long after
+ * it has arrived. So a second call in flight would save no time, but would cost as much as the first. Batching the
+ * requests that arrive during one call halves the number of calls.
  */
 const CALLS_AT_ONCE_WHEN_BUSY = 1
 /**
- * Most requests per call. A call has room for far fewer requests of different clients (take-call.ts). Requests of one
- * client are merged, but responding to more of them at the same time would block this process.
+ * Most requests per call. Only a call with many requests of the same client, which are merged, reaches this limit
+ * (take-call.ts). Resolving more requests at the same time would block this process.
  */
 const MOST_REQUESTS = 512
-/** Number of waiting requests that are worth another call while some are in flight. */
+/** Number of waiting requests that justify another call while other calls are in flight. */
 const ENOUGH_REQUESTS = 32
 
-/** Calls from one sample of the event loop to the next. */
+/** Number of calls between two samples of the event loop. */
 const CALLS_A_LOOK = 32
 /** Weight of one sample in the average idle share. On a busy machine, a single sample means little. */
 const WEIGHT_OF_LOOK = 1 / 16
-/** Highest idle share of an event loop that counts as busy. */
+/** An event loop counts as busy up to this idle share. */
 const MOST_REST_OF_BUSY = 0.1
-/** Idle share from which a process with one call at a time counts as waiting: a second call would have kept it busy. */
+/** From this idle share on, a process with one call at a time gets a second one, which would have kept it busy. */
 const LEAST_REST_OF_WAITING = 0.2
-/** Fewest samples before a process that turned out to wait can count as busy again. */
+/** After a return to two calls, number of samples before the process can count as busy again. */
 const LOOKS_UNTIL_TRIED_AGAIN = 100
 
 /** The event loop's total idle time and the current time, in milliseconds. */
@@ -37,7 +38,10 @@ export interface LoopTimes {
   readonly nowMs: number
 }
 
-/** A policy for the time and size of batches. An idle process sends immediately, and a busy one in few calls. */
+/**
+ * Decides when a batch is sent and how large it is. An idle process sends requests immediately, and a busy process
+ * batches them into few calls.
+ */
 export class BatchPolicy {
   readonly #loop: () => LoopTimes
   #callsAtOnce = CALLS_AT_ONCE
@@ -53,14 +57,15 @@ export class BatchPolicy {
     this.#lastLook = loop()
   }
 
-  /** True if another call may be sent for this number of waiting requests. */
+  /** True if another call may be sent when this number of requests wait. */
   hasRoom(callsInFlight: number, waiting: number): boolean {
     return callsInFlight < this.#callsAtOnce || (callsInFlight < MOST_CALLS && waiting >= ENOUGH_REQUESTS)
   }
 
-  /** Returns the most requests that the next call may have. */
+  /** Returns the maximum number of requests in the next call. */
   mostRequests(callsInFlight: number, waiting: number): number {
-    // Divide the requests among calls. With a single call, Redis and this process would idle in turns.
+    // Divide the requests among several calls. With a single call, Redis and this process would take turns being
+    // idle.
     const share = Math.ceil(waiting / Math.max(1, this.#callsAtOnce - callsInFlight))
     return Math.min(MOST_REQUESTS, Math.max(ENOUGH_REQUESTS, share))
   }
@@ -87,7 +92,7 @@ export class BatchPolicy {
     this.#callsUntilLook = CALLS_A_LOOK
     const { restedMs, nowMs } = this.#loop()
     const spentMs = nowMs - this.#lastLook.nowMs
-    // Skip a sample of zero length.
+    // Skip the sample if no time has passed.
     if (spentMs > 0)
       this.#rest += WEIGHT_OF_LOOK * ((restedMs - this.#lastLook.restedMs) / spentMs - this.#rest)
     this.#lastLook = { restedMs, nowMs }
@@ -99,7 +104,7 @@ export class BatchPolicy {
     } else if (this.#looksUntilBusy > 0) {
       this.#looksUntilBusy--
     } else if (restedMs > 0 && isBusy) {
-      // In a runtime that does not measure idle time, it is always 0.
+      // In a runtime that does not measure idle time, the idle time is always 0.
       this.#callsAtOnce = CALLS_AT_ONCE_WHEN_BUSY
     }
   }

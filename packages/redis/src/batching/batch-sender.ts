@@ -11,7 +11,7 @@ import { expire, type PendingTake, settle } from "./pending.ts"
 import { TakeQueue } from "./queue.ts"
 import { Watchdog } from "./watchdog.ts"
 
-/** Delay before a call is sent to a server that has rejected one without running it. */
+/** Delay before the next call to a server that has rejected a call without running it. */
 const REST_MS = 25
 
 /** A listener for the outcomes of a batch sender's requests. */
@@ -36,8 +36,9 @@ interface Flight {
 }
 
 /**
- * A sender of requests to one server, or to one slot of a cluster. Requests that arrive while calls are in flight share
- * the next call, in order. Every request is answered or rejected by its deadline, and none is counted after it.
+ * A sender of requests to one server, or to one slot of a cluster. Requests that arrive while calls are in flight
+ * share the next call, in order. Every request is resolved or rejected by its deadline, and Redis counts no request
+ * after its deadline.
  */
 export class BatchSender {
   readonly #nodeOf: () => Node
@@ -45,25 +46,26 @@ export class BatchSender {
   readonly #policy: BatchPolicy
   readonly #watchdog = new Watchdog(() => this.#expire())
   /**
-   * An array, because it holds at most four calls. A Set that always changes allocates a new table now and then, and V8
-   * links the old table to it. Once a table is in the old generation, all later calls stay in memory until a full
-   * collection. Each minor collection copies them.
+   * At most four calls, so an array is fast enough. A Set that constantly changes sometimes allocates a new table, to
+   * which V8 links the old table. Once the garbage collector has promoted a table to the old generation, all later
+   * calls stay in memory until a full collection. Each minor collection copies these calls.
    */
   readonly #flights: Flight[] = []
   readonly #queue = new TakeQueue()
   #isLearning = false
   /**
-   * True until a server has first responded. The first requests of a process take 10 ms of its CPU, because its code is
-   * not compiled yet. That is not the server's fault, so their timeout starts again with the first reply.
+   * True until a server has responded for the first time. The first requests of a process take 10 ms of CPU time,
+   * because the code is not compiled yet. The server does not cause this delay, so the first reply restarts the
+   * timeouts of waiting requests.
    */
   #isCold = true
   /**
-   * True after the server rejected a call without running it, as a replica does. Sending resumes in a moment.
+   * True after the server rejected a call without running it, as a replica does. Sending resumes after REST_MS.
    */
   #isResting = false
   /**
-   * The replica that the client must leave once all calls to it have ended. Otherwise it would be unknown whether the
-   * remaining calls were counted.
+   * The replica from which the client must disconnect once all calls to the replica have ended. If the client
+   * disconnected earlier, it would be unknown whether the remaining calls were counted.
    */
   #leaving: Node | undefined
   #later: NodeJS.Timeout | undefined
@@ -77,13 +79,13 @@ export class BatchSender {
   }
 
   /**
-   * Takes one request, whose caller waits for `withinMs`. That time starts when the current callback ends, because
-   * nothing is sent before. Throws or rejects with StoreUnavailableError.
+   * Takes the units of one request, whose caller waits for `withinMs`. This timeout starts when the current callback
+   * ends, because nothing can be sent earlier. Throws or rejects with StoreUnavailableError.
    */
   take(asked: RedisRequest, withinMs: number): Promise<StoreResult> {
     if (this.#closedBy !== undefined) throw this.#closedBy
     const node = this.#nodeOf()
-    // Throwing the error would take as long as deciding without the server.
+    // Reject instead of throwing, because throwing would take as long as deciding without the server.
     if (node.breaker.isOpen) return Promise.reject(node.unavailable)
     node.waitedFor(withinMs)
     return new Promise((resolve, reject) => {
@@ -133,8 +135,8 @@ export class BatchSender {
   }
 
   /**
-   * Tries again after a delay. Clients emit no event when another server has taken over a slot, or when a replica has
-   * become the primary.
+   * Tries to send again after a delay. The sender must poll, because clients emit no event when a slot moves or a
+   * replica becomes the primary.
    */
   #pumpLater(): void {
     if (this.#later !== undefined) return
@@ -149,7 +151,7 @@ export class BatchSender {
     this.#later.unref()
   }
 
-  /** Asks for the server's time. Every call must state until when it counts, in that time. */
+  /** Requests the server's time, because every call contains its deadline in that time. */
   #learnTime(node: Node): void {
     if (this.#isLearning) return
     this.#isLearning = true
@@ -202,10 +204,10 @@ export class BatchSender {
     )
   }
 
-  /** Continues after a call has ended or was given up. */
+  /** Sends the next calls after a call has ended or timed out. */
   #next(): void {
     if (this.#leaving !== undefined && this.#flights.length === 0) {
-      // After closing, leave the client alone, because the app may be about to close it.
+      // After closing, do not use the client, because the app may be about to close it.
       if (this.#closedBy === undefined) this.#leaving.reconnect()
       this.#leaving = undefined
     }
@@ -246,7 +248,10 @@ export class BatchSender {
     this.#leaving = node
   }
 
-  /** Queues requests again that were certainly not counted. Rejects a request that is too late for the second time. */
+  /**
+   * Puts requests that were certainly not counted back into the queue. Rejects a request that reached Redis too late
+   * for the second time.
+   */
   #again(batch: readonly PendingTake[], wasLate: boolean): void {
     const returned: PendingTake[] = []
     for (const waiting of batch) {
@@ -268,7 +273,7 @@ export class BatchSender {
     for (const waiting of batch) settle(waiting, failure)
   }
 
-  /** Removes a call from those in flight. Returns true if it had been given up. */
+  /** Removes a call from those in flight. Returns true if the call had timed out. */
   #land(flight: Flight): boolean {
     const at = this.#flights.indexOf(flight)
     if (at !== -1) this.#flights.splice(at, 1)

@@ -7,18 +7,19 @@ export class TakeQueue {
   #arrivals: PendingTake[] = []
   #waiting: PendingTake[] = []
 
-  /** Requests whose time has begun. */
+  /** Requests whose timeout has started. */
   get waiting(): readonly PendingTake[] {
     return this.#waiting
   }
 
-  /** Appends a request. Returns true if it is the first one since `begin`, so that `begin` must be called again. */
+  /** Appends a request. Returns true if it is the first request since `begin`, which must then be called again. */
   add(waiting: PendingTake): boolean {
     return this.#arrivals.push(waiting) === 1
   }
 
   /**
-   * Starts the timeouts of the added requests. Returns the earliest of their deadlines, or Infinity without requests.
+   * Starts the timeouts of the added requests. Returns the earliest of their deadlines, or Infinity if there are no
+   * requests.
    */
   begin(): number {
     const arrivals = this.#arrivals
@@ -35,8 +36,8 @@ export class TakeQueue {
   }
 
   /**
-   * Moves the first requests to a call. Rejects expired ones, because they would make the whole call too late. Returns
-   * the requests of the call, and the earliest of their deadlines.
+   * Moves requests from the front of the queue to a call. Rejects expired requests, because they would make the whole
+   * call too late. Returns the requests of the call, and the earliest of their deadlines.
    */
   moveTo(
     call: TakeCall,
@@ -55,7 +56,7 @@ export class TakeQueue {
       batch.push(one)
       deadlineMs = Math.min(deadlineMs, one.deadlineMs)
     }
-    // Usually nothing is left.
+    // Usually no requests are left.
     this.#waiting = waiting.splice(next)
     return { batch, deadlineMs }
   }
@@ -70,12 +71,12 @@ export class TakeQueue {
     return firstMs
   }
 
-  /** Puts requests that must be sent again before all others. */
+  /** Puts requests that must be resent at the front of the queue. */
   putBack(returned: readonly PendingTake[]): void {
     this.#waiting.unshift(...returned)
   }
 
-  /** Rejects requests whose deadline has passed. Returns true if there were any. */
+  /** Rejects requests whose deadline has passed. Returns true if it rejected at least one. */
   expire(nowMs: number, server: Server): boolean {
     const left = expire(this.#waiting, nowMs, server)
     const isShorter = left.length < this.#waiting.length
@@ -83,12 +84,12 @@ export class TakeQueue {
     return isShorter
   }
 
-  /** Removes and returns all requests whose time has begun. */
+  /** Removes and returns all requests whose timeout has started. */
   clear(): readonly PendingTake[] {
     return this.#waiting.splice(0)
   }
 
-  /** Rejects all requests whose time has begun. */
+  /** Rejects all requests whose timeout has started. */
   reject(error: Error): void {
     for (const waiting of this.clear()) settle(waiting, error)
   }

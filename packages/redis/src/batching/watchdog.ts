@@ -10,7 +10,7 @@ export class Watchdog {
   #dueMs = Number.POSITIVE_INFINITY
   #isStopped = false
 
-  /** `onDue` is called at the deadline or slightly earlier. It must itself call `watch` for the next deadline. */
+  /** `onDue` is called at the deadline or slightly earlier. `onDue` must call `watch` for the next deadline. */
   constructor(onDue: () => void) {
     this.#onDue = onDue
   }
@@ -28,8 +28,8 @@ export class Watchdog {
   }
 
   /**
-   * Lets the process exit, because no request waits. Keeps the timer, because setting a new one costs more than letting
-   * this one fire without effect.
+   * Lets the process exit, because no request waits. Does not clear the timer, because setting a new timer costs more
+   * than letting this one fire without effect.
    */
   rest(): void {
     this.#timer?.unref()
@@ -44,7 +44,8 @@ export class Watchdog {
   readonly #ring = (): void => {
     this.#timer = undefined
     this.#dueMs = Number.POSITIVE_INFINITY
-    // A stall of this process's event loop is not a failure of Redis. Read the replies that have arrived first.
+    // First read the replies that have arrived, because a stall of this process's event loop is not a failure of
+    // Redis.
     setImmediate(() => {
       if (!this.#isStopped) this.#onDue()
     })

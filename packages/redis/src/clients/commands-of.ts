@@ -17,14 +17,14 @@ export type RedisClient = IoredisLike | IoredisClusterLike | NodeRedisLike | Nod
 const ACCEPTED =
   "a client of ioredis (new Redis() or new Cluster()) or of node-redis (createClient() or createCluster())"
 
-/** The commands of each client. Stores that share a client share what is known of its connections. */
+/** The commands of each client. Stores that share a client also share the state of its connections. */
 const ports = new WeakMap<object, RedisCommands>()
 
 /**
  * Returns the commands of a client. Recognizes the client by its methods, not by its class, because the app may have
- * its own copy of the library. Throws {@link InvalidOptionError} for anything else. Opens no connection. But `isReady`
- * connects an ioredis client that waits to be connected (`lazyConnect`). The app listens to the client's errors and
- * closes it.
+ * its own copy of the library. Throws {@link InvalidOptionError} for anything else. Opens no connection, but
+ * `isReady` connects an ioredis client that has `lazyConnect`. The app must handle the client's errors and close the
+ * client.
  */
 export function commandsOf(client: unknown): RedisCommands {
   const refused = unusable(client)
@@ -47,7 +47,10 @@ function portOn(client: unknown): RedisCommands | undefined {
   return undefined
 }
 
-/** Returns why a value that resembles a client, or leads to one, cannot be used. Returns undefined for other values. */
+/**
+ * Returns the reason why the store cannot use a value that resembles a client, or from which the app can create a
+ * client. Returns undefined for any other value.
+ */
 function unusable(client: unknown): string | undefined {
   if (typeof client === "string" || client instanceof URL) {
     const [, scheme = "redis"] = /^([a-z][\w+.-]*):\/\//i.exec(String(client)) ?? []
@@ -63,7 +66,8 @@ function unusable(client: unknown): string | undefined {
     return "an ioredis pipeline is not a client: pass the client that created it"
   }
   if (has(client, "evalSha") && has(client, "acquire")) {
-    // This client resends a command if the connection is lost before the reply, so it would count twice.
+    // This client resends a command if the connection is lost before the reply, so Redis would count the command
+    // twice.
     return "a sentinel client of node-redis cannot be used, because it may run a call twice: use ioredis with Sentinel"
   }
   if (has(client, "evalSha") && has(client, "execute")) {

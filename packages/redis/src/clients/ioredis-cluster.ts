@@ -26,8 +26,8 @@ export function ioredisClusterCommands(client: IoredisClusterLike): RedisCommand
     return nodes.get(name)
   }
 
-  // ioredis drops a node whose connection has ended. With the next command for one of its slots, ioredis would learn
-  // which node serves them now. But no command is sent while the slot is not ready, so ask for the slots here.
+  // ioredis removes a node whose connection has ended. A command for one of that node's slots would make ioredis look
+  // for the new node. But the store sends no command while the slot is not ready, so refresh the slots here.
   const refresh = (): void => {
     const nowMs = performance.now()
     if (nowMs - refreshedAtMs < REFRESH_EVERY_MS) return
@@ -46,9 +46,10 @@ export function ioredisClusterCommands(client: IoredisClusterLike): RedisCommand
       }
       const node = nodeNamed(nodeOf(key))
       if (node?.status === "ready") return true
-      // ioredis connects to a node only when there is a command for it.
+      // ioredis connects to a node only when it must send a command there.
       if (node?.status !== "wait") refresh()
-      // A node that ioredis has dropped would reconnect forever, without a listener for its errors.
+      // Do not connect a node that ioredis has removed: it would reconnect forever, and nothing would handle its
+      // errors.
       else if (client.nodes("all").includes(node)) connect(node)
       else nodes.clear()
       return false
@@ -62,8 +63,8 @@ export function ioredisClusterCommands(client: IoredisClusterLike): RedisCommand
 
 /**
  * Handles rejections of ASKING. To follow ASK, ioredis sends ASKING before the call, but handles only the promise of
- * the call. If the node rejects ASKING, or fails before it responds, the unhandled rejection would end the process.
- * Other callers of `asking` still get the rejection.
+ * the call. If ASKING failed, the unhandled rejection would end the process. Other callers of `asking` still get the
+ * rejection.
  */
 function hearAsking(node: IoredisLike & { asking?(...args: unknown[]): unknown }): void {
   const { asking } = node

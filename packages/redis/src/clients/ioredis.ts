@@ -1,13 +1,13 @@
 import { outsideRequests } from "@sluice/core/kit"
 import { addressOf, type RedisCommands, type ServerAddress } from "../commands.ts"
 
-/** The part of ioredis' Command class that is used. */
+/** The members of ioredis' Command class that the store uses. */
 export interface IoredisCommand {
   readonly promise: Promise<unknown>
   pipelineIndex?: number
 }
 
-/** The members of `Redis` and `Cluster` of ioredis 5 and 6 that are used. */
+/** The members of ioredis 5 and 6's `Redis` and `Cluster` that the store uses. */
 interface IoredisClient {
   readonly status: string
   readonly options: { readonly keyPrefix?: unknown }
@@ -22,7 +22,7 @@ export interface IoredisLike extends IoredisClient {
   disconnect(reconnect?: boolean): void
 }
 
-/** An ioredis client of a cluster. `slots` has the nodes of each slot as "host:port", the primary first. */
+/** An ioredis client of a cluster. `slots` contains the nodes of each slot as "host:port", with the primary first. */
 export interface IoredisClusterLike extends IoredisClient {
   readonly slots: readonly (readonly string[] | undefined)[]
   nodes(role: "all" | "master"): readonly IoredisLike[]
@@ -38,9 +38,9 @@ type CommandClass = new (
 
 /**
  * A pipeline position that no command can have. ioredis numbers the commands of a pipeline. When a connection closes,
- * it first rejects the rest of any pipeline whose head was already answered (`abortIncompletePipelines`). Then it
- * stores all other commands and resends them later. A command with this position is among the rejected ones. In a
- * cluster, it is not retried on another node either.
+ * ioredis first rejects the rest of each pipeline whose first commands have replies (`abortIncompletePipelines`).
+ * Then ioredis stores all other commands and resends them later. A command with this position is rejected instead of
+ * resent. In a cluster, ioredis does not retry the command on another node either.
  */
 const NEVER_SENT_AGAIN = -1
 
@@ -60,13 +60,13 @@ export function ioredisCommands(client: IoredisLike): RedisCommands {
     ...callsOf(client),
     nodeOf: () => address,
     reconnect() {
-      // In any other state, the client is already connecting, and this would delay it.
+      // In any other state, the client is already connecting, and a disconnect would delay that.
       if (client.status === "ready") client.disconnect(true)
     },
   }
 }
 
-/** Returns the calls on `Redis` or `Cluster`. None of them is ever resent. */
+/** Returns functions that call commands of `Redis` or `Cluster`. No call is ever resent. */
 export function callsOf(client: IoredisClient): Pick<RedisCommands, "evalsha" | "eval" | "del"> {
   const send = sender(client)
   return {
@@ -90,13 +90,14 @@ export function prefixOf({ options }: IoredisClient): string {
 
 function sender(client: IoredisClient): (name: string, args: string[]) => Promise<unknown> {
   const Command = commandClassOf(client)
-  // The client's internals are different. Only the time limit in each call then prevents it from counting late.
+  // If the client's internals are different, ioredis may resend a call. Then only the deadline in the call prevents
+  // Redis from counting it late.
   if (Command === undefined) return (name, args) => client.call(name, ...args)
   const { keyPrefix } = client.options
   const options = { replyEncoding: "utf8" as const, ...(keyPrefix ? { keyPrefix } : {}) }
   return (name, args) => {
-    // The constructor copies its arguments with `flat` and looks at each of them, which takes longer than the rest of a
-    // call of 64 keys. It adds the prefix only to these arguments.
+    // Set the arguments afterwards, because the constructor copies and checks each one, which takes longer than the
+    // rest of a call of 64 keys. With a prefix, the constructor needs the arguments, because it adds the prefix.
     const command = new Command(name, keyPrefix ? args : [], options)
     if (!keyPrefix) command.args = args
     command.pipelineIndex = NEVER_SENT_AGAIN
@@ -105,12 +106,12 @@ function sender(client: IoredisClient): (name: string, args: string[]) => Promis
 }
 
 /**
- * Returns the Command class of the copy of ioredis that the app uses, because `sendCommand` needs that one. Gets it
- * from a command that the client's method creates for a stand-in client, which sends nothing. Returns undefined if the
- * client's internals are different.
+ * Returns the Command class of the copy of ioredis that the app uses, because `sendCommand` needs a command of that
+ * class. Finds the class by calling the client's method on a stand-in client, which sends nothing. Returns undefined
+ * if the client's internals are different.
  */
 function commandClassOf(client: IoredisClient): CommandClass | undefined {
-  // Use the prototype's method, because an app's wrapper on the client itself would not send to the stand-in.
+  // Use the prototype's method, because a method that the app has replaced on the client would not use the stand-in.
   const { evalsha } = Object.getPrototypeOf(client) as IoredisClient & { evalsha(): unknown }
   let made: Partial<IoredisCommand> | undefined
   const sendCommand = (command: IoredisCommand): unknown => {
@@ -119,7 +120,7 @@ function commandClassOf(client: IoredisClient): CommandClass | undefined {
   }
   try {
     const answer: unknown = Reflect.apply(evalsha, { options: {}, sendCommand }, ["0", "0"])
-    // An app's own class may reject the stand-in. An unhandled rejection would end the process.
+    // Ignore a rejection by an app's own class, because an unhandled rejection would end the process.
     Promise.resolve(answer).catch(() => undefined)
   } catch {
     // The method threw.

@@ -11,13 +11,13 @@ interface NodeClient {
   readonly isReady: boolean
 }
 
-/** A node of a cluster. With `minimizeConnections`, its client is created for the first command. */
+/** A node of a cluster. With `minimizeConnections`, node-redis creates the node's client for the first command. */
 interface ClusterNode {
   readonly address: string
   readonly client?: NodeClient | undefined
 }
 
-/** A node-redis client of a cluster. `slots` is sparse until the client is connected. */
+/** A node-redis client of a cluster. Until the client is connected, `slots` is a sparse array. */
 export interface NodeRedisClusterLike extends NodeRedisCalls {
   readonly slots: readonly ({ readonly master: ClusterNode } | undefined)[]
   readonly masters: readonly ClusterNode[]
@@ -29,7 +29,7 @@ interface ClusterInside {
   readonly _slots?: { rediscover?(startWith: NodeClient): Promise<unknown> }
 }
 
-/** Returns the commands of a node-redis cluster client. The app connects the client and listens to its errors. */
+/** Returns the commands of a node-redis cluster client. The app must connect the client and handle its errors. */
 export function nodeRedisClusterCommands(client: NodeRedisClusterLike): RedisCommands {
   const inside = client as NodeRedisClusterLike & ClusterInside
   const { _keyPrefix: keyPrefix } = inside
@@ -38,8 +38,8 @@ export function nodeRedisClusterCommands(client: NodeRedisClusterLike): RedisCom
 
   const primaryOf = (key: string): ClusterNode | undefined => client.slots[keySlot(prefix + key)]?.master
 
-  // With node-redis 5, only the next command reveals a failover, but none is sent while the slot is not ready. With
-  // node-redis 6, it takes five seconds, even without a command.
+  // node-redis 5 detects a failover only with the next command, but the store sends none while the slot is not ready.
+  // node-redis 6 needs five seconds, even without a command.
   const refresh = (): void => {
     const nowMs = performance.now()
     if (nowMs - refreshedAtMs < REFRESH_EVERY_MS) return

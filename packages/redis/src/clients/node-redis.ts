@@ -1,6 +1,6 @@
 import { addressOf, type RedisCommands, type ServerAddress } from "../commands.ts"
 
-/** The members of the clients and clusters of node-redis 5 and 6 that are used. */
+/** The members of node-redis 5 and 6's clients and clusters that the store uses. */
 export interface NodeRedisCalls {
   readonly isOpen: boolean
   evalSha(sha: string, options: { keys: string[]; arguments: string[] }): Promise<unknown>
@@ -20,15 +20,16 @@ export interface NodeRedisLike extends NodeRedisCalls {
   listenerCount?(event: "error"): number
 }
 
-/** Shortest time between two reconnects, and the longest that calls are held back for one. */
+/** Shortest time between two reconnects, and the longest time that calls wait for a reconnect. */
 const RECONNECT_EVERY_MS = 1_000
 
 /**
- * Returns the commands of a node-redis client. The app connects the client and listens to its errors. Without a
- * listener, node-redis throws its errors, so a listener added here would hide them from the app.
+ * Returns the commands of a node-redis client. The app must connect the client and handle its errors. The store adds
+ * no error listener: node-redis throws errors without a listener, and a listener added here would hide them from the
+ * app.
  *
- * When the connection is lost, node-redis rejects the commands that it has written, and keeps the others. So it never
- * sends a command twice by itself.
+ * When the connection is lost, node-redis rejects the commands that it has written, and keeps only the other commands
+ * in its queue. So node-redis never sends a command twice.
  */
 export function nodeRedisCommands(client: NodeRedisLike): RedisCommands {
   const { options } = client
@@ -38,14 +39,14 @@ export function nodeRedisCommands(client: NodeRedisLike): RedisCommands {
   const mayLeave = () => performance.now() - leftAtMs >= RECONNECT_EVERY_MS
   return {
     isCluster: false,
-    // The server closes the old connection, so it would not run a call that is sent there now.
+    // After QUIT, the server closes the old connection, so it would not run a call that is sent on that connection.
     isReady: () => client.isReady && (client.socketEpoch !== leftEpoch || mayLeave()),
     isOpen: () => client.isOpen,
     ...callsOf(client),
     nodeOf: () => address,
-    // The client's own methods that reconnect reject all commands in flight. After QUIT, which needs no permission, the
-    // server first responds to the earlier commands and then closes the connection. The client takes this for a lost
-    // connection and reconnects. Without a listener for its errors, that would end the process.
+    // Send QUIT, because the client's own methods for reconnecting reject all commands in flight. After QUIT, which
+    // needs no permission, the server first responds to the earlier commands and then closes the connection. The
+    // client reconnects as after a lost connection. If the client had no error listener, this would end the process.
     reconnect() {
       const comesBack = options?.socket?.reconnectStrategy !== false && client.listenerCount?.("error")
       if (!comesBack || !client.isReady || !mayLeave()) return
@@ -56,18 +57,18 @@ export function nodeRedisCommands(client: NodeRedisLike): RedisCommands {
   }
 }
 
-/** A further method of these clients. Its own types are too complex to repeat here. */
+/** Another method of these clients, with a simplified type because the full type is too complex to repeat here. */
 interface Typed {
   withTypeMapping?(mapping: object): NodeRedisCalls
 }
 
 /**
- * Returns the calls on a client or a cluster. They use the client's methods, because `sendCommand` ignores the
- * `keyPrefix` of node-redis 6. They return strings and numbers, even if the app has configured its client to return
- * others, such as Buffers.
+ * Returns functions that call commands of a client or a cluster. These functions use the client's methods, because
+ * `sendCommand` ignores the `keyPrefix` of node-redis 6. They return strings and numbers, even if the app has
+ * configured its client to return other types, such as Buffers.
  */
 export function callsOf(client: NodeRedisCalls): Pick<RedisCommands, "evalsha" | "eval" | "del"> {
-  // node-redis only reads the lists, but its types do not declare that.
+  // The casts are safe, because node-redis only reads the arrays. Its types do not declare them as read-only.
   const plain = (client as NodeRedisCalls & Typed).withTypeMapping?.({}) ?? client
   return {
     evalsha: (sha, keys, args) => plain.evalSha(sha, { keys: keys as string[], arguments: args as string[] }),
