@@ -11,7 +11,7 @@ export interface RedisStoreOptions {
    * (`createClient()` or `createCluster()`). The app connects and closes it.
    */
   readonly client: RedisClient
-  /** A prefix for every key, without braces; "" by default. After it, keys always begin with `sl2:`. */
+  /** A prefix for every key, without braces; "" by default. `sl2:` always follows the prefix. */
   readonly prefix?: string | undefined
   /**
    * Milliseconds for which the process caches counters of refused requests, 10,000 by default; 0 turns the cache off.
@@ -19,11 +19,14 @@ export interface RedisStoreOptions {
    */
   readonly denyCacheMs?: number | undefined
   /**
-   * Milliseconds to wait for Redis if the caller does not set a timeout, 50 by default. The time starts at the end of
-   * the callback that makes the request.
+   * Milliseconds to wait for Redis if the caller does not set a timeout, 50 by default. The timeout starts at the end
+   * of the callback that makes the request.
    */
   readonly timeoutMs?: number | undefined
-  /** A clock to use instead of the server's, for tests and replays. Processes that share counters must share it. */
+  /**
+   * A clock to use instead of the server's, for tests and replays. Processes that share counters must use the same
+   * clock.
+   */
   readonly clock?: Clock | undefined
 }
 
@@ -35,7 +38,9 @@ export interface ParsedRedisOptions {
   readonly clock: Clock | undefined
 }
 
-/** Option names of Redis clients and of other rate limiters' stores, and the names of the same options here. */
+/**
+ * Option names of Redis clients and of other rate limiters' stores, with the name of the same option in `redisStore`.
+ */
 const ELSEWHERE: Readonly<Record<string, string>> = {
   keyPrefix: "prefix",
   redis: "client",
@@ -46,10 +51,10 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
 const LONGEST_PREFIX = 64
 
 const CHECKS: Readonly<Record<string, OptionCheck>> = {
-  // Checked by `commandsOf`. Its problems come before those of the other options.
+  // Checked by `commandsOf`. Problems with the client are listed before problems with other options.
   client: () => undefined,
   prefix(value) {
-    // A cluster would take braces for the hash tag, which determines the slot.
+    // Reject braces, because a cluster would treat the text between them as the hash tag that determines the slot.
     if (typeof value === "string" && value.length <= LONGEST_PREFIX && /^[ -z|~]*$/.test(value))
       return undefined
     const accepted = `up to ${LONGEST_PREFIX} printable ASCII characters, except { and }`
@@ -66,7 +71,7 @@ const CHECKS: Readonly<Record<string, OptionCheck>> = {
  */
 export function parseOptions(options: RedisStoreOptions): ParsedRedisOptions {
   if (typeof options !== "object" || options === null || isClient(options)) {
-    // Do not show a URL or a client, because it may contain the Redis password.
+    // Do not include a URL or a client in the message, because it may contain the Redis password.
     const given = isClient(options)
       ? "the client itself"
       : typeof options === "string"
@@ -89,7 +94,10 @@ export function parseOptions(options: RedisStoreOptions): ParsedRedisOptions {
   return { commands: commands as RedisCommands, prefix, denyCacheMs, timeoutMs, clock }
 }
 
-/** True for a client of any library, because all have `duplicate()`. False for an object that has its own `client`. */
+/**
+ * True for a client of any library, because all clients have `duplicate()`. False for an object with a `client` of its
+ * own.
+ */
 function isClient(options: unknown): boolean {
   if (typeof options !== "object" || options === null || Object.hasOwn(options, "client")) return false
   return typeof (options as { readonly duplicate?: unknown }).duplicate === "function"

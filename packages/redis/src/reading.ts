@@ -1,6 +1,6 @@
 import { algorithmOf, type CounterKey, type CounterReading, type StoreReading } from "@sluice/core/stores"
 
-/** Most counters that one call reads, so that no call occupies the server for long. */
+/** Most counters per call that reads them. This limits the time for which a call blocks the server. */
 export const MOST_READ = 64
 
 /** A counter as a server has returned it. */
@@ -9,7 +9,7 @@ export interface ReadCounter extends CounterReading {
   readonly nowMs: number
 }
 
-/** Returns the states of counters at one time, the latest of their servers' times. */
+/** Returns the states of counters, all at the latest of their servers' times. */
 export function readingOf<Key extends CounterKey>(
   keys: readonly Key[],
   found: ReadonlyMap<Key, ReadCounter>,

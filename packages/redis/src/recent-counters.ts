@@ -1,33 +1,41 @@
 /**
- * The most that both generations hold: counters, and bytes of their packed parts. A full log has thousands of bytes.
+ * The maximum number of counters in both generations, and of bytes in their packed parts. The bytes are limited too,
+ * because a full log takes thousands of bytes.
  */
 const MOST_COUNTERS = 100_000
 const MOST_BYTES = 16 * 1024 * 1024
 
-/** Values by counter and then by partition, so that a lookup does not concatenate a key. */
+/** Values by counter and then by partition. Two nested maps avoid concatenating a key for each lookup. */
 type Generation<Value> = Map<string, Map<string, Value>>
 
 /**
- * A bounded map by counter and partition that keeps recently used values. Setting or reading a value puts it into the
- * current generation. When this generation is full or old, it replaces the previous one, whose values are dropped.
+ * A bounded map by counter and partition that keeps recently used values. Setting or reading a value puts the value
+ * into the current generation. When the current generation is full or old, it replaces the previous generation, whose
+ * values are dropped.
  */
 export class RecentCounters<Value> {
   readonly #turnMs: number
   readonly #bytesOf: (value: Value) => number
   #current: Generation<Value> = new Map()
   #previous: Generation<Value> = new Map()
-  /** Number and bytes of the values that were put into the current generation, even if later overwritten or deleted. */
+  /**
+   * Number and bytes of the values that were put into the current generation. Includes values that were later
+   * overwritten or deleted.
+   */
   #puts = 0
   #bytes = 0
   #turnedAtMs = Number.NEGATIVE_INFINITY
 
-  /** A value that is not used for two turns of `turnMs` is dropped when another value is set. */
+  /**
+   * A generation lasts at most `turnMs`. A value that is unused for two generations is dropped when another value is
+   * set.
+   */
   constructor(turnMs: number, bytesOf: (value: Value) => number) {
     this.#turnMs = turnMs
     this.#bytesOf = bytesOf
   }
 
-  /** True if no value was set or used in two generations. */
+  /** True if no value was set or used in the two latest generations. */
   get isEmpty(): boolean {
     return this.#current.size === 0 && this.#previous.size === 0
   }
@@ -42,7 +50,7 @@ export class RecentCounters<Value> {
 
   set(counter: string, partition: string, value: Value, nowMs: number): void {
     const sinceMs = nowMs - this.#turnedAtMs
-    // A clock that went back also begins a turn.
+    // A clock that went back also starts a new generation.
     if (!(sinceMs >= 0 && sinceMs < this.#turnMs)) {
       this.#turn()
       this.#turnedAtMs = nowMs

@@ -31,13 +31,14 @@ import { patienceClassOf, RedisTopology } from "./topology.ts"
 export type { RedisStoreOptions } from "./options.ts"
 
 /**
- * Creates a store that keeps counters in Redis. Every process that uses the same server or cluster with the same prefix
- * shares them. The store uses the server's time.
+ * Creates a store that keeps counters in Redis. All processes that use the same server or cluster with the same
+ * prefix share these counters. The store uses the server's time.
  *
- * One script call decides all checks of a request, atomically. In a cluster, checks of different slots are taken one
- * slot after the other, and refunded if a later slot refuses. If the first slot refuses, no further call is made.
- * Requests that arrive while calls are in flight share the next call. When Redis is unavailable, every method rejects
- * by the deadline. After a few such failures, methods reject immediately. @example
+ * One script call decides all checks of a request, atomically. In a cluster, checks in different slots are decided
+ * one slot after the other, and their units are refunded if a later slot refuses. If the first slot refuses, the
+ * store makes no further call. Requests that arrive while calls are in flight share the next call. When Redis is
+ * unavailable, every method rejects by the deadline. After a few such failures, methods reject immediately.
+ * @example
  * ```ts
  * import { createLimiter } from "@sluice/core"
  * import { redisStore } from "@sluice/redis"
@@ -53,10 +54,11 @@ export function redisStore(options: RedisStoreOptions): Store {
   return new RedisStore(parseOptions(options))
 }
 
-/** The parts that a store is made of. */
+/** The parsed options of a store, and how it writes values. */
 export interface RedisStoreParts extends ParsedRedisOptions {
   /**
-   * True if values contain their full window start. By default, true with a given clock, as keys do not expire by it.
+   * True if stored values contain their full window start. By default, true with a given clock, because keys do not
+   * expire by that clock.
    */
   readonly isWide?: boolean
 }
@@ -128,10 +130,12 @@ export class RedisStore implements Store {
     })
   }
 
-  /** Refunds units that no caller got. Emits an event on failure, because there is no caller to reject. */
+  /**
+   * Refunds units that no caller received. Emits an event if the refund fails, because no caller waits for an error.
+   */
   #refundInBackground(refunds: readonly Refund[]): void {
     if (this.#isClosed) return
-    // A cluster's first slot that refuses leaves nothing to refund.
+    // If the first slot of a cluster refuses, there is nothing to refund.
     if (refunds.length === 0) return
     this.#refund(refunds, BACKGROUND_REFUND_MS, true).catch((error: unknown) => {
       this.#listeners.emit({ type: "refund-lost", error: failureOf(error) })
@@ -165,7 +169,7 @@ export class RedisStore implements Store {
     this.#listeners.clear()
   }
 
-  /** Takes checks in one call, unless the deny cache can refuse them. */
+  /** Takes the units of all checks in one call, unless the deny cache can refuse the request. */
   #takeTogether(asked: RedisRequest, withinMs: number): MaybePromise<StoreResult> {
     const { checks } = asked
     if (!this.#denied.isEmpty) {
@@ -180,14 +184,14 @@ export class RedisStore implements Store {
     return this.#nameKey(counter)
   }
 
-  /** Returns the time for a request without checks, which does not need Redis. */
+  /** Returns the time for the result of a request without checks, which does not need Redis. */
   #readNothing(): { readonly nowMs: number } {
     return { nowMs: Math.floor(this.#parts.clock?.now() ?? Date.now()) }
   }
 
-  /** Reads the counters of the checks, with one call for up to 64 of a slot. */
+  /** Reads the counters of the checks. One call reads up to 64 counters of a slot. */
   async #statesOf(checks: readonly Check[], withinMs: number): Promise<ReadonlyMap<Check, ReadCounter>> {
-    // By check, because several checks may read the same counter under different limits.
+    // Map by check, because several checks may read the same counter under different limits.
     const found = new Map<Check, ReadCounter>()
     const read = async (some: readonly Check[], keys: readonly string[], node: Node): Promise<void> => {
       const policies = new PolicyTable()
@@ -213,7 +217,10 @@ export class RedisStore implements Store {
     return found
   }
 
-  /** Refunds or resets counters. The deny cache forgets them before and after, because it may learn in between. */
+  /**
+   * Refunds or resets counters. The deny cache forgets these counters before and after the change, because a reply
+   * during the change may add them again.
+   */
   async #change<One extends CounterKey>(
     all: readonly One[],
     work: (some: readonly One[], keys: readonly string[], node: Node) => Promise<void>,

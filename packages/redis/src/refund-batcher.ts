@@ -6,16 +6,19 @@ import type { CallTimeout, Node } from "./node/node.ts"
 import { PolicyTable } from "./scripts/script-input.ts"
 import { REFUND } from "./scripts.ts"
 
-/** Most calls in flight, unless the next one is full. */
+/** Most calls in flight, unless the next call is full. */
 const MOST_CALLS = 2
 /**
- * Most calls in flight. With full calls, this is up to 9,600 refunds a second to a server 80 ms away. A server nearby
- * replies before that many full calls are waiting.
+ * Most calls in flight if the next call is full. With a round trip of 80 ms, this allows up to 9,600 refunds per
+ * second. A server nearby replies so fast that this limit is not reached.
  */
 const MOST_FULL_CALLS = 12
 /** Most refunds per call. More of them would block Redis for other clients. */
 const MOST_REFUNDS = 64
-/** Number of expired refunds that are rejected before the event loop gets its turn. Each takes about 20 us. */
+/**
+ * Number of expired refunds that are rejected before other work of the event loop may run. Each rejection takes about
+ * 20 µs.
+ */
 const EXPIRED_AT_ONCE = 256
 
 /** A refund that is queued or in flight, and the callbacks of the caller that waits for it. */
@@ -29,15 +32,18 @@ interface Returning {
 }
 
 /**
- * A sender of refunds to one server, or to one slot of a cluster. Refunds that arrive in one turn of the event loop, or
- * while calls are in flight, share a call. No refund is sent twice or after its deadline.
+ * A sender of refunds to one server, or to one slot of a cluster. Refunds that arrive in one tick of the event loop,
+ * or while calls are in flight, share a call. No refund is sent twice or after its deadline.
  */
 export class RefundBatcher {
   readonly #nodeOf: () => Node
   readonly #inBackground: boolean
   readonly #queue: Returning[] = []
   #calls = 0
-  /** True if the last call got no reply. A client collects the calls to a frozen server, so only one is made at a time. */
+  /**
+   * True if the last call got no reply. Then only one call is made at a time, because the client would collect all
+   * calls to a frozen server.
+   */
   #isSilent = false
 
   /** `nodeOf` returns the server that is currently responsible. */
@@ -54,7 +60,7 @@ export class RefundBatcher {
     const node = this.#nodeOf()
     if (!this.#inBackground && node.breaker.isOpen) throw node.unavailable
     const deadlineMs = performance.now() + withinMs
-    // If the queue is not empty, a pump is already due, now or when a call ends.
+    // If the queue is not empty, `#pump` already runs soon or when a call ends.
     if (this.#queue.length === 0) soon(this.#pump)
     const each = refunds.map((refund, i) => {
       return new Promise<void>((resolve, reject) => {
@@ -117,7 +123,7 @@ export class RefundBatcher {
   }
 }
 
-/** Returns the refunds that may still be sent. Rejects those whose deadline has passed, with one error for all. */
+/** Returns the refunds that may still be sent. Rejects all expired refunds with the same error. */
 function inTime(batch: readonly Returning[]): readonly Returning[] {
   const nowMs = performance.now()
   const late = batch.filter(({ deadlineMs }) => deadlineMs <= nowMs)

@@ -29,18 +29,18 @@ export interface Script {
   readonly sha: string
 }
 
-/** The parts that read a script's input, and that read and write numbers. */
+/** The script parts that read a script's input, and that read and write numbers. */
 const READING = [call, orForget, digits, strictNumber]
 
-/** The parts that read and write counters of every kind. */
+/** The script parts that read and write counters of every kind. */
 const COUNTERS = [packedCounts, subWindows, log, bucketLevel, penalty, strictHash, counter]
 
-/** Takes the units of requests, each all or nothing. */
+/** Takes the units of requests. Each request takes either all of its units or none. */
 export const TAKE: Script = script([
   ...[takeOne, input, takeMany, ...READING, beginWindow, strictNext],
   ...["local function functions()", ...COUNTERS, takeSlow, "end", take],
 ])
-/** Reads what counters hold. */
+/** Reads the states of counters. */
 export const PEEK: Script = script([input, ...READING, ...COUNTERS, peek])
 /** Refunds units to the windows that they were taken from. */
 export const REFUND: Script = script([

@@ -10,22 +10,22 @@ import {
 import type { RedisRequest } from "./scripts/script-input.ts"
 import { bySlot } from "./topology.ts"
 
-/** The calls that take and refund the checks of one slot. */
+/** The calls that take and refund units for the checks of one slot. */
 export interface SlotCalls {
   /** Takes a part of a request, or returns a cached refusal. */
   take(part: RedisRequest): MaybePromise<StoreResult>
   /**
-   * Refunds units in the background. A server that is unavailable keeps the units until their window has passed, which
-   * is the safe side.
+   * Refunds units in the background. If the server is unavailable, the units stay counted until their window has
+   * passed, so no limit is exceeded.
    */
   refund(refunds: readonly Refund[]): void
 }
 
 /**
- * Takes a request whose checks are in several slots of a cluster, one slot after the other. Refunds the units taken so
- * far if a later slot refuses or fails. Whole-service counters come last. All clients share them, so units that are
- * held there and then refunded would refuse other clients. Until a refund, other clients may be refused too early, but
- * none is admitted beyond its limit. `slotOf` returns the slot of a key.
+ * Takes a request whose checks are in several slots of a cluster, one slot after the other. Refunds the units taken
+ * so far if a later slot refuses or fails. Takes from whole-service counters last. All clients share these counters,
+ * so other clients would be refused because of units that are later refunded. Until a refund, other clients may be
+ * refused too early, but no client is admitted beyond its limit. `slotOf` returns the slot of a key.
  */
 export async function takeInTurn(
   { checks, keys }: RedisRequest,
@@ -66,20 +66,22 @@ export async function takeInTurn(
   )
   if (granted) return { nowMs, granted, checks: now }
   slots.refund(refundsOf(checks, counted))
-  // Leave out the states of refunded checks, and of other checks of the same counters, which include those units.
+  // Omit the states of refunded checks. Also omit the states of other checks of the same counters, which include the
+  // refunded units.
   const returned = new Set(keys.filter((_, i) => (counted[i]?.taken ?? 0) > 0))
   const told = now.map((one, i) => (returned.has(keys[i] as string) ? undefined : one))
   return { nowMs, granted, checks: told, ...(isRemembered && { isRemembered }) }
 }
 
 /**
- * Returns a check's state at `nowMs`. The slots decide one after the other, by their servers' clocks, but the result of
- * a request has one time, the latest.
+ * Returns a check's state at `nowMs`. Each slot decides at a different time, by its server's clock, but the result of
+ * a request has only one time, the latest.
  */
 function broughtTo(nowMs: number, { policy }: Check, counted: Counted | undefined): Counted | undefined {
   if (counted === undefined) return undefined
   const { state: after, taken, ageMs } = counted
-  // Keep the old state as `after`: the new one may not show in which window or bucket the units were taken.
+  // Return the old state as `after`, because the new state may not contain the window or bucket from which the units
+  // were taken.
   const state = algorithmOf(policy).at(after, policy, nowMs)
   return { state, taken, after, ...(ageMs !== undefined && { ageMs }) }
 }

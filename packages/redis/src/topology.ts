@@ -4,7 +4,7 @@ import type { RedisCommands } from "./commands.ts"
 import { Node, type Timekeeping } from "./node/node.ts"
 import type { RedisRequest } from "./scripts/script-input.ts"
 
-/** The only slot, if there is one server. */
+/** The name of the only slot, if the client is not a cluster client. */
 const ONLY = ""
 
 /** The servers behind a client, and their batch senders. In a cluster there are senders for each slot in use. */
@@ -15,10 +15,13 @@ export class RedisTopology {
   readonly #warn: ((event: StoreWarningEvent) => void) | undefined
   /** Batch senders by slot, and then by the timeout class of the caller. */
   readonly #senders = new Map<string, (BatchSender | undefined)[]>()
-  /** Servers by the client's name for them. */
+  /** Servers by the name that the client uses for each. */
   readonly #nodes = new Map<string, Node>()
 
-  /** `warn` is called if a server evicts keys, or if its clock goes back. If absent, nothing looks for evictions. */
+  /**
+   * `warn` is called if a server evicts keys, or if its clock goes back. Without `warn`, the store does not check for
+   * evictions.
+   */
   constructor(
     commands: RedisCommands,
     timekeeping: Timekeeping,
@@ -40,7 +43,7 @@ export class RedisTopology {
       node = new Node(this.#commands, this.#timekeeping, key, this.#warn)
       this.#nodes.set(name, node)
     }
-    // Slots move: with an old key, the breaker's probe could reach another server.
+    // Store the latest key, because slots move: with an old key, the breaker's probe could be sent to another server.
     node.key = key
     return node
   }
@@ -55,9 +58,9 @@ export class RedisTopology {
   }
 
   /**
-   * Returns the batch sender for a request and its timeout. A call expires at the earliest deadline of its requests. So
-   * requests share a call only if none of them waits more than twice as long as another. The request's keys are only
-   * read in a cluster, or once for a new batch sender.
+   * Returns the batch sender for a request and its timeout. A call expires at the earliest deadline of its requests,
+   * so requests share a call only if their timeouts differ by less than a factor of two. Reads the request's keys
+   * only in a cluster, or once for a new batch sender.
    */
   senderOf(asked: RedisRequest, withinMs: number): BatchSender {
     const slot = this.#commands.isCluster ? this.slotOf(asked.keys[0] as string) : ONLY
@@ -88,12 +91,15 @@ export class RedisTopology {
     return [...this.#nodes.values()].flatMap(({ roundTrips }) => roundTrips.recent)
   }
 
-  /** Returns the slot of a key: in a cluster, the text up to its hash tag. All keys of a call must be in one slot. */
+  /**
+   * Returns the slot of a key: in a cluster, the text up to the end of the key's hash tag. All keys of a call must be
+   * in one slot.
+   */
   slotOf(key: string): string {
     return this.#commands.isCluster ? key.slice(0, key.indexOf("}")) : ONLY
   }
 
-  /** True if one call may have all the keys. */
+  /** True if one call may contain all keys of the request. */
   areTogether(asked: RedisRequest): boolean {
     if (!this.#commands.isCluster) return true
     const { keys } = asked
@@ -101,7 +107,7 @@ export class RedisTopology {
     return keys.every((key) => this.slotOf(key) === slot)
   }
 
-  /** Groups the counters by slot and calls `work` with each group, without waiting in between. */
+  /** Groups the counters by slot and calls `work` with each group, without waiting for the previous group. */
   eachSender<One>(
     all: readonly One[],
     keyOf: (one: One) => string,
@@ -137,7 +143,7 @@ export function bySlot(keys: readonly string[], slotOf: (key: string) => string)
   return [...groups.values()]
 }
 
-/** Returns a timeout's class. In a class, no timeout is more than twice as long as another. */
+/** Returns a timeout's class. Two timeouts of the same class differ by less than a factor of two. */
 export function patienceClassOf(withinMs: number): number {
   return Math.clz32(withinMs)
 }

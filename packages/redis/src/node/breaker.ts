@@ -7,21 +7,21 @@ const LAST_PROBE_MS = 1_000
 
 /**
  * A circuit breaker for one Redis server. The circuit breaker opens after several consecutive failures and closes at
- * the first reply. While it is open, one probe at a time checks whether the server is back: soon at first, then once
- * per second.
+ * the first reply. While the breaker is open, one probe at a time checks whether the server responds: after 100 ms at
+ * first, later once per second.
  */
 export class Breaker {
   readonly #probe: () => Promise<void>
   #failures = 0
   #isOpen = false
   #isStopped = false
-  /** Number of the latest probe. An earlier probe that fails does not schedule another one. */
+  /** Number of the latest probe. If an earlier probe fails, it does not schedule another probe. */
   #attempt = 0
   #timer: NodeJS.Timeout | undefined
 
   /**
-   * `probe` resolves if the server responds in time, otherwise rejects. The promise may stay pending until the server
-   * responds.
+   * `probe` resolves if the server responds in time, and otherwise rejects. Its promise may stay pending until the
+   * server responds.
    */
   constructor(probe: () => Promise<void>) {
     this.#probe = probe
@@ -47,7 +47,7 @@ export class Breaker {
     this.#probeIn(FIRST_PROBE_MS)
   }
 
-  /** Closes the breaker for good, without a reply. A closed breaker never opens or probes again. */
+  /** Closes the breaker permanently, even without a reply. After `stop`, the breaker never opens or probes again. */
   stop(): void {
     this.#isStopped = true
     this.#close()

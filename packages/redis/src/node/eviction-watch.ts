@@ -2,20 +2,24 @@ import { outsideRequests } from "@sluice/core/kit"
 import type { StoreWarningEvent } from "@sluice/core/stores"
 import { readReply } from "../scripts/script-reply.ts"
 
-/** Least time between two looks at a server, in milliseconds. A look takes about 0.1 ms of the server's time. */
+/**
+ * Shortest time between two eviction checks of a server, in milliseconds. A check takes about 0.1 ms of the server's
+ * time.
+ */
 const LOOK_EVERY_MS = 10_000
 
 /**
- * Returns the server's eviction policy and how many keys it has evicted. A script reaches the right node of a cluster,
- * and `pcall` returns an error as a value if the Redis user may not call INFO.
+ * Returns the server's eviction policy and the number of keys that the server has evicted. This is a script because a
+ * cluster client sends scripts to the right node. `pcall` returns an error as a value if the Redis user may not call
+ * INFO.
  */
 export const EVICTIONS = `local memory, stats = redis.pcall('INFO', 'memory'), redis.pcall('INFO', 'stats')
 if type(memory) ~= 'string' or type(stats) ~= 'string' then return { '' } end
 return { string.match(memory, 'maxmemory_policy:(%S+)') or '', string.match(stats, 'evicted_keys:(%d+)') or '0' }`
 
 /**
- * Looks whether a server evicts keys: after its first reply, and then after a reply every ten seconds. So the watch
- * needs no timer, and no request waits for it.
+ * Checks whether a server evicts keys, after the server's first reply and then at most every ten seconds. Checking
+ * only after a reply needs no timer, and no request waits for the check.
  */
 export class EvictionWatch {
   readonly #title: string
@@ -24,14 +28,14 @@ export class EvictionWatch {
   #dueMs = Number.NEGATIVE_INFINITY
   #evictedKeys: number | undefined
 
-  /** `title` names the server. `ask` sends the script EVICTIONS. */
+  /** `title` is the server's name in warnings. `ask` sends the script EVICTIONS. */
   constructor(title: string, ask: () => Promise<unknown>, warn: (event: StoreWarningEvent) => void) {
     this.#title = title
     this.#ask = ask
     this.#warn = warn
   }
 
-  /** Call this after each reply of the server. */
+  /** Checks for evictions if a check is due. Must be called after each reply of the server. */
   replied(): void {
     if (performance.now() < this.#dueMs) return
     this.#dueMs = Number.POSITIVE_INFINITY
@@ -42,11 +46,12 @@ export class EvictionWatch {
     try {
       const reply = readReply(await this.#ask())
       const policy = String(reply[0])
-      // The user may not call INFO, or a proxy changes it. Asking again would fill the ACL log of the server.
+      // Never check again if the user may not call INFO or a proxy changes its reply. Repeated attempts would fill
+      // the server's ACL log.
       if (!/^(noeviction|(allkeys|volatile)-[a-z]+)$/.test(policy)) return
       this.#learn(policy, Number(reply[1]))
     } catch {
-      // The connection was lost, which the calls for decisions report.
+      // Ignore a lost connection, because calls that decide requests report it.
     }
     this.#dueMs = performance.now() + LOOK_EVERY_MS
   }

@@ -13,8 +13,9 @@ import { EVICTIONS, EvictionWatch } from "./eviction-watch.ts"
 import { ServerTime } from "./server-time.ts"
 
 /**
- * Returns the server's time. A script is used in case the Redis user may run only scripts. SET … XX on a key that never
- * exists writes nothing. But it fails if Redis cannot write, because it is a replica or out of memory.
+ * Returns the server's time. This is a script because the Redis user may only have permission to run scripts. SET …
+ * XX on a key that never exists writes nothing, but it fails if Redis cannot write. For example, a replica cannot
+ * write, and neither can a server that is out of memory.
  */
 const TIME =
   "redis.call('SET', KEYS[1], '', 'XX', 'PX', '1') local t = redis.call('TIME') return { t[1], t[2] }"
@@ -25,30 +26,32 @@ export const LOOK_AGAIN_MS = 5
 /** The server's clock must go back by this many milliseconds in one step to be reported. */
 const WARNED_BACK_MS = 1_000
 
-/** Least time for which timeout errors report that a server is a replica. After that, its role counts as unknown. */
+/** Shortest time for which timeout errors report that a server is a replica. After that, its role counts as unknown. */
 const REPLICA_REMEMBERED_MS = 1_000
 
 /** The source of the store's time: the servers or a given clock. */
 export interface Timekeeping {
   /** The given clock; undefined means that each server's own clock is used. */
   readonly clock: Clock | undefined
-  /** True if values contain their full window start, for a clock that keys do not expire by. */
+  /** True if stored values contain their full window start, because keys do not expire by the given clock. */
   readonly isWide: boolean
 }
 
 /**
- * The timeout of a call. No caller waits for a background call. A background call is sent even if the breaker is open.
- * It may take longer than any caller would wait, so its outcome neither opens nor closes the breaker.
+ * The timeout of a call. No caller waits for a background call, and it is sent even if the breaker is open. A
+ * background call may take longer than any caller would wait, so its outcome neither opens nor closes the breaker.
  */
 export interface CallTimeout {
   readonly withinMs: number
   readonly inBackground?: boolean
 }
 
-/** One Redis server: its time, as far as it is known, and whether it responds. */
+/** One Redis server. Tracks the server's time and whether the server responds. */
 export class Node {
   readonly breaker: Breaker
-  /** The server's name in messages. Set once, because another server may serve the key later. */
+  /**
+   * The server's name in messages. Set only once, because the client may later return another server for the same key.
+   */
   readonly title: string
   /**
    * The error while the breaker is open, with the reason of the last failure. Not created for each request, because a
@@ -64,12 +67,12 @@ export class Node {
   readonly roundTrips = new RoundTrips()
   #learning: Promise<void> | undefined
   #longestWaitMs = 0
-  /** Number of scripts that were sent and have not been answered. */
+  /** Number of scripts that were sent and have no reply yet. */
   #running = 0
   readonly #arrivals = new ReplyOrder()
   readonly #warn: ((event: StoreWarningEvent) => void) | undefined
   readonly #evictions: EvictionWatch | undefined
-  /** When the server last replied as a replica, unless it has replied as a primary since. */
+  /** The time of the server's last reply as a replica. Minus infinity if the server has replied as a primary since. */
   #replicaAtMs = Number.NEGATIVE_INFINITY
 
   constructor(
@@ -88,7 +91,9 @@ export class Node {
     this.#evictions = new EvictionWatch(this.title, () => commands.eval(EVICTIONS, [this.#slotKey], []), warn)
   }
 
-  /** A key in the same slot. The key cannot be a counter's key, because those continue after the brace. */
+  /**
+   * A key in the same slot. This key cannot be a counter's key, because counter keys continue after the closing brace.
+   */
   get #slotKey(): string {
     return this.key.slice(0, this.key.indexOf("}") + 1)
   }
@@ -97,14 +102,14 @@ export class Node {
     return this.#timekeeping.clock !== undefined || this.#time.at(0) !== undefined
   }
 
-  /** Notes that a caller waits this long. A server that takes longer than all callers wait counts as unavailable. */
+  /** Notes the timeout of a caller. A server that takes longer than the longest timeout counts as unavailable. */
   waitedFor(ms: number): void {
     this.#longestWaitMs = Math.max(this.#longestWaitMs, ms)
   }
 
   /**
-   * True if this is longer than any decision waits. The breaker is about decisions, so it does not apply to such a
-   * call.
+   * True if a call with this timeout waits longer than any decision. The breaker does not apply to such a call,
+   * because it only protects decisions.
    */
   outlastsDecisions(ms: number): boolean {
     return ms > this.#longestWaitMs
@@ -115,8 +120,8 @@ export class Node {
   }
 
   /**
-   * The reason for a timeout now. The replica check comes first: a client that looks for a primary has lost its
-   * connection.
+   * The reason for a timeout at the current time. First checks for a replica, because a client that looks for a
+   * primary has no connection.
    */
   get reach(): Reach {
     const rememberedMs = Math.max(this.#longestWaitMs, REPLICA_REMEMBERED_MS)
@@ -126,9 +131,9 @@ export class Node {
   }
 
   /**
-   * Asks the server for its time. Concurrent callers share one call. Returns true if the time is known now. Returns
-   * false if the server stayed silent for `withinMs` and for as long as any other caller waits. The server may then be
-   * asked again. Rejects if the server responds with an error.
+   * Requests the server's time. Concurrent callers share one call. Returns true if the time is now known. Returns
+   * false if the server did not reply within `withinMs` or the longest timeout of any caller, whichever is longer.
+   * The next call then requests the time again. Rejects if the server responds with an error.
    */
   async learnTime(withinMs = 0): Promise<boolean> {
     this.#learning ??= this.#askTime()
@@ -143,7 +148,7 @@ export class Node {
     return this.knowsTime
   }
 
-  /** Decides the requests of a call. After the deadline, the server counts none of them. */
+  /** Decides the requests of a call. The server counts no request after the deadline. */
   take(call: TakeCall, deadlineMs: number): Promise<TakeReply & { readonly arrival: ReplyArrival }> {
     return this.#run(TAKE, call.keys, call.args(this.timeOf(deadlineMs)), (reply, sentAtMs) => {
       const { nowMs, answers } = call.read(reply)
@@ -170,7 +175,7 @@ export class Node {
     patience: CallTimeout,
   ): Promise<Reply> {
     return this.#within(patience, async (send, deadlineMs) => {
-      // A script that is sent without the server's time would have no deadline.
+      // Do not send a script while the server's time is unknown, because the script would have no deadline.
       if (!this.knowsTime && !(await this.learnTime(patience.withinMs))) throw this.silence("not-applied")
       const args = [policies.input(this.timeOf(deadlineMs), numbers)]
       send()
@@ -178,7 +183,8 @@ export class Node {
         const list = readReply(reply)
         const nowMs = integerAt(list, 0)
         this.#arrivals.add(sentAtMs, nowMs)
-        // A store of another data center only gets refunds. Its clock may be set, or it may drift.
+        // A store in another data center only receives refunds, so learn the time from their replies. Otherwise a
+        // drift or change of that server's clock would go unnoticed.
         this.#noteTime(nowMs, sentAtMs)
         this.#evictions?.replied()
         return list
@@ -202,14 +208,14 @@ export class Node {
   }
 
   /**
-   * True if the server rejected a call before doing anything, so that the call may be resent in a moment. TRYAGAIN
-   * means that the slot is being moved.
+   * True if the server rejected a call without running it, so the call may be resent after a delay. TRYAGAIN means
+   * that the slot is being migrated.
    */
   hasNotRun(error: unknown): boolean {
     return this.isReplica(error) || isCode(error, "TRYAGAIN")
   }
 
-  /** Notes that the server has become a replica. Timeout errors report it until the server counts again. */
+  /** Notes that the server has become a replica. Timeout errors report this until the server replies as a primary. */
   becameReplica(): void {
     this.#replicaAtMs = performance.now()
   }
@@ -224,7 +230,7 @@ export class Node {
     return silent(this.reach, this.title, outcome)
   }
 
-  /** Notes that a call failed, unless the breaker is open already. Returns the failure for the caller. */
+  /** Counts a failed call, unless the breaker is already open. Returns the error for the caller. */
   failed(error: unknown): StoreUnavailableError {
     const failure = failureOf(error, this.title)
     if (this.breaker.isOpen) return failure
@@ -241,8 +247,9 @@ export class Node {
   }
 
   /**
-   * Makes a call, and rejects at its deadline. `ask` calls `send` before it hands a command to the client, so that the
-   * server may run it. `send` throws if the caller has already got an error that shows that nothing was sent.
+   * Makes a call, and rejects at its deadline. `ask` must call `send` before it passes a command to the client,
+   * because the server may run the command from then on. `send` throws if the caller has already received an error
+   * whose outcome is "not-applied".
    */
   async #within<Value>(
     { withinMs, inBackground = false }: CallTimeout,
@@ -264,7 +271,7 @@ export class Node {
       return Promise.reject(this.silence(outcome))
     }
     try {
-      // A client may connect to a node only when there is a command for it.
+      // This runs outside requests, because the client may open a connection to send the command.
       const asked = outsideRequests(() =>
         this.#whenReady(deadlineMs, inBackground).then(() => ask(send, deadlineMs)),
       )
@@ -274,7 +281,8 @@ export class Node {
     } catch (error) {
       if (this.isReplica(error)) {
         this.becameReplica()
-        // A reconnect loses the replies to calls in flight, and the store may have been closed since.
+        // Reconnect only without calls in flight, because a reconnect would lose their replies. Do not reconnect
+        // after the store was closed.
         if (this.#running === 0 && !this.breaker.isStopped) this.reconnect()
       }
       const failure = failureOf(error, this.title, this.hasNotRun(error) ? "not-applied" : outcome)
@@ -284,8 +292,8 @@ export class Node {
   }
 
   /**
-   * Waits until the client is ready. A client's own queue would be sent after the caller has stopped waiting. Rejects
-   * after the deadline.
+   * Waits until the client is ready. A command in the client's own queue could be sent after the caller has stopped
+   * waiting. Rejects after the deadline.
    */
   async #whenReady(deadlineMs: number, inBackground: boolean): Promise<void> {
     while (!this.isReady()) {
@@ -298,8 +306,9 @@ export class Node {
   }
 
   /**
-   * Sends a script by its digest, or as a whole if the server does not have it and has therefore done nothing. Resolves
-   * with what `read` returns for the reply. Not an async function, because each `await` would delay every decision.
+   * Sends a script's digest. If the server does not have the script, it has done nothing, so sends the whole script.
+   * Resolves with what `read` returns for the reply. Not an async function, because each `await` would delay every
+   * decision.
    */
   #run<Value>(
     { sha, text }: Script,
@@ -324,8 +333,8 @@ export class Node {
   }
 
   /**
-   * Asks the server for its time. Rejects immediately while the client is not ready. Rejects if the server takes longer
-   * than any caller would wait, but not before it has responded.
+   * Requests the server's time. Rejects immediately while the client is not ready. If the server takes longer than
+   * the longest timeout, rejects after the server has responded.
    */
   async #probe(): Promise<void> {
     const asking = this.#askTime()
@@ -353,7 +362,7 @@ export class Node {
     this.#learn(nowMs, sentAtMs)
   }
 
-  /** Learns the server's time from a reply, which only a primary can give. */
+  /** Updates the estimate of the server's time from a reply. Only a primary can send such a reply. */
   #learn(nowMs: number, sentAtMs: number): void {
     this.#noteTime(nowMs, sentAtMs)
     this.roundTrips.add(sentAtMs)

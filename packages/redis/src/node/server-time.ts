@@ -3,21 +3,25 @@ const TRUSTED_MS = 10_000
 
 /**
  * The time of a Redis server relative to this process's monotonic clock, learned from the times in its replies. The
- * fastest reply of the last seconds counts. A reply that contradicts it means that the server's clock was set.
+ * estimate uses the fastest reply of the past 10 seconds. If a reply contradicts the estimate, the server's clock was
+ * changed, and the estimate uses that reply.
  */
 export class ServerTime {
   #aheadMs: number | undefined
   #roundTripMs = 0
   #learntAtMs = 0
 
-  /** Returns the server's epoch milliseconds at an instant of the monotonic clock; undefined before the first reply. */
+  /**
+   * Converts an instant of the monotonic clock to the server's epoch milliseconds. Returns undefined before the first
+   * reply.
+   */
   at(instantMs: number): number | undefined {
     return this.#aheadMs === undefined ? undefined : instantMs + this.#aheadMs
   }
 
   /**
-   * Updates the estimate from a reply: the server's time in it, and when the call was sent and answered. Returns the
-   * milliseconds by which the server's clock has certainly gone back, otherwise 0.
+   * Updates the estimate from the server's time in a reply, and from the times at which the call was sent and the
+   * reply arrived. Returns the milliseconds by which the server's clock has certainly gone back, otherwise 0.
    */
   learn(serverMs: number, sentAtMs: number, receivedAtMs: number): number {
     const roundTripMs = receivedAtMs - sentAtMs

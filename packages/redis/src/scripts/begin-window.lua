@@ -6,14 +6,14 @@ local function begin(key, policy, previous, units)
   if previous > 0 then
     redis.call("SET", key, text, "PX", lastsMs)
   else
-    -- INCRBY may have created the key, without a TTL.
+    -- INCRBY may have created the key without a TTL.
     orForget(key, nil, "SET", key, text, "PX", lastsMs)
   end
   return state
 end
 
--- Returns the count of the previous window, and how much of it still counts now. Applies if INCRBY of `units` found a
--- counter of that window, or no counter. Returns nothing in any other case.
+-- Returns the count of the previous window, and its share in the sliding window. Returns nothing unless INCRBY of
+-- `units` found a counter of that window, or no counter.
 local function previousOf(key, policy, value, units)
   local kind, base, leftMs, windowMs = policy.kind, policy.base, policy.leftMs, policy.windowMs
   -- USE window-before

@@ -1,7 +1,7 @@
--- The level of token buckets and leaky buckets: the twin of src/algorithms/bucket.ts. `detail` is how many units come
--- back in a window.
+-- The level of token buckets and leaky buckets: the twin of src/algorithms/bucket.ts. `detail` is the number of units
+-- that come back in a window.
 
--- Returns the milliseconds in which `detail` parts come back, and how many parts make up one unit.
+-- Returns the milliseconds in which `detail` parts of a unit come back, and the number of parts in one unit.
 local function scaleOf(policy, current)
   local unitMs = 1
   if (max(policy.limit, policy.detail, current) + 1) * policy.windowMs > LARGEST then
@@ -21,7 +21,7 @@ local function mostInUse(policy)
   return policy.mostInUse
 end
 
--- Returns the units in use, in parts.
+-- Returns the number of parts in use.
 local function inUse(whole, previous, current)
   return current * whole + min(previous, whole - 1)
 end
@@ -51,14 +51,14 @@ end
 
 local function levelEndMs(policy, startMs, previous, current)
   if current == 0 and previous == 0 then return startMs end
-  -- Under a limit of 0 no unit comes back, so the key is kept for a window.
+  -- With a limit of 0, no unit comes back, so store the key for one window.
   if policy.detail == 0 then return startMs + policy.windowMs end
   local unitMs, whole = scaleOf(policy, current)
   return startMs + math.ceil(inUse(whole, previous, current) / policy.detail) * unitMs
 end
 
--- Returns the previous and current count without `units`; the `after…` values are the bucket after they were taken.
--- Returns nothing if these units no longer make a difference.
+-- Returns the previous and current count without `units`; the `after…` values are the bucket's state after the units
+-- were taken. Returns nothing if all of these units have already come back.
 local function levelWithout(policy, startMs, previous, current, units, afterMs, afterPrevious, afterCurrent)
   local unitMs, whole = scaleOf(policy, max(current, afterCurrent) + max(0, -units))
   local left = inUse(whole, afterPrevious, afterCurrent) - flowed(policy, unitMs, afterMs, startMs)

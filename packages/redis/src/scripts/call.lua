@@ -1,6 +1,6 @@
--- Reads the numbers of the input one after the other, and the policies at its start.
+-- Reads the policies at the start of the input, and then its numbers one after the other.
 
--- After the two times.
+-- Starts after `givenNow` and `untilMs`.
 local position = 2
 local function nextNumber()
   position = position + 1
@@ -11,7 +11,7 @@ local isWide = nextNumber() == 1
 
 -- The fields of a policy:
 --   `limit` is the ceiling.
---   `detail` is the units that come back in a window, the list of how long a penalty blocks, or the number of sub-windows.
+--   `detail` is the units that come back in a window, the block durations of a penalty, or the number of sub-windows.
 --   `stepMs` is the length of a sub-window.
 --   `leftMs` is set only if its product with a packed count is exact, for windows of up to 49 days.
 --   `packs` is true if INCRBY alone can count.
@@ -50,22 +50,23 @@ for i = 1, nextNumber() do
   }
 end
 
--- True if a key expires more than `byMs` after an instant, by the server's own clock. Its window is then later than its
--- code alone suggests. The clock went back so far that the codes wrapped around, and the TTL grew with it. Half a round
--- of codes separates the two cases, however late a busy server set the TTL.
+-- True if a key expires more than `byMs` after `endsMs`, by the server's own clock. The key's window is then later
+-- than its code alone suggests, because the clock went back so far that the codes wrapped around. The TTL then grew
+-- by the same time. Half a round of codes separates the two cases, even if a busy server set the TTL late.
 local function outlives(key, endsMs, byMs)
   return givenNow < 0 and redis.call("PTTL", key) + nowMs - endsMs > byMs
 end
 
--- "%d" is three times as fast as "%.0f", but wrong if Lua's integers have 32 bits.
+-- "%d" is three times as fast as "%.0f", but gives wrong results if Lua's integers have 32 bits.
 local INTEGER = string.format("%d", LARGEST) == "9007199254740991" and "%d" or "%.0f"
 
--- Returns an integer as a Redis argument; Lua would write a large one with an exponent.
+-- Returns an integer as a Redis argument. Lua itself would write a large integer with an exponent.
 local function integer(number)
   return string.format(INTEGER, number)
 end
 
--- Returns an integer to concatenate with strings. Lua writes a small number correctly, and faster than `integer`.
+-- Returns an integer in a form that can be concatenated with strings. Returns a small number unchanged, because Lua
+-- formats it correctly and faster than `integer` does.
 local function plain(number)
   return number < 1e14 and number or integer(number)
 end

@@ -1,5 +1,5 @@
--- Reads and writes counters and computes how much they admit: the twin of src/algorithms, to the unit and the
--- millisecond.
+-- Reads and writes counters, and computes how many units they admit. The results match src/algorithms to the unit and
+-- the millisecond.
 
 -- Returns floor(count * part / whole), exactly, for any count below 2^53.
 local function share(count, part, whole)
@@ -8,8 +8,8 @@ local function share(count, part, whole)
   return floor(count / whole) * part + floor(fmod(count, whole) * part / whole)
 end
 
--- Returns the previous window's share of the sliding window: floor(P * (W - e) / W). Uses coarser units, of whole
--- seconds, if the product in milliseconds would not be exact.
+-- Returns the previous window's share of the sliding window: floor(P * (W - e) / W). Uses whole seconds instead of
+-- milliseconds if the product in milliseconds would not be exact.
 local function weighted(policy, previous, windowMs, elapsedMs)
   if previous == 0 then return 0 end
   local unitMs = 1
@@ -62,7 +62,8 @@ local function unpackValue(key, policy, value)
     elseif kind == PENALTY then
       isSound = isSound and isSoundPenalty(previous, current)
     elseif kind ~= SLIDING then
-      -- The entries of a log are added up only when it refuses, because there may be thousands: see `isSoundRefusal`.
+      -- The entries of a log are added up only when the log refuses, because a log may have thousands of entries: see
+      -- `isSoundRefusal`.
       isSound = isSound and previous == 0 and (kind ~= LOG or (current > 0) == (parts ~= ""))
     end
     if not isSound then return end
@@ -71,7 +72,7 @@ local function unpackValue(key, policy, value)
   local number = kind <= FIXED and string.find(value, "^%d+$") and tonumber(value)
   if not number or number < WINDOW or number > LARGEST or fmod(number, PREVIOUS) > MOST_PACKED then return end
   local back = fmod(policy.base / WINDOW - floor(number / WINDOW) + CODES, CODES)
-  -- A key without a TTL was not written by these scripts, and may really be that old.
+  -- A key without a TTL was not written by these scripts, so its window may really be that old.
   local isLater = (back > FARTHEST_BACK and redis.call("PTTL", key) >= 0) or
     (back > 0 and outlives(key, policy.alignedMs, CODES / 2 * policy.windowMs))
   if isLater then back = back - CODES end
@@ -89,9 +90,9 @@ local function packedValue(policy, startMs, previous, current)
   return (fmod(floor(startMs / policy.windowMs), CODES) + 1) * WINDOW + previous * PREVIOUS + current
 end
 
--- Returns the state at the current time: start, previous and current count, whether the clock went back, and parts. If the
--- clock went back, the caller must write the state, whatever is granted. A state that is not written would be brought
--- back again on each call, and stay ahead of the clock.
+-- Returns the state at the current time: start, previous and current count, whether the clock went back, and parts.
+-- If the clock went back, the caller must write the state, even if nothing is granted. Otherwise every call would
+-- have to correct the state again, and the state would stay ahead of the clock.
 local function stateNow(policy, startMs, previous, current, parts)
   local kind, alignedMs, windowMs = policy.kind, policy.alignedMs, policy.windowMs
   if kind == SLIDING then
@@ -124,14 +125,15 @@ local function endMs(policy, startMs, previous, current, parts)
   return startMs + (previous > 0 and policy.windowMs or 0)
 end
 
--- Returns the state as the reply contains it: one integer if it fits, otherwise a string, because clients misread
--- integers near 2^53.
+-- Returns the state for the reply. The state is one integer if it fits, and otherwise a string, because clients
+-- misread integers near 2^53.
 local function told(policy, startMs, previous, current, parts)
   return packedValue(policy, startMs, previous, current) or wideValue(startMs, previous, current, parts)
 end
 
--- Writes the state with a TTL: the key expires when the state equals an empty one. `endsAsBefore` is true if the key's
--- present expiry is known to be right. Returns the state for the reply. For a hash, returns nil and the hash's number.
+-- Writes the state with a TTL: the key expires when the state equals an empty one. `endsAsBefore` is true if the
+-- key's current expiry is known to be correct. Returns the state for the reply. For a hash, returns nil and the
+-- number in the hash.
 local function writeState(key, policy, startMs, previous, current, parts, endsAsBefore)
   if fitsHash(policy, previous, current) and (previous > 0 or current > 0) then
     local endsMs = not (endsAsBefore and piecesOf[key]) and endMs(policy, startMs, previous, current, parts)
@@ -151,8 +153,8 @@ local function writeState(key, policy, startMs, previous, current, parts, endsAs
   return value
 end
 
--- Returns the value of a key: a string or, for a strict window, the first fields of a hash. The key may hold the other
--- type, because the limit may have changed.
+-- Returns the value of a key: a string or, for a strict window, the first fields of a hash. The key may contain a
+-- string although a hash is expected, or the reverse, because the limit may have changed.
 local function look(key, policy)
   if not policy.isHash then
     local value = redis.pcall("GET", key)
@@ -162,8 +164,8 @@ local function look(key, policy)
   return fields.err and policy.isHash and redis.pcall("GET", key) or fields
 end
 
--- Extends the TTL of a key that is not written, so that it lives until its state has passed. This matters for buckets
--- and penalties: since the last write, the limit may have been cut, or blocks may have become longer.
+-- Extends the TTL of a key that is not written, so that the key does not expire before its state has passed. Only
+-- buckets and penalties need this. Since the last write, the limit may have become lower, or the blocks longer.
 local function keepState(key, policy, startMs, previous, current)
   local kind = policy.kind
   if (kind ~= LEVEL and kind ~= PERIODIC and kind ~= PENALTY) or (previous == 0 and current == 0) then return end
@@ -171,10 +173,10 @@ local function keepState(key, policy, startMs, previous, current)
   if redis.call("PTTL", key) < leftMs then redis.call("PEXPIRE", key, integer(leftMs)) end
 end
 
--- Returns the state of a key now, as `stateNow` does. Returns nothing if these scripts did not write the value. A value
--- of 0 counts as a missing key, because INCRBY has the same result for both. The sixth value is true if adding units
--- does not change the key's expiry, because the same window or sub-window has counted some already. `got` is the result
--- of GET if the caller has run it, and `added` is what HINCRBY has just added.
+-- Returns the state of a key at the current time, in the form of `stateNow`. Returns nothing if these scripts did not
+-- write the value. A value of 0 counts as a missing key, because INCRBY has the same result for both. The sixth value
+-- is true if adding units does not change the key's expiry, because the same window or sub-window already contains
+-- units. `got` is the result of GET if the caller has run it, and `added` is what HINCRBY has just added.
 local function readState(key, policy, got, added)
   local value = type(got) == "string" and got or look(key, policy)
   local startMs, previous, current, parts
@@ -198,27 +200,27 @@ local function readState(key, policy, got, added)
   return start, before, now, isBack, text, isWindow and start == startMs and current > 0 and now > 0
 end
 
--- Returns start, current count and parts after taking more units now.
+-- Returns the start, current count and parts after taking more units at the current time.
 local function withUnits(policy, startMs, current, parts, units)
   if policy.kind == PENALTY then return startMs, current, parts end
   if policy.kind == LOG then return logWith(policy, startMs, current, parts, units) end
   return startMs, current + units, parts
 end
 
--- Returns the state after refused units that count: the current count grows up to the ceiling.
+-- Returns the state after counting refused units. The current count grows, but not above the ceiling.
 local function withRejected(policy, startMs, previous, current, parts, units)
   local kind, most = policy.kind, policy.limit
   if kind == PENALTY then return withRefusal(policy, startMs, previous, current) end
   if kind == LOG then return logWithRejected(policy, startMs, current, parts, units) end
   -- Keeps the sum of all sub-windows exact.
   if kind >= BUCKETED then most = min(most, LARGEST - previous) end
-  -- Refused units fill the bucket. A full bucket never holds a fraction of a unit on top.
+  -- Refused units fill the bucket. A full bucket never contains an additional fraction of a unit.
   if kind == LEVEL and current < most then previous = 0 end
   return startMs, previous, max(current, min(current + units, most)), parts
 end
 
--- Returns the state without `units`; the `after…` values are the state that taking them left. Returns nothing if all of
--- them have passed.
+-- Returns the state without `units`; the `after…` values are the state after these units were taken. Returns nothing
+-- if all of these units have passed.
 local function withoutUnits(policy, startMs, previous, current, parts, units, afterMs, afterCurrent, afterPrevious)
   local kind = policy.kind
   if kind == LEVEL then

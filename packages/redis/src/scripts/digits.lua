@@ -13,11 +13,11 @@ local function digits(number, width)
   return text
 end
 
--- Returns the number that the `width` digits at position `from`, counted from 1, stand for.
+-- Returns the number that `width` digits represent; the first digit is at position `from`, counted from 1.
 local function parseDigits(text, from, width)
   local number = 0
   for at = from, from + width - 1 do
-    -- Subtract first: adding the character's code would round the largest numbers.
+    -- Subtract first, because adding the character's code first would round the largest numbers.
     number = number * 64 + ((byte(text, at) or FIRST_DIGIT) - FIRST_DIGIT)
   end
   return number

@@ -1,7 +1,7 @@
 -- The sliding log: the twin of src/algorithms/sliding-log.ts and packed-log.ts.
 
--- Returns the entries of a state. A place is the position of an entry's first character, counted from 1. The end is the
--- place after the last entry.
+-- Returns the entries of a state. A place is the position of an entry's first character, counted from 1. The end is
+-- the position after the last entry.
 local FIRST = 2
 local function logOf(policy, startMs, parts)
   local timeWidth = policy.timeWidth or digitsFor(policy.windowMs)
@@ -26,7 +26,7 @@ local function unitsAt(log, place)
   return parseDigits(log.text, place + log.timeWidth, log.unitsWidth)
 end
 
--- Returns the place of the first entry at or after an instant.
+-- Returns the place of the first entry that is not earlier than an instant.
 local function placeOf(log, instantMs)
   local low, high = 0, (log.last - FIRST) / log.width
   while low < high do
@@ -42,9 +42,9 @@ local function unitsBetween(log, from, to)
   return units
 end
 
--- True if a state is valid enough to refuse by. The entries of a log must be in order and add up to its count. The
--- entries are not added up if refusals count: no process caches such refusals, so Redis would add them up for every
--- request.
+-- True if a state is valid enough to refuse a request. The entries of a log must be in order and add up to its count.
+-- Does not add up the entries if refusals count. No process caches such refusals, so Redis would have to add up the
+-- entries for every request.
 local function isSoundRefusal(policy, startMs, current, parts)
   if policy.kind ~= LOG or policy.countsRejected then return true end
   local log, units, lastMs = logOf(policy, startMs, parts), 0, -1
@@ -56,7 +56,8 @@ local function isSoundRefusal(policy, startMs, current, parts)
   return units == current
 end
 
--- Returns the text after replacing the entries between two places by one entry, or by none if `units` is 0.
+-- Returns the packed entries after replacing the entries between two places with one entry. Adds no entry if `units`
+-- is 0.
 local function replaced(log, from, to, atMs, units)
   if units == 0 and from == FIRST and to == log.last then return "" end
   local before, after = string.sub(log.text, 1, from - 1), string.sub(log.text, to)
@@ -72,8 +73,8 @@ local function replaced(log, from, to, atMs, units)
   return before .. digits(fmod(atMs, log.turnMs), log.timeWidth) .. digits(units, max(width, log.unitsWidth)) .. after
 end
 
--- Returns start, previous and current count, and parts after replacing all entries from a place on by one entry at the
--- current time. That entry has their units and `units` more.
+-- Replaces all entries from a place on with one entry at the current time, which has their units plus `units`.
+-- Returns the start, previous and current count, and parts.
 local function withLast(log, current, from, units)
   local last = unitsBetween(log, from, log.last) + units
   return nowMs, 0, current + units, replaced(log, from, log.last, nowMs, last)
@@ -90,22 +91,22 @@ local function logNow(policy, startMs, current, parts)
   local oldestMs = nowMs - policy.windowMs
   if timeAt(log, FIRST) >= oldestMs then return startMs, 0, current, false, parts end
   local to = FIRST + log.width
-  -- Usually only one entry has passed.
+  -- Usually, at most one entry has passed.
   if to < log.last and timeAt(log, to) < oldestMs then to = placeOf(log, oldestMs) end
   if to == log.last then return nowMs, 0, 0, false, "" end
   return startMs, 0, current - unitsBetween(log, FIRST, to), false, replaced(log, FIRST, to, nowMs, 0)
 end
 
--- Returns the time at which the latest entry has left the window.
+-- Returns the time at which the latest entry leaves the window.
 local function logEndMs(policy, startMs, parts)
   if parts == "" then return startMs + policy.windowMs + 1 end
   local log = logOf(policy, startMs, parts)
   return timeAt(log, log.last - log.width) + policy.windowMs + 1
 end
 
--- Returns start, current count and parts after taking units now.
+-- Returns the start, current count and parts after taking units at the current time.
 local function logWith(policy, startMs, current, parts, units)
-  -- A later charge for this request is entered at this instant.
+  -- A later charge for this request is added to the entry at this instant.
   if units == 0 then return nowMs, current, parts end
   local log = logOf(policy, startMs, parts)
   local from = log.last
@@ -114,7 +115,7 @@ local function logWith(policy, startMs, current, parts, units)
   return start, count, text
 end
 
--- Returns the state without `units` that were taken at `afterMs`, or nothing if they have passed.
+-- Returns the state without `units` that were taken at `afterMs`, or nothing if these units have passed.
 local function logWithout(policy, startMs, current, parts, units, afterMs)
   local takenMs = units < 0 and min(afterMs, nowMs) or afterMs
   local log = logOf(policy, startMs, parts)
@@ -129,7 +130,7 @@ local function logWithout(policy, startMs, current, parts, units, afterMs)
   return max(startMs, takenMs), 0, current - before + left, text
 end
 
--- Returns start, current count and parts without that many of the oldest units.
+-- Removes a number of the oldest units. Returns the start, current count and parts.
 local function logWithoutOldest(policy, startMs, current, parts, units)
   local log = logOf(policy, startMs, parts)
   local rest, place, there = units, FIRST, 0
@@ -142,7 +143,7 @@ local function logWithoutOldest(policy, startMs, current, parts, units)
   return startMs, current - units, replaced(log, FIRST, place + log.width, timeAt(log, place), there - rest)
 end
 
--- Returns the state after refused units that count: the newest units stay, and the oldest are dropped.
+-- Returns the state after counting refused units. The newest units stay, and the oldest units are dropped.
 local function logWithRejected(policy, startMs, current, parts, units)
   local surplus = current + units - max(policy.limit, current)
   startMs, current, parts = logWithoutOldest(policy, startMs, current, parts, surplus)

@@ -6,10 +6,12 @@ import { nonsense, type Reply, readReply } from "./script-reply.ts"
 
 /** Weight of the milliseconds in a reply that is one integer. The counter's state is below it. */
 const STATE = 2 ** 42
-/** The character of the digit 0. The digits are the 64 characters from there on, as in digits.lua. */
+/** The character of the digit 0. The digits are the 64 characters from this one on, as in digits.lua. */
 const ZERO = 48
 
-/** The digits of each policy. Policies are few and live as long as their rules. */
+/**
+ * A cache of the encoded digits of each policy. There are only a few policies, and each exists as long as its rule.
+ */
 const texts = new WeakMap<Policy, string>()
 
 /** Returns the script's arguments for a number of equal requests. */
@@ -35,8 +37,8 @@ export function packedArgs(
 }
 
 /**
- * Returns the time of the decision and the state. The reply may be one integer, which contains the milliseconds that were
- * left before `untilMs`.
+ * Returns the time of the decision and the state. If the reply is one integer, it also contains the milliseconds that
+ * were left before `untilMs`.
  * @throws StoreUnavailableError if the reply cannot come from the script.
  */
 export function packedReply(reply: unknown, { nowMs, untilMs }: CallTime): Reply {
@@ -59,7 +61,7 @@ function digits(number: number, width: number): string {
   return text
 }
 
-/** Returns the last four digits. Does not loop, because every call does this. */
+/** Returns the last four digits. Contains no loop, because it runs for every call. */
 function fourDigits(number: number): string {
   const first = ZERO + ((number >>> 18) & 63)
   const second = ZERO + ((number >>> 12) & 63)

@@ -17,7 +17,7 @@ local function numberAt(packed, index)
   return parseDigits(packed, 2 + index * width, width)
 end
 
--- Packs the first `length` numbers of a list, without the zeros at the end.
+-- Packs the first `length` numbers of a list, and omits the zeros at the end.
 local function pack(numbers, length)
   while length > 0 and numbers[length] == 0 do length = length - 1 end
   if length == 0 then return "" end
@@ -45,7 +45,7 @@ local function shift(packed, empty, number, kept)
   return pack(numbers, #numbers)
 end
 
--- True if a string's length fits the parts of such a counter. A log may have any number of entries.
+-- True if a string has a valid length for the parts of such a counter. A log may have any number of entries.
 local function areParts(policy, parts)
   local width = parseDigits(parts, 1, 1)
   if policy.kind == LOG then width = width + digitsFor(policy.windowMs) end

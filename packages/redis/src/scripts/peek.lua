@@ -1,6 +1,6 @@
--- Returns what the counters hold now. The input continues with a policy for each of KEYS. Takes nothing, and writes
--- only if the clock went back or the limit changed. Returns { now, one state per key }. The state is 0 if these scripts
--- did not write the key's value.
+-- Returns the current states of counters. The rest of the input contains the policy of each of KEYS. Takes no units,
+-- and writes only if the clock went back or the limit changed. Returns { now, one state per key }. The state is 0 if
+-- these scripts did not write the key's value.
 
 local answer = { nowMs }
 for i = 1, #KEYS do

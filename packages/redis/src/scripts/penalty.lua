@@ -1,8 +1,9 @@
--- Blocks a client that is refused again and again: the twin of src/algorithms/penalty.ts. A policy's `windowMs` is how
--- long refusals are remembered, from the first of them. `detail` has the lengths of blocks. If there are several
--- lengths, the client's step selects one of them. `previous` is the client's step times STEP, plus a rest. The rest
--- is 1 in a block. In a manual block the count of refusals is 0, and the rest is the block's length in milliseconds. On
--- a step, the rest of a count is twice the milliseconds from its first refusal to its last.
+-- Blocks a client that is refused again and again: the twin of src/algorithms/penalty.ts. A policy's `windowMs` is
+-- the time for which refusals are remembered, starting with the first refusal. `detail` contains the durations of
+-- blocks. If there are several durations, the client's step selects one. `previous` is the client's step times STEP,
+-- plus a rest. During a block, the rest is 1. During a manual block, the count of refusals is 0, and the rest is the
+-- block's duration in milliseconds. While a client on a step is not blocked, the rest is twice the milliseconds from
+-- the first counted refusal to the last.
 
 local STEP = 281474976710656
 
@@ -12,7 +13,7 @@ local function isBlocked(previous, current)
   return rest == 1
 end
 
--- Blocks of a single length have no steps.
+-- If there is only one duration, there are no steps.
 local function stepsOf(policy)
   return #policy.detail > 1 and #policy.detail or 0
 end
@@ -59,14 +60,15 @@ local function withRefusal(policy, startMs, previous, current)
   return startMs, step > 0 and step * STEP + 2 * (nowMs - startMs) or 0, current + 1
 end
 
--- Returns the state with a manual block of `-units` milliseconds, or nothing if a present block lasts as long.
+-- Returns the state with a manual block of `-units` milliseconds. Returns nothing if the current block lasts at least
+-- as long.
 local function penaltyWithout(policy, startMs, previous, current, units)
   local isNow = isBlocked(previous, current)
   local restMs = isNow and quietFromMs(policy, startMs, previous, current) - nowMs or 0
   if -units > restMs then return nowMs, stepOf(policy, previous) * STEP - units, 0 end
 end
 
--- Returns whether these scripts can have written the counts. One more refusal must fit.
+-- True if these scripts can have written the counts. There must be space for one more refusal.
 local function isSoundPenalty(previous, current)
   local rest = fmod(previous, STEP)
   if current == 0 then return rest <= LONGEST_BLOCK end

@@ -1,11 +1,12 @@
--- Refunds units to the window or bucket that they were taken from, but never below zero. The input continues, for each
--- of KEYS, with the policy, the units, and the counter after they were taken: start, current and previous count.
--- Returns { now, 1 }, or { now } after `untilMs`.
+-- Refunds units to the window or bucket from which they were taken. The count never falls below zero. For each of
+-- KEYS, the rest of the input contains the policy, the units, and the counter's start, current and previous count
+-- after the units were taken. Returns { now, 1 }, or { now } after `untilMs`.
 
 if untilMs > 0 and nowMs > untilMs then return { nowMs } end
 
--- Runs a command that deletes what INCRBY or HINCRBY has just created. If the Redis user may not run it, the key
--- expires immediately. `isAlone` is false if the key has other fields, which must stay.
+-- Runs a command that deletes the key or field that INCRBY or HINCRBY has just created. If the Redis user may not run
+-- this command, makes the key expire immediately. `isAlone` is false if the key contains other fields, which must
+-- remain.
 local function uncreate(isAlone, command, key, field)
   local reply = field and redis.pcall(command, key, field) or redis.pcall(command, key)
   if type(reply) ~= "table" then return end
@@ -13,8 +14,8 @@ local function uncreate(isAlone, command, key, field)
   error(reply.err, 0)
 end
 
--- Refunds `units` of a window by one INCRBY, or begins a window with a charge. Returns true if that was enough;
--- otherwise nothing has changed.
+-- Refunds `units` of a window with one INCRBY, or begins a window with a charge. If this is not possible, returns
+-- false and changes nothing.
 local function refundInPlace(key, policy, units, afterMs)
   local place = 1
   if afterMs ~= policy.alignedMs then
@@ -27,8 +28,8 @@ local function refundInPlace(key, policy, units, afterMs)
   if type(value) ~= "number" then return false end
   local rest = value - policy.base
   local current = rest % PREVIOUS
-  -- With units in the current window before and after, the key's expiry stays the same. If fewer units than these were
-  -- counted, the count that INCRBY made is negative or above `MOST_PACKED`.
+  -- The key's expiry stays the same if the current window contains units both before and after the refund. If the
+  -- window had counted fewer than `units`, the result of INCRBY is negative or above `MOST_PACKED`.
   local least = place == 1 and max(0, added) or 0
   if rest > 0 and rest < WINDOW and current > least and current <= MOST_PACKED then return true end
   if added > 0 and place == 1 then
@@ -42,7 +43,7 @@ local function refundInPlace(key, policy, units, afterMs)
   return false
 end
 
--- Does the same in the hash of a strict window, by one HINCRBY.
+-- Does the same as `refundInPlace` in the hash of a strict window, with one HINCRBY.
 local function refundInHash(key, policy, units, afterMs)
   if afterMs ~= policy.alignedMs then return false end
   local added, text = -units, integer(-units)

@@ -16,22 +16,25 @@ const PENALTY = 9
 const COUNTS_REJECTED = 16
 /** Added to the kind of a strict policy whose grants, too, must return every part. */
 const TELLS_PARTS = 32
-/** Largest count of the current window that a packed value can hold. */
+/** Largest count of the current window that fits in a packed value. */
 const MOST_PACKED = 2 ** 20 - 1
-/** Largest count that the hash of a strict window can hold. */
+/** Largest count that fits in the hash of a strict window. */
 const MOST_STRICT = 2 ** 17 - 1
-/** Longest window, in milliseconds, whose product with a packed count is exact. */
+/** Longest window, in milliseconds, for which the window times a packed count is exact. */
 const WIDEST_IN_PLACE = 2 ** 32
 
-/** A request on its way to Redis: its checks and the key of each check. */
+/** A request for Redis, with its checks and the key of each check. */
 export interface RedisRequest {
   readonly checks: readonly Check[]
   readonly keys: readonly string[]
-  /** True if the request has other checks, which are decided at another time. */
+  /** True if this is a part of a request, whose other checks are decided at another time. */
   readonly isPart?: boolean
 }
 
-/** A whole request. Its keys are made on first use, because a request that is merged with another one needs none. */
+/**
+ * A whole request. The keys are created on first use, because a request that is merged with another request needs no
+ * keys.
+ */
 export class WholeRequest implements RedisRequest {
   readonly checks: readonly Check[]
   readonly #keyOf: (check: Check) => string
@@ -48,26 +51,26 @@ export class WholeRequest implements RedisRequest {
   }
 }
 
-/** The arguments that every call of a script begins with. */
+/** The first arguments of every script call. */
 export interface CallTime {
   /** Epoch milliseconds to decide at, instead of the server's own time. */
   readonly nowMs: number | undefined
   /** The server's time after which the script counts nothing; undefined means that there is no such time. */
   readonly untilMs: number | undefined
-  /** True if values contain their full window start, because the clock is not the one that keys expire by. */
+  /** True if stored values contain their full window start, because keys do not expire by the clock. */
   readonly isWide: boolean
 }
 
-/** The policies of one call, each sent once. */
+/** The policies of one call. Each policy is sent once. */
 export class PolicyTable {
   readonly #policies: Policy[] = []
-  /** The kind of each policy, with the flags that are added to it. */
+  /** The kind of each policy plus its flags. */
   readonly #kinds: number[] = []
 
   /**
-   * Returns the policy's number in this call, from 1. Adds the policy if it is new. `isPart` is true if its checks are
-   * only a part of a request. The result for the whole request is then computed for another time, which needs every
-   * part of a strict window.
+   * Returns the policy's number in this call, counted from 1. Adds the policy if it is new. `isPart` is true if the
+   * call decides only a part of a request. The result of the whole request is then computed for another time, which
+   * needs every part of a strict window.
    */
   numberOf(policy: Policy, isPart = false): number {
     const kind = tellingKindOf(policy, isPart)
@@ -89,7 +92,9 @@ export class PolicyTable {
   }
 }
 
-/** True if two policies count and decide alike. Ignores their counters, because these are part of the keys. */
+/**
+ * True if two policies count and decide in the same way. Ignores their counters, because these are part of the keys.
+ */
 export function isSamePolicy(one: Policy, other: Policy): boolean {
   return (
     one === other ||
@@ -106,7 +111,7 @@ export function isSamePolicy(one: Policy, other: Policy): boolean {
   )
 }
 
-/** True if INCRBY or HINCRBY alone can count the units (scripts/take-one.lua), in the packed layout and exactly. */
+/** True if INCRBY or HINCRBY alone can count the units exactly, in the packed layout (scripts/take-one.lua). */
 export function isCountedInPlace(policy: Policy, cost: number, units: number): boolean {
   const ceiling = ceilingOf(policy)
   if (cost === 0 || cost > ceiling || policy.countRejected === true) return false
@@ -117,7 +122,7 @@ export function isCountedInPlace(policy: Policy, cost: number, units: number): b
 
 /** @throws StoreUnavailableError if the scripts do not support the algorithm, or if the partition is not a string. */
 export function checkCountable({ policy, partition }: CounterKey): void {
-  // An unknown algorithm would silently be counted as another one.
+  // Reject an unknown algorithm, because the scripts would silently count it as another algorithm.
   if (numberOf(policy) === undefined)
     throw new StoreUnavailableError(
       `The Redis store does not support the algorithm ${String(policy.algorithm)}.`,
@@ -152,7 +157,7 @@ export function kindOf(policy: Policy): number {
   return numberOf(policy) as number
 }
 
-/** True if the policy is counted in a strict window, whose grants return only an outline of the parts. */
+/** True if the policy is counted in a strict window. Replies to grants of such a policy omit the count of each part. */
 export function isStrict(policy: Policy): boolean {
   return kindOf(policy) === STRICT
 }
@@ -168,14 +173,14 @@ function hasExtra({ extra = 0 }: Policy): boolean {
   return extra > 0
 }
 
-/** Returns the window in milliseconds. For a penalty, this is how long refusals are remembered. */
+/** Returns the window in milliseconds. For a penalty, this is the time for which refusals are remembered. */
 function windowMsOf({ windowMs, penalty }: Policy): number {
   return penalty === undefined ? windowMs : penalty.withinMs
 }
 
 /**
  * Returns the policy's detail for the script. The detail is the number of units that come back in a window, or the
- * number of sub-windows. The detail of a penalty is not a number, but the list of how long it blocks.
+ * number of sub-windows. For a penalty, the detail is not a number, but the list of block durations.
  */
 export function detailOf(policy: Policy): number {
   const kind = kindOf(policy)

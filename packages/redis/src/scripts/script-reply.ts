@@ -12,7 +12,7 @@ const STRICT_CODE = 2 ** 44
 const STRICT_CODES = 511
 const WIDE = /^w:(\d+):(\d+):(\d+)(?::([0-o]*))?$/
 
-/** A script's reply: the server's time, then integers, and a string for a state that is too large for an integer. */
+/** A script's reply: the server's time and then integers. A state that does not fit in an integer is a string. */
 export type Reply = readonly unknown[]
 
 /** @throws StoreUnavailableError if the reply cannot come from one of these scripts. */
@@ -52,15 +52,16 @@ export function stateAt(reply: Reply, at: number, policy: Policy, nowMs: number)
   // A value without a code belongs to the current window.
   if (packed < WINDOW) return { startMs: alignedMs, current, previous }
   const ahead = Math.floor(packed / WINDOW) - 1 - ((alignedMs / policy.windowMs) % CODES)
-  // The code names this window. For a fixed window after the clock went back, it may name the next one.
+  // The code is that of this window. For a fixed window, it can be the code of the next window after the clock went
+  // back.
   if (ahead !== 0 && ahead !== 1 && ahead !== 1 - CODES) throw nonsense(reply)
   return { startMs: ahead === 0 ? alignedMs : alignedMs + policy.windowMs, current, previous }
 }
 
 /**
- * Returns the state of a strict window after a grant. The reply has the sum and the number of parts, but not the count
- * of each part. The result of a grant depends only on the oldest part, which frees a unit when it has passed. So here
- * the oldest part has one unit and all others are 0.
+ * Returns the state of a strict window after a grant. The reply contains the sum and the number of parts, but not the
+ * count of each part. The result of a grant depends only on when the oldest part has passed, because a unit then
+ * comes back. So in the returned state, the oldest part has one unit and all other parts have none.
  */
 function strictState(packed: number, policy: Policy, nowMs: number, reply: Reply): CounterState | undefined {
   const bucketMs = bucketMsOf(policy)
@@ -77,7 +78,7 @@ function strictState(packed: number, policy: Policy, nowMs: number, reply: Reply
   }
 }
 
-/** Creates the error for a reply that cannot come from one of these scripts. */
+/** Creates the error for a reply that none of these scripts can have returned. */
 export function nonsense(reply: unknown): StoreUnavailableError {
   return new StoreUnavailableError(`Redis sent an invalid reply: ${shown(reply)}.`, {
     kind: "invalid-answer",

@@ -1,12 +1,12 @@
 -- Stores the counter of a strict window in a hash, so that HINCRBY alone can count. The field `n` is the number that
--- layout.lua describes. The fields "1", "2" and so on have the parts, in pieces. Each piece is short enough for Redis
--- to keep the hash in one block of memory.
+-- layout.lua describes. The fields "1", "2" and so on contain the parts, split into pieces. Each piece is short
+-- enough for Redis to store the hash in one block of memory.
 
--- Number of pieces of each key when it was last read or written; nil if the key was not such a hash.
+-- Number of pieces of each key when it was last read or written; nil if the key was not a hash of a strict window.
 local piecesOf = {}
 
--- Returns the `count` parts and the number of their pieces, or nothing if some are missing. The hash may still have
--- pieces that are no longer needed.
+-- Returns the `count` parts and the number of their pieces, or nothing if some parts are missing. The hash may still
+-- have pieces that are no longer needed.
 local function partsInHash(key, policy, count, first, second)
   if count == 0 then return not first and "" or nil, 0 end
   if not first or not string.find(first, "^[1-9]") then return end
@@ -23,9 +23,9 @@ local function partsInHash(key, policy, count, first, second)
   return parts, pieces
 end
 
--- Returns start, sum of the parts, current count and parts, without the units that HINCRBY has just `added`. `fields`
--- are n and the first two pieces. Returns false if the key does not exist, or nothing if these scripts did not write
--- it.
+-- Returns the start, the sum of the parts, the current count and the parts, without the units that HINCRBY has just
+-- `added`. `fields` contains the values of n and of the first two pieces. Returns false if the key does not exist, or
+-- nothing if these scripts did not write it.
 local function readHash(key, policy, fields, added)
   local number = tonumber(fields[1])
   if not fields[1] then
@@ -36,8 +36,8 @@ local function readHash(key, policy, fields, added)
   local back, current, count, previous = strictNumber(policy, number)
   local parts, pieces = partsInHash(key, policy, count, fields[2], fields[3])
   if not parts or sumOf(parts) ~= previous or current < added or current - added > MOST_STRICT then return end
-  -- A code one sub-window back could also stand for one 510 ahead. That is not checked, because nearly all units count
-  -- the same either way.
+  -- A code one sub-window back could also represent a sub-window 510 ahead. This case is not checked, because nearly
+  -- all units count in the same way.
   if back > 1 then
     local endsMs = subWindowsEndMs(policy, policy.alignedMs - back * policy.stepMs, current - added, parts)
     local isLater = (back > policy.detail + FARTHEST_BACK and redis.call("PTTL", key) >= 0) or
@@ -64,7 +64,7 @@ local function writeHash(key, policy, startMs, previous, current, parts, endsMs)
   local pieces = math.ceil(#parts / STRICT_PIECE)
   local lastsMs = integer(max(1, endsMs - nowMs))
   local isThere = piecesOf[key] == pieces
-  -- Set the TTL first: if the next command fails, a TTL that is too long does no harm.
+  -- Set the TTL first, because a TTL that is too long does no harm if the next command fails.
   if isThere then redis.call("PEXPIRE", key, lastsMs) else redis.call("DEL", key) end
   if pieces == 0 then
     redis.call("HSET", key, "n", integer(number))

@@ -1,11 +1,12 @@
--- Returns the TTL of a strict window in which units are counted now, as a Redis argument. All keys of a call share it.
+-- Returns the TTL, as a Redis argument, for a strict window that counts units now. Computed once per policy for all
+-- keys of a call.
 local function strictLasts(policy)
   policy.lasts = policy.lasts or integer(policy.alignedMs + (policy.detail + 1) * policy.stepMs - nowMs)
   return policy.lasts
 end
 
--- Begins a new sub-window of a strict window: the short path if all units fit. `number` is the one before these units.
--- Returns the new number, or nothing in any other case.
+-- Begins a new sub-window of a strict window if all units fit: a short path. `number` is the number in the hash
+-- before these units. Returns the new number, or nothing if the short path does not apply.
 local function beginNext(key, policy, number, units)
   local back, current, count, left = strictNumber(policy, number)
   local detail = policy.detail
@@ -31,8 +32,8 @@ local function beginNext(key, policy, number, units)
   if kept == 1 or left + units > policy.limit or length > 2 * STRICT_PIECE then return end
   local newest = sub(parts, 1, 1)
   if back > 1 then
-    -- As in strict-hash.lua. If the latest sub-window is empty, the key expires sooner than `endsMs`. The difference is
-    -- less than half a round of codes, because two pieces hold few parts.
+    -- The same check as in strict-hash.lua. If the latest sub-window is empty, the key expires sooner than `endsMs`.
+    -- The difference is less than half a round of codes, because two pieces contain only a few parts.
     local endsMs = policy.alignedMs + (detail + 1 - back) * policy.stepMs
     if outlives(key, endsMs, STRICT_CODES / 2 * policy.stepMs) then return end
     newest = newest .. rep("0", (back - 1) * width)
@@ -40,7 +41,7 @@ local function beginNext(key, policy, number, units)
   parts = newest .. digits(current, width) .. sub(parts, 2, kept)
   number = policy.strictBase + (length - 1) / width * STRICT_PARTS + left * STRICT_SUM + units
   local text = integer(number)
-  -- Set the TTL first: if the next command fails, a TTL that is too long does no harm.
+  -- Set the TTL first, because a TTL that is too long does no harm if the next command fails.
   redis.call("PEXPIRE", key, strictLasts(policy))
   if length > STRICT_PIECE then
     redis.call("HSET", key, "n", text, "1", sub(parts, 1, STRICT_PIECE), "2", sub(parts, STRICT_PIECE + 1))

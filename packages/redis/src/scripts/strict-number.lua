@@ -1,5 +1,5 @@
--- Reads the number in the hash of a strict window. Returns how many sub-windows ago its sub-window was the current one,
--- by the code alone. Then follow the count of that sub-window, the number of parts, and the sum of the parts.
+-- Reads the number in the hash of a strict window. Returns the age of the number's sub-window, counted in sub-windows
+-- and judged only by its code. Also returns that sub-window's count, the number of parts, and the sum of the parts.
 local function strictNumber(policy, number)
   local current = number % STRICT_SUM
   local rest = (number - current) / STRICT_SUM

@@ -1,4 +1,4 @@
--- A window in n sub-windows: the twin of src/algorithms/sub-windows.ts.
+-- A window that is divided into n sub-windows: the twin of src/algorithms/sub-windows.ts.
 
 -- Returns the state at the current time, and whether the clock went back.
 local function subWindowsNow(policy, startMs, previous, current, parts)
@@ -33,7 +33,8 @@ local function subWindowsEndMs(policy, startMs, current, parts)
   return startMs
 end
 
--- Returns the state without `units` of the sub-window that started at `takenInMs`, or nothing if it has passed.
+-- Returns the state without `units` of the sub-window that started at `takenInMs`. Returns nothing if that sub-window
+-- has passed.
 local function withoutUnitsOf(policy, startMs, previous, current, parts, units, takenInMs)
   if takenInMs == startMs then return startMs, previous, max(0, current - units), parts end
   local index = (startMs - takenInMs) / policy.stepMs - 1

@@ -19,10 +19,10 @@ import { integerAt, type Reply, readReply, stateAt } from "./script-reply.ts"
 /** One request of several checks, or equal requests of one check that are granted in order. */
 interface Entry {
   readonly asked: RedisRequest
-  /** Index of its first key among the keys of the call. */
+  /** Index of the entry's first key among the keys of the call. */
   readonly firstKey: number
   times: number
-  /** Number of the requests that have their reply. */
+  /** Number of requests that have received their reply. */
   answered: number
   /** The counter's state after all of the requests, once the reply has been read. */
   state: CounterState | undefined
@@ -32,8 +32,8 @@ interface Entry {
 export interface TakeReply {
   readonly nowMs: number
   /**
-   * Replies in the order of the requests; undefined if the call came too late and nothing was counted. The reply to a
-   * request is undefined if one of its keys has a value that these scripts did not write.
+   * Replies in the order of the requests; undefined if the call reached Redis too late, so that nothing was counted.
+   * The reply to a request is undefined if one of its keys has a value that these scripts did not write.
    */
   readonly answers: readonly (StoreResult | undefined)[] | undefined
 }
@@ -50,17 +50,21 @@ const MOST_KEYS = 256
 export class TakeCall {
   readonly keys: string[] = []
   readonly #entries: Entry[] = []
-  /** The entry of each request. */
+  /** The entry of each request, in the order of the requests. */
   readonly #places: Entry[] = []
   /**
-   * The last entry for each partition. Only that one may grow; otherwise a later request would be decided too early. Not
-   * by key, because a key is longer, and V8 would have to join and hash it.
+   * The last entry for each partition. A request may be merged only with the last entry; otherwise it would be
+   * decided before earlier requests. Entries are not stored by key, because a key is longer, and V8 would have to
+   * concatenate and hash it.
    */
   #last: Map<string, Entry> | undefined
-  /** The time of a call in the shorter form. */
+  /** The time arguments of the call, if it has the shorter form. */
   #packedAt: CallTime | undefined
 
-  /** Adds a request after the others. Returns true if there was room; a full call must be sent without the request. */
+  /**
+   * Adds a request after the others. Returns false if the call is full, so that the request must wait for the next
+   * call.
+   */
   add(asked: RedisRequest): boolean {
     const before = this.#entryLike(asked)
     if (before !== undefined) {
@@ -79,12 +83,12 @@ export class TakeCall {
     return true
   }
 
-  /** Returns the entry that the request may be merged with. */
+  /** Returns the entry with which the request may be merged. */
   #entryLike(asked: RedisRequest): Entry | undefined {
-    // Requests of several checks are never merged.
+    // Never merge requests of several checks.
     if (asked.checks.length !== 1 || this.#entries.length === 0) return undefined
     const latest = this.#entries.at(-1) as Entry
-    // A shortcut for bursts of one client: the lookup below costs as much as the rest of this method.
+    // A shortcut for bursts of one client, because the lookup below takes as long as the rest of this method.
     if (isSame(asked, latest.asked)) return latest
     if (this.#last === undefined) {
       this.#last = new Map()
@@ -111,14 +115,16 @@ export class TakeCall {
     const policies = new PolicyTable()
     const numbers = [0]
     let entries = 0
-    // Index of the current run of entries that differ only in their keys, and its checks if each entry has several.
+    // The index of the current run of entries that differ only in their keys. If each entry has several checks,
+    // `several` contains them.
     let run = 0
     let several: readonly Check[] | undefined
     for (const { asked, times } of this.#entries) {
       const { checks, isPart } = asked
       if (checks.length === 1) {
         const { policy, cost, shadow } = checks[0] as Check
-        // An entry of one check does not contain `shadow`. Refusals of shadow checks never count.
+        // An entry of one check does not contain `shadow`, so set `countRejected` to false instead: refusals of
+        // shadow checks never count.
         const counted = shadow && policy.countRejected === true ? { ...policy, countRejected: false } : policy
         const number = policies.numberOf(counted, isPart)
         // `numbers[run]` is 0, not `times`, for a run of several checks and before the first run.
@@ -146,7 +152,7 @@ export class TakeCall {
   }
 
   /**
-   * Returns the replies in a reply.
+   * Returns the result of each request from a script's reply.
    * @throws StoreUnavailableError if the reply cannot be a reply to this call.
    */
   read(reply: unknown): TakeReply {
@@ -157,7 +163,9 @@ export class TakeCall {
     return { nowMs, answers: this.#places.map((entry) => answerOf(entry, list, lacks, nowMs)) }
   }
 
-  /** Returns how many times a check was taken, by the index of its key. Omits checks that were taken every time. */
+  /**
+   * Returns how many times each check was granted, by the index of its key. Omits checks that were granted every time.
+   */
   #lacksOf(list: Reply): ReadonlyMap<number, number> | undefined {
     const end = 1 + this.keys.length
     if (list.length === end) return undefined
@@ -167,7 +175,7 @@ export class TakeCall {
   }
 }
 
-/** Returns the reply to the next of the requests that an entry stands for. */
+/** Returns the result of the next request of an entry. */
 function answerOf(
   entry: Entry,
   list: Reply,
@@ -180,7 +188,7 @@ function answerOf(
   entry.state ??= stateAt(list, 1 + firstKey, policy, nowMs)
   const { state } = entry
   if (state === undefined) return undefined
-  // Each granted request gets the count after its own units, not after all of them.
+  // Each granted request gets the count after its own units, not the count after the units of all requests.
   const granted = lacks?.get(firstKey) ?? times
   const nth = ++entry.answered
   if (nth > granted) return { nowMs, granted: shadow, checks: [{ state, taken: 0 }] }
@@ -212,8 +220,8 @@ function together(
 }
 
 /**
- * True if a request of one check may be merged with another one. Requests are not merged if refusals count, because each
- * request then leaves a different state.
+ * True if a request of one check may be merged with another request. Requests are not merged if refusals count,
+ * because each request then leaves a different state.
  */
 function isSame(one: RedisRequest, other: RedisRequest): boolean {
   if (!isOfOneCounter(one, other) || other.checks.length !== 1 || one.isPart !== other.isPart) return false
@@ -242,7 +250,7 @@ function isSameCheck(one: Check, other: Check): boolean {
   return one.cost === other.cost && one.shadow === other.shadow && isSamePolicy(one.policy, other.policy)
 }
 
-/** Returns the state before later requests took `later` units in the same instant. */
+/** Returns the state before later requests took `later` units at the same time. */
 function before(state: CounterState, policy: Policy, later: number, nowMs: number): CounterState {
   if (later === 0) return state
   return algorithmOf(policy).withoutUnits(state, policy, later, state, nowMs)

@@ -1,14 +1,15 @@
--- The fastest path for a call of several keys, each of one check that can be counted in place. Creating the functions
--- below takes as long as counting fifteen keys. At the first key that cannot be counted here, the code below takes
--- over. By then `quickDone` keys are counted, and `quickAnswer` has their states. `quickValue` is the result of INCRBY
--- or HINCRBY on the next key, if that command has run.
+-- The fastest path for a call of several keys, each with one check that can be counted in place. This path is
+-- separate because creating the functions of the other parts takes as long as counting fifteen keys. The rest of the
+-- script continues with the first key that cannot be counted in place. By then, `quickDone` keys are counted, and
+-- `quickAnswer` contains their states. `quickValue` is the result of INCRBY or HINCRBY on the next key, if that
+-- command has run.
 
 if not quickValue then
   if untilMs > 0 and nowMs > untilMs then return { nowMs } end
 
   local pcall = redis.pcall
   quickAnswer = { nowMs }
-  -- After the policies, each of which takes four places.
+  -- The entries follow the policies, each of which has four numbers.
   local position = 5 + 4 * input[4]
   local left = input[3] == 0 and input[position] or -1
   while left > 0 do

@@ -1,19 +1,20 @@
--- The fastest path, for a call of one check that can be counted in place: the twin of packed-call.ts. If the check does
--- not fit, the rest of the script continues with the resulting value. KEYS[1] is the key of the check. ARGV has:
+-- The fastest path, for a call of one check that can be counted in place: the twin of packed-call.ts. If the check
+-- does not fit, the rest of the script continues with the resulting value. KEYS[1] is the key of the check. ARGV
+-- contains:
 --   1. Numbers in base 64, as in digits.lua: the kind of counter (1 digit), the window's length (6), the limit (4), the
 --      number of sub-windows (2), the time until which the call counts (8), the cost of a request (4), and the number of
---      equal requests (2). Reading one string takes a fifth of the time that eight arguments took.
---   2. The time to decide at, if it is given.
--- Returns one integer for a window if possible, because a list takes an eighth of the call. The integer is the state plus
--- 2^42 times a number: 1 plus the milliseconds left before `untilMs`, or 1 if the time is given. Otherwise returns
--- { now, state }. Returns { now } after `untilMs`.
+--      equal requests (2). Reading one string takes a fifth of the time of reading eight arguments.
+--   2. The time at which to decide, if a time is given.
+-- Returns one integer for a window if possible, because returning a list takes an eighth of the call's time. The
+-- integer is the state plus 2^42 times a number: 1 plus the milliseconds left before `untilMs`, or 1 if the time is
+-- given. Otherwise returns { now, state }. Returns { now } after `untilMs`.
 
 do
   local kind, w1, w2, w3, w4, w5, w6, l1, l2, l3, l4, d1, d2, u1, u2, u3, u4, u5, u6, u7, u8, c1, c2, c3, c4, t1, t2 =
     string.byte(ARGV[1], 1, 27)
-  -- A list in JSON begins with a bracket.
+  -- Skip this path if the argument is a JSON list, which begins with a bracket.
   if kind ~= 91 then
-    -- The digit 0 is the character 48. So is every digit, on top of its value.
+    -- The character of a digit is the digit's value plus 48.
     kind = kind - 48
     local windowMs = ((((w1 * 64 + w2) * 64 + w3) * 64 + w4) * 64 + w5) * 64 + w6 - 48 * (64 ^ 6 - 1) / 63
     local limit = ((l1 * 64 + l2) * 64 + l3) * 64 + l4 - 48 * (64 ^ 4 - 1) / 63
@@ -26,7 +27,7 @@ do
     if untilMs > 0 and nowMs > untilMs then return { nowMs } end
 
     local units = cost * times
-    -- A string is passed on faster than a number.
+    -- Lua passes a string to a command faster than a number.
     local text = units == 1 and "1" or units
     if kind == STRICT then
       local stepMs = math.ceil(windowMs / detail)

@@ -7,8 +7,8 @@ local function isSame(state, other)
   return true
 end
 
--- Takes units from the `value` of a key that has sub-windows before the current one: the short path for the usual case.
--- Returns the new value and the times granted, or nothing in any other case.
+-- Takes units from the `value` of a key that has sub-windows before the current one: the short path for the usual
+-- case. Returns the new value and the number of granted requests, or nothing if the short path does not apply.
 local function takeFromSubWindows(policy, key, value, cost, times)
   local start, before, now, parts = string.match(value, WITH_PARTS)
   if not start or not areParts(policy, parts) then return end
@@ -23,7 +23,7 @@ local function takeFromSubWindows(policy, key, value, cost, times)
     if parts == "" then return end
   end
   local granted = min(times, floor(remaining(policy, startMs, previous, current, parts) / cost))
-  -- Within a sub-window, the parts are added up only before they cause a refusal.
+  -- Within a sub-window, add up the parts only if they would cause a refusal.
   if isSame and granted < times and previous ~= sumOf(parts) then return end
   if granted == 0 and isSame then return value, 0 end
   local units = granted * cost
@@ -38,8 +38,8 @@ local function takeFromSubWindows(policy, key, value, cost, times)
   return value, granted
 end
 
--- Takes units after reading the key. Returns the state and the times granted. The state is 0 if these scripts did not
--- write the key's value.
+-- Takes units after reading the key. Returns the state and the number of granted requests. The state is 0 if these
+-- scripts did not write the key's value.
 local function takeWithLook(key, policy, cost, times)
   local isText = (policy.kind == BUCKETED or policy.kind == STRICT) and not policy.isHash
   local value = isText and redis.pcall("GET", key) or nil
@@ -54,7 +54,7 @@ local function takeWithLook(key, policy, cost, times)
   if granted < times and not isSoundRefusal(policy, startMs, current, parts) then return 0, 0 end
   if granted > 0 then startMs, current, parts = withUnits(policy, startMs, current, parts, granted * cost) end
   local isWritten = isBack or granted * cost > 0
-  -- Requests whose refusals count are never merged, so there is only one here.
+  -- Requests whose refusals count are never merged, so there is only one request here.
   if policy.countsRejected and granted < times and cost <= policy.limit then
     local before = { startMs, previous, current, parts }
     startMs, previous, current, parts = withRejected(policy, startMs, previous, current, parts, cost)
@@ -69,22 +69,23 @@ end
 local function takeAfterAll(key, policy, cost, times, value)
   local units = cost * times
   if type(value) == "table" then
-    -- The value is not an integer, or the sum would overflow: the key is unchanged. Any other error means that Redis
-    -- cannot write, so the command is repeated to raise it.
+    -- If the value is not an integer, or the sum would overflow, the key is unchanged. Any other error means that
+    -- Redis cannot write, so repeat the command to raise the error.
     if not (string.find(value.err, "WRONGTYPE") or string.find(value.err, "not an integer") or
       string.find(value.err, "overflow")) then redis.call("INCRBY", key, units) end
     return takeWithLook(key, policy, cost, times)
   end
   local rest = value - policy.base
   local current = rest % PREVIOUS
-  -- A count that does not fit overflows into the previous count.
+  -- A current count that does not fit overflows into the previous count.
   if rest >= 0 and rest < WINDOW and value <= LARGEST and current >= units and current - units <= MOST_PACKED then
     local previous = (rest - current) / PREVIOUS
     local room = remaining(policy, policy.alignedMs, previous, current - units)
     local granted = min(times, floor(room / cost))
     local over = (times - granted) * cost
     if current == units and granted > 0 then
-      -- All units of this window had been refunded, so the key would expire with the previous window's share.
+      -- All units of this window had been refunded, so write a new TTL. Otherwise the key would expire when the
+      -- previous window no longer counts.
       writeState(key, policy, policy.alignedMs, previous, current - over)
     elseif over > 0 then
       redis.call("DECRBY", key, over)
@@ -116,7 +117,7 @@ local function takeAfterHash(key, policy, cost, times, value)
 end
 
 -- Counts refused units under policies that count refusals: the twin of statesAfterRefusal in
--- src/stores/take-together.ts. All checks of a counter share one state.
+-- src/stores/take-together.ts. All checks of the same counter share one state.
 local function countRefusals(checks)
   local states = {}
   for i, check in ipairs(checks) do
@@ -124,7 +125,7 @@ local function countRefusals(checks)
     -- A penalty counts the refusals of the rule whose check precedes it.
     if policy.kind == PENALTY then refused = checks[i - 1] end
     local isRefused = refused and not check.shadow and not refused.shadow and refused.cost <= refused.policy.limit
-    -- Count only if this check itself refuses now, and if its cost could fit later.
+    -- Count the refusal only if this check itself refuses now and its cost could fit later.
     if isRefused and refused.cost > remaining(refused.policy, unpack(refused.before, 1, 4)) then
       local before = states[check.key] or check.before
       local startMs, previous, current, parts = unpack(before, 1, 4)
@@ -141,8 +142,9 @@ local function countRefusals(checks)
   end
 end
 
--- Takes the checks of one request, all or nothing. Sets `isTaken` and the state to return of each check. Checks of the
--- same counter see each other's units: `seen` has the last check that took units, by key.
+-- Takes the checks of one request, all or nothing. Sets `isTaken` and the state to return of each check. Each check
+-- counts the units of earlier checks of the same counter. For that, `seen` contains the last check that took units,
+-- by key.
 local function takeTogether(checks)
   local seen, isGranted, isBroken = {}, true, false
   for _, check in ipairs(checks) do

@@ -1,13 +1,13 @@
--- Takes the units of each request, or none of them. The input continues with the number of entries. There are two kinds
--- of entries:
+-- Takes all units of each request, or none. The rest of the input begins with the number of entries. There are two
+-- kinds of entries:
 --   times, keys, policy, cost            `times` equal requests of one check for each of `keys` keys, granted in order.
 --   0, checks, requests,                 `requests` requests of several checks, each request all or nothing.
 --     then policy, cost, shadow for each check.
--- KEYS has the key of each check. Returns { now, one state per key }, followed by two numbers for each key that did not
--- get all of its units. The two numbers are the key's number and how many times its check was taken. A refused request
--- lists every key. The state is 0 if these scripts did not write the key's value. A state of the current window is sent
--- without its code, because a short number is sent and parsed faster. After `untilMs`, counts nothing and returns { now
--- }.
+-- KEYS contains the key of each check. Returns { now, one state per key }, followed by two numbers for each key that
+-- did not get all of its units. The two numbers are the key's number and how many times its check was granted. A
+-- refused request of several checks lists all of its keys. The state is 0 if these scripts did not write the key's
+-- value. A state of the current window is sent without its code, because a short number is sent and parsed faster.
+-- After `untilMs`, counts nothing and returns { now }.
 
 -- Most calls need only INCRBY, so the functions of the slow path are created on first use.
 local withLook, afterAll, together, afterHash
@@ -23,8 +23,9 @@ local function lack(key, times)
   lacks[#lacks + 1] = times
 end
 
--- Takes from a strict window `times` times, if HINCRBY alone was not enough; `value` is the result of HINCRBY. Returns
--- the state and how many times were granted. The state of a full grant may be just the number in the hash.
+-- Takes the units of `times` equal requests from a strict window if HINCRBY alone was not enough. `value` is the
+-- result of HINCRBY. Returns the state and the number of granted requests. If all requests are granted, the state may
+-- be only the number in the hash.
 local function takeInHash(key, policy, cost, times, value)
   local units, limit = cost * times, policy.limit
   if type(value) == "number" then
@@ -43,9 +44,9 @@ local function takeInHash(key, policy, cost, times, value)
   return afterHash(key, policy, cost, times, value)
 end
 
--- Takes every check of a request with one INCRBY, and one SET for each window that begins. Undoes them all and returns
--- false if that is not enough. The keys are those after the first `read` ones. A new key gets its SET immediately,
--- because it would stay without a TTL if a later command failed.
+-- Takes every check of a request with one INCRBY, and one SET for each window that begins. If that is not enough,
+-- undoes all of these commands and returns false. The request's keys follow the first `read` keys. SET immediately
+-- follows the INCRBY that creates a key, because the key would stay without a TTL if a later command failed.
 local function takeInPlace(checks)
   local made, befores
   for i = 1, #checks do
@@ -61,7 +62,7 @@ local function takeInPlace(checks)
       else
         local before, counted = previousOf(key, policy, value, units)
         fits = before and counted + units <= limit
-        -- Two checks of the same counter would both begin the window.
+        -- Two checks of the same counter must not both begin the window.
         for earlier = 1, i - 1 do fits = fits and keys[read + earlier] ~= key end
         befores = befores or {}
         befores[i] = before
