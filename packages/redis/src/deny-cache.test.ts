@@ -13,7 +13,7 @@ const SLIDING: Policy = {
 const FIXED: Policy = { ...SLIDING, algorithm: "fixed-window" }
 const START_MS = 28_401_120 * 60_000
 const LONGEST_MS = 10_000
-/** Six seconds before the window's end, as the server's time and by this process's clock. */
+/** An instant six seconds before the window's end, by the server's clock and by this process's clock. */
 const SERVER_MS = START_MS + 54_000
 const SENT_MS = 777.25
 
@@ -32,7 +32,7 @@ function full(more: Partial<CounterState> = {}): CounterState {
 
 type Learned = readonly [check: Check, state: CounterState | undefined, taken?: number]
 
-/** Makes the cache learn a reply of Redis. Only the checks of a grant may have taken units. */
+/** Passes a reply of Redis to the cache. Only the checks of a grant may have taken units. */
 function learn(denied: DenyCache, learned: readonly Learned[], atMs = 0, granted = false): void {
   const checks = learned.map(([one]) => one)
   const counted = learned.map(([, state, taken = 0]) => state && { state, taken })
@@ -40,7 +40,7 @@ function learn(denied: DenyCache, learned: readonly Learned[], atMs = 0, granted
   denied.learn(checks, { nowMs: SERVER_MS + atMs, granted, checks: counted }, between)
 }
 
-/** Creates a cache that has learned that `refused` was refused, with the whole limit taken. */
+/** Creates a cache that has learned of a refusal: `refused` was refused because the whole limit was taken. */
 function refusing(refused: Check = check(), longestMs = LONGEST_MS, state = full()): DenyCache {
   const denied = new DenyCache(longestMs)
   learn(denied, [[refused, state]])
@@ -51,7 +51,7 @@ function answerTo(denied: DenyCache, asked: Check, afterMs = 0): boolean {
   return denied.answer([asked], SENT_MS + afterMs) !== undefined
 }
 
-/** Returns the current count of each check in the reply; undefined if Redis must be asked. */
+/** Returns the current count of each check in the reply; undefined if Redis must decide. */
 function countsIn(denied: DenyCache, checks: readonly Check[], afterMs = 0) {
   return denied.answer(checks, SENT_MS + afterMs)?.checks.map((counted) => counted?.state.current)
 }
@@ -66,7 +66,7 @@ describe("DenyCache", () => {
     })
   })
 
-  it("trusts a refusal from the time of sending, and reports the wait from the time of arrival", () => {
+  it("trusts a refusal from its send time on, and counts the wait from its arrival", () => {
     const denied = new DenyCache(LONGEST_MS)
     const answer = { nowMs: SERVER_MS, granted: false, checks: [{ state: full(), taken: 0 }] }
     denied.learn([check()], answer, { sentAtMs: SENT_MS, answeredAtMs: SENT_MS + 40 })
@@ -95,7 +95,7 @@ describe("DenyCache", () => {
       [shadow, full({ current: 7 })],
     ])
     expect(countsIn(denied, [other, check(), shadow])).toEqual([3, 10, 7])
-    // Neither the subset of checks nor their order makes a difference.
+    // A subset of the checks, in another order, has the same counts.
     expect(countsIn(denied, [check(), other])).toEqual([10, 3])
   })
 
@@ -110,7 +110,7 @@ describe("DenyCache", () => {
     expect(countsIn(denied, [check()])).toEqual([10])
   })
 
-  it("asks Redis about a request that would fit, even if higher costs were refused", () => {
+  it("asks Redis about a request that would fit, even if requests with higher costs were refused", () => {
     const denied = refusing(check(3), LONGEST_MS, full({ current: 8 }))
     const row = (cost: number, more: Partial<Policy> = {}) =>
       answerTo(denied, check(cost, { policy: { ...FIXED, ...more } }))
@@ -134,7 +134,7 @@ describe("DenyCache", () => {
     learn(denied, [[check(), full(), 1]], 0, true)
     expect(answerTo(denied, check())).toBe(false)
     learn(denied, [[check(), full()]])
-    // For a log, the reply has the time of the call, which the cache must not store.
+    // For a log, the reply contains the time of the call, which the cache must not store.
     learn(denied, [[check(0), full({ startMs: SERVER_MS }), 0]], 500, true)
     expect(denied.answer([check()], SENT_MS + 500)?.checks[0]?.state.startMs).toBe(START_MS)
   })
@@ -168,7 +168,7 @@ describe("DenyCache", () => {
     },
   )
 
-  it("asks Redis about a bucket with a changed refill, but not about a window with a changed limit", () => {
+  it("asks Redis about a bucket whose refill has changed, but not about a window whose limit has changed", () => {
     const policy: Policy = { ...FIXED, algorithm: "token-bucket", burst: 10 }
     const denied = refusing(check(1, { policy }), LONGEST_MS, {
       startMs: SERVER_MS,
@@ -177,14 +177,14 @@ describe("DenyCache", () => {
     })
     expect(answerTo(denied, check(1, { policy: { ...policy } }), 5_000)).toBe(true)
     expect(answerTo(denied, check(1, { policy: { ...policy, limit: 9 } }), 5_000)).toBe(false)
-    // Units that elastic throttling admits above the limit do not change what is in use.
+    // Units that elastic throttling admits above the limit do not change the units in use.
     expect(answerTo(denied, check(2, { policy: { ...policy, extra: 1 } }), 5_000)).toBe(true)
     expect(answerTo(denied, check(2 ** 41, { policy: { ...policy, extra: 2 ** 40 } }), 5_000)).toBe(false)
     expect(answerTo(refusing(), check(1, { policy: { ...FIXED, limit: 9 } }))).toBe(true)
   })
 
-  it("asks Redis about a bucket if a higher ceiling makes its units of time longer", () => {
-    // (441,650,590 + 1) * 20,394,401 is 2^53 - 1. With one more unit, parts are counted by seconds.
+  it("asks Redis about a bucket if a higher ceiling makes its unit of time longer", () => {
+    // (441,650,590 + 1) * 20,394,401 is 2^53 - 1. With one more unit, fractions of a unit are counted in seconds.
     const policy: Policy = { ...FIXED, algorithm: "token-bucket", burst: 441_650_589, windowMs: 20_394_401 }
     const state = { startMs: SERVER_MS, current: 441_650_589, previous: 0 }
     const denied = refusing(check(1, { policy }), LONGEST_MS, state)
@@ -236,7 +236,7 @@ describe("DenyCache", () => {
     expect([knows(), denied.isEmpty]).toEqual([[false, false, false, false], true])
   })
 
-  it("asks Redis when a block may be over, because a refusal would count again", () => {
+  it("asks Redis when a block may be over, because further refusals would then count", () => {
     const penalty = { refusals: 3, withinMs: 1_000, forMs: [5_000] }
     const policy: Policy = { ...FIXED, counter: "counter1", algorithm: "penalty", limit: 3, penalty }
     const denied = new DenyCache(LONGEST_MS)

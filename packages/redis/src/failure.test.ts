@@ -20,7 +20,7 @@ describe("the error of a client", () => {
     expect(failureOf(new TypeError()).message).toBe("Redis failed: TypeError")
   })
 
-  it("has a Redis code at its start, or where scripts of older Redis versions put it", () => {
+  it("has a Redis code at its start, or later in errors that scripts of older Redis versions throw", () => {
     const texts = [
       ["READONLY You can't write against a read only replica.", true],
       ["ERR Error running script: @user_script:8: -READONLY You can't write", true],

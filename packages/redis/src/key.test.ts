@@ -22,7 +22,7 @@ function tagOf(name: string): string {
 }
 
 describe("keyOf", () => {
-  // Processes of different versions share counters, so a counter's key never changes within a layout.
+  // A counter's key never changes within a layout, because processes of different versions share counters.
   it.each([
     ["203.0.113.10", "sl2:{44}Zk3hX0pQ9vLm2TcY203.0.113.10"],
     ["", "sl2:{89}Zk3hX0pQ9vLm2TcY"],
@@ -61,7 +61,7 @@ describe("keyOf", () => {
     expect(key("alice", "Zk3hX0pQ9vLm2TcY", "app:")).toBe(`app:${key("alice")}`)
   })
 
-  it("does not depend on earlier keys", () => {
+  it("returns the same key, whatever keys were requested before", () => {
     const partitions = fc.constantFrom("", "alice", "bob", "#abc", "zoë")
     const counters = fc.constantFrom("aaaaaaaa", "bbbbbbbb")
     fc.assert(
@@ -75,7 +75,7 @@ describe("keyOf", () => {
     )
   })
 
-  it("is the same for more rules than are cached", () => {
+  it("returns the same key for more rules than are cached", () => {
     const nameKey = keyNamer("")
     for (let i = 0; i < 2_500; i++) {
       const counter = `counter${i % 1_250}`
@@ -83,7 +83,7 @@ describe("keyOf", () => {
     }
   })
 
-  it("has at most 82 characters after the prefix, for any partition", () => {
+  it("returns at most 82 characters after the prefix, for any partition", () => {
     fc.assert(
       fc.property(fc.string({ unit: "binary", maxLength: 300 }), (partition) => {
         expect(key(partition).length).toBeLessThanOrEqual(8 + 8 + 64 + 2)
@@ -92,7 +92,7 @@ describe("keyOf", () => {
     )
   })
 
-  it("differs for any two partitions, including lone surrogates and hashes of other partitions", () => {
+  it("returns different keys for any two partitions, including lone surrogates and hashes of other partitions", () => {
     const texts = fc.oneof(
       fc.string({ unit: "binary", maxLength: 100 }),
       fc.constantFrom("\ud800", "\udfff", "\ufffd", "", "#", " "),
@@ -106,11 +106,11 @@ describe("keyOf", () => {
     )
   })
 
-  it("differs for two malformed strings with the same UTF-8 bytes", () => {
+  it("returns different keys for two malformed strings with the same UTF-8 bytes", () => {
     expect(new Set(["\ud800", "\udfff", "\ufffd"].map((partition) => key(partition))).size).toBe(3)
   })
 
-  it("differs for two counters, even if a partition looks like the end of a counter", () => {
+  it("returns different keys for two counters, even if a partition looks like the end of a counter", () => {
     expect(key("Qa", "aaaaaaaa")).not.toBe(key("a", "aaaaaaaQ"))
     expect(key("same", "aaaaaaaa")).not.toBe(key("same", "aaaaaaab"))
   })

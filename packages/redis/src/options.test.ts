@@ -8,7 +8,7 @@ const nothing = () => Promise.resolve()
 const client: NodeRedisLike = {
   ...{ isOpen: false, isReady: false, evalSha: nothing, eval: nothing, del: nothing },
 }
-/** A method that clients of all libraries have. */
+/** The method that clients of all libraries have. */
 const duplicate = () => undefined
 
 function problemsOf(options: unknown): readonly string[] {
@@ -83,7 +83,7 @@ describe("parseOptions", () => {
     expect(problemsOf({ client, ...option })).toEqual([problem])
   })
 
-  it("rejects a client, a URL or other values as options, and does not show client or URL", () => {
+  it("rejects a client, a URL or another value as options, without showing the client or URL", () => {
     const refused = "is not an options object (redisStore({ client, prefix, denyCacheMs, timeoutMs, clock }))"
     const secret = [{ ...client, duplicate, password: "secret" }, "redis://:secret@localhost"]
     expect(secret.map(problemsOf)).toEqual([[`: the client itself ${refused}`], [`: a string ${refused}`]])

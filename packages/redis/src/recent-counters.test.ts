@@ -39,7 +39,7 @@ describe("RecentCounters", () => {
     set("ann")
     set("ann", { counter: "other" })
     set("bob", { atMs: TURN_MS })
-    // Using ann copies her into the current generation, so both generations have her.
+    // Reading Ann's value copies it into the current generation, so both generations contain it.
     expect(has("ann")).toBe(true)
     counters.delete("counter", "ann")
     counters.delete("counter", "nobody")

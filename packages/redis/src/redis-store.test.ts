@@ -36,12 +36,12 @@ function holding(current: number): string {
   return `w:${NOW_MS - 1_000}:0:${current}`
 }
 
-/** Returns a refund of units that were the first ones in their counter. */
+/** Returns a refund of the first units that were taken from a counter. */
 function refund({ policy, partition }: Check, units = 2): Refund {
   return { policy, partition, units, after: { startMs: NOW_MS - 1_000, current: units, previous: 0 } }
 }
 
-/** A call to Redis that waits for the test to respond to it. */
+/** A call to Redis that waits for a reply from the test. */
 interface Call {
   readonly what: string
   readonly keys: readonly string[]
@@ -59,7 +59,8 @@ afterEach(() => {
 })
 
 /**
- * Creates a store on a Redis whose calls the test replies to. Calls for the server's time are answered automatically.
+ * Creates a store on a fake Redis. The test itself replies to each call, except calls for the server's time, which
+ * get a reply automatically.
  */
 function open(more: Partial<RedisStoreParts> & { readonly isCluster?: boolean } = {}) {
   const { isCluster = false, ...parts } = more
@@ -86,7 +87,7 @@ function open(more: Partial<RedisStoreParts> & { readonly isCluster?: boolean } 
     ...parts,
   })
   opened.push(store)
-  /** Returns the calls that have arrived since the last look. */
+  /** Returns the calls that have arrived since the previous call of this function. */
   const arriving = async () => {
     await nextTurn()
     return calls.splice(0)
@@ -123,7 +124,7 @@ function takenOf({ granted, checks }: StoreResult): unknown {
 }
 
 describe("a Redis store", () => {
-  it("is shared, and enforces deadlines itself", () => {
+  it("reports that it is shared and that it enforces deadlines itself", () => {
     const { store } = open()
     expect([store.isShared, foreignStore(store)]).toEqual([true, store])
   })
@@ -144,7 +145,7 @@ describe("a Redis store", () => {
     }
   })
 
-  it("grants a request without checks immediately, without Redis", async () => {
+  it("grants a request without checks immediately, without calling Redis", async () => {
     const clock = manualClock(NOW_MS + 1.5)
     const granted = { nowMs: NOW_MS + 1, granted: true, checks: [] }
     const { store, arriving } = open({ clock })
@@ -183,7 +184,7 @@ describe("a reply after the timeout", () => {
   beforeEach(() => void vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] }))
   afterEach(() => void vi.useRealTimers())
 
-  /** Returns a call that Redis has not responded in time. */
+  /** Returns a call to which Redis has not replied in time. */
   async function late({ store, next }: ReturnType<typeof open>): Promise<Call> {
     const taking = store.take([check("ann", 2)])
     const call = await next()
@@ -420,7 +421,7 @@ describe("a call that waits longer than any decision", () => {
   it.each<[what: string, call: (store: RedisStore, withinMs: number) => MaybePromise<unknown>]>([
     ["a peek", (store, withinMs) => peekStore(store, [check()], withinMs)],
     ["a refund", (store, withinMs) => store.refund([refund(check())], withinMs)],
-  ])("does not count for the circuit breaker, which is about decisions: %s", async (_, call) => {
+  ])("does not affect the circuit breaker, which only protects decisions: %s", async (_, call) => {
     const { store, next } = open()
     const taking = store.take([check()], 50)
     ;(await next()).answer(holding(1))
@@ -478,7 +479,7 @@ describe("a store on a cluster", () => {
     }
   })
 
-  it("asks slots before a slot that is known to refuse, because the first refusal is the reply", async () => {
+  it("asks the slots before a slot whose refusal is cached, because the first refusal decides", async () => {
     const { store, next, arriving } = open({ isCluster: true })
     const refused = store.take([check("bob")])
     ;(await next()).answer(holding(10), 1, 0)
@@ -495,7 +496,7 @@ describe("a store on a cluster", () => {
     const again = both()
     ;(await next()).answer(holding(9), 1, 0)
     expect(takenOf(await again)).toEqual([false, [9, 0], undefined])
-    // The cache now knows that the first slot refuses, so no slot is asked.
+    // The cache now contains the refusal of the first slot, so no slot is called.
     const remembered = await both()
     expect([remembered.isRemembered, takenOf(remembered)]).toEqual([true, [false, [9, 0], undefined]])
     expect(await arriving()).toEqual([])
@@ -505,7 +506,7 @@ describe("a store on a cluster", () => {
     ["earlier", [59_000, 59_001]],
     ["later", [59_001, 59_000]],
   ])(
-    "peeks at all slots at the same time, at the latest of their times, if the first is the %s",
+    "peeks at all slots concurrently, and reports the latest of their times, if the first slot's is the %s",
     async (_, times) => {
       const { store, arriving } = open({ isCluster: true })
       // The windows of both counters end at the later of these times.

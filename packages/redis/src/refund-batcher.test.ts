@@ -26,7 +26,7 @@ async function startBatcher({ inBackground = false } = {}) {
   server.asked.length = 0
   const batcher = new RefundBatcher(() => node, inBackground)
   const failures: Error[] = []
-  /** Refunds the units of these keys. Returns a list that gets the outcome. */
+  /** Refunds the units of these keys. Returns an array that receives the outcome. */
   const refundKeys = (keys: readonly string[], withinMs = 100): unknown[] => {
     const outcome: unknown[] = []
     batcher.add(keys.map(refund), keys, { withinMs }).then(
@@ -57,7 +57,7 @@ function names(count: number): string[] {
 const REPLY = [NOW_MS, 1]
 
 describe("batched refunds", () => {
-  it("share a call if requested in one turn, with the shortest of their timeouts", async () => {
+  it("share a call if they are requested in one tick, with the shortest of their timeouts", async () => {
     const { server, refundKeys } = await startBatcher()
     const outcomes = [refundKeys(["a", "b"], 30), refundKeys(["c"], 10), refundKeys([], 5)]
     await nextTurn()
@@ -80,7 +80,7 @@ describe("batched refunds", () => {
     expect([later, server.asked.length]).toEqual([["back"], 2])
   })
 
-  it("are sent at most 64 per call, and a call with fewer waits until at most one is in flight", async () => {
+  it("are sent at most 64 per call, and a call with fewer waits until at most one call is in flight", async () => {
     const { server, refundKeys } = await startBatcher()
     const all = names(128)
     const outcome = refundKeys(all)
@@ -98,7 +98,7 @@ describe("batched refunds", () => {
     expect([last, server.asked.length]).toEqual([["back"], 3])
   })
 
-  it("are sent in up to twelve full calls at a time, which is 9,600 a second at 80 ms", async () => {
+  it("are sent in up to twelve concurrent full calls, so 9,600 per second with a round trip of 80 ms", async () => {
     const { server, refundKeys } = await startBatcher()
     refundKeys(names(2 * 64))
     await nextTurn()
@@ -121,7 +121,7 @@ describe("batched refunds", () => {
     expect([outcome, server.asked.length]).toEqual([["back"], 14])
   })
 
-  it("are not sent if their timeout passes before their turn", async () => {
+  it("are not sent if their timeout passes while they are queued", async () => {
     const { server, refundKeys, failures } = await startBatcher()
     refundKeys(names(128))
     const [short, long] = [refundKeys(["short"], 10), refundKeys(["long"], 11)]
@@ -137,7 +137,7 @@ describe("batched refunds", () => {
     expect(failures).toMatchObject([{ kind: "timeout", outcome: "not-applied" }])
   })
 
-  it("make no call if the timeouts of all that wait have passed", async () => {
+  it("make no call if the timeouts of all queued refunds have passed", async () => {
     const { server, refundKeys } = await startBatcher()
     refundKeys(names(128))
     const short = refundKeys(["short"], 10)
@@ -164,7 +164,7 @@ describe("batched refunds", () => {
     expect(server.asked).toHaveLength(5)
   })
 
-  it("whose timeout has passed are rejected in several turns of the event loop, if they are many", async () => {
+  it("whose timeout has passed are rejected in several ticks of the event loop, if there are many", async () => {
     const { server, refundKeys } = await startBatcher()
     const outcomes = names(4_000).map((key) => refundKeys([key], 10))
     const settled = () => outcomes.filter(({ length }) => length > 0).length
@@ -243,7 +243,7 @@ describe("batched refunds", () => {
 })
 
 describe("refunds to a server with an open circuit breaker", () => {
-  it("are rejected immediately if a caller waits, whatever is in flight", async () => {
+  it("are rejected immediately if a caller waits, even while other calls are in flight", async () => {
     const { server, node, refundKeys } = await startBatcher()
     refundKeys(names(128))
     await nextTurn()

@@ -42,7 +42,7 @@ function cluster(...names: readonly string[]) {
   }
   const parts: string[] = []
   const returned: Refund[] = []
-  /** Functions that servers call instead of taking. */
+  /** Functions that servers call instead of taking units. */
   const instead = new Map<string, () => StoreResult>()
   const slots = {
     async take({ checks, keys, isPart }: RedisRequest) {
@@ -103,19 +103,19 @@ describe("a request whose checks are in several slots", () => {
     ["a b c", [check("a"), check("b"), shared("c")]],
     ["b a a2", [check("a"), shared("a2"), check("b")]],
     ["a c b", [shared("c"), shared("b"), check("a")]],
-  ])("takes last from the slot of a whole-service counter: %s", async (order, checks) => {
+  ])("takes units from the slot of a whole-service counter last: %s", async (order, checks) => {
     const { parts, take } = cluster("a", "b", "c")
     await take(...checks)
     expect(parts.join(" ")).toBe(order)
   })
 
-  it("refunds earlier slots when a later slot refuses, and asks no further slots", async () => {
+  it("refunds earlier slots when a later slot refuses, and calls no further slots", async () => {
     const { parts, returned, take, inUse } = cluster("a", "b", "c")
     const [first, second, third] = [check("a", 3), check("b", 5), check("c", 1)]
     await take(second)
     const earlier = parts.splice(0)
     const { granted, checks } = await take(first, { ...second, cost: 6 }, third)
-    // The state of the first check is left out, because the refund has changed its counter.
+    // The state of the first check is omitted, because the refund has changed its counter.
     expect([granted, checks.map((one) => one && [one.state.current, one.taken])]).toEqual([
       false,
       [undefined, [5, 0], undefined],
@@ -138,7 +138,7 @@ describe("a request whose checks are in several slots", () => {
     expect([answer.granted, takenOf(answer)]).toEqual([false, [undefined, undefined, [0, 0], [0, 0]]])
   })
 
-  it("refunds earlier slots when a later slot fails, and rejects with that slot's error", async () => {
+  it("refunds earlier slots when a later slot fails, and is rejected with that slot's error", async () => {
     const { returned, instead, take, inUse } = cluster("a", "b")
     const lost = new StoreUnavailableError("The connection is lost.", { kind: "unavailable" })
     instead.set("b", () => {
@@ -155,7 +155,7 @@ describe("a request whose checks are in several slots", () => {
     ["earlier", ["a", "b"]],
     ["later", ["b", "a"]],
   ])(
-    "is answered at the latest of the servers' times, if the first server's time is the %s",
+    "is decided at the latest of the servers' times, if the first server's time is the %s",
     async (_, order) => {
       const { returned, slots, take, clockOf, inUse } = cluster("a", "b")
       clockOf("a").set(EDGE_MS - 1)
@@ -168,13 +168,13 @@ describe("a request whose checks are in several slots", () => {
       const answer = await take(...order.map((name) => (name === "a" ? one : other)))
       const checks = order.map((name) => (name === "a" ? inA : inB))
       expect(answer).toStrictEqual({ nowMs: EDGE_MS + 2, granted: true, checks })
-      // A refund goes to the window that the units were taken in.
+      // A refund changes the window from which the units were taken.
       await slots.refund([{ policy: one.policy, partition: one.partition, units: 3, after: before }])
       expect([returned.length, inUse(one, other)]).toEqual([1, [0, 5]])
     },
   )
 
-  it("keeps the age of a remembered count when its state is brought to a later time", async () => {
+  it("keeps the age of a cached count when its state is moved to a later time", async () => {
     const { take, clockOf, instead } = cluster("a", "b")
     clockOf("a").set(EDGE_MS + 7)
     const state = { startMs: EDGE_MS - MINUTE, current: 10, previous: 0 }

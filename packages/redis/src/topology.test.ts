@@ -13,7 +13,7 @@ function topologyOf({ isCluster = false } = {}) {
   const nothing = () => undefined
   const listener = { answered: nothing, lost: nothing, grantedLate: nothing }
   const topology = new RedisTopology(server, { clock: { now: () => 5 }, isWide: false }, listener)
-  /** Takes one unit. Returns a list that gets the outcome. */
+  /** Takes one unit. Returns an array that receives the outcome. */
   const take = (key: string, withinMs: number): unknown[] => {
     const outcome: unknown[] = []
     topology
@@ -64,7 +64,7 @@ describe("the nodes of a cluster", () => {
     server.nodeOf = (key) => (key.startsWith("{0") ? "low" : "high")
     expect(topology.nodeOf("{00}a")).toBe(topology.nodeOf("{01}a"))
     expect(topology.nodeOf("{00}a")).not.toBe(topology.nodeOf("{f0}a"))
-    // A node keeps the last key that it was looked up by.
+    // A node stores the last key with which it was looked up.
     expect(topology.nodeOf("{01}a").key).toBe("{01}a")
   })
 
@@ -80,7 +80,7 @@ describe("the nodes of a cluster", () => {
     names.set("{00}a", "new")
     expect(isOpenOf("{00}a")).toBe(false)
     expect([topology.openBreakers, vi.getTimerCount(), isOpenOf("{80}a")]).toEqual([1, 1, true])
-    // A node that comes back counts as a new one.
+    // A node that returns counts as a new node.
     names.set("{00}a", "old")
     expect(isOpenOf("{00}a")).toBe(false)
     open("{00}a")
@@ -89,7 +89,7 @@ describe("the nodes of a cluster", () => {
   })
 })
 
-it("a topology has the recent round-trip times of all its servers", async () => {
+it("a topology returns the recent round-trip times of all its servers", async () => {
   const { server, topology, take } = topologyOf({ isCluster: true })
   server.nodeOf = (key) => key
   for (const [key, ms] of [

@@ -6,7 +6,7 @@ const CALLS_A_LOOK = 32
 /** Number of samples without idle time after which a process counts as busy: (15/16) ^ 36 is less than a tenth. */
 const UNTIL_BUSY = 36
 
-/** Creates a batch policy for an event loop whose times the test sets. */
+/** Creates a batch policy for a fake event loop whose idle time the test controls. */
 function policyByHand(restedMs = 1_000) {
   const loop = { restedMs, nowMs: 5_000 }
   const policy = new BatchPolicy((): LoopTimes => ({ ...loop }))
@@ -21,7 +21,7 @@ function policyByHand(restedMs = 1_000) {
     policy,
     pass,
     send,
-    /** Sends the calls of one sample, `times` times. In each sample, the loop idles for `restedOf100` of 100 ms. */
+    /** Sends the calls of `times` samples. In each sample, the loop idles for `restedOf100` of 100 ms. */
     look: (restedOf100: number, times = 1) => {
       for (let done = 0; done < times; done++) {
         send(CALLS_A_LOOK - 1)
@@ -29,7 +29,7 @@ function policyByHand(restedMs = 1_000) {
         send(1)
       }
     },
-    /** Returns the number of calls in flight from which a single request must wait. */
+    /** Returns the number of calls in flight at which a single request must wait. */
     enough: () => [0, 1, 2, 3].find((calls) => !policy.hasRoom(calls, 1)),
   }
 }
@@ -81,7 +81,7 @@ describe("the limit of calls in flight", () => {
     expect(looks).toEqual([...Array(100).fill(2), 1])
   })
 
-  it("remains at one after pauses without requests", () => {
+  it("remains at one after a busy process pauses without requests", () => {
     const { policy, pass, look, send, enough } = policyByHand()
     look(0, 200)
     for (let times = 0; times < 5; times++) {

@@ -22,7 +22,7 @@ beforeEach(() => {
 afterEach(() => void vi.useRealTimers())
 
 describe("a batch sender", () => {
-  it("sends immediately with fewer than two calls in flight, and otherwise when a call ends", async () => {
+  it("sends a request immediately if fewer than two calls are in flight, and otherwise when a call ends", async () => {
     const { takeNow, names, answer, calls } = await readySenderByHand()
     await takeNow("a", "b", "c")
     expect(names()).toEqual([["a"], ["b"]])
@@ -94,7 +94,7 @@ describe("a batch sender", () => {
     expect(calls[0]?.untilMs).toBe(50)
   })
 
-  it("requests the server's time again if it did not come, and waits for it", async () => {
+  it("requests the server's time again if its first request for the time got no reply", async () => {
     const { takeNow, pass, names, told, timeCalls, answerTime } = senderByHand()
     await takeNow("a")
     await pass(30)
@@ -105,7 +105,7 @@ describe("a batch sender", () => {
     expect(names()).toEqual([["b"]])
   })
 
-  it("starts the timeout of the first requests again with the first reply, but only once", async () => {
+  it("restarts the timeouts of the first requests when the first reply arrives, but only once", async () => {
     const made = senderByHand()
     const { take, takeNow, pass, timeCalls, calls, told, answerTime, answer, moveOn } = made
     take("a")
@@ -126,7 +126,7 @@ describe("a batch sender", () => {
     expect(told.c).toBe(SILENT)
   })
 
-  it("does not wait longer for the first reply, nor after it", async () => {
+  it("waits no longer than the timeout, neither before the first reply nor after it", async () => {
     const { takeNow, pass, timeCalls, told, answerTime } = senderByHand()
     await takeNow("a")
     await pass(50)
@@ -141,7 +141,7 @@ describe("a batch sender", () => {
 })
 
 describe("a reply", () => {
-  it("resolves each request, and reports refusals to the listener with their send time", async () => {
+  it("resolves each request, and passes refusals to the listener with their send time", async () => {
     const { pass, take, answer, calls, told, listened } = await readySenderByHand()
     await pass(3)
     take("a")
@@ -187,16 +187,19 @@ describe("a reply", () => {
   it.each([
     ["a lost connection", "Connection is closed.", ["a", "b"]],
     ["a replica, which has counted nothing", "READONLY You can't write against a read only replica.", []],
-  ])("replaced by the error of %s reports which counters may have changed", async (_case, message, lost) => {
-    const { take, calls, fail, listened } = await readySenderByHand()
-    take("a")
-    take("b")
-    await nextTurn()
-    await fail(calls[0], message)
-    expect(listened.lost).toEqual(lost)
-  })
+  ])(
+    "that is replaced by the error of %s makes the sender report which counters may have changed",
+    async (_case, message, lost) => {
+      const { take, calls, fail, listened } = await readySenderByHand()
+      take("a")
+      take("b")
+      await nextTurn()
+      await fail(calls[0], message)
+      expect(listened.lost).toEqual(lost)
+    },
+  )
 
-  it("that reports a lost call after its timeout names the counters that may have changed", async () => {
+  it("that rejects a call after its timeout makes the sender report the counters that may have changed", async () => {
     const { take, pass, calls, fail, listened } = await readySenderByHand()
     take("a")
     await nextTurn()
@@ -206,7 +209,7 @@ describe("a reply", () => {
     expect(listened.lost).toEqual(["a"])
   })
 
-  it("that the call came too late makes the sender repeat the call once", async () => {
+  it("with the error that the call came too late makes the sender repeat the call once", async () => {
     const { take, answerTooLate, calls, names, told, kinds } = await readySenderByHand()
     take("a")
     take("b")
@@ -269,7 +272,7 @@ describe("a deadline", () => {
     expect(told).toEqual({ a: SILENT, b: SILENT })
   })
 
-  it("that has passed for all requests of a call lets other requests be sent", async () => {
+  it("that has passed for all requests of a call allows the sender to send other requests", async () => {
     const { takeNow, pass, names } = await readySenderByHand()
     await takeNow("a", "b")
     await pass(30)
@@ -278,7 +281,7 @@ describe("a deadline", () => {
     expect(names()).toEqual([["a"], ["b"], ["c"]])
   })
 
-  it("that passed for all waiting requests while the process was blocked sends nothing", async () => {
+  it("that passed for all waiting requests while the process was blocked prevents sending them", async () => {
     const { takeNow, names, told, calls, answer } = await readySenderByHand()
     await takeNow("a", "b", "c")
     vi.advanceTimersByTime(50)
@@ -325,7 +328,7 @@ describe("a server that fails", () => {
     expect([told.e, names().length]).toEqual([tryingAfter("Redis failed: gone."), 11])
   })
 
-  it("is counted as failed once for a call after its timeout, whatever reply follows", async () => {
+  it("is counted as failed only once for a call that times out, even if a reply follows", async () => {
     const { takeNow, pass, fail, answer, calls, told, take, names } = await readySenderByHand()
     for (const name of ["a", "b", "c", "d"]) {
       await takeNow(name)
@@ -344,7 +347,7 @@ describe("a server that fails", () => {
     expect([told.f, names().length]).toEqual([tryingAfter(SILENT), 5])
   })
 
-  it("is counted as failed once if its time request fails, even if many requests wait", async () => {
+  it("is counted as failed only once if the request for its time fails, even if many requests wait", async () => {
     const { takeNow, take, fail, answerTime, timeCalls, told, names } = senderByHand()
     await takeNow("a", "b", "c", "d", "e")
     await fail(timeCalls[0], "gone")
@@ -356,7 +359,7 @@ describe("a server that fails", () => {
     expect(names()).toEqual([["f"]])
   })
 
-  it("rejects requests that wait for calls in flight, once it is unavailable", async () => {
+  it("causes the rejection of requests that wait for calls in flight, once it is unavailable", async () => {
     const { take, takeNow, fail, pass, calls, told } = await readySenderByHand()
     for (let i = 0; i < 4; i++) {
       await takeNow(`failing ${i}`)
@@ -395,7 +398,7 @@ describe("a server that cannot be written to at the moment", () => {
     expect(names()).toEqual([["a", "b", "c"]])
   })
 
-  it("is called again about a migrating slot at intervals, with the earliest requests first", async () => {
+  it("is called again at intervals while a slot migrates, with the earliest requests first", async () => {
     const { take, takeNow, fail, pass, names, calls, told, answer, answerTooLate, redis } =
       await readySenderByHand()
     const moving = "TRYAGAIN Multiple keys request during rehashing of slot"
@@ -410,7 +413,7 @@ describe("a server that cannot be written to at the moment", () => {
     await fail(calls[1], moving)
     await pass(25)
     await takeNow("c")
-    // A rejected call does not count as a late one.
+    // A rejected call does not count as a call that came too late.
     await answerTooLate(calls[2])
     expect(names().slice(2)).toEqual([["a", "b"], ["c"], ["a", "b"]])
     await answer(calls[4])
@@ -441,7 +444,7 @@ describe("a server that cannot be written to at the moment", () => {
     expect(names()).toEqual([["a"], ["b"], ["a"]])
   })
 
-  it("makes the client reconnect if its time request fails because it is a replica", async () => {
+  it("makes the client reconnect if it rejects the request for its time because it is a replica", async () => {
     const { takeNow, fail, answerTime, pass, timeCalls, names, redis } = senderByHand()
     await takeNow("a")
     await fail(timeCalls[0], "READONLY You can't write against a read only replica.")
@@ -485,7 +488,7 @@ it.each<{ when: string; readFirst: boolean }>([
   { when: "before", readFirst: true },
   { when: "after", readFirst: false },
 ])(
-  "a closed batch sender does not reconnect the client, even if a replica's error came $when closing",
+  "a closed batch sender does not reconnect the client, even if a replica's error arrived $when closing",
   async ({ readFirst }) => {
     const { sender, redis, takeNow, fail, answer, calls } = await readySenderByHand()
     await takeNow("a", "b")

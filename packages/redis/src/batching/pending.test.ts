@@ -2,7 +2,7 @@ import { expect, it } from "vitest"
 import { silent } from "../failure.ts"
 import { expire, type PendingTake, settle } from "./pending.ts"
 
-/** Creates a request that waits until the deadline, and a list of its outcomes. */
+/** Creates a request that waits until the deadline, and an array that receives its outcomes. */
 function waitingUntil(deadlineMs: number) {
   const told: string[] = []
   const waiting: PendingTake = {

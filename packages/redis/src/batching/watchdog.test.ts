@@ -6,7 +6,7 @@ describe("a watchdog", () => {
   beforeEach(() => void vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] }))
   afterEach(() => void vi.useRealTimers())
 
-  /** Creates a watchdog, and a list of the times at which it fires, in milliseconds from now. */
+  /** Creates a watchdog, and an array that receives the times at which it fires, in milliseconds from now. */
   function watching() {
     const startMs = performance.now()
     const rings: number[] = []
@@ -23,7 +23,7 @@ describe("a watchdog", () => {
     return { watchdog, rings, watch, pass }
   }
 
-  it("fires once at the earliest deadline, in any order of registration", async () => {
+  it("fires once at the earliest deadline, regardless of the order in which deadlines are added", async () => {
     const { rings, watch, pass } = watching()
     watch(30, 10, 20)
     expect(vi.getTimerCount()).toBe(1)

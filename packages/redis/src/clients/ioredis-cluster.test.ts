@@ -22,7 +22,7 @@ describe("a cluster of ioredis", () => {
     return { client, first, second, commands }
   }
 
-  it("is ready for a key while it and the primary of the key's slot are ready", () => {
+  it("is ready for a key while the client and the primary of the key's slot are ready", () => {
     const { client, first, commands } = connected()
     expect([commands.isReady("a"), commands.isReady("b")]).toEqual([true, true])
     vi.advanceTimersByTime(5_000)
@@ -38,7 +38,7 @@ describe("a cluster of ioredis", () => {
     expect([client.connects, first.connects]).toEqual([0, 0])
   })
 
-  it("is connected once if its status is wait", () => {
+  it("is connected only once if its status is wait", () => {
     const { client, commands } = connected()
     client.status = "wait"
     expect(commands.isReady("a")).toBe(false)
@@ -58,7 +58,7 @@ describe("a cluster of ioredis", () => {
     expect([commands.isReady("a"), first.connects]).toEqual([true, 1])
   })
 
-  it("does not connect a node that ioredis dropped before it was connected", () => {
+  it("does not connect a node that ioredis removed before the node was connected", () => {
     const { client, first, commands } = connected()
     commands.isReady("a")
     first.status = "wait"
@@ -67,13 +67,13 @@ describe("a cluster of ioredis", () => {
     expect([first.connects, client.refreshes]).toEqual([0, 1])
   })
 
-  it("refreshes its slots after a node has responded as a replica, which then still looks ready", () => {
+  it("refreshes its slots after a node has responded as a replica, although the node still looks ready", () => {
     const { client, commands } = connected()
     for (let i = 0; i < 2; i++) commands.reconnect("a")
     expect([commands.isReady("a"), client.refreshes]).toEqual([true, 1])
   })
 
-  it("lists its nodes only when a node has ended or is unknown, not for every call", () => {
+  it("lists its nodes only when a node's connection has ended or a node is unknown, not for every call", () => {
     const { client, first, commands } = connected()
     for (let i = 0; i < 3; i++) commands.isReady("a")
     commands.isReady("b")
@@ -85,7 +85,7 @@ describe("a cluster of ioredis", () => {
     expect(commands.isReady("a")).toBe(true)
     expect([commands.isReady("a"), commands.isReady("b")]).toEqual([true, true])
     expect(client.lists).toBe(2)
-    // A node that has ended for good is not used again.
+    // A node whose connection has ended permanently is not used again.
     client.primaries.shift()
     instead.status = "end"
     expect([commands.isReady("a"), commands.isReady("b")]).toEqual([false, true])
@@ -134,7 +134,7 @@ describe("a cluster of ioredis", () => {
     expect([commands.nodeOf("a"), commands.nodeOf("b")]).toEqual(["10.0.0.1:7001", "10.0.0.1:7002"])
   })
 
-  it("leaves no unhandled rejection when ASKING is rejected, and rejects the caller's own call", async () => {
+  it("leaves no unhandled rejection when ASKING is rejected, but still rejects other calls of `asking`", async () => {
     class LikeNode extends LikeRedis {
       readonly asked: unknown[] = []
 

@@ -55,7 +55,7 @@ describe("a client of ioredis", () => {
   it.each<[IoredisLike["options"], string]>([
     [{ host: "10.0.0.1", port: 6379 }, "10.0.0.1:6379"],
     [{ host: "localhost", port: 6379, path: "/run/redis.sock" }, "/run/redis.sock"],
-    // Sentinels know the address. The host in the options is not the server's.
+    // With Sentinel, only the Sentinels know the server's address, which is not the host in the options.
     [{ host: "localhost", port: 6379, sentinels: [{}] }, ""],
     [{}, ""],
   ])("with options %j names its single node %j", (options, name) => {
@@ -64,7 +64,7 @@ describe("a client of ioredis", () => {
 })
 
 describe("the calls on a client of ioredis", () => {
-  // An unhandled rejection would end the app's process, and fails this test run.
+  // This test run fails if a rejection is unhandled, because it would end the app's process.
   it.each([
     ["rejects", () => Promise.reject(new Error("later"))],
     [
@@ -76,7 +76,7 @@ describe("the calls on a client of ioredis", () => {
     ["sends nothing", () => undefined],
     ["sends a plain object", (send: Send) => send({ promise: Promise.resolve() })],
     ["sends an object of another class", (send: Send) => send(new Map())],
-  ])("are made by `call` if the app's class %s instead", async (_, evalsha) => {
+  ])("are made with `call` if the method of the app's class %s", async (_, evalsha) => {
     class Other extends LikeRedis {
       override evalsha() {
         return evalsha((command) => this.sendCommand(command as never))
@@ -99,7 +99,7 @@ describe("the calls on a client of ioredis", () => {
     { keyPrefix: undefined, sees: 0 },
     { keyPrefix: "app:", sees: 5 },
   ])(
-    "show the arguments to the constructor of a command only for the prefix $keyPrefix",
+    "pass $sees arguments to the constructor of a command for the prefix $keyPrefix",
     async ({ keyPrefix, sees }) => {
       class Command {
         readonly promise = Promise.resolve("answered")

@@ -28,8 +28,8 @@ describe("a cluster of node-redis", () => {
   const request = new AsyncLocalStorage<string>()
 
   /**
-   * Creates a cluster as `connected` does, with the internal `rediscover`. Records the nodes that it was called with,
-   * and the async contexts of the calls.
+   * Like `connected`, but the cluster has the internal method `rediscover`. Records the nodes and the async contexts
+   * of the calls to this method.
    */
   function rediscovering() {
     const askedBy: unknown[] = []
@@ -73,7 +73,7 @@ describe("a cluster of node-redis", () => {
     expect(commands.isReady("c")).toBe(true)
   })
 
-  it("rediscovers its slots from a ready node after another was lost, at most every half second", () => {
+  it("rediscovers its slots from a ready node after another node was lost, at most every half second", () => {
     const { first, second, commands, askedBy } = rediscovering()
     expect(commands.isReady("a")).toBe(true)
     expect(askedBy).toEqual([])
@@ -87,7 +87,7 @@ describe("a cluster of node-redis", () => {
     expect([commands.isReady("b"), askedBy.length]).toEqual([true, 2])
   })
 
-  it("rediscovers its slots after a node has responded as a replica, which then still looks ready", () => {
+  it("rediscovers its slots after a node has responded as a replica, although the node still looks ready", () => {
     const { first, second, commands, askedBy } = rediscovering()
     for (let i = 0; i < 2; i++) commands.reconnect("a")
     expect([first.client.isReady, second.client.isReady, askedBy.length]).toEqual([true, true, 1])
@@ -133,7 +133,7 @@ describe("a cluster of node-redis", () => {
     expect([commands.nodeOf("a"), commands.nodeOf("b")]).toEqual(["10.0.0.1:7001", "10.0.0.1:7002"])
   })
 
-  it("runs scripts and deletes keys by its own methods", async () => {
+  it("runs scripts and deletes keys with its own methods", async () => {
     const { client, commands } = connected()
     await commands.evalsha("abc", ["k"], ["1"])
     await commands.eval("return 1", ["k"], ["1"])

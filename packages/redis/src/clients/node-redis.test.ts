@@ -47,7 +47,7 @@ describe("a client of node-redis whose server has become a replica", () => {
     {},
     { socket: {} },
     { socket: { reconnectStrategy: () => 10 } },
-  ])("ends its connection, to reconnect by itself, with options %j", (options) => {
+  ])("ends its connection, so that it reconnects by itself, with options %j", (options) => {
     const { reconnect, quits } = connected({ options })
     reconnect()
     expect(quits()).toBe(1)
@@ -80,7 +80,7 @@ describe("a client of node-redis whose server has become a replica", () => {
     expect(isReady()).toBe(true)
   })
 
-  it("ends its connections at most once a second", () => {
+  it("ends its connection at most once a second", () => {
     const { client, reconnect, quits } = connected()
     reconnect()
     client.socketEpoch++

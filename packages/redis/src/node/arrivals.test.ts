@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest"
 import { ReplyOrder } from "./arrivals.ts"
 
-/** A reply: when its call was sent, the server's time in it, and whether it was overtaken. */
+/** A reply, with the send time of its call, the server's time, and whether a later reply has overtaken it. */
 type Row = readonly [sentAtMs: number, nowMs: number | undefined, isOvertaken: boolean]
 
 describe("ReplyOrder", () => {
@@ -38,7 +38,7 @@ describe("ReplyOrder", () => {
         [3, 99, true],
       ],
     },
-  ])("finds the overtaken replies: $what", ({ replies }) => {
+  ])("marks the overtaken replies: $what", ({ replies }) => {
     const order = new ReplyOrder()
     const found = replies.map(([sentAtMs, nowMs]) => order.add(sentAtMs, nowMs).isOvertaken)
     expect(found).toEqual(replies.map(([, , isOvertaken]) => isOvertaken))

@@ -27,7 +27,7 @@ function fail(times: number): void {
   for (let i = 0; i < times; i++) breaker.failed()
 }
 
-/** Ends the latest probe, with or without a reply. */
+/** Settles the latest probe, with or without a reply. */
 async function end(how: keyof Probe): Promise<void> {
   probes.at(-1)?.[how]()
   await vi.advanceTimersByTimeAsync(0)
@@ -74,7 +74,7 @@ describe("Breaker", () => {
     expect([breaker.isOpen, probes.length]).toEqual([false, 1])
   })
 
-  it("has one probe in flight after it opened again, even if a probe from before it closed fails", async () => {
+  it("has one probe in flight after it opens again, even if a probe from before it closed fails", async () => {
     fail(5)
     await vi.advanceTimersByTimeAsync(100)
     breaker.succeeded()

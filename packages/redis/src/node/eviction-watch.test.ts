@@ -8,7 +8,7 @@ afterEach(() => void vi.useRealTimers())
 
 const LOOK_MS = 10_000
 
-/** Creates a watch of a server whose replies the test gives. */
+/** Creates an eviction watch. The test itself replies to each eviction check. */
 function watch() {
   const looks: { answer(...told: readonly unknown[]): Promise<void>; fail(): Promise<void> }[] = []
   const warnings: StoreWarningEvent[] = []
@@ -24,7 +24,7 @@ function watch() {
       })
     })
   const evictions = new EvictionWatch("Redis at a:1", ask, (event) => warnings.push(event))
-  /** Returns what the server is asked because of a reply after this time. */
+  /** Reports a reply of the server after this time. Returns the eviction checks that the reply starts. */
   const repliesAfter = (ms: number) => {
     vi.advanceTimersByTime(ms)
     evictions.replied()
@@ -36,7 +36,7 @@ function watch() {
 }
 
 describe("a watch of evictions", () => {
-  it("looks after the first reply, and then after a reply every ten seconds, one look at a time", async () => {
+  it("checks after the first reply and then at most every ten seconds, one check at a time", async () => {
     const { first, repliesAfter } = watch()
     expect(repliesAfter(60 * LOOK_MS)).toEqual([])
     await first.answer("noeviction", "0")
@@ -70,7 +70,7 @@ describe("a watch of evictions", () => {
   })
 
   it.each([[""], [5], ["now"], ["ERR unknown"], ["no noeviction"], ["allkeys-lru2"]])(
-    "never asks again after the unreadable policy %j",
+    "never checks again after the unreadable policy %j",
     async (policy) => {
       const { first, repliesAfter, warnings } = watch()
       await first.answer(policy, "0")
@@ -78,7 +78,7 @@ describe("a watch of evictions", () => {
     },
   )
 
-  it("asks again after a look that got no reply, and logs nothing", async () => {
+  it("checks again after a check that got no reply, and logs nothing", async () => {
     const { first, repliesAfter, warnings } = watch()
     await first.fail()
     expect([repliesAfter(LOOK_MS).length, warnings]).toEqual([1, []])

@@ -49,7 +49,7 @@ async function pass(ms: number): Promise<void> {
   }
 }
 
-/** Returns a list that gets the promise's outcome once it has settled. */
+/** Returns an array that receives the promise's outcome once the promise has settled. */
 function outcomeOf(promise: Promise<unknown>): unknown[] {
   const outcome: unknown[] = []
   promise.then(
@@ -63,7 +63,7 @@ function peek(node: Node, patience: CallTimeout = { withinMs: 20 }): Promise<unk
   return node.ask(PEEK, [KEY], new PolicyTable(), [], patience)
 }
 
-/** Makes `times` calls that the server replies to with an error. */
+/** Makes `times` calls, to which the server replies with an error. */
 async function fail(server: AskedServer, node: Node, times: number, patience?: CallTimeout): Promise<void> {
   for (let i = 0; i < times; i++) {
     const outcome = outcomeOf(peek(node, patience))
@@ -88,7 +88,7 @@ const SILENT = "Redis did not respond in time."
 const READONLY = "READONLY You can't write against a read only replica."
 
 describe("the time of a server", () => {
-  it("is requested once for all callers, with a key in the same slot that belongs to no counter", async () => {
+  it("is requested once for all callers, with a key in the same slot that is not a counter's key", async () => {
     const { server, node } = serving()
     node.waitedFor(20)
     const outcomes = [outcomeOf(node.learnTime()), outcomeOf(node.learnTime())]
@@ -146,7 +146,7 @@ describe("the time of a server", () => {
     expect(first).toEqual([false])
     const third = outcomeOf(node.learnTime())
     expect(server.asked.length).toBe(2)
-    // A caller that gives up the first call does not end the second one.
+    // A caller that stops waiting for the first call does not end the second call.
     await pass(19)
     expect(second).toEqual([false])
     const fourth = outcomeOf(node.learnTime())
@@ -183,11 +183,11 @@ function call(): TakeCall {
 }
 
 describe("a call of another script", () => {
-  it("learns the time from the reply, because a distant store may only get refunds", async () => {
+  it("updates the server's time from the reply, because a distant store may only receive refunds", async () => {
     const { server, node } = await knowing()
     const outcome = outcomeOf(peek(node))
     await nextTurn()
-    // The server's clock was set while the call was on its way. Its reply says that the call came too late.
+    // The server's clock was changed while the call was in flight. Its reply says that the call came too late.
     server.latest.answer([NOW_MS + 5_000])
     await nextTurn()
     expect([outcome.length, node.timeOf(performance.now()).untilMs]).toEqual([1, NOW_MS + 5_000])
@@ -195,7 +195,7 @@ describe("a call of another script", () => {
 })
 
 describe("a take call", () => {
-  it("is sent by the script's digest, and also learns the time from the reply", async () => {
+  it("is sent with the script's digest, and also updates the server's time from the reply", async () => {
     const { server, node } = serving()
     const sentAtMs = performance.now()
     const taking = node.take(call(), sentAtMs + 50)
@@ -206,7 +206,7 @@ describe("a take call", () => {
     server.latest.answer([NOW_MS, `w:${NOW_MS}:0:1`])
     const arrival = { sentAtMs, answeredAtMs: sentAtMs + 4, isOvertaken: false }
     expect(await taking).toMatchObject({ nowMs: NOW_MS, arrival, answers: [{ granted: true }] })
-    // The server's time was taken half a round trip ago.
+    // The server read its time half a round trip ago.
     expect(node.timeOf(performance.now()).untilMs).toBe(NOW_MS + 2)
   })
 
@@ -274,14 +274,15 @@ describe("a reply that is read after the reply to a later call", () => {
     }
     expect(await isOvertaken(NOW_MS)).toBe(false)
     expect(await isOvertaken(NOW_MS)).toBe(false)
-    // The clock went back, so this reply may be older or newer. The next reply is newer than that one.
+    // The clock went back, so it is unknown whether this reply is older or newer. The next reply is newer than this
+    // one.
     expect(await isOvertaken(NOW_MS - 5)).toBe(true)
     expect(await isOvertaken(NOW_MS - 5)).toBe(false)
   })
 })
 
 describe("a single script call", () => {
-  it("gets its deadline in the server's time, which is requested first", async () => {
+  it("has a deadline in the server's time, which is requested first", async () => {
     const { server, node } = serving()
     const outcome = outcomeOf(peek(node, { withinMs: 20 }))
     await nextTurn()
@@ -380,7 +381,10 @@ describe("a single script call", () => {
 })
 
 describe("a server whose clock goes back", () => {
-  /** Learns the server's time twice, the second time this much later by the server's clock. Returns the warnings. */
+  /**
+   * Gets the server's time twice. By the server's clock, the second time is later by the given amount. Returns the
+   * warnings.
+   */
   async function warningsAfter(
     laterMs: number,
     timekeeping = BY_SERVER,
@@ -396,7 +400,7 @@ describe("a server whose clock goes back", () => {
     return warnings
   }
 
-  // Between two replies, 2 ms are uncertain.
+  // Two replies can differ by 2 ms although the clock did not go back.
   it.each([
     ["an hour", -3_600_000, "3600 s"],
     ["a second", -1_002, "1 s"],
@@ -540,7 +544,7 @@ describe("a server that has failed five times in a row", () => {
     expect(node.breaker.isOpen).toBe(false)
     await fail(server, node, 1)
     expect(node.breaker.isOpen).toBe(true)
-    // A call that was in flight fails for another reason.
+    // A call that was already in flight fails for another reason.
     node.failed(node.silence())
     const asked = server.asked.length
     await expect(peek(node)).rejects.toBe(node.unavailable)
@@ -563,7 +567,7 @@ describe("a server that has failed five times in a row", () => {
     "LOADING Redis is loading the dataset in memory",
     "ERR unknown command 'evalsha'",
     "CROSSSLOT Keys in request don't hash to the same slot",
-  ])("is named with its own reason while the breaker is open: %s", async (reason) => {
+  ])("is reported with the original reason while the breaker is open: %s", async (reason) => {
     const { server, node } = await knowing()
     for (let i = 0; i < 5; i++) {
       const outcome = outcomeOf(peek(node))
@@ -578,7 +582,7 @@ describe("a server that has failed five times in a row", () => {
     node.breaker.stop()
   })
 
-  it("is named with the reason of the latest probe", async () => {
+  it("is reported with the reason of the latest probe", async () => {
     const { server, node } = await probed()
     server.latest.fail("OOM command not allowed")
     await nextTurn()
@@ -602,7 +606,7 @@ describe("a server that has failed five times in a row", () => {
     node.breaker.stop()
   })
 
-  /** Creates a server whose breaker is open and whose first probe has just been due. */
+  /** Creates a server whose breaker is open and has just sent its first probe. */
   async function probed(isReady = true) {
     const made = await knowing()
     await fail(made.server, made.node, 5)
@@ -631,7 +635,7 @@ describe("a server that has failed five times in a row", () => {
     node.breaker.stop()
   })
 
-  it("keeps its breaker open as a replica, and makes the client reconnect", async () => {
+  it("keeps its breaker open if it is a replica, and makes the client reconnect", async () => {
     const { server, node } = await probed()
     server.latest.fail(READONLY)
     await nextTurn()

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest"
 import { ServerTime } from "./server-time.ts"
 
-/** A reply: the server's time in it, and when its call was sent and the reply received. */
+/** A reply, with the server's time, the send time of its call, and the time at which the reply was received. */
 type Reply = readonly [serverMs: number, sentAtMs: number, receivedAtMs: number]
 
 function learnt(...replies: readonly Reply[]): ServerTime {
@@ -69,7 +69,7 @@ describe("ServerTime", () => {
     expect(learnt([50_000, 100, 110], next).at(0)).toBe(aheadMs)
   })
 
-  it("measures the ten seconds from the reply that it trusts", () => {
+  it("trusts a reply for ten seconds from when that reply was received", () => {
     const time = learnt([50_000, 100, 110], [58_001, 8_100, 8_108], [66_004, 16_098, 16_110])
     expect(time.at(0)).toBe(58_001.5 - 8_104)
     time.learn(68_003, 18_098, 18_109)

@@ -13,7 +13,7 @@ const POLICY: Policy = {
 }
 const FIXED: Policy = { ...POLICY, algorithm: "fixed-window" }
 const FIRST_HIT: Policy = { ...FIXED, align: "first-hit" }
-/** A policy of each kind, and what scripts get for it: kind, ceiling, window, detail. */
+/** A policy of each kind, with the numbers that scripts receive: kind, ceiling, window and detail. */
 const KINDS: readonly { readonly policy: Policy; readonly told: readonly (number | number[])[] }[] = [
   { policy: POLICY, told: [1, 10, 60_000, 0] },
   { policy: { ...POLICY, extra: 3 }, told: [1, 13, 60_000, 0] },

@@ -12,7 +12,7 @@ const POLICY: Policy = {
   windowMs: WINDOW_MS,
   align: "epoch",
 }
-/** The start of window 28,401,120 of 60 s. The window's code is that number modulo 2047, plus 1. */
+/** The start of window 28,401,120 of 60 s. The window's code is the window's number modulo 2047, plus 1. */
 const START_MS = 28_401_120 * WINDOW_MS
 const NOW_MS = START_MS + 12_345
 const CODE = (28_401_120 % 2047) + 1

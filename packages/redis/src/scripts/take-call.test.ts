@@ -13,7 +13,7 @@ function check(partition: string, cost = 1, more: Partial<Check> = {}): Check {
   return { policy: POLICY, partition, cost, shadow: false, ...more }
 }
 
-/** A request; its keys are its partitions. */
+/** A request whose keys are its partitions. */
 function asked(...checks: Check[]): RedisRequest {
   return { checks, keys: checks.map(({ partition }) => partition) }
 }
@@ -24,7 +24,7 @@ function callOf(requests: readonly RedisRequest[]): TakeCall {
   return call
 }
 
-/** Returns the script's own numbers, which come after the time and the policies. */
+/** Returns the script's own numbers, which follow the time and the policies. */
 function entriesOf(call: TakeCall, policies = 1): readonly number[] {
   return (JSON.parse(call.args(SERVER_TIME)[0] as string) as number[]).slice(4 + 4 * policies)
 }
@@ -33,7 +33,7 @@ function state(current: number): string {
   return `w:${NOW_MS - 1_000}:0:${current}`
 }
 
-/** Returns whether each request was granted and, for each check, what its counter holds and what it took. */
+/** Returns whether each request was granted and, for each check, the counter's state and the units taken. */
 function told(call: TakeCall, reply: unknown): unknown {
   return call
     .read(reply)
@@ -161,7 +161,7 @@ describe("a call", () => {
     expect(args(true)).toEqual(["[-1,0,0,1,3,10,60000,0,1,1,1,1,1]"])
   })
 
-  it("holds 64 entries, and more requests only if they are merged into an entry", () => {
+  it("contains at most 64 entries, and more requests only if they are merged into an entry", () => {
     const call = callOf(Array.from({ length: 63 }, (_, i) => asked(check(`${i}`))))
     const both = asked(check("a"), check("b"))
     expect([call.add(both), call.add(both), call.add(asked(check("c")))]).toEqual([true, false, false])
@@ -170,7 +170,7 @@ describe("a call", () => {
     expect([call.keys.length, answers?.length]).toEqual([65, 65])
   })
 
-  it("holds 256 keys, or one entry with more keys", () => {
+  it("contains at most 256 keys, or one entry with more keys", () => {
     const hundred = (name: string) => asked(...Array.from({ length: 100 }, (_, i) => check(`${name}${i}`)))
     const call = callOf([hundred("a"), hundred("b")])
     const rest = asked(...hundred("d").checks.slice(0, 56))
@@ -180,7 +180,7 @@ describe("a call", () => {
     ).toBe(true)
   })
 
-  it("does not merge requests if a request with another limit of the same counter is between them", () => {
+  it("does not merge two requests if a request with another limit on the same counter is between them", () => {
     const call = callOf([a, asked(check("a", 1, { policy: FIVE })), a])
     expect([call.keys, entriesOf(call, 2)]).toEqual([
       ["a", "a", "a"],
@@ -196,7 +196,7 @@ describe("a reply", () => {
     expect(callOf([a]).read([NOW_MS])).toEqual({ nowMs: NOW_MS, answers: undefined })
   })
 
-  it("to merged requests of a log gives each request the entries at its turn", () => {
+  it("to merged requests of a log contains, for each request, the entries up to that request", () => {
     const policy: Policy = { ...POLICY, algorithm: "sliding-log" }
     const { at, withUnits } = algorithmOf(policy)
     const states = [2, 4, 6].map((units) => withUnits(at(undefined, policy, NOW_MS), policy, units, NOW_MS))
@@ -206,7 +206,7 @@ describe("a reply", () => {
     expect(answers?.map((answer) => answer?.checks[0]?.state)).toEqual(states)
   })
 
-  it("to merged requests of a strict window gives each request its count, without the parts", () => {
+  it("to merged requests of a strict window contains each request's count, without the parts", () => {
     const policy: Policy = { ...POLICY, algorithm: "sliding-window-strict", align: "epoch", buckets: 60 }
     const one = asked(check("a", 2, { policy }))
     const code = ((NOW_MS / 1_000) % 511) + 1
@@ -347,7 +347,7 @@ describe("the fast path", () => {
     },
     { what: "a given time", time: { ...SERVER, nowMs: NOW_MS }, reply: 2 ** 42 + 7 },
     { what: "a deadline that is far away", time: SERVER, reply: [NOW_MS, 7] },
-  ])("may have one integer or a list as its reply: $what", ({ time, reply }) => {
+  ])("accepts one integer or a list as its reply: $what", ({ time, reply }) => {
     const one = asked(check("a", 2, limited()))
     const sent = () => {
       const call = callOf([one, one])
@@ -384,7 +384,7 @@ describe("the fast path", () => {
     ])
   })
 
-  it("is not used for a part of a request, and a part is not merged with other requests", () => {
+  it("is not used for a part of a request, which is not merged with other requests either", () => {
     const one = asked(check("a", 1, strict({ limit: 9 })))
     const part: typeof one = { ...one, isPart: true }
     const argsOf = (...requests: readonly (typeof part)[]) => callOf(requests).args(SERVER)

@@ -1,6 +1,6 @@
 import type { RedisCommands } from "../commands.ts"
 
-/** A command that the test replies to. */
+/** A command that waits for a reply from the test. */
 export interface AskedCommand {
   /** `del`, `evalsha` or `eval`. */
   readonly what: string
@@ -13,7 +13,7 @@ export interface AskedCommand {
   readonly fail: (message: string) => void
 }
 
-/** A fake client of Redis servers. The test decides their replies and whether they can be reached. */
+/** A fake client of Redis servers. The test decides what the servers reply and whether they are reachable. */
 export class AskedServer implements RedisCommands {
   readonly isCluster: boolean
   /** All commands so far, in order. */

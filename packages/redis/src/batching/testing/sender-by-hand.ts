@@ -18,20 +18,20 @@ const POLICY: Policy = {
 }
 const SERVER_MS = 1_700_000_000_000
 
-/** A call on its way to Redis, which the test replies to. */
+/** A call to Redis that waits for a reply from the test. */
 interface Call {
   /** Names of the requests that the call decides. */
   readonly names: readonly string[]
   /** Number of requests for the first key that the call decides. */
   readonly times: number
-  /** Milliseconds from the start after which Redis must count none of the requests. */
+  /** The call's deadline in milliseconds from the start. After it, Redis must count none of the requests. */
   readonly untilMs: number
   readonly reply: (reply: unknown) => void
   /** Rejects the call with an error of Redis or of the client. */
   readonly fail: (message: string) => void
 }
 
-/** Creates a batch sender whose calls the test replies to one by one. Timers and the monotonic clock must be fake. */
+/** Creates a batch sender. The test itself replies to each call. Timers and the monotonic clock must be fake. */
 export function senderByHand(policy?: BatchPolicy) {
   const startMs = performance.now()
   const passedMs = () => Math.floor(performance.now() - startMs)
@@ -48,7 +48,7 @@ export function senderByHand(policy?: BatchPolicy) {
     isReady: () => redis.isReady,
     isOpen: () => true,
     evalsha: (_sha, keys, args) => {
-      // A JSON list of numbers: time and clock, the policy as four numbers, the number of entries, and the first entry.
+      // The argument is a JSON list: the times, the policies, the number of entries, and the first entry.
       const numbers = args[0]?.split(",") ?? []
       return sent(calls, keys, Number(numbers[1]) - SERVER_MS, Number(numbers[9]))
     },
@@ -78,7 +78,7 @@ export function senderByHand(policy?: BatchPolicy) {
     const checks = keys.map((partition) => ({ policy: POLICY, partition, cost: 1, shadow: false }))
     return sender.take({ checks, keys }, withinMs)
   }
-  /** Takes a request of one check, or of two with a name such as "a+b". */
+  /** Takes the units of a request with one check, or with two checks if the name is such as "a+b". */
   const take = (name: string, withinMs = 50) => {
     ask(name, withinMs).then(
       (answer) => {
@@ -99,11 +99,11 @@ export function senderByHand(policy?: BatchPolicy) {
     told,
     kinds,
     take,
-    /** Takes one request for each of `count` callers at the same time. */
+    /** Takes the units of one request for each of `count` callers, all at the same time. */
     takeMany: (count: number) => {
       for (let i = 0; i < count; i++) take(`one of ${count}: ${i}`)
     },
-    /** Takes each request in a separate callback. */
+    /** Takes the units of each request in a separate callback. */
     takeNow: async (...names: readonly string[]) => {
       for (const name of names) {
         take(name)
@@ -120,7 +120,7 @@ export function senderByHand(policy?: BatchPolicy) {
       call?.reply([SERVER_MS + passedMs(), ...states, ...lacks])
       await nextTurn()
     },
-    /** Replies that the call came too late to count. */
+    /** Replies that the call came too late to be counted. */
     answerTooLate: async (call: Call | undefined) => {
       call?.reply([SERVER_MS + passedMs()])
       await nextTurn()
@@ -134,7 +134,7 @@ export function senderByHand(policy?: BatchPolicy) {
       call?.reply([`${Math.floor(nowMs / 1000)}`, `${(nowMs % 1000) * 1000}`])
       await nextTurn()
     },
-    /** Makes another, unknown server take over. */
+    /** Replaces the server by another server whose time is unknown. */
     moveOn: () => {
       node = newNode()
     },
@@ -147,7 +147,10 @@ export function senderByHand(policy?: BatchPolicy) {
   }
 }
 
-/** Creates a batch sender by `senderByHand` to a server whose time is known. The first request waits for `withinMs`. */
+/**
+ * Creates a batch sender with `senderByHand` for a server whose time is known. An initial request, which has this
+ * timeout, gets the time.
+ */
 export async function readySenderByHand(withinMs = 50, policy?: BatchPolicy) {
   const made = senderByHand(policy)
   made.take("first of all", withinMs)

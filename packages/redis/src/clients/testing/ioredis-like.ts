@@ -1,7 +1,7 @@
 import { EventEmitter } from "node:events"
 import type { IoredisClusterLike, IoredisCommand, IoredisLike } from "../ioredis.ts"
 
-/** The members that ioredis' Redis and Cluster share. The test sets the state and reads the calls. */
+/** The members that ioredis' Redis and Cluster have in common. The test sets the state and reads the recorded calls. */
 class Client extends EventEmitter {
   status = "wait"
   /** Number of attempts to connect, each of which fails. */
@@ -33,7 +33,7 @@ class Client extends EventEmitter {
 /** A fake of ioredis' client of one server, or of one cluster node. */
 export class LikeRedis extends Client implements IoredisLike {
   readonly options: IoredisLike["options"]
-  /** Whether to reconnect, for each call to `disconnect`. */
+  /** The argument of each call to `disconnect`, which is true to reconnect. */
   readonly disconnects: unknown[] = []
 
   constructor(options: IoredisLike["options"] = {}) {

@@ -2,7 +2,7 @@ import { EventEmitter } from "node:events"
 import type { NodeRedisCalls, NodeRedisLike } from "../node-redis.ts"
 import type { NodeRedisClusterLike } from "../node-redis-cluster.ts"
 
-/** The members that node-redis' client and cluster share. Records all calls. */
+/** The members that node-redis' client and cluster have in common. Records all calls. */
 class Client extends EventEmitter implements NodeRedisCalls {
   isOpen = true
   readonly asked: unknown[][] = []
