@@ -10,7 +10,7 @@ export interface App {
   readonly windowMs: number
 }
 
-/** An order for one instance. */
+/** A command to one instance. */
 export type Order =
   /** Sends requests with all of these costs at the same time. */
   | { readonly do: "burst"; readonly costs: readonly number[] }
@@ -19,11 +19,14 @@ export type Order =
    * admission.
    */
   | { readonly do: "load"; readonly most: number }
-  /** Like `load`, but the instance kills itself after `after` units. Only the instance can choose that moment. */
+  /**
+   * Like `load`, but the instance kills itself after `after` units. The instance must do this itself, because only it
+   * can choose that moment.
+   */
   | { readonly do: "fall"; readonly after: number }
   | { readonly do: "leave" }
 
-/** A message of an instance: it is ready, it was admitted some units during an order, or an order is done. */
+/** A message of an instance. The instance is ready, some units were admitted during an order, or an order is done. */
 export type Told =
   | { readonly told: "ready"; readonly nowMs: number }
   | { readonly told: "admitted"; readonly units: number }
@@ -34,16 +37,19 @@ export interface Tally {
   readonly admitted: number
   readonly refused: number
   readonly degraded: number
-  /** The wait of the last refusal; 0 when there was none. */
+  /** The wait of the last refusal; 0 if no request was refused. */
   readonly retryAfterMs: number
 }
 
-/** Concurrent requests, as on a busy server. The pause lets instances come and go while there is quota left. */
+/**
+ * Number of concurrent requests, as on a busy server. The pause makes the quota last while instances start and stop.
+ */
 const AT_ONCE = 8
 const PAUSE_MS = 2
 
 /**
- * Starts one instance of an app, which calls its limiter as if for clients. Send an order only after the last is done.
+ * Starts one instance of an app, which calls its limiter as if clients sent requests. Each order must be done before
+ * the next order is sent.
  */
 export async function askingInstance(app: App, tell: (told: Told) => void): Promise<(order: Order) => void> {
   const { client, close } = await openClient(app.client)
@@ -53,7 +59,8 @@ export async function askingInstance(app: App, tell: (told: Told) => void): Prom
     limit: app.limit,
     window: app.windowMs,
     field: "service",
-    // A machine under test may be slow. Only the count matters here, and decisions without Redis do not count.
+    // Use a long timeout, because a machine under test may be slow. Only the count matters here, and decisions
+    // without Redis do not count.
     storeTimeoutMs: 20_000,
   })
   tell({ told: "ready", nowMs: Date.now() })
@@ -67,7 +74,7 @@ export async function askingInstance(app: App, tell: (told: Told) => void): Prom
         return
       case "fall":
         load(limiter, order.after, tell).then(() => {
-          // More requests are pending when the process dies.
+          // Start more requests, which are pending when the process dies.
           void ask(limiter, Array(AT_ONCE).fill(1))
           setImmediate(() => process.kill(process.pid, "SIGKILL"))
         })

@@ -5,13 +5,13 @@ import { tracedPolicies } from "./traced-policies.ts"
 
 export type Requests = readonly (readonly Check[])[]
 
-/** A step with a store, `afterMs` after the step before. The clock may go back. */
+/** A step of a trace, `afterMs` after the previous step. A negative `afterMs` makes the clock go back. */
 export type CallStep = { readonly afterMs: number } & (
   | { readonly kind: "take" | "peek"; readonly requests: Requests }
   /**
-   * Refunds checks that were granted before, counted from the latest. `more` is added to the units that were taken.
-   * `MOST_CHARGED` charges the largest amount that is ever charged. If `moved`, the counter's state is first brought to
-   * the time of the refund.
+   * Refunds earlier granted checks, whose indexes `nths` count from the latest. `more` is added to the units that
+   * were taken. `MOST_CHARGED` charges the largest allowed amount. If `moved`, the counter's state is first updated
+   * to the time of the refund.
    */
   | {
       readonly kind: "refund"
@@ -22,7 +22,7 @@ export type CallStep = { readonly afterMs: number } & (
   | { readonly kind: "reset"; readonly keys: readonly CounterKey[] }
 )
 
-/** A trace: a few counters, the instant at which it begins, and its steps. */
+/** A trace, with a few counters, the instant at which the trace begins, and its steps. */
 export interface CallTrace {
   readonly counters: readonly CounterKey[]
   /** All policies under which the counters are counted. `policy.counter` is the name of its counter. */
@@ -31,22 +31,22 @@ export interface CallTrace {
   readonly steps: readonly CallStep[]
 }
 
-/** As a cost: all units that remain when the step begins, or one unit more. */
+/** Costs that stand for all units that remain when the step begins, and for one unit more. */
 export const ALL_THAT_REMAINS: number = -1
 export const ONE_TOO_MANY: number = -2
-/** As a number of units: a year's quota. */
+/** A number of units that stands for a year's quota. */
 export const MOST_CHARGED = "most"
 
 const PARTITIONS = ["", "alice"]
 
 /**
- * Generates calls of several requests on a few keys. Each request has one to four checks, some of them equal, so that
- * they are merged. A counter has one or two limits. Time moves by milliseconds, to the edges of windows, over many
- * windows, and back.
+ * Generates calls of several requests on a few keys. Each request has one to four checks. Some requests are equal, so
+ * that they are merged. A counter has one or two limits. Time moves by milliseconds, to the edges of windows, over
+ * many windows, and back.
  */
 export function callTraces(): fc.Arbitrary<CallTrace> {
   return fc.array(tracedPolicies(), { minLength: 1, maxLength: 3 }).chain((limits) => {
-    // Name counters by their index, so that no two of a trace are the same.
+    // Name counters by their index, so that no two counters of a trace have the same name.
     const policies = limits.flatMap((some, i) =>
       some.map((policy) => ({ ...policy, counter: `counter${i}` })),
     )
@@ -96,7 +96,10 @@ function steps(policies: readonly Policy[]): fc.Arbitrary<CallStep> {
   )
 }
 
-/** Generates up to 24 requests, many of them equal. Most have a single check; any other request may come in between. */
+/**
+ * Generates up to 24 requests, many of which are equal. Most requests have a single check, but any other request may
+ * come between two equal ones.
+ */
 function calls(request: fc.Arbitrary<readonly Check[]>): fc.Arbitrary<Requests> {
   const single = request.map(([check]) => [check as Check])
   return fc
@@ -133,8 +136,8 @@ function costs(limit: number): fc.Arbitrary<number> {
 
 /**
  * Generates steps in time, in milliseconds: mostly short, often to a window's edge, sometimes over many windows, or
- * back. A step goes back by at most 50 of the shortest windows. A packed value distinguishes a window from a past one
- * only if it is at most 2,038 windows ahead.
+ * back. A step goes back by at most 50 of the shortest windows. If a window is more than 2,038 windows in the future,
+ * its packed value looks like that of a past window.
  */
 function moves(windowMs: number, shortestMs: number): fc.Arbitrary<number> {
   const edges = [1, windowMs - 1, windowMs, windowMs + 1, 2 * windowMs - 1, 2 * windowMs, 2 * windowMs + 1]

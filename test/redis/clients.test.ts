@@ -14,7 +14,7 @@ import { type RedisServer, startRedis } from "../servers/redis-server.ts"
 import { startProxy, type TcpProxy } from "../servers/tcp-proxy.ts"
 import { until } from "../servers/until.ts"
 
-/** Counts how often the script ran. */
+/** A script that counts how often it has run. */
 const COUNT = "return redis.call('INCRBY', KEYS[1], ARGV[1])"
 const SHA = createHash("sha1").update(COUNT).digest("hex")
 
@@ -136,7 +136,7 @@ describe.each(SINGLE)("commandsOf a client of %s, one server", (name, make) => {
   })
 
   it.each([false, true])(
-    "never runs a call twice whose reply was lost (auto-pipelining %s)",
+    "never repeats a call whose reply was lost (auto-pipelining %s)",
     async (autoPipelining) => {
       const proxy = await startProxy(server)
       closers.push(() => proxy.close())
@@ -144,7 +144,7 @@ describe.each(SINGLE)("commandsOf a client of %s, one server", (name, make) => {
       await connect()
       await commands.eval(COUNT, ["warm"], ["1"])
       proxy.dropReplies = true
-      // Several calls, because ioredis handles each by its position in the queue.
+      // Make several calls, because ioredis handles each call by its position in the queue.
       const calls = ["a", "b", "c"].map((key) => commands.evalsha(SHA, [key], ["1"]))
       calls.push(commands.eval(COUNT, ["d"], ["1"]))
       const outcomes = Promise.allSettled(calls)
@@ -158,7 +158,7 @@ describe.each(SINGLE)("commandsOf a client of %s, one server", (name, make) => {
     },
   )
 
-  // node-redis 5 has no such option.
+  // node-redis 5 has no `keyPrefix` option.
   if (name !== "node-redis 5") {
     it("applies the client's own key prefix", async () => {
       const { commands, connect } = make(server.port, { keyPrefix: "app:" })
@@ -176,7 +176,7 @@ type MakeIoredis = (port: number, options: object) => Redis
 
 const IOREDIS: readonly (readonly [string, MakeIoredis])[] = [
   ["ioredis 6", (port, options) => new Redis(port, options)],
-  // The tests use only what both versions share.
+  // The tests use only members that both versions have.
   ["ioredis 5", (port, options) => new Redis5(port, options) as unknown as Redis],
 ]
 
@@ -208,7 +208,7 @@ describe.each(IOREDIS)("commandsOf a client of %s", (_, make) => {
     expect(client.listenerCount("error")).toBe(0)
   })
 
-  it("lets the app's own commands be sent again", async () => {
+  it("allows the app's own commands to be resent", async () => {
     const proxy = await startProxy(server)
     closers.push(() => proxy.close())
     const client = make(proxy.port, { lazyConnect: true, retryStrategy: retryAtOnce })
@@ -232,7 +232,7 @@ describe.each(IOREDIS)("commandsOf a client of %s", (_, make) => {
   })
 })
 
-/** The setting of an app that keeps bytes in Redis. */
+/** The client setting of an app that stores bytes in Redis. */
 const IN_BYTES = { typeMapping: { [RESP_TYPES.BLOB_STRING]: Buffer } }
 
 describe.each([
@@ -248,7 +248,7 @@ describe.each([
     "withTypeMapping",
     (port: number) => createClient({ socket: socket(port) }).withTypeMapping(IN_BYTES.typeMapping),
   ],
-])("a client that %s has set to return bytes", (_, make) => {
+])("a client that %s has configured to return bytes", (_, make) => {
   it("returns strings to the store, and bytes to the app", async () => {
     const server = await startRedis()
     closers.push(() => server.stop())
@@ -266,7 +266,7 @@ describe.each([
 type Address = { host: string; port: number }
 interface ClusterOptions extends Options {
   readonly lazy?: boolean
-  /** The address of each node, by its own "host:port". */
+  /** The "host:port" of each node, as the node itself announces it. */
   readonly map?: Record<string, Address>
 }
 type MakeCluster = (ports: readonly number[], options?: ClusterOptions) => Made
@@ -342,7 +342,7 @@ describe("commandsOf a client of a cluster", () => {
     for (const node of cluster.nodes) if (node.running) await node.command("SCRIPT", "FLUSH")
   })
 
-  it("finds the slot that Redis finds", async () => {
+  it("computes the same slot as Redis", async () => {
     const node = cluster.nodes[0] as RedisServer
     const texts = [
       "",
@@ -385,7 +385,7 @@ describe("commandsOf a client of a cluster", () => {
   it.each([
     ["node-redis 6", () => createCluster({ rootNodes: roots(), commandOptions: IN_BYTES })],
     ["node-redis 5", () => createCluster5({ rootNodes: roots(), commandOptions: IN_BYTES })],
-  ])("returns strings, even if the client is set to return bytes: %s", async (_, make) => {
+  ])("returns strings, even if the client is configured to return bytes: %s", async (_, make) => {
     const { commands, connect } = nodeRedis(make())
     await connect()
     expect(await commands.eval("return { ARGV[1], 7 }", ["a"], ["text"])).toEqual(["text", 7])
@@ -411,7 +411,7 @@ describe("commandsOf a client of a cluster", () => {
     },
   )
 
-  it.each(CLUSTER)("never runs a call twice whose reply was lost: %s", async (_, make) => {
+  it.each(CLUSTER)("never repeats a call whose reply was lost: %s", async (_, make) => {
     const proxies = new Map<number, TcpProxy>()
     const map: Record<string, Address> = {}
     for (const { port, host } of cluster.nodes) {
@@ -432,7 +432,7 @@ describe("commandsOf a client of a cluster", () => {
     proxy.dropReplies = false
     expect((await outcomes).map(({ status }) => status)).toEqual(["rejected", "rejected"])
     await until("it can be asked again", () => commands.isReady("b"))
-    // Wait longer than ioredis delays before it tries another node.
+    // Wait longer than ioredis waits before it tries another node.
     await sleep(150)
     expect(await commands.eval(COUNT, ["b"], ["1"])).toBe(4)
   })
@@ -452,7 +452,7 @@ describe("commandsOf a client of a cluster", () => {
     }
   })
 
-  it("finds the new primary after the old one is killed, even without sending calls while not ready", async () => {
+  it("finds the new primary after the old primary is killed, although no calls are sent meanwhile", async () => {
     const clients = CLUSTER.map(([name, make]) => ({ name, ...make(ports()) }))
     for (const { commands, connect } of clients) {
       await connect()

@@ -1,4 +1,5 @@
-// Import this module first. The module sets the wall clock of this process ahead for all modules that are loaded later.
+// Moves this process's wall clock ahead. Import this module first, because only modules that are loaded later see the
+// new time.
 const aheadMs = Number(process.env.CLOCK_AHEAD_MS ?? 0)
 
 if (aheadMs !== 0) {

@@ -14,7 +14,7 @@ if (cluster.isPrimary) {
   })
   for (let i = 0; i < WORKERS; i++) cluster.fork()
 } else {
-  // Do not import it in the primary, which serves no requests.
+  // Do not import the app in the primary, which serves no requests.
   const { redisStore } = await import("@sluice/redis")
   const { rateLimit } = await import("@sluice/express")
   const { default: express } = await import("express")

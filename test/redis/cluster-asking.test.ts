@@ -18,7 +18,7 @@ async function asksBy(node: RedisServer): Promise<number> {
   return Number(/errorstat_ASK:count=(\d+)/.exec(String(await node.command("INFO", "errorstats")))?.[1] ?? 0)
 }
 
-it("a node that dies while a slot moves to it fails only the requests on their way there", async () => {
+it("a node that dies while a slot moves to it causes only requests in flight to that node to fail", async () => {
   const stores = clients.map(({ client }) => redisStore({ client, denyCacheMs: 0, timeoutMs: 20_000 }))
   const take = (store: (typeof stores)[number]) => store.take([MONTHLY_CHECK])
   for (const store of stores) expect(await take(store)).toMatchObject({ granted: true })
@@ -32,7 +32,7 @@ it("a node that dies while a slot moves to it fails only the requests on their w
   to.freeze()
   const asked = Promise.allSettled(stores.map(take))
   await until("all have been sent there", async () => (await asksBy(from)) === before + stores.length)
-  // Requests that are sent to it from here on are lost with it.
+  // Requests that are in flight to the frozen node are lost when the node is killed.
   await new Promise((resolve) => setTimeout(resolve, 50))
   await to.kill()
   const codes = (await asked).map((outcome) => outcome.status === "rejected" && outcome.reason.code)

@@ -64,7 +64,8 @@ it("the store never throws when a primary dies and returns, and admits at most t
   )
   await cluster.settled()
   await until("all is used", async () => (await unitsInCluster(cluster, prefix)) === ALL)
-  // The circuit breakers have closed again. On a busy machine, one may open occasionally without an outage.
+  // Wait until the circuit breakers have closed. On a busy machine, a breaker may occasionally open without an
+  // outage.
   let { degraded, decisions } = ledger
   await until("of 500 decisions fewer than 50 are degraded", () => {
     if (ledger.decisions < decisions + 500) return false
@@ -75,7 +76,8 @@ it("the store never throws when a primary dies and returns, and admits at most t
   })
   await load.stop()
   expect(ledger.thrown).toEqual([])
-  // Redis acknowledges a write before its replicas have it. Units that were not replicated yet are admitted again.
+  // Redis acknowledges a write before its replicas have received it. So units that were not replicated yet are
+  // admitted again.
   const lost = admittedIn(ledger) - ALL
   expect(lost).toBeLessThanOrEqual(IN_FLIGHT)
   for (const units of ledger.admitted.values()) expect(units).toBeLessThanOrEqual(LIMIT + IN_FLIGHT)

@@ -2,7 +2,10 @@ import { afterAll } from "vitest"
 import { type ClusterOptions, type RedisCluster, startCluster } from "../servers/redis-cluster.ts"
 import { LIBRARIES, type Library, type OpenedClient, openClient } from "./open-client.ts"
 
-/** Starts a cluster for all tests of a file, and opens a client of each library. All of them end after these tests. */
+/**
+ * Starts a cluster for all tests of a file, and opens a client of each library. Closes all clients and stops the
+ * cluster after these tests.
+ */
 export async function clusterForTests(
   options: ClusterOptions,
   libraries: readonly Library[] = LIBRARIES,

@@ -7,7 +7,7 @@ import { keysWithoutTtl, unitsIn } from "./counted.ts"
 export interface Ledger {
   readonly admitted: Map<string, number>
   degraded: number
-  /** Errors that decisions threw. There must be none. */
+  /** Errors that decisions threw. This array must be empty. */
   readonly thrown: unknown[]
   decisions: number
 }
@@ -34,7 +34,8 @@ export function limiterOn(store: Store, limit: number, storeTimeoutMs: number): 
 }
 
 /**
- * Calls each limiter for each user again and again, with a pause in between. Users that are added later are included.
+ * Calls each limiter for each user repeatedly, with a pause after each round. Includes users that are added to the
+ * array later.
  */
 export function loadOn(limiters: readonly Limiter<{ user: string }>[], users: readonly string[]): Load {
   const ledger: Ledger = { admitted: new Map(), degraded: 0, thrown: [], decisions: 0 }
@@ -71,7 +72,7 @@ export function admittedIn({ admitted }: Ledger): number {
   return [...admitted.values()].reduce((all, some) => all + some, 0)
 }
 
-/** Returns the nodes that serve slots now. */
+/** Returns the nodes that currently serve slots. */
 export async function primariesOf(cluster: RedisCluster): Promise<RedisServer[]> {
   const running = cluster.nodes.filter((node) => node.running)
   const infos = await Promise.all(running.map((node) => node.command("INFO", "replication")))

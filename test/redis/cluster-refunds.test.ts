@@ -11,10 +11,10 @@ const [opened] = clients as [OpenedClient]
 let made = 0
 
 const MINUTE = 60_000
-/** The start of a window, and of a sub-window. */
+/** The start of a window and also of a sub-window. */
 const EDGE_MS = Date.UTC(2024, 0, 1)
 const PER_USER: Rule = { name: "per-user", field: "user", limit: 10, window: MINUTE }
-/** Its counter is in another slot, which the store asks second. */
+/** The whole-service counter is in another slot, which the store calls second. */
 const OVERALL: Rule = { name: "overall", field: "service", limit: 1_000, window: MINUTE }
 const REQUEST = { user: "ann" }
 type Request = typeof REQUEST
@@ -32,8 +32,8 @@ const EACH: readonly Partial<Rule>[] = [
 ]
 
 /**
- * Creates a limiter on the cluster and one in memory. The cluster's clock can advance by 1 ms each time a slot is
- * asked.
+ * Creates a limiter on the cluster and one in memory. The cluster's clock can advance by 1 ms with each call to a
+ * slot.
  */
 function open(more: Partial<Rule>) {
   const rules = [{ ...PER_USER, ...more }, OVERALL]
@@ -59,7 +59,8 @@ function open(more: Partial<Rule>) {
     return { here: await work(limiter, 0), there: await work(twin, 1) }
   }
   /**
-   * Takes five units from both. On the cluster, the second slot is asked 1 ms later. Returns how many slots were asked.
+   * Takes five units from both limiters. On the cluster, the second slot is called 1 ms later. Returns the number of
+   * slots that were called.
    */
   const takeInTurn = async (atMs: number) => {
     asked = 0
@@ -77,7 +78,7 @@ function countsOf({ allowed, checks }: Decision): unknown {
 }
 
 describe("units taken in the last millisecond of a window, when another slot counts in the next window,", () => {
-  /** Ways to end the first decision after another client has taken five more units. */
+  /** Ways to refund or settle the first decision after five more units were taken. */
   const LATER: readonly { readonly what: string; readonly used?: number }[] = [
     { what: "are refunded to the earlier window" },
     { what: "are partly refunded to the earlier window if fewer units were used", used: 2 },
@@ -87,7 +88,8 @@ describe("units taken in the last millisecond of a window, when another slot cou
   for (const { what, used } of LATER) {
     it.each(EACH)(`${what}: $algorithm $buckets $align $refill`, async (more) => {
       const { both, takeInTurn, close } = open(more)
-      // The first reply makes the limiter read the blocks of the service. Those reads must not be counted here.
+      // Peek first, because the first reply makes the limiter read the blocks of the service. Those reads must not be
+      // counted here.
       for (let i = 0; i < 2; i++) await both(EDGE_MS - 1, (one) => one.peek(REQUEST))
       const first = await takeInTurn(EDGE_MS - 1)
       expect([first.asked, first.here.allowed, first.there.allowed]).toEqual([2, true, true])
@@ -114,7 +116,7 @@ describe("units taken in the last millisecond of a window, when another slot cou
       return nowMs
     }
     const prefix = `h${made++}:`
-    // With an app's own clock, the redisStore function would keep the counter in a string.
+    // With an app's own clock, a store of the redisStore function would use a string instead of a hash.
     const store = compactStore(opened.client, { now }, { prefix })
     const rules = [{ ...PER_USER, limit: 100, algorithm: "sliding-window-strict" } as const, OVERALL]
     const options = { rules, service: "shop", fields: { user: ({ user }: Request) => user } }

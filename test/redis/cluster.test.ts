@@ -38,14 +38,14 @@ const PER_USER = policy("per-user", 40)
 const PER_DEVICE = policy("per-devi", 40)
 const OVERALL = policy("over-all", 500)
 
-/** Returns the units of one counter. Call it when no request is pending. */
+/** Returns the units of one counter. Must be called when no request is pending. */
 async function countOf(store: Store, key: Check): Promise<number> {
   const answer = await peekStore(store, [{ ...key, cost: 0 }])
   return answer?.checks[0]?.state.current ?? Number.NaN
 }
 
 describe("a request whose counters are in different slots", () => {
-  it("admits exactly the service's limit under concurrency, and refunds the units of refused requests", async () => {
+  it("is admitted exactly up to the service's limit under concurrency, and is refunded if it is refused", async () => {
     const { stores, prefix } = open()
     const asked = stores.flatMap((store) =>
       Array.from({ length: 500 }, (_, i) => async () => {
@@ -55,14 +55,14 @@ describe("a request whose counters are in different slots", () => {
     )
     const granted = (await Promise.all(asked.map((ask) => ask()))).filter(Boolean)
     expect(granted).toHaveLength(500)
-    // The units of a refused request are given back after its reply.
+    // The units of a refused request are refunded only after its reply.
     await until("all is given back", async () => (await unitsInCluster(cluster, prefix)) === 1_000)
     expect(await countOf(stores[0], check(OVERALL, ""))).toBe(500)
   })
 
-  it("refunds what it took even if Redis is too busy to respond within the usual deadline", async () => {
+  it("is refunded even if Redis is too busy to respond within the usual deadline", async () => {
     const prefix = `c${made++}:`
-    // This is the timeout for background calls. Requests bring their own timeout.
+    // This is the timeout of background calls. Requests have their own timeout.
     const stores = clients.map(({ client }) => redisStore({ client, prefix, denyCacheMs: 0, timeoutMs: 5 }))
     const narrow = policy("narrow--", 10)
     const answers = await Promise.all(
@@ -77,7 +77,7 @@ describe("a request whose counters are in different slots", () => {
   })
 })
 
-it("the store reports no remaining units of a counter that was not read, even if the refusal is cached", async () => {
+it("the store reports no remaining units for a counter that was not read, even if the refusal is cached", async () => {
   const prefix = `c${made++}:`
   const { client } = clients[0] as OpenedClient
   const rules = [
@@ -120,11 +120,11 @@ it("the store counts exactly while one of five nodes hands over its slots and le
   await load.stop()
   expect(load.ledger.thrown).toEqual([])
   expect(cluster.nodes).toHaveLength(4)
-  // A decision that was made without Redis may have been counted in Redis all the same.
+  // Redis may have counted a request although the decision was made without Redis.
   const counted = await unitsInCluster(cluster, prefix)
   expect(counted).toBeGreaterThanOrEqual(admittedIn(load.ledger))
   expect(counted).toBeLessThanOrEqual(admittedIn(load.ledger) + load.ledger.degraded)
-  // Users whose counters were on the removed node are now counted elsewhere, by every client.
+  // Every client now counts users whose counters were on the removed node on other nodes.
   for (const limiter of limiters) {
     for (const user of users) {
       await until(`${user} is counted`, async () => !(await limiter.decide({ user })).degraded)
@@ -144,7 +144,7 @@ describe("a slot that is moving to another node", () => {
       const answer = await store.take(checks)
       return answer?.granted ? answer.checks.map((counted) => counted?.state.current) : "refused"
     }
-    // Both nodes have loaded the scripts, and the store knows their time.
+    // Take once, so that the nodes have loaded the scripts and the store knows their time.
     expect(await counts(...both)).toEqual([1, 1])
     const keys = both.map((each) => keyNamer(prefix)(each))
     return { store, prefix, counts, keys, ...(await startSlotMove(cluster, keys[0] as string)) }
@@ -154,7 +154,7 @@ describe("a slot that is moving to another node", () => {
     const { store, prefix, counts, keys, to, move, finish } = await startMove(library)
     expect(await counts(...both)).toEqual([2, 2])
     await move(keys[0])
-    // ASK redirects, for a key that has moved and for a key that never existed.
+    // The node redirects with ASK, both for a key that has moved and for a key that never existed.
     expect(await counts(check(PER_USER, "ann"))).toEqual([3])
     expect(await counts(check(OVERALL, "ann"))).toEqual([1])
     await move(keys[1])
@@ -187,7 +187,7 @@ it("the store leaves no key of the cluster without a time to live", async () => 
 })
 
 describe("a client that is blocked", () => {
-  it("is refused by every process, whichever nodes hold the counters", async () => {
+  it("is refused by every process, whichever nodes store the counters", async () => {
     const { stores } = open()
     const rules = [
       { name: "ip", field: "ip", limit: 1_000, window: "1 day" },
@@ -199,7 +199,7 @@ describe("a client that is blocked", () => {
     const [client, other] = [{ remoteAddress: "192.0.2.7" }, { remoteAddress: "192.0.2.8" }]
     await limiters[0]?.block(client, { for: "1 day" })
     for (const limiter of limiters) {
-      // The first decision of a process begins to look for blocks.
+      // The first decision of a process starts the polling for blocks.
       await limiter.decide(other)
       await until("the block is seen", async () => (await limiter.decide(client)).refusal === "blocked")
     }

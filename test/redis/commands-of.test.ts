@@ -14,8 +14,8 @@ const AT = "127.0.0.1:1"
 const USUAL = "localhost:6379"
 
 /**
- * Clients that do not connect by themselves, with the name that their server gets. This list also proves that their
- * types are accepted.
+ * Clients that do not connect by themselves, with the name of their server in messages. Type-checking this list
+ * proves that the store accepts their types.
  */
 const SINGLE: readonly (readonly [string, () => RedisClient, string])[] = [
   ["Redis of ioredis 6", () => new Redis({ ...NODE, ...LAZY }), AT],
@@ -60,7 +60,7 @@ describe("commandsOf", () => {
   })
 
   it.each([...SINGLE, ...CLUSTER].map(nameAndMake))(
-    "uses one set of commands for all stores that share %s, and another for each other client",
+    "returns the same commands for all stores that share %s, and others for each other client",
     (_, make) => {
       const client = make()
       const commands = commandsOf(client)
@@ -87,7 +87,7 @@ describe("commandsOf", () => {
       ([name, make]) => [name, make, "isOpen evalSha eval del"] as const,
     ),
     ...SINGLE.slice(4).map(([name, make]) => [name, make, "isReady"] as const),
-  ])("rejects an object that looks like %s but lacks one of its members", (_, make, members) => {
+  ])("rejects an object that looks like %s but lacks a member", (_, make, members) => {
     const client = make()
     for (const member of members.split(" ")) {
       const lacking: unknown = Object.create(client, { [member]: { value: undefined } })

@@ -3,7 +3,8 @@ import { commandsOf } from "../../packages/redis/src/clients/commands-of.ts"
 import { RedisStore, type RedisStoreParts } from "../../packages/redis/src/redis-store.ts"
 
 /**
- * Creates a store that may have a clock and yet uses the values of a store without one. The store caches no refusals.
+ * Creates a store that stores compact values even if it has a clock. Other stores use compact values only without a
+ * clock. This store caches no refusals.
  */
 export function compactStore(
   client: RedisClient,

@@ -13,14 +13,14 @@ const OF_A_CLUSTER: readonly Deviation[] = [
   {
     behaviour: "any trace: agrees with the naive reference in every count of every result",
     reason:
-      "the requests of one call whose counters are in different slots are decided at the same time, and a request that " +
-      "is refused does not tell of counters in slots that it had not come to or has given back",
+      "the requests of one call whose counters are in different slots are decided at the same time, and a refused " +
+      "request does not report counters in slots that it has not called or in which it has refunded units",
   },
 ]
 
 let made = 0
 
-/** Returns options with an unused prefix. Refusals are not cached, so that every reply has its counts. */
+/** Returns options with an unused prefix. Disables the deny cache, so that every reply comes from Redis. */
 export function emptyOne() {
   return { prefix: `${made++}:`, denyCacheMs: 0, timeoutMs: 20_000 }
 }
@@ -37,13 +37,13 @@ async function startOne(): Promise<Servers> {
 
 async function startSeveral(): Promise<Servers> {
   const cluster = await startCluster({ primaries: 3 })
-  // No call waits until a refused request has given back its units in other slots. If the node has loaded the script,
-  // the refund is done before the client's next request. Otherwise it may come later.
+  // No call waits for the refund of a refused request in other slots. If the node has loaded the script, it runs the
+  // refund before the client's next request. Otherwise the refund may run later.
   for (const node of cluster.nodes) await node.command("SCRIPT", "LOAD", REFUND.text)
   return { ports: cluster.nodes.map(({ port }) => port), stop: () => cluster.stop() }
 }
 
-/** Registers the store contract for a store on each of these clients. */
+/** Registers the tests of the store contract for a store on each of these clients. */
 export function contractOn(
   libraries: readonly Library[],
   { isCluster }: { readonly isCluster: boolean },
@@ -65,10 +65,11 @@ export function contractOn(
       const behaviours = storeContract({
         create: (clock) => redisStore({ client: opened.client, clock, ...emptyOne() }),
         deviations: isCluster ? OF_A_CLUSTER : [],
-        // The scripts are the same for every client. A cluster only divides the calls between servers.
+        // One full run is enough, because the scripts are the same for every client, and a cluster only divides the
+        // calls among servers.
         effort: library !== "ioredis 6" ? 0.1 : isCluster ? 0.5 : 1,
       })
-      // The full tests of ioredis 6 on one server need no repetition with each client, but every behavior is repeated.
+      // Only ioredis 6 on one server runs all tests. The other clients together run every behavior once more.
       const isFull = library === "ioredis 6" && !isCluster
       runContract("the Redis store", isFull ? behaviours : everyNth(4, behaviours, nth))
     })

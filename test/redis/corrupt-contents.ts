@@ -7,7 +7,7 @@ const HOUR_MS = 3_600_000
 const LARGEST = Number.MAX_SAFE_INTEGER
 const LIMIT = 5
 
-/** The value of a key: a string, the fields of a hash, or another type that `command` creates. */
+/** The value of a key: a string, the fields of a hash, or a value of another type that `command` creates. */
 export type Content =
   | { readonly text: string }
   | { readonly hash: Readonly<Record<string, string | undefined>> }
@@ -59,7 +59,7 @@ export function contents(nowMs: number, policies: readonly Policy[]): fc.Arbitra
       const value = `w:${start}:${previous}:${current}`
       return text === undefined ? value : `${value}:${text}`
     })
-  // Sub-windows and logs whose numbers mostly agree.
+  // Sub-windows and logs whose numbers are mostly consistent.
   const deltas = fc.constantFrom(0, 0, 0, 0, 1, -1, LIMIT)
   const listed = fc.array(fc.nat(2), { maxLength: 70 })
   const subWindows = fc
@@ -78,7 +78,7 @@ export function contents(nowMs: number, policies: readonly Policy[]): fc.Arbitra
       const current = sumOf(entries.map(([, units]) => units)) + delta
       return `w:${start}:0:${current}${entries.length === 0 ? "" : `:1${texts.join("")}`}`
     })
-  // The code of a window, and counts that fill their bits.
+  // The code of a window, with counts that use all of their bits.
   const packed = fc
     .tuple(fc.integer({ min: -2, max: 2 }), fc.nat(2 ** 21 - 1), fc.nat(2 ** 21 - 1), fc.boolean())
     .map(([ahead, previous, current, isHigh]) => {
@@ -141,7 +141,7 @@ function textOf(units: readonly number[]): string {
   return units.length === 0 ? "" : `:1${units.map((some) => packedDigits(some, 1)).join("")}`
 }
 
-/** Returns the time of a log entry as the four digits that the milliseconds of an hour need. */
+/** Returns the time of a log entry in four digits, because the milliseconds of an hour fit in four digits. */
 function logTime(ms: number): string {
   const turnMs = 64 ** 4
   return packedDigits(((ms % turnMs) + turnMs) % turnMs, 4)

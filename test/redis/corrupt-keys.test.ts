@@ -21,14 +21,14 @@ import { loadScripts } from "./play.ts"
 const HOUR_MS = 3_600_000
 const LARGEST = Number.MAX_SAFE_INTEGER
 const LIMIT = 5
-/** Half of a window has passed, and half of a sub-window. */
+/** An instant at which half of a window and half of a sub-window have passed. */
 const NOW_MS = Date.UTC(2024, 0, 1) + 1_830_500
 const SEED = 22_001
 const RUNS = examples(7, 20)
 
 type Request = { readonly who: string }
 
-/** Each kind of counter, with the rule that uses it. */
+/** Each kind of counter, with the members of a rule that uses this kind. */
 const KINDS: readonly (readonly [name: string, members: Partial<Rule>])[] = [
   ...KINDS_OF_RULE.map(([name, members]) => [name, withHard(members)] as const),
   ["sliding-window that counts refusals", { countRejected: true }],
@@ -49,7 +49,10 @@ const { client } = await redisForTests()
 let made = 0
 beforeAll(() => loadScripts(client))
 
-/** Creates a limiter and the key names of ann's counters. With a penalty, ann has two counters. */
+/**
+ * Creates a limiter, and the key names of the counters of the client "ann". With a penalty, the client has two
+ * counters.
+ */
 async function open(members: Partial<Rule>, clock?: Clock) {
   const prefix = `${made++}:`
   const inner = redisStore({ client, prefix, denyCacheMs: 0, timeoutMs: 20_000, ...(clock && { clock }) })
@@ -79,7 +82,7 @@ async function open(members: Partial<Rule>, clock?: Clock) {
   return { limiter, prefix, keys, policies, close: () => limiter.close() }
 }
 
-/** Expects that a header could show every number of a decision, and that none exceeds the rule. */
+/** Expects that every number of a decision is valid in a header, and that no number exceeds the rule. */
 function expectSound(decision: Decision): void {
   const numbers: number[] = [
     decision.remaining,
@@ -96,7 +99,7 @@ function expectSound(decision: Decision): void {
   expect(decision.remaining).toBeLessThanOrEqual(2 * LIMIT)
 }
 
-/** Calls everything that a limiter does with counters, together with requests of another client. */
+/** Calls all methods with which a limiter changes or reads counters, together with requests of another client. */
 async function useAll(limiter: Limiter<Request>): Promise<void> {
   for (const costs of [[1], [1, 1, 1], [LIMIT, 1]]) {
     const [innocent, ...decisions] = await Promise.all([
@@ -119,7 +122,10 @@ async function useAll(limiter: Limiter<Request>): Promise<void> {
   expectSound(await limiter.peek({ who: "ann" }))
 }
 
-/** Sends concurrent requests. Returns how many were admitted, and whether any was decided without Redis. */
+/**
+ * Sends concurrent requests. Returns how many requests were admitted, and whether any request was decided without
+ * Redis.
+ */
 async function burst(limiter: Limiter<Request>) {
   const decisions = await Promise.all(Array.from({ length: 4 * LIMIT }, () => limiter.decide({ who: "ann" })))
   for (const decision of decisions) expectSound(decision)
@@ -129,10 +135,10 @@ async function burst(limiter: Limiter<Request>) {
   }
 }
 
-/** Returns the longest time that a counter of the policy can matter. The TTL of a key is never longer. */
+/** Returns the longest time for which a counter of the policy can matter. No TTL that the store sets is longer. */
 function longestMs({ algorithm, windowMs, penalty }: Policy): number {
   if (algorithm === "token-bucket" || algorithm === "leaky-bucket") return YEAR_MS + 3 * windowMs
-  // Regardless of the penalty, an operator may block a client for a leap year.
+  // Use a year for every penalty, because an operator may block a client for a leap year.
   return penalty === undefined ? 2 * windowMs : YEAR_MS
 }
 
@@ -149,7 +155,7 @@ describe.each(KINDS)("a key of a %s", (_name, members) => {
     await close()
   })
 
-  it("is repaired or refused for any content, and never kept longer than the rule needs", async () => {
+  it("is repaired or rejected for any content, and never stays longer than the rule needs", async () => {
     const { limiter, prefix, keys, policies, close } = await open(members)
     const mostMs = Math.max(...policies.map(longestMs))
     const property = fc.asyncProperty(
@@ -161,7 +167,7 @@ describe.each(KINDS)("a key of a %s", (_name, members) => {
         await useAll(limiter)
         for (const key of keys) {
           const leftMs = await client.pttl(key)
-          // A key that another program wrote without a TTL stays without one unless the store writes the key.
+          // A key that another program wrote without a TTL gets a TTL only if the store writes the key.
           if (ttlMs !== undefined) expect(leftMs).not.toBe(-1)
           expect(leftMs).toBeLessThanOrEqual(Math.max(ttlMs ?? 0, mostMs))
         }
@@ -181,7 +187,7 @@ describe.each(KINDS)("a key of a %s", (_name, members) => {
       const { limiter, keys, close } = await open(members, clock)
       // Write without a TTL, so that a key expires only if the store sets a TTL.
       for (const key of keys) await write(client, key, content)
-      // Redis may admit `most`, and the fallback may admit as many.
+      // Redis may admit `most` requests, and the fallback may admit `most` more.
       expect((await burst(limiter)).admitted).toBeLessThanOrEqual(2 * most)
       clock.advance(mostMs + 1)
       for (const key of keys) if ((await client.pttl(key)) >= 0) await client.del(key)

@@ -10,7 +10,7 @@ import { compactStore } from "./compact-store.ts"
 
 const MINUTE_MS = 60_000
 const INVALID = { kind: "invalid-answer" }
-/** The start of a minute. At `NOW_MS`, half of its third sub-window of six has passed. */
+/** The start of a minute. At `NOW_MS`, half of the third of its six sub-windows has passed. */
 const START_MS = Date.UTC(2024, 0, 1)
 const NOW_MS = START_MS + 25_000
 const SUB_MS = START_MS + 20_000
@@ -60,7 +60,7 @@ function strict(back: number, sum: number, current: number, parts: string) {
   return { n: String(n), ...(parts !== "" && { 1: parts }) }
 }
 
-/** Returns a log with these entries, by their age and units. */
+/** Returns a log with entries of these ages and units. */
 function log(current: number, ...entries: readonly (readonly [agoMs: number, units: number])[]): string {
   const texts = entries.map(([agoMs, units]) => digits((NOW_MS - agoMs) % 64 ** 3, 3) + digits(units, 1))
   return `w:${NOW_MS}:0:${current}${texts.length === 0 ? "" : `:1${texts.join("")}`}`
@@ -138,13 +138,14 @@ async function contentOf(key: string): Promise<unknown> {
 
 describe("a key that holds the state of", () => {
   it.each(REFUSED.map(([what, policy, value, cost = 1]) => ({ what, policy, value, cost })))(
-    "$what fails its own decision, and is left unchanged",
+    "$what causes its own request to fail, and remains unchanged",
     async ({ policy, value, cost }) => {
       const key = keyNamer("")(check(policy, cost))
       const other: Check = { ...check(SLIDING, 1), partition: "bob" }
       await set(key, value)
       await expect(store.take([check(policy, cost)])).rejects.toMatchObject(INVALID)
-      // In one call with another request, which is decided, and in one request with another check.
+      // Take the corrupt counter in one call with another request, which is decided. Then take it in one request with
+      // another check.
       const [own, together] = [store.take([check(policy, cost)]), store.take([other])]
       await expect(own).rejects.toMatchObject(INVALID)
       expect(await together).toMatchObject({ granted: true })
@@ -176,11 +177,11 @@ describe("a key that holds the state of", () => {
     }
   })
 
-  // Under a key with a TTL, only a clock that went back leaves such a state.
+  // If a key has a TTL, such a state can only exist because the clock went back.
   it.each([
     ["two windows", SLIDING, packed(0, 5, 20)],
     ["a strict window", STRICT, strict(20, 0, 5, "")],
-  ])("an old state of %s counts as expired if its key has no TTL", async (_what, policy, value) => {
+  ])("%s in the distant past counts as expired if its key has no TTL", async (_what, policy, value) => {
     const key = keyNamer("")(check(policy, 1))
     await set(key, value)
     expect(await store.take([check(policy, 1)])).toMatchObject({ granted: false })

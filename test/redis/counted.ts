@@ -3,13 +3,13 @@ import type { RedisServer } from "../servers/redis-server.ts"
 /** The factor between the counts of a packed value. The previous and the current count have 21 bits each. */
 const COUNTS = 2n ** 21n
 
-/** Returns the units under keys with this prefix on one server, in the current and the previous window. */
+/** Returns the sum of the units in all keys with this prefix on one server, in the current and the previous window. */
 export async function unitsIn(server: RedisServer, prefix: string): Promise<number> {
   const units = await unitsByKey(server, prefix)
   return [...units.values()].reduce((all, some) => all + some, 0)
 }
 
-/** Returns these units by key. */
+/** Returns the units of each key with this prefix, by key. */
 export async function unitsByKey(server: RedisServer, prefix: string): Promise<Map<string, number>> {
   const keys = await keysOf(server, prefix)
   const values = await Promise.all(keys.map(async (key) => String(await server.command("GET", key))))
@@ -22,7 +22,7 @@ function unitsOf(value: string): number {
   return Number((BigInt(value) / COUNTS) % COUNTS) + Number(BigInt(value) % COUNTS)
 }
 
-/** Returns the keys with this prefix that were counted more than once, for tests that request each key once. */
+/** Returns the keys with this prefix that were counted more than once, for tests that request each key only once. */
 export async function keysCountedTwice(server: RedisServer, prefix: string): Promise<string[]> {
   return [...(await unitsByKey(server, prefix))].filter(([, units]) => units > 1).map(([key]) => key)
 }

@@ -1,4 +1,5 @@
-// An app in its own process that makes one decision and closes its client. Nothing may keep the process alive.
+// An app in its own process that makes one decision and closes its client. After that, the process must exit by
+// itself.
 import { createLimiter } from "@sluice/core"
 import { redisStore } from "@sluice/redis"
 import { type ClientChoice, openClient } from "./open-client.ts"
@@ -19,7 +20,7 @@ if (isFrozen !== "") process.kill(Number(isFrozen), "SIGSTOP")
 const decisions = await Promise.all(
   Array.from({ length: isFrozen === "" ? 1 : 10 }, () => limiter.decide({})),
 )
-// Without a reply, these open the circuit breaker, which then probes in the background.
+// If these calls get no reply, they open the circuit breaker, which then probes in the background.
 for (let i = 0; isFrozen !== "" && i < 10; i++) decisions.push(await limiter.decide({}))
 close()
 process.stdout.write(decisions.some(({ degraded }) => degraded) ? "degraded" : "decided")

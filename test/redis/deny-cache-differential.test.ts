@@ -33,7 +33,8 @@ describe("the deny cache", () => {
     calls = { on: 0, off: 0 }
     const property = fc.asyncProperty(limiterTraces(), (trace) => play(trace, isCluster))
     await fc.assert(property, { seed: SEED, numRuns: TRACES })
-    // The test is meaningful only if the cache has responded. With the cache, the same traces need fewer Redis calls.
+    // The test is meaningful only if the cache has decided some requests, so with the cache, the traces must need
+    // fewer Redis calls.
     expect(calls.on).toBeLessThan(0.8 * calls.off)
   })
 })
@@ -84,7 +85,7 @@ async function play({ rules, startMs, steps }: LimiterTrace, isCluster: boolean)
   }
 }
 
-/** Returns the decision without the age of its counts, the only member that shows whether the cache has responded. */
+/** Returns the decision without the age of its counts. Only this member shows whether the cache has decided. */
 function withoutAge(decision: Decision) {
   return { ...decision, checks: decision.checks.map(({ ageMs: _, ...check }) => check) }
 }
@@ -131,7 +132,7 @@ async function carryOut(
   }
 }
 
-/** Waits until Redis has responded to every call, including refunds in earlier slots, which no decision waits for. */
+/** Waits until Redis has replied to every call. This includes refunds in earlier slots, for which no decision waits. */
 async function settled(keys: KeysOnAClock): Promise<void> {
   for (let calls = Number.NaN; calls !== keys.calls; ) {
     calls = keys.calls

@@ -1,13 +1,13 @@
 import fc from "fast-check"
 import type { Rule } from "../../packages/core/src/rules/rule.ts"
 
-/** A request of a trace. The request is counted by `who`, and `method` selects the rules that apply. */
+/** A request of a trace. Rules count the request under `who`, and `method` selects the rules that apply. */
 export interface TracedRequest {
   readonly who: string
   readonly method: "GET" | "POST"
 }
 
-/** One call of a limiter, `afterMs` after the call before it. */
+/** One call of a limiter, `afterMs` after the previous call. */
 export type LimiterStep = { readonly afterMs: number; readonly request: TracedRequest } & (
   | { readonly kind: "decide"; readonly cost: number; readonly times: number }
   | { readonly kind: "peek" | "takeUpTo"; readonly cost: number }
@@ -76,7 +76,7 @@ function rules(): fc.Arbitrary<Unnamed> {
       ...(is.isShadow && { shadow: true }),
       ...(is.isForGet && { match: { methods: ["GET"] } }),
       ...(is.countsRejected && { countRejected: true }),
-      // Penalties block clients, and a shadow rule must not refuse any.
+      // A shadow rule has no penalty, because a penalty blocks clients and a shadow rule must not refuse a client.
       ...(penalty !== undefined && !isShared && !is.isShadow && { penalty }),
     }))
 }

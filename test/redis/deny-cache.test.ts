@@ -22,7 +22,7 @@ afterAll(async () => {
   for (const client of clients) client.disconnect()
 })
 
-/** Creates the stores of two processes on the same counters. */
+/** Creates the stores of two processes, which share their counters. */
 function open(denyCacheMs = 60_000): [Store, Store] {
   const prefix = `${made++}:`
   const [one, other] = clients.map((client) => redisStore({ client, prefix, denyCacheMs, timeoutMs: 20_000 }))
@@ -43,7 +43,7 @@ async function isGranted(store: Store, ...checks: Check[]): Promise<boolean> {
   return (await ask(store, ...checks)).granted
 }
 
-/** Returns the server time at which a refusal would admit the same request. */
+/** Returns the server time at which a refused request would be granted. */
 function releaseOf({ nowMs, checks: [counted] }: StoreResult, { policy, cost }: Check): number {
   if (counted === undefined) throw new Error("the refusal does not say what was counted")
   return nowMs + algorithmOf(policy).retryAfterMs(counted.state, policy, cost, nowMs)
@@ -52,7 +52,7 @@ function releaseOf({ nowMs, checks: [counted] }: StoreResult, { policy, cost }: 
 describe("a client that is refused", () => {
   const names = Array.from({ length: 200 }, (_, i) => `client-${i}`)
 
-  it("costs no command until its release, and causes no other client to be refused", async () => {
+  it("costs no Redis command until its release, and does not cause refusals of other clients", async () => {
     const [store] = open()
     for (const name of names) await ask(store, check(name, 5))
     for (const name of names) expect(await isGranted(store, check(name))).toBe(false)
@@ -69,12 +69,15 @@ describe("clients that retry without a pause", () => {
   const SHORT: Policy = { ...MONTH, counter: "sl-300ms", limit: 3, windowMs: 300 }
   const clientCount = 60
 
-  it("are each admitted by their first request at or after their release, repeatedly", async () => {
+  it("are each admitted with their first request at or after each release", async () => {
     const [store] = open()
     const waiting = new Map<string, number>()
     const tooEarly: string[] = []
     const tooLate: string[] = []
-    /** Knocks that only Redis can decide: the one that is let in, and the next ones until one is refused. */
+    /**
+     * Number of requests that only Redis can decide. For each client, these are the granted request and the following
+     * ones until a refusal.
+     */
     let forRedis = 0
     let releases = 0
     const knock = async (name: string, release: number, earliestMs: number): Promise<void> => {
@@ -83,7 +86,7 @@ describe("clients that retry without a pause", () => {
       if (answer.granted) {
         if (answer.nowMs < release) tooEarly.push(name)
         releases++
-        // Knock until it is refused again.
+        // Repeat the request until it is refused again.
         let next = answer
         for (forRedis++; next.granted; forRedis++) next = await ask(store, asked)
         waiting.set(name, releaseOf(next, asked))
@@ -92,19 +95,19 @@ describe("clients that retry without a pause", () => {
     for (let i = 0; i < clientCount; i++) waiting.set(`client-${i}`, 0)
     const before = await callsOf(server)
     while (releases < 1_200) {
-      // Every knock from here on happens at this server time or later.
+      // All following requests are decided at this server time or later.
       const earliestMs = await timeOf(server)
       await Promise.all([...waiting].map(([name, release]) => knock(name, release, earliestMs)))
     }
     const { incrby = 0 } = callsBetween(before, await callsOf(server))
     expect(tooEarly).toEqual([])
     expect(tooLate).toEqual([])
-    // Redis runs one INCRBY for each knock that it sees. The deny cache responds to refused knocks, except one that may
-    // come just before a release. At that moment the cached refusal no longer applies.
+    // Redis runs one INCRBY for each request that reaches it. The deny cache refuses all other requests. For each
+    // release, one request just before it may also reach Redis, because the cached refusal no longer applies then.
     expect(incrby).toBeLessThanOrEqual(forRedis + releases)
   })
 
-  it("receive a wait after which they are admitted, from Redis and from the cache", async () => {
+  it("receive a wait, from Redis or from the cache, after which they are admitted", async () => {
     const proxy = await startProxy(server)
     const client = new Redis(proxy.port, proxy.host)
     const store = redisStore({ client, prefix: `${made++}:`, timeoutMs: 20_000 })
@@ -117,7 +120,7 @@ describe("clients that retry without a pause", () => {
     const release = releaseOf(refused, asked)
     const cached = await ask(store, asked)
     const answeredAt = await timeOf(server)
-    // By the server's time, the client has waited long enough.
+    // By the server's clock, the wait is long enough.
     const { nowMs } = cached
     expect(answeredAt + (releaseOf(cached, asked) - nowMs)).toBeGreaterThanOrEqual(release)
     client.disconnect()

@@ -9,7 +9,7 @@ const { client } = await redisForTests()
 
 beforeAll(() => loadScripts(client))
 
-/** Traces run concurrently, so that none waits for the replies of another. */
+/** Traces run concurrently, so that no trace waits for the replies to another trace. */
 const SEEDS = [7_001, 7_002, 7_003, 7_004]
 const TRACES_A_SEED = examples(25, 75)
 

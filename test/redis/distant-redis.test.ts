@@ -47,7 +47,7 @@ function watchedLimiter(prefix: string, storeTimeoutMs?: number) {
   })
   const timeouts = () => warnings.filter(({ code }) => code === "SLUICE_STORE_TIMEOUTS")
   const isDegraded = async () => (await limiter.decide(ALICE)).degraded
-  /** Ends the minute in which timeouts are counted. */
+  /** Moves the clock past the minute in which timeouts are counted. */
   const endMinute = async () => {
     time.aheadMs += 60_000
     for (let i = 0; i < 3; i++) await limiter.decide(ALICE)
@@ -60,7 +60,7 @@ describe("a Redis 80 ms away and the default timeout of 50 ms", () => {
     ["one after the other", 1],
     ["all at the same time", 300],
   ] as const) {
-    it(`log one warning with the round trip and a sufficient timeout: 300 decisions ${how}`, async () => {
+    it(`cause one warning with the round trip and a sufficient timeout: 300 decisions ${how}`, async () => {
       proxy.delayMs = ROUND_TRIP_MS / 2
       const { limiter, timeouts } = watchedLimiter(`${how}:`)
       let degraded = 0
@@ -77,7 +77,7 @@ describe("a Redis 80 ms away and the default timeout of 50 ms", () => {
           message,
         ) ?? []
       expect([Number(late) >= 20, Number(timeoutMs)], message).toEqual([true, 50])
-      // A busy machine adds to the median.
+      // On a busy machine, the median may be higher.
       expect(Number(medianMs)).toBeGreaterThanOrEqual(ROUND_TRIP_MS)
       expect(Number(suggestedMs)).toBeGreaterThanOrEqual(2 * Number(medianMs) - 2)
       const patient = watchedLimiter(`${how}, patient:`, Number(suggestedMs))
@@ -106,8 +106,7 @@ it.each<[string, number, () => unknown, () => unknown]>([
     },
     () => proxy.accept(),
   ],
-  // The outage is this long so that Redis is frozen for over a second. The late replies of a shorter outage count as
-  // slow.
+  // Freeze Redis for over a second, because late replies after a shorter outage count as slow.
   ["is frozen", 300, () => server.freeze(), () => server.thaw()],
   ["is killed and started again", 100, () => server.kill(), () => server.start()],
 ])(

@@ -16,7 +16,7 @@ import { redisForTests } from "../servers/redis-for-tests.ts"
 import { startProxy, type TcpProxy } from "../servers/tcp-proxy.ts"
 import { until } from "../servers/until.ts"
 
-/** Each direction takes half of this time. */
+/** The round-trip time. Each direction takes half of this time. */
 const ROUND_TRIP_MS = 70
 const ALICE: RequestFacts = { remoteAddress: "192.0.2.1" }
 const QUIET = { warn() {}, error() {} }
@@ -83,7 +83,7 @@ describe("with a Redis 70 ms away and storeTimeoutMs 2000", () => {
 })
 
 describe("a refund that fails", () => {
-  it("can be called again when the client had no connection", async () => {
+  it("can be repeated if the client had no connection", async () => {
     proxy.delayMs = 0
     const limiter = distantLimiter({ storeTimeoutMs: 400 })
     const decision = await limiter.decide(ALICE, { cost: 4 })
@@ -101,7 +101,7 @@ describe("a refund that fails", () => {
     expect(await remaining(limiter)).toBe(10)
   })
 
-  it("cannot be called again once sent, because it may have returned the units", async () => {
+  it("cannot be repeated once it was sent, because it may have returned the units", async () => {
     proxy.delayMs = 0
     const limiter = distantLimiter({ storeTimeoutMs: 250 })
     const decision = await limiter.decide(ALICE, { cost: 4 })
@@ -125,7 +125,7 @@ describe("a refund that no code awaits", () => {
     const limits = rateLimit({ limiter: limiter as never })
     app.use(limits)
     app.get("/", (_request, response) => {
-      // The response is sent. Its refund now goes to a Redis that is slower than the timeout of decisions.
+      // The response is sent. Its refund is now sent to a Redis that is slower than the timeout of decisions.
       proxy.delayMs = 150
       response.end()
     })

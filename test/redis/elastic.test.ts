@@ -20,7 +20,7 @@ const ALGORITHMS = [
 ] as const
 const ALICE = { remoteAddress: "192.0.2.1" }
 
-/** Creates limiters of `count` processes on one counter of 3 in 30 days. Each has its own capacity. */
+/** Creates limiters of `count` processes on one counter with 3 units in 30 days. Each limiter has its own capacity. */
 function processes(count: number, algorithm: (typeof ALGORITHMS)[number], ceiling?: number) {
   const prefix = `e${made++}:`
   return Array.from({ length: count }, () => {
@@ -68,7 +68,7 @@ describe.each(ALGORITHMS)("an elastic rule over Redis, by %s", (algorithm) => {
     expect(await ask()).toBe("refuse")
     capacity.isSpare = true
     expect([await ask(), await ask()]).toEqual(["admit over", "refuse"])
-    // A request that was refused at the ceiling is also refused at the limit, without a command.
+    // A request that was refused at the ceiling is also refused at the limit, without a Redis command.
     const atCeiling = await callsOf(server)
     capacity.isSpare = false
     expect([await ask(), await ask()]).toEqual(["refuse", "refuse"])

@@ -42,7 +42,7 @@ async function open(library: Library, servers: readonly RedisServer[] = [server]
   return { ask, warnings }
 }
 
-/** Makes the connection of a client use another Redis user. */
+/** Logs a client's connection in as another Redis user. */
 async function logIn(client: unknown, name: string): Promise<void> {
   const either = client as {
     call?(...words: readonly string[]): Promise<unknown>
@@ -55,7 +55,7 @@ async function logIn(client: unknown, name: string): Promise<void> {
 const now = performance.now.bind(performance)
 let aheadMs = 0
 
-/** Moves the monotonic clock of this process to the time of the next look. */
+/** Moves this process's monotonic clock to the time of the next eviction check. */
 function passTenSeconds(): void {
   aheadMs += 10_000
   vi.spyOn(performance, "now").mockImplementation(() => now() + aheadMs)
@@ -74,7 +74,7 @@ async function evict(): Promise<void> {
 }
 
 describe.each(librariesInTurn(0))("with %s", (library) => {
-  it("a Redis that evicts is reported once at the start, and once when it has evicted keys", async () => {
+  it("a Redis that may evict keys is reported once at the start, and once when it has evicted keys", async () => {
     await server.command("CONFIG", "SET", "maxmemory-policy", "allkeys-random")
     const { ask, warnings } = await open(library)
     await ask()
@@ -98,7 +98,7 @@ describe.each(librariesInTurn(0))("with %s", (library) => {
     const { ask, warnings } = await open(library)
     await server.command("CONFIG", "RESETSTAT")
     await ask()
-    // Each look of this test calls INFO once. The watch calls INFO twice.
+    // Each check by this test calls INFO once, and the eviction watch itself calls INFO twice.
     let looks = 0
     await until("the watch has looked", async () => ((await callsOf(server)).get("info") ?? 0) - looks++ >= 2)
     await server.command("CONFIG", "RESETSTAT")
@@ -107,7 +107,7 @@ describe.each(librariesInTurn(0))("with %s", (library) => {
     expect([calls.get("evalsha"), calls.get("eval"), warnings]).toEqual([20, undefined, []])
   })
 
-  it("a Redis user without the right to INFO causes no error and no warning, and INFO is called once", async () => {
+  it("a Redis user who may not call INFO causes no error and no warning, and INFO is called once", async () => {
     await server.command("CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
     await server.command("ACL", "SETUSER", "noinfo", "on", ">secret", "~*", "+@all", "-info")
     await server.command("ACL", "LOG", "RESET")
@@ -131,7 +131,7 @@ describe("in a cluster", () => {
   afterAll(() => cluster?.stop())
 
   it.each(["ioredis 6", "node-redis 6"] as const)(
-    "each node that evicts is reported, by its address: %s",
+    "each node that evicts keys is reported with its address: %s",
     async (library) => {
       const [first, second, third] = cluster.nodes as [RedisServer, RedisServer, RedisServer]
       for (const node of [first, second])

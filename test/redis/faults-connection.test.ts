@@ -29,7 +29,7 @@ interface Options {
   readonly retryStrategy?: () => number
 }
 
-/** Reconnects immediately, so that a resent call would still be in time to count. */
+/** Options of a client that reconnects immediately, so that a resent call would arrive early enough to be counted. */
 const AT_ONCE: Options = { retryStrategy: () => 0 }
 
 function ioredis(port: number, options: Options = {}): Redis {
@@ -40,8 +40,9 @@ function ioredis(port: number, options: Options = {}): Redis {
 }
 
 function nodeRedis(port: number, socketTimeout = 1_000) {
-  // A client whose connection is reset under load may wait forever for the replies to its first commands on the next
-  // connection. Those replies went to earlier commands. `socketTimeout` prevents this (node-redis 6.3.1).
+  // If a connection is reset under load, the client may assign the first replies on the next connection to earlier
+  // commands. The first commands on that connection then wait forever. `socketTimeout` prevents this (node-redis
+  // 6.3.1).
   const socket = { host: "127.0.0.1", port, reconnectStrategy: () => 0, socketTimeout }
   const client = createClient({ socket })
   client.on("error", () => {})
@@ -102,7 +103,7 @@ describe.each(CLIENTS)("with %s", (library) => {
     expect(await keysCountedTwice(server, "*10.0.0.")).toEqual([])
   })
 
-  it("requests that wait while a client connects are counted within their deadline", async () => {
+  it("requests that wait for a client to connect are counted within their deadline", async () => {
     const app = asker(storeOf(library === "ioredis" ? ioredis(server.port) : notYetConnected()), {
       storeTimeoutMs: 5_000,
     })
@@ -119,12 +120,12 @@ describe.each(CLIENTS)("with %s", (library) => {
 })
 
 describe("a client that", () => {
-  it("connects lazily is connected when the first request arrives", async () => {
+  it("connects lazily connects when the first request arrives", async () => {
     const app = asker(storeOf(ioredis(server.port, { lazyConnect: true })), { storeTimeoutMs: 5_000 })
     expect((await app.ask()).degraded).toBe(false)
   })
 
-  it("finds no server degrades the first decision at its deadline, and later ones immediately", async () => {
+  it("cannot reach a server degrades the first decision at its deadline, and later decisions immediately", async () => {
     const app = asker(storeOf(ioredis(await freePort())))
     expect((await app.ask()).degraded).toBe(true)
     await until("no call is waiting", () => app.decidesAtOnce())
@@ -132,7 +133,7 @@ describe("a client that", () => {
     expect(app.events).toEqual(["degraded"])
   })
 
-  it("never connected or was closed is logged differently from one that cannot connect", async () => {
+  it("never connected or was closed causes another log line than a client that cannot connect", async () => {
     const { port } = server
     const host = "127.0.0.1"
     const rootNodes = [{ socket: { host, port } }]

@@ -53,7 +53,7 @@ describe("a primary that becomes a replica", () => {
   }
 
   it.each(librariesInTurn(0))(
-    "is retried until there is a primary, while requests still wait (%s)",
+    "is called again until there is a primary, while requests still wait (%s)",
     async (library) => {
       const app = asker(await openStore(library), { storeTimeoutMs: 10_000 })
       const stop = app.load()
@@ -89,7 +89,7 @@ describe("a primary that becomes a replica", () => {
     await demote()
     await until("no call is waiting", () => app.decidesAtOnce())
     await new Promise((resolve) => setTimeout(resolve, 500))
-    // The server responds, but it is not back as long as it is a replica.
+    // The server responds, but decisions stay degraded while it is a replica.
     expect(await app.decidesAtOnce()).toBe(true)
     expect(await connections()).toBeLessThan(20)
     await server.command("REPLICAOF", "NO", "ONE")
@@ -169,7 +169,7 @@ describe("a primary that is replaced behind one address, while the demoted serve
   )
 
   it.each(["node-redis 6", "node-redis 5"] as const)(
-    "is found after the app's earlier commands have been answered, at most once a second (%s)",
+    "is searched for after the replies to the app's earlier commands, at most once a second (%s)",
     async (library) => {
       const { first, second, proxy, client } = await openAddress(library)
       await first.command("SET", "app", "first")
@@ -188,7 +188,7 @@ describe("a primary that is replaced behind one address, while the demoted serve
     },
   )
 
-  it("does not make a client reconnect that would not come back", async () => {
+  it("does not make the store disconnect a client that would not reconnect", async () => {
     const [server] = servers as [RedisServer]
     const url = `redis://127.0.0.1:${server.port}`
     const lasting = createClient({ url, socket: { reconnectStrategy: false } }).on("error", () => {})
@@ -248,7 +248,7 @@ describe("a primary that Sentinel replaces under load", () => {
   async function replaceByOrder({ primary, replica, sentinel, name }: RedisSentinel): Promise<void> {
     await sentinel.command("SENTINEL", "FAILOVER", name)
     await until("the replica is a primary", async () => (await roleOf(replica)) === "master")
-    // Sentinel does this by itself, but only after more than ten seconds.
+    // Do not wait for Sentinel, which does this by itself only after more than ten seconds.
     await primary.command("REPLICAOF", replica.host, replica.port)
   }
 

@@ -46,7 +46,7 @@ describe.each(librariesInTurn(1))("with %s, a server that is frozen under load",
     await stop()
     await app.askUntilRecovered()
     expect(app.late).toBe(0)
-    // Units that Redis had counted when it froze, but reported only after it thawed, have been given back.
+    // Units that Redis counted before the freeze, but reported only after it, have been refunded.
     await until("it has counted what was granted", async () => (await unitsIn(server, "")) === app.granted())
     expect(await keysWithoutTtl(server)).toEqual([])
   })
@@ -63,7 +63,7 @@ describe.each(librariesInTurn(1))("with %s, a server that is frozen under load",
     await until("many have been decided", () => app.decisions.length > opened + 100)
     await stop()
     server.thaw()
-    // Calls that were sent while it was frozen have been read before it responds to this one.
+    // Redis processes the calls that were sent during the freeze before it responds to this call.
     await app.askUntil(false)
     const calls = await callsOf(server)
     expect(calls.get("evalsha")).toBeLessThan(20)
@@ -78,7 +78,7 @@ describe("a server that is frozen from the start", () => {
     const app = asker(store)
     const first = await Promise.all([app.ask(), app.ask("192.0.2.2")])
     expect(first.map(({ degraded }) => degraded)).toEqual([true, true])
-    // The store's first call asks for the server's time. That call was sent by now, and is sent again.
+    // The store's first call requests the server's time. That call got no reply, so this decision sends it again.
     expect((await app.ask()).degraded).toBe(true)
     server.thaw()
     await app.askUntil(false)
@@ -87,7 +87,7 @@ describe("a server that is frozen from the start", () => {
   })
 })
 
-it("a cached refusal is not taken as a sign that the server is back", async () => {
+it("a cached refusal does not count as a sign that the server responds again", async () => {
   const app = asker(await openStore("ioredis 6", 60_000), { limit: 1 })
   const isRefused = async () => {
     const { degraded, allowed } = await app.ask("192.0.2.9")

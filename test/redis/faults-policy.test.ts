@@ -19,7 +19,7 @@ beforeEach(async () => {
   await server.command("FLUSHALL")
 })
 
-/** Creates a store that has already counted. */
+/** Creates a store that has already counted a request. */
 async function openStore() {
   const client = new Redis(server.port, server.host, { retryStrategy: () => 20 })
   client.on("error", () => {})
@@ -73,7 +73,7 @@ describe("over HTTP, while Redis is gone", () => {
         if (allowed && !degraded) granted++
       })
       const app = appOf(limiter)
-      // On a busy machine, a request may miss the deadline. Repeat it as another client until Redis counts.
+      // On a busy machine, a request may miss the deadline. Repeat the request as another client until Redis counts.
       await until("Redis counts", async () => {
         const { status } = await request(app).get("/").set("x-forwarded-for", "192.0.2.9")
         return granted > 0 && status === 200
@@ -87,7 +87,7 @@ describe("over HTTP, while Redis is gone", () => {
         await request(app).get("/")
         return granted > 0 && (await unitsIn(server, "")) === granted
       })
-      // Redis counts from zero, because decisions without it were not sent to it.
+      // Redis counts from zero, because the decisions of the outage were not sent to it.
       await limiter.close()
       const patient = appOf(createLimiter({ ...options, storeTimeoutMs: 20_000 }))
       const left = 4 - granted
@@ -122,7 +122,7 @@ describe("a strict window with an outage", () => {
     }
     let admitted = await admittedOf(LIMIT, false)
     expect(admitted).toBe(LIMIT)
-    // Simulate an outage that keeps the counters: Redis refuses to write.
+    // Simulate an outage in which Redis keeps the counters but refuses to write.
     afterwards(() => server.command("CONFIG", "SET", "maxmemory", 0))
     await server.command("CONFIG", "SET", "maxmemory", 1)
     admitted += await admittedOf(3 * LIMIT, true)

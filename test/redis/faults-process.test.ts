@@ -6,7 +6,7 @@ import { type ClientChoice, librariesInTurn } from "./open-client.ts"
 
 const { server } = await redisForTests()
 
-/** Runs a program. Resolves with its output. Rejects if it did not end by itself. */
+/** Runs a script in a new process, and resolves with its output. Rejects if the process did not end by itself. */
 function runScript(script: URL, ...args: string[]): Promise<string> {
   // Use the packages as built; `pnpm test` and `pnpm check` build them first.
   const env = {
@@ -41,11 +41,11 @@ describe("a process that has finished its work", () => {
 })
 
 describe("the AsyncLocalStorage context of a request", () => {
-  // Run in a separate process, because the files of a worker share a heap, which takes long to search.
+  // Run in a separate process, because all test files of a worker share one heap, which would take long to search.
   const outcomeOf = (situation: string) =>
     runScript(new URL("request-context.ts", import.meta.url), situation, `${server.port}`, `${server.pid}`)
 
-  it("is reported with what holds it, if it is not released", async () => {
+  it("is reported with the object that references it, if it is not released", async () => {
     expect(await outcomeOf("held")).toMatch(/Timeout.* → .*RequestContext$/)
   })
 

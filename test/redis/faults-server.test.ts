@@ -28,13 +28,13 @@ describe("a server that is out of memory", () => {
     const counted = async () => (await unitsIn(server, "")) === app.granted()
     await until("it has counted what was granted", counted)
     await server.command("CONFIG", "SET", "maxmemory", 1)
-    // Count under one key that exists, and one that does not.
+    // Count one client whose key exists and one whose key does not.
     for (const partition of ["192.0.2.1", "192.0.2.3"]) expect((await app.ask(partition)).degraded).toBe(true)
     await until("no call is waiting", () => app.decidesAtOnce())
     expect(await counted()).toBe(true)
     expect(await keysWithoutTtl(server)).toEqual([])
     const told = app.events.length
-    // Redis responds but cannot count, so it is not back.
+    // Redis responds but cannot count, so decisions stay degraded.
     await new Promise((resolve) => setTimeout(resolve, 400))
     expect(await app.decidesAtOnce()).toBe(true)
     expect(app.events).toHaveLength(told)
@@ -85,7 +85,7 @@ const RUBBISH: readonly [string, string][] = [
   ["another protocol", "HTTP/1.1 400 Bad Request\r\n\r\n"],
 ]
 
-// node-redis 5 mistakes a reply to its next handshake for a pending one, and is then never ready again.
+// Omit node-redis 5, which mistakes a reply to its next handshake for a pending reply, and is then never ready again.
 const UNCONFUSED: readonly Library[] = ["ioredis 6", "node-redis 6", "ioredis 5"]
 
 describe("a server that sends an invalid reply", () => {
@@ -100,14 +100,15 @@ describe("a server that sends an invalid reply", () => {
       proxy.answerWith(bytes)
       const { degraded, allowed } = await app.ask()
       expect({ degraded, allowed }).toEqual({ degraded: true, allowed: true })
-      // Ask again, also with a store that knows nothing about the server yet.
+      // Send more requests, also with a store that does not know the server's time yet.
       for (const one of [app, app, fresh]) expect((await one.ask()).degraded).toBe(true)
       proxy.answerWith(undefined)
-      // A client that received rubbish may be out of step with the server. A new connection is not.
+      // Cut the connection, because a client that received invalid replies may assign later replies to the wrong
+      // commands.
       proxy.cut()
       await app.askUntil(false)
       expect(app.late).toBe(0)
-      // A reply that was pending when the connection was cut may be lost.
+      // Redis may have counted more, because a reply that was pending when the connection was cut may be lost.
       expect(await unitsIn(server, "")).toBeGreaterThanOrEqual(app.granted())
       expect(await unitsIn(server, "")).toBeLessThanOrEqual(app.decisions.length)
     },

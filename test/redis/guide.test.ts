@@ -28,11 +28,12 @@ const guide = await readFile(new URL("docs/production/redis.md", root), "utf8")
 
 const { server } = await redisForTests()
 
-/** Long enough for a busy machine. A mistake shows as an error here, and not as a slow reply. */
+/** Long enough for a busy machine. A mistake in the guide causes an error and not a slow reply. */
 const storeTimeoutMs = 20_000
 
 /**
- * Returns why the store failed, for everything that a limiter can call for a client under a rule with these members.
+ * Calls all methods of a limiter for a client, under a rule with these members. Returns the messages of store
+ * failures.
  */
 async function failuresOf(store: Store, members: Partial<Rule>): Promise<readonly string[]> {
   const limiter = createLimiter({
@@ -53,7 +54,7 @@ async function failuresOf(store: Store, members: Partial<Rule>): Promise<readonl
 }
 
 describe("the client options of the guide", () => {
-  /** Returns the client options that the guide recommends, with shorter times. */
+  /** Returns the client options that the guide recommends, but with shorter times. */
   const setOf = (library: string): { readonly socket?: object } => {
     const [, text = ""] = new RegExp(`^\\| ${library} \\d.*\\| \`(.+?)\` \\|$`, "m").exec(guide) ?? []
     return runInNewContext(`({ ${text.replace("5_000", "200").replace("1_000", "20")} })`) as {
@@ -62,7 +63,7 @@ describe("the client options of the guide", () => {
   }
 
   it.each(["ioredis", "node-redis"])(
-    "keep a client usable after an idle time, and replace a connection that has gone silent: %s",
+    "keep a client usable after idle time, and make it replace a connection without replies: %s",
     async (library) => {
       const proxy = await startProxy(server)
       const place = { host: "127.0.0.1", port: proxy.port }
@@ -100,7 +101,7 @@ describe("the client options of the guide", () => {
 describe("the ACL of the guide", () => {
   const [block] = blocksTestedBy("test/redis/guide.test.ts", "docs/production/redis.md", 1) as [Block]
   const line = commandLines(block.text)[0]?.words.slice(3) ?? []
-  /** Returns the additions for a case of the table. */
+  /** Returns the additional permissions for a case of the guide's table. */
   const additionsFor = (what: string): string[] =>
     new RegExp(`^\\| ${what} \\| \`(.+?)\` \\|$`, "m").exec(guide)?.[1]?.replaceAll("\\|", "|").split(" ") ??
     []
@@ -125,7 +126,7 @@ describe("the ACL of the guide", () => {
     }
   })
 
-  it("is sufficient for another database with the addition for databases", async () => {
+  it("permits another database with the addition for databases", async () => {
     const more = additionsFor("a database other than 0")
     await server.command("ACL", "SETUSER", ...line, ...more)
     const login = { username: "sluice", password: "secret" }
@@ -146,7 +147,7 @@ describe("the ACL of the guide", () => {
     }
   })
 
-  it("is sufficient for a cluster with the addition for clusters, even while a slot moves", async () => {
+  it("permits a cluster with the addition for clusters, even while a slot moves", async () => {
     const more = additionsFor("every node of a cluster")
     const cluster = await startCluster({ primaries: 3 })
     const login = { username: "sluice", password: "secret" }
@@ -210,11 +211,11 @@ describe("the examples with REDIS_URL", () => {
         while (counted < 6) {
           const response = await fetch(`http://127.0.0.1:${ports[counted % 2]}/`)
           expect(response.status).toBe(200)
-          // On a busy machine, a decision may be made without Redis. Its response has no RateLimit header.
+          // On a busy machine, a request may be decided without Redis. Its response then has no RateLimit header.
           if (response.headers.has("ratelimit")) counted++
         }
-        // One client has one counter, whichever instance it asks. A minute may have ended, so the previous window counts
-        // too.
+        // One client has one counter, whichever instance receives the request. A minute may have ended meanwhile, so
+        // the previous window counts too.
         expect(await server.command("DBSIZE")).toBe(1)
         expect(await unitsIn(server, "sl2:")).toBeGreaterThanOrEqual(6)
       } finally {

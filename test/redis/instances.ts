@@ -9,7 +9,10 @@ const PROCESS = fileURLToPath(new URL("./worker-process.ts", import.meta.url))
 const THREAD = new URL("./worker-thread.ts", import.meta.url)
 const CLUSTER_APP = fileURLToPath(new URL("./cluster-app.ts", import.meta.url))
 
-/** Runs TypeScript with the built packages. The tests themselves run on the sources, by `paths` of their tsconfig. */
+/**
+ * The options of Node.js to run TypeScript with the built packages. The tests themselves use the sources, because of
+ * `paths` in their tsconfig.
+ */
 const EXEC_ARGV = ["--import", "tsx"]
 const ENV = { ...process.env, TSX_TSCONFIG_PATH: `${ROOT}/tsconfig.base.json` }
 
@@ -20,13 +23,13 @@ export async function killInstances(): Promise<void> {
   await Promise.all([...children].map(killed))
 }
 
-/** One instance of an app, in a process or thread. */
+/** One instance of an app, in a process or a worker thread. */
 export class Instance {
-  /** Its wall clock when it became ready. */
+  /** The instance's wall-clock time when it became ready. */
   startedMs = 0
-  /** Units that it reported as admitted. */
+  /** Units that the instance reported as admitted. */
   admitted = 0
-  /** Resolves with the exit code when it has exited. */
+  /** Resolves with the exit code when the instance has exited. */
   readonly gone: Promise<number | null>
   readonly #send: (order: Order) => void
   readonly #done: ((tally: Tally) => void)[] = []
@@ -52,23 +55,31 @@ export class Instance {
     return this.#ask({ do: "burst", costs })
   }
 
-  /** Resolves when it is refused, or has been admitted `most` units or a few more. */
+  /**
+   * Makes the instance send requests. Resolves when a request is refused, or when `most` units or a few more were
+   * admitted.
+   */
   load(most: number = Number.MAX_SAFE_INTEGER): Promise<Tally> {
     return this.#ask({ do: "load", most })
   }
 
-  /** Makes the instance kill itself after `after` admitted units or a few more. Rejects when it has. */
+  /**
+   * Makes the instance kill itself after `after` admitted units or a few more. Rejects when the instance has exited.
+   */
   fall(after: number): Promise<Tally> {
     return this.#ask({ do: "fall", after })
   }
 
-  /** Closes its limiter and its client. Resolves with the exit code once it has ended by itself. */
+  /**
+   * Makes the instance close its limiter and its client. Resolves with the exit code once the instance has exited by
+   * itself.
+   */
   leave(): Promise<number | null> {
     this.#send({ do: "leave" })
     return this.gone
   }
 
-  /** Rejects when the instance ends before it has responded. */
+  /** Rejects if the instance exits before it has responded. */
   #ask(order: Order): Promise<Tally> {
     this.#send(order)
     return new Promise((resolve, reject) => {

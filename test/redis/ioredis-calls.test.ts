@@ -3,7 +3,7 @@ import { Redis as Redis5 } from "ioredis5"
 import { describe, expect, it } from "vitest"
 import { commandsOf } from "../../packages/redis/src/clients/commands-of.ts"
 
-/** The tests use only what both versions share. */
+/** The tests use only members that both versions have. */
 const VERSIONS: readonly (readonly [string, typeof Redis])[] = [
   ["ioredis 6", Redis],
   ["ioredis 5", Redis5 as unknown as typeof Redis],
@@ -16,7 +16,7 @@ interface Written {
   readonly pipelineIndex?: number
 }
 
-/** Returns the commands that a disconnected client would send. The client's commands are answered immediately. */
+/** Returns the commands that a disconnected client would send. Each command gets a reply immediately. */
 function writtenBy(client: Redis): readonly Written[] {
   const written: Written[] = []
   client.sendCommand = (command) => {
@@ -27,7 +27,7 @@ function writtenBy(client: Redis): readonly Written[] {
 }
 
 describe.each(VERSIONS)("the calls on a client of %s", (_, Client) => {
-  it("are separate commands that are never sent again", async () => {
+  it("are separate commands that are never resent", async () => {
     const client = new Client({ lazyConnect: true })
     const written = writtenBy(client)
     const commands = commandsOf(client)
@@ -52,7 +52,7 @@ describe.each(VERSIONS)("the calls on a client of %s", (_, Client) => {
     expect(written.map(({ pipelineIndex }) => pipelineIndex)).toEqual([-1])
   })
 
-  it("are still never sent again if the app's own client class validates the arguments", async () => {
+  it("are also never resent if the app's own client class validates the arguments", async () => {
     class Checked extends Client {
       override async evalsha(...args: unknown[]) {
         const [sha, keys] = args

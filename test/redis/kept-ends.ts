@@ -9,7 +9,7 @@ import { type KeysOnAClock, moreMs } from "./keys-on-a-clock.ts"
 
 /** The effect of a request, or of a refund, on a counter. */
 export interface Looked extends CounterKey {
-  /** Units that it took. If there are any, the key is written and its TTL follows this policy. */
+  /** Units that the request took. If it took any units, the key is written and its TTL follows this policy. */
   readonly taken: number
 }
 
@@ -22,9 +22,9 @@ interface End {
 }
 
 /**
- * The expiry that each key should have, computed by the memory store as a twin. If all policies of a counter agree, it
- * is exact to the millisecond. If they differ, it follows the last policy that wrote the key. The end may also follow a
- * policy that read the key later, if the end by that policy is later.
+ * The expiry that each key should have, computed by the memory store as a twin. If all policies of a counter agree,
+ * the expiry is exact to the millisecond. If they differ, the expiry follows the last policy that wrote the key. It
+ * may also follow a policy that read the key afterwards, if that expiry is later.
  */
 export class KeptEnds {
   readonly #keys: KeysOnAClock
@@ -32,9 +32,12 @@ export class KeptEnds {
   readonly #twin: MemoryStore
   readonly #nameOf: (counter: CounterKey) => string
   readonly #policies: readonly Policy[]
-  /** The instants at which a key may expire, by key. If undefined is one of them, the key may be absent. */
+  /** The instants at which each key may expire. If undefined is among these instants, the key may be absent. */
   #ends = new Map<string, ReadonlySet<number | undefined>>()
-  /** The state by the policy that last read the key. Another read may change it when the clock has gone back. */
+  /**
+   * The state of each key under the policy that last read the key. After the clock has gone back, another read may
+   * change this state.
+   */
   readonly #last = new Map<string, End>()
 
   constructor(
@@ -51,7 +54,7 @@ export class KeptEnds {
     this.#policies = policies
   }
 
-  /** Prepares a step: each key ends when it ended after the step before. */
+  /** Prepares a step. At first, each key is expected to expire as after the previous step. */
   begin(counters: readonly CounterKey[]): void {
     this.#ends = new Map(
       counters.map((counter) => {
@@ -61,7 +64,7 @@ export class KeptEnds {
     )
   }
 
-  /** Records the effects of a request or refund. Call this after the twin has executed it. */
+  /** Records the effects of a request or refund. Must be called after the twin has executed the request or refund. */
   looked(all: readonly Looked[]): void {
     for (const name of new Set(all.map(this.#nameOf))) {
       const looks = all.filter((one) => this.#nameOf(one) === name)
@@ -77,8 +80,8 @@ export class KeptEnds {
   }
 
   /**
-   * Returns the possible ends after effects that took nothing: a peek, a counted refusal or a refund. The previous end
-   * remains possible unless one of `ends` is later. In that case the script extends the TTL.
+   * Returns the possible expiries after a peek, a counted refusal or a refund, which take no units. The previous
+   * expiry remains possible unless one of `ends` is later, because the script then extends the TTL.
    */
   #unlessWritten(name: string, ends: readonly (number | undefined)[]): ReadonlySet<number | undefined> {
     const next = new Set(ends)
@@ -89,7 +92,7 @@ export class KeptEnds {
     return next
   }
 
-  /** Expects that a key ends when it should, and records that instant. Returns the expected state. */
+  /** Expects that a key expires at the right instant, and records that instant. Returns the expected state. */
   expectEnd(counter: CounterKey): End {
     const name = this.#nameOf(counter)
     const seen = this.#keys.at(name)
@@ -102,7 +105,7 @@ export class KeptEnds {
         expect(seen?.expiresMs[1]).toBeGreaterThanOrEqual(end.atMs)
         this.#keys.pin(name, end.atMs)
       } else if (seen !== undefined) {
-        // A key that ends in this very millisecond still exists. No other key does, and none was written.
+        // Only a key that expires in this millisecond still exists, and the last call did not write it.
         expect(seen.isWritten).toBe(false)
         expect(seen.expiresMs).toEqual([this.#clock.now(), this.#clock.now()])
       }

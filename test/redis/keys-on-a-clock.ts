@@ -4,29 +4,28 @@ import { commandsOf } from "../../packages/redis/src/clients/commands-of.ts"
 import type { RedisCommands } from "../../packages/redis/src/commands.ts"
 import { EVICTIONS } from "../../packages/redis/src/node/eviction-watch.ts"
 
-/** A key as the last call left it. */
+/** A key after the last call. */
 export interface SeenKey {
   readonly value: string
   /**
-   * When the key expires by the clock, as the earliest and the latest millisecond. After `pin` both are equal, and
-   * mostly also before.
+   * The earliest and the latest millisecond at which the key may expire by the clock. After `pin`, both are equal.
    */
   readonly expiresMs: readonly [number, number]
-  /** True if the last call set its TTL. */
+  /** True if the last call set the key's TTL. */
   readonly isWritten: boolean
 }
 
-/** The expiry of keys between calls: practically never. */
+/** The expiry of keys between calls, which is so late that no key expires by itself. */
 const HELD_MS = 7_000_000_000_000
 
-/** A script may start this long after its transaction and must still find all keys. No key gets a shorter TTL. */
+/** No key gets a shorter TTL than this. A script that starts late in its transaction must still find all keys. */
 const LEAST_MS = 2_000
-/** Added to the TTL of a key that has little left. This time is longer than any extension by a script. */
+/** Added to a TTL that is below LEAST_MS. This time is longer than any extension by a script. */
 const MORE_MS = 100_000
 
 /**
- * Returns how much longer than `leftMs` a key lives when a script begins. A script cannot detect that a key ends too
- * soon by less than this.
+ * Returns the time that is added to a key's remaining `leftMs` when a script begins. If a key expires too soon by
+ * less than this time, the script cannot detect that.
  */
 export function moreMs(leftMs: number): number {
   return leftMs < LEAST_MS ? MORE_MS : 0
@@ -34,15 +33,15 @@ export function moreMs(leftMs: number): number {
 
 /**
  * Keys that expire by a test clock. Each call of the store is one transaction that also reads the keys afterwards. A
- * script finds the TTL that is left by the clock, or more. The TTL that a script sets is recorded here by the clock. In
- * Redis the key is held until `expire` deletes it, as a server of that time would.
+ * script finds the TTL that remains by the clock, or a longer one. This class records the TTL that a script sets, by
+ * the clock. In Redis, the key stays until `expire` deletes it, as a server at that time would.
  */
 export class KeysOnAClock {
-  /** The port for the store, for tests that call `expire` between its calls. */
+  /** The commands for a store, for tests that call `expire` between the store's calls. */
   readonly commands: RedisCommands
   /**
-   * The port for tests that do not call `expire`. Expired keys are deleted before each call, and calls run one after
-   * the other.
+   * The commands for tests that do not call `expire`. These commands delete expired keys before each call, and run
+   * calls one after the other.
    */
   readonly expiring: RedisCommands
   readonly #client: Redis
@@ -63,7 +62,7 @@ export class KeysOnAClock {
       evalsha: (sha, keys, args) =>
         this.#watch(keys, (call) => call.evalsha(sha, keys.length, ...keys, ...args)),
       eval: (script, keys, args) =>
-        // The store looks for evictions on its own, and that script uses no key.
+        // Do not record eviction checks, which the store makes by itself and whose script uses no key.
         script === EVICTIONS
           ? plain.eval(script, keys, args)
           : this.#watch(keys, (call) => call.eval(script, keys.length, ...keys, ...args)),
@@ -78,7 +77,7 @@ export class KeysOnAClock {
     }
   }
 
-  /** Number of calls of the store. */
+  /** Number of calls that the store has made. */
   get calls(): number {
     return this.#calls
   }
@@ -95,8 +94,8 @@ export class KeysOnAClock {
   }
 
   /**
-   * Deletes the keys that have expired and returns their names. Redis keeps a key through the millisecond at which it
-   * expires.
+   * Deletes the keys that have expired and returns their names. A key still exists in the millisecond at which it
+   * expires, as in Redis.
    */
   async expire(): Promise<readonly string[]> {
     const gone = [...this.#seen].filter(([, { expiresMs }]) => expiresMs[1] < this.#clock.now())
@@ -128,11 +127,12 @@ export class KeysOnAClock {
       .time()
       .mget(...names)
     for (const name of names) call.pexpiretime(name)
-    // Use commands instead of a script: all commands of a transaction see the keys that had not expired at its start.
+    // Use a transaction instead of a script. All of its commands find the keys that had not expired when the
+    // transaction started.
     for (const name of names) call.pexpireat(name, HELD_MS)
     for (const name of names) call.hgetall(name)
     const replies = (await call.exec()) ?? []
-    // A string is not a hash and a hash is not a string, so one of the two reads fails.
+    // A key is either a string or a hash, so one of the two reads fails.
     const hashes = replies.splice(-names.length, names.length)
     for (const [error] of replies) if (error) throw error
     const seen = replies.map(([, reply]) => reply).slice(names.length)
@@ -156,8 +156,8 @@ export class KeysOnAClock {
   }
 
   /**
-   * Records the keys. `given` has their expiries as the script found them, and `kept` as it left them. Throws when a
-   * key has no TTL.
+   * Records the keys. `given` contains their expiries before the script, and `kept` their expiries after it. Throws
+   * when a key has no TTL.
    */
   #note(
     names: readonly string[],

@@ -15,12 +15,12 @@ import { everyNth } from "../test-length.ts"
 import { compactStore } from "./compact-store.ts"
 import { keysWithoutTtl, timeOf } from "./counted.ts"
 
-/** The permissions that the guide says a user needs. */
+/** The permissions that a user needs according to the guide. */
 const [permissions] = blocksTestedBy("test/redis/guide.test.ts", "docs/production/redis.md", 1)
 const [, ...ALLOWED] = commandLines(permissions?.text ?? "")[0]?.words.slice(3) ?? []
 /**
- * The commands that the scripts use to read and write. A user without the other commands cannot run a script, or
- * connect.
+ * The commands that the scripts use to read and write. The other commands of the guide are omitted, because without
+ * them a user cannot run a script or connect.
  */
 const COMMANDS = ALLOWED.filter((rule) => /^\+(?!eval|time|info|ping)/.test(rule)).map((rule) =>
   rule.slice(1),
@@ -59,15 +59,18 @@ afterAll(async () => {
 
 beforeEach(() => all.flushall())
 
-/** Creates a store on the server's time, or on a clock that can advance. Both use the layout for the server's time. */
+/**
+ * Creates a store on the server's clock, or on a clock that can advance. In both cases, the store uses the layout for
+ * the server's clock.
+ */
 function open(client: Redis, clock?: ManualClock): RedisStore {
   return compactStore(client, clock)
 }
 
 /**
  * Calls all operations of a store, with a full user and with the restricted user. Returns how many calls of the
- * restricted user failed. Each of those calls uses a store that has not failed before. Expects that every key has a TTL
- * afterwards.
+ * restricted user failed. Each call of the restricted user uses a new store, which has not failed yet. Expects that
+ * every key has a TTL afterwards.
  */
 async function useAll(policy: Policy, clock?: ManualClock): Promise<number> {
   let failed = 0
@@ -91,7 +94,7 @@ async function useAll(policy: Policy, clock?: ManualClock): Promise<number> {
     await take([one("b")], [one("c", 2)], [one("c", 9)])
     await take([one("d"), check(SLIDING, 1, { partition: "d" })])
     await take([check(SLIDING, 1, { partition: "e" }), one("e")])
-    // The last check refuses, so the others are given back.
+    // The last check refuses, so the units of the other checks are refunded.
     await take([one("f"), check(SLIDING, 1, { partition: "f" }), check(FULL)])
     await take([one("g"), one("full")])
     await take([one("g", 2), one("g", 9)])
@@ -120,7 +123,7 @@ async function useAll(policy: Policy, clock?: ManualClock): Promise<number> {
       clock?.advance(MINUTE / 12)
     }
     await take([one("next")])
-    // Another program's hash, which has a TTL.
+    // Take units from a key that contains another program's hash, which has a TTL.
     const name = keyNamer("")(one("other"))
     await all.multi().del(name).hset(name, "owner", "somebody").pexpire(name, MINUTE).exec()
     await take([one("other")])
@@ -135,14 +138,14 @@ function isStrict({ algorithm }: Policy): boolean {
   return algorithm === "sliding-window-strict"
 }
 
-/** True if a user was denied this command. */
+/** True if Redis has denied this command to a user. */
 async function wasDenied(command: string): Promise<boolean> {
   const entries = (await server.command("ACL", "LOG")) as readonly (readonly unknown[])[]
   return entries.some((entry) => entry[entry.indexOf("object") + 1] === command)
 }
 
 describe("a Redis user that lacks one command never leaves a key without a TTL", () => {
-  it("while a user with every command can count", async () => {
+  it("while a user with all commands can count", async () => {
     for (const policy of POLICIES) {
       await all.flushall()
       // The store cannot count in another program's hash.

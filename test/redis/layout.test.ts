@@ -9,8 +9,8 @@ import type { RedisStore } from "../../packages/redis/src/redis-store.ts"
 import { redisForTests } from "../servers/redis-for-tests.ts"
 import { compactStore } from "./compact-store.ts"
 
-// While the digit in the key is the same, other versions that run beside this one read these values. A change of the
-// layout needs a new digit, and counters then start from zero.
+// Other versions of the library that use the same digit in the key read these values too. So a change of the layout
+// needs a new digit, and counters then start from zero.
 const LAYOUT = "sl2:"
 
 const { client } = await redisForTests()
@@ -63,7 +63,7 @@ describe("a key of the first layout", () => {
       policy: { ...STRICT, limit: LARGE },
       holds: `w:1704067260000:3:4:1${"0".repeat(59)}3`,
     },
-    // Entries have their instant, modulo 64^3, and their units.
+    // Each entry contains its instant, modulo 64^3, and its units.
     { what: "a log", policy: LOG, holds: "w:1704067260000:0:7:1O@03]iP4" },
     {
       what: "a bucket",
@@ -75,7 +75,7 @@ describe("a key of the first layout", () => {
       policy: { ...SLIDING, algorithm: "token-bucket", limit: 2, burst: 10, refill: "periodic" },
       holds: "w:1704067260000:0:5",
     },
-  ])("holds $what", async ({ policy, last = 4, holds }) => {
+  ])("contains $what", async ({ policy, last = 4, holds }) => {
     for (const cost of [3, last]) {
       await store.take([check(policy, cost)])
       clock.advance(MINUTE)
@@ -109,7 +109,7 @@ function strict(second: number, count: number, sum: number, current: number, par
   return { n, ...Object.fromEntries(pieces.map((piece, i) => [`${i + 1}`, piece])) }
 }
 
-// Three places decode the number of a strict window: formulas.lua, which the fast paths use, strict-number.lua and
+// Three files decode the number of a strict window: formulas.lua (which the fast paths use), strict-number.lua and
 // script-reply.ts.
 describe("the number of a strict window is decoded in the same way by", () => {
   const [sum, current] = [1_000, 70]
@@ -119,7 +119,7 @@ describe("the number of a strict window is decoded in the same way by", () => {
   async function put(room: number): Promise<Policy> {
     const key = keyNamer("")(check(STRICT))
     await client.del(key)
-    // A thousand units, 15 * 64 + 40, in the previous second.
+    // In base 64, the thousand units of the previous second are 15 * 64 + 40.
     await client.hset(key, strict(START_MS / 1_000, 1, sum, current, "2?X"))
     await client.pexpire(key, MINUTE)
     return { ...STRICT, limit: sum + current + room }
@@ -146,7 +146,7 @@ describe("the number of a strict window is decoded in the same way by", () => {
     const policy = await put(1)
     const look = await peekStore(store, [check(policy, 0)])
     expect(look?.checks[0]?.state).toEqual({ startMs: START_MS, previous: sum, current, parts: "2?X" })
-    // Two seconds later, there is an empty second in between.
+    // After two seconds, there is an empty second between the old and the new units.
     clock.advance(2_000)
     await store.take([check(policy)])
     expect(await client.hgetall(keyNamer("")(check(STRICT)))).toEqual(

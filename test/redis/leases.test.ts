@@ -74,7 +74,8 @@ describe("four processes with leases of a strict window", { timeout: 300_000 }, 
       expect(late).toEqual([])
       const byPart = new Map<number, number>()
       for (const [, startMs] of this.grants) byPart.set(startMs, (byPart.get(startMs) ?? 0) + 1)
-      // A strict window counts its sub-window and the ones before it, which cover every window of that length.
+      // A strict window counts its current sub-window and the sub-windows before it. Together these cover every
+      // window of that length.
       for (const lastMs of byPart.keys()) {
         let units = 0
         for (let i = 0; i <= BUCKETS; i++) units += byPart.get(lastMs - i * PART_MS) ?? 0
@@ -89,7 +90,7 @@ describe("four processes with leases of a strict window", { timeout: 300_000 }, 
     ["that they do not reach", 1_000_000],
   ]
   it.each(LIMITS.slice(0, examples(1, 2)))(
-    "never exceed a limit %s, although one is killed and another stopped past the end of its lease",
+    "never exceed a limit %s, although one process is killed and another is stopped past the end of its lease",
     async (_, limit) => {
       const processes = new Processes(limit)
       const running = [1, 2, 3, 4].map(() => processes.start())
@@ -115,7 +116,7 @@ describe("four processes with leases of a strict window", { timeout: 300_000 }, 
 })
 
 describe("a Redis that is frozen while leases are held", () => {
-  it("leaves the leases to be spent, then decisions are degraded, and no request outlives its deadline", async () => {
+  it("allows leases to be used up, then causes degraded decisions, and delays no request beyond its deadline", async () => {
     const client = new Redis(server.port, server.host)
     client.on("error", () => {})
     afterwards(() => client.disconnect())
@@ -133,7 +134,7 @@ describe("a Redis that is frozen while leases are held", () => {
     await sleep(1_000)
     const opened = app.decisions.length
     await until("many have been decided", () => app.decisions.length > opened + 50)
-    // The leases have ended. A call without a reply from Redis does not renew them.
+    // The leases have ended, because a call without a reply from Redis does not renew them.
     expect(app.decisions.slice(opened).every(({ degraded, allowed }) => degraded && allowed)).toBe(true)
     expect(store.status?.leases?.held).toBe(0)
 
@@ -143,7 +144,8 @@ describe("a Redis that is frozen while leases are held", () => {
     await stop()
     await app.askUntilRecovered()
     expect(app.late).toBe(0)
-    // Every grant was counted when its units were booked. What was lost in the outage stays counted.
+    // The units of every grant were counted when they were reserved. Reserved units that were lost in the outage stay
+    // counted.
     const { booked = 0 } = store.status?.leases ?? {}
     const counted = await unitsIn(server, "")
     expect(counted).toBeGreaterThanOrEqual(app.granted())

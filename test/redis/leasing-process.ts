@@ -1,4 +1,5 @@
-// A process with leases on Redis, which asks without a pause. The process reports every grant to its parent process.
+// A process with leases on Redis that sends requests without a pause. The process reports every grant to its parent
+// process.
 import { setTimeout as sleep } from "node:timers/promises"
 import { createLimiter } from "@sluice/core"
 import { redisStore } from "@sluice/redis"
@@ -13,7 +14,10 @@ export interface LeasingApp {
   readonly buckets: number
 }
 
-/** A grant: the wall-clock time before it, the start of the store's sub-window, and whether it came from a lease. */
+/**
+ * A grant: the wall-clock time before the request, the start of the store's sub-window, and whether a lease granted the
+ * request.
+ */
 export type Grant = readonly [beforeMs: number, startMs: number, isLeased: boolean]
 
 const AT_ONCE = 10
@@ -34,7 +38,7 @@ const limiter = createLimiter({
       buckets,
     },
   ],
-  // A machine under test may be slow. Decisions without Redis do not count.
+  // Use a long timeout, because a machine under test may be slow. Decisions without Redis do not count.
   storeTimeoutMs: 20_000,
 })
 

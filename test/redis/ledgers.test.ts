@@ -14,7 +14,7 @@ describe.each<{ readonly what: string; readonly kind: Partial<Policy> }>([
   { what: "a sliding window", kind: {} },
   { what: "a sliding window in parts", kind: { buckets: 2 } },
   { what: "a strict window", kind: { algorithm: "sliding-window-strict", buckets: 2 } },
-])("the key of $what whose present units have all been refunded", ({ kind }) => {
+])("the key of $what whose current units have all been refunded", ({ kind }) => {
   const policy: Policy = {
     name: "trace",
     counter: "counter0",
@@ -36,7 +36,7 @@ describe.each<{ readonly what: string; readonly kind: Partial<Policy> }>([
     afterMs,
     requests: [[counter, other].map((one) => ({ ...one, cost, shadow: false }))],
   })
-  /** Returns a step with both checks in one call, but as separate requests. */
+  /** Returns a step that takes both checks in one call, but as separate requests. */
   const takeBeside = (afterMs: number, cost: number): CallStep => ({
     kind: "take",
     afterMs,
@@ -210,7 +210,10 @@ describe("a penalty", () => {
     windowMs: Math.max(...forMs),
     penalty: { refusals, withinMs, forMs },
   })
-  /** Returns a step with requests that the quota refuses, except the very first, so that the penalty counts each. */
+  /**
+   * Returns a step with requests that the quota refuses, so that the penalty counts each of them. Only the first
+   * request ever is granted.
+   */
   const refuse = (afterMs: number, policy: Policy, times = 1): CallStep => ({
     kind: "take",
     afterMs,
@@ -318,7 +321,7 @@ describe("counts that are packed in digits", () => {
     align: "epoch",
   }
   const PARTS: Policy = { ...LOG, algorithm: "sliding-window", buckets: 4 }
-  /** Its limit fits into the hash of a strict window. */
+  /** The limit of this policy fits in the hash of a strict window. */
   const STRICT: Policy = { ...PARTS, algorithm: "sliding-window-strict", limit: 2 ** 17 - 1 }
   const takeEach = (policy: Policy, afterMs: number, costs: readonly number[]): readonly CallStep[] =>
     costs.map((cost) => ({
@@ -326,14 +329,14 @@ describe("counts that are packed in digits", () => {
       afterMs,
       requests: [[{ policy, partition: "alice", cost, shadow: false }]],
     }))
-  /** Takes nearly all exact units, and then refunds two of them twice. */
+  /** Takes nearly as many units as can be counted exactly, and then refunds two units twice. */
   const refundOfMost = (policy: Policy) => {
     const vast = { ...policy, limit: MOST - 1 }
     const two: CallStep = { kind: "refund", afterMs: 60_000, nths: [0], more: 4 - MOST, moved: false }
     const look = takeEach(vast, 0, [0]).map((step) => ({ ...step, kind: "peek" }) as CallStep)
     return { policy: vast, steps: [...takeEach(vast, 0, [MOST - 2]), two, { ...two, afterMs: 0 }, ...look] }
   }
-  /** A base-64 number gets another digit at 64, 4,096 and 262,144. */
+  /** Numbers of units around 64, 4,096 and 262,144, at which a base-64 number gets another digit. */
   const widening = [
     [1, 63, 1, 1, 1, 1, 1],
     [1, 64, 1, 1, 1, 1, 1],

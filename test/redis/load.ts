@@ -6,22 +6,25 @@ import { until } from "../servers/until.ts"
 
 const DEADLINE_MS = 50
 /**
- * Warnings that a busy process may cause: a healthy Redis then responds too late. Refunds and charges of those units
- * may meet the fault.
+ * Warnings that a busy process may cause, because even a healthy Redis then responds too late. Refunds and charges
+ * after such a timeout may fail because of the simulated fault.
  */
 const OF_A_BUSY_PROCESS = ["SLUICE_STORE_TIMEOUTS", "SLUICE_REFUND_LOST", "SLUICE_CHARGES_LOST"]
 
-/** An outage may have several causes, which are not events. A server that sends invalid replies also sends an old time. */
+/**
+ * Codes of log lines that have no event. An outage may have several causes, and a server that sends invalid replies
+ * also sends an old time.
+ */
 const NOT_EVENTS = ["SLUICE_DEGRADED_FURTHER", "SLUICE_STORE_CLOCK_BACK"]
 
 const unhandled: unknown[] = []
 const closers: (() => unknown)[] = []
-/** The outages that each asker of a test saw, as events and as codes of log lines. */
+/** The outages of each asker in a test, as events and as codes of log lines. */
 const told: { readonly events: readonly string[]; readonly lines: readonly string[] }[] = []
 process.on("unhandledRejection", (reason) => unhandled.push(reason))
 /**
- * Closes what each test has opened, and checks its events and log lines. A worker imports this module once for many
- * files.
+ * Closes everything that each test has opened, and checks the test's events and log lines. Every test file must call
+ * this, because a worker imports this module only once for many files.
  */
 export function checkEachTest(): void {
   afterEach(async () => {
@@ -34,7 +37,7 @@ export function checkEachTest(): void {
   })
 }
 
-/** Registers a function to call after the test. The last one is called first. */
+/** Registers a function to call after the test. The function that was registered last is called first. */
 export function afterwards(close: () => unknown): void {
   closers.push(close)
 }
@@ -47,28 +50,28 @@ export interface Asker {
   readonly events: readonly string[]
   /** Decisions so far. */
   readonly decisions: readonly Decision[]
-  /** Number of decisions that were later than the deadline. */
+  /** Number of decisions that arrived after the deadline. */
   late: number
   ask(partition?: string, cost?: number): Promise<Decision>
   /**
-   * Repeats a request until its decision is (or is not) degraded, and returns that decision. On a busy machine, even a
-   * healthy Redis may miss the deadline.
+   * Repeats a request until `degraded` of its decision has this value, and returns that decision. On a busy machine,
+   * even a healthy Redis may miss the deadline.
    */
   askUntil(degraded: boolean, partition?: string): Promise<Decision>
   /** Repeats requests until the end of the outage is reported. */
   askUntilRecovered(): Promise<void>
-  /** True if the next decision does not wait for anything outside of this process. */
+  /** True if the next decision waits for nothing outside this process. */
   decidesAtOnce(): Promise<boolean>
   /**
-   * Sends about 2,000 requests per second, by default for four partitions in turn. The result stops the load and waits
-   * for all requests.
+   * Sends about 2,000 requests per second, by default for four partitions in turn. The returned function stops the
+   * load and waits for all requests.
    */
   load(partitionOf?: (nth: number) => string): () => Promise<void>
   /** Units that were granted and counted in the store, according to the decisions. */
   granted(): number
 }
 
-/** Creates a limiter on a store, with functions that send requests to it. */
+/** Creates a limiter on a store, and functions that send requests to the limiter. */
 export function asker(
   store: Store,
   { limit = 1_000_000, window = "1 day", ...options }: LimiterSettings<RequestFacts> = {},
@@ -101,10 +104,10 @@ export function asker(
     late: 0,
     async ask(partition = "192.0.2.1", cost = 1) {
       const deciding = limiter.decide({ remoteAddress: partition }, { cost })
-      // The store sets the deadline of all requests of a turn at the end of the turn. Start the measurement after that, so that a
-      // stall of this process delays both.
+      // The store sets the deadlines of all requests at the end of the current callback. Start the measurement after
+      // that, so that a stall of this process delays both.
       queueMicrotask(async () => {
-        // The timeout of the first requests of a store starts again with its first reply.
+        // The first reply to a store restarts the timeout of its first requests.
         const mostMs = decisions.length === 0 ? 2 * deadlineMs : deadlineMs
         if (!(await endsWithin(mostMs, deciding))) self.late++
       })
@@ -123,7 +126,7 @@ export function asker(
     async askUntilRecovered() {
       let nth = 0
       await until("the end of the outage is told", async () => {
-        // An outage ends after ten seconds without a failure. The next one is logged only after a minute.
+        // An outage ends after ten seconds without a failure, and the next outage is logged only after a minute.
         aheadMs += 60_000
         // Use a new partition each time, because a cached refusal would prove nothing.
         await self.ask(oneEach(nth++))
@@ -157,7 +160,9 @@ export function asker(
   return self
 }
 
-/** Returns a different partition for each request. A key with more than one unit was counted twice. */
+/**
+ * Returns a different partition for each request. So if a key contains more than one unit, a request was counted twice.
+ */
 export function oneEach(nth: number): string {
   return `10.${nth >> 16}.${(nth >> 8) & 255}.${nth & 255}`
 }

@@ -45,7 +45,7 @@ describe("a log of 1,000 entries in Redis", () => {
 
 const STEPS = "steps"
 
-/** Returns the script with this digest, changed to count the digits that it reads. */
+/** Returns the script with this digest, modified so that it counts the digits that it reads. */
 function countingText(sha: string): string {
   const script = [TAKE, PEEK, REFUND].find((each) => each.sha === sha)
   return `

@@ -8,7 +8,7 @@ import { type RedisServer, startRedis } from "../servers/redis-server.ts"
 import { startProxy, type TcpProxy } from "../servers/tcp-proxy.ts"
 import { until } from "../servers/until.ts"
 
-/** Each direction takes half of this time. */
+/** The round-trip time between data centers. Each direction takes half of this time. */
 const ROUND_TRIP_MS = 80
 const CENTERS = ["us", "eu", "ap"] as const
 type Name = (typeof CENTERS)[number]
@@ -51,7 +51,7 @@ async function storeAt(port: number): Promise<Store> {
 
 type Rule = { readonly limit: number; readonly window: string; readonly algorithm: "sliding-window" }
 
-/** A process in each data center, with the same rule. */
+/** Creates one limiter with the same rule in each data center, as separate processes would. */
 async function limiters(rule: Rule): Promise<Readonly<Record<Name, Limiter>>> {
   const started = CENTERS.map(async (name) => {
     const near = await storeAt((servers.get(name) as RedisServer).port)
@@ -60,7 +60,7 @@ async function limiters(rule: Rule): Promise<Readonly<Record<Name, Limiter>>> {
       others.map(async (to) => [to, await storeAt(proxies.get(`${name} ${to}`)?.port as number)] as const),
     )
     const store = mirroredStore({ near, far: Object.fromEntries(far) })
-    // A busy machine must not make a decision degraded.
+    // Use a long timeout, so that no decision is degraded on a busy machine.
     const more = { service: "mirrors", field: "user_id", storeTimeoutMs: 5_000, logger: QUIET } as const
     const limiter = createLimiter({ ...rule, ...more, store })
     closers.push(() => limiter.close())
@@ -72,7 +72,7 @@ async function limiters(rule: Rule): Promise<Readonly<Record<Name, Limiter>>> {
 
 const ANN = { headers: { "x-user-id": "ann" } }
 
-/** Asks until a request is refused. Returns the number of admitted requests. */
+/** Sends requests until one is refused. Returns the number of admitted requests. */
 async function exhaust(limiter: Limiter): Promise<number> {
   for (let admitted = 0; ; admitted++) {
     const { allowed, degraded } = await limiter.decide(ANN)
@@ -88,7 +88,7 @@ async function used(limiter: Limiter): Promise<number> {
 }
 
 describe("three data centers, 80 ms from each other", () => {
-  it("share the limit of a client that comes to each of them in turn", async () => {
+  it("share the limit of a client that sends requests to each of them in turn", async () => {
     const all = await limiters({ limit: 20, window: "1 day", algorithm: "sliding-window" })
     let admitted = 0
     for (const name of [...CENTERS, ...CENTERS]) {
@@ -101,7 +101,7 @@ describe("three data centers, 80 ms from each other", () => {
     expect(admitted).toBe(20)
   })
 
-  it("admit at most the limit each in a burst, and count all of it afterwards", async () => {
+  it("each admit at most the limit in a burst, and then all count the whole burst", async () => {
     const all = await limiters({ limit: 20, window: "1 day", algorithm: "sliding-window" })
     const bursts = await Promise.all(CENTERS.map((name) => exhaust(all[name])))
     const admitted = bursts.reduce((sum, units) => sum + units, 0)
@@ -113,13 +113,13 @@ describe("three data centers, 80 ms from each other", () => {
     for (const name of CENTERS) expect((await all[name].decide(ANN)).allowed).toBe(false)
   })
 
-  it("keep deciding alone while one is cut off, and have the same counts two windows after the cut ends", async () => {
+  it("keep deciding while one is cut off, and have the same counts two windows after the cut ends", async () => {
     const all = await limiters({ limit: 20, window: "1 second", algorithm: "sliding-window" })
     const lost: number[] = []
     all.ap.on("charges-lost", ({ units }) => lost.push(units))
     const links = [...proxies].filter(([link]) => link.includes("ap"))
     for (const [, proxy] of links) proxy.pause()
-    // Each side admits its own limit.
+    // Both sides of the cut admit the full limit.
     const [us, ap] = [await exhaust(all.us), await exhaust(all.ap)]
     expect(Math.min(us, ap)).toBeGreaterThanOrEqual(20)
     await until("the cut is noticed on both sides", () => {

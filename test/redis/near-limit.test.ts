@@ -8,7 +8,7 @@ import { callsBetween, callsOf } from "./counted.ts"
 
 const { server } = await redisForTests()
 
-it("each process reports a client that they limit together only once, however often it is refused", async () => {
+it("each of two processes that share a limit reports a client only once, however often the client is refused", async () => {
   const clock = manualClock()
   const reports: string[] = []
   const limiters = ["one", "other"].map((process) => {
@@ -35,7 +35,7 @@ it("each process reports a client that they limit together only once, however of
     "one: 192.0.2.7 80 % 9",
     "other: 192.0.2.7 100 % 10",
   ])
-  // Each process asks Redis once more, and then repeats the refusal from its memory.
+  // Each process calls Redis once more, and then repeats the cached refusal.
   const before = await callsOf(server)
   for (let n = 0; n < 20; n++) await limiters[n % 2]?.decide(client)
   expect(callsBetween(before, await callsOf(server)).evalsha).toBe(2)

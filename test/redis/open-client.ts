@@ -6,8 +6,8 @@ export const LIBRARIES = ["ioredis 6", "node-redis 6", "node-redis 5", "ioredis 
 export type Library = (typeof LIBRARIES)[number]
 
 /**
- * Returns a client of each library, one of them of the older version. In `pnpm test:long`, returns all clients. The
- * tests of a file take turns with 0 and 1, so that together they use every client.
+ * Returns one client per library, one of which has the older version. In `pnpm test:long`, returns all clients. The
+ * tests of a file alternate between 0 and 1, so that together they use every client.
  */
 export function librariesInTurn(turn: 0 | 1): readonly Library[] {
   return everyNth(2, LIBRARIES, turn)
@@ -16,7 +16,7 @@ export function librariesInTurn(turn: 0 | 1): readonly Library[] {
 /** The client to open and its servers. The client is plain data, so that it can be sent to another process. */
 export interface ClientChoice {
   readonly library: Library
-  /** Ports on 127.0.0.1: one server, or some nodes of a cluster. */
+  /** Ports on 127.0.0.1, of one server or of some nodes of a cluster. */
   readonly ports: readonly number[]
   readonly isCluster: boolean
 }
@@ -29,8 +29,8 @@ export interface OpenedClient {
 const host = "127.0.0.1"
 
 /**
- * Resolves with a connected client. Its errors are ignored, because the tests check their effect on decisions. Loads
- * only the chosen library, since a starting process has to wait for each.
+ * Resolves with a connected client. Ignores the client's errors, because the tests check their effect on decisions.
+ * Loads only the chosen library, because loading a library delays the start of a process.
  */
 export async function openClient({ library, ports, isCluster }: ClientChoice): Promise<OpenedClient> {
   const [port = 0] = ports

@@ -33,7 +33,7 @@ afterAll(async () => {
 
 type Three = readonly [Limiter<RequestFacts>, Limiter<RequestFacts>, Limiter<RequestFacts>]
 
-/** Creates three instances of a service on one Redis. Each has its own client and store. */
+/** Creates three instances of a service on one Redis. Each instance has its own client and store. */
 function three(options: LimiterOptions<RequestFacts>): { clock: ManualClock; limiters: Three } {
   const clock = manualClock()
   const prefix = `penalties${made++}:`
@@ -91,7 +91,7 @@ describe("a penalty on a Redis that three instances share", () => {
     expect((await limiters[1].decide(ALICE)).allowed).toBe(true)
   })
 
-  it("starts after exactly the configured number of refusals, even if all come at the same time", async () => {
+  it("starts after exactly the configured number of refusals, even if all refusals are concurrent", async () => {
     const { limiters } = three({ ...BLOCKING, penalty: { refusals: 50, for: "1 hour" } })
     const all = await Promise.all(
       Array.from({ length: 52 }, (_, i) => (limiters[i % 3] as Three[0]).decide(ALICE)),
@@ -100,7 +100,7 @@ describe("a penalty on a Redis that three instances share", () => {
     expect([count(undefined), count("quota"), count("penalty")]).toEqual([2, 49, 1])
   })
 
-  it("is lifted by a reset, immediately on that instance and on others once their cached refusals expire", async () => {
+  it("ends with a reset, immediately on that instance and on the others when their cached refusals expire", async () => {
     const { clock, limiters } = three(BLOCKING)
     const [first, second, third] = limiters
     for (let i = 0; i < 5; i++) await first.decide(ALICE)
@@ -136,7 +136,7 @@ describe("a client that one instance blocks", () => {
     expect(told(await three_.decide(ALICE))).toEqual([true, undefined, 0])
   })
 
-  it("is refused with the rest of the block as its wait, even if a shorter refusal is cached", async () => {
+  it("receives the rest of the block as its wait, even if a refusal with a shorter wait is cached", async () => {
     const { clock, limiters } = three({ limit: 1, window: "1 minute", algorithm: "fixed-window" })
     const [one, two] = limiters
     await two.decide(ALICE)

@@ -52,14 +52,14 @@ export async function play(
       const toMs = Math.max(clock.now() + step.afterMs, latestMs - furthestBackMs)
       latestMs = Math.max(latestMs, toMs)
       if (toMs > EARLIEST_MS && toMs < LATEST_MS) clock.set(toMs)
-      // Redis may delete an expired state. The twin deletes it too, in case the clock goes back to it later.
+      // Redis may delete an expired state. The twin deletes it too, because the clock may later go back to that time.
       const gone = await keys.expire()
       twin.reset(gone.map((name) => byName.get(name) as CounterKey))
       const present = new Set([...byName.keys()].filter((name) => keys.at(name) !== undefined))
       const calls = keys.calls
       ends.begin(counters)
       const touched = await compare(step, store, twin, taken, ends, policies)
-      // The store sends one call for any number of requests, because the script decides them one after the other.
+      // The store sends only one call for any number of requests, because the script decides all requests of a call.
       if (step.kind === "take") expect(keys.calls).toBe(calls + 1)
       for (const [name, counter] of byName) {
         const isTouched = touched.some((one) => keyNamer(prefix)(one) === name)
@@ -78,8 +78,9 @@ export async function play(
 }
 
 /**
- * Returns how many milliseconds a clock may go back. The number of a strict window distinguishes 511 sub-windows.
- * Beyond that, a script uses the key's TTL by the server's own clock, which a test clock cannot replace.
+ * Returns how many milliseconds a clock may go back. The number of a strict window distinguishes only 511
+ * sub-windows. Beyond these, a script uses the key's TTL by the server's own clock, which a test clock cannot
+ * replace.
  */
 function furthestBack(policies: readonly Policy[]): number {
   const strict = policies.filter(({ algorithm }) => algorithm === "sliding-window-strict")
@@ -147,7 +148,8 @@ function refundOf(
 }
 
 /**
- * Returns a year's quota by the lowest limit of the counter. Units that are charged must come back before time ends.
+ * Returns a year's quota under the counter's lowest limit. With a higher charge, the instant at which the units come
+ * back could not be computed.
  */
 function yearOf({ counter }: Policy, policies: readonly Policy[]): number {
   const some = policies.filter((policy) => policy.counter === counter && policy.limit > 0)
@@ -170,7 +172,7 @@ function inUnits(requests: Requests, twin: MemoryStore): Requests {
   )
 }
 
-/** Returns the refunds that are possible for each granted check, including checks of no units. */
+/** Returns a possible refund for each granted check, including checks that take no units. */
 function unitsOf(requests: Requests, answers: readonly StoreResult[]): Refund[] {
   return requests.flatMap((checks, i) =>
     checks.flatMap(({ policy, partition, cost }, j) => {
@@ -182,9 +184,9 @@ function unitsOf(requests: Requests, answers: readonly StoreResult[]): Refund[] 
 }
 
 /**
- * Returns the replies in a comparable form. Absent parts become empty. For a strict window that granted, the parts are
- * replaced by the durations that follow from them. A log is compared by its entries, because two logs with the same
- * entries may use different numbers of digits.
+ * Returns the replies in a comparable form. Absent parts become empty. For a grant of a strict window, replaces the
+ * parts by the durations that are computed from them. A log is compared by its entries, because two logs with the
+ * same entries may use different numbers of digits.
  */
 function alike(requests: Requests, answers: readonly StoreResult[]): unknown {
   return answers.map((answer, i) => ({
@@ -193,7 +195,7 @@ function alike(requests: Requests, answers: readonly StoreResult[]): unknown {
       if (counted === undefined) return undefined
       const { policy } = (requests[i] as readonly Check[])[j] as Check
       const state = meant(counted.state, policy)
-      // Redis leaves the wait to the limiter, and the twin computes it.
+      // Ignore the wait, which the twin computes but the Redis store does not.
       const { retryAfterMs: _, ...others } = counted
       if (counted.taken === 0 || policy.algorithm !== "sliding-window-strict") return { ...others, state }
       const capacity = capacityOf(policy)
@@ -212,7 +214,7 @@ function meant(state: CounterState, policy: Policy): CounterState {
   return { ...state, parts: JSON.stringify(entriesOf(state, policy)) }
 }
 
-/** Expects that the key lives exactly as long as its state matters, in the layout that the store writes. */
+/** Expects that the key exists exactly as long as its state matters, and that its value has the right layout. */
 function expectKept(
   keys: KeysOnAClock,
   name: string,
@@ -229,7 +231,7 @@ function expectKept(
     const ceilings = ends.policiesOf(counter).map(ceilingOf)
     if (fitsHash && ceilings.every((ceiling) => ceiling < 2 ** 17)) expect(seen.value).toMatch(HASH)
     else if (!fitsHash || ceilings.every((ceiling) => ceiling >= 2 ** 17)) expect(seen.value).toMatch(TEXT)
-    // The key was written under one of the two limits.
+    // The key was written under one of the two limits, so either layout is correct.
     else expect(seen.value).toMatch(seen.value.startsWith("w") ? TEXT : HASH)
     return
   }

@@ -9,7 +9,7 @@ import type { Library } from "./open-client.ts"
 // Instances use the packages as built; `pnpm test` and `pnpm check` build them first.
 
 const HOUR = 3_600_000
-/** A test reaches the next window only once in a month. */
+/** With this window, a test reaches the next window only once a month. */
 const MONTH = 30 * 24 * HOUR
 
 const { server } = await redisForTests()
@@ -41,20 +41,20 @@ describe("three processes with one counter in Redis", { timeout: 300_000 }, () =
   it("admit exactly 500 units out of 3,000 concurrent requests, through node-redis", async () => {
     const app = appOf(500, "node-redis 6")
     const processes = await startProcesses(app, 3)
-    // A request for a single unit takes whatever is left at the end.
+    // Requests of a single unit ensure that all units are taken in the end.
     const tallies = await Promise.all(processes.map((instance) => instance.burst(thousand(7, 1, 5, 2, 3))))
     expect(sum(tallies, "admitted")).toBe(500)
     expect(sum(tallies, "degraded")).toBe(0)
     expect(await unitsIn(server, app.prefix)).toBe(500)
-    // Each process ends by itself once it has closed what it opened.
+    // Each process exits by itself once it has closed everything that it opened.
     expect(await Promise.all(processes.map((instance) => instance.leave()))).toEqual([0, 0, 0])
   })
 
-  it("count exactly 500 units even if one process is killed in the middle, and report no more units", async () => {
+  it("count exactly 500 units, and report at most that, even if one process is killed under load", async () => {
     const app = appOf(500)
     const processes = await startProcesses(app, 3)
     const [victim, ...others] = processes as [Instance, ...Instance[]]
-    // The others do not use all of it before the victim dies, however slow that is.
+    // Limit the load of the other instances, so that units remain until the victim dies, however long that takes.
     const before = others.map((instance) => instance.load(150))
     await expect(victim.fall(40)).rejects.toThrow("in the middle")
     const tallies = await Promise.all(before)
@@ -62,7 +62,7 @@ describe("three processes with one counter in Redis", { timeout: 300_000 }, () =
     expect(counted).toBeLessThan(500)
     tallies.push(...(await Promise.all(others.map((instance) => instance.load()))))
     expect(await unitsIn(server, app.prefix)).toBe(500)
-    // Units that the killed instance was admitted but could not report are counted all the same.
+    // Redis also counts units that the killed instance was granted but could not report.
     const reported = sum(tallies, "admitted") + victim.admitted
     expect(reported).toBeLessThanOrEqual(500)
     expect(reported).toBeGreaterThan(500 - 64)
@@ -72,7 +72,7 @@ describe("three processes with one counter in Redis", { timeout: 300_000 }, () =
   it("use exactly the limit while processes start and stop", async () => {
     const app = appOf(3_000)
     const [one, two, three] = (await startProcesses(app, 3)) as [Instance, Instance, Instance]
-    // The others cannot use all of it before one of them has left, however slow that is.
+    // Limit the load, so that units remain until one instance has exited, however long that takes.
     const loads = [one.load(1_000)]
     await until("one alone was admitted some", () => one.admitted >= 500)
     loads.push(two.load(900), three.load(900))
@@ -105,7 +105,8 @@ describe("one app in several threads or processes", { timeout: 300_000 }, () => 
     let left = 600
     const client = async () => {
       while (left-- > 0) {
-        // A separate connection, which goes to the next process.
+        // Use a separate connection for each request, because node:cluster assigns each connection to the next
+        // process.
         const response = await fetch(`http://127.0.0.1:${port}/`, { headers: { connection: "close" } })
         const name = response.headers.get("x-process") ?? ""
         await response.arrayBuffer()
@@ -122,7 +123,10 @@ describe("one app in several threads or processes", { timeout: 300_000 }, () => 
 })
 
 describe("two processes whose clocks differ by an hour", { timeout: 300_000 }, () => {
-  /** Returns a window of about an hour that is 10 to 50 % over. One hour later is another window. */
+  /**
+   * Returns the length of a window of at most an hour, of which 10 to 50 % have passed. An hour later is in another
+   * window.
+   */
   async function window(): Promise<number> {
     const nowMs = await timeOf(server)
     for (let windowMs = HOUR; ; windowMs -= 60_001) {
@@ -131,13 +135,13 @@ describe("two processes whose clocks differ by an hour", { timeout: 300_000 }, (
     }
   }
 
-  it("count together exactly, and return the same release time", async () => {
+  it("count exactly together, and return the same release time", async () => {
     const app = appOf(500, "ioredis 6", await window())
     const [punctual, ahead] = await Promise.all([startProcess(app), startProcess(app, HOUR)])
     expect(Math.abs(ahead.startedMs - punctual.startedMs - HOUR)).toBeLessThan(60_000)
     const tallies = await Promise.all([punctual, ahead].map((instance) => instance.burst(thousand(1))))
     expect(sum(tallies, "admitted")).toBe(500)
-    // A full window has room again one millisecond after its end.
+    // A full window admits a request again one millisecond after its end.
     const releaseMs = Math.ceil((await timeOf(server)) / app.windowMs) * app.windowMs + 1
     for (const instance of [punctual, ahead]) {
       const beforeMs = await timeOf(server)

@@ -20,7 +20,8 @@ describe("by the server's own time", () => {
     await server?.stop()
   })
 
-  // This is the layout of counters without an app's clock: integers and hashes. Here they expire by the test clock.
+  // Stores without an app's clock use this layout, which consists of integers and hashes. In these tests, the keys
+  // expire by the test clock.
   const behaviours = storeContract({
     create: (clock) => {
       const { expiring: commands } = new KeysOnAClock(client, clock)

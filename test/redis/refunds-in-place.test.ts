@@ -11,16 +11,16 @@ import { redisForTests } from "../servers/redis-for-tests.ts"
 import { compactStore } from "./compact-store.ts"
 import { MOST_PACKED } from "./traced-policies.ts"
 
-// refund.lua corrects the number that a key holds by one INCRBY, if its window and its expiry stay the same. Each trace
-// below ends at the edge of what one INCRBY can do. Afterwards the key must hold the same as the memory store, and
-// expire when that state ends.
+// refund.lua changes the number in a key with one INCRBY if the key's window and expiry stay the same. Each trace
+// below ends at the edge of what one INCRBY can do. Afterwards, the key must contain the same state as the memory
+// store, and expire when that state ends.
 
 const DAY_MS = 86_400_000
 const HOUR_MS = DAY_MS / 24
 const MOST_STRICT = 2 ** 17 - 1
 /** The start of a day. */
 const START_MS = Date.UTC(2024, 0, 1)
-/** A key may expire this much sooner, because the server's clock advances during a test. */
+/** The TTL of a key may be shorter by this time, because the server's clock advances during a test. */
 const SLACK_MS = 60_000
 
 const SLIDING: Policy = { ...MINUTELY, limit: 100, windowMs: DAY_MS }
@@ -33,7 +33,10 @@ const STRICT: Policy = {
   buckets: 24,
 }
 
-/** A take of some units, a wait, a reset, or a refund (or charge, if negative) of units of the take with an index. */
+/**
+ * A reset, a take of some units, a wait, or a refund. A refund has the index of its take, and is a charge if its units
+ * are negative.
+ */
 type Step =
   | "reset"
   | { readonly take: number }
@@ -140,7 +143,7 @@ describe.each([
     if (expected === undefined) throw new Error("the memory store did not tell what was counted")
     expect(await stateOf(store, policy)).toEqual(expected)
     const endsInMs = algorithmOf(policy).emptyAtMs(expected, policy) - clock.now()
-    // A key of a past window stays until it expires.
+    // A key that contains no units may remain until it expires.
     if (expected.current === 0 && expected.previous === 0) expect(left).not.toBe(-1)
     // Keys expire by the server's own clock, which did not go back.
     else if (steps.some(goesBack)) expect(left).toBeGreaterThan(0)
@@ -161,7 +164,7 @@ describe("a charge", () => {
   })
   const open = (isWide: boolean) => compactStore(client, clock, { isWide })
 
-  it("leaves another program's hash alone", async () => {
+  it("does not change another program's hash", async () => {
     const name = keyNamer("")({ policy: STRICT, partition: "" })
     await client.hset(name, "owner", "somebody")
     const store = open(false)

@@ -1,5 +1,5 @@
-// An app in its own process that decides in an AsyncLocalStorage context. The app prints "released", or what holds the
-// context.
+// An app in its own process that decides in an AsyncLocalStorage context. The app prints "released", or the objects
+// that keep the context in memory.
 import { AsyncLocalStorage } from "node:async_hooks"
 import { createLimiter } from "@sluice/core"
 import { redisStore } from "@sluice/redis"
@@ -27,7 +27,7 @@ async function inContext(work: () => Promise<unknown>): Promise<WeakRef<RequestC
   return new WeakRef(context)
 }
 
-/** True if the next decision does not wait for anything outside of this process. */
+/** True if the next decision waits for nothing outside this process. */
 async function decidesAtOnce(): Promise<boolean> {
   let isDecided = false
   decide().then(() => {
@@ -37,7 +37,7 @@ async function decidesAtOnce(): Promise<boolean> {
   return isDecided
 }
 
-/** The work of a request in its context, by the situation of the app. */
+/** The work of a request in its context, for each situation of the app. */
 const WORK: Readonly<Record<string, () => Promise<unknown>>> = {
   first: decide,
   async held() {

@@ -51,14 +51,17 @@ describe("a call that reaches the server after its deadline", () => {
   it.each([
     ["two windows", SLIDING],
     ["a strict window", STRICT],
-  ])("counts nothing in %s, while one that arrives in the last millisecond counts", async (_what, policy) => {
-    expect(await take(late, policy)).toEqual([NOW_MS])
-    expect((await takeOne(late, policy)).answers).toBeUndefined()
-    expect(await client.exists(KEY)).toBe(0)
-    expect(await take(inTime, policy)).toHaveLength(2)
-    expect((await takeOne(inTime, policy)).answers).toHaveLength(1)
-    expect(await client.exists(KEY)).toBe(1)
-  })
+  ])(
+    "counts nothing in %s, while a call that arrives in the last millisecond counts",
+    async (_what, policy) => {
+      expect(await take(late, policy)).toEqual([NOW_MS])
+      expect((await takeOne(late, policy)).answers).toBeUndefined()
+      expect(await client.exists(KEY)).toBe(0)
+      expect(await take(inTime, policy)).toHaveLength(2)
+      expect((await takeOne(inTime, policy)).answers).toHaveLength(1)
+      expect(await client.exists(KEY)).toBe(1)
+    },
+  )
 
   it("refunds nothing", async () => {
     await take(inTime)
@@ -95,12 +98,12 @@ describe("a call of one check, by the server's time", () => {
 })
 
 describe("a call of one check that begins a window", () => {
-  it("counts the previous window's share, exact to the millisecond", async () => {
+  it("counts the previous window's share exactly to the millisecond", async () => {
     const nine: Policy = { ...SLIDING, windowMs: 9_000, limit: 9 }
     const startMs = NOW_MS - (NOW_MS % nine.windowMs)
     for (let i = 0; i < 3; i++) await takeOne({ nowMs: startMs }, nine)
     const grantedAt = async (nowMs: number) => (await takeOne({ nowMs }, nine)).answers?.[0]?.granted
-    // Seven and then six of the nine units still count, and three are asked for.
+    // Of the nine previous units, seven still count at first and six a millisecond later. The request needs three.
     expect(await grantedAt(startMs + 9_000 + 2_000)).toBe(false)
     expect(await grantedAt(startMs + 9_000 + 2_001)).toBe(true)
   })

@@ -9,7 +9,9 @@ beforeEach(() => client.flushall())
 const TOKEN = "Bearer sk_live_4eC39HqLyjWDarjtT1zdp7dc"
 const request: RequestFacts = { remoteAddress: "192.0.2.7", headers: { authorization: TOKEN } }
 
-/** Returns a limiter that is in effect in another process, because it shares only Redis with the others. */
+/**
+ * Creates a limiter that behaves as if it ran in another process, because it shares only Redis with the other limiters.
+ */
 function process(options: Partial<LimiterOptions<RequestFacts>> = {}) {
   const store = redisStore({ client, timeoutMs: 20_000 })
   const penalty = { refusals: 2, within: "1 minute", for: "1 minute" }
@@ -24,7 +26,7 @@ async function contents(): Promise<string> {
   return JSON.stringify([keys, await Promise.all(keys.map((key) => client.get(key)))])
 }
 
-it("Redis never contains a token, and two processes count the same client", async () => {
+it("Redis never contains a token, and two processes share the counter of a client", async () => {
   const [one, other] = [process(), process()]
   const verdicts = []
   for (const limiter of [one, other, one, other]) verdicts.push((await limiter.decide(request)).allowed)
@@ -39,7 +41,7 @@ it("Redis never contains a token, and two processes count the same client", asyn
   expect(await one.peek(request)).toMatchObject({ allowed: true, remaining: 2 })
 })
 
-it("Redis contains no address with hashKeys, and different secrets count apart", async () => {
+it("Redis contains no address with hashKeys, and different secrets have separate counters", async () => {
   const [one, same, other] = ["a", "a", "b"].map((hashSecret) =>
     process({ field: "ip", hashKeys: true, hashSecret }),
   )

@@ -59,7 +59,10 @@ interface Login {
   readonly inUrl: string
 }
 
-/** Ways to give a client a login: correct ones, and URLs that the library mistakes for a host or a path. */
+/**
+ * Ways to pass a login to a client. Some are correct, and others are URLs that the library mistakes for a host or a
+ * path.
+ */
 const WAYS: readonly (readonly [string, (login: Login) => Opened])[] = [
   ...[Redis, Redis5].flatMap((Class, index) => {
     const lib = `ioredis ${index === 0 ? 6 : 5}`

@@ -51,7 +51,7 @@ it.each<[Library, boolean]>([
         redisStore({ client: opened.client, prefix: `${i}:` }),
       )
       const added = listenersOf(opened, library, isCluster).map((count, i) => count - (before[i] as number))
-      // Only a cluster client of ioredis has one, for the nodes that are added later.
+      // Only a cluster client of ioredis gets a listener, for nodes that are added later.
       const own = isCluster && library.startsWith("ioredis") ? 1 : 0
       expect(added).toEqual(before.map((_, i) => (i === 0 ? own : 0)))
       for (const store of stores) store.close()

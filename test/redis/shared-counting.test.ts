@@ -8,13 +8,13 @@ import { keyNamer } from "../../packages/redis/src/key.ts"
 import { redisStore } from "../../packages/redis/src/redis-store.ts"
 import { redisForTests } from "../servers/redis-for-tests.ts"
 
-// The tests use the server's own time. A window of 30 days ensures that they do not cross into the next one.
+// The tests use the server's own time. With a window of 30 days, they almost never run into the next window.
 const WINDOW_MS = 30 * 86_400_000
 const SLIDING: Policy = { ...MINUTELY, counter: "sliding1", windowMs: WINDOW_MS }
 const FIXED: Policy = { ...SLIDING, counter: "fixed001", algorithm: "fixed-window" }
 const FIRST_HIT: Policy = { ...FIXED, counter: "firsthit", align: "first-hit" }
 const EACH: readonly Policy[] = [SLIDING, FIXED, FIRST_HIT]
-/** A policy of each other kind of counter. */
+/** A policy for each other kind of counter. */
 const OTHERS: readonly Policy[] = [
   { ...SLIDING, counter: "sub", buckets: 12 },
   { ...SLIDING, counter: "strict", algorithm: "sliding-window-strict", buckets: 60 },
@@ -50,7 +50,7 @@ function check(policy: Policy, partition: string, cost = 1, shadow = false): Che
   return { policy, partition, cost, shadow }
 }
 
-/** Creates a store on each client. All of them share an unused prefix. */
+/** Creates a store on each client. All stores share an unused prefix. */
 function open(): { readonly prefix: string; readonly stores: readonly [Store, ...Store[]] } {
   const prefix = `${made++}:`
   const openOn = (client: Redis) => redisStore({ client, prefix, denyCacheMs: 0, timeoutMs: 10_000 })
@@ -60,8 +60,8 @@ function open(): { readonly prefix: string; readonly stores: readonly [Store, ..
   return { prefix, stores }
 }
 
-describe("a key that does not hold a valid counter", () => {
-  it("is not assumed for 0, which is an unused counter", async () => {
+describe("a key with the value 0", () => {
+  it("is treated as an unused counter", async () => {
     for (const policy of [...EACH, ...OTHERS]) {
       const { prefix, stores } = open()
       for (const cost of [1, 0]) {
@@ -79,8 +79,8 @@ describe("a clock set back so far that the codes of the windows repeat", () => {
   const dayMs = 86_400_000
 
   /**
-   * Writes a full key of the window that is `windowsAhead` of the current one. Its TTL ends `longerMs` after the
-   * current window. True if a request on it is then granted.
+   * Writes a full key of the window that is `windowsAhead` of the current window. The key expires `longerMs` after
+   * the current window. Returns true if a request for this key is then granted.
    */
   async function grantedAfter(
     windowsAhead: number,
@@ -94,7 +94,7 @@ describe("a clock set back so far that the codes of the windows repeat", () => {
     const [seconds] = await client.time()
     const code = ((Math.floor(Number(seconds) / 86_400) + windowsAhead) % 2047) + 1
     const key = keyNamer(prefix)(check(policy, "ann"))
-    // The rest of the current window, at any time of the day.
+    // The rest of the current window, which depends on the time of day.
     const leftMs = dayMs - ((Number(seconds) * 1_000) % dayMs)
     await client.set(key, String(code * 2 ** 42 + policy.limit), "PX", leftMs + longerMs)
     const others = Array.from({ length: beside }, (_, i) => check(FIXED, `${i}`))
@@ -109,15 +109,15 @@ describe("a clock set back so far that the codes of the windows repeat", () => {
       expect(await grantedAfter(2_046, 2_047 * dayMs, beside)).toBe(false)
       // A full window admits again in the first millisecond of the next window, when its key expires.
       expect(await grantedAfter(-1, 0, beside)).toBe(true)
-      // Also a key whose TTL was set late, by a server that was busy for a whole window.
+      // The same is true of a key whose TTL was set late, because the server was busy for a whole window.
       expect(await grantedAfter(-1, dayMs, beside)).toBe(true)
       expect(await grantedAfter(-1, dayMs, beside, "peek")).toBe(true)
     },
   )
 
-  it("is detected by the TTLs of the keys, and admits no unit twice", async () => {
+  it("is detected from the keys' TTLs, and does not cause units to be granted twice", async () => {
     expect(await grantedAfter(2_042, 2_043 * dayMs)).toBe(false)
-    // Five windows ago: a key that should already have expired and is about to.
+    // A key of five windows ago, which should already have expired, is about to expire.
     expect(await grantedAfter(-5, 0)).toBe(true)
     expect(await grantedAfter(3, 4 * dayMs)).toBe(false)
   })

@@ -2,12 +2,12 @@ import type { RedisCluster } from "../servers/redis-cluster.ts"
 import type { RedisServer } from "../servers/redis-server.ts"
 import { until } from "../servers/until.ts"
 
-/** A slot between two nodes, until the move is finished. */
+/** A slot that is moving between two nodes. */
 export interface SlotMove {
   readonly to: RedisServer
-  /** Moves one key. The others stay where they are. */
+  /** Moves one key. The other keys stay on the old node. */
   move(key: string | undefined): Promise<void>
-  /** Moves the remaining keys and informs all nodes which node serves the slot now. */
+  /** Moves the remaining keys, and informs all nodes of the slot's new node. */
   finish(): Promise<void>
 }
 
@@ -39,9 +39,10 @@ export async function startSlotMove(cluster: RedisCluster, key: string): Promise
 }
 
 /**
- * Gives a node a config epoch above every other primary, and waits until all nodes know it. A late message could win if
- * two nodes claimed slots in one epoch, or if the old owner got a new epoch during the move. Then each node would
- * redirect clients to the other forever.
+ * Gives a node a higher config epoch than every other primary, and waits until all nodes know this epoch. Otherwise a
+ * late message could return the slot to the old owner. For example, two nodes could claim slots in the same epoch, or
+ * the old owner could get a new epoch during the move. Then each node would redirect clients to the other node
+ * forever.
  */
 async function leadAlone(leader: RedisServer, { nodes }: RedisCluster): Promise<void> {
   const others = nodes.filter((node) => node !== leader)

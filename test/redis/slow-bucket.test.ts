@@ -6,7 +6,7 @@ import { takeEach } from "../../packages/core/src/stores/testing/take-each.ts"
 import { startRedis } from "../servers/redis-server.ts"
 import { keysWithoutTtl } from "./counted.ts"
 
-it("a bucket that needs millions of years to refill counts normally, and does not affect other checks", async () => {
+it("a bucket that refills in millions of years counts normally and does not affect other checks", async () => {
   const server = await startRedis()
   const client = new Redis(server.port, server.host)
   const store = redisStore({ client, timeoutMs: 10_000 })

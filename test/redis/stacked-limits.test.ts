@@ -20,7 +20,10 @@ describe("a request of several limits", () => {
     { name: "all", field: "service", limit: 1_000, window: month },
   ]
 
-  /** Creates a limiter whose script the server has loaded, and a function that returns the Redis commands of a call. */
+  /**
+   * Creates a limiter whose script the server has loaded, and a function that returns the Redis commands of one
+   * decision.
+   */
   async function open(denyCacheMs: number) {
     const store = redisStore({ client, prefix: `c${denyCacheMs}:`, denyCacheMs })
     const limiter = createLimiter<{ user: string }>({
@@ -40,7 +43,7 @@ describe("a request of several limits", () => {
     return { limiter, asked }
   }
 
-  it("is one round trip, and takes nothing from any of them if it is refused", async () => {
+  it("costs one round trip, and takes no units of any limit if it is refused", async () => {
     const { limiter, asked } = await open(0)
     const { allowed, calls } = await asked("ann")
     expect([allowed, calls.evalsha]).toEqual([true, 1])

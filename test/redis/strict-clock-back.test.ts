@@ -13,12 +13,18 @@ import { timeOf } from "./counted.ts"
 const { server, client } = await redisForTests()
 beforeEach(() => client.flushall())
 
-/** Creates a store on the server's time or on a clock. Both use the layout for the server's time. */
+/**
+ * Creates a store on the server's clock or on a given clock. In both cases, the store uses the layout for the server's
+ * clock.
+ */
 function open(clock?: ManualClock): RedisStore {
   return compactStore(client, clock)
 }
 
-/** Returns a policy with this many sub-windows of about a day. The server is now in the middle of one of them. */
+/**
+ * Returns a policy with this many sub-windows of about a day. The server's current time is in the middle of a
+ * sub-window.
+ */
 async function policyOf(buckets: number): Promise<Policy> {
   const bucketMs = Math.floor((await timeOf(server)) / 20_000.5)
   return {
@@ -35,8 +41,7 @@ async function policyOf(buckets: number): Promise<Policy> {
 type Taken = readonly (readonly [subWindowsAgo: number, units: number])[]
 
 /**
- * Takes units in sub-windows before the clock's time. If `returned`, the units of the current sub-window are given
- * back.
+ * Takes units in sub-windows up to the clock's time. If `returned`, refunds the units of the current sub-window.
  */
 async function fill(
   store: Store,
@@ -57,8 +62,7 @@ async function fill(
 }
 
 /**
- * Returns the state after the clock has gone back by `back` sub-windows. Then there is only a peek, or a take of `cost`
- * units first.
+ * Returns the state after the clock has gone back by `back` sub-windows and `cost` units were then taken.
  */
 async function leftAfter(
   back: number,
@@ -75,7 +79,7 @@ async function leftAfter(
   try {
     await fill(ahead, clock, policy, taken, returned)
     await fill(twin, clock, policy, taken, returned)
-    // The key ends at the same instant as before, which is now further away.
+    // When the clock goes back, the key still expires at the same instant, so its TTL becomes longer.
     const key = keyNamer("")(check)
     const restMs = await client.pttl(key)
     expect(restMs).toBeGreaterThan(0)
@@ -91,7 +95,7 @@ async function leftAfter(
 }
 
 describe.each([60, 251, 252, 360])("a strict window in %i parts", (buckets) => {
-  // The index of the oldest sub-window before the current one.
+  // The number of sub-windows from the current one back to the oldest.
   const last = buckets
   it.each([
     {

@@ -34,7 +34,7 @@ afterEach(() => {
   for (const store of opened.splice(0)) store.close()
 })
 
-/** Creates a store that keeps the strict window's counter in a hash, on the server's clock or on a test clock. */
+/** Creates a store, on the server's clock or on a test clock, that stores the counter of a strict window in a hash. */
 function open(clock?: { now(): number }): RedisStore {
   const store = compactStore(client, clock)
   opened.push(store)
@@ -101,7 +101,7 @@ describe("the hash of a strict window", () => {
     },
   )
 
-  it("counts by one command within a sub-window, and writes at most two fields when the next one begins", async () => {
+  it("counts with one command within a sub-window, and writes at most two fields when the next sub-window begins", async () => {
     const clock = manualClock(START_MS)
     const store = open(clock)
     for (let second = 0; second < 30; second++) {
@@ -123,7 +123,7 @@ describe("the hash of a strict window", () => {
     ["its own call", false],
     ["a call of several requests", true],
   ])(
-    "includes earlier sub-windows after units of the current one were taken: in %s",
+    "includes earlier sub-windows after units of the current sub-window were taken: in %s",
     async (_what, isOneOfSeveral) => {
       const clock = manualClock(START_MS)
       const store = open(clock)
@@ -139,7 +139,7 @@ describe("the hash of a strict window", () => {
     },
   )
 
-  it("accesses at most two fields even if the hash has one field more than it needs", async () => {
+  it("needs access to at most two fields, even if it contains one field more than necessary", async () => {
     const clock = manualClock(START_MS)
     const store = open(clock)
     for (const [second, cost] of [
@@ -157,7 +157,7 @@ describe("the hash of a strict window", () => {
     expect(calls).toEqual({ evalsha: 1, hget: 1, hincrby: 1, hset: 1, pexpire: 1 })
   })
 
-  it("becomes a string when the limit outgrows it, then a hash again, without losing units", async () => {
+  it("becomes a string when the limit is too large, then a hash again, without losing units", async () => {
     const clock = manualClock(START_MS)
     const store = open(clock)
     const large = { ...POLICY, limit: 10_000_000 }
@@ -166,7 +166,7 @@ describe("the hash of a strict window", () => {
       [large, 1_000, "string"],
       [POLICY, 70, "hash"],
       [large, 1_000_000, "string"],
-      // The lower limit leaves no room, so nothing is written.
+      // Under the lower limit the request is refused, so nothing is written.
       [POLICY, 1, "string"],
     ] as const) {
       clock.advance(SECOND_MS)
@@ -188,7 +188,8 @@ describe("the hash of a strict window", () => {
       await take(store, 5, minutes)
       const key = await theKey()
       const code = BigInt((await client.hget(key, "n")) as string) / 2n ** 44n - 1n
-      // By its code, the third sub-window before this one. By its TTL, the 508th sub-window after it.
+      // The number's code could mean the third sub-window before the current one, or the 508th after it. The TTL
+      // shows that it is the 508th after it.
       const number = (((code + 508n) % 511n) + 1n) * 2n ** 44n + count * 2n ** 35n + sum * 2n ** 18n + 5n
       await client.hset(key, { n: `${number}`, ...parts })
       await client.pexpire(key, (508 + 61) * 60_000)

@@ -8,7 +8,10 @@ const { client } = await redisForTests()
 
 const START_MS = Date.UTC(2024, 0, 1)
 
-/** Takes `units` in each of several seconds of a minute in 60 parts. Returns what Redis then holds. */
+/**
+ * Takes `units` in each of several seconds from a window of a minute in 60 parts. Returns the value in Redis and its
+ * size.
+ */
 async function kept(
   limit: number,
   units: number,
@@ -53,9 +56,9 @@ it.each([
   },
 )
 
-it("a new client takes little memory, and parts widen when their digits no longer fit", async () => {
+it("a new client takes little memory, and parts become wider when their digits no longer fit", async () => {
   expect((await kept(1_000, 5, 2)).value.length).toBeLessThanOrEqual(30)
   const { value } = await kept(600_000_000, 9_000_000, 61)
-  // Four digits each, because 64 ** 4 is above nine million.
+  // Each part has four digits, because nine million is less than 64 ** 4.
   expect(value).toMatch(/:4[0-o]{240}$/)
 })

@@ -2,13 +2,13 @@ import fc from "fast-check"
 import { ALGORITHMS, type AlgorithmName } from "../../packages/core/src/algorithms/kinds.ts"
 import { ceilingOf, type Penalty, type Policy } from "../../packages/core/src/ground/policy.ts"
 
-/** The largest count that Redis keeps in packed form: 2^20 - 1. */
+/** The largest count that Redis stores in packed form: 2^20 - 1. */
 export const MOST_PACKED: number = 2 ** 20 - 1
 const DAY_MS = 86_400_000
 const WINDOWS_MS = [10, 1_000, 60_000, DAY_MS, 30 * DAY_MS]
 const LIMITS = [1, 2, 5, 10, 100, MOST_PACKED, MOST_PACKED + 1]
 
-/** Changes to a policy that keep its counter. A null member does not change. */
+/** Changes to a policy that keep its counter. A member that is null does not change the policy. */
 const CHANGES = fc.record({
   limit: fc.constantFrom(null, 0, 3, 7, MOST_PACKED),
   burst: fc.constantFrom(null, 1, 9, 30, 1_000),
@@ -18,13 +18,13 @@ const CHANGES = fc.record({
 /** Generates one counter, under one policy or two. */
 export function tracedPolicies(): fc.Arbitrary<readonly Policy[]> {
   const usual = fc.record({ windowMs: fc.constantFrom(...WINDOWS_MS), limit: fc.constantFrom(...LIMITS) })
-  // Five million per month, which are counted in whole seconds.
+  // Buckets of five million units per month count time in whole seconds.
   const monthly = fc.record({
     windowMs: fc.constant(30 * DAY_MS),
     limit: fc.constantFrom(5_000_000, 5_000_017),
   })
-  // Counts so large that a share of them cannot be computed in one multiplication, in windows of more seconds than a
-  // year has.
+  // These counts are so large that their share cannot be computed with one multiplication. Some of these windows are
+  // longer than a year.
   const huge = fc.record({
     windowMs: fc.constantFrom(60_000, 30 * DAY_MS, 1_500 * DAY_MS),
     limit: fc.constantFrom(2 ** 40 + 1, 2 ** 50 + 7, Number.MAX_SAFE_INTEGER - 1),
@@ -39,7 +39,7 @@ export function tracedPolicies(): fc.Arbitrary<readonly Policy[]> {
       kind: kinds(),
       extra: fc.option(fc.constantFrom(1, 3, 40), { freq: 3 }),
       change: fc.option(CHANGES, { freq: 2 }),
-      // One policy may count refusals while the other does not. Their counts are the same.
+      // One policy may count refusals while the other does not. Both use the same counter.
       countRejected: fc.constantFrom(NONE, NONE, [true, true], [true, false], [false, true]),
     })
     .map(({ amounts, kind, extra, change, countRejected }) => {
@@ -48,8 +48,8 @@ export function tracedPolicies(): fc.Arbitrary<readonly Policy[]> {
       const some = extra === null || isVast(policy) ? policy : { ...policy, extra }
       const exact = isVast(some) ? { ...some, ...largestOf(some) } : some
       const other = change === null || isEndless(exact) ? exact : changed(exact, change)
-      // Under another limit, a unit may have other fractions. Then reading by one policy would shift the value of the
-      // other.
+      // Use only one policy if a unit may have other fractions under the other limit. Otherwise reading under one
+      // policy would change the value under the other.
       const both = other === exact || isCoarse(exact) || isCoarse(other) ? [exact] : [exact, other]
       return both.map((one, i) => (countRejected[i] === true ? { ...one, countRejected: true } : one))
     })
@@ -71,7 +71,7 @@ function changed(
   }
 }
 
-/** A counter of refusals and its penalties. A second penalty stands for a changed rule. */
+/** The penalties of one counter of refusals. A second penalty simulates a changed rule. */
 interface Penalties {
   readonly penalties: readonly Penalty[]
 }
@@ -133,7 +133,7 @@ function withoutAbsent<Kind extends { readonly burst: number | undefined }>({
   return burst === undefined ? kind : { ...kind, burst }
 }
 
-/** True if units are counted in fractions. */
+/** True if the counter contains fractions of units. */
 function isLevel({ algorithm, refill }: Policy): boolean {
   return (algorithm === "token-bucket" && refill !== "periodic") || algorithm === "leaky-bucket"
 }
@@ -143,7 +143,7 @@ function isCoarse(policy: Policy): boolean {
   return isLevel(policy) && most * policy.windowMs > Number.MAX_SAFE_INTEGER
 }
 
-/** True if a bucket's content would take longer to come back under a small limit than time can be counted. */
+/** True if under a small limit, a bucket would take too long to refill for its end to be an exact number. */
 function isEndless({ algorithm, limit }: Policy): boolean {
   return (algorithm === "token-bucket" || algorithm === "leaky-bucket") && limit > 2 ** 30
 }
@@ -153,7 +153,7 @@ function isVast({ limit }: Policy): boolean {
 }
 
 function largestOf(policy: Policy): Partial<Policy> {
-  // In a month, this many units can be counted in fractions of a second.
+  // With this many units in a month, a bucket can still count in fractions of a second.
   if (isLevel(policy)) return { limit: 2 ** 31 + 1, windowMs: 30 * DAY_MS }
   const { mostUnits } = ALGORITHMS[policy.algorithm as AlgorithmName]
   return mostUnits === undefined ? {} : { limit: mostUnits }

@@ -19,7 +19,7 @@ afterAll(async () => {
   expect(await keysWithoutTtl(server)).toEqual([])
 })
 
-/** Creates limiters of one service on one clock. To Redis they look like separate processes. */
+/** Creates limiters of one service on one clock. For Redis, they are like separate processes. */
 function instances(rule: Partial<Rule>, count = 1) {
   const clock = manualClock()
   const prefix = `waiting${made++}:`
@@ -39,8 +39,9 @@ function instances(rule: Partial<Rule>, count = 1) {
 }
 
 /**
- * Waits until each waiter that lost to another instance was refused and waits again. Redis responds to a connection in
- * order, so earlier replies have arrived when the reply to a ping has. A refusal may cause another request.
+ * Waits until each waiter whose units another instance took was refused and waits again. Redis replies to a
+ * connection in order, so the reply to a ping arrives after all earlier replies. Several pings are needed, because a
+ * refusal may cause another request.
  */
 async function allRefusalsHeard(): Promise<void> {
   for (let questions = 0; questions < 20; questions++) {
@@ -53,7 +54,7 @@ async function remainingOf(limiter: Limiter): Promise<number> {
   return (await limiter.peek(ALICE, { cost: 0 })).remaining
 }
 
-// The contract of stores and the tests of the limiter try each kind. Here, only the concurrency is new.
+// The store contract and the tests of the limiter already cover each kind, so these tests only add concurrency.
 describe.each(everyNth(4, KINDS_OF_RULE))("%s in Redis", (_name, kind) => {
   it("grants concurrent requests no more units than remain", async () => {
     const { limiters } = instances(kind, 4)
@@ -61,7 +62,8 @@ describe.each(everyNth(4, KINDS_OF_RULE))("%s in Redis", (_name, kind) => {
     const granted = decisions.reduce((sum, { cost }) => sum + cost, 0)
     const left = await remainingOf(limiters[0] as Limiter)
     expect(granted + left).toBe(100)
-    // Two of them certainly take 40. The others take the remaining units, or a single unit.
+    // Two of the four requests certainly take 40 units each. The other two take the remaining units, or a single
+    // unit.
     expect(granted).toBeGreaterThan(80)
   })
 })

@@ -35,14 +35,17 @@ function open(maxKeys: number) {
   return { client, store }
 }
 
-/** Longer than the second after which charges are given up. */
+/** The duration of a flood. Must be longer than the second after which the store gives up charges. */
 const FLOOD_MS = examples(1_400, 2_700)
-/** With unbounded charges, turns of a longer flood took 1,400 ms. While coverage is counted, bounded ones take up to 160 ms. */
+/**
+ * The longest allowed tick. With unbounded charges, ticks of a longer flood took 1,400 ms. With bounded charges, ticks
+ * take up to 160 ms when coverage is measured.
+ */
 const MOST_CPU_MS = 400
 
 /**
- * Returns the third longest turn of the event loop during some work, in milliseconds of CPU time. The longest ones may
- * be due to the garbage collector and the compiler.
+ * Returns the third longest tick of the event loop during some work, in milliseconds of CPU time. Skips the two
+ * longest, which the garbage collector or the compiler may have caused.
  */
 async function longTurnMs(work: () => Promise<unknown>): Promise<number> {
   let isDone = false
@@ -73,7 +76,7 @@ async function flood(store: Store, ms: number, first = 0): Promise<number> {
   return granted
 }
 
-/** Closes the store. Expects no long turn and no long wait. */
+/** Closes the store. Expects that closing blocks the event loop only briefly and takes less than ten seconds. */
 async function expectQuickClose(store: Store): Promise<void> {
   const beganMs = performance.now()
   expect(await longTurnMs(async () => store.close())).toBeLessThan(MOST_CPU_MS)
@@ -81,7 +84,7 @@ async function expectQuickClose(store: Store): Promise<void> {
 }
 
 describe("2,000 new clients a second, while Redis is frozen", () => {
-  it("cost no long turn and few calls, and do not delay close, which reports as lost what was not charged", async () => {
+  it("cause no long tick and few calls, and do not delay close, which reports uncharged units as lost", async () => {
     const { client, store } = open(10_000)
     const settledKeys = await flood(store, 100)
     await until("charges are confirmed", async () => (await unitsIn(server, "")) === settledKeys)
@@ -91,7 +94,7 @@ describe("2,000 new clients a second, while Redis is frozen", () => {
       granted += await flood(store, FLOOD_MS, 100_000)
     })
     expect(turnMs).toBeLessThan(MOST_CPU_MS)
-    // A client collects the calls to a frozen server in memory.
+    // The number of calls must be small, because a client collects the calls to a frozen server in memory.
     expect(client.commandQueue.length).toBeLessThan(100)
     await expectQuickClose(store)
     expect(store.status?.writeBack?.lost).toBe(granted - settledKeys)
@@ -108,7 +111,7 @@ describe("2,000 new clients a second, while Redis is frozen", () => {
     ],
   ]
   it.each(OTHERS.slice(0, examples(1, 2)))(
-    "cost no long turn and few calls with %s, and do not delay close",
+    "cause no long tick and few calls with %s, and do not delay close",
     async (_name, storeOf) => {
       const client = connect(server)
       const store = storeOf(client)

@@ -12,7 +12,7 @@ checkEachTest()
 const { server } = await redisForTests()
 beforeEach(() => server.command("FLUSHALL"))
 
-/** Creates a store of a process that writes back to Redis. */
+/** Creates a store that writes back to Redis, as a separate process would. */
 function open() {
   const client = new Redis(server.port, server.host)
   client.on("error", () => {})
@@ -23,7 +23,7 @@ function open() {
 }
 
 describe("two processes that write back to one Redis", () => {
-  it("know each other's units, and Redis has exactly what they granted", async () => {
+  it("know each other's units, and Redis contains exactly the units that they granted", async () => {
     const apps = [open(), open()].map((store) => asker(store, { field: "service", limit: 1_000 }))
     const [one, other] = apps as [(typeof apps)[0], (typeof apps)[0]]
     await one.ask("", 300)
@@ -44,7 +44,7 @@ describe("two processes that write back to one Redis", () => {
 })
 
 describe("a Redis that is frozen behind a store that writes back", () => {
-  it("delays no request; decisions are degraded within two seconds, until Redis responds again", async () => {
+  it("delays no request, and degrades decisions within two seconds until Redis responds again", async () => {
     const store = open()
     const app = asker(store, { field: "service" })
     const stop = app.load()
@@ -64,7 +64,8 @@ describe("a Redis that is frozen behind a store that writes back", () => {
     await stop()
     await app.askUntilRecovered()
     expect(app.late).toBe(0)
-    // Every decision of this process was counted or is reported as lost. Some of what was lost may have been counted.
+    // Redis counted the units of every decision, or the store reported them as lost. Redis may have counted some of
+    // the lost units too.
     const all = app.decisions.reduce((sum, { allowed, cost }) => sum + (allowed ? cost : 0), 0)
     await store.close()
     const counted = await unitsIn(server, "")
