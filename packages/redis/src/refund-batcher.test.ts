@@ -80,7 +80,7 @@ describe("batched refunds", () => {
     expect([later, server.asked.length]).toEqual([["back"], 2])
   })
 
-  it("are sent at most 64 per call, and a call with fewer waits until at most one call is in flight", async () => {
+  it("are sent at most 64 per call, and a smaller call waits until at most one is in flight", async () => {
     const { server, refundKeys } = await startBatcher()
     const all = names(128)
     const outcome = refundKeys(all)

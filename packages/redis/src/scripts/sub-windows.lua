@@ -33,8 +33,7 @@ local function subWindowsEndMs(policy, startMs, current, parts)
   return startMs
 end
 
--- Returns the state without `units` of the sub-window that started at `takenInMs`. Returns nothing if that sub-window
--- has passed.
+-- Returns the state without `units` that the sub-window at `takenInMs` counted, or nothing if it has passed.
 local function withoutUnitsOf(policy, startMs, previous, current, parts, units, takenInMs)
   if takenInMs == startMs then return startMs, previous, max(0, current - units), parts end
   local index = (startMs - takenInMs) / policy.stepMs - 1
