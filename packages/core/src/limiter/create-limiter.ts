@@ -54,8 +54,8 @@ function warnOfLimitPerWorker({ enabled, store, logger }: ParsedOptions): void {
 }
 
 /**
- * Whether this process is a worker of node:cluster. Avoids an import that few processes need: in a worker, Node has
- * already loaded the module.
+ * Whether this process is a worker of node:cluster. The module is not imported here, because few processes need it
+ * and Node has already loaded it in a worker.
  */
 function isClusterWorker(): boolean {
   return (

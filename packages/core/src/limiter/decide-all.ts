@@ -18,24 +18,24 @@ export interface GroupRequest<Request> {
   readonly cost?: number | undefined
 }
 
-/** The decisions of a group. All admit, or all refuse. */
+/** The decisions of a group: either all requests are admitted, or all are refused. */
 export interface GroupDecision {
-  /** Whether all requests are admitted. If not, none has taken units. */
+  /** Whether all requests are admitted. If not, no request has taken units. */
   readonly allowed: boolean
   /**
-   * The decision of each request, in the order of the requests. If another request is the cause of the refusal, a
-   * decision has `refusal: "group"`, and `retryAfterMs` is the wait of the group.
+   * The decision of each request, in the order of the requests. If another request caused the refusal, the decision
+   * has `refusal: "group"`, and its `retryAfterMs` is the wait of the whole group.
    */
   readonly decisions: readonly Decision[]
 }
 
 /**
  * Decides several requests together, all or nothing, in one call of their store. Use it for a request that needs
- * several services, each with its own limiter. Requests are not held, so a rule that queues refuses. To refund the
- * units, call `refund` of each limiter with its decision.
+ * several services, each with its own limiter. Requests are not held, so a rule with a queue refuses immediately. To
+ * refund the units, call `refund` of each limiter with its decision.
  *
  * In a Redis Cluster, units in different slots are taken one after the other, and refunded if a later slot refuses.
- * Without the store, each limiter decides by its `onStoreFailure`, also all or nothing.
+ * If the store is unavailable, each limiter applies its `onStoreFailure`, and the result is still all or nothing.
  * @example
  * ```ts
  * import { createLimiter, decideAll, memoryStore } from "@sluice/core"
@@ -66,7 +66,7 @@ export async function decideAll<Requests extends readonly unknown[]>(
   return { allowed: decisions.every(({ allowed }) => allowed), decisions }
 }
 
-/** A prepared request of a group. Undefined if its limiter does not count it. */
+/** A request of a group with its limiter. `prepared` is undefined if the limiter does not count the request. */
 export interface PreparedMember<Request> {
   readonly limiter: RequestLimiter<Request>
   readonly prepared: PreparedRequest<Request> | undefined
@@ -76,8 +76,8 @@ export interface PreparedMember<Request> {
 const NOT_COUNTED: readonly RuleCheck[] = []
 
 /**
- * Decides prepared requests together, and emits events to the listeners of each limiter. The limiters have the same
- * store.
+ * Decides prepared requests together, and emits events to the listeners of each limiter. All limiters must have the
+ * same store.
  */
 export async function takeGroup<Request>(
   members: readonly PreparedMember<Request>[],
@@ -112,7 +112,7 @@ export function requireGroup(group: unknown): void {
       problems.push({ path, ...notALimiter(limiter) })
       continue
     }
-    // The limiters of routes share the counters of their limiter.
+    // Compare deciders, because a route's limiter uses the counters of the limiter that it belongs to.
     const isSame = (other: Partial<GroupRequest<unknown>> | null): boolean =>
       other?.limiter instanceof RequestLimiter && other.limiter.decider === limiter.decider
     const earlier = group.findIndex(isSame)

@@ -38,7 +38,7 @@ import type { RuleSet } from "./rule-set/rule-set.ts"
 import { RulesInForce } from "./rule-set/rules-in-force.ts"
 import { type DecisionStep, NO_STEPS, stepSet, stepsFrom, stepsIn } from "./rule-set/steps.ts"
 
-/** The implementation of the interface, with further members that adapters need. */
+/** The implementation of `Limiter`, with further members for adapters. */
 export class RequestLimiter<Request> implements Limiter<Request> {
   static {
     acceptOtherCopies(RequestLimiter)
@@ -114,8 +114,8 @@ export class RequestLimiter<Request> implements Limiter<Request> {
   }
 
   /**
-   * The steps at which its rules, now or later, can be decided: at least one. Rules of a source may be decided at any
-   * step.
+   * The steps at which the limiter's current and future rules can be decided; never empty. The future rules of a
+   * source may need any step.
    */
   get steps(): readonly DecisionStep[] {
     const { firstStep } = this.#state.context
@@ -140,7 +140,7 @@ export class RequestLimiter<Request> implements Limiter<Request> {
   }
 
   decide(request: Request, options?: CostOption): Promise<Decision> {
-    // This is not an async function, because that would take three more turns to pass on a promise.
+    // This function is not async, because an async function needs three more microtasks to pass on a promise.
     try {
       const prepared = this.#prepare(request, options === undefined ? undefined : parseCost(options))
       if (prepared instanceof Promise) return prepared.then((made) => this.admission.take(made))
@@ -205,8 +205,8 @@ export class RequestLimiter<Request> implements Limiter<Request> {
     return decision
   }
 
-  // `peek`, `explain`, `reset`, `block` and `unblock` accept plain facts as a request. Functions in the options get the
-  // request that was passed.
+  // `peek`, `explain`, `reset`, `block` and `unblock` accept plain facts as a request. Functions in the options
+  // receive the request that was passed.
   peek(request: Request | RequestFacts, options?: PeekOptions): Promise<Decision>
   async peek(request: Request, options?: PeekOptions): Promise<Decision> {
     const { cost, rules } = parsePeekOptions(options, "peek()")
@@ -234,8 +234,8 @@ export class RequestLimiter<Request> implements Limiter<Request> {
   }
 
   /**
-   * Refunds the units after a request has been answered, when no caller waits. A loss is emitted as an event and
-   * logged.
+   * Refunds the units after a request has been answered, without making a caller wait. A failed refund is emitted as
+   * an event and logged.
    */
   refundInBackground(decision: Decision): void {
     const { decider, isClosed } = this.#state
@@ -273,7 +273,7 @@ export class RequestLimiter<Request> implements Limiter<Request> {
     return undefined
   }
 
-  /** True if a limiter is this one, or if both belong to the routes of the same limiter. */
+  /** True if the given limiter is this one, or if both share their state because one or both belong to routes. */
   isRelatedTo(limiter: object): boolean {
     return #state in limiter && limiter.#state === this.#state
   }
@@ -318,8 +318,8 @@ export class RequestLimiter<Request> implements Limiter<Request> {
   }
 
   /**
-   * Registers an adapter's reader, so that `peek`, `reset` and similar calls accept the framework's own request. They
-   * then mean the client that the adapter counts.
+   * Registers an adapter's reader, so that `peek`, `reset` and similar calls accept the framework's own request.
+   * These calls then apply to the client that the adapter counts.
    */
   readFactsWith(reader: FactsReader): void {
     this.#state.factsReaders.add(reader)
@@ -341,14 +341,19 @@ export class RequestLimiter<Request> implements Limiter<Request> {
     return this.#routes.join(mount, route, rule, make)
   }
 
-  /** Releases the limiter of a route that a mount no longer needs. The rule's name is free when no mount needs it. */
+  /**
+   * Releases the limiter of a route that a mount no longer needs. The rule's name becomes free when no mount needs
+   * the rule.
+   */
   leaveRoute(mount: object, route: RequestLimiter<Request>): void {
     const unused = this.#routes.leave(mount, route)
     if (unused !== undefined) unused.#rules.giveUp()
   }
 }
 
-/** Returns the part of a call that is about these rules. Other rules would read fields that the request may not have. */
+/**
+ * Returns a scope without steps if rules are named, because other rules would read fields that the request may lack.
+ */
 function scopeOf(rules: readonly string[] | undefined): Scope | undefined {
   return rules === undefined ? undefined : { steps: NO_STEPS, isLeft: undefined }
 }

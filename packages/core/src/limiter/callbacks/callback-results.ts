@@ -15,25 +15,25 @@ interface Later {
   readonly results: Map<Callback<unknown>, unknown>
   /** The promises that are not awaited yet. The promises never reject. */
   pending: Promise<void>[]
-  /** How often a pending result was asked for. */
+  /** Number of times that `resultOf` was called for a pending result. */
   misses: number
 }
 
 /**
- * The results of the app's functions for one request. Rules are checked by synchronous code. When a function returns a
- * promise, its result is undefined at first. Then the code runs once more when the promise is settled. The code gets
- * the known results, so no function is called again.
+ * The results of the app's functions for one request. Rules are checked by synchronous code, so the result of a
+ * function that returns a promise is undefined at first. The code runs again when the promise has settled. It reuses
+ * the known results, so no function is called twice.
  */
 export class CallbackResults<Request = unknown> {
-  // For speed: one is created per request, so no private names, and only the constructor adds fields.
+  // One object is created per request. For speed, it has no private names, and only the constructor adds fields.
   /** The request that the functions receive. */
   declare readonly request: Request
-  /** The latest result. Undefined as soon as `later` is present. */
+  /** The latest result, linked to the results before it. Undefined once `later` is set. */
   declare private latest: Result | undefined
-  /** Present as soon as a function has returned a promise. */
+  /** Set once a function has returned a promise. */
   declare private later: Later | undefined
 
-  /** Results of functions that have returned promises for this request are taken from `known`. */
+  /** Reuses the results in `known` if one of its functions has returned a promise. */
   constructor(request: Request, known?: CallbackResults) {
     this.request = request
     this.latest = undefined
@@ -48,12 +48,12 @@ export class CallbackResults<Request = unknown> {
     return this.later !== undefined && this.later.pending.length > 0
   }
 
-  /** How often a result was undefined because its promise was pending. */
+  /** Number of times that a result was undefined because its promise was pending. */
   get misses(): number {
     return this.later === undefined ? 0 : this.later.misses
   }
 
-  /** Returns the result of a callback. Undefined while its promise is pending. */
+  /** Returns the result of a callback, or undefined while its promise is pending. */
   resultOf<Value>(callback: Callback<Value>): Value | undefined {
     const { later } = this
     if (later?.results.has(callback) === true) return this.known(later, callback)
@@ -65,7 +65,8 @@ export class CallbackResults<Request = unknown> {
   }
 
   /**
-   * Returns what `read` returns once no result is pending. Returns a promise only if `read` asks for a pending result.
+   * Returns the result of `read` once no callback is pending. Returns a promise only if `read` needs a pending
+   * callback.
    */
   complete<Read>(read: () => Read): MaybePromise<Read> {
     const made = read()

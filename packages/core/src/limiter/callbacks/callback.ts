@@ -6,25 +6,25 @@ import { beforeDeadline } from "../../ground/time.ts"
 import type { Warner } from "../../ground/warnings.ts"
 import { yieldedText } from "./compile-test.ts"
 
-/** The deadline of each function of the app, the clock that measures it, and where failures are logged. */
+/** The timeout of the app's functions, the clock that measures it, and the warner that logs failures. */
 export interface CallbackContext {
   readonly callbackTimeoutMs: number
   readonly clock: Clock
   readonly warner: Warner
 }
 
-/** The valid results of a function of the app, and what applies if the function fails. */
+/** The valid results of one of the app's functions, and the default if the function fails. */
 export interface CallbackMeaning<Value> {
-  /** Returns the value that a result stands for. Throws for an invalid result: see `wrong`. */
+  /** Returns the value of a valid result. Calls `wrong` for an invalid result, which throws. */
   read(result: unknown): Value
-  /** Logs a warning, and returns the value that applies instead. `what` continues a sentence: "returned 5". */
+  /** Logs a warning, and returns the default. `what` completes the sentence of the warning: "returned 5". */
   failed(what: string, cause?: unknown): Value
 }
 
-/** The failure of a function that returned an invalid value, or none in time. */
+/** The failure of a function that returned an invalid value, or whose promise did not settle in time. */
 class WrongResult extends Error {}
 
-/** A function of the app that a decision needs. The function returns a value, or a promise of it. */
+/** One of the app's functions that a decision calls. The function returns a value, or a promise of a value. */
 export class Callback<Value> {
   readonly #call: (request: unknown) => unknown
   readonly #meaning: CallbackMeaning<Value>
@@ -41,8 +41,8 @@ export class Callback<Value> {
   }
 
   /**
-   * Calls the function. Returns what applies to the request; a promise only if the function returned one. Never throws
-   * and never rejects.
+   * Calls the function. Returns its valid result, or the default. Returns a promise only if the function did. Never
+   * throws and never rejects.
    */
   outcome(request: unknown): MaybePromise<Value> {
     try {
@@ -79,13 +79,13 @@ export class Callback<Value> {
 const { MAX_SAFE_INTEGER: MAX } = Number
 
 /**
- * Creates the callback that returns the units of a request. If it fails, the request counts 1 unit. More units than can
- * be counted exactly are more than any rule admits.
+ * Creates the callback that returns the units of a request. If the function fails, the request counts as 1 unit. A
+ * result above the largest safe integer becomes that integer, which no rule admits.
  */
 export function costCallback(cost: (request: never) => unknown, context: CallbackContext): Callback<number> {
   return new Callback(cost as (request: unknown) => unknown, context, {
     read(result) {
-      // A client that asks for more than can be counted must not pay for 1 unit.
+      // Otherwise a request that is too expensive to count exactly would count as 1 unit.
       const units = typeof result === "number" && result > MAX ? MAX : result
       return isUnits(units) ? units : wrong(result)
     },
@@ -102,8 +102,8 @@ export function costCallback(cost: (request: never) => unknown, context: Callbac
 }
 
 /**
- * Creates the callback of a boolean function. If it fails, the result is `otherwise`, and a warning is logged once that
- * ends with `consequence`.
+ * Creates the callback of a boolean function. If the function fails, the result is `otherwise`, and one warning is
+ * logged, which ends with `consequence`.
  */
 export function testCallback(
   name: string,

@@ -4,9 +4,9 @@ import { show } from "../../ground/show.ts"
 import type { Warner } from "../../ground/warnings.ts"
 
 /**
- * Compiles one of the app's boolean functions whose result is needed immediately. If it throws or returns anything but
- * a boolean, the result is false, and a warning is logged once that ends with `otherwise`. A promise is not accepted:
- * it is truthy in JavaScript.
+ * Compiles one of the app's boolean functions whose result is needed immediately. If it throws or returns anything
+ * but a boolean, the result is false, and one warning is logged, which ends with `otherwise`. A promise is not
+ * accepted, because every promise is truthy in JavaScript.
  */
 export function compileTest<Args extends unknown[]>(
   name: "refundWhen" | `signal of rule "${string}"`,
@@ -27,12 +27,12 @@ export function compileTest<Args extends unknown[]>(
   }
 }
 
-/** Returns a callback's value as text for a message. The text of 5, "5" and 5n differs. */
+/** Returns a callback's value as text for a message. The values 5, "5" and 5n have different texts. */
 export function yieldedText(value: unknown): string {
   return `returned ${typeof value === "string" || typeof value === "bigint" ? show(value) : textOf(value)}`
 }
 
-/** Calls one of the app's functions. Returns its value, or the text of its failure. */
+/** Calls one of the app's functions, and returns its value or the text of its failure. */
 export function called<Args extends unknown[]>(
   callback: (...args: Args) => unknown,
   ...args: Args

@@ -17,9 +17,9 @@ export class Admission<Request> {
   readonly #state: LimiterState<Request>
   readonly rules: RulesInForce
   readonly #isEnabled: boolean
-  /** The units that a request costs by the options, or the function that returns them. */
+  /** The option `cost`: the units of each request, or the callback that returns them. */
   readonly #cost: number | Callback<number>
-  /** Undefined if no request is skipped. */
+  /** The option `skip`. Undefined if no request is skipped. */
   readonly #skip: Callback<boolean> | undefined
 
   constructor({ enabled, skip, cost }: ParsedOptions, state: LimiterState<Request>, rules: RulesInForce) {
@@ -40,10 +40,10 @@ export class Admission<Request> {
   }
 
   /**
-   * Prepares a request; every call begins here. Returns what the request asks for under the rules in force. Returns
-   * undefined if the request is not counted, because `skip` skips it or the limiter is disabled. Returns a promise only
-   * while the first rules are loading, or if a function of the app returns a promise. `cost` overrides the cost that
-   * the options give the request.
+   * Prepares a request, which is the first step of every call. Returns the request with its checks under the rules in
+   * force. Returns undefined if the request is not counted, because `skip` skips it or the limiter is disabled.
+   * Returns a promise only while the first rules are loading, or if one of the app's functions returns a promise.
+   * `cost` overrides the option of the same name.
    */
   prepare(
     facts: RequestFacts,
@@ -51,7 +51,7 @@ export class Admission<Request> {
     cost: number | undefined,
     scope?: Scope,
   ): MaybePromise<PreparedRequest<Request> | undefined> {
-    // Without listeners, no clock is read.
+    // Read the clock only if the event has a listener.
     const startedMs = this.events.has("decision") ? performance.now() : undefined
     // Apply `skip` (health checks) even before the rules have loaded.
     const counts = this.counts(request)
@@ -63,7 +63,7 @@ export class Admission<Request> {
     return this.prepareCounted(facts, request, cost, scope, startedMs)
   }
 
-  /** Prepares a request that is counted, under the rules in force. Does not call `skip`. */
+  /** Prepares a counted request under the rules in force. Does not call `skip`. */
   prepareCounted(
     facts: RequestFacts,
     request: Request,
@@ -90,7 +90,7 @@ export class Admission<Request> {
     return this.prepareCounted(facts, request, cost, scope, startedMs)
   }
 
-  /** Decides a request. Returns a value, not a promise, when the store does. */
+  /** Decides a request. Returns a value, not a promise, if the store returns a value. */
   take(prepared: PreparedRequest<Request> | undefined): MaybePromise<Decision> {
     if (prepared === undefined) return UNLIMITED
     const { decider } = this.#state
@@ -100,7 +100,7 @@ export class Admission<Request> {
     return startedMs === undefined ? decision : this.#told(decision, prepared)
   }
 
-  /** Emits the event of a decision, and then returns the decision. */
+  /** Emits a "decision" event, and returns the decision. */
   #told(decision: MaybePromise<Decision>, prepared: PreparedRequest<Request>): MaybePromise<Decision> {
     const { request, startedMs, ruleChecks } = prepared
     const tell = (made: Decision): Decision => {
@@ -124,9 +124,9 @@ export class Admission<Request> {
   }
 
   /**
-   * Decides a request as `take` does, but holds it while it does not fit under rules that queue. Their `maxWaitMs` and
-   * `maxWaiting` bound the wait. A leaky bucket among these rules holds it, too. Returns undefined if the client has
-   * gone in the meantime; then nothing stays taken.
+   * Decides a request as `take` does, but holds it while rules that queue refuse it. The `maxWaitMs` and `maxWaiting`
+   * of these rules limit the wait. A leaky bucket among them also delays the request. Returns undefined if the client
+   * disconnects in the meantime; then no units stay taken.
    */
   hold(prepared: PreparedRequest<Request>, leaving: Leaving): MaybePromise<Held | undefined> {
     const { isClosed, warner } = this.#state

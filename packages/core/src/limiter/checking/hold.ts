@@ -11,22 +11,22 @@ import type { WaitOptions } from "../waiting/wait-options.ts"
 import type { WaitingRoom } from "../waiting/waiting-room.ts"
 import type { PreparedRequest } from "./prepared-request.ts"
 
-/** The reasons to end a request's wait early. */
+/** The conditions that end a request's wait early. */
 export interface Leaving {
-  /** Undefined if it cannot be detected that the client has gone. */
+  /** Undefined if the adapter cannot detect that the client has disconnected. */
   readonly client: WaitingClient | undefined
-  /** Aborted when the server starts to shut down. */
+  /** A signal that aborts when the server starts to shut down. */
   readonly draining: AbortSignal
 }
 
 /** The client of a request that may be held. */
 export interface WaitingClient {
   hasLeft(): boolean
-  /** Calls back once when the client leaves. Returns a function that stops listening. */
+  /** Calls `listener` once when the client disconnects. Returns a function that removes the listener. */
   onLeave(listener: () => void): () => void
 }
 
-/** The decision on a request that may have been held, with the rules that it was made under. */
+/** The decision on a request that may have been held, and the rules under which it was made. */
 export interface Held {
   readonly decision: Decision
   readonly ruleSet: RuleSet
@@ -38,8 +38,8 @@ const DRAINING = Symbol("draining")
 
 /**
  * Decides a request, and holds it while rules that queue refuse it. Any other rule refuses immediately. Returns
- * undefined if the client has gone in the meantime. If the server drains, the limiter is closed or the clock cannot
- * wait, the request is refused as for an unavailable store.
+ * undefined if the client disconnects in the meantime. If the server is shutting down, the limiter is closed or the
+ * clock cannot wait, the request is refused as if the store were unavailable.
  */
 export function holdInLine(
   room: WaitingRoom,
@@ -78,8 +78,8 @@ export function holdInLine(
 }
 
 /**
- * Returns the shortest wait and the shortest line among the rules that queue. A rule without a line refuses what does
- * not fit into its own counter, and does not shorten the lines of other rules.
+ * Returns the shortest wait and the shortest line among the rules that queue. A rule with a `maxWaiting` of 0 does
+ * not shorten the lines of other rules, because it refuses only requests that do not fit into its own counter.
  */
 function waitOptionsOf(ruleChecks: readonly RuleCheck[], { client, draining }: Leaving): WaitOptions {
   let maxWaiting = Number.POSITIVE_INFINITY

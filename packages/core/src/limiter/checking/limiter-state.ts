@@ -24,7 +24,7 @@ export class LimiterState<Request> implements RulesListener {
   readonly warner: Warner
   readonly context: RuleContext
   readonly decider: Decider
-  /** The adapters' functions that read their frameworks' requests. */
+  /** The functions with which adapters read the requests of their frameworks. */
   readonly factsReaders: FactsReaders
   readonly #options: ParsedOptions
   readonly #reports: StoreReports<Request>
@@ -48,17 +48,17 @@ export class LimiterState<Request> implements RulesListener {
     this.#reports = new StoreReports(options, this.events, this.warner)
     const { store, storeTimeoutMs, instances, clock } = options
     this.decider = new Decider({ store, storeTimeoutMs, instances, clock, ...this.#reports.listener })
-    // Other processes may have blocked clients.
+    // Other processes may already have blocked clients in a shared store.
     if (store.isShared === true) this.blockWatch()
     this.factsReaders = new FactsReaders(takesAnything(options))
   }
 
-  /** Number of requests without a decision in the waiting room. */
+  /** Number of undecided requests in the waiting room. */
   get waiting(): number {
     return this.#waitingRoom?.size ?? 0
   }
 
-  /** Returns the room for requests that may have to wait. Throws ClosedError if the limiter is closed. */
+  /** Returns the waiting room, and creates it on first use. Throws ClosedError if the limiter is closed. */
   waitingRoom(): WaitingRoom {
     this.requireOpen()
     this.#waitingRoom ??= new WaitingRoom(this.decider, this.#options.clock)
@@ -70,7 +70,7 @@ export class LimiterState<Request> implements RulesListener {
     this.#waitingRoom?.wake(counters)
   }
 
-  /** Returns the watch over blocks, which decisions look for from now on. */
+  /** Returns the watch over blocked clients, and creates it on first use. Decisions then check for blocks. */
   blockWatch(): BlockWatch {
     const { service, store, storeTimeoutMs } = this.#options
     this.decider.blockWatch ??= new BlockWatch(this.context.blocks, blocksOf(service), store, storeTimeoutMs)
@@ -88,7 +88,7 @@ export class LimiterState<Request> implements RulesListener {
     this.#waitingRoom?.turnToNewRules()
   }
 
-  /** Call it when the listeners of events have changed. */
+  /** Updates the watch for "near-limit" after event listeners were added or removed. */
   listenersChanged(): void {
     this.#nearLimit?.listen()
   }
@@ -103,7 +103,7 @@ export class LimiterState<Request> implements RulesListener {
     this.#waitingRoom?.close(closedError())
   }
 
-  /** Unsubscribes from the store, which may outlive the limiter, and logs what is not logged yet. */
+  /** Unsubscribes from the store, which may outlive the limiter, and logs the losses that have not been logged yet. */
   endReports(): void {
     this.#reports.close()
   }
@@ -114,12 +114,11 @@ function closedError(): ClosedError {
 }
 
 /**
- * True if a request may be something other than an object. Either the app's `fields` read it, or no rule reads the
- * request.
+ * True if a request need not be an object, because the app's `fields` may read it or because no rule reads it.
  */
 function takesAnything({ hasExtractors, inline, rules }: ParsedOptions): boolean {
   const inCode = inline === undefined ? rules : [inline]
-  // A source may load rules that read the request later.
+  // The rules of a source are not known yet, and may read the request.
   return hasExtractors || (Array.isArray(inCode) && inCode.every(countsAllRequests))
 }
 

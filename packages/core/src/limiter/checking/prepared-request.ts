@@ -5,29 +5,29 @@ import { CallbackResults } from "../callbacks/callback-results.ts"
 import type { RuleSet } from "../rule-set/rule-set.ts"
 import { ALL_STEPS, type StepSet } from "../rule-set/steps.ts"
 
-/** The rules to decide a request by. Undefined stands for all rules. */
+/** The rules under which a request is decided. If the scope is undefined, all rules apply. */
 export interface Scope {
   readonly steps: StepSet
   /**
-   * Returns whether a check still has to be made on a request that other mounts have decided. Undefined if no other
-   * mount has decided it.
+   * Returns whether a check is still necessary, because no other mount has made it. Undefined if no other mount has
+   * decided the request.
    */
   readonly isLeft: ((ruleCheck: RuleCheck) => boolean) | undefined
-  /** True if an earlier step waited for the store without a result. A request waits for the store only once. */
+  /** True if the store did not respond at an earlier step of the request. A request waits for the store only once. */
   readonly isStoreGone?: boolean
 }
 
-/** A request that is counted, with its checks under the rules that are in force when this object is created. */
+/** A counted request, with its checks under the rules that were in force when this object was created. */
 export class PreparedRequest<Request> extends CallbackResults<Request> {
-  // For speed: one is created per request, so no private names, and only the constructor adds fields.
+  // One object is created per request. For speed, it has no private names, and only the constructor adds fields.
   declare readonly facts: RequestFacts
-  /** Final once no function of the app is pending. */
+  /** Units of the request. Final once none of the app's functions is pending. */
   declare units: number
   declare readonly scope: Scope | undefined
-  /** When the call began. Undefined if there is no listener for decisions, or if the caller reports them. */
+  /** Time at which the call began. Undefined if the "decision" event has no listener, or if the caller emits it. */
   declare readonly startedMs: number | undefined
   declare readonly ruleSet: RuleSet
-  /** Final once no function of the app is pending. */
+  /** Checks of the request. Final once none of the app's functions is pending. */
   declare ruleChecks: readonly RuleCheck[]
   declare private readonly rules: { readonly current: RuleSet }
 
@@ -50,8 +50,8 @@ export class PreparedRequest<Request> extends CallbackResults<Request> {
   }
 
   /**
-   * Returns the same request with its checks under the rules that are in force now. Returns undefined if they need a
-   * function of the app that returns a promise, and that has not been called for this request yet.
+   * Returns a copy of this request with its checks under the current rules. Returns undefined if these checks are
+   * pending. They are pending if they call one of the app's functions for the first time and it returns a promise.
    */
   renewed(): PreparedRequest<Request> | undefined {
     const { rules, facts, request, units, scope, startedMs } = this
@@ -59,7 +59,7 @@ export class PreparedRequest<Request> extends CallbackResults<Request> {
     return renewed.isPending ? undefined : renewed
   }
 
-  /** Returns the request itself, with its final checks, when the app's functions have settled. */
+  /** Waits until the app's functions have settled, and returns this request with its final checks. */
   async settled(cost: number | Callback<number>): Promise<this> {
     await this.complete(() => this.check(cost))
     return this

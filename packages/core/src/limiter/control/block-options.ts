@@ -38,7 +38,7 @@ export function parsePeekOptions(options: PeekOptions | undefined, call: string)
 
 const NONE: PeekOptions = {}
 
-/** Returns the error of `block` for a client that no rule could refuse, so that a block would have no effect. */
+/** Returns the error of `block` for a client that no rule could refuse, because a block would have no effect. */
 export function refusedByNone(): InvalidOptionError {
   return new InvalidOptionError([
     {

@@ -45,7 +45,7 @@ export interface ParsedAcquireOptions {
 /** Returns the options of `acquire` with their defaults. Throws InvalidOptionError that lists every problem. */
 export function parseAcquireOptions(options: AcquireOptions = {}): ParsedAcquireOptions {
   requireObject(options, ACQUIRE_OPTIONS)
-  // Other calls treat null as "no options". Here that would silently mean an unlimited wait.
+  // Other calls treat null as "no options". For `acquire`, that would silently mean an unlimited wait.
   if (options === null) refuseOptions(options, ACQUIRE_OPTIONS)
   const problems = unknownOptions(options, ACQUIRE_OPTIONS, "acquire()")
   for (const [path, check] of Object.entries(ACQUIRE_CHECKS)) {
@@ -72,7 +72,7 @@ function unknownOptions(options: object, names: readonly string[], call: string)
     })
 }
 
-/** Names that other calls and other rate limiters have for an option. */
+/** Names of an option in other calls and in other rate limiters. */
 const NAMES_HERE: Readonly<Record<string, readonly string[] | undefined>> = Object.assign(
   Object.create(null),
   {
@@ -119,7 +119,10 @@ function faultOf(decision: Decision, decider: Pick<Decider, "isOwn">): Omit<Prob
   return { message: `was made by another limiter, which has a rule ${show(decision.policy)}`, accepted }
 }
 
-/** Throws InvalidOptionError unless options are an object. In other rate limiters, a bare number is the cost. */
+/**
+ * Throws InvalidOptionError unless options are an object. A bare number is an error, because it is the cost in other
+ * rate limiters.
+ */
 function requireObject(options: unknown, names: readonly string[]): undefined {
   if (typeof options === "object" && !Array.isArray(options)) return undefined
   return refuseOptions(options, names)
@@ -141,7 +144,7 @@ export function requireUnits(units: number): void {
 
 const checkUnits = mustBeWithHint("a number of units", UNITS, isUnits)
 
-/** Returns the names given by the option `rules`, all of which must be in `names`. Throws InvalidOptionError. */
+/** Returns the names in the option `rules`. Each must be one of `names`. Throws InvalidOptionError. */
 export function parseRuleNames(
   given: readonly string[] | undefined,
   names: readonly string[],

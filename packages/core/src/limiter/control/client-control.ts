@@ -33,7 +33,7 @@ export class ClientControl<Request> {
     this.#routes = routes
   }
 
-  /** Returns the rule names that the option `rules` gives. Throws InvalidOptionError for a name that no rule has. */
+  /** Returns the rule names in the option `rules`. Throws InvalidOptionError for a name that no rule has. */
   parseNames(given: readonly string[] | undefined): readonly string[] | undefined {
     const ofRoutes = this.#routes.all.map(({ rule }) => rule.name)
     return parseRuleNames(given, [...this.#rules.current.names, ...ofRoutes])
@@ -84,7 +84,7 @@ export class ClientControl<Request> {
   }
 
   /**
-   * Returns the counters of a client under the rules with these names, otherwise under all rules that have a field.
+   * Returns the counters of a client under the given rules, or under all rules that have a field.
    */
   async #countersOf(request: Request, given: readonly string[] | undefined): Promise<readonly CounterKey[]> {
     await this.#rules.live?.first
@@ -95,7 +95,8 @@ export class ClientControl<Request> {
   }
 
   /**
-   * Reads the limiter's rule set, and from each route only its own rule. The other rules of a route are the limiter's.
+   * Calls `read` with the limiter's rule set, and with the inline rule of each route. The other rules of a route
+   * belong to the limiter's set.
    */
   #eachSet<Read>(
     results: CallbackResults,
@@ -113,14 +114,15 @@ export class ClientControl<Request> {
   }
 }
 
-/** Whether the counter holds blocks. */
+/** True if the counter stores blocks. */
 function isBlocking({ policy }: CounterKey): boolean {
   return policy.algorithm === "penalty"
 }
 
 /**
- * Returns the counter that holds a block under the rule of the check. Empty if that rule could not refuse the client, or
- * if the request has neither the rule's field nor an address: a block would affect all such requests, or none.
+ * Returns the counter that stores a block under the checked rule. Empty if the rule could not refuse the client. Also
+ * empty if the request has neither the rule's field nor an address, because a block would affect all such requests or
+ * none.
  */
 function blockCounter(
   { policy, penalty, partition, refusal }: RuleCheck,

@@ -3,8 +3,8 @@ import type { PreparedRequest } from "../checking/prepared-request.ts"
 import type { RuleExplanation } from "../interface/rule-explanation.ts"
 
 /**
- * Returns an explanation for each rule, in the order of the rules. `ruleChecks` are the checks of the request, with at
- * most one for each rule. With `names`, only these rules are explained.
+ * Returns an explanation for each rule, in the order of the rules. `ruleChecks` contains at most one check of the
+ * request for each rule. If `names` is given, only these rules are explained.
  */
 export function explainRules(
   prepared: PreparedRequest<unknown>,
@@ -21,7 +21,7 @@ export function explainRules(
     const mismatches = ruleSet.mismatches(position, facts, prepared, names === undefined)
     return [{ policy: name, applies: false, shadow, cost: 0, mismatches }]
   })
-  // Named rules of routes are not in the limiter's rule set.
+  // The remaining checks belong to rules of routes, which are not in the limiter's rule set.
   return [...own, ...[...checks.values()].map(explanationOf)]
 }
 

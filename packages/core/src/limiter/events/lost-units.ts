@@ -2,7 +2,7 @@ import { Incident, type IncidentLine } from "../../ground/incident.ts"
 
 const CHECK_STORE = "Check the connection to the store."
 
-/** Returns the line about refunds that failed in the background. */
+/** Returns the log line about refunds that failed in the background. */
 export function lostRefundsLine(error: Error): IncidentLine {
   const lost = (losses: number) =>
     `${losses === 1 ? "A refund was lost, so its" : `${losses} refunds were lost, so their`} units may stay taken until their window passes`
@@ -10,8 +10,8 @@ export function lostRefundsLine(error: Error): IncidentLine {
 }
 
 /**
- * Returns the line about failed charges to the counters of another data center, or to the shared counters of a store that
- * writes back.
+ * Returns the log line about failed charges to the counters of another data center, or to the shared counters of a
+ * store that writes back.
  */
 export function lostChargesLine(error: Error): IncidentLine {
   const lost = (losses: number) =>

@@ -13,20 +13,21 @@ const MOST_CLIENTS = 10_000
 /** The reports about one counter. */
 interface Reports extends TableEntry {
   usedMs: number
-  /** By threshold: the end of the window in which it was reported, by the limiter's clock. */
+  /** For each threshold, the end of the window in which it was reported, by the limiter's clock. */
   readonly untilMs: Map<number, number>
 }
 
 /**
- * Emits "near-limit" when a client has used a percentage of a limit that the rule's `notify` lists. This class listens
- * to decisions only while a rule has thresholds and the event has a listener. Otherwise no request pays for it.
+ * Emits "near-limit" when a client's used percentage of a limit reaches a threshold in the rule's `notify`. This
+ * class listens to decisions only while a rule has thresholds and the event has a listener. Otherwise the watch costs
+ * requests nothing.
  */
 export class NearLimitWatch<Request> {
   readonly #events: SafeEvents<LimiterEvents<Request>>
   readonly #clock: Clock
   /** The thresholds of each rule, by its name, for the limiter and for each of its routes. */
   readonly #thresholdsOf = new Map<object, ReadonlyMap<string, readonly number[]>>()
-  /** Created with the first report. When it is full, it forgets the client that was seen the longest ago. */
+  /** Created with the first report. A full table evicts the client that was least recently seen. */
   #reported: BoundedTable<Reports> | undefined
   #isListening = false
 
@@ -44,7 +45,7 @@ export class NearLimitWatch<Request> {
     this.listen()
   }
 
-  /** Starts or stops listening to decisions. Call it when the listeners of "near-limit" have changed. */
+  /** Starts or stops listening to decisions. Call this method when the listeners of "near-limit" have changed. */
   listen(): void {
     const isNeeded = this.#thresholdsOf.size > 0 && this.#events.has("near-limit")
     if (isNeeded === this.#isListening) return
@@ -54,7 +55,7 @@ export class NearLimitWatch<Request> {
   }
 
   readonly #look = (decision: Decision, request: Request, { counters }: DecisionCall): void => {
-    // Without the shared store, the counts are only those of this process.
+    // A decision without the shared store has counted only the requests of this process.
     if (decision.degraded) return
     for (const check of decision.checks) {
       const thresholds = this.#thresholdsFor(check.policy)
@@ -62,7 +63,7 @@ export class NearLimitWatch<Request> {
     }
   }
 
-  /** Returns the thresholds of a rule. Several owners may have the rule; it is the same rule then. */
+  /** Returns the thresholds of a rule. Owners with a rule of this name share the rule, so the first match is enough. */
   #thresholdsFor(policy: string): readonly number[] | undefined {
     for (const thresholds of this.#thresholdsOf.values()) {
       const found = thresholds.get(policy)
@@ -83,7 +84,7 @@ export class NearLimitWatch<Request> {
     const capacity = capacityOf(counter.policy)
     const used = capacity - remaining
     for (const threshold of thresholds) {
-      // The thresholds are in ascending order. A limit of 0 closes the rule, and is not used up.
+      // Thresholds ascend, so all later ones are higher. A limit of 0 closes the rule, and is never reported.
       if (capacity === 0 || used * 100 < threshold * capacity) return
       if (!this.#isFirst(counter, threshold, check)) continue
       const event = {
@@ -100,7 +101,7 @@ export class NearLimitWatch<Request> {
     }
   }
 
-  /** Returns true if the threshold has not been reported in this window, and notes the report. */
+  /** Returns true if the threshold has not been reported in this window, and records the report. */
   #isFirst({ policy, partition }: CounterKey, threshold: number, check: PolicyCheck): boolean {
     const nowMs = soundTime(this.#clock)
     this.#reported ??= new BoundedTable(MOST_CLIENTS)
@@ -111,7 +112,8 @@ export class NearLimitWatch<Request> {
     }
     reports.usedMs = nowMs
     if (nowMs < (reports.untilMs.get(threshold) ?? nowMs)) return false
-    // A fixed window ends for all of its units at the same time. For other algorithms, a window begins with the report.
+    // The units of a fixed window expire together. For other algorithms, the next report has to wait for a whole
+    // window.
     reports.untilMs.set(
       threshold,
       nowMs + (policy.algorithm === "fixed-window" ? check.resetAfterMs : check.windowMs),
@@ -120,7 +122,7 @@ export class NearLimitWatch<Request> {
   }
 }
 
-/** True if the check shows what is in use: its counter was read, and no block hides the remaining units. */
+/** True if the check contains the units in use, because its counter was read and no block hides the remaining units. */
 function showsUse({ counts, refusal }: PolicyCheck): boolean {
   return counts !== undefined && refusal !== "penalty" && refusal !== "blocked"
 }

@@ -7,18 +7,18 @@ import { storeErrorOf } from "../../stores/store-error.ts"
 
 const MINUTE_MS = 60_000
 
-/** Most causes of an outage that are logged. The messages of a custom store may differ with each request. */
+/** Maximum number of causes logged per outage, because a custom store's message may differ with each request. */
 const MOST_CAUSES = 4
 
 /**
- * Logs the beginning and the end of each outage of the store, and each further cause. An outage ends after ten seconds
- * without a failure, so at most six begin in a minute. The first and the last line of an outage say how many outages
- * the past minute had, if it had several.
+ * Logs the beginning and the end of each outage of the store, and each further cause. An outage ends after ten
+ * seconds without a failure, so at most six begin in a minute. If the past minute had several outages, the first and
+ * the last line of an outage contain their number.
  */
 export class OutageLog {
   readonly #outage: Incident
   readonly #clock: Clock
-  /** When the outages of the past minute began. */
+  /** Start times of the outages in the past minute. */
   #beganMs: readonly number[] = []
 
   constructor(warner: Warner, clock: Clock) {
@@ -26,14 +26,14 @@ export class OutageLog {
     this.#clock = clock
   }
 
-  /** Logs that decisions are made without the store. `inForce` describes how. */
+  /** Logs that decisions are made without the store. `inForce` describes how decisions are made. */
   began(error: StoreUnavailableError, inForce: string): void {
     this.#beganMs = [...this.#beganMs, soundTime(this.#clock)]
     const text = `${sentenceOf(error.message)}\nUntil the store responds again, ${inForce}.${this.#flapping()}`
     this.#outage.add(lineOf("SLUICE_DEGRADED", text, error))
   }
 
-  /** Logs that the store now fails for another reason than at the beginning of the outage. */
+  /** Logs another cause of the current outage, unless this cause was logged before. */
   failedAgain(error: unknown): void {
     const causes = this.#causes
     if (causes.length === 0 || causes.length === MOST_CAUSES || this.#outage.has(keyOf(error))) return
@@ -47,7 +47,10 @@ export class OutageLog {
     this.#outage.end({ level: "warn", code: "SLUICE_RECOVERED", message })
   }
 
-  /** The errors of the store since the outage began. Their messages show which of several stores failed. */
+  /**
+   * Messages of the store's errors since the outage began. A message contains the name of the failed store if there
+   * are several.
+   */
   get #causes(): readonly string[] {
     return this.#outage.lines.map(({ cause }) => sentenceOf((cause as Error).message))
   }
@@ -64,10 +67,10 @@ function lineOf(code: WarningCode, message: string, cause: StoreUnavailableError
   return { level: "error", code, message, cause, key: keyOf(cause) }
 }
 
-/** Returns the first sentence of an error. The next one says what the store does about it. */
+/** Returns the first sentence of an error, which is the cause. The next sentence describes the store's reaction. */
 function keyOf(error: unknown): string {
   const text = error instanceof Error ? error.message : textOf(error)
-  // A store error that wraps another error has these words in front.
+  // A store error that wraps another error begins with these words.
   return (text.split(/\.(?: |$)/, 1)[0] as string).replace(/^The store failed: /, "")
 }
 

@@ -15,9 +15,9 @@ type StoreListener = Pick<
   "onDegraded" | "onFailedAgain" | "onRecovered" | "onStoreError" | "onTimeouts" | "onRefundLost"
 >
 
-/** Logs what happens to the store of a limiter, and emits it as events. Throws if the store is closed. */
+/** Logs the failures and warnings of a limiter's store, and emits them as events. Throws if the store is closed. */
 export class StoreReports<Request> {
-  /** Called by the decider. */
+  /** The callbacks that the decider calls. */
   readonly listener: StoreListener
   readonly #events: SafeEvents<LimiterEvents<Request>>
   readonly #warner: Warner
@@ -37,7 +37,7 @@ export class StoreReports<Request> {
     this.#unsubscribe = store.subscribe?.((event) => this.#report(event))
   }
 
-  /** Unsubscribes from the store, which may outlive the limiter, and logs what is not logged yet. */
+  /** Unsubscribes from the store, which may outlive the limiter, and logs the losses that have not been logged yet. */
   close(): void {
     this.#unsubscribe?.()
     this.#lostRefunds.close()
@@ -47,7 +47,7 @@ export class StoreReports<Request> {
   #listenerWith(outages: OutageLog): StoreListener {
     const { ownsStore, storeTimeoutMs } = this.#options
     const events = this.#events
-    // The limiter closed its own store because the server is stopping. That is not an outage, so it raises no alarm.
+    // The limiter closed its own store because the server is stopping. That is not an outage, so do not report it.
     const isClosedWithLimiter = (error: unknown): boolean =>
       ownsStore &&
       (error instanceof ClosedError || (error instanceof Error && error.cause instanceof ClosedError))
@@ -88,7 +88,7 @@ export class StoreReports<Request> {
   }
 
   #reportRefund(event: RefundLostEvent): void {
-    // The app closed the store on purpose.
+    // Do not report a refund that failed because the app closed the store on purpose.
     if (event.error.cause instanceof ClosedError) return
     this.#lostRefunds.add(lostRefundsLine(event.error))
     this.#events.emit("refund-lost", event)

@@ -12,11 +12,12 @@ import type { RuleExplanation } from "./rule-explanation.ts"
 
 /** The call that led to a decision. */
 export interface DecisionCall {
-  /** "decide" includes `enforce` and adapters. "hold" is an adapter's call under rules that hold requests. */
+  /** "decide" includes `enforce` and adapters. "hold" is the call of an adapter whose rules hold requests. */
   readonly operation: "decide" | "takeUpTo" | "acquire" | "hold"
   /**
-   * Milliseconds from the call to the decision, with fractions. Measured by a monotonic clock, never by the `clock`
-   * option. Includes any wait for the first rules, for a promise of the app's functions, or in a queue.
+   * Milliseconds from the call to the decision, with fractions. The duration is measured by a monotonic clock, never
+   * by the `clock` option. It includes any wait for the first rules, for a promise of the app's functions, or in a
+   * queue.
    */
   readonly durationMs: number
   /**
@@ -29,53 +30,54 @@ export interface DecisionCall {
 /** Events for metrics and logs. A listener that throws does not affect any request. */
 export interface LimiterEvents<Request> {
   /**
-   * Emitted for every decision of `decide`, `enforce`, `takeUpTo`, `acquire` and the adapters. A listener gets it only
-   * if it was added before the call began. Skipped requests and a disabled limiter emit none.
+   * Emitted for every decision of `decide`, `enforce`, `takeUpTo`, `acquire` and the adapters. Only listeners that
+   * were added before the call began receive the event. Skipped requests and a disabled limiter emit no event.
    *
    * In Fastify, a request that is decided in steps emits one event for all its rules. The event is emitted when the
    * request is refused, has passed its last step or has been answered.
    */
   decision: [decision: Decision, request: Request, call: DecisionCall]
   /**
-   * Emitted when a client has used a percentage of its limit that the rule's `notify` lists. Emitted at most once for
-   * each percentage, rule, client and window in this process, as long as it remembers the client: it remembers 10,000.
-   * The request is the first one that was decided at this level.
+   * Emitted when a client's used percentage of its limit reaches a threshold in the rule's `notify`. Emitted at most
+   * once for each threshold, rule, client and window in this process, which remembers 10,000 clients. The request is
+   * the first one that was decided at this threshold.
    */
   "near-limit": [event: NearLimitEvent, request: Request]
-  /** Emitted each time the store fails to respond. A decision was made without it. */
+  /** Emitted each time the store fails to respond, so that a decision is made without the store. */
   "store-error": [error: StoreUnavailableError]
   /**
-   * Emitted when the store fails to respond for the first time since it last responded. Always followed by `recovered`
-   * before it is emitted again. The log gets one line for each of them.
+   * Emitted at the beginning of an outage, when the store fails to respond for the first time. `recovered` is always
+   * emitted before the next `degraded`. Each of the two events is logged in one line.
    */
   degraded: [error: StoreUnavailableError]
   /** Emitted after `degraded`, when the store has responded for ten seconds without a failure. */
   recovered: []
-  /** Emitted when other rules of the source have come into force. */
+  /** Emitted when changed rules of the source have come into force. */
   rules: [event: RulesEvent]
   /**
-   * Emitted when rules cannot be read or are rejected. The last good rules stay in force. Emitted once for a repeated
-   * error.
+   * Emitted when rules cannot be read or are rejected. The last valid rules stay in force. A repeated error is
+   * emitted only once.
    */
   "rule-error": [error: RuleSourceError | InvalidRuleError]
   /**
-   * Emitted when the rules may be out of date, because loading has failed for a long time. Emitted once until a load
-   * succeeds.
+   * Emitted when the rules may be out of date, because loading has failed for a long time. Emitted only once until a
+   * load succeeds.
    */
   "rules-stale": [event: StaleEvent]
   /** Emitted when a full memory store evicted a counter that still had an effect. */
   evicted: [event: EvictionEvent]
   /**
-   * Emitted when units could not be refunded in the background: after `refundWhen`, for a client that left, or for a
-   * decision that came too late. The units may stay taken until their window passes.
+   * Emitted when units could not be refunded in the background: after `refundWhen`, after a client disconnected, or
+   * after a decision arrived too late. The units may stay taken until their window passes.
    */
   "refund-lost": [event: RefundLostEvent]
   /**
-   * Emitted when other counters did not confirm units that this process has admitted: those of another data center
-   * (`mirroredStore`), or the shared counters of a `writeBackStore`. Those counters may admit the same units again.
+   * Emitted when other counters did not confirm the charge of units that this process has admitted. These are the
+   * counters of another data center (`mirroredStore`) or the shared counters of a `writeBackStore`. They may admit
+   * the same units again.
    */
   "charges-lost": [event: ChargesLostEvent]
-  /** Emitted for a problem that the app should fix, although requests continue. The logger gets the same warning. */
+  /** Emitted for a problem that the app should fix, although requests are still decided. The same warning is logged. */
   warning: [warning: Warning]
   /** Emitted when the limiter is closed. This is the last event. */
   closed: []
@@ -102,14 +104,14 @@ export const LIMITER_EVENTS: Readonly<Record<keyof LimiterEvents<unknown>, true>
 export interface LimiterStatus {
   /** The service whose rules and counters the limiter uses. */
   readonly service: string
-  /** Number of requests without a decision in `acquire`, or under rules that hold them. */
+  /** Number of undecided requests, which wait in `acquire` or because rules hold them. */
   readonly waiting: number
   /**
-   * Number of the store's servers whose circuit breaker is open: 0 while all is well. Absent if the store has no
+   * Number of the store's servers whose circuit breaker is open: normally 0. Absent if the store has no
    * circuit breakers, such as the memory store.
    */
   readonly openBreakers?: number
-  /** Counts of the units that the store holds in leases. Absent if the store does not lease. */
+  /** Counts of the units that the store holds in leases. Absent if the store does not lease units. */
   readonly leases?: LeaseCounts
   /** The state of charges to other data centers, by data center. Absent without a `mirroredStore`. */
   readonly mirrors?: Readonly<Record<string, ChargeCounts>>
@@ -119,25 +121,31 @@ export interface LimiterStatus {
 
 /** The units that a call requests. */
 export interface CostOption {
-  /** Units to take, overriding the option `cost`: 0 or a positive whole number. 0 takes nothing and is admitted. */
+  /**
+   * Units to take instead of the option `cost`: 0 or a positive whole number. A request of cost 0 takes nothing and
+   * is admitted.
+   */
   readonly cost?: number | undefined
 }
 
 /** The units that `acquire` requests, and how long it waits. */
 export interface AcquireOptions extends CostOption {
-  /** Aborting it ends the wait: `acquire` rejects with the signal's reason, and nothing stays taken. */
+  /**
+   * A signal that ends the wait when it aborts. `acquire` then rejects with the signal's reason, and no units stay
+   * taken.
+   */
   readonly signal?: AbortSignal | undefined
   /** The longest wait in milliseconds. Default: unlimited. */
   readonly maxWaitMs?: number | undefined
-  /** Number of requests that may wait for one counter, in this process. Default: 1,000. */
+  /** Maximum number of requests in this process that wait for one counter. Default: 1,000. */
   readonly maxWaiting?: number | undefined
 }
 
-/** The units and rules that `peek` and `explain` consider. */
+/** The units and rules of a `peek` or `explain` call. */
 export interface PeekOptions extends CostOption {
   /**
-   * Names of rules. Only these are read, even if their `match` does not apply to this request. Then a request with only
-   * the client's fields is enough. Default: the rules that `decide` would check.
+   * Names of the only rules to check, even if their `match` does not apply to this request. The request then needs
+   * only the client's fields. Default: the rules that `decide` would check.
    */
   readonly rules?: readonly string[] | undefined
 }
@@ -145,8 +153,8 @@ export interface PeekOptions extends CostOption {
 /** The rules under which a client is unblocked. */
 export interface UnblockOptions {
   /**
-   * Names of the rules whose blocks of the client are removed. Default: all rules that count by client, not rules for
-   * the whole service.
+   * Names of the rules under which the client is unblocked. Default: all rules that count by client, but not rules
+   * for the whole service.
    */
   readonly rules?: readonly string[] | undefined
 }
@@ -156,7 +164,7 @@ export interface BlockOptions extends UnblockOptions {
   /** Duration from now: milliseconds, or a string such as "1 hour"; at most 366 days. */
   readonly for: number | string
   /**
-   * Names of rules to block the client under. Default: all rules that count by client, not rules for the whole
+   * Names of rules to block the client under. Default: all rules that count by client, but not rules for the whole
    * service.
    */
   readonly rules?: readonly string[] | undefined
@@ -164,20 +172,20 @@ export interface BlockOptions extends UnblockOptions {
 
 /** The counters that `reset` resets. */
 export interface ResetOptions {
-  /** Names of rules whose counters are reset. Default: all of the client's own counters, none of the whole service. */
+  /** Names of rules whose counters are reset. Default: all rules that count by client. */
   readonly rules?: readonly string[] | undefined
 }
 
 /**
- * The decision maker. `Request` is the type of the requests that it decides. In an adapter this is the framework's own
- * request, otherwise an object with any members of {@link RequestFacts}.
+ * The decision maker. `Request` is the type of the requests that the limiter decides. In an adapter this is the
+ * framework's own request. Otherwise it is an object with any members of {@link RequestFacts}.
  */
 export interface Limiter<Request = RequestFacts> extends Events<LimiterEvents<Request>> {
   /**
-   * Takes the units under every rule, atomically, or refuses and takes none.
+   * Takes the units under every rule atomically, or refuses the request and takes none.
    *
-   * Never rejects because of the store or the rules. Rejects with {@link InvalidOptionError} for an invalid cost. Also
-   * rejects for a string, a number or nothing as the request, if none of the `fields` could read it. Rejects with
+   * Never rejects because of the store or the rules. Rejects with {@link InvalidOptionError} for an invalid cost.
+   * Also rejects if the request is not an object and no function in `fields` could read it. Rejects with
    * {@link ClosedError} when the limiter is closed.
    * @example
    * ```ts
@@ -195,13 +203,14 @@ export interface Limiter<Request = RequestFacts> extends Events<LimiterEvents<Re
   /** Decides as `decide` does, but rejects with {@link RateLimitExceededError} when the request is refused. */
   enforce(request: Request, options?: CostOption): Promise<Decision>
   /**
-   * Waits until the request is admitted under every rule, and takes the units. Within the process, requests that share
-   * a counter are served first come, first served, without polling. A leaky bucket's delay is waited for, too.
+   * Waits until the request is admitted under every rule, and takes the units. Within the process, requests that
+   * share a counter are served first come, first served, without polling. The wait includes the delay of a leaky
+   * bucket.
    *
    * Rejects immediately with {@link RateLimitExceededError} if waiting is pointless. That is the case if the request
-   * can never succeed, has to wait longer than `maxWaitMs`, or finds `maxWaiting` requests waiting. Rejects with the
-   * signal's reason when it is aborted, and with {@link ClosedError} when the limiter is closed. In all these cases
-   * nothing stays taken.
+   * can never succeed or would wait longer than `maxWaitMs`, or if `maxWaiting` requests already wait. Rejects with
+   * the signal's reason when the signal aborts, and with {@link ClosedError} when the limiter is closed. In all these
+   * cases no units stay taken.
    * @example
    * ```ts
    * import { createLimiter } from "@sluice/core"
@@ -215,12 +224,12 @@ export interface Limiter<Request = RequestFacts> extends Events<LimiterEvents<Re
   acquire(request: Request, options?: AcquireOptions): Promise<Decision>
   /**
    * Takes as many units as are available, at most `units`. Each rule charges its own cost for a unit. The decision's
-   * `cost` is the number of units granted. These units are taken immediately, under every rule or none. The request is
-   * refused only if not a single unit is available, and then `retryAfterMs` is the wait for one. `units` is 0 or a
-   * positive whole number, and overrides the option `cost`.
+   * `cost` is the number of units granted. These units are taken immediately, under every rule or none. The request
+   * is refused only if not a single unit is available, and then `retryAfterMs` is the wait for one unit. `units` is 0
+   * or a positive whole number, and overrides the option `cost`.
    *
-   * Other requests may take units between reading how many are available and taking them. Then fewer units are tried, a
-   * few times.
+   * Other requests may take units after this call has read how many are available. The call then retries with fewer
+   * units, a few times.
    * @example
    * ```ts
    * import { createLimiter } from "@sluice/core"
@@ -235,14 +244,15 @@ export interface Limiter<Request = RequestFacts> extends Events<LimiterEvents<Re
    */
   takeUpTo(request: Request, units: number): Promise<Decision>
   /**
-   * Returns whether `decide` would admit the request, and what remains before it. Takes nothing, so `cost` is 0. Plain
-   * facts are accepted as the request, for tests and tools.
+   * Returns whether `decide` would admit the request, and the remaining units before it. Takes nothing, so `cost` is
+   * 0. Plain facts are accepted as the request, for tests and tools.
    */
   peek(request: Request | RequestFacts, options?: PeekOptions): Promise<Decision>
   /**
-   * Returns, for each rule in order, whether `decide` would check this request under it, in which counter and with what
-   * cost, or why the rule does not apply. The call does not ask the store, so it takes nothing. Empty if the request is
-   * not counted at all, because of `skip` or a disabled limiter. Rejects as `peek` does.
+   * Returns an explanation for each rule, in order. It contains the counter and the cost with which `decide` would
+   * check the request, or the reason why the rule does not apply. The call does not use the store, so it takes
+   * nothing. The array is empty if the request is not counted, because of `skip` or a disabled limiter. Rejects as
+   * `peek` does.
    * @example
    * ```ts
    * import { createLimiter } from "@sluice/core"
@@ -257,25 +267,25 @@ export interface Limiter<Request = RequestFacts> extends Events<LimiterEvents<Re
    */
   explain(request: Request | RequestFacts, options?: PeekOptions): Promise<readonly RuleExplanation[]>
   /**
-   * Refunds the units of a decision to the window they were taken in, so it is a no-op when that window has passed.
-   * Only the first call has an effect. The decision must be the object that this limiter returned. Rejects with
-   * {@link InvalidOptionError} for a copy, such as one that went through JSON, for another limiter's decision, and for
-   * any other object.
+   * Refunds the units of a decision to the window in which they were taken, so the call is a no-op when that window
+   * has passed. Only the first call has an effect. The decision must be the object that this limiter returned.
+   * Rejects with {@link InvalidOptionError} for a copy, such as one that went through JSON, for another limiter's
+   * decision, and for any other object.
    *
    * Waits for the store for at most `storeTimeoutMs`, as a decision does, and rejects with
-   * {@link StoreUnavailableError} when the store fails. If the error's `outcome` is "not-applied", nothing was refunded
-   * and you can call `refund` again. If it is "unknown", the units may have been refunded, and another call does
-   * nothing.
+   * {@link StoreUnavailableError} when the store fails. If the error's `outcome` is "not-applied", nothing was
+   * refunded and you can call `refund` again. If the outcome is "unknown", the units may have been refunded, and
+   * another call does nothing.
    */
   refund(decision: Decision): Promise<void>
   /**
-   * Corrects the units that a decision has taken to the units that were used, 0 or a positive whole number. Unused units
-   * are refunded. Missing units are charged, even beyond the limit. The correction applies to the window the units were
-   * taken in, so it is a no-op when that window has passed. A bucket is charged in full for as long as a full bucket
-   * takes to refill.
+   * Corrects the units that a decision has taken to the units that were used, 0 or a positive whole number. Unused
+   * units are refunded. Missing units are charged, even beyond the limit. The correction applies to the window in
+   * which the units were taken, so the call is a no-op when that window has passed. A bucket is charged in full until
+   * the time that it needs to refill completely has passed.
    *
-   * Only the first call to `settle` or `refund` has an effect. For a refused decision it is a no-op. `settle` accepts
-   * the same decisions as `refund`, and rejects as `refund` does.
+   * Only the first call to `settle` or `refund` has an effect. For a refused decision, the call is a no-op. `settle`
+   * accepts the same decisions as `refund`, and rejects as `refund` does.
    * @example
    * ```ts
    * import { createLimiter } from "@sluice/core"
@@ -289,28 +299,28 @@ export interface Limiter<Request = RequestFacts> extends Events<LimiterEvents<Re
    */
   settle(decision: Decision, units: number): Promise<void>
   /**
-   * Returns what this limiter has decided on a request that passed one of its adapters. This holds even if another
-   * limiter's decision is stricter and is the one on the request. Returns undefined if this limiter has not seen the
-   * request. If the limiter is mounted twice, returns its last decision.
+   * Returns this limiter's decision on a request that passed one of its adapters, even if another limiter's decision
+   * is stricter and binds the request. Returns undefined if this limiter has not decided the request. If the limiter
+   * is mounted twice, returns its last decision.
    */
   decisionOn(request: Request & object): Decision | undefined
   /**
-   * Resets the counters of this request's client under every rule, including rules of routes, and ends a block. A
-   * counter of the whole service is reset only if its rule is named. Waits for the store as long as a decision does,
-   * and rejects with {@link StoreUnavailableError} when it fails. The call can be repeated safely.
+   * Resets the counters of this request's client under every rule, including rules of routes, and ends any block of
+   * the client. A counter of the whole service is reset only if its rule is named. Waits for the store as long as a
+   * decision does, and rejects with {@link StoreUnavailableError} when it fails. The call can be repeated safely.
    */
   reset(request: Request | RequestFacts, options?: ResetOptions): Promise<void>
   /**
-   * Blocks this request's client. Rules refuse the client until the time has passed, with `refusal: "blocked"` and the
-   * rest of the block as `retryAfterMs`. A longer block stays in force. Requests of cost 0 and shadow rules are not
-   * affected.
+   * Blocks this request's client. Rules refuse the client until the time has passed, with `refusal: "blocked"` and
+   * with the remaining time as `retryAfterMs`. A longer block stays in force. Requests of cost 0 and shadow rules are
+   * not affected.
    *
-   * The block is kept in the store. This limiter applies it immediately, other processes within a second of their next
-   * decision. Waits for the store as `reset` does, and rejects with {@link StoreUnavailableError} when it fails. The
-   * call can be repeated safely.
+   * The block is saved in the store. This limiter applies it immediately, and other processes apply it within a
+   * second of their next decision. Waits for the store as `reset` does, and rejects with
+   * {@link StoreUnavailableError} when it fails. The call can be repeated safely.
    *
    * Rejects with {@link InvalidOptionError} if no rule could refuse the client. That is the case if the request has
-   * neither the field nor an address, the client is on an allow list, or the client's limit is Infinity.
+   * neither the rule's field nor an address, the client is on an allow list, or the client's limit is Infinity.
    * @example
    * ```ts
    * import { createLimiter } from "@sluice/core"
@@ -326,22 +336,22 @@ export interface Limiter<Request = RequestFacts> extends Events<LimiterEvents<Re
    */
   block(request: Request | RequestFacts, options: BlockOptions): Promise<void>
   /**
-   * Ends a block of this request's client, including one by a penalty, and keeps its counts. Growing blocks start with
-   * their first length again. Another process may cache a refusal for up to the store's `denyCacheMs`. Rejects as
-   * `reset` does.
+   * Ends a block of this request's client, including a block by a penalty, but does not reset its counts. If the
+   * blocks of a penalty grow, the next one has the first length again. Another process may cache a refusal for up to
+   * the store's `denyCacheMs`. Rejects as `reset` does.
    */
   unblock(request: Request | RequestFacts, options?: UnblockOptions): Promise<void>
   /**
-   * Resolves when rules are loaded. Rejects with the reason if loading fails; with `retry`, it keeps waiting through
-   * failed loads. `signal` ends the wait. While it waits, it keeps the process alive, which the limiter otherwise does
-   * not.
+   * Resolves when rules are loaded. Rejects with the reason if loading fails; with `retry`, a failed load does not
+   * end the wait. Aborting `signal` ends the wait. The call keeps the process alive while it waits, which a limiter
+   * otherwise does not.
    */
   ready(options?: ReadyOptions): Promise<void>
   /** Resolves when rules that were loaded after the call are in force. Rejects with the reason if loading fails. */
   refresh(options?: SignalOption): Promise<void>
-  /** Version, age and problems of the rules in force. The rules of a list never age. */
+  /** Version, age and problems of the rules in force. Rules that are passed as an array never age. */
   readonly rules: RulesStatus
-  /** The current state of the limiter. Reading it does not ask the store. */
+  /** The current state of the limiter. Reading the status does not call the store. */
   readonly status: LimiterStatus
   /** Closes what the limiter created: its rules, and its store unless the app gave one. Later calls reject. */
   close(): Promise<void>

@@ -2,8 +2,8 @@ import type { Decision } from "../../decision/decision.ts"
 import { COPIES } from "../../ground/copies.ts"
 
 /**
- * The key under which a request keeps the decisions of mounts, newest first. Copies of this version of the package share
- * it, so that `decisionOn` of one copy finds the decisions of another.
+ * The key under which a request stores the decisions of mounts, newest first. All copies of this version of the
+ * package use the same key, so that `decisionOn` of one copy returns the decisions of another.
  */
 export const MARK: typeof COPIES = COPIES
 
@@ -14,7 +14,7 @@ export type Marked<Mount extends MountDecision = MountDecision> = { [MARK]?: Mou
 export interface MountDecision {
   readonly limiter: object
   readonly earlier: MountDecision | undefined
-  /** This mount's own decision, whether or not it binds. */
+  /** This mount's own decision, even if the decision of another mount is the binding one. */
   readonly own: Decision
   /** The binding decision of all mounts so far. */
   readonly decision: Decision

@@ -1,20 +1,20 @@
-/** The event that a client has used a percentage of its limit that the rule's `notify` lists. */
+/** The event that a client's used percentage of its limit has reached a threshold in the rule's `notify`. */
 export interface NearLimitEvent {
   /** Name of the rule. */
   readonly policy: string
   /**
-   * The client, as the rule counts it: the value of its field, or a hash. "" is the whole service.
+   * The client as the rule counts it: the value of its field, or a hash of the value. "" is the whole service.
    */
   readonly partition: string
-  /** The percentage of `notify` that is used: 80. */
+  /** The threshold in `notify` that was reached, such as 80 for 80 %. */
   readonly threshold: number
   /** Units in use, at most the limit, or at most the capacity of a bucket. */
   readonly used: number
-  /** Units that are left. */
+  /** Remaining units. */
   readonly remaining: number
   /** Quota units per window. */
   readonly limit: number
-  /** Milliseconds until all units are available again, if no other request comes. */
+  /** Milliseconds until all units are available again, if no other request arrives. */
   readonly resetAfterMs: number
   /** Whether this is a shadow rule, which never refuses. */
   readonly shadow: boolean

@@ -12,14 +12,14 @@ export interface RuleExplanation {
   readonly cost: number
   /** The counter of the request's client. Absent if the rule does not apply, or refuses for a missing field. */
   readonly counter?: CounterKey
-  /** The counter of the client's refusals and blocks. Absent if the rule does not look for a block. */
+  /** The counter of the client's refusals and blocks. Absent if the rule does not check for blocks. */
   readonly penalty?: CounterKey
   /**
-   * Why the rule refuses the request without counting: the client is on its deny list, a field is missing, or its limit
-   * function has failed before it ever returned a limit ("store-failure").
+   * The reason why the rule refuses the request without counting it: the client is on its deny list, a field is
+   * missing, or its limit function has failed before it ever returned a limit ("store-failure").
    */
   readonly refusal?: "denied" | "missing-field" | "store-failure"
-  /** Why the rule does not apply. Empty if it applies. */
+  /** The reasons why the rule does not apply. Empty if the rule applies. */
   readonly mismatches: readonly Mismatch[]
 }
 

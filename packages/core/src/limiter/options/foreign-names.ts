@@ -4,12 +4,13 @@ import { optionsShape } from "./options-shape.ts"
 
 type Names = Readonly<Record<string, string>>
 
-/** Names that other rate limiters have for the members of a rule, with hints to the names in Sluice. */
+/** Names of rule members in other rate limiters, each with a hint that names the member in Sluice. */
 const MEMBER_NAMES: Names = {
   ...Object.fromEntries(
     Object.entries(NAMES_ELSEWHERE).map(([name, here]) => [name, `use "${here}" instead`]),
   ),
-  // Some limiters use seconds, others milliseconds: copying the number could make a limit a thousand times too lax.
+  // Some limiters use seconds and others milliseconds, so a copied number could make a limit a thousand times too
+  // lax.
   per: 'use "window" instead, such as "1 minute"',
   interval: 'use "window" instead, such as "1 minute"',
   period: 'use "window" instead, such as "1 minute"',
@@ -122,8 +123,8 @@ function inRule(here: string): string {
 }
 
 /**
- * Returns the problems of options or of a rule. If another rate limiter has the unknown member, its problem
- * shows Sluice's name for it instead of all accepted names.
+ * Returns the problems of options or of a rule. If an unknown member exists in another rate limiter, its problem
+ * names Sluice's member instead of all accepted members.
  */
 export function inOurNames(problems: readonly Problem[], ownNames: Names): readonly Problem[] {
   return problems.map((problem) => {
@@ -139,8 +140,8 @@ export function inOurNames(problems: readonly Problem[], ownNames: Names): reado
 }
 
 /**
- * Splits a path into the rule of a list and its member: `rules[1].max` is member `max` of `rules[1]`. The rule is empty
- * if the path names no list.
+ * Splits a path into a rule of a list and the rule's member. For example, `rules[1].max` becomes `rules[1].` and
+ * `max`. The rule is empty if the path does not begin with a list.
  */
 function memberOf(path: string): readonly [place: string, name: string] {
   const isInList = path.startsWith("rules[") || path.startsWith("defaultRules[")

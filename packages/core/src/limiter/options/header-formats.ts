@@ -22,9 +22,9 @@ export const HEADER_DIALECTS: readonly HeaderDialect[] = ["draft-11", "next", "t
 export interface NamedHeaders {
   /** The format of the values. */
   readonly dialect: HeaderDialect
-  /** The beginning of the names, instead of `RateLimit` or `X-RateLimit`. */
+  /** The prefix of the header names, instead of `RateLimit` or `X-RateLimit`. */
   readonly prefix?: string | undefined
-  /** Whole names of single headers. `limit` is `RateLimit` itself in "draft-11" and "next". */
+  /** Full names of single headers. In "draft-11" and "next", `limit` is the name of the header `RateLimit`. */
   readonly names?: Readonly<Partial<Record<HeaderKey, string | undefined>>> | undefined
 }
 
@@ -44,7 +44,7 @@ export interface HeaderFormat {
 
 const MEMBERS = { policy: "-Policy", limit: "" }
 const SINGLE = { limit: "-Limit", remaining: "-Remaining", reset: "-Reset" }
-/** The headers of each dialect, by the ends of their names. */
+/** The headers of each dialect, by the suffixes of their names. */
 const ENDS: Readonly<Record<HeaderDialect, Readonly<Partial<Record<HeaderKey, string>>>>> = {
   "draft-11": MEMBERS,
   next: MEMBERS,
@@ -52,7 +52,7 @@ const ENDS: Readonly<Record<HeaderDialect, Readonly<Partial<Record<HeaderKey, st
   legacy: SINGLE,
 }
 
-/** Headers with another meaning for the limiter or for HTTP. */
+/** Header names that are not allowed, because they have another meaning in the limiter or in HTTP. */
 const OTHERS =
   "Retry-After, Cache-Control, Content-Type, Content-Length, Link, Set-Cookie, Connection, Transfer-Encoding"
 

@@ -23,7 +23,7 @@ const isFunction = (value: unknown): boolean => typeof value === "function"
 /** A member that is validated elsewhere. */
 const ANYTHING = v.optional(v.unknown())
 
-/** Whether a number is exact. Beyond this bound, a number may differ from the digits that were written. */
+/** True if a number is exact. A number outside these bounds may differ from the digits in the source code. */
 const isExact = (value: number): boolean => Math.abs(value) <= Number.MAX_SAFE_INTEGER
 
 const isClock = (value: unknown): boolean =>
@@ -33,8 +33,8 @@ const isRedisUrl = (value: unknown): boolean =>
   (typeof value === "string" || value instanceof URL) && /^rediss?:/.test(String(value))
 
 /**
- * Returns what was passed instead of a store: a Redis URL or a Redis client. All client libraries have `duplicate`.
- * Otherwise returns undefined.
+ * Returns a description of a Redis URL or client that was passed instead of a store; otherwise undefined. The clients
+ * of all libraries have the method `duplicate`.
  */
 const redisName = (value: unknown): string | undefined =>
   isRedisUrl(value) ? "a URL" : hasMethods(value, "duplicate") ? "a Redis client" : undefined
@@ -74,13 +74,16 @@ export const RULE_OPTIONS: readonly string[] = Object.keys(RULE_MEMBERS).filter(
 
 const SAME_VERSION = `rules of version ${VERSION}; "npm ls @sluice/core" lists all versions`
 
-/** Whether a value is live rules of any version of Sluice. A source of the app may also have a method `open`. */
+/**
+ * True if a value is live rules of any version of Sluice. The method `open` alone does not prove that, because an
+ * app's source may have such a method.
+ */
 function isLive(value: unknown): value is LiveRules {
   const { readsSynchronously } = (value ?? {}) as Partial<LiveRules>
   return hasMethods(value, "open") && typeof readsSynchronously === "boolean"
 }
 
-/** Returns the rules that were probably meant. */
+/** Returns the accepted form of `rules` that the app probably meant. */
 function rulesInsteadOf(value: unknown): string {
   if (typeof value === "string" && value !== "")
     return `fileRules(${show(value)}) from @sluice/rules, or a list of rules`
@@ -120,7 +123,8 @@ export const optionsShape: ObjectSchema = strict("the options", {
   trustedProxies: ANYTHING,
   clientIpHeader: ANYTHING,
   ipv6Prefix: ANYTHING,
-  // The functions that it returns may be async, but it is called while rules are compiled.
+  // A `fields` function must be synchronous, because it is called while rules are compiled. The functions that it
+  // returns may be async.
   fields: v.optional(v.lazy((value) => (answersAtOnce(value) ? ANYTHING : FIELDS))),
   hashKeys: v.optional(v.boolean(BOOLEAN)),
   hashSecret: v.optional(v.pipe(v.string(SECRET), v.minLength(1, SECRET))),
@@ -145,8 +149,8 @@ export const optionsShape: ObjectSchema = strict("the options", {
 })
 
 /**
- * Whether the options define rules: an inline rule (complete or not), a list, a source, or a limiter that has rules. An
- * option that is present but undefined counts, too: a limit that got lost on the way must not mean "no limit".
+ * Whether the options define rules: an inline rule (complete or not), a list, a source, or a limiter that has rules.
+ * An option that is present but undefined also counts, because a lost limit must not mean "no limit".
  */
 export function hasRuleOption(options: object): boolean {
   return [...RULE_OPTIONS, "rules", "limiter"].some((name) => name in options)

@@ -16,7 +16,7 @@ import type { HeadersOption } from "./header-formats.ts"
  */
 export type Extractor<Request> = (request: Request) => Awaitable<string | number | undefined>
 
-/** Every member of a rule except its cost, which a limiter reads differently. All of them are optional here. */
+/** Every member of a rule except its cost, which a limiter reads differently. All members are optional here. */
 export type InlineRule<Request> = {
   // Mapped from an object type, so that each member keeps its docstring from Rule.
   readonly [Name in keyof Omit<Rule<Request>, "cost">]?: Omit<Rule<Request>, "cost">[Name] | undefined
@@ -30,7 +30,8 @@ export type LimiterOptions<Request, Response = unknown> = LimiterSettings<Reques
   LimitWithWindow<Request>
 
 /**
- * A type that requires `limit` and `window` together. Neither may be undefined, such as a missing environment variable.
+ * A type that requires `limit` and `window` together. Neither may be undefined, for example because of a missing
+ * environment variable.
  */
 export type LimitWithWindow<Request> =
   | Pick<Rule<Request>, "limit" | "window">
@@ -52,12 +53,13 @@ export interface LimiterSettings<Request, Response = unknown>
   readonly rules?: readonly Rule<Request>[] | LiveRules | undefined
   /**
    * Rules that apply until the first load of a network source. A source that is not read when the limiter is created,
-   * such as DynamoDB, needs these or `onRulesMissing`.
+   * such as DynamoDB, needs these rules or `onRulesMissing`.
    */
   readonly defaultRules?: readonly Rule<Request>[] | undefined
   /**
-   * Treatment of requests until the first load of a network source. "allow" admits them, "deny" responds with 503 with
-   * `Retry-After: 1`. Requests wait for the load for at most a second, and not at all once it has failed. No default.
+   * Treatment of requests until the first load of a network source. "allow" admits them, and "deny" sends a 503
+   * response with `Retry-After: 1`. Before that, requests wait at most a second for the load, or not at all once a
+   * load has failed. No default.
    */
   readonly onRulesMissing?: OnRulesMissing | undefined
   /** The service whose rules and counters are used. Default: "default". */
@@ -65,9 +67,9 @@ export interface LimiterSettings<Request, Response = unknown>
   /** The store of the counters. Default: a new memory store. If the app passes a store, the app also closes it. */
   readonly store?: Store | undefined
   /**
-   * Fields of the app's own, by name. If the names are not known in advance, a function that takes a name and returns
-   * the function that reads it, or undefined. The outer function is called when rules are compiled, not per request.
-   * Default: none.
+   * Fields of the app's own, by name. If the names are not known in advance, `fields` is a function that takes a name
+   * and returns the function that reads this field, or undefined. The outer function is called when rules are
+   * compiled, not per request. Default: none.
    */
   readonly fields?:
     | Readonly<Record<string, Extractor<Request>>>
@@ -79,8 +81,8 @@ export interface LimiterSettings<Request, Response = unknown>
    */
   readonly hashKeys?: boolean | undefined
   /**
-   * The key of the hashes, the same in each process: a random string. A change starts new counts. Default: the service's
-   * name, which allows guesses.
+   * The key of the hashes: a random string, the same in each process. A change of the key starts new counters.
+   * Default: the service's name, with which an attacker could guess hashed values.
    */
   readonly hashSecret?: string | undefined
   /**
@@ -95,20 +97,21 @@ export interface LimiterSettings<Request, Response = unknown>
    */
   readonly skip?: ((request: Request) => Awaitable<boolean>) | undefined
   /**
-   * Milliseconds that a decision waits for each promise of `skip`, `cost`, `fields`, `limit` and `match`. After that,
-   * the function counts as failed. Default: 1,000. Measured by `clock` if it can wait.
+   * Milliseconds that a decision waits for each promise of `skip`, `cost`, `fields`, `limit` and `match`. After that
+   * time, the function has failed. The time is measured by `clock` if that clock can wait. Default: 1,000.
    */
   readonly callbackTimeoutMs?: number | undefined
   /**
-   * The response to requests that are refused with 429, for rules without their own `rejection`. Default: a problem
-   * (RFC 9457) in JSON, or lines of text.
+   * The response to requests that are refused with 429, for rules without their own `rejection`. Default: problem
+   * details (RFC 9457) as JSON, or lines of text.
    */
   readonly rejection?: RuleRejection<Request> | undefined
   /** Takes over the response to a refused request. Default: the response of `rejection`, or the standard one. */
   readonly onRejected?: OnRejected<Request, Response> | undefined
   /**
    * Whether a request's units are refunded once its response is known. `(req, status) => status < 400` makes only
-   * failures count. Units are charged first, so parallel guesses cannot slip through. Default: never.
+   * failures count. Units are charged before the response is known, so parallel guesses of a password cannot bypass
+   * the limit. Default: never.
    */
   readonly refundWhen?: ((request: Request, status: number) => boolean) | undefined
   /** The formats of the limits in response headers: `["draft-11", "legacy"]`, or false. Default: "draft-11". */
@@ -116,9 +119,9 @@ export interface LimiterSettings<Request, Response = unknown>
   /** The behavior of rules without their own `onStoreFailure` when the store is unavailable. Default: "local". */
   readonly onStoreFailure?: OnStoreFailure | undefined
   /**
-   * Milliseconds after which a store that does not respond counts as unavailable. Default: 50. A decision waits for the
-   * store at most this long, and so do `refund`, `settle` and `reset`. The first decisions of a process on a Redis that
-   * responds wait at most twice as long.
+   * Milliseconds after which a store that does not respond counts as unavailable. Default: 50. A decision waits for
+   * the store at most this long, and so do `refund`, `settle` and `reset`. The first decisions of a process wait at
+   * most twice as long if Redis responds.
    */
   readonly storeTimeoutMs?: number | undefined
   /** Number of instances that share the store and its limits. Used only while the store is unavailable. Default: 1. */
@@ -127,6 +130,8 @@ export interface LimiterSettings<Request, Response = unknown>
   readonly enabled?: boolean | undefined
   /** The logger for warnings, such as pino. Default: `process.emitWarning`. */
   readonly logger?: Logger | undefined
-  /** The clock, for tests. Default: the process's steady time. The limiter's own memory store uses it, too. */
+  /**
+   * The clock, for tests. Default: a steady clock of the process. The limiter's own memory store uses the same clock.
+   */
   readonly clock?: Clock | undefined
 }

@@ -24,7 +24,7 @@ import { optionsShape, RULE_OPTIONS } from "./options-shape.ts"
 
 /** The options after validation, with every default filled in. */
 export interface ParsedOptions {
-  /** Undefined with `rules`. */
+  /** Undefined if the app passes `rules`. */
   readonly inline: ParsedRule | undefined
   readonly rules: readonly ParsedRule[] | LiveRules
   /** The behavior until live rules are loaded. */
@@ -37,9 +37,9 @@ export interface ParsedOptions {
   readonly extractorOf: (name: string) => ((request: unknown) => unknown) | undefined
   /** The names of the app's own fields, if they are known in advance. */
   readonly extractorNames: readonly string[]
-  /** Whether the app has its own fields, or may have some. */
+  /** True if the app has its own fields, or may have some. */
   readonly hasExtractors: boolean
-  /** Undefined hides only the values of secrets. */
+  /** If undefined, only the values of secret fields are hashed. */
   readonly hashKeys: boolean | undefined
   readonly hashSecret: string
   readonly cost: number | ((request: unknown) => unknown)
@@ -57,7 +57,9 @@ export interface ParsedOptions {
   readonly enabled: boolean
   readonly logger: Logger | undefined
   readonly clock: Clock
-  /** The current time for headers. A steady clock does not follow corrections of the system time. */
+  /**
+   * Returns the current time for headers. The limiter's steady clock does not follow corrections of the system time.
+   */
   readonly wallClock: () => number
 }
 
@@ -120,13 +122,13 @@ export function parseInlineRule(
 }
 
 /**
- * Returns problems if each request costs more than a rule ever admits: the rule would refuse everyone forever. A cost
- * function is not checked, as it may return less.
+ * Returns a problem for each rule that would refuse every request, because the fixed cost exceeds the units that it
+ * ever admits. A cost function is not checked, because it may return a smaller cost.
  */
 function costProblems(cost: unknown, rules: readonly ParsedRule[]): Problem[] {
   if (typeof cost !== "number") return []
   return rules.flatMap((rule) => {
-    // Clients with an override may have room for more or less. Leave them out.
+    // Ignore overrides, because their clients have other limits.
     const { overrides: _clients, ...ofOthers } = rule
     const most =
       typeof rule.limit === "number" ? mostAdmitted(ofOthers, rule.limit) : Number.POSITIVE_INFINITY
@@ -150,7 +152,8 @@ function parseOptionRules(
       Object.fromEntries(given.map((name) => [name, options[name as keyof typeof options]])),
       options.cost,
     )
-    // A member that is a promise was left out of the options, so do not report it as missing, too.
+    // A member whose value is a promise was removed from the options and reported, so do not also report it as
+    // missing.
     const known = new Set(problems.map(({ path }) => path))
     problems.push(...wrong.filter(({ path }) => !known.has(path)))
     return { inline: rule, rules: [], untilLoaded }
@@ -175,7 +178,7 @@ function parseMissing(options: LimiterOptions<unknown>, problems: Problem[]): Un
   const { rules, cost } = options
   const own = parseUntilLoaded(options, problems)
   if (own !== undefined) problems.push(...costProblems(cost, own.defaultRules))
-  // Rules of the wrong kind were reported already.
+  // Rules of the wrong kind have been reported already.
   if (problems.some(({ path }) => path === "rules")) return ADMIT
   if (rules === undefined || Array.isArray(rules)) {
     for (const path of ["defaultRules", "onRulesMissing"] as const) {
@@ -198,8 +201,8 @@ function extractors(fields: LimiterOptions<unknown>["fields"] = {}): ParsedOptio
     const made = attempt(() => fields(name))
     if ("value" in made && (made.value === undefined || typeof made.value === "function")) return made.value
     if ("value" in made) ignoreRejection(made.value)
-    // If this threw while rules are compiled, the app could not catch it. Throw on read instead: the failure is logged,
-    // and the field counts as missing.
+    // The app could not catch an error that is thrown while rules are compiled. Throw when the field is read instead,
+    // so that the failure is logged and the field counts as missing.
     return () => {
       throw "error" in made ? made.error : new TypeError(`"fields" did not return a function for "${name}"`)
     }
@@ -215,13 +218,13 @@ function attempt<T>(action: () => T): { readonly value: T } | { readonly error: 
 }
 
 /**
- * Whether the value is undefined or a foreign object. An example is the request, if an app mounts
- * `rateLimit` instead of `rateLimit()`.
+ * True if the value is undefined or a foreign object, such as the request if an app mounts `rateLimit` instead of
+ * `rateLimit()`.
  */
 function isForeign(value: unknown): boolean {
   if (typeof value !== "object" || value === null) return value === undefined
   const prototype: unknown = Object.getPrototypeOf(value)
-  // An app may pass an instance of a class for its options.
+  // An app may pass an instance of a class as its options.
   const isPlain = prototype === null || Object.getPrototypeOf(prototype) === null || Array.isArray(value)
   const isLimiter = hasMethods(value, "decide", "peek")
   return isLimiter || (!isPlain && !["limit", "window", "rules"].some((name) => name in value))

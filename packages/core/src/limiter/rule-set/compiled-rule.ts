@@ -26,8 +26,9 @@ export interface CompiledRule {
   /** The step at which the rule can be decided. */
   readonly step: StepSet
   /**
-   * Returns the request's check under this rule, for `units` times the rule's cost. Returns undefined if the rule does
-   * not apply to the request. `paths` are the readings of the request's path, if at least one rule needs them.
+   * Returns the check of the request under this rule, which takes `units` times the rule's cost. Returns undefined if
+   * the rule does not apply to the request. `paths` contains the readings of the request's path, or is empty if no
+   * rule needs them.
    */
   ruleCheck(
     facts: RequestFacts,
@@ -35,13 +36,15 @@ export interface CompiledRule {
     units: number,
     paths: readonly string[],
   ): RuleCheck | undefined
-  /** Returns the check as if the rule applied to the request. Always looks for a block. */
+  /** Returns the check as if the rule's `match` applied to the request. Always checks for a block. */
   checkAnyway(facts: RequestFacts, results: CallbackResults, units: number): RuleCheck | undefined
-  /** Returns the text of a field that the rule's `match` names, as `match` reads it. */
+  /** Returns the value of a field that the rule's `match` names, as `match` reads the field. */
   matchedText(field: string, facts: RequestFacts, results: CallbackResults): string | undefined
   /** Returns the counters of the request's client, whether or not the rule applies to this request. */
   counters(facts: RequestFacts, results: CallbackResults): readonly CounterKey[]
-  /** Returns why `ruleCheck` is undefined, or why `checkAnyway` is if `readsMatch` is false. */
+  /**
+   * Returns the reasons why `ruleCheck` returns undefined. If `readsMatch` is false, explains `checkAnyway` instead.
+   */
   mismatches(
     facts: RequestFacts,
     results: CallbackResults,
@@ -52,7 +55,7 @@ export interface CompiledRule {
 
 export function compileRule(rule: ParsedRule, context: RuleContext): CompiledRule {
   const readerOf = rememberedReaders(rule, context)
-  // Compare lists of addresses with the address itself, not with the /64 network that it is counted in.
+  // Compare the addresses in lists with the client's own address, not with the /64 network that is counted.
   const listReaderOf = (field: string) => (field === "ip" ? context.clientAddress : readerOf(field))
   const matches = rule.match === undefined ? undefined : compileMatch(rule.match, listReaderOf, hasMethod)
   const when =
@@ -91,7 +94,7 @@ export function compileRule(rule: ParsedRule, context: RuleContext): CompiledRul
     if (partition === SKIP) return undefined
     const list = listed?.(facts, results)
     if (list === "allow") return undefined
-    // The limit function is not called before it is known that the rule counts the client.
+    // Call the limit function only when it is certain that the rule counts the client.
     if (asksForLimit && results.misses > missesBefore) return undefined
     const isText = typeof partition === "string"
     const own = isText ? overridden?.(partition, facts, results) : undefined
@@ -121,16 +124,16 @@ export function compileRule(rule: ParsedRule, context: RuleContext): CompiledRul
     }
   }
 
-  /** Warns if this request is the last of the first requests, and none of them had the rule's fields. */
+  /** Warns if this request is the last of the watched first requests, and none of them had the rule's fields. */
   function watchFields(partition: Partition, facts: RequestFacts, results: CallbackResults): void {
-    // The request is checked again when the functions of the app have settled.
+    // The request is checked again when the app's functions have settled.
     if (results.isPending) return
     const readable = hide === undefined ? partition : readableOf(facts, results)
     if (watch.isLastWithout(readable, results))
       warnOfMissingField(rule, missingField(facts, results), context)
   }
 
-  /** Returns the first field that the request lacks. It must lack one. */
+  /** Returns the first field that the request lacks. The request must lack at least one field of the rule. */
   function missingField(facts: RequestFacts, results: CallbackResults): string {
     return rule.fields.find((field) => readerOf(field)(facts, results) === undefined) as string
   }
@@ -140,7 +143,7 @@ export function compileRule(rule: ParsedRule, context: RuleContext): CompiledRul
     ruleCheck(facts, results, units, paths) {
       if (!countsPreflight && facts.method === "OPTIONS" && isPreflight(facts)) return undefined
       if (facts.onlyFields !== undefined && lacks(facts.onlyFields, needed)) return undefined
-      // Facts are read only if the rule has a match.
+      // Read the facts only if the rule has a `match`.
       if (matches?.(facts, results, paths, text(facts.route)) === false) return undefined
       if (when !== undefined && results.resultOf(when) !== true) return undefined
       return checkOf(facts, results, units, hasPenalty || blocks.isOn, true)
@@ -176,8 +179,8 @@ export function compileRule(rule: ParsedRule, context: RuleContext): CompiledRul
 }
 
 /**
- * True if `known` is a set that lacks one of the fields. Anything else is ignored: a caller of the core might pass any
- * value, and it must not let a request bypass the rule.
+ * True if `known` is a set that lacks one of the fields. Any other value is ignored, because a caller of the core may
+ * pass anything, and a request must not bypass the rule.
  */
 function lacks(known: unknown, fields: readonly string[]): boolean {
   return known instanceof Set && !fields.every((field) => known.has(field))
@@ -185,12 +188,12 @@ function lacks(known: unknown, fields: readonly string[]): boolean {
 
 /**
  * True if the request is a CORS preflight, sent before the actual request (Fetch standard, CORS-preflight request). A
- * preflight names the origin and has no body. An OPTIONS request with a body is not exempt, because a handler for every
- * method would read its body uncounted.
+ * preflight has an `Origin` header and no body. An OPTIONS request with a body is not exempt, because a handler for
+ * every method would read its body uncounted.
  */
 export function isPreflight(facts: RequestFacts): boolean {
   if (facts.method !== "OPTIONS") return false
-  // Do not read the headers earlier: a framework creates them on first access.
+  // Do not read the headers earlier, because some frameworks create them on first access.
   const { headers } = facts
   return (
     headers?.["access-control-request-method"] !== undefined &&
@@ -201,7 +204,7 @@ export function isPreflight(facts: RequestFacts): boolean {
   )
 }
 
-/** Returns the step at which the rule can be decided. */
+/** Returns the earliest step at which the rule can be decided. */
 export function stepOfRule(rule: ParsedRule, context: RuleContext): StepSet {
   return stepSet(stepOf(rule, (name) => context.fieldOf(name) !== undefined, context.firstStep))
 }
@@ -219,7 +222,7 @@ function compileLists(
   return (facts, results) => {
     const value = read(facts, results)
     if (value === undefined) return undefined
-    // `deny` wins: a client on both lists by mistake was denied for a reason.
+    // `deny` wins, because a client that is on both lists by mistake was denied for a reason.
     return denies(value) ? "deny" : allows(value) ? "allow" : undefined
   }
 }

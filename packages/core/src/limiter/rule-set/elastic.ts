@@ -7,19 +7,20 @@ import { spareCapacityMonitor } from "../spare-capacity/monitor.ts"
 
 type PolicyNow = () => Policy
 
-/** The throttle of a rule and the policies by which it counts. */
+/** The throttle of a rule, and the policies under which the rule counts. */
 interface Elastic {
   readonly throttle: ParsedThrottle
   /**
-   * Takes the policy without extra units. Returns the function that returns the current policy, or undefined if the
-   * given policy always applies. The member is undefined for a rule that is not elastic.
+   * Takes the policy without extra units, and returns a function that returns the current policy. Returns undefined
+   * if the given policy always applies. The member is undefined for a rule that is not elastic.
    */
   readonly policyNowOf: ((policy: Policy) => PolicyNow | undefined) | undefined
 }
 
 /**
- * Compiles the policies of an elastic rule. While there is spare capacity, a policy admits units above the limit, up to
- * the rule's ceiling. Otherwise it does not. The policies of other rules do not change.
+ * Compiles the policies of an elastic rule. While there is spare capacity, a policy admits units above the limit, up
+ * to the rule's ceiling. Otherwise the policy admits only the limit. The policies of rules that are not elastic never
+ * change.
  *
  * A limit of 0, which only a limit function returns, closes the rule and is never exceeded.
  */
@@ -38,7 +39,7 @@ export function compileElastic(rule: ParsedRule, warner: Warner): Elastic {
     const wider: Policy = { ...policy, extra }
     return () => (isSpare() ? wider : policy)
   }
-  // The map has one entry for each limit that the rule has had, so that a limit keeps the same policy objects.
+  // The map has one entry for each limit of the rule, so that each limit always uses the same policy objects.
   const compiled = new WeakMap<Policy, PolicyNow | undefined>()
   const fixedLimit = typeof limit === "number" && overrides === undefined ? limit : undefined
   const highest = ceiling ?? mostCounted(rule, burst ?? fixedLimit)
@@ -51,7 +52,7 @@ export function compileElastic(rule: ParsedRule, warner: Warner): Elastic {
   }
 }
 
-/** Whether the rule uses the spare-capacity monitor of this process. */
+/** True if the rule uses this process's spare-capacity monitor. */
 export function needsMonitor({ throttle }: ParsedRule): boolean {
   return throttle.kind === "elastic" && throttle.signal === undefined
 }

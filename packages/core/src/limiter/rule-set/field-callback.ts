@@ -3,8 +3,8 @@ import { scalarText } from "../../request/field.ts"
 import { Callback, type CallbackContext } from "../callbacks/callback.ts"
 
 /**
- * Creates the callback of the app's own field. If it fails, the field is missing. A result that is neither a string nor a
- * number is reported. A boolean and a bigint still count as their text.
+ * Creates the callback for a field of the app's own. If the callback fails, the field is missing. A warning is logged
+ * for a result that is neither a string nor a number, but rules still count a boolean or a bigint by its text.
  */
 export function fieldCallback(
   name: string,
@@ -19,7 +19,7 @@ export function fieldCallback(
       const text = scalarText(result)
       const isSound = typeof result === "string" || result === undefined || result === null
       if (isSound || (typeof result === "number" && text !== undefined)) return text
-      // The function may do so for each request, so build the message only once.
+      // The function may return such a value for each request, so build the message only once.
       if (!warner.has("SLUICE_EXTRACTOR_FAILED", name)) {
         const effect = text === undefined ? AS_MISSING : "Rules count by its text."
         report(`returned ${kindOf(result)}; it must return a string or a number, such as an id`, effect)
@@ -35,7 +35,7 @@ export function fieldCallback(
 
 const AS_MISSING = "Rules that count by the field treat it as missing."
 
-/** Returns the kind of a value. Its content may be a client's data, which must not be logged. */
+/** Returns the kind of a value, because its content may be a client's data, which must not be logged. */
 function kindOf(value: unknown): string {
   if (Array.isArray(value)) return "a list"
   if (typeof value === "number") return String(value)

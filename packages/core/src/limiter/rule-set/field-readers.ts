@@ -7,7 +7,7 @@ import type { CallbackResults } from "../callbacks/callback-results.ts"
 import { bareNameRemedy } from "./field-watch.ts"
 import type { RuleContext } from "./rule-context.ts"
 
-/** Returns a function that returns the reader of a field, and compiles it only once. */
+/** Returns a function that returns the reader of a field. Each reader is compiled only once. */
 export function rememberedReaders(rule: ParsedRule, context: RuleContext): (field: string) => FieldReader {
   const { warner, clientGroup, extractorNames } = context
   const compile = (name: string): FieldReader => {

@@ -5,7 +5,10 @@ import { isStandIn, type Partition } from "../../request/partition.ts"
 import { meantField } from "../../rules/parsing/field-name.ts"
 import type { ParsedRule } from "../../rules/rule.ts"
 
-/** Number of requests without the field after which a rule is reported. Single requests may lack it for good reasons. */
+/**
+ * Number of requests without the field after which a rule is reported. Single requests may lack the field for good
+ * reasons.
+ */
 const FIRST_REQUESTS = 20
 
 const EFFECTS: Readonly<Record<OnMissing, string>> = {
@@ -15,23 +18,24 @@ const EFFECTS: Readonly<Record<OnMissing, string>> = {
   deny: "are refused",
 }
 
-/** Fields that every request has, or whose readers warn by themselves. */
+/** Fields that every request has, or whose readers log their own warnings. */
 const UNWATCHED: ReadonlySet<string> = new Set(["ip", "method", "route"])
 
 /**
- * Watches whether one of the first requests of a rule has its field. Later versions of the rule go on with the watch.
+ * Checks whether one of the first requests under a rule has the rule's fields. Later versions of the rule use the
+ * same watch.
  */
 export class FieldWatch {
-  /** Number of requests left to watch; 0 as soon as a request had the field. */
+  /** Number of requests that are still to be watched; 0 once a request has had the field. */
   left: number
-  /** The latest request. The latest request is checked again if a function of the app returned a promise. */
+  /** The latest request, which is checked twice if one of the app's functions returns a promise. */
   #latest: WeakRef<object> | undefined
 
   constructor(fields: readonly string[]) {
     this.left = fields.every((field) => UNWATCHED.has(field)) ? 0 : FIRST_REQUESTS
   }
 
-  /** Counts a request. Returns true for the last of the first requests if none of them had the field. */
+  /** Counts a request. Returns true for the last watched request if no request has had the field. */
   isLastWithout(partition: Partition, request: object): boolean {
     if (this.#latest?.deref() === request) return false
     this.#latest = new WeakRef(request)
@@ -47,13 +51,13 @@ interface WatchContext {
   readonly extractorNames: readonly string[]
 }
 
-/** Warns that none of the first requests of a rule had one of its fields. */
+/** Warns that none of the first requests under a rule had a certain field of the rule. */
 export function warnOfMissingField(
   { name, onMissing }: ParsedRule,
   field: string,
   { warner, fieldOf, extractorNames }: WatchContext,
 ): void {
-  // These warnings have named the field and the cause.
+  // These warnings already contain the field and the cause.
   const isKnown = warner.has("SLUICE_EXTRACTOR_FAILED", field) || warner.has("SLUICE_BODY_NOT_PARSED", field)
   if (isKnown || UNWATCHED.has(field)) return
   warner.once(
@@ -76,7 +80,7 @@ function remedyOf(field: string, extractorNames: readonly string[]): string {
   return `Check the spelling, or limit the rule by "match" to requests that have it.`
 }
 
-/** Returns what to do about a name that no function of the app reads. */
+/** Returns the remedy for a field name that no function of the app reads. */
 export function bareNameRemedy(name: string, extractorNames: readonly string[]): string {
   const builtIn = meantField(name)
   if (builtIn !== undefined) return `Did you mean "${builtIn}"?`

@@ -9,17 +9,17 @@ import type { ParsedRule } from "../../rules/rule.ts"
 import { Callback, type CallbackContext, wrong } from "../callbacks/callback.ts"
 import type { CallbackResults } from "../callbacks/callback-results.ts"
 
-/** Number of compiled limits cached per rule. An app has few plans, but its function might return any number. */
+/** Number of compiled limits cached per rule. Most apps have few limits, but a limit function may return any number. */
 const MAX_LIMITS = 1_000
 
 /**
- * Returns the policy of a rule with a fixed limit. For a rule with a limit function, returns a function that returns the
- * policy of a request. If the limit function returns Infinity, the rule does not apply and the policy is undefined. It is
- * also undefined while the promise of the limit function is pending.
+ * Returns the policy of a rule with a fixed limit. For a rule with a limit function, returns a function that returns
+ * the policy of a request. If the limit function returns Infinity, the rule does not apply and the policy is
+ * undefined. The policy is also undefined while the promise of the limit function is pending.
  *
- * If the function fails, a warning is logged once, and the latest limit that it has returned applies. A limit of 0 or
- * Infinity is not kept, because it was meant for one client. If it has returned no other limit yet, the policy
- * is `unknown`.
+ * If the function fails, a warning is logged once, and the latest limit that the function has returned applies. A
+ * limit of 0 or Infinity is not reused, because it was meant for one client. If the function has returned no other
+ * limit yet, the policy is `unknown`.
  */
 export function compileLimit(
   rule: ParsedRule,
@@ -68,8 +68,9 @@ export function compileLimit(
 }
 
 /**
- * Compiles the policies of clients with an override, by the partition of a request. The function returns undefined for
- * other clients. Undefined if the rule has no overrides. Overrides with the same limit share a policy.
+ * Compiles the overrides of a rule into a function that returns a client's policy by the partition of a request. The
+ * function returns undefined for clients without an override. Returns undefined if the rule has no overrides.
+ * Overrides with the same limit share a policy.
  */
 export function compileOverrides(
   rule: ParsedRule,
@@ -94,7 +95,8 @@ export function compileOverrides(
   if (field === "ip") {
     const policyFor = compileValueTable("ip", entries)
     return (partition, facts, request) => {
-      // The partition of an IPv6 client is a network, which may have several overrides. A hidden one begins with "#".
+      // The partition of an IPv6 client is a network, which may have several overrides. A hashed partition begins
+      // with "#".
       const address = /[:#]/.test(partition) ? clientAddress(facts, request) : partition
       return address === undefined ? undefined : policyFor(address)
     }
@@ -112,7 +114,10 @@ export function policyWith(rule: ParsedRule, counter: string, limit: number): Po
   return compilePolicy({ ...policyWithout(rule, counter), limit, ...(extra > 0 && { extra }) })
 }
 
-/** Returns the members of a rule's policies that do not depend on its limit. They identify its counters. */
+/**
+ * Returns the members of a rule's policies that do not depend on its limit. These members identify the rule's
+ * counters.
+ */
 export function policyWithout(rule: ParsedRule, counter: string): Omit<Policy, "limit"> {
   const { name, algorithm, windowMs, align, buckets, burst, refill, countRejected } = rule
   return {
@@ -128,7 +133,10 @@ export function policyWithout(rule: ParsedRule, counter: string): Omit<Policy, "
   }
 }
 
-/** Returns the largest limit with which at most `most` units are counted, including those above the limit. */
+/**
+ * Returns the largest limit under which at most `most` units are counted, including the extra units of soft
+ * throttling.
+ */
 function largestLimit(most: number, burst: number | undefined, percent: number): number {
   const counted = (limit: number): number => (burst ?? limit) + percentOf(limit, percent)
   if (counted(most) <= most) return most

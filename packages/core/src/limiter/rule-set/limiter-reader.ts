@@ -18,30 +18,34 @@ import type { ParsedOptions } from "../options/parse-options.ts"
 import { claimNames, takenProblem } from "./name-claims.ts"
 import type { RuleContext } from "./rule-context.ts"
 
-/** How long a request waits for the first rules, in milliseconds. Otherwise a source that hangs would stop the app. */
+/**
+ * Maximum wait of a request for the first rules, in milliseconds. Without it, a source that hangs would block the
+ * app.
+ */
 const MOST_WAIT_FOR_RULES_MS = 1_000
 
-/** A limiter, as it follows its rules. */
+/** The part of a limiter that reacts to changes of its rules. */
 export interface RulesListener {
   readonly context: RuleContext
   readonly events: RulesReader["events"]
   /** Called with the rules that are in force for `owner`, which is the limiter or a route. */
   follow(owner: object, rules: readonly ParsedRule[]): void
-  /** Called when other rules have come into force. */
+  /** Called when changed rules have come into force. */
   turnToNewRules(): void
 }
 
-/** The limiter that has the rules. The limiter owns their names. */
+/** The owner of a limiter's rules and of their names. */
 export interface RulesOwner {
   /**
-   * Compiles a version of the rules, synchronously if `isNeededNow`. Returns the function that brings it into force.
+   * Compiles a version of the rules, synchronously if `isNeededNow`. Returns the function that brings the version
+   * into force.
    */
   compileAll(edition: Edition, isNeededNow: boolean): MaybePromise<() => void>
 }
 
 /**
- * The reader of a limiter's live rules. The reader refuses a version while another limiter counts under one of its
- * names.
+ * The reader of a limiter's live rules. The reader rejects a version while another limiter counts under one of the
+ * version's rule names.
  */
 export class LimiterReader implements RulesReader {
   readonly clock: Clock
@@ -54,12 +58,15 @@ export class LimiterReader implements RulesReader {
   readonly #owner: RulesOwner
   /** Undefined while the limiter is being created. */
   readonly #opened: OpenedRules | undefined
-  /** The latest version of the rules that came into force. */
+  /** The latest version of the rules that has come into force. */
   edition: Edition | undefined
-  /** Settles when decisions can start: the first rules are loaded, or cannot be loaded in time. Undefined from then on. */
+  /**
+   * A promise that settles when decisions can start, because the first rules are loaded or cannot be loaded in time.
+   * Undefined after it has settled.
+   */
   first: Promise<void> | undefined
 
-  /** Throws as `open` of live rules does. */
+  /** Throws the errors of `LiveRules.open`. */
   constructor(options: ParsedOptions, listener: RulesListener, rules: LiveRules, owner: RulesOwner) {
     this.clock = options.clock
     this.logger = options.logger
@@ -89,14 +96,15 @@ export class LimiterReader implements RulesReader {
     this.#rules.close(new ClosedError("The limiter has been closed."))
   }
 
-  /** Includes the rules of routes. Decisions in flight finish on the previous version. */
+  /** Compiles a version, including the rules of routes. Decisions in flight finish on the previous version. */
   prepare(edition: Edition, again: () => void): MaybePromise<() => void> {
     const { store, service } = this.#options
     const names = edition.rules.map(({ name }) => name)
     const taken = claimNames(store, service, names, this.#owner, again)
     if (taken.length > 0) throw new InvalidRuleError(taken.map((name) => takenProblem(service, name)))
     const isDenying = this.edition === undefined && this.untilLoaded.onRulesMissing === "deny"
-    // A limiter that is being created may be used in the same turn, and would admit requests without its rules.
+    // Compile synchronously while the limiter is being created. It may be used in the same turn, and would admit
+    // requests without its rules.
     const compiled = this.#owner.compileAll(edition, this.#opened === undefined && !isDenying)
     const enforceWith = (bringIntoForce: () => void) => () => {
       this.edition = edition
@@ -112,7 +120,7 @@ export class LimiterReader implements RulesReader {
 
   /** Returns a promise that settles when decisions can start; undefined if they can start now. */
   #loaded(): Promise<void> | undefined {
-    // A shared book may have rules already, or may have failed to load them.
+    // A shared rule book may already have loaded its rules, or failed to load them.
     if (this.edition !== undefined || this.status.error !== undefined) return undefined
     const done = () => {
       this.first = undefined

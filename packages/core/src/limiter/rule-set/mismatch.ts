@@ -5,8 +5,8 @@ import type { RuleMatch } from "../../rules/rule.ts"
 import type { Mismatch } from "../interface/rule-explanation.ts"
 
 /**
- * Returns each only of a `match` that excludes a request. Compiles the members one by one, so it is for tools. Together
- * they exclude the same requests as the whole.
+ * Returns each member of a `match` that excludes a request. Together, the members exclude the same requests as the
+ * whole `match`. Compiling the members one by one is slow, so this function is only for tools.
  */
 export function matchMismatches(
   match: RuleMatch,
@@ -35,7 +35,7 @@ export function textOfField(
 
 type MatchMember = readonly [member: Mismatch["member"], only: RuleMatch, field?: string]
 
-/** Returns the members of a match one by one, and each of its fields by itself. Absent members exclude no request. */
+/** Returns each member of a `match` and each of its fields as a separate `match`. Absent members exclude no request. */
 function membersOf({ methods, path, fields = {} }: RuleMatch): readonly MatchMember[] {
   const ofFields = Object.entries(fields).map(
     ([field, values]): MatchMember => ["match.fields", { fields: { [field]: values } }, field],
@@ -43,7 +43,7 @@ function membersOf({ methods, path, fields = {} }: RuleMatch): readonly MatchMem
   return [["match.methods", { methods }], ["match.path", { path }], ...ofFields]
 }
 
-/** Returns the fact if it is a string, otherwise undefined. A caller of the core might pass any value. */
+/** Returns the fact if it is a string, otherwise undefined, because a caller of the core may pass any value. */
 export function text(fact: unknown): string | undefined {
   return typeof fact === "string" ? fact : undefined
 }

@@ -15,9 +15,10 @@ const NO_KEYS: ReadonlySet<string> = new Set()
 const claimsOf = new WeakMap<Store, Claims>()
 
 /**
- * Claims rule names of a service on a store for one owner, replacing its earlier claims. Two limiters that count under
- * one name would charge each other's clients. If another owner holds any of the names, nothing changes and those names
- * are returned. Then `onFreed` is called once when names have been released, so that the owner can try again.
+ * Claims rule names of a service on a store for one owner, and replaces the owner's earlier claims. Without claims,
+ * two limiters with one rule name would charge each other's clients. If another owner has claimed any of the names,
+ * returns these names and changes nothing. In this case, `onFreed` is called once when names have been released, so
+ * that the owner can try again.
  */
 export function claimNames(
   store: Store,
@@ -43,7 +44,7 @@ export function claimNames(
   return []
 }
 
-/** Returns the problem of a name that another limiter has claimed. */
+/** Returns the problem that another limiter has claimed a name. */
 export function takenProblem(service: string, name: string): Problem {
   const message = `another limiter already counts rule ${show(name)} of service ${show(service)} on this store`
   const accepted = "another name or service, or one limiter for both mounts: rateLimit({ limiter })"

@@ -3,13 +3,13 @@ import { InvalidOptionError } from "../../ground/errors.ts"
 import { show } from "../../ground/show.ts"
 import type { ParsedRule } from "../../rules/rule.ts"
 
-/** The key of a route within a mount, with its names in messages. */
+/** The key of a route within a mount, with the route's names in messages. */
 export interface RouteKey {
   /** Routes of one mount that have the same key count together. */
   readonly key: string
-  /** The routes with this key, as messages call them: "the same route". */
+  /** The name of all routes with this key in messages: "the same route". */
   readonly whose: string
-  /** The route itself, as messages call it: "route GET /users/:id". */
+  /** The name of the route itself in messages: "route GET /users/:id". */
   readonly label: string
 }
 
@@ -21,15 +21,15 @@ interface RouteEntry<Limiter> {
 }
 
 /**
- * The rules that a limiter has for single routes, by name, each with the limiter of its route. Mounts with the same
- * rule count together, like two apps that share a limiter. A name is free again when its last mount has left.
+ * The rules of a limiter's single routes by name, each with the limiter of its route. Mounts with the same rule count
+ * together, like two apps that share a limiter. A name becomes free when the last mount with the rule has left.
  */
 export class RouteRules<Limiter> {
   readonly #entries = new Map<string, RouteEntry<Limiter>>()
 
   /**
    * Returns the limiter for a route of a mount. Calls `make` if no route has this rule yet. Throws InvalidOptionError
-   * if the route already has another rule, or if another route has the name.
+   * if the route already has another rule, or if the rule's name is already taken by another route.
    */
   join(mount: object, route: RouteKey, rule: ParsedRule, make: () => Limiter): Limiter {
     for (const { rule: known, limiter, mounts } of this.#entries.values()) {
@@ -74,7 +74,7 @@ export class RouteRules<Limiter> {
     return [...this.#entries.values()]
   }
 
-  /** Removes the mount from a rule that it has joined. Returns the limiter if no mount uses it afterward. */
+  /** Removes the mount from a rule that it has joined. Returns the limiter if no other mount uses it. */
   leave(mount: object, limiter: Limiter): Limiter | undefined {
     for (const [name, entry] of this.#entries) {
       if (entry.limiter !== limiter) continue

@@ -19,11 +19,11 @@ export interface RuleContext
   readonly fieldOf: (name: string) => Callback<string | undefined> | undefined
   readonly clientAddress: ClientAddressReader
   readonly clientGroup: ClientAddressReader
-  /** The first step at which any rule is decided. */
+  /** The earliest step at which any rule can be decided. */
   readonly firstStep: DecisionStep
-  /** The watches for fields that never arrive, by the counter of the rule. */
+  /** The watches for missing fields, by the counter of the rule. */
   readonly watches: Map<string, FieldWatch>
-  /** Whether clients may be blocked by `limiter.block`. */
+  /** The state that shows whether `limiter.block` may have blocked clients. */
   readonly blocks: BlockState
 }
 
@@ -47,7 +47,7 @@ export function createRuleContext(options: ContextOptions, warner: Warner): Rule
   const { extractorOf, extractorNames, onStoreFailure, service, cost, skip } = options
   const { callbackTimeoutMs, clock, hashKeys, hashSecret } = options
   const callbackContext = { callbackTimeoutMs, clock, warner }
-  // New rules find the same callbacks, so requests that wait under them know the results.
+  // Changed rules reuse the same callbacks, so that waiting requests can reuse the callbacks' results.
   const known = new WeakMap<(request: unknown) => unknown, Callback<string | undefined>>()
   const clientAddress = createAddressReader(options.clientAddress, warner)
   return {
@@ -64,7 +64,7 @@ export function createRuleContext(options: ContextOptions, warner: Warner): Rule
       known.set(extractor, callback)
       return callback
     },
-    // Such a function is called before any rule is decided, and may read the body.
+    // These functions are called before any rule is checked, and may read the body.
     firstStep: typeof cost === "function" || skip !== undefined ? "body" : "arrival",
     watches: new Map(),
     blocks: { isOn: false },

@@ -3,18 +3,18 @@ import type { Penalty, Policy } from "../../ground/policy.ts"
 import type { ParsedRule } from "../../rules/rule.ts"
 
 /**
- * Returns the short name of a rule's counters. A change of window, algorithm, buckets or refill starts new counters; a
- * change of limit, burst, throttle, cost or message does not.
+ * Returns the short name of a rule's counters. A change of the window, algorithm, buckets or refill starts new
+ * counters. A change of the limit, burst, throttle, cost or message does not.
  */
 export function counterOf(service: string, rule: ParsedRule): string {
   const { name, fields, algorithm, windowMs, align, buckets, refill } = rule
-  // Without buckets and refill, the name is the same as before these options existed.
+  // A rule without buckets and refill has the same name as before these options existed.
   const more = buckets === undefined && refill === "continuous" ? [] : [buckets ?? 0, refill]
   const identity = JSON.stringify([service, name, fields, algorithm, windowMs, align, ...more])
   return fingerprint(identity)
 }
 
-/** Returns the counter that `BlockWatch` marks in the store while clients of the service are blocked. */
+/** Returns the policy of the counter that `BlockWatch` marks in the store while clients of the service are blocked. */
 export function blocksOf(service: string): Policy {
   const counter = fingerprint(JSON.stringify([service, "blocks"]))
   return {
@@ -28,13 +28,13 @@ export function blocksOf(service: string): Policy {
   }
 }
 
-/** The penalty of a rule that does not count refusals. */
+/** The penalty of a rule without `penalty`, which does not count refusals. */
 const NO_PENALTY: Penalty = { refusals: 0, withinMs: 1, forMs: [1] }
 
 /**
- * Returns the policy that counts the refusals of a rule with a penalty, and that holds blocks by `limiter.block`. Its
- * counter has its own name, so a change of the rule's window or algorithm does not lift a block. A change of the
- * penalty's times applies to existing blocks.
+ * Returns the policy of the counter that counts the refusals of a rule with a penalty and stores the blocks by
+ * `limiter.block`. The counter has its own name, so a change of the rule's window or algorithm does not end a block.
+ * A change of the penalty's times applies to existing blocks.
  */
 export function penaltyOf(service: string, { name, fields, penalty = NO_PENALTY }: ParsedRule): Policy {
   const identity = JSON.stringify([service, name, fields, "penalty"])
@@ -51,7 +51,7 @@ export function penaltyOf(service: string, { name, fields, penalty = NO_PENALTY 
 
 /**
  * Returns 96 bits of a hash in 16 characters. An attacker who can choose names finds a collision after about 2^48
- * tries. With 48 bits it would take 2^24 tries, or two minutes.
+ * tries. With 48 bits, a collision would need only 2^24 tries, or two minutes.
  */
 function fingerprint(identity: string): string {
   return hash("sha256", identity, "base64url").slice(0, 16)

@@ -2,12 +2,12 @@ import type { Warner } from "../../ground/warnings.ts"
 import { methodDoubt, pathDoubt } from "../../rules/matching/match.ts"
 import type { ParsedRule } from "../../rules/rule.ts"
 
-/** Logs a warning about parts of a rule that are valid but probably a mistake, once per rule. */
+/** Logs a warning, once per rule, about each member that is valid but probably a mistake. */
 export function warnOfDoubts(
   { name, windowMs, lacksUnit, lacksField, match }: ParsedRule,
   warner: Warner,
 ): void {
-  // An inline rule without a field counts by address, so the author of a stored rule may expect the same.
+  // An inline rule without a field counts by address, so the author of a stored rule may expect that, too.
   if (lacksField === true) {
     warner.once(
       "SLUICE_RULE_WITHOUT_FIELD",

@@ -4,9 +4,9 @@ import { type PrefixSegment, pathPrefix } from "../../rules/matching/path-prefix
 import type { ParsedRule, RuleMatch } from "../../rules/rule.ts"
 import { NO_STEPS, type StepSet } from "./steps.ts"
 
-/** With fewer rules that have a `match`, trying them all is as fast. */
+/** Minimum number of rules with a `match` for an index. With fewer rules, checking all of them is as fast. */
 const LEAST_MATCHES = 16
-/** With fewer rules that differ only in the values of a field, trying them all is as fast. */
+/** Minimum number of values of a field for an index by value. With fewer values, checking all rules is as fast. */
 const LEAST_VALUES = 8
 /** Fields whose values are not compared literally, or are compared differently by each rule. */
 const NOT_INDEXED: ReadonlySet<string> = new Set(["ip", "method", "route"])
@@ -20,9 +20,9 @@ export interface IndexedRequest {
   readonly route: string | undefined
   /** Whether the request is a CORS preflight, which only rules for OPTIONS count. */
   readonly isPreflight: boolean
-  /** The steps whose rules are looked up. */
+  /** The steps whose rules are to be found. */
   readonly steps: StepSet
-  /** Reads a field as the rule at this position does. */
+  /** Returns the value of a field as the rule at this position reads it. */
   fieldText(position: number, field: string): string | undefined
 }
 
@@ -34,8 +34,8 @@ interface Group {
   /** Positions of rules in the rule set, ascending. */
   readonly positions: number[]
   /**
-   * The positions of the rules by the value of a field. Present if many of the rules differ in the values of that
-   * field.
+   * The positions of the rules by the value of a field. Undefined if no field has many different values in these
+   * rules.
    */
   byValue: ValueIndex | undefined
 }
@@ -45,11 +45,11 @@ interface ValueIndex {
   readonly positions: ReadonlyMap<string | undefined, readonly number[]>
   /** Positions of rules in the group whose `match` does not use this field. */
   readonly others: readonly number[]
-  /** Compiled on first use of the group. */
+  /** Returns whether the group's path matches the request. Compiled on first use. */
   covers: ((paths: readonly string[], route: string | undefined) => boolean) | undefined
 }
 
-/** A segment of paths, with the groups whose pattern begins with the segments up to it. */
+/** A node for one path segment, with the groups whose pattern begins with the segments up to this node. */
 interface IndexNode {
   readonly groups: Group[]
   readonly next: Map<PrefixSegment, IndexNode>
@@ -57,15 +57,18 @@ interface IndexNode {
 
 /**
  * Finds the rules of a large rule set that may apply to a request, by method, path prefix, route and the values of
- * fields. It never omits a rule that matches, but may return rules that do not match. The matcher decides.
+ * fields. The index never omits a rule that matches, but may return rules that do not match. The matcher decides.
  */
 export class RuleIndex {
   readonly #root: IndexNode
   readonly #groups: readonly Group[]
-  /** Created for the first request whose route is known. */
+  /** The groups by the shape of their path. Created for the first request whose route is known. */
   #byShape: ReadonlyMap<string | undefined, readonly Group[]> | undefined
 
-  /** Builds an index of the rules, whose decision steps are `stepsOf`. Returns undefined if there are few rules. */
+  /**
+   * Builds an index of the rules. `stepsOf` contains the decision step of each rule. Returns undefined if there are
+   * few rules.
+   */
   static *of(rules: readonly ParsedRule[], stepsOf: readonly StepSet[]): Pausable<RuleIndex | undefined> {
     const matches = rules.filter(({ match }) => match !== undefined)
     if (matches.length < LEAST_MATCHES) return undefined
@@ -115,7 +118,7 @@ function* groupsOf(rules: readonly ParsedRule[], stepsOf: readonly StepSet[]): P
   for (const [position, rule] of rules.entries()) {
     const { methods, path } = rule.match ?? {}
     const step = stepsOf[position] as StepSet
-    // Groups with the same methods in another order stay separate, which finds the same rules.
+    // Groups with the same methods in another order stay separate, which does not change the result.
     const key = JSON.stringify([step, methods, path])
     const group = groups.get(key)
     if (group !== undefined) group.positions.push(position)
@@ -129,7 +132,7 @@ function* groupsOf(rules: readonly ParsedRule[], stepsOf: readonly StepSet[]): P
   return [...groups.values()]
 }
 
-/** Indexes the rules by the field that has the most values among them. */
+/** Indexes the rules by the field with the most different values. */
 function* valueIndexOf(
   positions: readonly number[],
   rules: readonly ParsedRule[],
@@ -157,7 +160,7 @@ function* valueIndexOf(
   return { field, positions: byValue, others, covers: undefined }
 }
 
-/** Returns the values of each field that the rule at this position matches. */
+/** Returns the fields in the `match` of the rule at this position, with the values that match. */
 function fieldsOf(rules: readonly ParsedRule[], position: number): NonNullable<RuleMatch["fields"]> {
   return (rules[position] as ParsedRule).match?.fields ?? {}
 }
@@ -172,7 +175,7 @@ function nodeAt(root: IndexNode, segments: readonly PrefixSegment[]): IndexNode 
   return node
 }
 
-/** Adds the rules of a node and of the nodes below it along a path. `at` is where the path's next segment begins. */
+/** Adds the rules of a node, and of the nodes below it along a path. The next segment of the path begins at `at`. */
 function addAlong(node: IndexNode, path: string, at: number, request: IndexedRequest, found: number[]): void {
   addGroups(node.groups, request, found)
   if (at >= path.length) return
@@ -188,7 +191,7 @@ function addAlong(node: IndexNode, path: string, at: number, request: IndexedReq
 function addGroups(groups: readonly Group[], request: IndexedRequest, found: number[]): void {
   for (let i = 0; i < groups.length; i++) {
     const group = groups[i] as Group
-    // Do not read a field of the app before its step: the value may not exist yet.
+    // Do not read a field of the app before its step, because the value may not exist yet.
     if ((group.step & request.steps) === NO_STEPS) continue
     if (isForMethod(group, request)) addPositions(group, request, found)
   }
@@ -206,7 +209,8 @@ function addPositions({ path, positions, byValue }: Group, request: IndexedReque
   }
   if (path !== undefined) {
     byValue.covers ??= compilePath(path)
-    // Do not read the field if the rules do not apply to the request: the app's function may be slow or log a warning.
+    // Read the field only if the rules apply to the request, because the app's function may be slow or cause a
+    // warning.
     if (!byValue.covers(request.paths, request.route)) return
   }
   append(found, byValue.others)
@@ -224,7 +228,8 @@ function append(found: number[], positions: readonly number[]): void {
 }
 
 /**
- * Returns the positions in the order of the rules, without duplicates. Several readings of a path may find one rule.
+ * Returns the positions in the order of the rules, without duplicates. There may be duplicates, because several
+ * readings of a path may match the same rule.
  */
 function ascending(found: number[]): readonly number[] {
   for (let i = 1; i < found.length; i++) {

@@ -17,21 +17,26 @@ import { warnOfDoubts } from "./rule-doubts.ts"
 import { RuleIndex } from "./rule-index.ts"
 import { ALL_STEPS, NO_STEPS, type StepSet } from "./steps.ts"
 
-/** The compiled rules in force at one moment. A decision in flight finishes on the set it began with. */
+/** The compiled rules in force at one moment. A decision in flight finishes with the rule set with which it began. */
 export interface RuleSet {
   readonly rules: readonly ParsedRule[]
-  /** Returns the most units that the rule at a position ever admits in one burst under this limit. */
+  /** Returns the maximum number of units that the rule at a position admits in one burst under this limit. */
   mostAdmitted(position: number, limit: number): number
   readonly names: readonly string[]
-  /** The page about the limits that refused clients get; undefined if the service has none. */
+  /**
+   * The URL of a page about the limits, which is sent to refused clients. Undefined if the service has no such page.
+   */
   readonly link: string | undefined
-  /** The steps at which its rules can be decided. */
+  /** The steps at which the rules can be decided. */
   readonly steps: StepSet
   /** The steps of the rules that hold requests. */
   readonly holding: StepSet
-  /** Whether a rule needs the monitor of this process's spare capacity. */
+  /** True if a rule needs this process's spare-capacity monitor. */
   readonly needsMonitor: boolean
-  /** Returns the request's checks, `units` of each rule that applies to it and is decided at one of the steps. */
+  /**
+   * Returns the checks of a request that takes `units`, one for each rule that applies and is decided at one of the
+   * steps.
+   */
   ruleChecks(
     facts: RequestFacts,
     results: CallbackResults,
@@ -39,8 +44,8 @@ export interface RuleSet {
     steps: StepSet,
   ): readonly RuleCheck[]
   /**
-   * Returns the request's checks under the named rules. Without names, under all rules except those for the whole
-   * service. Includes rules whose `match` does not apply to this request. Always looks for blocks.
+   * Returns the request's checks under the named rules. Without names, includes all rules except rules for the whole
+   * service. Includes rules whose `match` does not apply to this request. Always checks for blocks.
    */
   checksBy(
     facts: RequestFacts,
@@ -49,14 +54,14 @@ export interface RuleSet {
     names: readonly string[] | undefined,
   ): readonly RuleCheck[]
   /**
-   * Returns the counters of the request's client under the named rules. Without names, under all rules except those for
-   * the whole service. Includes rules that do not apply to this request, because a caller that resets a client may know
-   * only its address.
+   * Returns the counters of the request's client under the named rules. Without names, includes all rules except
+   * rules for the whole service. Includes rules that do not apply to this request, because a caller that resets a
+   * client may know only the client's address.
    */
   counters(facts: RequestFacts, results: CallbackResults, names: readonly string[] | undefined): CounterKey[]
   /**
-   * Returns why the rule at a position has no check in `ruleChecks`, or in `checksBy` if `readsMatch` is false. Empty if
-   * it has one.
+   * Returns the reasons why the rule at a position has no check in `ruleChecks`, or in `checksBy` if `readsMatch` is
+   * false. Empty if the rule has a check.
    */
   mismatches(
     position: number,
@@ -69,7 +74,7 @@ export interface RuleSet {
 const NO_PATHS: readonly string[] = []
 const NO_ASKS: readonly RuleCheck[] = []
 
-/** Compiles rules, in steps of about one rule. */
+/** Compiles rules, and pauses after about every rule. */
 export function* compileRuleSet(
   rules: readonly ParsedRule[],
   { fieldOf, ...others }: RuleContext,
@@ -91,8 +96,9 @@ export function* compileRuleSet(
   for (const [position, rule] of rules.entries()) {
     warnOfDoubts(rule, context.warner)
     const fields = [...rule.fields, ...Object.keys(rule.match?.fields ?? {})]
-    // With an index, requests need only a few of thousands of rules, and others are compiled when a request needs them.
-    // The first rule with a field is compiled immediately, because that may log a warning about the field.
+    // With an index, requests need only a few of thousands of rules, so most rules are compiled when a request first
+    // needs them. The first rule with a field is compiled immediately, because compiling it may log a warning about
+    // the field.
     if (index === undefined || fields.some((field) => !known.has(field))) at(position)
     for (const field of fields) known.add(field)
     yield
@@ -153,7 +159,7 @@ function checksOf(
     if ((rule.step & steps) === NO_STEPS) continue
     const ruleCheck = rule.ruleCheck(facts, results, units, paths)
     if (ruleCheck === undefined) continue
-    // Nearly always there is one check. Pushing onto an empty array would allocate room for seventeen.
+    // There is nearly always one check, and pushing onto an empty array would allocate space for seventeen.
     if (ruleChecks === undefined) ruleChecks = [ruleCheck]
     else ruleChecks.push(ruleCheck)
   }
@@ -165,7 +171,7 @@ export function isMeant({ name, fields }: ParsedRule, names: readonly string[] |
   return names?.includes(name) ?? fields.length > 0
 }
 
-/** Returns the rules that may apply to the request. This is a separate function, because it needs a closure. */
+/** Returns the rules that may apply to the request. This code is a separate function, because it needs closures. */
 function candidates(
   index: RuleIndex,
   at: (position: number) => CompiledRule,
@@ -185,7 +191,7 @@ function candidates(
   return positions.map(at)
 }
 
-/** Returns the function with a cache, so that the app is called once for each field. */
+/** Returns the function with a cache, so that the app's function is called once for each field. */
 function remembered<T>(read: (name: string) => T): (name: string) => T {
   const results = new Map<string, T>()
   return (name) => {
@@ -195,8 +201,8 @@ function remembered<T>(read: (name: string) => T): (name: string) => T {
 }
 
 /**
- * Returns the readings of the request target as received and as the app routes it. A caller of the core might pass any
- * value.
+ * Returns the readings of the request target as received and as the app routes it. Ignores values that are not
+ * strings, because a caller of the core may pass anything.
  */
 function pathsIn({ url, routedUrl }: RequestFacts): readonly string[] {
   const paths = typeof url === "string" ? pathReadings(url) : NO_PATHS

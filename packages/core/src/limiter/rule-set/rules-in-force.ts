@@ -11,8 +11,8 @@ import { claimNames, releaseNames, takenProblem } from "./name-claims.ts"
 import { compileRuleSet, denyingRuleSet, type RuleSet } from "./rule-set.ts"
 
 /**
- * Number of rules compiled in one turn of the event loop, which takes one or two milliseconds. More are compiled in
- * slices.
+ * Maximum number of rules that are compiled in one turn of the event loop, which takes one or two milliseconds. More
+ * rules are compiled in slices.
  */
 const MOST_AT_ONCE = 100
 
@@ -21,7 +21,7 @@ const UNCHANGING: RulesStatus = { ageMs: 0, isStale: false, isRejected: false, p
 
 /**
  * The rules of a limiter that are in force now: its inline rule, the rules of its list, or the latest version of its
- * live rules. Each route has its own instance with its own inline rule. They share the other rules with the limiter.
+ * live rules. Each route has its own instance with its own inline rule, and shares the other rules with the limiter.
  */
 export class RulesInForce implements RulesOwner {
   readonly #options: ParsedOptions
@@ -29,17 +29,17 @@ export class RulesInForce implements RulesOwner {
   readonly #inline: ParsedRule | undefined
   /** Returns the rules of all routes. */
   readonly #routes: () => readonly RulesInForce[]
-  /** Present only with live rules. Routes have the limiter's. */
+  /** The reader of live rules. Undefined for rules in code. Routes use the reader of the limiter. */
   readonly live: LimiterReader | undefined
   /** The compiled rules. */
   current: RuleSet
-  /** Releases the monitor's lease. Present only while a rule depends on the spare capacity of this process. */
+  /** Releases the lease on the monitor. Present only while a rule depends on the spare capacity of this process. */
   #unwatch: (() => void) | undefined
 
   /**
-   * Throws InvalidOptionError if another limiter counts under one of the names, and ClosedError for a closed book. For
-   * a local source with invalid rules, throws RuleSourceError or InvalidRuleError that describes the problem. For a
-   * route, `limiter` has the rules that are not its inline rule.
+   * Throws InvalidOptionError if another limiter counts under one of the names, and ClosedError for a closed book.
+   * For a local source with invalid rules, throws RuleSourceError or InvalidRuleError that describes the problem. For
+   * a route, `limiter` contains the rules that the route shares.
    */
   constructor(
     options: ParsedOptions,
@@ -82,7 +82,7 @@ export class RulesInForce implements RulesOwner {
     return new RulesInForce(this.#options, this.#listener, () => [], this, inline)
   }
 
-  /** Keeps the process alive until it is settled. */
+  /** Keeps the process alive until the returned promise has settled. */
   async ready(options: ReadyOptions): Promise<void> {
     if (this.live !== undefined) await keepingAlive(this.live.ready(options))
   }
@@ -96,7 +96,7 @@ export class RulesInForce implements RulesOwner {
     for (const each of [this, ...this.#routes()]) each.giveUp()
   }
 
-  /** Releases its names and its monitor lease. For a route, called when its last mount has left. */
+  /** Releases the rule names and the lease on the monitor. For a route, called when its last mount has left. */
   giveUp(): void {
     releaseNames(this.#options.store, this)
     this.#listener.follow(this, [])
@@ -116,13 +116,16 @@ export class RulesInForce implements RulesOwner {
     return compileRuleSet(rules, this.#listener.context, link)
   }
 
-  /** Compiles the shared rules for the limiter and for each of its routes. Returns what brings them into force. */
+  /**
+   * Compiles the shared rules for the limiter and for each of its routes. Returns a function that brings them into
+   * force.
+   */
   *#compileAllPausably(shared: readonly ParsedRule[], link: string | undefined): Pausable<() => void> {
     const sets = new Map<RulesInForce, RuleSet>()
     for (const each of [this, ...this.#routes()]) sets.set(each, yield* each.#compile(shared, link))
     return () => {
       for (const each of [this, ...this.#routes()]) {
-        // A route may have been added while the others were compiled.
+        // A route may have been added while the rules were compiled.
         each.current = sets.get(each) ?? atOnce(each.#compile(shared, link))
         each.#watch()
       }
@@ -140,7 +143,7 @@ export class RulesInForce implements RulesOwner {
 
   #claimOrThrow(shared: readonly ParsedRule[]): void {
     const { store, service, enabled } = this.#options
-    // A disabled limiter counts nothing, so its names stay free for another one.
+    // A disabled limiter counts nothing, so its names stay free for another limiter.
     if (!enabled) return
     const rules = this.#inline === undefined ? shared : [this.#inline, ...shared]
     const names = rules.map(({ name }) => name)

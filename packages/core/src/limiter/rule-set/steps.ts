@@ -2,15 +2,15 @@ import { isBuiltInField } from "../../request/field.ts"
 import type { ParsedRule } from "../../rules/rule.ts"
 
 /**
- * A step of a request at which rules can be decided. "arrival" is before the body is read, "body" is when it has been
- * read, and "app" is when the app has added its own data.
+ * A step of a request at which rules can be decided. "arrival" is before the body is read, "body" is after the body
+ * has been read, and "app" is after the app has added its own data.
  */
 export type DecisionStep = "arrival" | "body" | "app"
 
 /** Every step, in the order in which a request passes them. */
 const DECISION_STEPS: readonly DecisionStep[] = ["arrival", "body", "app"]
 
-/** Steps as the bits of a number, the first step in the lowest bit. */
+/** A set of steps as the bits of a number. The lowest bit is the first step. */
 export type StepSet = number
 
 export const ALL_STEPS: StepSet = 0b111
@@ -21,12 +21,12 @@ export function stepSet(step: DecisionStep): StepSet {
   return 1 << DECISION_STEPS.indexOf(step)
 }
 
-/** Returns the set with this step and those before it. */
+/** Returns the set with this step and all earlier steps. */
 export function stepsUpTo(step: DecisionStep): StepSet {
   return stepSet(step) * 2 - 1
 }
 
-/** Returns the set with this step and those after it. */
+/** Returns the set with this step and all later steps. */
 export function stepsFrom(step: DecisionStep): StepSet {
   return ALL_STEPS & ~(stepSet(step) - 1)
 }
@@ -37,8 +37,9 @@ export function stepsIn(set: StepSet): readonly DecisionStep[] {
 }
 
 /**
- * Returns the step at which a rule can be decided, `first` or later. `isAppField` returns whether a function of the app
- * reads a field. The functions of a rule may read anything that the app knows, most often the user's plan.
+ * Returns the earliest step at which a rule can be decided, `first` or later. `isAppField` returns whether one of the
+ * app's functions reads a field. A rule with functions waits for "app", because they may read any data of the app,
+ * such as the user's plan.
  */
 export function stepOf(
   { fields, limit, match }: ParsedRule,
@@ -51,8 +52,8 @@ export function stepOf(
 }
 
 /**
- * Whether the field may be in the body. True also for a bare name that no function of the app reads, because it is then
- * looked up in the body.
+ * Whether the field may be in the body. Also true for a bare name that no function of the app reads, because such a
+ * field is read from the body.
  */
 function mayBeInBody(field: string): boolean {
   return isBuiltInField(field) ? field.startsWith("body:") : true

@@ -8,21 +8,23 @@ export interface LoopGauge {
 }
 
 /**
- * Interval of Node's own timer in milliseconds. It runs in native code, so 50 runs a second cost nothing measurable.
+ * Interval of Node's own timer in milliseconds. The timer runs in native code, so 50 runs a second have no measurable
+ * cost.
  */
 const RESOLUTION_MS = 20
 
 /**
- * Returns how many milliseconds the loop was late. It uses the longest interval of Node's timer and the interval
- * between two samples. The timer misses a stall that begins right after a sample, but then the next sample itself is
- * late.
+ * Returns how many milliseconds the loop was late. The result combines the longest interval of Node's timer and the
+ * interval between two samples. The timer misses a stall that begins right after a sample, but such a stall delays
+ * the next sample.
  */
 export function latenessOf(longestNs: number, sinceSampleMs: number): number {
   return Math.max(0, longestNs / 1e6 - RESOLUTION_MS, sinceSampleMs - SAMPLE_EVERY_MS)
 }
 
 /**
- * Returns the measured utilization, or NaN if it is not between 0 and 1: libuv's idle time is sometimes far too large.
+ * Returns the measured utilization. Returns NaN if it is not between 0 and 1, because libuv's idle time is sometimes
+ * far too large.
  */
 export function utilizationOf(measured: number): number {
   return measured >= 0 && measured <= 1 ? measured : Number.NaN

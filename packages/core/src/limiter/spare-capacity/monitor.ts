@@ -7,13 +7,15 @@ export interface MonitorDependencies {
   readonly openGauge: () => LoopGauge
   /** Returns the time of a monotonic clock, in milliseconds. */
   readonly now: () => number
-  /** Calls back at this interval without keeping the process alive. Returns a function that stops the calls. */
+  /**
+   * Calls `call` every `ms` milliseconds without keeping the process alive. Returns a function that stops the calls.
+   */
   readonly every: (ms: number, call: () => void) => () => void
 }
 
 /**
- * Watches the event loop while there is a lease, and reports whether there is spare capacity. Without a lease it runs
- * nothing and reports no spare capacity.
+ * Watches the event loop while there is a lease, and reports whether there is spare capacity. Without a lease, the
+ * monitor runs nothing and reports no spare capacity.
  */
 export class SpareCapacityMonitor {
   readonly #dependencies: MonitorDependencies
@@ -26,11 +28,14 @@ export class SpareCapacityMonitor {
     this.#dependencies = parts
   }
 
-  /** Whether there is spare capacity right now. Costs one clock read. */
+  /** Whether there is spare capacity right now. The call reads the clock once. */
   readonly isSpare = (): boolean =>
     this.#known.isSpare && !isOverdue(this.#dependencies.now() - this.#sampledAtMs)
 
-  /** Starts watching unless it already does. Returns a function that releases the lease; further calls are no-ops. */
+  /**
+   * Starts the monitor with the first lease. Returns a function that releases the lease; further calls of this
+   * function are no-ops.
+   */
   lease(): () => void {
     this.#leases++
     if (this.#leases === 1) this.#start()
@@ -59,7 +64,7 @@ export class SpareCapacityMonitor {
   }
 }
 
-/** The monitor of this process. Each worker thread has its own event loop, and so its own monitor. */
+/** The monitor of this process. Each worker thread has its own event loop, and therefore its own monitor. */
 export const spareCapacityMonitor: SpareCapacityMonitor = new SpareCapacityMonitor({
   openGauge,
   now: () => performance.now(),

@@ -11,7 +11,7 @@ export function callAt(
   then: () => void,
   failed: (error: unknown) => void,
 ): () => void {
-  // Timers drop fractions, so round up: otherwise the timer would fire early.
+  // Round up, because timers drop fractions and would otherwise fire early.
   const ms = Math.max(0, Math.ceil(untilMs - soundTime(clock)))
   if (ms <= LONGEST_TIMER_MS) return after(ms, clock, then, failed, true)
   const next = (): void => {

@@ -3,19 +3,19 @@ import type { Decision, PolicyCheck } from "../../decision/decision.ts"
 import type { RuleCheck } from "../../decision/rule-check.ts"
 
 /**
- * How long a refusal is trusted that may end at any time, in milliseconds. That is the case while the store is
- * unavailable or there is no spare capacity.
+ * Maximum time, in milliseconds, for which a refusal is trusted that may end at any moment. A refusal may do so while
+ * the store is unavailable or there is no spare capacity.
  */
 const PASSING_MS = 1_000
 
 let made = 0
 
-/** The latest store call of a waiting request. It determines how long a refusal is trusted. */
+/** The latest store call of a waiting request. The call determines how long its refusal is trusted. */
 export interface Attempt {
   readonly ruleChecks: readonly RuleCheck[]
-  /** The order in which requests asked the store. */
+  /** The position of this call in the order of all store calls. */
   readonly number: number
-  /** When the store responded, by its own clock. */
+  /** The time at which the store responded, by the store's clock. */
   answeredMs: number
 }
 
@@ -30,8 +30,8 @@ export function nextAttempt(): number {
 }
 
 /**
- * Returns the rule check in `awaited` whose refusal is trusted for the longest time, and that time. Asking again before
- * it has passed is pointless.
+ * Returns the rule check in `awaited` whose refusal is trusted for the longest time, and that time. Calling the store
+ * again before this time has passed is pointless.
  */
 export function longestRefusal(
   attempt: Attempt,
@@ -53,8 +53,8 @@ export function longestRefusal(
 }
 
 /**
- * Returns how long one refusal is trusted: its retry time. Under elastic throttling, the retry time refers to the limit.
- * Spare capacity, or room below the ceiling, may admit the request earlier.
+ * Returns for how long one refusal is trusted, which is normally its retry time. Under elastic throttling, the retry
+ * time refers to the limit, but the request may be admitted earlier by spare capacity or below the ceiling.
  */
 function trustedOf(
   { ruleChecks, answeredMs }: Attempt,
@@ -62,7 +62,7 @@ function trustedOf(
 ): number {
   const ruleCheck = ruleChecks.find((each) => each.policy.name === policy && each.policyNow !== undefined)
   if (refusal !== "quota" || ruleCheck === undefined) return retryAfterMs
-  // The limit applies only as long as there is no spare capacity.
+  // The limit applies only while there is no spare capacity.
   if (ruleCheck.policy.extra === undefined) return Math.min(retryAfterMs, PASSING_MS)
   if (counts === undefined) return retryAfterMs
   const { policy: wider, cost } = ruleCheck

@@ -1,11 +1,11 @@
 /** A binary heap. The item with the smallest key is the first, and adding or removing an item takes O(log n) steps. */
 export class Heap<Item> {
   readonly #keyOf: (item: Item) => number
-  /** A binary tree in an array: no key is smaller than the key of its parent, which is at half its index. */
+  /** A binary tree in an array. No item has a smaller key than its parent, which is at about half the item's index. */
   readonly #items: Item[] = []
   readonly #indexes = new Map<Item, number>()
 
-  /** The key of an item must not change while it is in the heap. */
+  /** The key of an item must not change while the item is in the heap. */
   constructor(keyOf: (item: Item) => number) {
     this.#keyOf = keyOf
   }
@@ -23,14 +23,14 @@ export class Heap<Item> {
     return this.#items.toSorted((one, other) => this.#keyOf(one) - this.#keyOf(other))
   }
 
-  /** Adds an item; a no-op if it is in the heap. */
+  /** Adds an item; a no-op if the heap contains it already. */
   add(item: Item): void {
     if (this.#indexes.has(item)) return
     this.#items.push(item)
     this.#rise(item, this.#items.length - 1)
   }
 
-  /** Removes an item; a no-op if it is not in the heap. */
+  /** Removes an item; a no-op if the heap does not contain it. */
   delete(item: Item): void {
     const index = this.#indexes.get(item)
     if (index === undefined) return
@@ -53,7 +53,7 @@ export class Heap<Item> {
     this.#put(item, index)
   }
 
-  /** Moves an empty place down until no item is below it. Returns its index. */
+  /** Moves an empty place down until no item is below this place. Returns its index. */
   #sink(from: number): number {
     let index = from
     for (let child = 2 * index + 1; child < this.#items.length; child = 2 * index + 1) {

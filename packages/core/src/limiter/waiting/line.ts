@@ -4,20 +4,20 @@ import type { Attempt } from "./attempt.ts"
 import type { Heap } from "./heap.ts"
 import type { WaitOptions } from "./wait-options.ts"
 
-/** The turn of a delayed request: it was granted units of a line's counter, and goes on later. */
+/** The turn of a delayed request, which was granted units of a line's counter and proceeds later. */
 export interface Turn {
   readonly ticket: Ticket
   readonly line: Line
   /**
-   * The pending refunds of requests that have left and had earlier turns. The refunds are made when this request
-   * leaves, too.
+   * The pending refunds of requests that had earlier turns and have left. The refunds are made when this request
+   * leaves as well.
    */
   readonly refunds: (() => void)[]
 }
 
 /** The requests that wait for units of one counter, in order of arrival. */
 export interface Line {
-  /** The name of its counter. */
+  /** The name of the line's counter. */
   readonly name: string
   /** The waiting requests, by arrival. */
   readonly waiting: Heap<Ticket>
@@ -27,77 +27,87 @@ export interface Line {
   readonly turns: Turn[]
   /** Pending refunds of requests that left before their turn, if no request has a later turn. */
   readonly refunds: (() => void)[]
-  /** Number of requests that are asking the store for units of this counter. */
+  /** Number of requests whose store call for units of this counter is pending. */
   asking: number
-  /** Resolves when the last request that asked has been concluded. */
+  /** A promise that resolves when the latest of these calls has been processed. */
   lastAsked?: Promise<void>
-  /** The time until which the counter has nothing for the first in line; undefined if unknown. */
+  /** The time until which the counter has no units for the first request in line; undefined if unknown. */
   untilMs?: number | undefined
   /**
-   * The number that the next attempt had when a request was last refused. Attempts with a smaller number were made
-   * before that.
+   * The number of the next attempt at the time of the latest refusal. Attempts with a smaller number began before
+   * this refusal.
    */
   refusedAt: number
   /**
-   * The number of the next attempt when units of the counter last came back. The results of earlier attempts may be
-   * stale.
+   * The number of the next attempt at the time when units of the counter last became available. The results of
+   * earlier attempts may be stale.
    */
   returnedAt: number
-  /** When the timer fires, and a function that stops it. */
+  /** The running timer: the time at which it fires, and a function that stops it. */
   timer?: { readonly atMs: number; stop(): void } | undefined
-  /** How many requests that had to wait may ask at the same time. Until one of them is refused, all of them may. */
+  /**
+   * Maximum number of concurrent store calls by requests that had to wait. Unlimited until one of these requests is
+   * refused.
+   */
   width: number
-  /** A lower bound: no waiting request has a smaller `maxWaiting`. */
+  /** A lower bound of `maxWaiting`: no waiting request has a smaller value. */
   fewest: number
   /**
-   * Whether requests have come from other lines. For some of them it is not known whether too many wait ahead of them.
+   * Whether requests have moved here from other lines. For these requests it is still to be checked whether too many
+   * requests wait ahead of them.
    */
   hasUncounted: boolean
 }
 
-/** The end of a request's wait. */
+/** The result of a request's wait. */
 export type WaitOutcome = { readonly decision: Decision } | { readonly error: unknown }
 
 /** A request in the waiting room. */
 export interface Ticket {
   ruleChecks: readonly RuleCheck[]
-  /** The rule checks that it waits for. */
+  /** The rule checks that the request waits for. */
   awaited: readonly RuleCheck[]
   readonly options: WaitOptions
-  /** The end of its wait, by the limiter's clock. */
+  /** The latest time at which the wait ends, by the limiter's clock. */
   readonly deadlineMs: number
-  /** The order in which requests arrive. */
+  /** The position of the request in the order of arrival. */
   readonly number: number
   /**
-   * - waiting: stands in one line
-   * - asking: asks the store
-   * - delayed: was granted, and waits for its turn
-   * - leaving: out of line, while its last result is pending
-   * - done: answered, or gone
+   * - waiting: is in one line
+   * - asking: has called the store
+   * - delayed: was granted its units, and waits for its turn
+   * - leaving: has left its line, while its last store call is pending
+   * - done: was decided, or has given up
    */
   state: "waiting" | "asking" | "delayed" | "leaving" | "done"
-  /** While it waits: the rule check whose counter it waits for, and the line of that counter. */
+  /**
+   * The rule check for whose counter the request waits. `line` is the line of this counter. Both are undefined while
+   * the request does not wait.
+   */
   ruleCheck?: RuleCheck | undefined
   line?: Line | undefined
-  /** The line in which it was the first, and was refused. */
+  /** The line in which the request was refused when it was the first. */
   sleptIn?: Line | undefined
-  /** Its grant, until it goes on. */
+  /** The admission of the request, until the request proceeds. */
   granted?: Decision | undefined
-  /** Its turns while it is delayed: one for each of its counters. */
+  /** The turns of a delayed request, one for each of its counters; otherwise empty. */
   turns: readonly Turn[]
-  /** While it is delayed: the end of the delay. */
+  /** The time at which the delay of a delayed request ends. */
   untilMs: number
-  /** Whether rules have changed while it is being decided. If it then has to wait, the new rules apply. */
+  /**
+   * Whether rules have changed while the request is being decided. If the request then has to wait, the new rules
+   * apply.
+   */
   isOutdated: boolean
-  /** Its latest attempt; undefined if it has not asked under its current rules. */
+  /** The latest attempt; undefined if the store has not been called under the request's current rules. */
   attempt?: Attempt | undefined
-  /** Whether it has stood in a line or asked the store before. */
+  /** Whether the request has been in a line or has called the store before. */
   isKnown: boolean
   /** Whether `onWait` has been called. */
   isAnnounced: boolean
-  /** Called when it has been answered or has gone. */
+  /** Callbacks for the end of the wait. */
   readonly atEnd: (() => void)[]
   outcome?: WaitOutcome | undefined
-  /** Passes the outcome to the caller, which waits for a promise. */
+  /** Settles the promise of the caller with the outcome. */
   reply?: (outcome: WaitOutcome) => void
 }

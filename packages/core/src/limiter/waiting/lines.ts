@@ -7,11 +7,11 @@ import type { Line, Ticket } from "./line.ts"
 import { mostWaiting, type WaitOptions } from "./wait-options.ts"
 
 /**
- * Number of requests that may ask at the same time after one of them was refused: as many as one call to Redis holds.
+ * Maximum number of concurrent store calls of a line after a refusal, which is the batch size of a call to Redis.
  */
 const WIDEST = 64
 
-/** The lines of all counters for which requests wait, are asking or are delayed. */
+/** The lines of all counters for which requests wait, are being decided or are delayed. */
 export class Lines {
   readonly #lines = new Map<string, Line>()
   /** Lines in which a request's turn may have come. */
@@ -19,13 +19,13 @@ export class Lines {
   /** The first request of each ready line, in order of arrival. */
   readonly #ready = new Heap<Ticket>(({ number }) => number)
 
-  /** Returns the line of a counter, if there is one. */
+  /** Returns the line of a counter, or undefined if the counter has no line. */
   find({ policy, partition }: CounterKey): Line | undefined {
-    // Counter names of a policy have a fixed length, so the key is unambiguous.
+    // `policy.counter` has a fixed length, so the concatenated key is unambiguous.
     return this.#lines.get(policy.counter + partition)
   }
 
-  /** Returns the line of a counter, and creates it if necessary. */
+  /** Returns the line of a counter. Creates the line if necessary. */
   at(counter: CounterKey): Line {
     const found = this.find(counter)
     if (found !== undefined) return found
@@ -43,24 +43,25 @@ export class Lines {
       hasUncounted: false,
     }
     this.#lines.set(line.name, line)
-    // Marked as due, so that the line is removed if it turns out not to be needed.
+    // Mark the line as due, so that it is removed if no request needs it.
     this.#due.add(line)
     return line
   }
 
   /**
-   * True if waiting would be pointless for a request that arrives now. Either too many wait for this counter, or the
-   * line sleeps past the request's deadline.
+   * True if waiting would be pointless for a request that arrives now. That is the case if too many requests wait for
+   * this counter, or if the line sleeps past the request's deadline.
    */
   isInVain(ruleCheck: RuleCheck, { options, deadlineMs }: Ticket): boolean {
     const line = this.find(ruleCheck)
     if (line === undefined) return false
-    // A request that is not allowed to queue asks the store if the line is empty, because there may be room.
+    // If the line is empty, even a request that is not allowed to queue calls the store, because there may be enough
+    // units.
     const most = Math.max(1, mostWaiting(options, ruleCheck))
     return line.waiting.size + delayedIn(line, options) >= most || (line.untilMs ?? 0) > deadlineMs
   }
 
-  /** True if the maximum number of requests is delayed for one of the request's counters. */
+  /** True if one of the request's counters already delays `maxWaiting` requests. */
   isCrowdedOut({ options, awaited }: Ticket): boolean {
     return awaited.some((ruleCheck) => {
       const line = this.find(ruleCheck)
@@ -68,21 +69,21 @@ export class Lines {
     })
   }
 
-  /** Returns the minimum wait for this counter of a request that arrives now, in milliseconds: 1 or more. */
+  /** Returns the minimum wait for this counter if a request arrives now, in milliseconds: 1 or more. */
   waitMs(ruleCheck: RuleCheck, nowMs: number): number {
     const line = this.find(ruleCheck)
     const untilMs = line?.untilMs ?? line?.turns[0]?.ticket.untilMs ?? 0
     return Math.max(1, Math.ceil(untilMs - nowMs))
   }
 
-  /** Returns the rule check for whose counter an earlier request waits, if there is one. */
+  /** Returns the first rule check for whose counter an earlier request waits; otherwise undefined. */
   waiterBefore({ awaited, number }: Ticket): RuleCheck | undefined {
     return awaited.find((ruleCheck) => (this.find(ruleCheck)?.waiting.first?.number ?? number) < number)
   }
 
   /**
-   * True if a request that asked earlier was refused after this request had asked. Then the units granted to this
-   * request belong to the earlier request.
+   * True if an earlier request was refused after this request's store call began. The units granted to this request
+   * then belong to the earlier request.
    */
   isOvertaking({ awaited, attempt }: Ticket): boolean {
     const { number } = attempt as Attempt
@@ -92,7 +93,7 @@ export class Lines {
   /** Puts a request into the line of one of its rule checks, behind all earlier ones. */
   stand(ticket: Ticket, ruleCheck: RuleCheck): Line {
     const line = this.at(ruleCheck)
-    // A new request was already checked for too many waiting requests.
+    // For a new request, it was already checked whether too many requests wait.
     if (ticket.isKnown) line.hasUncounted = true
     line.fewest = Math.min(line.fewest, mostWaiting(ticket.options, ruleCheck))
     line.waiting.add(ticket)
@@ -103,7 +104,7 @@ export class Lines {
     return line
   }
 
-  /** Takes a request out of its line; a no-op if it does not wait. */
+  /** Removes a request from its line; a no-op if the request does not wait. */
   leave(ticket: Ticket): void {
     const { line } = ticket
     if (line === undefined) return
@@ -115,8 +116,8 @@ export class Lines {
   }
 
   /**
-   * Lets one more request ask at the same time in each line of a request that was granted units. So the number doubles
-   * with each round, and a long line is served fast if units suffice.
+   * Allows one more concurrent store call in each line of a request that was granted units. The number of calls
+   * therefore doubles in each round, so a long line is served fast if there are enough units.
    */
   widen({ awaited }: Ticket): void {
     for (const ruleCheck of awaited) {
@@ -126,8 +127,8 @@ export class Lines {
   }
 
   /**
-   * Lets requests ask one by one again in each line of a request that has to wait. `madeAt` is the number of the next
-   * attempt, if the request was refused.
+   * Allows only one store call at a time in each line of a request that has to wait. `madeAt` is the number of the
+   * next attempt, if the request was refused.
    */
   narrow({ awaited }: Ticket, madeAt?: number): void {
     for (const ruleCheck of awaited) {
@@ -141,7 +142,10 @@ export class Lines {
     this.#due.add(line)
   }
 
-  /** Removes and returns one of the due lines. First makes its pending refunds, and notes whether it is ready. */
+  /**
+   * Removes one of the due lines, makes its pending refunds, and updates the ready requests. Returns the line, or
+   * undefined if no line is due.
+   */
   nextDue(): Line | undefined {
     for (const line of this.#due) {
       this.#due.delete(line)
@@ -167,11 +171,11 @@ export class Lines {
   forget(line: Line): void {
     const { waiting, turns, refunds, asking, name } = line
     const isEmpty = waiting.size + turns.length + refunds.length + asking === 0
-    // This line may have been removed before, and the counter may have a new one.
+    // This line may already have been removed, and the counter may have a new line.
     if (isEmpty && this.#lines.get(name) === line) this.#lines.delete(name)
   }
 
-  /** Gives a delayed request its turn in each of its lines. It is later than all turns given out before. */
+  /** Gives a delayed request a turn in each of its lines, later than all previous turns. */
   delay(ticket: Ticket): void {
     ticket.turns = ticket.awaited.map((ruleCheck) => {
       const line = this.at(ruleCheck)
@@ -192,9 +196,9 @@ export class Lines {
   }
 
   /**
-   * Makes a refund once no request has a later turn, if the request leaves a leaky bucket. If units were refunded
-   * sooner, the next request would get the turn of the last one, and both would go on at the same time. Returns false
-   * for other counters.
+   * Delays a refund to a leaky bucket until no request has a later turn. If units were refunded sooner, the next
+   * request would get the turn of the last one, and both would proceed at the same time. Returns false for counters
+   * that are not leaky buckets.
    */
   refundLater(ticket: Ticket, ruleCheck: RuleCheck, refund: () => void): boolean {
     const line = this.find(ruleCheck)
@@ -208,7 +212,7 @@ export class Lines {
   }
 }
 
-/** True if the first request in the line may ask now. */
+/** True if the first request in the line may call the store now. */
 function isReady({ waiting, untilMs, asking, width }: Line): boolean {
   return waiting.size > 0 && untilMs === undefined && asking < width
 }
@@ -218,16 +222,19 @@ function delayedIn({ turns }: Line, { countsDelayed = true }: WaitOptions): numb
   return countsDelayed ? turns.length : 0
 }
 
-/** Makes the refunds that were kept because another request might have got a later turn. */
+/** Makes the delayed refunds if no pending request can get a later turn. */
 function flush({ asking, refunds }: Line): void {
   if (asking > 0) return
   for (const refund of refunds.splice(0)) refund()
 }
 
-/** Returns the requests that have too many ahead of them and have not been first here. */
+/**
+ * Returns the requests that have too many others ahead of them, except requests that have been the first in this
+ * line.
+ */
 export function crowdedOut(line: Line): readonly Ticket[] {
   const crowded: Ticket[] = []
-  // Lines may be long, and there is rarely anything to find.
+  // Avoid scanning a long line, because there is rarely such a request.
   if (!line.hasUncounted || line.waiting.size + line.turns.length <= line.fewest) return crowded
   line.hasUncounted = false
   line.fewest = Number.POSITIVE_INFINITY

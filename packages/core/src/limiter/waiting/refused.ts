@@ -5,8 +5,8 @@ import { explainGivenBack } from "../../decision/explain-answer.ts"
 import type { RuleCheck } from "../../decision/rule-check.ts"
 
 /**
- * Returns the refusal of a request that would have to wait for at least `waitMs` behind others. `behind` has the rule
- * checks it would wait for.
+ * Returns the refusal of a request that would have to wait for at least `waitMs` behind others. `behind` contains the
+ * rule checks for which the request would wait.
  */
 export function refusedBehind(
   ruleChecks: readonly RuleCheck[],
@@ -25,8 +25,8 @@ export function refusedBehind(
 
 /**
  * Returns the refusal of a request whose units were granted, but which an awaited rule would hold longer than
- * `longestMs`. Its units are refunded. So a request that comes after `retryAfterMs` is held for exactly `longestMs`.
- * Call this before the refund.
+ * `longestMs`. Must be called before the units are refunded. Because of the refund, a request that arrives after
+ * `retryAfterMs` is held for exactly `longestMs`.
  */
 export function refusedForDelay(
   decision: Decision,
@@ -51,7 +51,10 @@ export function refusedForDelay(
   return new DecisionRecord(refused, decision.degraded, undefined)
 }
 
-/** The wait for requests that were waiting when the service stopped: another instance may have taken over by then. */
+/**
+ * The retry time of requests that were waiting when the service stopped, because another instance may have taken over
+ * by then.
+ */
 const RETRY_WHEN_CLOSED_MS = 1_000
 
 /** Returns the refusal of a request that was waiting when the service stopped serving. */

@@ -4,7 +4,7 @@ import { type Attempt, startAttempt } from "./attempt.ts"
 import type { Ticket, WaitOutcome } from "./line.ts"
 import { linesUp, type WaitOptions } from "./wait-options.ts"
 
-/** Refusals that end with time. */
+/** The refusals that end after some time. */
 const ENDS: ReadonlySet<Refusal | undefined> = new Set(["quota", "penalty", "blocked"])
 
 let made = 0
@@ -31,37 +31,40 @@ export function createTicket(
   }
 }
 
-/** True if the request is out of line for good. */
+/** True if the request has finally left its line. */
 export function hasLeft({ state }: Ticket): boolean {
   return state === "leaving" || state === "done"
 }
 
-/** True if the request waits, and has not asked the store under its current rules. */
+/** True if the request waits, and has not called the store under its current rules. */
 export function isUnasked({ state, attempt }: Ticket): boolean {
   return state === "waiting" && attempt === undefined
 }
 
 /**
- * Returns the request's checks under the rules in force. Returns undefined if they are unknown; then its previous checks
- * apply.
+ * Returns the request's checks under the rules in force. Returns undefined if these checks are unknown; the previous
+ * checks then apply.
  */
 export function currentChecks({ options }: Ticket): readonly RuleCheck[] | undefined {
   try {
     return options.currentChecks?.()
   } catch {
-    // The function that reads a request is the app's and may throw.
+    // The app's function that reads the request may throw.
     return undefined
   }
 }
 
-/** Begins an attempt with the current policies: what an elastic rule admits above its limit may change each time. */
+/**
+ * Begins an attempt with the current policies, because the units of an elastic rule above its limit may differ for
+ * each attempt.
+ */
 export function attemptOf(ticket: Ticket): Attempt {
   ticket.isKnown = true
   ticket.attempt = startAttempt(ruleChecksNow(ticket.ruleChecks))
   return ticket.attempt
 }
 
-/** Whether the request waits and asks again after this refusal. */
+/** True if the request waits after this refusal, and then calls the store again. */
 export function waitsOut(ticket: Ticket, { checks }: Decision): boolean {
   return checks.every((check) => {
     const { allowed, shadow, refusal } = check
@@ -71,7 +74,7 @@ export function waitsOut(ticket: Ticket, { checks }: Decision): boolean {
   })
 }
 
-/** Returns for how many milliseconds the awaited rules delay the request before it goes on. */
+/** Returns for how many milliseconds the awaited rules delay the request before it proceeds. */
 export function delayOf(ticket: Ticket, decision: Decision): number {
   if (decision.delayMs === 0) return 0
   if (ticket.isOutdated && !isStillDelayed(ticket, decision)) return 0
@@ -79,7 +82,7 @@ export function delayOf(ticket: Ticket, decision: Decision): number {
   return Math.max(0, ...awaited.map(({ delayMs }) => delayMs))
 }
 
-/** Whether a rule that delays the granted request is still in force, and waited for. */
+/** True if a rule that delays the granted request is still in force, and the request still waits for it. */
 export function isStillDelayed(ticket: Ticket, { checks }: Decision): boolean {
   const ruleChecks = currentChecks(ticket)
   if (ruleChecks === undefined) return true
@@ -98,7 +101,7 @@ function awaitedCheckOf(
   return ruleChecks.find((ruleCheck) => ruleCheck.policy.name === policy && options.waitsFor(ruleCheck))
 }
 
-/** Calls back when the request has been answered or has gone; immediately if it already has. */
+/** Calls `then` when the request's wait has ended; immediately if it has already ended. */
 export function whenDone(ticket: Ticket, then: () => void): void {
   if (ticket.state === "done") then()
   else ticket.atEnd.push(then)
@@ -112,7 +115,10 @@ export function finish(ticket: Ticket, outcome: WaitOutcome): void {
   ticket.reply?.(outcome)
 }
 
-/** Returns the decision, or a promise of it. Throws or rejects with the reason if there is no decision. */
+/**
+ * Returns the decision or a promise of the decision. Throws or rejects with the reason if the wait ends without a
+ * decision.
+ */
 export function resultOf(ticket: Ticket): Decision | Promise<Decision> {
   const { outcome } = ticket
   if (outcome === undefined) {

@@ -1,48 +1,49 @@
 import { canNeverFit, type RuleCheck } from "../../decision/rule-check.ts"
 
-/** The options of a wait: how long a request waits, and for which rules. */
+/** The options of a wait, for example how long a request waits and for which rules. */
 export interface WaitOptions {
-  /** Milliseconds from now; Infinity for no limit. */
+  /** Maximum wait in milliseconds from now; Infinity for no maximum. */
   readonly maxWaitMs: number
-  /** How many requests may wait for one counter, this one included. */
+  /** Maximum number of requests that wait for one counter, including this request. */
   readonly maxWaiting: number
   /**
-   * False if requests that a leaky bucket delays do not count as waiting, because its room bounds them. Default: true.
+   * False if requests that a leaky bucket delays do not count as waiting, because the bucket's capacity already
+   * limits their number. Default: true.
    */
   readonly countsDelayed?: boolean
   readonly signal?: AbortSignal | undefined
   /**
-   * Called once, as soon as the request has to wait. `leave` ends the wait with a reason. Returns a function that is
-   * called when the wait is over.
+   * Called once, as soon as the request has to wait. A call of `leave` ends the wait with a reason. The returned
+   * function is called when the wait is over.
    */
   onWait?(leave: (reason: unknown) => void): () => void
   /**
-   * Whether the request waits for this rule. If not, a refusal by the rule is final and a delay of the rule is not
-   * waited for.
+   * Whether the request waits for this rule. Otherwise a refusal by the rule is final, and a delay by the rule is
+   * ignored.
    */
   waitsFor(ruleCheck: RuleCheck): boolean
   /**
-   * Whether the request stands in line when this rule refuses it. If not, it only waits for the rule's delay. Default:
-   * true.
+   * Whether the request waits in line when this rule refuses it. Otherwise the request waits only for a delay by the
+   * rule. Default: true.
    */
   linesUpFor?(ruleCheck: RuleCheck): boolean
   /**
-   * Returns the request's checks under the rules in force. Undefined if the checks are unknown, so that its previous
-   * checks apply. The function is absent if the rules never change.
+   * Returns the request's checks under the rules in force. Returns undefined if the checks are unknown; the previous
+   * checks then apply. The function is absent if the rules never change.
    */
   currentChecks?(): readonly RuleCheck[] | undefined
   /** Called when the request switches to the latest result of `currentChecks`. */
   onRulesChanged?(): void
 }
 
-/** Returns the rule checks that take units under a rule that is waited for. */
+/** Returns the rule checks that take units under a rule for which the request waits. */
 export function awaitedOf(ruleChecks: readonly RuleCheck[], options: WaitOptions): readonly RuleCheck[] {
   return ruleChecks.filter(
     (ruleCheck) => !ruleCheck.shadow && ruleCheck.cost > 0 && options.waitsFor(ruleCheck),
   )
 }
 
-/** True if waiting makes no difference: no rule is waited for, or a rule refuses forever. */
+/** True if waiting makes no difference, because the request waits for no rule or because a rule refuses it forever. */
 export function isAnsweredAtOnce(ruleChecks: readonly RuleCheck[], awaited: readonly RuleCheck[]): boolean {
   return awaited.length === 0 || ruleChecks.some((ruleCheck) => canNeverFit(ruleCheck) && !ruleCheck.shadow)
 }
@@ -52,8 +53,8 @@ export function linesUp({ linesUpFor }: WaitOptions, ruleCheck: RuleCheck): bool
 }
 
 /**
- * Returns how many requests may wait for the counter of a rule check. 0 if this request does not stand in line for the
- * rule.
+ * Returns the maximum number of requests that wait for the counter of a rule check. Returns 0 if this request does
+ * not wait in line for the rule.
  */
 export function mostWaiting(options: WaitOptions, ruleCheck: RuleCheck): number {
   return linesUp(options, ruleCheck) ? options.maxWaiting : 0

@@ -27,22 +27,23 @@ import {
 import { awaitedOf, isAnsweredAtOnce, type WaitOptions } from "./wait-options.ts"
 
 /**
- * Lets requests wait until they are admitted, first come, first served. Each counter has a line. A request asks the store
- * when no earlier request waits for one of its counters. While it has to wait, it stands in one line only: the line of
- * the counter that has nothing for it. So it does not delay requests that need other counters.
+ * Lets requests wait until they are admitted, first come, first served. Each counter has a line. A request calls the
+ * store when no earlier request waits for one of its counters. A waiting request is in only one line, the line of the
+ * counter that has no units for it. Therefore it does not delay requests that need other counters.
  *
- * There is no polling. After a refusal a line sleeps as long as the refusal says, by the limiter's clock, or until
- * units of its counter come back. While the store is unavailable or there is no spare capacity, it sleeps for at most a
- * second. Until a request is refused, all ask at the same time. Results are processed in the order of asking. If a
- * request was granted units behind one that turns out to be refused, its units are refunded and it waits.
+ * There is no polling. After a refusal, a line sleeps for the retry time, by the limiter's clock, or until units of
+ * its counter become available. While the store is unavailable or there is no spare capacity, the line sleeps for at
+ * most a second. Until a request is refused, all requests call the store at the same time. Results are processed in
+ * the order of the calls. If units were granted to a request behind a refused one, these units are refunded and the
+ * request waits.
  *
- * A leaky bucket gives out turns. A request that was granted is delayed until its turn.
+ * A leaky bucket assigns turns. A request whose units were granted is delayed until its turn.
  */
 export class WaitingRoom {
   readonly #decider: Decider
   readonly #clock: Clock
   readonly #lines = new Lines()
-  /** The requests without a decision, in order of arrival. */
+  /** The undecided requests, in order of arrival. */
   readonly #present = new Set<Ticket>()
   #isServing = false
 
@@ -51,15 +52,15 @@ export class WaitingRoom {
     this.#clock = clock
   }
 
-  /** Number of requests without a decision, including those that ask the store for the first time. */
+  /** Number of undecided requests, including requests whose first store call is pending. */
   get size(): number {
     return this.#present.size
   }
 
   /**
-   * Returns the decision once the request is admitted, or would have to wait longer than `options` allow. Returns a
-   * value, not a promise, if the request need not wait and the store returns a value. Throws or rejects with the
-   * signal's reason, or with the reason that `leave` gets; then nothing stays taken.
+   * Returns the decision once the request is admitted, or is refused because it would have to wait longer than
+   * `options` allow. Returns a value, not a promise, if the request need not wait and the store returns a value. If
+   * the signal aborts or `leave` is called, throws or rejects with their reason, and no units stay taken.
    */
   enter(ruleChecks: readonly RuleCheck[], options: WaitOptions): MaybePromise<Decision> {
     const { signal } = options
@@ -87,7 +88,7 @@ export class WaitingRoom {
     for (const counter of counters) {
       const line = this.#lines.find(counter)
       if (line === undefined) continue
-      // Requests that are asking right now may get results from before the units came back.
+      // Pending store calls may have results from before the units became available.
       line.returnedAt = nextAttempt()
       line.untilMs = undefined
       this.#lines.makeDue(line)
@@ -96,8 +97,8 @@ export class WaitingRoom {
   }
 
   /**
-   * Switches all waiting requests to the rules now in force, in the same order, as if none had been refused. A request
-   * that is being decided switches only if it has to wait.
+   * Switches all waiting requests to the rules now in force. They keep their order, as if no request had been
+   * refused. A request that is being decided switches only if it has to wait.
    */
   turnToNewRules(): void {
     const present = [...this.#present]
@@ -111,25 +112,28 @@ export class WaitingRoom {
     })
     for (const ticket of renewed) if (!hasLeft(ticket)) this.#lineUp(ticket)
     this.#serve()
-    // A rule that is not waited for must refuse now, not only when the request's turn comes.
+    // A rule for which the request does not wait must refuse it now, not only when its turn comes.
     for (const ticket of present) this.#askOthers(ticket)
   }
 
-  /** Rejects all waiting requests with this error. Units of delayed requests are refunded. */
+  /** Rejects all waiting requests with this error, and refunds the units of delayed requests. */
   close(error: Error): void {
     for (const ticket of this.#present) this.#giveUp(ticket, error)
-    // Serve immediately: the store may be closed next.
+    // Serve the lines immediately, because the store may be closed next.
     this.#serve()
   }
 
-  /** Asks the store, or stands in the line of a counter for which earlier requests wait. */
+  /** Calls the store for a request, or puts the request into the line of a counter for which earlier requests wait. */
   #askOrStand(ticket: Ticket): void {
     const before = this.#lines.waiterBefore(ticket)
     if (before === undefined) this.#ask(ticket)
     else this.#stand(ticket, before)
   }
 
-  /** Stands in line, even if it may be its turn. Then it asks after the earlier requests. */
+  /**
+   * Puts a request into a line, even if its turn may have come, so that it calls the store after the earlier
+   * requests.
+   */
   #lineUp(ticket: Ticket): void {
     this.#stand(ticket, this.#lines.waiterBefore(ticket) ?? (ticket.awaited[0] as RuleCheck))
   }
@@ -143,7 +147,7 @@ export class WaitingRoom {
   #ask(ticket: Ticket): void {
     ticket.state = "asking"
     const attempt = attemptOf(ticket)
-    // Having to wait must not count as a refusal.
+    // Use `takeIfItFits`, because a request that has to wait must not count as refused.
     const decision = this.#decider.takeIfItFits(attempt.ruleChecks, (_asked, { nowMs }) => {
       attempt.answeredMs = nowMs
     })
@@ -152,7 +156,7 @@ export class WaitingRoom {
     else this.#concludeInTurn(ticket, decision)
   }
 
-  /** Concludes after the earlier requests that asked for units of the same counters have been concluded. */
+  /** Processes the result after the results of all earlier store calls for the same counters. */
   #concludeInTurn(ticket: Ticket, decision: MaybePromise<Decision>): void {
     const lines = ticket.awaited.map((ruleCheck) => this.#lines.at(ruleCheck))
     const concluded = Promise.all([decision, ...lines.map((line) => line.lastAsked)]).then(([answer]) => {
@@ -174,7 +178,7 @@ export class WaitingRoom {
     const { allowed } = decision
     const before = this.#lines.waiterBefore(ticket)
     if (ticket.state !== "asking") {
-      // The request has left. A no-op if the decision is a refusal.
+      // The request has left, so refund its units. The refund is a no-op if the decision is a refusal.
       this.#refund(ticket, decision)
     } else if (allowed && !this.#lines.isOvertaking(ticket)) {
       this.#lines.widen(ticket)
@@ -190,7 +194,7 @@ export class WaitingRoom {
     }
   }
 
-  /** Puts the line to sleep: it was the request's turn, but there is nothing for it yet. */
+  /** Puts the line to sleep, because there are no units yet for the request whose turn it is. */
   #sleep(ticket: Ticket, decision: Decision): void {
     const attempt = ticket.attempt as Attempt
     const { ruleCheck, trustedMs } = longestRefusal(attempt, decision, ticket.awaited)
@@ -214,10 +218,10 @@ export class WaitingRoom {
     this.#askOthers(ticket)
   }
 
-  /** Switches a request to the rules in force. Returns whether it has to take its place under them. */
+  /** Switches a request to the rules in force. Returns whether the request then has to go into a line. */
   #renew(ticket: Ticket): boolean {
     const ruleChecks = currentChecks(ticket)
-    // The function that reads a request is the app's, and may have ended the wait.
+    // The app's function that reads the request may have ended the wait.
     if (ruleChecks === undefined || hasLeft(ticket)) return false
     const awaited = awaitedOf(ruleChecks, ticket.options)
     this.#lines.leave(ticket)
@@ -227,15 +231,15 @@ export class WaitingRoom {
       this.#leaveAsking(ticket)
       return false
     }
-    // Requests that waited for one counter must not all ask for another at the same time.
+    // Requests that waited for one counter must not all call the store for another counter at the same time.
     this.#lines.narrow(ticket)
     return true
   }
 
-  /** Lets every request ask whose turn has come, in all lines that have changed. */
+  /** Calls the store for every request whose turn has come, in all lines that have changed. */
   #serve(): void {
-    // A function of the app that runs meanwhile may end another wait. A nested call would let later requests ask before
-    // the current one has its result.
+    // One of the app's functions may run here and end another wait. A nested call would call the store for later
+    // requests before the current request has its result.
     if (this.#isServing) return
     this.#isServing = true
     try {
@@ -248,7 +252,7 @@ export class WaitingRoom {
     }
   }
 
-  /** Returns the earliest request whose turn has come. First processes the lines that have changed. */
+  /** Processes the lines that have changed, and returns the earliest request whose turn has come. */
   #next(): Ticket | undefined {
     for (let line = this.#lines.nextDue(); line !== undefined; line = this.#lines.nextDue()) {
       if (line.untilMs !== undefined) {
@@ -273,12 +277,12 @@ export class WaitingRoom {
   }
 
   /**
-   * Sets the timer of a line. It fires when the line wakes or, while the store is asked, when a request's deadline
-   * passes.
+   * Sets the timer of a line. The timer fires when the line wakes. While a store call is pending, it fires when a
+   * request's deadline passes.
    */
   #setTimer(line: Line): void {
     const { untilMs, impatient, asking, timer } = line
-    // A request whose deadline is right now may still have its turn now.
+    // If the deadline of a request is right now, its turn may still come now.
     const atMs = untilMs ?? (asking > 0 && impatient.first ? impatient.first.deadlineMs + 1 : undefined)
     if (atMs === timer?.atMs) return
     timer?.stop()
@@ -299,11 +303,11 @@ export class WaitingRoom {
     line.timer = { atMs, stop: callAt(this.#clock, atMs, goOff, fail) }
   }
 
-  /** Processes a grant. The request goes on, is delayed until its turn, or is refused because of its delay. */
+  /** Processes a grant. The request proceeds, is delayed until its turn, or is refused because of its delay. */
   #goOn(ticket: Ticket, decision: Decision): void {
     ticket.granted = decision
     const delayMs = delayOf(ticket, decision)
-    // The app's code that reads the request may have ended the wait.
+    // The app's function that reads the request may have ended the wait.
     if (ticket.state === "done") return
     const nowMs = soundTime(this.#clock)
     const untilMs = nowMs + delayMs
@@ -331,7 +335,8 @@ export class WaitingRoom {
   }
 
   /**
-   * Refuses a request that does not wait out this refusal. If refusals count, asks the store again so that it counts.
+   * Refuses a request that does not wait after this refusal. If a rule counts refusals, calls the store again so that
+   * this refusal counts.
    */
   #refuse(ticket: Ticket, decision: Decision): void {
     if (countRefusals(ticket.ruleChecks)) this.#leaveAsking(ticket, decision)
@@ -339,8 +344,8 @@ export class WaitingRoom {
   }
 
   /**
-   * Refuses a request immediately if a rule that is not waited for refuses it. This applies to requests in line, too,
-   * that have not asked the store yet.
+   * Refuses a request immediately if it does not wait for the refusing rule. This also applies to requests in line
+   * that have not called the store yet.
    */
   #askOthers(ticket: Ticket): void {
     if (!isUnasked(ticket)) return
@@ -348,14 +353,14 @@ export class WaitingRoom {
       (ruleCheck) => !ruleCheck.shadow && !ticket.options.waitsFor(ruleCheck),
     )
     whenDecided(this.#decider.peek(others), (decision) => {
-      // If the request has asked for everything in the meantime, that result is newer.
+      // If the request has called the store in the meantime, the result of that call is newer.
       if (decision.allowed || !isUnasked(ticket)) return
       this.#refuse(ticket, decision)
       this.#serveSoon()
     })
   }
 
-  /** Refuses a request that cannot wait until the requests ahead of it have gone. */
+  /** Refuses a request that cannot wait until the requests ahead of it have left the line. */
   #refuseBehind(ticket: Ticket): void {
     this.#end(ticket, this.#refusalBehind(ticket.ruleChecks, [ticket.ruleCheck as RuleCheck]))
   }
@@ -367,7 +372,7 @@ export class WaitingRoom {
     return refusedBehind(ruleChecks, behind, Math.max(...waits))
   }
 
-  /** Lets a request leave without a decision. Units that it was granted are refunded. */
+  /** Ends a request's wait without a decision, and refunds the units that were granted to it. */
   #giveUp(ticket: Ticket, error: unknown): void {
     if (ticket.state === "done") return
     if (ticket.granted !== undefined) this.#refund(ticket, ticket.granted)
@@ -376,7 +381,7 @@ export class WaitingRoom {
     this.#serveSoon()
   }
 
-  /** Calls the request's `onWait` because it has to wait, the first time only. The callback may end the wait. */
+  /** Calls the request's `onWait` when the request has to wait for the first time. The callback may end the wait. */
   #announce(ticket: Ticket): void {
     const { options, isAnnounced } = ticket
     ticket.isAnnounced = true
@@ -388,8 +393,9 @@ export class WaitingRoom {
   }
 
   /**
-   * Lets a request leave its line and asks the store for all its checks. It ends with the result, or with `refusal` if
-   * units have come back in the meantime. These are refunded, because others may have gone first.
+   * Removes a request from its line, and calls the store for all its checks. The wait ends with the result. If
+   * `refusal` is given and the result is an admission, the units are refunded and the wait ends with `refusal`,
+   * because other requests may have been first.
    */
   #leaveAsking(ticket: Ticket, refusal?: Decision): void {
     this.#leave(ticket)
@@ -413,7 +419,7 @@ export class WaitingRoom {
     this.#lines.release(ticket)
   }
 
-  /** Refunds units that were granted to a request that does not go on. */
+  /** Refunds units that were granted to a request that does not proceed. */
   #refund(ticket: Ticket, decision: Decision): void {
     const kept = ticket.awaited.filter((ruleCheck) =>
       this.#lines.refundLater(ticket, ruleCheck, () =>
@@ -428,7 +434,10 @@ export class WaitingRoom {
     void refunding.then((counters) => this.wake(counters))
   }
 
-  /** Serves after all requests that leave together have left: the request whose turn has come may be one of them. */
+  /**
+   * Serves the lines after all requests that leave together have left, because the request whose turn has come may be
+   * one of them.
+   */
   #serveSoon(): void {
     soon(() => this.#serve())
   }
@@ -438,7 +447,7 @@ function isSame(one: CounterKey, other: CounterKey): boolean {
   return one.policy.counter === other.policy.counter && one.partition === other.partition
 }
 
-/** Calls back with the decision, synchronously if it is available. */
+/** Calls `then` with the decision, synchronously if it is available. */
 function whenDecided(decision: MaybePromise<Decision>, then: (decision: Decision) => void): void {
   if (decision instanceof Promise) void decision.then(then)
   else then(decision)
