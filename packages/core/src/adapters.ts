@@ -1,6 +1,6 @@
 /**
- * For authors of adapters, and of code around a limiter: the guard, the facts of a request, the response, the order of
- * mounts, and the options of a limiter's methods. docs/extend/adapters.md has an adapter.
+ * For authors of adapters, and of code around a limiter: the guard, the facts of a request, the response, the order
+ * of mounts, and the options of a limiter's methods. docs/extend/adapters.md contains an example of an adapter.
  * @module @sluice/core/adapters
  */
 

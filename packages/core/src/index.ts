@@ -1,6 +1,7 @@
 /**
- * Limits how often a client may do something, with or without a framework. This entry point is for apps: limiters,
- * rules, decisions, the memory store, and errors. This entry point loads neither a Redis client nor an SDK.
+ * Limits how often clients may send requests or perform actions, with or without a framework. This entry point is for
+ * apps: limiters, rules, decisions, the memory store, and errors. This entry point loads neither a Redis client nor
+ * an SDK.
  * @example
  * ```ts
  * import { createLimiter } from "@sluice/core"

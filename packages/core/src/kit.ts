@@ -1,6 +1,6 @@
 /**
- * What stores, adapters, sources of rules and other packages that extend Sluice share: messages, checks of options, time
- * outside of requests, and warnings.
+ * Functions that stores, adapters, rule sources and other packages that extend Sluice share: messages, checks of
+ * options, timers outside of requests, and warnings.
  * @module @sluice/core/kit
  */
 

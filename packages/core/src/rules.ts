@@ -1,6 +1,6 @@
 /**
- * For packages that load rules: the port of rules that change, parsed rules, documents in the stored shape, and work in
- * slices. Apps use `@sluice/rules`.
+ * For packages that load rules: the interface of rules that change, parsed rules, documents in the stored shape, and
+ * work in slices. Apps use `@sluice/rules`.
  * @module @sluice/core/rules
  */
 

@@ -21,7 +21,7 @@ const RULES: readonly Rule<Caller>[] = [
   { name: "b", limit: 4, window: "1 second", algorithm: "fixed-window", field: "b", onMissing: "skip" },
 ]
 const [RULE_A, RULE_B] = RULES as [Rule<Caller>, Rule<Caller>]
-/** Versions of the rules, and whether their counters stay the same. */
+/** Cases of rule changes: a name, whether the counters stay the same, and the versions of the rules. */
 const EDITIONS: readonly (readonly [string, boolean, readonly (readonly Rule<Caller>[])[]])[] = [
   ["while the rules do not change", true, [RULES]],
   [
@@ -186,7 +186,7 @@ describe.each(ANSWERS)("with a store that responds %s", (how, answering) => {
       }
       expect(waited).toBeGreaterThan(100)
     },
-    // The test plays a thousand requests, which takes seconds on a busy machine.
+    // The test sends a thousand requests, which takes seconds on a busy machine.
     60_000,
   )
 })

@@ -62,7 +62,7 @@ async function refusalOf(acquiring: Promise<Decision>): Promise<Decision> {
 }
 
 describe("acquire", () => {
-  it("waits exactly as long as the refusal says, and does not ask the store in between", async () => {
+  it("waits exactly as long as the refusal says, and does not call the store before that", async () => {
     const { limiter, clock, calls } = limiterWith(THREE)
     const { acquire, pass, entries } = diary(limiter, clock)
     clock.advance(300)
@@ -126,7 +126,7 @@ describe("acquire", () => {
     expect(entries).toEqual(["2000 patient"])
   })
 
-  it("emits one decision event, even if the store was asked several times", async () => {
+  it("emits one decision event, even if the store was called several times", async () => {
     const { limiter, clock } = limiterWith(THREE)
     const { acquire, pass } = diary(limiter, clock)
     const told: boolean[] = []
@@ -158,7 +158,7 @@ describe("acquire", () => {
     expect((await limiter.peek(ALICE, { cost: 0 })).remaining).toBe(3)
   })
 
-  it("rejects if the clock cannot wait, and admits the next request when units are left", async () => {
+  it("rejects if the clock cannot wait, and still admits the next request if units remain", async () => {
     const { clock } = limiterWith(THREE)
     const broken = { now: () => clock.now(), wait: () => Promise.reject(new Error("no timers")) }
     const limiter = createLimiter({ ...THREE, clock: broken, logger: QUIET })
@@ -194,7 +194,7 @@ describe("requests without a common counter", () => {
     expect(entries).toEqual(["0 alice 1", "0 bob 1"])
     await pass(1)
     expect(entries).toEqual(["0 alice 1", "0 bob 1", "1000 alice 2"])
-    // Now "all" is used up, and both wait for it. Alice came first.
+    // Now "all" has no units left, and both requests wait for it. Alice came first.
     void acquire("bob 2", {}, BOB)
     await pass(59_000, 1_000)
     expect(entries.slice(3)).toEqual(["60000 alice 3", "60000 bob 2"])
@@ -230,7 +230,7 @@ describe("a request that can never succeed", () => {
     ["cost", THREE, { cost: 4 }],
     ["denied", { ...THREE, deny: ["192.0.2.1"] }, {}],
     ["missing-field", { ...THREE, field: "header:x-key", onMissing: "deny" }, {}],
-  ])("is refused immediately for its %s, without asking the store", async (refusal, options, how) => {
+  ])("is refused immediately for its %s, without a store call", async (refusal, options, how) => {
     const { limiter, calls } = limiterWith(options)
     expect(await refusalOf(limiter.acquire(ALICE, how))).toMatchObject({ refusal, cost: 0 })
     expect(calls.takes).toBe(0)
@@ -246,7 +246,7 @@ describe("a request that can never succeed", () => {
     expect(entries).toEqual(["0 all", "0 dear: refused"])
   })
 
-  it("is refused immediately when the store is gone and the rule fails closed", async () => {
+  it("is refused immediately when the store is unavailable and the rule fails closed", async () => {
     const clock = manualClock()
     const inner = memoryStore({ clock })
     const down = { ...countingStore(inner).store, take: () => Promise.reject(new Error("down")) }
@@ -257,7 +257,7 @@ describe("a request that can never succeed", () => {
     })
   })
 
-  it("asks a store again soon after an outage, however long the local wait was", async () => {
+  it("calls the store again soon after an outage, even if the local wait is long", async () => {
     const clock = manualClock()
     const inner = memoryStore({ clock })
     let isGone = true
@@ -341,7 +341,7 @@ describe("maxWaitMs", () => {
     void acquire("fourth", { maxWaitMs: 2_000 })
     await pass(999)
     expect(entries).toEqual([])
-    // The first is admitted, and the second has to wait for another second.
+    // The first request is admitted, and the second request has to wait for another second.
     await pass(1)
     expect(entries).toEqual(["1000 first", "1000 third: refused"])
     await pass(SECOND, 100)
@@ -378,7 +378,7 @@ describe("maxWaitMs of a request that waits behind others", () => {
 })
 
 describe("maxWaiting", () => {
-  it("refuses a request if the maximum number wait for one of its counters, with the wait of the first", async () => {
+  it("refuses a request if maxWaiting requests wait for one of its counters, with the wait of the first", async () => {
     const { limiter, clock } = limiterWith(THREE)
     const { acquire, pass, entries } = diary(limiter, clock)
     await limiter.decide(ALICE, { cost: 3 })
@@ -426,7 +426,7 @@ describe("a signal", () => {
     expect(entries).toEqual(["100 middle: had enough"])
     first.abort(new Error("me too"))
     await pass(0)
-    // The second request would have fit all the time.
+    // The second request would have fit at any time.
     expect(entries.slice(1).sort()).toEqual(["200 first: me too", "200 second"])
     await pass(800, 100)
     expect(entries.slice(3)).toEqual(["1000 last"])
@@ -486,12 +486,12 @@ describe("a signal", () => {
 })
 
 describe("a leaky bucket's delay", () => {
-  it("is waited out by each request in turn", async () => {
+  it("applies to each request in turn", async () => {
     const { limiter, clock, calls } = limiterWith(LEAKY)
     const { acquire, pass, entries } = diary(limiter, clock)
     for (const name of ["a", "b", "c", "d", "e", "f", "g"]) void acquire(name)
     await pass(700, 50)
-    // Five fit in. The sixth is admitted when the first has leaked out, and so on.
+    // Five fit in. The sixth request is admitted when the first request has leaked out of the bucket, and so on.
     expect(entries).toEqual(["0 a", "100 b", "200 c", "300 d", "400 e", "500 f", "600 g"])
     expect(calls.takes).toBe(7 + 2)
   })
@@ -504,14 +504,14 @@ describe("a leaky bucket's delay", () => {
     await pass(50, 50)
     leaving.get("b")?.abort(new Error("gone"))
     await pass(0)
-    // The turn of b is not given to another request, and e comes after d.
+    // No other request gets the turn of b, so e has a turn after d.
     void acquire("e", { signal: leaving.get("e")?.signal })
     leaving.get("d")?.abort(new Error("gone"))
     await pass(0)
     expect(calls.returned).toBe(0)
     leaving.get("e")?.abort(new Error("gone"))
     await pass(0)
-    // Now c is the last.
+    // Now c has the last turn, so the units of d and e were refunded.
     expect(calls.returned).toBe(2)
     void acquire("f")
     await pass(400, 50)
@@ -519,7 +519,7 @@ describe("a leaky bucket's delay", () => {
     expect([entries[0], calls.returned]).toEqual(["0 a", 2])
   })
 
-  it("is refunded completely when all requests leave, in any order", async () => {
+  it("disappears completely when all requests leave, in any order", async () => {
     for (const order of ["bcde", "edcb", "cebd"]) {
       const { limiter, clock, calls } = limiterWith(LEAKY)
       const { acquire, pass } = diary(limiter, clock)
@@ -654,7 +654,7 @@ describe("units that are returned", () => {
     expect(calls.takes).toBe(5 + 2)
   })
 
-  it("make the first request ask once if they are too few, and then wait as long as the result says", async () => {
+  it("make the first request call the store once if they are too few, and wait as long as its refusal", async () => {
     const { limiter, clock, calls } = limiterWith(THREE)
     const { acquire, pass, entries } = diary(limiter, clock)
     const [one, two] = [await limiter.decide(ALICE), await limiter.decide(ALICE, { cost: 2 })]
@@ -664,7 +664,7 @@ describe("units that are returned", () => {
     await limiter.refund(one)
     await pass(0)
     expect([entries, calls.takes]).toEqual([[], 2 + 2])
-    // Each takes effect only once, and a charge returns no units.
+    // The second refund has no effect, and a charge returns no units.
     await limiter.refund(one)
     await limiter.settle(two, 3)
     await pass(899)

@@ -170,7 +170,7 @@ describe("decideAll", () => {
     ])
   })
 
-  it("counts a refusal for penalties only where it happened", async () => {
+  it("counts a refusal for penalties only in the limiter that refused", async () => {
     const { store } = countingStore()
     const penalty = { refusals: 2, for: "1 hour" }
     const search = limiterOf(store, "search", { limit: 1, penalty })
@@ -185,7 +185,7 @@ describe("decideAll", () => {
     expect(await maps.decide(ANN)).toMatchObject({ allowed: true, remaining: 3 })
   })
 
-  it("is all or nothing without the store, too", async () => {
+  it("is also all or nothing without the store", async () => {
     const { store, seen } = countingStore()
     const [search, maps] = [limiterOf(store, "search", { limit: 2 }), limiterOf(store, "maps", { limit: 1 })]
     const group = [
@@ -203,11 +203,11 @@ describe("decideAll", () => {
         { allowed: false, degraded: true, refusal: "quota" },
       ])
     }
-    // The units that the refused groups had taken from search are back.
+    // The refused groups have refunded the units that they had taken from search.
     expect(await search.decide(ANN)).toMatchObject({ allowed: true, degraded: true, remaining: 0 })
   })
 
-  it("waits for the longest of several refusals", async () => {
+  it("returns the longest wait of several refusals", async () => {
     const { store } = countingStore()
     const [minute, hour, free] = [
       limiterOf(store, "minute", { limit: 1 }),
@@ -221,7 +221,7 @@ describe("decideAll", () => {
     expect(held).toMatchObject({ refusal: "group", retryAfterMs: second?.retryAfterMs })
   })
 
-  it("waits for the store no longer than each limiter does", async () => {
+  it("waits for the store no longer than any of the limiters would", async () => {
     const { store, seen } = countingStore()
     const group = [70, 30].map((storeTimeoutMs) => ({
       limiter: createLimiter({
@@ -237,7 +237,7 @@ describe("decideAll", () => {
     expect(seen.withinMs).toBe(30)
   })
 
-  it("notices in every limiter that the store has recovered", async () => {
+  it("ends the outage in every limiter when the store has recovered", async () => {
     const { store, seen } = countingStore()
     const clock = manualClock()
     const recovered: string[] = []

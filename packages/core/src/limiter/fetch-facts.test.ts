@@ -21,7 +21,7 @@ function limiterOf(options: Partial<LimiterOptions<unknown>>) {
 const requestOf = (headers: Record<string, string>, path = "/a", init: RequestInit = {}) =>
   new Request(`https://shop.example${path}`, { headers, ...init })
 
-/** The same request in each shape that has `Headers`. */
+/** The same request in each shape that contains `Headers`. */
 const SHAPES: readonly (readonly [string, (request: Request) => unknown])[] = [
   ["a Request", (request) => request],
   ["an object with Headers", ({ method, url, headers }) => ({ method, url, headers })],
@@ -66,7 +66,7 @@ describe.each(SHAPES)("the built-in fields of %s", (_shape, shaped) => {
   it("do not count a preflight", async () => {
     const { admits } = limiterOf({})
     const headers = { "access-control-request-method": "PUT", origin: "https://other.example" }
-    // The fetch API forbids pages to set the first header, but requests that reach a server have it.
+    // The fetch API does not let a page set the first header, but a server receives requests that contain it.
     const { url } = requestOf({})
     const preflight = { method: "OPTIONS", url, headers: new Map(Object.entries(headers)) }
     expect(await admits(preflight, preflight)).toEqual([true, true])

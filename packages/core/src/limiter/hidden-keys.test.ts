@@ -103,7 +103,7 @@ it("a secret in a combination is hidden, and so is the secret of an own field", 
   expect(await partitionOf("apiKey", { fields: { apiKey: () => TOKEN } })).toMatch(HIDDEN)
 })
 
-it("different values have different hashes, and equal values have equal ones in each process and rule", async () => {
+it("different values have different hashes, and equal values have equal hashes in every process and rule", async () => {
   const of = (authorization: string, options?: Partial<LimiterOptions<RequestFacts>>) =>
     partitionOf("header:authorization", options, { headers: { authorization } })
   const texts = ["a", "b", "A", "\ud800", "\udbff", "#a", "@a", "x".repeat(200), "x".repeat(201)]
@@ -121,7 +121,7 @@ it("a client cannot send the hash of another client", async () => {
   expect(await partitionOf("header:x-user", {}, { headers: { "x-user": hash } })).toBe(`#${hash}`)
 })
 
-it("hashKeys: true hides the values of all fields, and false of none", async () => {
+it("hashKeys: true hides the values of all fields, and false hides none", async () => {
   for (const field of ["ip", "header:x-user", "header:authorization"]) {
     expect(await partitionOf(field, { hashKeys: true })).toMatch(HIDDEN)
     expect(await partitionOf(field, { hashKeys: false })).not.toMatch(HIDDEN)

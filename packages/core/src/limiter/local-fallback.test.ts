@@ -64,7 +64,7 @@ it("the fallback counts at most 100,000 clients, so that an outage does not exha
 }, 60_000)
 
 describe.each(KINDS)(
-  "while the store is gone, one of four instances with a %s and a limit of 8",
+  "while the store is unavailable, one of four instances with a %s and a limit of 8",
   (_name, rule) => {
     it("admits its share", async () => {
       expect(await instanceOf(4, rule).admitted()).toBe(2)
@@ -151,7 +151,7 @@ describe.each(KINDS)(
       expect(await granted()).toBeGreaterThan(0)
     })
 
-    it("peeks at the result that decide would return", async () => {
+    it("returns the same result from peek as from decide", async () => {
       const { decide, peek } = instanceOf(4, rule)
       expect([(await peek(7)).allowed, (await decide(7)).allowed, (await peek()).allowed]).toEqual([
         true,
@@ -162,7 +162,7 @@ describe.each(KINDS)(
   },
 )
 
-describe("while the store is gone, one of four instances with a bucket", () => {
+describe("while the store is unavailable, one of four instances with a bucket", () => {
   it.each<[string, Partial<Rule>]>([
     ["token-bucket", { algorithm: "token-bucket" }],
     ["token-bucket, periodic", { algorithm: "token-bucket", refill: "periodic" }],
@@ -203,7 +203,8 @@ describe("a client that uses each unit as it comes back, in a window with severa
       ...{ name: "r", field: "service", limit, window: windowMs, algorithm, ...more },
     })
     let admitted = 0
-    // The store fails and recovers every ten milliseconds, from the end of one window to nearly the end of the next one.
+    // The store fails and recovers every ten milliseconds, from the end of one window to nearly the end of the next
+    // one.
     for (; clock.now() < startMs + windowMs; clock.advance(10)) {
       isDown = !isDown
       while ((await limiter.decide({})).allowed) admitted++

@@ -12,7 +12,7 @@ type Req = RequestFacts & { readonly user?: unknown }
 const RULE = { name: "one", limit: 1_000, window: "1 minute" }
 const ADDRESS = { remoteAddress: "192.0.2.1", headers: {} }
 
-/** Opens a limiter. Returns it with the list of its warnings, as "CODE: message". */
+/** Creates a limiter, and returns it with its warnings in the form "CODE: message". */
 function open(options: Partial<LimiterSettings<Req>>): { limiter: Limiter<Req>; said: string[] } {
   const said: string[] = []
   const tell = ({ code }: { code: string }, message: string): void =>
@@ -136,13 +136,13 @@ describe("a rule whose field is missing in each of its first 20 requests", () =>
     expect(said).toHaveLength(1)
   })
 
-  it("is noticed if its function returns promises, and one request object is passed again and again", async () => {
+  it("is noticed if its function returns promises and the same request object is passed repeatedly", async () => {
     const { limiter, said } = open({ ...USER, fields: { user: async () => undefined } })
     for (let i = 0; i < 20; i++) await limiter.decide(ADDRESS)
     expect(said).toHaveLength(1)
   })
 
-  it("is not noticed twice, and not forgotten, when its rules are loaded again", async () => {
+  it("causes no second warning and no new count when its rules are loaded again", async () => {
     let change: () => void = () => undefined
     const rule: StorableRule = { ...RULE, field: "user" }
     let rules: readonly StorableRule[] = [rule]
@@ -183,7 +183,7 @@ describe("no warning about a missing field is logged", () => {
     expect(said).toEqual([])
   })
 
-  it("by calls that do not count a request of the rule", async () => {
+  it("by calls that do not count a request under the rule", async () => {
     const { limiter, said } = open(USER)
     for (let i = 0; i < 25; i++) {
       await limiter.reset(ADDRESS)

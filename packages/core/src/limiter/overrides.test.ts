@@ -22,7 +22,7 @@ async function admittedOf(limiter: ReturnType<typeof limiterWith>, request: Aske
   return admitted
 }
 
-it("an override gives a named client its own limit, and all others have the rule's", async () => {
+it("an override sets the limit of a named client, and the rule's limit applies to all others", async () => {
   const limiter = limiterWith({ overrides: { ann: 1, bob: { limit: 5 } } })
   expect(await limiter.decide({ user: "bob" })).toMatchObject({ limit: 5, remaining: 4 })
   expect(await admittedOf(limiter, { user: "ann" })).toBe(1)
@@ -31,7 +31,7 @@ it("an override gives a named client its own limit, and all others have the rule
   expect(await admittedOf(limiter, { user: "Ann" })).toBe(3)
 })
 
-it("a rule has no override for names of members of objects", async () => {
+it("a rule has no overrides for clients with the names of inherited object members", async () => {
   const limiter = limiterWith({ overrides: { ann: 1 } })
   expect(await admittedOf(limiter, { user: "constructor" })).toBe(3)
   expect(await admittedOf(limiter, { user: "__proto__" })).toBe(3)

@@ -26,6 +26,6 @@ it("the wait of a refusal is computed once, and the result of a built-in store i
   expect(await computedWaits(memoryStore({ clock: manualClock() }))).toBe(1)
 })
 
-it("the result of a store that is not ours is validated, which computes waits again", async () => {
+it("the result of a custom store is validated, which computes the waits again", async () => {
   expect(await computedWaits(methodsOf(memoryStore({ clock: manualClock() })))).toBeGreaterThan(1)
 })

@@ -21,7 +21,7 @@ function limiterWith(options: LimiterOptions<RequestFacts>) {
   return { clock, limiter: createLimiter({ clock, logger: QUIET, ...options }) }
 }
 
-/** Returns a memory store that records the checks it is asked for. */
+/** Returns a memory store that records the checks that are passed to it. */
 function recordingStore(): { store: Store; takes: Check[][]; peeks: Check[][] } {
   const inner = memoryStore({ clock: manualClock() })
   const takes: Check[][] = []
@@ -239,7 +239,7 @@ describe("several rules", () => {
     expect((await limiter.decide(ALICE, { cost })).policy).toBe(binding)
   })
 
-  it("admits a request without a matching rule, without a limit and without asking the store", async () => {
+  it("admits a request that no rule matches, without a limit and without a store call", async () => {
     const { store, takes } = recordingStore()
     const { limiter } = limiterWith({
       store,
@@ -256,7 +256,7 @@ describe("several rules", () => {
     expect(takes).toEqual([])
   })
 
-  it("asks the store once for all rules", async () => {
+  it("calls the store once for all rules", async () => {
     const { store, takes } = recordingStore()
     const { limiter } = limiterWith({ store, rules })
     await limiter.decide(ALICE)
@@ -322,7 +322,7 @@ describe("the cost of a request", () => {
     expect(await remainingOf(limiter)).toEqual([5])
   })
 
-  it("is refused forever above the limit of any rule, without asking the store", async () => {
+  it("is refused forever above the limit of any rule, without a store call", async () => {
     const { store, takes, peeks } = recordingStore()
     const { limiter } = limiterWith({
       store,
@@ -379,7 +379,7 @@ describe("enforce", () => {
 })
 
 describe("peek", () => {
-  it("returns the decision of decide without taking anything, after asking the store", async () => {
+  it("returns the decision of decide without taking anything, after a store call", async () => {
     const { store, takes, peeks } = recordingStore()
     const { limiter } = limiterWith({ store, limit: 2, window: "1m" })
     for (let i = 0; i < 3; i++) {
@@ -398,7 +398,7 @@ describe("peek", () => {
     expect((await disabled.peek(ALICE)).policy).toBe("")
   })
 
-  it("reads only the fields of the rules that it names", async () => {
+  it("reads only the fields of the named rules", async () => {
     const read: string[] = []
     const fieldOf = (name: string) => () => {
       read.push(name)
@@ -415,7 +415,7 @@ describe("peek", () => {
     expect(read).toEqual(["user"])
   })
 
-  it("has nothing to refund", async () => {
+  it("takes no units that a refund could return", async () => {
     const { limiter } = limiterWith({ limit: 3, window: "1m" })
     await limiter.decide(ALICE)
     await limiter.refund(await limiter.peek(ALICE))
@@ -538,7 +538,7 @@ describe("refund", () => {
     expect(await Promise.all([one, ...others].map((each) => remainingOf(each)))).toEqual([[2], [3], [3]])
     await one.refund(decision)
     expect(await remainingOf(one)).toEqual([5])
-    // The decision has nothing left to refund, so it belongs to any limiter.
+    // The decision has no units left to refund, so any limiter accepts it.
     await others[0]?.refund(decision)
   })
 
@@ -620,7 +620,7 @@ describe("reset", () => {
     expect(await remainingOf(limiter, post)).toEqual([4, 4, 49])
   })
 
-  it("rejects unknown rule names, all of them, and resets nothing", async () => {
+  it("rejects with all unknown rule names, and resets nothing", async () => {
     const { limiter, post } = await setUp()
     const error: unknown = await limiter.reset(post, { rules: ["client", "cleint", "x"] }).catch((e) => e)
     expect(error).toBeInstanceOf(InvalidOptionError)
@@ -636,7 +636,7 @@ describe("reset", () => {
     expect(await remainingOf(limiter, post)).toEqual([3, 3, 46])
   })
 
-  it("has no counter to reset for a client without the field", async () => {
+  it("resets no counter for a client without the field", async () => {
     const { store } = recordingStore()
     let asked = 0
     const { limiter } = limiterWith({
@@ -793,7 +793,7 @@ describe("events", () => {
     expect(heard).toHaveLength(2)
   })
 
-  it("report which call made a decision, how long it took, and by which counters", async () => {
+  it("contain the call that made a decision, its duration and its counters", async () => {
     const { limiter } = limiterWith({ limit: 9, window: "1m" })
     const heard: DecisionCall[] = []
     limiter.on("decision", (_decision, _request, call) => heard.push(call))
@@ -911,7 +911,7 @@ describe("a store that is shared with other processes", () => {
     return said
   }
 
-  it("asks for the service name once, which separates the counters of apps", () => {
+  it("causes one warning if the service name, which separates the counters of apps, is missing", () => {
     expect(saidWith(undefined, true)).toEqual([
       'SLUICE_DEFAULT_SERVICE: A limiter counts as service "default" in a shared store. ' +
         "Another app with a rule of the same name would use the same counters. " +

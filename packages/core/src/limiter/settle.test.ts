@@ -69,7 +69,7 @@ describe.each(KINDS_OF_RULE)("settling by %s", (_name, kind) => {
     }
   })
 
-  it("takes effect once, and excludes a refund, as a refund excludes it", async () => {
+  it("takes effect only once, and only one of settle and refund takes effect", async () => {
     const { limiter, remaining } = limiterWith(rule)
     const [first, second, third] = [
       await limiter.decide(ALICE, { cost: 20 }),
@@ -170,7 +170,7 @@ describe("settling", () => {
     expect(none.returned).toEqual([])
   })
 
-  it("does not ask the store if exactly the reserved units were used", async () => {
+  it("does not call the store if exactly the reserved units were used", async () => {
     const { limiter, returned } = limiterWith({ limit: 10, window: "1 minute" })
     await limiter.settle(await limiter.decide(ALICE, { cost: 8 }), 8)
     expect(returned).toEqual([])
@@ -186,12 +186,13 @@ describe("settling", () => {
     ["a token bucket with periodic refills", { algorithm: "token-bucket", refill: "periodic" }],
     ["a leaky bucket", { algorithm: "leaky-bucket" }],
   ] as const)(
-    "charges %s in full, although more than what was reserved has come back since",
+    "charges %s in full, even if more units than were reserved have come back since",
     async (_what, kind) => {
       const { limiter, clock } = limiterWith({ limit: 10_000, window: "1 minute", burst: 10_000, ...kind })
       const held: Decision[] = []
       let settled = 0
-      // Requests are sent at twice the rate. Each takes half a minute, and only then reports that it used 1,000 units.
+      // Requests are sent at twice the rate. Each request takes half a minute, and reports only at its end that it
+      // used 1,000 units.
       for (let second = 0; second < 600; second += 3) {
         const decision = await limiter.decide(ALICE)
         if (decision.allowed) held.push(decision)
@@ -202,13 +203,14 @@ describe("settling", () => {
           if (done !== undefined) settled += 1_000
         }
       }
-      // The burst, ten minutes of the rate, and the requests that were admitted before the others were charged.
+      // The sum of the burst, ten minutes of the rate, and the requests that were admitted before earlier ones were
+      // charged.
       expect(settled).toBeLessThanOrEqual(10_000 + 10 * 10_000 + 11 * 1_000)
       expect(settled).toBeGreaterThan(90_000)
     },
   )
 
-  it("settles in the process if the units were counted there while the store was gone", async () => {
+  it("settles in the process if the units were counted there while the store was unavailable", async () => {
     const clock = manualClock()
     const inner = memoryStore({ clock })
     const store: Store = {

@@ -280,7 +280,7 @@ describe("a store that fails", () => {
   })
 })
 
-describe("a decision while the store is gone", () => {
+describe("a decision while the store is unavailable", () => {
   it.each<[string, LimiterOptions<RequestFacts>, string[]]>([
     ["local by default", { limit: 1, window: "1m" }, ["admit degraded", "quota degraded"]],
     [
@@ -329,7 +329,7 @@ describe("a decision while the store is gone", () => {
     expect(await verdicts(2)).toEqual(expected)
   })
 
-  it('asks a client that is refused by onStoreFailure "deny" to retry in a second, and names the rules', async () => {
+  it('contains a wait of a second and the rules if onStoreFailure "deny" refuses the client', async () => {
     const { store, limiter } = setUp({ rules: [rule("a", 9, "deny"), rule("b", 9, "local")] })
     store.fault = down
     const decision = await limiter.decide(ALICE)
@@ -468,7 +468,7 @@ describe("degraded and recovered", () => {
     expect(events).toEqual(["degraded", "recovered", "degraded"])
   })
 
-  it("wait for all servers: a store is not recovered while one of its servers has an open circuit breaker", async () => {
+  it("treat a store as recovered only when none of its servers has an open circuit breaker", async () => {
     const { clock, store, verdicts, events } = setUp({ limit: 100, window: "1m" })
     store.fault = down
     await verdicts(1)
@@ -577,7 +577,7 @@ describe("the log of outages", () => {
     return { lines, pass, events: parts.events }
   }
 
-  it("has two lines for each outage, and sums up those of a minute", async () => {
+  it("has two lines for each outage, with the number of outages in the past minute", async () => {
     const { lines, pass, events } = setUpLog()
     await pass(down, 1)
     await pass(undefined, 20)
@@ -635,7 +635,7 @@ describe("the log of outages", () => {
         'each process admits up to 30 of 90 under rule "all", and 1 more',
     ],
     ["nothing of shadow rules", { rules: [{ ...rule("a", 5), shadow: true }] }, "no request is refused"],
-  ])("says what is in force: %s", async (_what, options, expected) => {
+  ])("describes how requests are decided: %s", async (_what, options, expected) => {
     const { store, limiter, verdicts } = setUp(options)
     const said: string[] = []
     limiter.on("warning", ({ message }) => void said.push(message))

@@ -19,7 +19,7 @@ function limiterWith(options: LimiterOptions<RequestFacts>) {
   return { clock, limiter: createLimiter({ clock, logger: QUIET, ...options }) }
 }
 
-/** Returns a memory store that calls `before` right before each take and records what was asked. */
+/** Returns a memory store that calls `before` right before each take and records the requested units. */
 function busyStore(clock: ReturnType<typeof manualClock>, before: (store: Store, check: Check) => void) {
   const inner = memoryStore({ clock })
   const asked: number[] = []
@@ -89,7 +89,7 @@ describe("takeUpTo", () => {
     expect([cost, asked]).toEqual([10, [10]])
   })
 
-  it("asks the store twice if too few units are left: for all requested units, then for those that are left", async () => {
+  it("calls the store twice if too few units remain: for all requested units, then for the remaining ones", async () => {
     const clock = manualClock()
     const { store, asked } = busyStore(clock, () => undefined)
     const { limiter } = limiterWith({ limit: 10, window: "1 minute", store, clock })
@@ -125,7 +125,7 @@ describe("takeUpTo", () => {
     expect((await limiter.peek(ALICE)).checks.map(({ remaining }) => remaining)).toEqual([6, 0])
   })
 
-  it("is not limited by a shadow rule with fewer units, or by one that was not read", async () => {
+  it("is not limited by a shadow rule with fewer units, or by a rule that was not read", async () => {
     const clock = manualClock()
     const rules: Rule[] = [
       { name: "real", limit: 10, window: "1 minute", field: "ip" },
@@ -153,7 +153,7 @@ describe("takeUpTo", () => {
     expect(asked).toEqual([4, 10, 6])
   })
 
-  it("asks the store once for a blocked client, because fewer units would not be granted either", async () => {
+  it("calls the store once for a blocked client, because fewer units would not be granted either", async () => {
     const clock = manualClock()
     const { store, asked } = busyStore(clock, () => undefined)
     const penalty = { refusals: 1, within: "1 minute", for: "1 hour" }
@@ -234,7 +234,7 @@ describe("takeUpTo", () => {
     expect(costs).toEqual([4, 6])
   })
 
-  it("counts in the process, with the units that are left there, while the store is gone", async () => {
+  it("grants the units of the local counters while the store is unavailable", async () => {
     const clock = manualClock()
     const inner = memoryStore({ clock })
     const store: Store = {

@@ -13,7 +13,7 @@ const SETTINGS = {
 } as const
 
 // Later rules of a request are decided without the store only if the store has not decided the earlier ones.
-it("a decision is without the store if the store failed, and not if the store has decided without shared counters", async () => {
+it("a decision counts as made without the store only if the store failed, not if its result is degraded", async () => {
   const memory = memoryStore()
   const alone = createLimiter({
     ...{ ...SETTINGS, service: "alone" },

@@ -78,7 +78,7 @@ const requests: fc.Arbitrary<ReplayRequest[]> = fc
   })
 
 describe("createReplay", () => {
-  it("decides as `decide` on a manual clock, for any rules and requests", async () => {
+  it("returns the same decisions as `decide` on a manual clock, for any rules and requests", async () => {
     await fc.assert(
       fc.asyncProperty(rules, requests, async (list, trace) => {
         const clock = manualClock(0)
@@ -123,7 +123,7 @@ describe("createReplay", () => {
     expect(replay.offer({ atMs: 7 }).client).toBeUndefined()
   })
 
-  it("takes parsed rules, and fields of the app's own", () => {
+  it("accepts parsed rules, and functions for the app's own fields", () => {
     const parsed = [fillRule({ name: "per-user", field: "user_id", limit: 1, window: "1 minute" })]
     const replay = createReplay({
       rules: parsed,
@@ -148,7 +148,7 @@ describe("createReplay", () => {
     expect(replay.offer({ remoteAddress: "10.0.0.1", headers, atMs: 5 }).client).toBe("198.51.100.7")
   })
 
-  it("does not judge rules whose fields the requests cannot have", () => {
+  it("lists rules that it cannot judge, because the requests cannot contain their fields", () => {
     const replay = createReplay({
       rules: [
         { name: "per-ip", field: "ip", limit: 1, window: "1 minute" },
@@ -180,7 +180,7 @@ describe("createReplay", () => {
     ])
   })
 
-  it("counts the requests that lack a field, also if others have it", () => {
+  it("counts the requests that lack a field, even if other requests contain the field", () => {
     const replay = createReplay({
       rules: [{ name: "per-user", field: "user_id", limit: 1, window: "1 minute" }],
     })
@@ -189,7 +189,7 @@ describe("createReplay", () => {
     expect(replay.notJudged).toEqual([{ rule: "per-user", field: "user_id", requests: 2 }])
   })
 
-  it("judges every rule if no request has been offered, or if one request has what a rule reads", () => {
+  it("judges every rule if there is no request, or if one request contains the parts that the rule reads", () => {
     const login: Rule = {
       limit: 1,
       window: "1m",
@@ -203,7 +203,7 @@ describe("createReplay", () => {
     expect(replay.notJudged).toEqual([])
   })
 
-  it("counts counters that were evicted too early", () => {
+  it("reports the number of counters that were evicted too early", () => {
     const replay = createReplay({ rules: [{ field: "ip", limit: 1, window: "1 minute" }], maxKeys: 1 })
     for (let i = 0; i < 30; i++) replay.offer({ remoteAddress: `192.0.2.${i}`, atMs: 5 })
     expect(replay.evictions).toBe(29)

@@ -16,9 +16,10 @@ import { UnjudgedRules } from "./unjudged.ts"
 import { Verdict } from "./verdict.ts"
 
 /**
- * Creates a replay of rules. Every verdict is the one that `Limiter.decide` makes with the memory store at that time.
- * Elastic throttling is replayed as hard throttling, because there is no load, and nothing waits in line.
- * @throws {@link InvalidOptionError} with everything that is wrong with the options or the rules.
+ * Creates a replay of rules. Every verdict equals the decision of `Limiter.decide` with the memory store at that
+ * time. Elastic throttling is replayed as hard throttling, because a replay has no load, and no request waits in
+ * line.
+ * @throws {@link InvalidOptionError} with every problem of the options and the rules.
  */
 export function createReplay(options: ReplayOptions): Replay {
   return new RuleReplay(options)
@@ -38,7 +39,8 @@ class RuleReplay implements Replay {
     const { maxKeys, rules, ...parsed } = parseReplayOptions(options)
     this.rules = rules
     this.#store = memoryStore({ maxKeys, clock: this.#clock })
-    // Warnings are about the code of a live app. What a replay cannot judge is in `notJudged`.
+    // Discard warnings, because they are about the code of a live app. Rules that a replay cannot judge are in
+    // `notJudged`.
     const warner = createWarner({ warn() {}, error() {} }, () => {})
     const context = createRuleContext(parsed, warner)
     this.#ruleSet = atOnce(compileRuleSet(rules.map(asHard), context))
@@ -70,7 +72,7 @@ class RuleReplay implements Replay {
   }
 }
 
-/** Returns the rule without elastic throttling, which depends on the load of a process. */
+/** Returns the rule with hard instead of elastic throttling, which depends on the load of a process. */
 function asHard(rule: ParsedRule): ParsedRule {
   return rule.throttle.kind === "elastic" ? { ...rule, throttle: { kind: "hard" } } : rule
 }

@@ -10,13 +10,13 @@ import type { ReplayRequest } from "./replay.ts"
 
 /** Options of `createReplay`. */
 export interface ReplayOptions extends ClientAddressOptions {
-  /** The rules: as in code, or the parsed rules that a rule book has loaded. */
+  /** The rules as in code, or as a rule book has parsed them. */
   readonly rules: readonly Rule<ReplayRequest>[] | readonly ParsedRule[]
   /** The service that the requests belong to. Default: "default". */
   readonly service?: string | number | undefined
-  /** Functions that read fields of the app's own from a request, as in a limiter. */
+  /** Functions that read the app's own fields from a request, as in a limiter. */
   readonly fields?: LimiterOptions<ReplayRequest>["fields"]
-  /** Maximum number of counters, at about 60 bytes each: 1 to 100 million. Default: 4 million. */
+  /** Maximum number of counters, from 1 to 100 million. A counter needs about 60 bytes. Default: 4 million. */
   readonly maxKeys?: number | undefined
 }
 
@@ -51,14 +51,14 @@ export function parseReplayOptions(value: unknown): ParsedReplayOptions {
   if (problems.length > 0)
     throw new InvalidOptionError(problems.map((problem): Problem => locate("", problem)))
   const { maxKeys = DEFAULT_MAX_KEYS, rules, ...others } = good as unknown as ReplayOptions
-  // A list may have holes, which `every` would skip.
+  // An array may have holes, which `every` would skip.
   const areParsed = rules.length > 0 && Array.from<unknown>(rules).every(isParsed)
   const parsed = parseOptions({ ...others, hashKeys: false, rules: areParsed ? [] : rules })
   const own = areParsed ? (rules as readonly ParsedRule[]) : (parsed.rules as readonly ParsedRule[])
   return { ...parsed, maxKeys, rules: own }
 }
 
-/** True for a rule that a rule book has parsed. */
+/** True if a rule book has parsed the rule. */
 function isParsed(rule: unknown): rule is ParsedRule {
   const { windowMs, fields }: Partial<ParsedRule> = (rule as ParsedRule | null) ?? {}
   return typeof windowMs === "number" && Array.isArray(fields)

@@ -5,7 +5,7 @@ import type { Check } from "../stores/store.ts"
 
 /** A request with the time of its arrival. */
 export interface ReplayRequest extends RequestFacts {
-  /** Epoch milliseconds. Fractions are dropped. */
+  /** The time in epoch milliseconds, without fractions of a millisecond. */
   readonly atMs: number
   /** Units that the request costs. Default: 1. */
   readonly cost?: number | undefined
@@ -13,12 +13,12 @@ export interface ReplayRequest extends RequestFacts {
 
 /**
  * The verdict of the rules on a request. The object is reused: every call of `offer` returns the same object with new
- * values. Read it before the next call.
+ * values. Read the verdict before the next call.
  */
 export interface ReplayVerdict {
   /** Whether the request is admitted. */
   readonly allowed: boolean
-  /** Names of the enforced rules that refuse the request by themselves. */
+  /** Names of the enforced rules that refuse the request. */
   readonly refusedBy: readonly string[]
   /** Names of the shadow rules that would have refused the request. */
   readonly shadowedBy: readonly string[]
@@ -30,11 +30,14 @@ export interface ReplayVerdict {
   readonly client: string | undefined
   /** Returns the client's address, even if `client` is a network. Undefined if the request has no address. */
   address(): string | undefined
-  /** Returns the decision, as `Limiter.decide` returns it. It is built on demand, and the same for each call. */
+  /**
+   * Returns the decision as `Limiter.decide` would. The decision is built by the first call, and further calls return
+   * the same object.
+   */
   decision(): Decision
 }
 
-/** A replay of requests. The replay counts from the first request that is offered. */
+/** A replay of requests. The replay counts from the first request on. */
 export interface Replay {
   /** The rules, with every default. Elastic throttling is replayed as hard throttling. */
   readonly rules: readonly ParsedRule[]
@@ -45,12 +48,12 @@ export interface Replay {
    */
   offer(request: ReplayRequest): ReplayVerdict
   /**
-   * The rules that could not be applied to some requests, because these lack a field that `onlyFields` does not list,
-   * or because no request has a method or a target that `match` could read. Such a rule refused nothing here, although
-   * it might have refused these requests in a running app.
+   * The rules that could not be applied to some requests, because these requests lack a field that `onlyFields` does
+   * not list, or because no request has a method or a target that `match` could read. Such a rule refused nothing
+   * here, although it might have refused these requests in a running app.
    */
   readonly notJudged: readonly UnjudgedRule[]
-  /** Number of counters that were evicted while they had an effect. If it is not 0, raise `maxKeys`. */
+  /** Number of counters that were evicted while they still had an effect. If the number is not 0, raise `maxKeys`. */
   readonly evictions: number
 }
 
@@ -58,8 +61,11 @@ export interface Replay {
 export interface UnjudgedRule {
   /** Name of the rule. */
   readonly rule: string
-  /** The field that the requests lack, as written in rules. "method" and "path" stand for what `match` reads. */
+  /**
+   * The field that the requests lack, as written in rules. "method" stands for `match.methods`, and "path" for
+   * `match.path`.
+   */
   readonly field: string
-  /** Number of requests that lack it. */
+  /** Number of requests that lack the field. */
   readonly requests: number
 }

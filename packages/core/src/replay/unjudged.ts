@@ -22,7 +22,8 @@ export class UnjudgedRules {
   }
 
   /**
-   * Records what a request lacks. The requests of a log share one set of fields, so this is nearly always a comparison.
+   * Records the fields that a request lacks. The requests of a log share one set of fields, so a call is nearly
+   * always only a comparison.
    */
   see({ onlyFields, method, url, routedUrl, route }: RequestFacts): void {
     this.#requests++

@@ -29,7 +29,7 @@ export class Verdict implements ReplayVerdict {
     this.#addressOf = addressOf
   }
 
-  /** Decides a request by its checks, and counts it. */
+  /** Decides a request by its checks, and counts the request. */
   on(request: RequestFacts, checks: readonly RuleCheck[], client: string | undefined): this {
     this.#request = request
     this.checks = checks
@@ -73,7 +73,10 @@ export class Verdict implements ReplayVerdict {
   }
 }
 
-/** True if only the decision shows what the check did: a shadow rule may have refused, a leaky bucket may delay. */
+/**
+ * True if the outcome of the check requires the full decision. A shadow rule may have refused the request, and a
+ * leaky bucket may delay it.
+ */
 function needsDecision({ shadow, policy }: RuleCheck): boolean {
   return shadow || policy.algorithm === "leaky-bucket"
 }

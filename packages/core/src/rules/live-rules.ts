@@ -6,13 +6,13 @@ import type { Logger, Warner, Warning } from "../ground/warnings.ts"
 import type { ParsedRule } from "./rule.ts"
 import type { ServiceMetadata } from "./service-metadata.ts"
 
-/** The rules of a service as one load has read them. Replaced as a whole and never changed. */
+/** One version of a service's rules, as a load has read them. A version is replaced as a whole and never changed. */
 export interface Edition {
   /** The service that the rules belong to. */
   readonly service: string
   /** The rules in the order written; empty for a service without rules. */
   readonly rules: readonly ParsedRule[]
-  /** Problems of the rules that were left out. Only the first version that is loaded can have any. */
+  /** Problems of the rules that were left out. Only the first loaded version can have such problems. */
   readonly problems: readonly Problem[]
   /** Version of the stored document, if it has one. */
   readonly version?: number
@@ -24,13 +24,13 @@ export interface Edition {
 export interface RulesEvent {
   /** The service that the rules belong to. */
   readonly service: string
-  /** "loaded": there were no rules before. "gone": the source no longer has any. */
+  /** "loaded" means that there were no rules before, and "gone" that the source no longer contains rules. */
   readonly change: "loaded" | "changed" | "gone"
   /** Names of the rules that are in force now. */
   readonly names: readonly string[]
   /** Version of the stored document, if it has one. */
   readonly version?: number
-  /** Problems of the rules that were left out. Only the first version that is loaded can have any. */
+  /** Problems of the rules that were left out. Only the first loaded version can have such problems. */
   readonly problems: readonly Problem[]
 }
 
@@ -39,7 +39,8 @@ export interface StaleEvent {
   /** The service that the rules belong to. Absent if the rules of all services are stale. */
   readonly service?: string
   /**
-   * Milliseconds since the rules were last known to match the source. If they never were, milliseconds since the start.
+   * Milliseconds since the rules were last known to match the source. If they have never matched it, milliseconds
+   * since the start.
    */
   readonly ageMs: number
 }
@@ -48,39 +49,42 @@ export interface StaleEvent {
 export interface RulesStatus {
   /** Version of the stored document, if it has one. */
   readonly version?: number
-  /** When the rules were last known to match the source, in epoch milliseconds. Absent before the first load. */
+  /** The latest time at which the rules matched the source, in epoch milliseconds. Absent before the first load. */
   readonly loadedAtMs?: number
-  /** Milliseconds since `loadedAtMs`; Infinity before the first load. Normally it grows up to the poll interval. */
+  /**
+   * Milliseconds since `loadedAtMs`; Infinity before the first load. The age normally grows up to the poll interval.
+   */
   readonly ageMs: number
   /** True if loading keeps failing and the rules are older than `staleAfterMs`. */
   readonly isStale: boolean
   /**
-   * True while the source has a version that was rejected. `error` is the reason; the previous version stays in force.
+   * True while the source contains a version that was rejected. `error` is the reason, and the previous version stays
+   * in force.
    */
   readonly isRejected: boolean
   /**
-   * Problems of the rules that were left out of the version in force. Only the first version that is loaded can have
-   * any.
+   * Problems of the rules that were left out of the version in force. Only the first loaded version can have such
+   * problems.
    */
   readonly problems: readonly Problem[]
   /**
-   * Why the rules in force are not the rules that the source has now. Absent if the rules in force are the source's.
+   * The reason why the rules in force differ from the rules in the source. Absent if they are the same.
    */
   readonly error?: RuleSourceError | InvalidRuleError
 }
 
-/** How to wait for rules. */
+/** The options of a wait for rules. */
 export interface ReadyOptions extends SignalOption {
-  /** True to keep waiting when a load fails, until one succeeds or the signal is aborted. Default: false. */
+  /** True to continue waiting after a failed load, until a load succeeds or the signal aborts. Default: false. */
   readonly retry?: boolean | undefined
 }
 
-/** How requests are decided before any rules are loaded. Every request is admitted, or refused with 503. */
+/** The decision on every request before any rules are loaded: "allow" admits it, and "deny" refuses it with 503. */
 export type OnRulesMissing = "allow" | "deny"
 
 /** The behavior until the first load of a network source has succeeded. */
 export interface UntilLoaded {
-  /** Rules that apply until then; none by default. */
+  /** The rules that apply until the first load; none by default. */
   readonly defaultRules: readonly ParsedRule[]
   /** Whether requests are admitted if there are no default rules. */
   readonly onRulesMissing: OnRulesMissing
@@ -88,11 +92,11 @@ export interface UntilLoaded {
 
 /** The events of the rules that a reader has opened. */
 export interface ReaderEvents {
-  /** Other rules are in force at the reader. */
+  /** Changed rules have come into force in the reader. */
   rules: [event: RulesEvent]
   /** Rules could not be read, or a version of them was rejected; the previous version stays in force. */
   "rule-error": [error: RuleSourceError | InvalidRuleError]
-  /** Loading fails, and the rules are old. */
+  /** Loading has failed for a long time, so the rules may be out of date. */
   "rules-stale": [event: StaleEvent]
   /** A problem that the app should fix. */
   warning: [warning: Warning]
@@ -112,30 +116,30 @@ export interface RulesReader {
   readonly logger: Logger | undefined
   /** Logs that a version cannot come into force. */
   readonly warner: Warner
-  /** The behavior until the first version is in force, for messages. */
+  /** The behavior until the first version is in force, which messages describe. */
   readonly untilLoaded: UntilLoaded
   /** Receives the events. */
   readonly events: ReaderListener
   /**
-   * Compiles a version of the rules. Returns the function that brings it into force as a whole, or a promise of it if
-   * the version is compiled in slices. Throws {@link InvalidRuleError} if the rules, although valid, cannot be used
-   * now. The reader calls `again` when they may be usable.
+   * Compiles a version of the rules. Returns the function that brings the whole version into force, or a promise of
+   * this function if the version is compiled in slices. Throws {@link InvalidRuleError} if the rules are valid but
+   * cannot be used now. The reader calls `again` when the rules may have become usable.
    */
   prepare(edition: Edition, again: () => void): MaybePromise<() => void>
 }
 
 /** The rules of one service, opened for one reader. */
 export interface OpenedRules {
-  /** Age and validity of the rules. Reading it loads nothing. */
+  /** Age and validity of the rules. Reading the status loads nothing. */
   readonly status: RulesStatus
-  /** Resolves when a version is in force. Rejects with the error of the load under way, or with the signal's reason. */
+  /** Resolves when a version is in force. Rejects with the error of the current load, or with the signal's reason. */
   ready(options: ReadyOptions): Promise<void>
   /**
    * Loads the rules again. Resolves when the result of a load that began after the call is in force. Rejects with the
    * error of that load, or with the signal's reason.
    */
   refresh(options: SignalOption): Promise<void>
-  /** Stops reading. Pending calls reject with the reason; the rules in force stay. */
+  /** Stops loading rules. Pending calls reject with the reason, and the rules in force stay in force. */
   close(reason: Error): void
 }
 
@@ -144,17 +148,19 @@ export interface OpenedRules {
  * are live rules. For a `RuleSource` of your own, pass `liveRules(source)` of `@sluice/rules`.
  */
 export interface LiveRules {
-  /** The name in messages. */
+  /** The name of the rules in messages. */
   readonly name?: string
   /** The version of `@sluice/core` that has parsed the rules. Limiters of another version refuse them. */
   readonly coreVersion: string
-  /** True if `open` reads the rules before it returns, and throws if it cannot. A limiter then needs no default rules. */
+  /**
+   * True if `open` reads the rules before it returns, and throws if it cannot. A limiter then needs no default rules.
+   */
   readonly readsSynchronously: boolean
   /** The behavior of limiters until the first load. The options of a limiter override it. */
   readonly untilLoaded?: UntilLoaded | undefined
   /**
-   * Opens the rules of a service for a reader; only limiters call it. If there already is a version, `prepare` is
-   * called before this returns.
+   * Opens the rules of a service for a reader. Only limiters call this method. If a version has already been loaded,
+   * `prepare` is called before this method returns.
    * @throws {@link ClosedError} if the rules are closed.
    * @throws {@link RuleSourceError} or {@link InvalidRuleError} with the problems of rules that are read synchronously.
    */

@@ -2,8 +2,8 @@ import type { Decision } from "../decision/decision.ts"
 import type { Rejection, RejectionText } from "../ground/answer.ts"
 
 /**
- * A function that returns the body of the response to one refused request: a string, or an object or an array to send
- * as JSON. `rejection` is the standard response, with the status that will be sent.
+ * A function that returns the body of the response to one refused request: a string, or an object or an array that is
+ * sent as JSON. `rejection` is the standard response, with the status that will be sent.
  */
 export type RejectionBody<Request = unknown> = (
   request: Request,
@@ -12,15 +12,15 @@ export type RejectionBody<Request = unknown> = (
 ) => string | Readonly<Record<string, unknown>> | readonly unknown[]
 
 /**
- * The response to requests that are refused with 429, instead of the standard one: `{ body: { error: "slow down" } }`.
- * The headers stay, such as Retry-After.
+ * The response to requests that are refused with 429, instead of the standard one: `{ body: { error: "slow down" }
+ * }`. The headers, such as Retry-After, are still sent.
  */
 export interface RuleRejection<Request = unknown> {
-  /** A whole number from 400 to 599. Default: 429. */
+  /** The status, a whole number from 400 to 599. Default: 429. */
   readonly status?: number | undefined
   /**
-   * A string, an object or an array to send as JSON, or in code a function that returns one of them. At most 16,384
-   * characters. Default: a problem (RFC 9457), whose `status` is the status above.
+   * A string is sent unchanged, and an object or an array as JSON. In code, also a function that returns one of
+   * these. At most 16,384 characters. Default: problem details (RFC 9457) with this response's `status`.
    */
   readonly body?:
     | string
@@ -36,8 +36,8 @@ export interface RuleRejection<Request = unknown> {
 export interface ParsedRejection {
   /** Absent means 429. */
   readonly status?: number
-  /** The body as it is sent, or the app's function. Absent means the standard one. */
+  /** The body as it is sent, or the app's function. Absent means the standard body. */
   readonly body?: RejectionText | ((request: unknown, rejection: Rejection, decision: Decision) => unknown)
-  /** The media type of what the function returns. Absent means that it depends on the result. */
+  /** The media type of the function's result. Absent means that the media type depends on the result. */
   readonly contentType?: string
 }

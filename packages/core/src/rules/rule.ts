@@ -33,26 +33,26 @@ export interface RuleMatch<Request = unknown> {
 }
 
 /**
- * When to block a client that is refused too often: `{ refusals: 10, within: "1 minute", for: "1 hour" }`. With
- * `for: ["1 minute", "10 minutes", "1 hour"]`, blocks grow.
+ * The conditions for blocking a client that is refused too often: `{ refusals: 10, within: "1 minute", for: "1 hour"
+ * }`. With `for: ["1 minute", "10 minutes", "1 hour"]`, blocks grow.
  */
 export interface RulePenalty {
   /** Number of refusals by this rule after which the client is blocked: a positive whole number. */
   readonly refusals: number
   /**
-   * Period in which refusals count, from the first refusal on. Milliseconds or a string. Default: the rule's window.
+   * Period in which refusals count, from the first refusal on: milliseconds or a string. Default: the rule's window.
    */
   readonly within?: number | string | undefined
   /**
-   * How long the client is blocked, from the last counted refusal: milliseconds or a string. A list of up to 16
-   * lengths, from short to long, has steps. Each block moves the client one step up and lasts as long as that step.
-   * Each `within` without a refusal moves the client one step down. The time without a refusal starts when a block
-   * ends, and again with each refusal that counts.
+   * Duration of a block, from the last counted refusal on: milliseconds or a string. An array of up to 16 durations,
+   * from short to long, defines steps. Each block moves the client one step up and lasts as long as that step. Each
+   * `within` without a refusal moves the client one step down. The time without a refusal starts when a block ends,
+   * and again with each refusal that counts.
    */
   readonly for: number | string | readonly (number | string)[]
 }
 
-/** The limit of one client, instead of the rule's own. Its counts stay the same when the limit changes. */
+/** The limit of one client, instead of the rule's own. The client's counts stay the same when its limit changes. */
 export interface RuleOverride {
   /** Quota units per window: a positive whole number. */
   readonly limit: number
@@ -80,23 +80,23 @@ export interface RuleOverride {
  */
 export interface Rule<Request = unknown> {
   /**
-   * Printable ASCII without double quotes and backslashes, at most 64 characters. The default is made from field and
-   * window: "ip-1m". For a Fastify route, the default is its method and URL: "GET /search".
+   * Printable ASCII without double quotes and backslashes, at most 64 characters. The default consists of the field
+   * and the window: "ip-1m". For a Fastify route, the default is its method and URL: "GET /search".
    */
   readonly name?: string | undefined
   /**
-   * Quota units per window: a positive whole number, or in code a function that returns one for each request. Infinity
-   * means that the request is not limited. If the function fails, the latest limit above 0 that it has returned applies.
-   * If there is none, the request is refused with 503.
+   * Quota units per window: a positive whole number, or in code a function that returns one for each request.
+   * Infinity means that the request is not limited. If the function fails, the latest limit above 0 that it has
+   * returned applies. If it has returned no such limit, the request is refused with 503.
    */
   readonly limit: number | ((request: Request) => Awaitable<number>)
   /** A string such as "1 minute" or "15m", or a number of milliseconds. Numbers below 1,000 cause a warning. */
   readonly window: number | string
   /**
-   * The field to count by: requests with the same value share a counter. The field is "ip", "method", "route",
-   * "header:NAME", "query:NAME", "body:PATH", "param:NAME", "cookie:NAME", or a name that the option `fields` reads.
-   * "service" counts all requests together. A list combines fields. Required in a list of rules. An inline rule
-   * defaults to "ip"; a stored rule without a field counts the whole service.
+   * The field by which requests are counted: requests with the same value share a counter. The field is "ip",
+   * "method", "route", "header:NAME", "query:NAME", "body:PATH", "param:NAME", "cookie:NAME", or a name that the
+   * option `fields` reads. "service" counts all requests together. A list combines fields. The field is required in a
+   * list of rules. It defaults to "ip" in an inline rule, and a stored rule without a field counts the whole service.
    */
   readonly field: string | readonly string[]
   /** How a request without the field is counted or decided. Default: "ip". */
@@ -107,7 +107,7 @@ export interface Rule<Request = unknown> {
   readonly align?: Alignment | undefined
   /**
    * Number of sub-windows, from 2 to 360 and at most the milliseconds of the window. The default for
-   * "sliding-window-strict" is 60. By default, "sliding-window" uses two windows instead.
+   * "sliding-window-strict" is 60. By default, "sliding-window" uses two whole windows instead of sub-windows.
    */
   readonly buckets?: number | undefined
   /** Only for "token-bucket" and "leaky-bucket": units that the bucket holds. Default: the limit. */
@@ -117,19 +117,23 @@ export interface Rule<Request = unknown> {
   /** How a request that does not fit is handled. Default: "hard", and `{ kind: "queue" }` for "leaky-bucket". */
   readonly throttle?: Throttle | undefined
   /**
-   * True if refused requests count too, up to the limit, so a client that keeps sending stays refused. Default: false.
+   * True if refused requests also count, up to the limit, so that a client that continues to send requests stays
+   * refused. Default: false.
    */
   readonly countRejected?: boolean | undefined
   /** Blocks a client that is refused too often. The rule needs a field. A shadow rule blocks no client. */
   readonly penalty?: RulePenalty | undefined
   /**
-   * Emits the event `near-limit` when a client has used these percentages of the limit: whole numbers from 1 to 100. 100
-   * means that nothing is left. For a bucket they are percentages of what it holds. Default: none.
+   * Percentages of the limit at which the event `near-limit` is emitted for a client: whole numbers from 1 to 100.
+   * 100 means that no units remain. For a bucket, they are percentages of its capacity. Default: none.
    */
   readonly notify?: readonly number[] | undefined
-  /** Units that one request takes: a positive whole number. Multiplies the cost given by the caller. Default: 1. */
+  /** Units that one request takes: a positive whole number, which is multiplied by the caller's cost. Default: 1. */
   readonly cost?: number | undefined
-  /** The requests that the rule applies to. In code, a function is short for `{ when: function }`. Default: all. */
+  /**
+   * The requests that the rule applies to. In code, a function is short for `{ when: function }`. Default: all
+   * requests.
+   */
   readonly match?: RuleMatch<Request> | ((request: Request) => Awaitable<boolean>) | undefined
   /** Values of the rule's own field that the rule does not count; for "ip", addresses and CIDRs. */
   readonly allow?: readonly string[] | undefined
@@ -137,7 +141,7 @@ export interface Rule<Request = unknown> {
   readonly deny?: readonly string[] | undefined
   /**
    * Other limits by the value of the rule's own field: `{ ann: 2, "vip-7": { limit: 500 } }`. For "ip", values are
-   * addresses and CIDRs, and the narrowest one wins. A lookup takes the same time for any number of overrides.
+   * addresses and CIDRs, and the narrowest range wins. A lookup takes the same time for any number of overrides.
    */
   readonly overrides?: Readonly<Record<string, number | RuleOverride>> | undefined
   /**
@@ -154,12 +158,12 @@ export interface Rule<Request = unknown> {
   readonly onStoreFailure?: OnStoreFailure | undefined
 }
 
-/** A rule that can be stored or registered. Without a `field` it counts the whole service. */
+/** A rule that can be stored or registered. Without a `field`, the rule counts the whole service. */
 export type StorableRule = Omit<Rule, "field"> & Partial<Pick<Rule, "field">>
 
-/** A rule that was checked, with every default filled in. The rest of the code relies on it. */
+/** A rule that was checked, with every default filled in. The rest of the code relies on this check. */
 export interface ParsedRule {
-  /** Printable ASCII, unique within the service. */
+  /** Name of the rule in printable ASCII, unique within the service. */
   readonly name: string
   /** Quota units per window: a positive whole number, or a function whose result must be checked for each request. */
   readonly limit: number | ((request: unknown) => unknown)
@@ -169,44 +173,47 @@ export interface ParsedRule {
   readonly lacksUnit?: boolean
   /** True if the stored rule has no `field`, so that it counts the whole service. Absent means false. */
   readonly lacksField?: boolean
-  /** The fields of the combination, with header names in lower case. An empty list means the whole service. */
+  /**
+   * The fields by whose combined values the rule counts, with header names in lower case. An empty array means the
+   * whole service.
+   */
   readonly fields: readonly string[]
   /** How a request without one of the fields is handled. */
   readonly onMissing: OnMissing
   /** How requests are counted. */
   readonly algorithm: AlgorithmName
-  /** Where windows begin; only used by "fixed-window". */
+  /** The beginning of windows; used only by "fixed-window". */
   readonly align: Alignment
   /** Number of sub-windows; always present for "sliding-window-strict". */
   readonly buckets?: number
-  /** Units that a bucket holds. Absent means the limit. */
+  /** Capacity of a bucket in units. Absent means the limit. */
   readonly burst?: number
-  /** How a token bucket refills. */
+  /** The way in which a token bucket refills. */
   readonly refill: Refill
   /** How a request that does not fit is handled. */
   readonly throttle: ParsedThrottle
-  /** True if refused requests count too. */
+  /** True if refused requests also count. */
   readonly countRejected: boolean
-  /** When a client is blocked for too many refusals. Absent means never. */
+  /** The conditions under which a client is blocked for too many refusals. Absent means never. */
   readonly penalty?: Penalty
-  /** Percentages of the limit whose use is reported, in ascending order. Absent means none. */
+  /** Percentages of the limit at which a client's usage is reported, in ascending order. Absent means none. */
   readonly notify?: readonly number[]
   /** Units that one request takes, multiplied by the request's own cost. */
   readonly cost: number
-  /** Absent if the rule applies to every request. Methods are in upper case. */
+  /** The requests that the rule applies to, with methods in upper case. Absent if the rule applies to every request. */
   readonly match?: RuleMatch
-  /** Values of the rule's own field that it does not count. */
+  /** Values of the rule's own field that the rule does not count. */
   readonly allow: readonly string[]
-  /** Values of the rule's own field that it always refuses. */
+  /** Values of the rule's own field that the rule always refuses. */
   readonly deny: readonly string[]
-  /** Other limits, by the value of the rule's own field. Absent if there are none. */
+  /** Other limits by the value of the rule's own field. Absent if the rule has no overrides. */
   readonly overrides?: ReadonlyMap<string, number | RuleOverride>
   /** Message for a refused client. */
   readonly rejectionMessage?: string
-  /** The response to a request that the rule refuses. Absent means the limiter's own option. */
+  /** The response to a request that the rule refuses. Absent means that the limiter's option applies. */
   readonly rejection?: ParsedRejection
   /** True if the rule decides and reports but never refuses. */
   readonly shadow: boolean
-  /** Absent means the limiter's own option. */
+  /** The decision while the shared store is unavailable. Absent means that the limiter's option applies. */
   readonly onStoreFailure?: OnStoreFailure
 }

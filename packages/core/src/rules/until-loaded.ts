@@ -5,11 +5,11 @@ import type { LiveRules, OnRulesMissing, UntilLoaded } from "./live-rules.ts"
 import { type ParsedRules, parseCodeRules } from "./parsing/parse-rule.ts"
 import type { Rule } from "./rule.ts"
 
-/** The options that define this behavior, as given. */
+/** The options that define the behavior until the first load, as given. */
 export interface UntilLoadedOptions {
-  /** Rules that apply until then. */
+  /** Rules that apply until the first load. */
   readonly defaultRules?: readonly Rule[] | undefined
-  /** Whether requests are admitted until then. */
+  /** Whether requests are admitted until the first load. */
   readonly onRulesMissing?: OnRulesMissing | undefined
 }
 
@@ -19,8 +19,8 @@ export const onRulesMissing: Schema = v.optional(
 )
 
 /**
- * Returns the behavior until the first load; undefined if the options do not define it. Adds their problems to
- * `problems`.
+ * Returns the behavior until the first load; undefined if the options do not define it. Adds the problems of these
+ * options to `problems`.
  */
 export function parseUntilLoaded(
   { defaultRules, onRulesMissing: choice }: UntilLoadedOptions,

@@ -39,7 +39,7 @@ it("a promise from a function of the app causes no unhandled rejection", async (
   expect([said.length, unhandled]).toEqual([1, []])
 })
 
-describe("a boolean function of the app", () => {
+describe("a compiled boolean function", () => {
   it.each(WRONG.concat([["returned 1", () => 1]]))(
     "returns false if the app's function %s, which is reported once",
     (what, test) => {
@@ -52,7 +52,7 @@ describe("a boolean function of the app", () => {
     },
   )
 
-  it("returns its result for the given arguments, and false if there is no function", () => {
+  it("returns the result of the app's function, and false if there is no such function", () => {
     const { said, warner: to } = warner()
     const says = compileTest(
       "refundWhen",

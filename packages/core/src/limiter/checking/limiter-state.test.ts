@@ -28,7 +28,7 @@ describe("the state of a limiter", () => {
     expect(state.events.has("decision")).toBe(false)
   })
 
-  it("has one waiting room, from the first request that may have to wait until it is closed", () => {
+  it("creates one waiting room on first use, and uses it until the limiter is closed", () => {
     const state = stateOf()
     expect(state.waiting).toBe(0)
     expect(state.waitingRoom()).toBe(state.waitingRoom())

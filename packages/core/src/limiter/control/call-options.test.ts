@@ -142,7 +142,7 @@ it("an invalid number of units is rejected with the accepted values", () => {
   expect(problemsOf(() => requireUnits(0))).toEqual([])
 })
 
-// Such values would all count as one client, so each caller would lock out the others.
+// Such values would all count as one client, so each caller would use up the limit of all others.
 describe("an invalid request", () => {
   const CALLS = ["decide", "enforce", "acquire", "takeUpTo", "peek", "reset"] as const
   const given = { limit: 5, window: "1 minute" }
@@ -203,7 +203,7 @@ describe("an invalid request", () => {
   })
 })
 
-it("acquire refuses null as options, because they would bound nothing", async () => {
+it("acquire rejects null as options, because its wait would be unlimited", async () => {
   const limiter = createLimiter({ limit: 1, window: 1000 })
   await expect(limiter.acquire({}, null as never)).rejects.toMatchObject({ code: "SLUICE_INVALID_OPTION" })
   await limiter.close()

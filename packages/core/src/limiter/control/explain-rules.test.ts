@@ -110,7 +110,7 @@ describe("explain", () => {
     await expect(limiter.explain(CLIENT)).rejects.toThrow("closed")
   })
 
-  it("explains named rules as if their match applied, but not against their lists", async () => {
+  it("explains named rules as if their match applied, but still applies their lists", async () => {
     const rules = [
       { ...RULE, name: "login", match: { path: "/login" } },
       { ...RULE, name: "all", allow: ["192.0.2.7"], match: { path: "/x" } },
@@ -126,7 +126,7 @@ describe("explain", () => {
     await limiter.close()
   })
 
-  it("explains the rule of a route as well, if the rule is named", async () => {
+  it("also explains the rule of a route if the rule is named", async () => {
     const limiter = createLimiter<RequestFacts>({ ...RULE, name: "all" }) as RequestLimiter<RequestFacts>
     const route = { key: "GET /a", whose: "the same route", label: "route GET /a", defaultName: "route" }
     limiter.forRoute({}, { ...route, rule: { limit: 3, window: "1 minute" } })

@@ -44,7 +44,7 @@ function open(
     ...more,
   } as LimiterOptions<RequestFacts>)
   const reports = reportsOf(limiter)
-  /** Returns the reports of this number of requests by a client. */
+  /** Sends this number of requests from a client, and returns the reports. */
   const decide = async (times: number, cost = 1, client = ALICE): Promise<string[]> => {
     for (let i = 0; i < times; i++) await limiter.decide(client, { cost })
     return reports.splice(0)
@@ -53,7 +53,7 @@ function open(
 }
 
 describe("a rule with thresholds", () => {
-  it("reports each of them when a client reaches it", async () => {
+  it("reports each threshold when a client reaches it", async () => {
     const { limiter, decide } = open()
     const events: unknown[] = []
     limiter.on("near-limit", (...args) => events.push(args))
@@ -83,7 +83,7 @@ describe("a rule with thresholds", () => {
     expect(await decide(1)).toEqual(["calls 192.0.2.1 67 %: 3 used"])
   })
 
-  it("reports each client and each rule", async () => {
+  it("reports each client and each rule separately", async () => {
     const { decide } = open([
       { ...RULE, notify: [80] },
       { ...RULE, name: "all", field: "service", limit: 9, notify: [100] },
@@ -93,7 +93,7 @@ describe("a rule with thresholds", () => {
     expect(await decide(1, 1, BOB)).toEqual(["all  100 %: 9 used"])
   })
 
-  it("reports by the limit of each client, and nothing under a limit of 0 or Infinity", async () => {
+  it("uses the limit of each client, and reports nothing under a limit of 0 or Infinity", async () => {
     const limits = new Map([
       [ALICE, 5],
       [BOB, 0],
@@ -107,14 +107,14 @@ describe("a rule with thresholds", () => {
     expect(await decide(9, 1, { remoteAddress: "192.0.2.3" })).toEqual([])
   })
 
-  it("reports a bucket by what it holds", async () => {
+  it("reports the used percentage of a bucket's capacity", async () => {
     const { decide } = open([{ ...RULE, algorithm: "token-bucket", burst: 20, notify: [50, 100] }])
     expect(await decide(9)).toEqual([])
     expect(await decide(1)).toEqual(["calls 192.0.2.1 50 %: 10 used"])
     expect(await decide(10)).toEqual(["calls 192.0.2.1 100 %: 20 used"])
   })
 
-  it("reports what another call has used", async () => {
+  it("reports units that other methods of the limiter take", async () => {
     const { limiter, reports } = open()
     await limiter.takeUpTo(ALICE, 8)
     expect(reports.splice(0)).toEqual(["calls 192.0.2.1 80 %: 8 used"])
@@ -136,7 +136,7 @@ describe("a threshold", () => {
     expect(await decide(10)).toEqual(["calls 192.0.2.1 80 %: 8 used"])
   })
 
-  it("is reported again a window later to a client that stays above, by any other algorithm", async () => {
+  it("is reported again after a window by any other algorithm if the client stays above it", async () => {
     const { clock, decide } = open([{ ...RULE, notify: [80] }])
     clock.advance(MINUTE - 1_000)
     expect(await decide(10)).toEqual(["calls 192.0.2.1 80 %: 8 used"])

@@ -13,7 +13,9 @@ import { StoreReports } from "./store-reports.ts"
 
 const DOWN = new StoreUnavailableError("The server is down.")
 
-/** Sets up the reports of a limiter, with the codes and first sentences of its warnings, and the names of its events. */
+/**
+ * Sets up the reports of a limiter, with the codes and first sentences of its warnings, and the names of its events.
+ */
 function setUp(options: Partial<LimiterOptions<unknown>> = {}) {
   const warned: string[] = []
   const emitted: unknown[] = []
@@ -71,7 +73,7 @@ describe("an event of a store", () => {
 describe("a store that was closed with its limiter", () => {
   const closed = new ClosedError("The store has been closed.")
 
-  it("does not report that as another cause of an outage", () => {
+  it("does not report its closing as another cause of an outage", () => {
     const { listener, warned, emitted } = setUp()
     listener.onDegraded(DOWN, "requests are admitted")
     listener.onFailedAgain(closed)

@@ -39,7 +39,7 @@ describe("the option headers", () => {
       ],
       ["RateLimit-Policy", "RateLimit", "Total", "X-Triple-Remaining", "Reset", "Rules"],
     ],
-  ])("%j gives the names of the headers", (headers, names) => {
+  ])("%j results in these header names", (headers, names) => {
     expect(problemsOf(headers)).toEqual([])
     expect(headerFormats(headers).flatMap((format) => Object.values(format.names))).toEqual(names)
   })

@@ -76,8 +76,8 @@ export interface LimiterSettings<Request, Response = unknown>
     | ((name: string) => Extractor<Request> | undefined)
     | undefined
   /**
-   * Whether stores, records and events get a keyed hash of the value that a rule counts by. Default: only for fields such
-   * as `header:authorization`, `cookie:sid` and `api_key`.
+   * Whether stores, records and events get a keyed hash of the value that a rule counts by. Default: only for fields
+   * such as `header:authorization`, `cookie:sid` and `api_key`.
    */
   readonly hashKeys?: boolean | undefined
   /**
@@ -87,8 +87,8 @@ export interface LimiterSettings<Request, Response = unknown>
   readonly hashSecret?: string | undefined
   /**
    * Units that a request takes, times each rule's own cost: 0 or a positive whole number, or a function of the request.
-   * Default: 1. If the function fails, the request takes 1 unit. If it returns more than can be counted exactly, such as
-   * Infinity, the request is always refused.
+   * Default: 1. If the function fails, the request takes 1 unit. If the function returns more than can be counted
+   * exactly, such as Infinity, the request is always refused.
    */
   readonly cost?: number | ((request: Request) => Awaitable<number>) | undefined
   /**

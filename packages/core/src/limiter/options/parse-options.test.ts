@@ -45,7 +45,7 @@ const NAMES =
 
 describe("an invalid option", () => {
   it.each<[option: string, value: unknown, message: string, accepted: string]>([
-    // Members of the inline rule, which parse-rule.test.ts and throttle.test.ts show.
+    // Members of the inline rule. The tests parse-rule.test.ts and throttle.test.ts cover these members in detail.
     ["limit", 0, "0 is not a limit", LIMIT],
     ["limit", undefined, "is missing", LIMIT],
     ["window", "5 minuts", '"5 minuts" is not a window', WINDOW],
@@ -126,7 +126,7 @@ describe("an invalid option", () => {
   })
 
   it.each(["bogus", "constructor", "toString"])(
-    "is reported with the nearest name if none is close, and without the others: %s",
+    "is reported with the nearest name only, even if no name is close: %s",
     (path) => {
       const [problem, ...others] = problemsOf({ ...RULE, [path]: 1 })
       expect(others).toEqual([])
@@ -198,7 +198,7 @@ describe("an invalid option", () => {
     ])
   })
 
-  it("is reported with its name in Sluice in lists of rules and in routes too, if rules have it", () => {
+  it("is also reported with its name in Sluice in lists of rules and in routes", () => {
     const ofAll = "an option of the limiter for all its rules"
     const wrong = { max: 5, handler: 1, skip: 1, cache: 1, validate: false, allowList: [] }
     expect(problemsOf({ rules: [{ ...LISTED, ...wrong }] })).toEqual(
@@ -295,7 +295,7 @@ describe("an invalid option", () => {
     expect(problemsOf({ ...RULE, ...options })).toEqual([{ path, message, accepted }])
   })
 
-  it("is not a function that a decision waits for, if it is async", () => {
+  it("does not include an async function that a decision waits for", () => {
     const fields = { user_id: async () => "a" }
     const options = { limit: async () => 5, cost: async () => 5, skip: async () => true, fields }
     for (const match of [async () => true, { path: "/", when: async () => true }])
@@ -412,7 +412,7 @@ describe("an invalid option", () => {
     expect(problemsOf({ field: "ip", ...options })).toEqual([])
   })
 
-  it("is reported for any member of a rule beside `rules`, unless limiters have it too", () => {
+  it("is reported for any rule member next to `rules`, unless limiters also have it", () => {
     expect(problemsOf({ ...RULE, field: "ip", rules: [], cost: 2, onStoreFailure: "deny" })).toEqual(
       ["field", "limit", "window"].map((path) => ({
         path,
@@ -626,7 +626,7 @@ describe("options", () => {
     expect(parsed.wallClock()).toBe(1_000)
   })
 
-  it("make a route's rule, with defaults for an undefined name and field", () => {
+  it("become a route's rule, with defaults for an undefined name and field", () => {
     const rule = { ...RULE, name: undefined, field: undefined }
     expect(parseInlineRule(rule, 1, "GET /x").rule).toMatchObject({ name: "GET /x", fields: ["ip"] })
     expect(parseInlineRule({ ...rule, name: "own" }, 1, "GET /x").rule).toMatchObject({ name: "own" })
@@ -642,7 +642,7 @@ describe("options", () => {
     expect(store.take([])).toMatchObject({ nowMs: 5_000 })
   })
 
-  it("accept functions with methods as objects: Date is a clock", () => {
+  it("accept a function with methods as an object, such as Date as a clock", () => {
     expect(problemsOf({ ...RULE, clock: Date })).toEqual([])
   })
 })

@@ -211,7 +211,7 @@ describe("a preflight", () => {
     expect(await verdicts({ limit: 1, window: "1m" }, [preflight, preflight])).toEqual(["none", "none"])
   })
 
-  it("is counted by a rule with that option", async () => {
+  it("is counted by a rule that matches OPTIONS", async () => {
     const rule = { limit: 1, window: "1m", match: { methods: ["OPTIONS"] } }
     expect(await verdicts(rule, [preflight, preflight])).toEqual(["admit", "quota"])
   })
@@ -408,7 +408,7 @@ describe("a shadow rule", () => {
     ])
   })
 
-  it("is never the strictest rule, but counts: without other rules the request has no limit", async () => {
+  it("counts, but is never the strictest rule, so a request without other rules has no limit", async () => {
     const limiter = limiterWith({ limit: 1, window: "1m", name: "trial", shadow: true })
     const first = await limiter.decide({})
     expect(first).toMatchObject({ allowed: true, policy: "", limit: Number.POSITIVE_INFINITY, shadowed: [] })
@@ -449,7 +449,7 @@ describe("a counter", () => {
   const clock = manualClock()
   const same = { name: "rule", limit: 3, window: "1m", field: "ip" }
 
-  /** Returns the policy that the store is asked with. */
+  /** Returns the policy that is passed to the store. */
   async function policyOf(rule: Partial<Rule>): Promise<Policy> {
     const storeChecks: Policy[] = []
     const inner = memoryStore({ clock })
@@ -464,7 +464,7 @@ describe("a counter", () => {
     return storeChecks[0] as Policy
   }
 
-  /** Returns the 96 bits that every later version must keep: another name would start a new count. */
+  /** Returns the 96-bit name, which no later version may change, because another name would start new counters. */
   function counterOf(algorithm: unknown, ...more: readonly unknown[]): string {
     const identity = JSON.stringify(["default", "rule", ["ip"], algorithm, 60_000, "epoch", ...more])
     return createHash("sha256").update(identity).digest("base64url").slice(0, 16)

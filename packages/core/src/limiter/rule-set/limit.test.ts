@@ -68,7 +68,7 @@ describe("a limit by a function", () => {
     expect(warned).toEqual([])
   })
 
-  it("is not asked for until the promises of fields show that the rule counts the client", async () => {
+  it("is not requested until the promises of fields show that the rule counts the client", async () => {
     const asked: unknown[] = []
     const limiter = createLimiter<Asker>({
       limit: ({ plan }) => asked.push(plan),

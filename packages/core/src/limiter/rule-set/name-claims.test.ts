@@ -18,7 +18,7 @@ const setUp = () => {
   }
 }
 
-it("a name has one owner, who may claim it again, and is free in another service or store", () => {
+it("a name has one owner, which may claim it again, and is free in another service or store", () => {
   const { claim, one, other } = setUp()
   expect(claim(one, ["a", "b"])).toEqual([])
   expect(claim(one, ["b", "a"])).toEqual([])

@@ -8,7 +8,7 @@ it.each([
   ["a stall that Node's timer has seen", 70, 250, 50],
   ["a stall that only the sample has seen", 20, 290, 40],
   ["the longer of two stalls", 70, 320, 70],
-])("the lateness of %s", (_case, longestMs, sinceSampleMs, lateMs) => {
+])("latenessOf returns the delay of %s", (_case, longestMs, sinceSampleMs, lateMs) => {
   expect(latenessOf(longestMs * 1e6, sinceSampleMs)).toBe(lateMs)
 })
 
@@ -19,7 +19,7 @@ it.each([
   [1.3e11, Number.NaN],
   [-1, Number.NaN],
   [Number.NaN, Number.NaN],
-])("a measured utilization of %s is %s", (measured, expected) => {
+])("utilizationOf turns a measured utilization of %s into %s", (measured, expected) => {
   expect(utilizationOf(measured)).toBe(expected)
 })
 
@@ -30,7 +30,7 @@ function spin(ms: number): void {
 
 it("the gauge of the event loop reports a stall once, in its delay and its utilization", async () => {
   const gauge = openGauge()
-  // Node's own timer has to run before and after it.
+  // Node's own timer has to run before and after the stall.
   await pause(60)
   spin(300)
   await pause(60)
@@ -38,7 +38,7 @@ it("the gauge of the event loop reports a stall once, in its delay and its utili
   expect(stalled.delayMs).toBeGreaterThan(200)
   // Occasionally Node cannot determine the utilization.
   if (!Number.isNaN(stalled.utilization)) expect(stalled.utilization).toBeGreaterThan(0.4)
-  // Nothing has happened since.
+  // There was no other stall since the previous sample.
   expect(gauge.sample().delayMs).toBeLessThan(stalled.delayMs)
   gauge.stop()
 })

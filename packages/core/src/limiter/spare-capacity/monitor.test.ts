@@ -39,7 +39,7 @@ function byHand() {
       sample = each
       call?.()
     },
-    /** Passes this many intervals with the sample at the end of each. */
+    /** Lets this number of intervals pass, each with this sample at its end. */
     samples(times: number, each: LoopSample) {
       for (let i = 0; i < times; i++) {
         pass(250)
@@ -111,8 +111,8 @@ describe("the monitor of spare capacity", () => {
         const { monitor, samples, pass, sampleNow } = byHand()
         monitor.lease()
         samples(4, CALM)
-        // The loop is saturated from then on. The first sample is still partly calm, and the others are not calm at
-        // all.
+        // The loop is saturated from now on. The first interval is still partly calm, and later intervals are not
+        // calm at all.
         pass(calmMs)
         let isSpare = true
         for (let sinceMs = 0; sinceMs <= 1_500; sinceMs++) {

@@ -30,7 +30,7 @@ function told(samples: string): string {
 
 describe("spare capacity by samples of the event loop", () => {
   it.each([
-    // No spare capacity until a second was calm.
+    // There is no spare capacity before a calm second.
     ["cccc", "---+"],
     ["cccccccc", "---+++++"],
     // One busy sample ends the spare capacity.
@@ -42,10 +42,10 @@ describe("spare capacity by samples of the event loop", () => {
     ["cccSccccc", "-------++"],
     ["cccDccccc", "-------++"],
     ["cccnccccc", "-------++"],
-    // A sample that is neither calm nor saturated changes nothing …
+    // A sample that is neither calm nor saturated does not change the result.
     ["ccccblblbl", "---+++++++"],
     ["blblbl", "------"],
-    // … but it is not calm.
+    // Such a sample interrupts a series of calm samples.
     ["cccbcccc", "-------+"],
     ["ccclcccc", "-------+"],
     ["ccccSbbbbbbbb", "---+---------"],

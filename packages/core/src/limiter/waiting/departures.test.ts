@@ -73,7 +73,7 @@ describe("a late peek at a rule that the request does not wait for", () => {
   const waitsFor = ({ policy }: RuleCheck) => policy.name === "one"
 
   /**
-   * Puts three requests in line. A hard rule would have refused the second when it arrived, but that result is pending.
+   * Puts three requests in line. A hard rule refuses the second request on arrival, but this result is still pending.
    */
   async function setUpLook(limit: number) {
     const room = setUp((_checks, isPeek) => isPeek)
@@ -97,7 +97,7 @@ describe("a late peek at a rule that the request does not wait for", () => {
     expect(log.slice(3)).toEqual(["2000 last"])
   })
 
-  it("has no effect if the store was asked in the meantime and the request must wait under all its rules", async () => {
+  it("has no effect if the store was called in the meantime and the request must wait under all its rules", async () => {
     const { answer, pass, log } = await setUpLook(1)
     expect(log).toEqual(["0 all", "1000 first"])
     await answer()
@@ -227,7 +227,7 @@ describe("a request that gives up", () => {
 })
 
 describe("the timers of waiting requests", () => {
-  it("are one for the first request in the queue, and none for those behind it without a maximum wait", async () => {
+  it("consist of one for the first request, and none for requests behind it without a maximum wait", async () => {
     const { clock, enter } = setUp()
     const running = timersOf(clock)
     for (let i = 0; i < 5; i++) enter(`${i}`, [ruleCheck("one", 1)])
@@ -235,7 +235,7 @@ describe("the timers of waiting requests", () => {
     expect(running).toEqual([SECOND])
   })
 
-  it("are one for the earliest end of a maximum wait while the store is asked again", async () => {
+  it("consist of one for the earliest end of a maximum wait while the store is called again", async () => {
     const { clock, enter, answer, pass, pending } = setUp(() => true)
     const running = timersOf(clock)
     for (const name of ["takes", "first"]) enter(name, [ruleCheck("one", 1)])

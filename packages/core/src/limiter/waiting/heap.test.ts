@@ -34,7 +34,7 @@ it("the first entry always has the earliest deadline, whatever is added or remov
       there.add(waiter)
       deadlines.add(waiter)
     }
-    // Remove some of them at random, and after that always the first.
+    // Remove some items at random, and then always the first item.
     const leaving = [...there].filter(() => roll(3) === 0)
     for (const waiter of [...leaving, ...leaving]) {
       there.delete(waiter)
@@ -61,7 +61,7 @@ it("a heap compares O(log n) entries in general, and one or two if entries arriv
   Waiter.looks = 0
   for (const waiter of [...inTurn, ...any]) deadlines.delete(waiter)
   expect(deadlines.first).toBeUndefined()
-  // Three comparisons for each of thirteen levels.
+  // The bound is three comparisons for each of thirteen levels.
   expect(Waiter.looks / (2 * 4_096)).toBeLessThan(3 * 13 + 4)
 })
 

@@ -17,7 +17,7 @@ it("a delayed request proceeds on its turn after a rule change, even if it can n
   expect(log.slice(1)).toEqual(["100 b"])
 })
 
-it("a waiting request asks under the new rules after a rule change", async () => {
+it("a waiting request calls the store under the new rules after a rule change", async () => {
   const { room, enter, log } = setUp()
   for (const name of ["a", "b"])
     enter(name, [ruleCheck("old", 1)], { currentChecks: () => [ruleCheck("new", 1)] })
@@ -38,6 +38,6 @@ it("a delayed request proceeds immediately if its leaky bucket was removed, and 
   expect(log).toEqual(["0 a", "0 goes"])
   await pass(100)
   expect(log.slice(2)).toEqual(["100 stays"])
-  // Neither has asked again.
+  // Neither request has called the store again.
   expect(calls.takes).toBe(3)
 })

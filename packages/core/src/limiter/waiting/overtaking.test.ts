@@ -18,8 +18,8 @@ describe("a request that is refused by a result that was computed before a refun
 
 describe("units that were granted to a later request and not used", () => {
   /**
-   * Sets up a request that lacks a unit. The result for the two units of the one behind is pending when the unit comes
-   * back.
+   * Sets up a request that lacks a unit. When the unit is refunded, the result for two units of the request behind it
+   * is pending.
    */
   async function setUpVain() {
     let isSlow = false
@@ -32,7 +32,7 @@ describe("units that were granted to a later request and not used", () => {
     await answer()
     await decider.corrections.refund(other)
     room.room.wake([ruleCheck("one", 3)])
-    // The result for the request behind is still pending.
+    // The result for the request behind the first one is still pending.
     expect(calls.takes).toBe(3)
     return room
   }
@@ -50,7 +50,8 @@ describe("units that were granted to a later request and not used", () => {
     const counting = ruleCheck("counting", 9, 1, { countRejected: true })
     enter("dear", [ruleCheck("one", 3, 3), counting])
     enter("behind", [ruleCheck("one", 3)])
-    // The request fits at first, and later it does not. The request behind it proceeds afterwards.
+    // The first request fits when it is checked, but no longer when its units are to be taken. The request behind it
+    // proceeds afterwards.
     await answer(0)
     await answer(1)
     await answer(0)

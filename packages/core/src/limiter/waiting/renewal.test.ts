@@ -63,7 +63,7 @@ it("rules that do not queue are checked after a rule change only for requests th
   for (const name of ["first", "second", "third"]) enter(name, [one], patience)
   room.turnToNewRules()
   await nextTurn()
-  // The first has asked, and the store has refused it under all rules.
+  // The first request has called the store, which has refused it under all rules.
   expect([log, calls.reads]).toEqual([[], 2])
 })
 

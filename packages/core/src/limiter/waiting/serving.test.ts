@@ -26,12 +26,12 @@ it("a long queue with units for all requests is served at a constant stack depth
   expect(new Set(depths.slice(-50)).size).toBe(1)
 })
 
-it("a new queue asks the store for all requests at the same time, and admits them in order", async () => {
+it("a new queue calls the store for all requests at the same time, and admits them in order", async () => {
   const { enter, answer, pending, log } = setUp(() => true)
   for (let i = 0; i < 5; i++) enter(`${i}`, [ruleCheck("one", 5)])
   await nextTurn()
   expect(pending).toHaveLength(5)
-  // Respond to the first and the third. The third waits for the second.
+  // Respond to the first and the third request. The third request waits for the second.
   await answer(0)
   await answer(1)
   expect(log).toEqual(["0 0"])
@@ -39,7 +39,7 @@ it("a new queue asks the store for all requests at the same time, and admits the
   expect(log).toEqual(["0 0", "0 1", "0 2"])
 })
 
-it("a later request that may ask the store does so while earlier results are still pending", async () => {
+it("a later request that may call the store does so while earlier results are still pending", async () => {
   const { enter, answer, pass, pending, log } = setUp(() => true)
   enter("all", [ruleCheck("one", 9, 9)])
   for (let i = 0; i < 9; i++) enter(`${i}`, [ruleCheck("one", 9)])
@@ -56,7 +56,7 @@ it("a later request that may ask the store does so while earlier results are sti
   ])
 })
 
-it("a queue lets at most 64 requests ask at the same time, however many were admitted", async () => {
+it("a queue allows at most 64 store calls at the same time, however many requests were admitted", async () => {
   const { enter, answer, pass, pending, log } = setUp(() => true)
   const all = 300
   enter("all", [ruleCheck("one", all, all)])
@@ -88,7 +88,7 @@ it("a request that is admitted immediately does not listen to its signal", async
   expect(log).toEqual(["0 goes on"])
 })
 
-it("a request whose grant was superseded asks again immediately if it has become the first", async () => {
+it("a request whose grant was superseded calls the store again immediately if it has become the first", async () => {
   let isSlow = false
   const { clock, decider, enter, answer, log, calls } = setUp(() => isSlow)
   const leaving = new AbortController()
@@ -105,7 +105,7 @@ it("a request whose grant was superseded asks again immediately if it has become
   expect([log, calls.takes]).toEqual([["0 dear: gone", "0 cheap"], 4])
 })
 
-it("a request that one rule refused asks again immediately if units of that rule have come back since", async () => {
+it("a request that one rule refused is checked again immediately if units of that rule have come back since", async () => {
   let isSlow = false
   const { decider, room, enter, answer, log, calls } = setUp(() => isSlow)
   const [free, full] = [ruleCheck("free", 3), ruleCheck("full", 3)]

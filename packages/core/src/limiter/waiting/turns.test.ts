@@ -33,8 +33,8 @@ describe("the turns of a request that leaves several leaky buckets", () => {
   })
 
   /**
-   * Sets up two requests in a bucket. The one that leaves is still asking. The other is held with a later turn, and
-   * another rule does not delay it.
+   * Sets up two requests in a bucket. The result of the request that leaves is pending. The other request is held
+   * with a later turn, and another rule does not delay it.
    */
   async function setUpLater() {
     let isSlow = false

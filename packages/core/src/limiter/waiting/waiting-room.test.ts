@@ -27,19 +27,19 @@ describe("a long queue", () => {
 
   it("is scanned once to refuse the requests that have too many waiters ahead", async () => {
     const { log, enter, answer, pending } = setUp(() => true)
-    // All ask at the same time, because no request is known to wait.
+    // All requests call the store at the same time, because no request is known to wait.
     for (let i = 0; i < 4; i++) enter(`${i}`, [ruleCheck("one", 1)], { maxWaiting: 2 })
     enter("patient", [ruleCheck("one", 1)], { maxWaiting: 3 })
     enter("modest", [ruleCheck("one", 1)], { maxWaiting: 3 })
     expect(pending).toHaveLength(6)
     while (pending.length > 0) await answer()
-    // The second and the third have to wait, then the request that allows two to wait.
+    // Requests 1, 2 and "patient" have to wait, so the other two have too many requests ahead of them.
     expect(log).toEqual(["0 0", "0 3: refused by one", "0 modest: refused by one"])
   })
 })
 
 describe("many requests behind a request that waits for one of its two counters", () => {
-  it("ask one by one, even though the first request was alone in both queues", async () => {
+  it("call the store one by one, even though the first request was alone in both queues", async () => {
     const { log, enter, pass, calls } = setUp()
     const both = [ruleCheck("one", 1), ruleCheck("two", 1_000)]
     enter("takes it", [ruleCheck("one", 1)])
@@ -53,7 +53,7 @@ describe("many requests behind a request that waits for one of its two counters"
   })
 })
 
-describe("units that are refunded while a request asks for more", () => {
+describe("units that are refunded while a store call for more units is pending", () => {
   it("wake a sleeping request behind the asking one if another rule refuses the asking one", async () => {
     const { log, enter, answer, pass, decider, room } = setUp((checks) => checks.length === 2)
     const hourly = ruleCheck("hourly", 1, 1, { windowMs: 3_600 * SECOND })
@@ -73,7 +73,7 @@ describe("units that are refunded while a request asks for more", () => {
 })
 
 describe("a request that had to wait in another queue", () => {
-  it("is served before a later request, even if the later request asked in between", async () => {
+  it("is served before a later request, even if the later request called the store in between", async () => {
     const { log, enter, answer, pass } = setUp(() => true)
     const [x, y] = [ruleCheck("x", 3), ruleCheck("y", 2)]
     enter("takes x", [x])
@@ -93,7 +93,8 @@ describe("a request that had to wait in another queue", () => {
     await answer(1)
     await answer()
     expect(log.slice(3)).toEqual(["999 takes x again", "1000 takes all but one of x", "1000 first"])
-    // "second" now stands in x behind the expensive request. It asks as long as that request is not refused.
+    // "second" is now in the line of x behind the expensive request. It may call the store while that request is not
+    // refused.
     await answer()
     await answer()
     await answer()
@@ -109,11 +110,12 @@ describe("a request that had to wait in another queue", () => {
     enter("takes y", [y])
     enter("early", [x, y])
     enter("late and expensive", [ruleCheck("x", 3, 3, hour)])
-    // The first has to wait for y. The second was refused behind it, asks again and is refused again.
+    // The first request has to wait for y. The second was refused behind it, calls the store again and is refused
+    // again.
     for (let i = 0; i < 3; i++) await answer()
     expect(log).toEqual(["0 takes x", "0 takes y"])
     await pass(SECOND)
-    // While "early" asks, others arrive.
+    // Other requests arrive while the store call of "early" is pending.
     enter("behind", [x, ruleCheck("w", 1)])
     enter("elsewhere", [ruleCheck("w", 1)])
     await nextTurn()
@@ -158,7 +160,7 @@ describe("the turn that a leaky bucket gave to a request that leaves", () => {
     leaving.abort(new Error("gone"))
     slow.is = false
     enter("e", [leaky()])
-    // The turn of c is known only now, and e has a later one.
+    // The turn of c becomes known only now, and e has a later turn.
     await answer()
     expect(calls.returns).toBe(0)
     enter("f", [leaky()])
@@ -203,7 +205,7 @@ describe("the turn that a leaky bucket gave to a request that leaves", () => {
     enter("late", [leaky()], { signal: gone.signal })
     await pass(10)
     gone.abort(new Error("gone"))
-    // The early request gets the turn after the late one, and its result arrives first.
+    // The early request gets the turn after the late request, but its result arrives first.
     await answer(1)
     await answer(0)
     slow.is = false
@@ -214,7 +216,7 @@ describe("the turn that a leaky bucket gave to a request that leaves", () => {
   })
 })
 
-describe("a request that asks behind one with a pending result", () => {
+describe("a request that calls the store behind one with a pending result", () => {
   it("is refused if its maximum wait has ended by the time its result arrives", async () => {
     const { enter, answer, pass, log } = setUp((checks) => checks[0]?.cost === 2)
     enter("all", [ruleCheck("one", 3, 3)])
@@ -328,7 +330,7 @@ it("a request with a superseded grant is notified that it waits, and its maximum
   await answer(0)
   expect(log).toEqual(["0 a", "0 gone: hung up"])
   await pass(SECOND)
-  // The expensive request asks again, and is not answered in time.
+  // The store call of the expensive request is repeated, and its result is not available in time.
   await pass(500)
   expect(log.slice(2)).toEqual([])
   await pass(1)

@@ -4,8 +4,8 @@ import { setUp } from "./testing/room.ts"
 
 describe("two sleeping requests in one queue, of which the earlier one has returned from another queue", () => {
   /**
-   * Sets up two requests. "early" waits a second for its own counter. Then both wait for a shared one that is full for
-   * ten.
+   * Sets up two requests. "early" waits a second for its own counter. Then both requests wait for a shared counter
+   * that is full for ten seconds.
    */
   async function setUpTwo(early: number, late: number) {
     const room = setUp()

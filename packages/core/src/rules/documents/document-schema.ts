@@ -20,7 +20,7 @@ type StoredMember = Pick<RuleMember, "stored" | "shape" | "storedShape" | "names
   readonly isAlwaysStored?: true
 }
 
-/** An object of a document. Its members may have other names than in code, and older spellings. */
+/** An object of a document. The names of its members may differ from those in code, and may have older spellings. */
 export interface StoredObject {
   readonly shape: ObjectSchema
   readonly spellings: ReadonlyMap<string, Spelling>
@@ -29,9 +29,9 @@ export interface StoredObject {
 interface Spelling {
   /** The name in code. */
   readonly name: string
-  /** The spelling that is written. */
+  /** The spelling in written documents. */
   readonly preferred: string
-  /** The names of its direct members in code, by their names in documents. */
+  /** For an object: the names of its direct members in code, by their names in documents. */
   readonly inside: Readonly<Record<string, string>> | undefined
 }
 
@@ -64,16 +64,16 @@ function storedObject(
 
 /** The members of an object in a document, by their names in code. */
 export interface StoredMembers {
-  /** The valid members. A member that is given twice is missing. */
+  /** The valid members, without members that are given twice. */
   readonly members: Readonly<Record<string, unknown>>
   /** The spelling of each valid member in the document. */
   readonly spelled: Readonly<Record<string, string>>
-  /** The names of the invalid members, without unknown ones. */
+  /** The names of the invalid members, without unknown members. */
   readonly bad: ReadonlySet<string>
   readonly problems: MemberProblem[]
 }
 
-/** Reads an object of a document. Problems have the names of the document. */
+/** Reads an object of a document. Problems contain the names that the document uses. */
 export function readStored({ shape, spellings }: StoredObject, value: unknown): StoredMembers {
   const { good, bad, problems } = readShape(shape, value)
   const found = [...problems]
@@ -92,14 +92,14 @@ export function readStored({ shape, spellings }: StoredObject, value: unknown): 
     const message = `is another name for ${show(earlier)}, which is given too`
     found.push({ path: [spelling], message, accepted: `only ${show(preferred)}` })
   }
-  // Leave out unknown members, because an unknown name may be the name that another member has in code.
+  // Leave out unknown members, because an unknown name may equal the code name of another member.
   const badInCode = new Set([...bad].flatMap((spelling) => spellings.get(spelling)?.name ?? []))
   return { members, spelled, bad: badInCode, problems: found }
 }
 
 /**
- * Accepts any value, because the member is read separately. One invalid rule must not reject the valid ones, nor an
- * invalid unit the limit.
+ * Accepts any value, because the member is read separately. Otherwise one invalid rule would reject the valid rules,
+ * and an invalid unit would reject the limit.
  */
 const READ_LATER = v.unknown()
 
@@ -117,7 +117,7 @@ export const storedRate: StoredObject = storedObject(
 )
 
 const { name, field, ...otherMembers } = RULE_MEMBERS
-/** One stored rule. It has a `rate`, or `limit` and `window`. */
+/** One stored rule. A rule contains either `rate`, or `limit` and `window`. */
 export const storedRule: StoredObject = storedObject(
   "a rule",
   { name, field, rate: { shape: READ_LATER }, ...(otherMembers as Readonly<Record<string, StoredMember>>) },

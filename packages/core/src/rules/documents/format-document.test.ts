@@ -161,7 +161,7 @@ describe("a written document is read back", () => {
       }),
       { numRuns: 300 },
     )
-    // Otherwise a new member would be missed here.
+    // This check fails if the generator lacks a new member.
     expect([...seen].sort()).toEqual(Object.keys(RULE_MEMBERS).sort())
   })
 

@@ -17,11 +17,11 @@ import { documentVersion, serviceName } from "./document-schema.ts"
 export interface StoredDocument {
   /** The service that the rules belong to. */
   readonly service_id: string
-  /** Grows by one with every change. Absent if changes are not counted. */
+  /** The version of the document, which grows by one with every change. Absent if changes are not counted. */
   readonly version?: number
   /** The owner and contact of the service. Absent if the service's document has no `metadata`. */
   readonly metadata?: ServiceMetadata
-  /** The rules in the order in which they are decided and reported. */
+  /** The rules in the order in which they are checked and reported. */
   readonly rules: readonly StoredRule[]
 }
 
@@ -29,9 +29,9 @@ export interface StoredDocument {
 export type StoredRule = Readonly<Record<string, unknown>>
 
 /**
- * Returns the document that stores these rules; `parseRuleDocument` reads it back as the same rules. A window of one
- * second, minute, hour, day or week is written as a `rate`, any other window as `limit` and `window`. Members have a
- * fixed order, so that equal rules give equal documents.
+ * Returns the document that stores these rules. `parseRuleDocument` returns the same rules for this document. A
+ * window of one second, minute, hour, day or week is written as a `rate`, and any other window as `limit` and
+ * `window`. Members have a fixed order, so that equal rules give equal documents.
  * @example
  * ```ts
  * import { formatRuleDocument } from "@sluice/rules"

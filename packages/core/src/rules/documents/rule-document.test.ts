@@ -41,12 +41,12 @@ test("a valid rule without a field limits the whole service, which a note points
   expect(readRuleDocument({ rule: rules[0] }).notes).toEqual([WHOLE_SERVICE("rule")])
 })
 
-describe("an older spelling is read", () => {
+describe("an older spelling", () => {
   test.each([
     ["service_id", "checkout", "checkout"],
     ["Service_id", 42, "42"],
     ["serviceId", 0, "0"],
-  ])("%s: %j", (key, value, service) => {
+  ])("of the service is read: %s: %j", (key, value, service) => {
     expect(readRuleDocument({ [key]: value, rules: [] })).toEqual({
       service,
       rules: [],
@@ -62,11 +62,11 @@ describe("an older spelling is read", () => {
     ["rule", { rate: perMinute }],
     ["rule", { rate: { requestsPerUnit: 5, unit: "minute" } }],
     ["rule", { rate: { request_per_unit: 5, unit: "minute" } }],
-  ])("%s: %j", (key, value) => {
+  ])("of the rules is read: %s: %j", (key, value) => {
     expect(parseRuleDocument({ [key]: value })).toEqual([{ field: "service", limit: 5, window: "1 minute" }])
   })
 
-  test.each(["errorMessage", "rejection_message"])("%s", (name) => {
+  test.each(["errorMessage", "rejection_message"])("of the rejection message is read: %s", (name) => {
     expect(parseRuleDocument({ rule: { rate: perMinute, [name]: "no" } })).toEqual([
       { field: "service", limit: 5, window: "1 minute", rejectionMessage: "no" },
     ])
@@ -76,7 +76,7 @@ describe("an older spelling is read", () => {
     [{ rate: { ...perMinute, request_per_unit: 5 } }, "rule.rate.request_per_unit"],
     [{ rate: perMinute, request_rejection_message: "no", rejection_message: "no" }, "rule.rejection_message"],
     [{ rate: { request_per_unit: 0, unit: "minute" } }, "rule.rate.request_per_unit"],
-  ])("%j has its problem at %s", (rule, path) => {
+  ])("in %j appears in the path of its problem: %s", (rule, path) => {
     expect(readRuleDocument({ rule }).problems.map((problem) => problem.path)).toEqual([path])
   })
 })
@@ -152,7 +152,7 @@ test("parseRuleDocument reports each invalid member of a rate and does not repor
 })
 
 describe("readRuleDocumentInSlices", () => {
-  test("returns what readRuleDocument returns", async () => {
+  test("returns the same result as readRuleDocument", async () => {
     const rules = [
       { name: "a", field: "ip", limit: 5, window: "1 minute" },
       { name: "a", field: "ip", limit: 5, window: "1 minute" },

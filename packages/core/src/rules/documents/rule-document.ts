@@ -15,11 +15,14 @@ import { readStored, ruleDocument, type StoredMembers, storedRate, storedRule } 
 
 /** The valid content of a document, with its problems. */
 export interface RuleDocument {
-  /** The service as a string. Absent if the document does not name one, or names it wrongly, which is a problem. */
+  /** The service as a string. Absent if the document names no service, or an invalid one, which is a problem. */
   readonly service?: string
   /** Version of the document, if given. */
   readonly version?: number
-  /** The owner and contact of the service. An empty object if the document gives no member, to remove what was stored. */
+  /**
+   * The owner and contact of the service. If the document's metadata has no members, this is an empty object, which
+   * removes the stored metadata.
+   */
   readonly metadata?: ServiceMetadata
   /** The valid rules, in the order written. */
   readonly rules: readonly StorableRule[]
@@ -27,15 +30,17 @@ export interface RuleDocument {
   readonly problems: readonly Problem[]
   /** Warnings about valid rules that are probably mistakes. */
   readonly warnings: readonly Problem[]
-  /** Notes on defaults of valid rules that a reader may overlook: a rule without a field counts the whole service. */
+  /**
+   * Notes on defaults that an author may overlook, for example that a rule without a field counts the whole service.
+   */
   readonly notes: readonly Problem[]
 }
 
 /**
  * Returns the rules of a document in the stored shape. The shape is `{ service_id, version, rules: [{ name, field,
  * rate: { requests_per_unit, unit } }] }`. Older spellings are accepted: one rule instead of a list, `Service_id`,
- * `requestsPerUnit`, `request_per_unit`, `errorMessage`, `rejection_message`. A rule without a field counts the whole service. It is returned with `field:
- * "service"`, so that the result can be passed to `rules`.
+ * `requestsPerUnit`, `request_per_unit`, `errorMessage`, `rejection_message`. A rule without a field counts the whole
+ * service. Such a rule is returned with `field: "service"`, so that the result can be passed to `rules`.
  * @example
  * ```ts
  * import { parseRuleDocument } from "@sluice/rules"
@@ -54,8 +59,8 @@ export function parseRuleDocument(value: unknown): Rule[] {
 }
 
 /**
- * Reads a document as `parseRuleDocument` does, but without throwing, for sources. Returns the valid rules as written,
- * and the problems of the others.
+ * Reads a document for a rule source as `parseRuleDocument` does, but never throws. Returns the valid rules as
+ * written, and the problems of the invalid rules.
  */
 export function readRuleDocument(value: unknown): RuleDocument {
   return located(atOnce(pausableDocument(value)))
@@ -63,14 +68,14 @@ export function readRuleDocument(value: unknown): RuleDocument {
 
 /**
  * Reads a document as `readRuleDocument` does, in slices of about a millisecond, and lets the event loop run in
- * between. Otherwise a document of 1,000 rules would block requests for 100 ms. Never rejects. The value must not
- * change until then.
+ * between. Without slices, a document of 1,000 rules would block requests for 100 ms. Never rejects. The value must
+ * not change until the promise resolves.
  */
 export async function readRuleDocumentInSlices(value: unknown): Promise<RuleDocument> {
   return located(await inSlices(pausableDocument(value)))
 }
 
-/** A document whose problems are not yet located: their paths are lists of keys. */
+/** A document whose problems still have arrays of keys as paths. */
 export type UnlocatedDocument = Omit<RuleDocument, "problems" | "warnings" | "notes"> &
   Readonly<Record<"problems" | "warnings" | "notes", readonly MemberProblem[]>>
 
@@ -85,7 +90,7 @@ function located(document: UnlocatedDocument): RuleDocument {
   }
 }
 
-/** Reads a document rule by rule. */
+/** Reads a document, and pauses after each rule. */
 export function* pausableDocument(value: unknown): Pausable<UnlocatedDocument> {
   const bare = bareRule(value)
   if (bare !== undefined) return { rules: [], problems: [bare], warnings: [], notes: [] }
@@ -117,7 +122,7 @@ export function* pausableDocument(value: unknown): Pausable<UnlocatedDocument> {
   }
 }
 
-/** Returns the problem of a rule that is not in the list of a document. */
+/** Returns a problem if the value is a single rule instead of a document with a list of rules. */
 function bareRule(value: unknown): MemberProblem | undefined {
   if (!isObject(value) || ["rules", "rule"].some((name) => Object.hasOwn(value, name))) return undefined
   const names = Object.keys(value).filter((name) => storedRule.spellings.has(name))
@@ -135,7 +140,7 @@ const WHOLE_SERVICE: MemberProblem = {
 }
 
 function doubtsOf(rule: StorableRule): MemberProblem[] {
-  // Only rules in code have functions.
+  // Only rules in code may contain functions.
   const match = (rule.match ?? {}) as RuleMatch
   const methods = (match.methods ?? []).flatMap((method, index): MemberProblem[] => {
     const message = methodDoubt(method)
@@ -162,7 +167,7 @@ function* readRules(key: string, value: unknown): Pausable<readonly ListedRule[]
     return [{ rule: {}, problems: [noRule], at: [key] }]
   }
   const rules: ListedRule[] = []
-  // Iterating also visits holes, which are invalid rules.
+  // `for…of` also visits the holes of an array, which are invalid rules.
   for (const rule of value) {
     rules.push({ ...readRule(rule), at: [key, rules.length] })
     yield
@@ -196,13 +201,16 @@ function storedPath([first = "", ...rest]: Path, limitPath: Path): Path {
 interface Size {
   readonly limit?: unknown
   readonly window?: unknown
-  /** The document path of the limit. */
+  /** The path of the limit in the document. */
   readonly limitPath: Path
 }
 
 const NO_SIZE: Size = { limitPath: [] }
 
-/** Returns limit and window, read from a rate or from the members with these names. A rate overrides both. */
+/**
+ * Returns the limit and the window. Reads them from `rate` if it is given, otherwise from the members `limit` and
+ * `window`.
+ */
 function readSize({ members, bad, problems }: StoredMembers): Size {
   const { rate, limit, window } = members
   const own = ["limit", "window"].filter((name) => members[name] !== undefined || bad.has(name))

@@ -11,8 +11,9 @@ export const PATH_ACCEPTED =
   'a path that starts with "/": "/login", "/users/:id", "/files/*" for everything below, "/files/*rest/raw", "/files{/:version}"; with a "\\" before each literal character of :*?+!()[]{}'
 
 /**
- * A rule's `match`, compiled once. Returns whether the rule applies to this request. `paths` are the readings of its
- * target (`pathReadings`), empty without a target. `route` is the framework's pattern, if known.
+ * A rule's `match`, compiled once. Returns whether the rule applies to this request. `paths` contains the readings of
+ * the request's target (`pathReadings`), and is empty without a target. `route` is the framework's route pattern, if
+ * known.
  */
 export type Matcher<Facts> = (
   facts: Facts,
@@ -22,9 +23,9 @@ export type Matcher<Facts> = (
 ) => boolean
 
 /**
- * Compiles `match`. `readerOf` returns the function that reads the text of a field, or undefined if the field is
- * missing. For "ip" that is the canonical address. `hasMethod` tests the request's method. Throws a TypeError if the
- * path is not a pattern.
+ * Compiles `match`. `readerOf` returns the reader of a field, which returns the field's text, or undefined if the
+ * field is missing. For "ip", the text is the canonical address. `hasMethod` tests the request's method. Throws a
+ * TypeError if the path is not a valid pattern.
  */
 export function compileMatch<Facts>(
   match: RuleMatch,
@@ -48,11 +49,11 @@ export function compileMatch<Facts>(
 }
 
 /**
- * Compiles a path pattern to a test of normalized paths and of the framework's route. Throws a TypeError if it is not a
- * pattern.
+ * Compiles a path pattern into a test of normalized paths and of the framework's route. Throws a TypeError if the
+ * pattern is invalid.
  *
- * The test covers at least what Express, Koa and Fastify route to the same pattern. If they differ, it covers more, so
- * that no spelling of a path bypasses a rule. "/files/*" covers "/files" too.
+ * The test covers at least the paths that Express, Koa and Fastify route to the same pattern. If the frameworks
+ * differ, the test covers more, so that no spelling of a path bypasses a rule. "/files/*" also covers "/files".
  */
 export function compilePath(
   pattern: string,
@@ -61,14 +62,14 @@ export function compilePath(
   const { regexp } = pathToRegexp(new TokenData(tokens, pattern))
   const shape = routeShape(pattern)
   return (paths, route) =>
-    // A path with a slash at its end matches patterns both with and without a last slash.
+    // A path with a trailing slash matches patterns both with and without a trailing slash.
     paths.some((path) => regexp.test(path === "/" ? path : `${path}/`)) ||
     (route !== undefined && routeShape(route) === shape)
 }
 
 /**
- * Returns a warning if a whole segment is "{id}", which is a parameter in other pattern languages. Here it is the
- * optional text "id", so such a rule would limit no client.
+ * Returns a warning if a whole segment is "{id}", which is a parameter in other pattern languages. In Sluice it is
+ * the optional text "id", so such a rule would limit no client.
  */
 export function pathDoubt(pattern: string): string | undefined {
   const [, name] = /\/\{(\w+)\}(?=\/|$)/.exec(pattern) ?? []
@@ -76,25 +77,26 @@ export function pathDoubt(pattern: string): string | undefined {
   return `"{${name}}" is the optional text "${name}", not a parameter; did you mean ":${name}"?`
 }
 
-/** Returns the tokens of a pattern. Their strings are normalized like request paths. */
+/** Returns the tokens of a pattern. The strings in the tokens are normalized like request paths. */
 export function pathTokens(pattern: string): Token[] {
   return withOptionalRest(parse(namedRest(pattern)).tokens).map(normalizeText)
 }
 
-/** Returns the methods of a match in upper case, and adds HEAD if GET is among them. */
+/** Returns the methods of a match in upper case, and adds HEAD if they include GET. */
 export function methodSet(methods: readonly string[]): ReadonlySet<string> {
   const set = new Set(methods.map((method) => method.toUpperCase()))
   if (set.has("GET")) set.add("HEAD")
   return set
 }
 
-/** Names a "*" that ends the pattern, so that users need not name it. */
+/** Adds a name to a "*" at the end of the pattern, because the parser requires one. */
 function namedRest(pattern: string): string {
   return pattern.endsWith("/*") ? `${pattern}rest` : pattern
 }
 
 /**
- * Makes the rest optional, because frameworks differ in whether "/files/*" covers "/files/", which is "/files" here.
+ * Makes the rest optional, because frameworks differ in whether "/files/*" covers "/files/", which is normalized to
+ * "/files".
  */
 function withOptionalRest(tokens: readonly Token[]): Token[] {
   const rest = tokens.at(-1)
@@ -108,7 +110,7 @@ function withOptionalRest(tokens: readonly Token[]): Token[] {
 function normalizeText(token: Token): Token {
   if (token.type === "group") return { type: "group", tokens: token.tokens.map(normalizeText) }
   if (token.type !== "text") return token
-  // normalizePath is for whole paths: restore what it adds or drops at the ends of a part.
+  // `normalizePath` is for whole paths, so restore the slashes that it adds or drops at the ends of a part.
   const first = token.value.startsWith("/") ? "" : "/"
   const path = normalizePath(token.value.replace(/[?#]/g, encodeURIComponent))
   const last = token.value.endsWith("/") && path !== "/" ? "/" : ""
@@ -116,8 +118,8 @@ function normalizeText(token: Token): Token {
 }
 
 /**
- * Returns a route without the names and expressions of its parameters: "/users/:id(\\d+)" is "/users/:". Shapes are
- * remembered. Frameworks have a fixed set of routes, but a caller of the core might pass any route.
+ * Returns a route without the names and expressions of its parameters: "/users/:id(\\d+)" is "/users/:". The results
+ * are cached in a limited cache, because a caller of the core may pass any number of routes.
  */
 export const routeShape: (route: string) => string | undefined = remember((route) => {
   const unnamed = route.replace(/([:*])(?:\w+|"[^"]*")(?:\([^()]*\))?/g, "$1").replaceAll("(.*)", "*")
@@ -125,8 +127,8 @@ export const routeShape: (route: string) => string | undefined = remember((route
 })
 
 /**
- * Returns a warning if Node does not know the method, because no Node server then gets such a request. This is not an
- * error: gateways and other versions of Node may share the rules and know other methods.
+ * Returns a warning if Node does not support the method, because a Node server then receives no such request. This is
+ * not an error, because gateways and other versions of Node may use the same rules and support other methods.
  */
 export function methodDoubt(method: string): string | undefined {
   if (METHODS.includes(method.toUpperCase())) return undefined

@@ -2,14 +2,14 @@ import type { Token } from "path-to-regexp"
 import { pathTokens } from "./match.ts"
 
 /**
- * A segment that every path of a pattern has, spelled as in normalized paths. Undefined if any string matches the
+ * A segment of every path that a pattern matches, spelled as in normalized paths. Undefined if any string matches the
  * segment.
  */
 export type PrefixSegment = string | undefined
 
 /**
  * Returns the segments at the start of every path that the pattern matches: "users", any, "files" for
- * "/users/:id/files/*". Stops before the first part that may be absent or may span several segments.
+ * "/users/:id/files/*". The result ends before the first part that may be absent or may span several segments.
  */
 export function pathPrefix(pattern: string): PrefixSegment[] {
   const segments: PrefixSegment[] = []
@@ -35,7 +35,8 @@ export function pathPrefix(pattern: string): PrefixSegment[] {
 }
 
 /**
- * Returns undefined for a string that is not ASCII. Patterns ignore case, and other letters have other rules for case.
+ * Returns undefined for a string that is not ASCII. Patterns ignore case, and the case rules of letters outside ASCII
+ * are more complex.
  */
 function segmentOf(text: string, isAny: boolean): PrefixSegment {
   return isAny || !/^[\x21-\x7e]*$/.test(text) ? undefined : text

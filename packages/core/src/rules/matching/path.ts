@@ -1,20 +1,21 @@
 import parseUrl from "parseurl"
 
 /**
- * Returns the path of a request target in the form that rules compare: "/Users//7%20a/?x=1" is "/users/7 a". It cuts
- * off query and fragment, decodes segments one by one, drops repeated slashes and the last one, and lowers the case.
+ * Returns the path of a request target in the form that rules compare: "/Users//7%20a/?x=1" is "/users/7 a". Removes
+ * the query and the fragment, decodes each segment, removes repeated and trailing slashes, and changes the path to
+ * lower case.
  *
  * An encoded slash stays "%2f", so it never starts a new segment. A segment with a malformed encoding stays as it is.
- * Dot segments stay too, because no router resolves them.
+ * Dot segments also stay unchanged, because no router resolves them.
  */
 export function normalizePath(path: string): string {
   return withSingleSlashes(decoded(cutOff(path, /[?#]/), new Map()))
 }
 
 /**
- * Returns every path that a framework could route this request target to, or serve a file for, the usual one first.
- * Ordinary targets have one path. Express, Koa and Fastify disagree about backslashes, ";", repeated slashes and what
- * looks like a host. File servers also resolve dot segments and encoded slashes as a file system does.
+ * Returns every path for which a framework could route this request target or serve a file, the usual path first.
+ * Ordinary targets have one path. Express, Koa and Fastify disagree about backslashes, ";", repeated slashes and
+ * parts that look like a host. File servers also resolve dot segments and encoded slashes as a file system does.
  *
  * Takes the target as received, in origin form ("/login?next=/") or absolute form ("http://host/login", RFC 9112
  * section 3.2.2).
@@ -24,13 +25,14 @@ export function pathReadings(target: string): readonly string[] {
   const plain = query === -1 ? target : target.slice(0, query)
   if (isPlain(plain)) return [withoutLastSlash(plain).toLowerCase()]
 
-  // The URL parser of Express and Koa trims its input, so "/login" with a no-break space after it is "/login" there.
+  // The URL parser of Express and Koa trims its input, so these frameworks route "/login" followed by a no-break
+  // space as "/login".
   const origin = originForm(target.trim())
   const readings = [cutOff(origin, /[?#]/)]
   if (origin.includes(";")) readings.push(cutOff(origin, /[?#;]/))
   const parsed = routed(target)
   if (parsed !== undefined) readings.push(parsed)
-  // That parser also reads "\" as "/" in an absolute target and in a target with a fragment.
+  // The URL parser also reads "\" as "/" in an absolute target and in a target with a fragment.
   for (const reading of [...readings])
     if (reading.includes("\\")) readings.push(reading.replaceAll("\\", "/"))
   const known = new Map<string, string>()
@@ -44,9 +46,9 @@ export function pathReadings(target: string): readonly string[] {
 }
 
 /**
- * Returns the path that Express and Koa route; undefined if their shared parser throws or finds no path, because they
- * then route nothing. The parser takes "//user@host" for a host if there is a fragment. It starts the path at the first
- * character that a host cannot have.
+ * Returns the path that Express and Koa route. Returns undefined if their shared parser throws or finds no path,
+ * because the frameworks then route nothing. The parser takes "//user@host" for a host if there is a fragment. The
+ * parser begins the path at the first character that a host cannot contain.
  */
 function routed(target: string): string | undefined {
   const unsound = unsoundPort(target)
@@ -59,9 +61,9 @@ function routed(target: string): string | undefined {
 }
 
 /**
- * Returns where the invalid port of an absolute target begins; undefined if there is none. The parser takes an invalid
- * port for the start of the path and makes Node emit a deprecation warning. A client must not be able to write to the
- * log, nor to end a process that throws on deprecations.
+ * Returns the index at which the invalid port of an absolute target begins, or undefined if it has no invalid port.
+ * The parser takes an invalid port for the start of the path, and makes Node emit a deprecation warning. With such a
+ * warning, a client could write to the log, or end a process that throws on deprecations.
  */
 function unsoundPort(target: string): number | undefined {
   const [, before = "", authority] = AUTHORITY.exec(target) ?? []
@@ -75,14 +77,15 @@ function unsoundPort(target: string): number | undefined {
 
 /** Captures the text before an authority, and the authority. */
 const AUTHORITY = /^(\s*(?:[a-z0-9.+-]+:)?[/\\]{2})([^/\\?#]*)/i
-/** Characters at which that parser ends a host. */
+/** Characters at which the URL parser of Express and Koa ends a host. */
 const NOT_IN_HOST = /[\s"%';<>^`{|}]/
 
 /** Matches backslashes and dot segments, which file servers resolve and routers do not. */
 const IS_RESOLVED = /\\|\/\.\.?(?:\/|$)/
 
 /**
- * Returns the file path of a reading; undefined if it equals `path`. `path` is the reading with its segments decoded.
+ * Returns the file path of a reading, or undefined if it equals `path`. `path` is the reading with its segments
+ * decoded.
  */
 function servedPath(reading: string, path: string): string | undefined {
   if (/%2f/i.test(reading)) return resolved(reading.split("/").map(decodeWhole).join("/").toLowerCase())
@@ -90,8 +93,8 @@ function servedPath(reading: string, path: string): string | undefined {
 }
 
 /**
- * Returns the path as `express.static` and similar file servers read it. An encoded slash is a slash and dot segments
- * are resolved as on disk. A backslash is a slash too, as on Windows.
+ * Returns the path as `express.static` and similar file servers read it. An encoded slash becomes a slash, and dot
+ * segments are resolved as in a file system. A backslash also becomes a slash, as on Windows.
  */
 function resolved(path: string): string {
   const names: string[] = []
@@ -102,7 +105,7 @@ function resolved(path: string): string {
   return `/${names.join("/")}`
 }
 
-/** True if normalizing means only lower case and dropping the last slash. */
+/** True if normalizing the path only changes it to lower case and removes the trailing slash. */
 function isPlain(path: string): boolean {
   return path.charCodeAt(0) === 47 && !NOT_PLAIN.test(path)
 }
@@ -136,8 +139,8 @@ function withSingleSlashes(path: string): string {
 }
 
 /**
- * Returns the decoded segment, or the segment itself if its encoding is malformed. Tests before it decodes: an
- * exception for each of thousands of malformed segments would block the event loop.
+ * Returns the decoded segment, or the segment itself if its encoding is malformed. Tests the segment before decoding
+ * it, because an exception for each of thousands of malformed segments would block the event loop.
  */
 function decodeWhole(segment: string): string {
   return segment.replace(ESCAPED, "").includes("%") ? segment : decodeURIComponent(segment)

@@ -1,11 +1,11 @@
 import { type AddressRange, compileAddressTable, parseAddressRange, rangeKey } from "../../ground/address.ts"
 
 /**
- * Compiles a table by a field's values. The function returns the entry of a value in constant time. For `ip`, the
- * values are addresses and CIDRs, and the narrowest range wins. The function takes the client's canonical address, not
- * the group that it is counted in. The table may therefore name a single address of a /64. Methods may be in any case.
- * For any other field, the request's value must equal the entry's value. The caller has checked that the values of `ip`
- * are addresses.
+ * Compiles a table by a field's values into a function that returns the entry of a value in constant time. For `ip`,
+ * the values are addresses and CIDRs, and the narrowest range wins. The function takes the client's canonical
+ * address, not the network that is counted, so the table may contain a single address of a /64. Methods may be in any
+ * case. For any other field, the request's value must equal the entry's value. The caller has checked that the values
+ * of `ip` are addresses.
  */
 export function compileValueTable<T>(
   field: string,
@@ -21,7 +21,9 @@ export function compileValueTable<T>(
   return (value) => table.get(value)
 }
 
-/** Compiles a list of a field's values (`allow`, `deny` or a match) to a test of whether it contains a value. */
+/**
+ * Compiles a list of a field's values (`allow`, `deny` or a match) into a test of whether the list contains a value.
+ */
 export function compileValueList(field: string, values: readonly string[]): (value: string) => boolean {
   const listed = compileValueTable(
     field,

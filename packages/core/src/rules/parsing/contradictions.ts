@@ -12,8 +12,8 @@ import { type CombinedRule, combined, problem, sizeProblems } from "./size-contr
 import { POSITIVE } from "./units.ts"
 
 /**
- * Returns the contradictions between the members of a rule that are valid one by one. `bad` names members that are
- * given but invalid, and so are absent from `rule`. Checks that depend on them are skipped.
+ * Returns the contradictions between the members of a rule, each of which is valid by itself. `bad` contains the
+ * names of invalid members, which are absent from `given`. Checks that depend on invalid members are skipped.
  */
 export function contradictions(given: Partial<Rule>, bad: ReadonlySet<string>): MemberProblem[] {
   const rule = combined(given)
@@ -39,7 +39,7 @@ function nameProblems(rule: Partial<Rule>): MemberProblem[] {
 
 const ALGORITHM_MEMBERS: readonly AlgorithmMember[] = ["align", "buckets", "burst", "refill"]
 
-/** Returns the members that the algorithm does not use, also in overrides. */
+/** Returns the problems of members that the algorithm does not use, including members of overrides. */
 function memberUseProblems({ rule, algorithm }: CombinedRule): MemberProblem[] {
   const { overrides = {} } = rule
   const unused = (member: AlgorithmMember): boolean => !readsMember(algorithm, member)
@@ -60,8 +60,8 @@ function memberUseProblems({ rule, algorithm }: CombinedRule): MemberProblem[] {
 
 /**
  * Returns the contradictions of a throttle that holds requests with members that punish refusals. A queued request
- * does not count as refused, although it is checked again and again while it waits. With `maxWaiting` 0, a queue holds only requests
- * that a leaky bucket delays. Other algorithms delay nothing, so no request would be held.
+ * does not count as refused, although it is checked again and again while it waits. With `maxWaiting` 0, a queue
+ * holds only requests that a leaky bucket delays. Other algorithms delay no requests, so no request would be held.
  */
 function heldProblems({ rule, algorithm, kind }: CombinedRule): MemberProblem[] {
   const { throttle, countRejected, penalty } = rule
@@ -90,7 +90,7 @@ function penaltyProblems({ rule: { penalty }, fields }: CombinedRule): MemberPro
 
 /** Returns the problems of members that name values of the rule's own field. */
 function listProblems({ rule: { allow, deny, overrides }, fields }: CombinedRule): MemberProblem[] {
-  // Most rules have none, and thousands of rules may be read in one go.
+  // Return early, because most rules have no lists and thousands of rules may be read in one go.
   if (allow === undefined && deny === undefined && overrides === undefined) return []
   const lists = Object.entries({ allow, deny, overrides }).filter(([, values]) => values !== undefined)
   const [field] = fields
@@ -104,13 +104,17 @@ function listProblems({ rule: { allow, deny, overrides }, fields }: CombinedRule
     ...valueProblems(field, allow ?? [], ["allow"]),
     ...valueProblems(field, deny ?? [], ["deny"]),
   ]
-  // Only addresses and methods have several spellings. A rule may have thousands of overrides.
+  // Only addresses and methods have several spellings. Skip other fields, because a rule may have thousands of
+  // overrides.
   if (field !== "ip" && field !== "method") return invalid
   const overridden = valueProblems(field, named, ["overrides"], (index) => named[index] as string)
   return [...invalid, ...(overridden.length > 0 ? overridden : sameClientProblems(field, named))]
 }
 
-/** Returns the overrides that name the client of an earlier one. It would be unknown which of the two applies. */
+/**
+ * Returns a problem for each override whose client has an earlier override, because it would be unknown which of the
+ * two applies.
+ */
 function sameClientProblems(field: string, named: readonly string[]): MemberProblem[] {
   const first = new Map<string, string>()
   return named.flatMap((value) => {
@@ -123,7 +127,7 @@ function sameClientProblems(field: string, named: readonly string[]): MemberProb
   })
 }
 
-/** Returns the overrides of clients that another list settles. They would have no effect. */
+/** Returns a problem for each override of a client in `allow` or `deny`, because the override would have no effect. */
 function deadOverrideProblems({ rule, fields }: CombinedRule): MemberProblem[] {
   const { overrides, allow = [], deny = [] } = rule
   const [own] = fields
@@ -141,8 +145,8 @@ function deadOverrideProblems({ rule, fields }: CombinedRule): MemberProblem[] {
 }
 
 /**
- * Returns the invalid values in a list of field values. They would match no client, and the list would silently be
- * without effect.
+ * Returns a problem for each invalid value in a list of field values, because such a value would silently match no
+ * client.
  */
 function valueProblems(
   field: string,

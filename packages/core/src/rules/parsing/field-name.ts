@@ -14,7 +14,7 @@ export const FIELD_ACCEPTED =
 /** Matches HTTP tokens (RFC 9110 section 5.6.2): the names of methods, header fields and cookies. */
 export const TOKEN: RegExp = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,128}$/
 
-/** Most levels of a body's path. */
+/** Maximum number of levels in a path into the body. */
 const MAX_BODY_LEVELS = 8
 const SEGMENT = /^[^\p{C}.]{1,128}$/u
 const ANY_NAME = /^\P{C}{1,128}$/u
@@ -39,7 +39,10 @@ const NAMES: Readonly<
   },
 }
 
-/** Returns the field that an own name such as "body.email" or "req.headers.host" was probably meant to be; undefined if there is none. */
+/**
+ * Returns the field that the author of a name such as "body.email" or "req.headers.host" probably meant; undefined if
+ * there is no such field.
+ */
 export function meantField(name: string): string | undefined {
   const [, prefix, key = ""] =
     /^(?:req(?:uest)?\.)?(header|query|body|param|cookie)s?\.(.+)$/.exec(name) ?? []
@@ -47,10 +50,13 @@ export function meantField(name: string): string | undefined {
   return prefix !== undefined && fieldMistake(field) === undefined ? field : undefined
 }
 
-/** Why a string is not a field: the noun that it is not, and the accepted forms. */
+/** The reason why a string is not a field: a noun for "is not …", and the accepted forms. */
 export type FieldMistake = { readonly noun: string; readonly accepted: string }
 
-/** Returns why a string is not a field, with the accepted forms; undefined if it is a field. */
+/**
+ * Returns the reason why a string is not a field, with the accepted forms. Returns undefined if the string is a
+ * field.
+ */
 export function fieldMistake(text: string): FieldMistake | undefined {
   const colon = text.indexOf(":")
   if (colon === -1) return bareNameMistake(text)
@@ -65,15 +71,15 @@ export function fieldMistake(text: string): FieldMistake | undefined {
 }
 
 /**
- * Returns the canonical spelling of a field. Header names are in lower case (RFC 9110 section 5.1), other fields are
- * unchanged.
+ * Returns the canonical spelling of a field. Header names are changed to lower case (RFC 9110 section 5.1), and other
+ * fields are unchanged.
  */
 export function canonicalField(field: string): string {
   return field.startsWith("header:") ? field.toLowerCase() : field
 }
 
 function bareNameMistake(text: string): FieldMistake | undefined {
-  // Otherwise "IP" would be one of the app's own names, which is looked up in data from the client.
+  // Without this check, "IP" would be a field of the app's own, which is read from the client's data.
   const builtIn = BUILT_IN.find((name) => name !== text && name === text.toLowerCase())
   if (builtIn !== undefined) return { noun: `a field; did you mean "${builtIn}"?`, accepted: FIELD_ACCEPTED }
   const prefix = PREFIXES.find((name) => name === text)
@@ -84,7 +90,10 @@ function bareNameMistake(text: string): FieldMistake | undefined {
 
 const FIELD_AND_FUNCTION =
   'a name, with the function that reads it in "fields": { field: "user_id", fields: { user_id: (request) => … } }'
-/** A function as a field is an attempt to count by its result, as other rate limiters allow. */
+/**
+ * True if a value contains a function. Its author tries to count by the function's result, as other rate limiters
+ * allow.
+ */
 const hasFunction = (value: unknown): boolean =>
   [value, ...Object.values(value ?? {})].some((each) => typeof each === "function")
 const FIELDS = ({ input }: { readonly input: unknown }): string =>

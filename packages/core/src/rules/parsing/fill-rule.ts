@@ -15,7 +15,7 @@ const SECOND_MS = 1_000
 const MAX_WAITING = 100
 const MAX_WAIT_MS = 10_000
 
-/** Members that are filled below, because their values depend on other members or are copied. */
+/** Members that `fillRule` fills in, because their values depend on other members or are copied. */
 const FILLED = ["name", "field", "window", "throttle", "penalty", "notify", "match", "overrides", "rejection"]
 /** The other members, each with its default. */
 const PLAIN = Object.entries(RULE_MEMBERS)
@@ -23,18 +23,18 @@ const PLAIN = Object.entries(RULE_MEMBERS)
   .map(([name, member]) => [name as keyof StorableRule, member.default] as const)
 
 /**
- * True if the window is a number below 1,000, which is probably a mistake. If seconds were meant, no client would ever
- * reach the limit.
+ * True if the window is a number below 1,000, which is probably a mistake. If the author meant seconds, no client
+ * would ever reach the limit.
  */
 export function lacksUnit({ window }: StorableRule): boolean {
   return typeof window === "number" && window < SECOND_MS
 }
 
-/** Returns the rule with its defaults. The caller has checked it. */
+/** Returns the rule with its defaults. The caller has checked the rule. */
 export function fillRule(rule: StorableRule): ParsedRule {
   const { throttle, penalty, notify, match, overrides, rejection } = rule
   const plain: Record<string, unknown> = {}
-  // Rules are frozen, and spreading a frozen object takes several times as long.
+  // Copy the members in a loop. Rules are frozen, and spreading a frozen object takes several times as long.
   for (const [name, fallback] of PLAIN) {
     const value = rule[name] ?? fallback
     if (value !== undefined) plain[name] = value
@@ -60,7 +60,7 @@ export function fillRule(rule: StorableRule): ParsedRule {
       Object.keys(overrides).length > 0 && { overrides: fillOverrides(overrides) }),
     ...(rejection !== undefined && { rejection: fillRejection(rejection) }),
   }
-  // The table contains the defaults of all other members.
+  // `RULE_MEMBERS` contains the defaults of all other members.
   return filled as unknown as ParsedRule
 }
 

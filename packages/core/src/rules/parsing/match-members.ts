@@ -38,7 +38,8 @@ const codeMatch = strict("a match", { ...storedMatch.entries, when: v.optional(w
 export const matchShape: Schema = v.lazy((value) => (isFunction(value) ? when : codeMatch))
 
 function isPathPattern(path: string): boolean {
-  // Bound the length, because compiling takes time and stack space in proportion to it. No real path is longer.
+  // Limit the length, because compiling needs time and stack space in proportion to the length. No real path is
+  // longer.
   if (!path.startsWith("/") || path.length > 1024) return false
   try {
     compilePath(path)

@@ -1,30 +1,30 @@
 import type { Schema } from "../../ground/shape.ts"
 
-/** The names in documents of members whose name in code is another one. */
+/** The names of members in documents, by their different names in code. */
 export type StoredNames = Readonly<Record<string, string>>
 
 /** A member of a rule as code, documents and the JSON Schema know it. */
 export interface RuleMember<Value = unknown> {
-  /** The names in documents. The first one is written, the others are older. Default: the name in code. */
+  /** The names in documents. The first name is written, and the other names are older. Default: the name in code. */
   readonly stored?: readonly [string, ...string[]]
   /** The values in code. */
   readonly shape: Schema
   /** The values in documents. Default: `shape`. */
   readonly storedShape?: Schema
-  /** If the value is an object: the names of its direct members in documents. */
+  /** For an object: the names of its direct members in documents. */
   readonly names?: StoredNames
-  /** True if a rule in code is invalid without it. */
+  /** True if a rule in code is invalid without the member. */
   readonly isRequired?: true
-  /** The value of rules without the member, if it is the same for all rules. */
+  /** The default of the member, if it is the same for all rules. */
   readonly default?: Value
-  /** Returns a value as it is written into a document. By default, it is written as it is. */
+  /** Returns the form in which a value is written into a document. By default, a value is written unchanged. */
   store?(value: Value): unknown
   /** The description that editors show in documents. */
   readonly description: string
 }
 
 /**
- * Returns a copy of the object whose members are renamed by the table `names`. The members of `queue` are renamed too.
+ * Returns a copy of the object whose members are renamed by the table `names`. Also renames the members of `queue`.
  */
 export function renamed<Value>(
   members: Readonly<Record<string, Value>>,

@@ -2,7 +2,10 @@ import type { ParsedRule } from "../rule.ts"
 import { burstOf, limitOf } from "./override-members.ts"
 import { mostUnits, percentOf } from "./units.ts"
 
-/** Returns the most units that a rule with this limit ever admits in one burst. No request may cost more. */
+/**
+ * Returns the maximum number of units that a rule with this limit admits in one burst. A request of a higher cost is
+ * always refused.
+ */
 export function mostAdmitted(rule: ParsedRule, limit: number): number {
   const { throttle } = rule
   if (limit === 0) return 0
@@ -13,7 +16,8 @@ export function mostAdmitted(rule: ParsedRule, limit: number): number {
 }
 
 /**
- * Returns the units that fit into an unused counter under this limit. If clients differ, returns the smallest number.
+ * Returns the units that fit into an unused counter under this limit. If clients with this limit have different
+ * bursts, returns the smallest number.
  */
 function capacityUnder({ overrides, burst, limit: own }: ParsedRule, limit: number): number {
   let least = typeof own === "number" && own !== limit ? Number.POSITIVE_INFINITY : (burst ?? limit)
@@ -24,9 +28,9 @@ function capacityUnder({ overrides, burst, limit: own }: ParsedRule, limit: numb
 }
 
 /**
- * Returns the default ceiling of an elastic rule: the most units that are counted exactly with the unit of time that
- * the limit alone needs. A bucket keeps its level in parts of that unit, so it must not change with the load. If the
- * limit varies, `capacity` is undefined, and the ceiling is the highest of any limit.
+ * Returns the default ceiling of an elastic rule. The ceiling is the maximum number of units that can be counted
+ * exactly in the unit of time of the limit. A bucket stores its level in fractions of that unit, so the unit must not
+ * change with the load. If the limit varies, `capacity` is undefined, and the ceiling is the highest for any limit.
  */
 export function mostCounted({ algorithm, windowMs }: ParsedRule, capacity: number | undefined): number {
   const inMs = Math.floor(Number.MAX_SAFE_INTEGER / windowMs) - 1

@@ -20,7 +20,10 @@ const overrideLimit = integer(
   ),
   1,
 )
-/** An override in either form. An object or a list is checked as an object, so that the message is about its members. */
+/**
+ * An override in either form. An object or an array is checked as an object, so that the message describes its
+ * members.
+ */
 export const override: Schema = v.lazy((value) =>
   typeof value === "object" && value !== null ? overrideShape : overrideLimit,
 )
@@ -31,7 +34,7 @@ export const overridesShape: Schema = record(
   says("an object of overrides", 'an object such as {"ann": 2, "vip-7": {"limit": 500}}'),
 )
 
-/** Returns a copy of an override, in its short form if it does not set a burst. */
+/** Returns a copy of an override, in its short form if the override does not set a burst. */
 function shortest(override: Override): Override {
   const [limit, burst] = [limitOf(override), burstOf(override)]
   return burst === undefined ? limit : { limit, burst }
@@ -42,7 +45,7 @@ export function limitOf(override: Override): number {
   return typeof override === "number" ? override : override.limit
 }
 
-/** Returns the burst of an override, if it has its own. */
+/** Returns the burst of an override, or undefined if the override has no burst. */
 export function burstOf(override: Override | undefined): number | undefined {
   return typeof override === "object" ? override.burst : undefined
 }
@@ -54,7 +57,7 @@ export function fillOverrides(overrides: Overrides): ReadonlyMap<string, Overrid
   return filled
 }
 
-/** Returns the overrides as they are stored. */
+/** Returns the stored form of the overrides. */
 export function storeOverrides(overrides: Overrides): unknown {
   return Object.fromEntries(fillOverrides(overrides))
 }

@@ -121,7 +121,7 @@ describe("overrides", () => {
     expect(problemsOf(rule)).toEqual([typeof problem === "string" ? problem : expect.stringMatching(problem)])
   })
 
-  it("may cost more than the limit if throttling admits more", () => {
+  it("may be below the rule's cost if throttling admits more than the limit", () => {
     expect(problemsOf({ cost: 3, throttle: { kind: "soft", percent: 50 }, overrides: { ann: 2 } })).toEqual(
       [],
     )

@@ -5,7 +5,7 @@ import type { ParsedRule } from "../rule.ts"
 import { parseRule, parseRules, requireRules } from "./parse-rule.ts"
 import { RULE_MEMBERS } from "./rule-members.ts"
 
-/** Parses one rule. Fails if anything is wrong with it. */
+/** Parses one rule. Fails if the rule has a problem. */
 function parsed(rule: Record<string, unknown>): ParsedRule {
   const { rule: result, problems } = parseRule({ limit: 5, window: "1m", ...rule }, "")
   expect(problems).toEqual([])
@@ -187,7 +187,7 @@ describe("an invalid rule", () => {
     expect(wrong(rule)).toEqual([typeof problem === "string" ? problem : expect.stringMatching(problem)])
   })
 
-  test("with an unknown member is rejected with its name here, the name that was meant, or the nearest name", () => {
+  test("with an unknown member is rejected with its name in Sluice, the intended name, or the nearest name", () => {
     expect(wrong({ max: 5 })).toEqual([
       'max: "max" is not a member of a rule; use "limit" instead; undefined',
     ])
@@ -273,7 +273,7 @@ describe("a list of rules", () => {
   })
 
   test("reports a missing entry as a problem", () => {
-    // A comma that is left behind makes an array with a hole.
+    // A stray comma creates an array with a hole.
     const { rules, problems } = parseRules(Object.assign(new Array(2), { 1: minute }), "rules")
     expect(rules.map(({ name }) => name)).toEqual(["service-1m"])
     expect(problems).toMatchObject([{ path: "rules[0]", message: "is missing" }])
@@ -291,7 +291,7 @@ describe("a list of rules", () => {
     })
   })
 
-  test("throws one error with every problem if validity is required", () => {
+  test("causes one error with every problem if validity is required", () => {
     expect(requireRules([{ ...minute, field: "ip" }], "rules")).toHaveLength(1)
     const caught = expect.objectContaining({
       code: "SLUICE_INVALID_RULE",

@@ -20,16 +20,16 @@ const ruleShape = strict(
   NAMES_ELSEWHERE,
 )
 
-/** The valid rules, in the order written, and the problems of the others. */
+/** The valid rules, in the order written, and the problems of the invalid rules. */
 export interface ParsedRules {
   /** The valid rules, in the order written. */
   readonly rules: readonly ParsedRule[]
-  /** The problems of the others. */
+  /** The problems of the invalid rules. */
   readonly problems: readonly Problem[]
 }
 
 /**
- * Parses a rule in code. `rule` is absent if anything in it is invalid. `place` is put before each path: "" or
+ * Parses a rule in code. `rule` is absent if the rule is invalid. `place` is the prefix of each path: "" or
  * "rules[1]".
  */
 export function parseRule(
@@ -44,17 +44,17 @@ export function parseRule(
 }
 
 /**
- * Returns the rules of a list that was stored, registered or loaded by a rule source. A rule without a field counts the
- * whole service. Never throws, whatever `value` is. `place` is the name of the list in paths: "rules" gives
- * `rules[1].window`.
+ * Returns the rules of a list that was stored, registered or loaded by a rule source. A rule without a field counts
+ * the whole service. Never throws, whatever `value` is. `place` is the name of the list in paths. For example,
+ * "rules" results in the path `rules[1].window`.
  */
 export function parseRules(value: unknown, place: string): ParsedRules {
   return parseList(value, place, false)
 }
 
 /**
- * Returns the rules of a list in code, as `parseRules` does, but every rule needs a `field`. An inline rule without one
- * counts by address, so a list must not silently count all clients together.
+ * Returns the rules of a list in code, as `parseRules` does, but every rule needs a `field`. An inline rule without a
+ * field counts by address, so a rule in a list must not silently count all clients together.
  */
 export function parseCodeRules(value: unknown, place: string): ParsedRules {
   return parseList(value, place, true)
@@ -98,24 +98,27 @@ export function requireRules(value: unknown, place: string): readonly ParsedRule
   return rules
 }
 
-/** The valid members of a rule, with the problems of the others. */
+/** The valid members of a rule, with the problems of the invalid members. */
 export interface CheckedRule {
   readonly rule: Partial<Rule>
-  /** The given or default name; absent if it cannot be determined. */
+  /** The given or default name of the rule; absent if the name cannot be determined. */
   readonly name?: string
   readonly problems: readonly MemberProblem[]
 }
 
 /**
- * Valid rules that were made from checked values. Rules of a document reach the rule book as these objects. They are
- * not checked again, because that would be most of the cost of loading.
+ * Valid rules that were made from checked values. Rules of a document reach the rule book as these objects. These
+ * objects are not checked again, because the check would be most of the cost of loading.
  */
 const SOUND = new WeakSet<object>()
 
-/** Rules to which `withField` has added the field. Their authors may not know what they count. */
+/**
+ * Rules to which `withField` has added the field. The authors of such rules may not know that they count the whole
+ * service.
+ */
 const FIELD_ADDED = new WeakSet<object>()
 
-/** Returns a checked rule with its field written out. Frozen, as every parsed rule is. */
+/** Returns a checked rule with an explicit field. The result is frozen, like every parsed rule. */
 export function withField(rule: StorableRule): Rule {
   if (rule.field !== undefined) return rule as Rule
   const whole: Rule = Object.freeze({ ...rule, field: "service" })
@@ -124,7 +127,7 @@ export function withField(rule: StorableRule): Rule {
   return whole
 }
 
-/** Checks members that are valid one by one for contradictions. */
+/** Checks the members of a rule, each of which is valid by itself, for contradictions. */
 export function checkTogether(rule: Partial<Rule>, shape: Pick<Shape, "bad" | "problems">): CheckedRule {
   const isNamed = ["name", "field"].every((member) => !shape.bad.has(member))
   const name = isNamed ? (rule.name ?? defaultName(rule)) : undefined
@@ -133,7 +136,7 @@ export function checkTogether(rule: Partial<Rule>, shape: Pick<Shape, "bad" | "p
   return { rule, ...(name !== undefined && { name }), problems }
 }
 
-/** Returns the rules, with a problem for each rule whose name is already used by an earlier one. */
+/** Returns the rules, with a problem for each rule whose name an earlier rule already uses. */
 export function withUniqueNames<Checked extends CheckedRule>(rules: readonly Checked[]): Checked[] {
   const first = new Map<string, number>()
   return rules.map((checked, index) => {

@@ -6,7 +6,7 @@ import type { RulePenalty } from "../rule.ts"
 import { storeDuration } from "./stored-size.ts"
 import { POSITIVE } from "./units.ts"
 
-/** Most steps of growing blocks. The counter of a penalty has room for 31. */
+/** Maximum number of steps of growing blocks. The counter of a penalty can store up to 31 steps. */
 const MOST_BLOCKS = 16
 const BLOCKS = says("a valid list of durations", `1 to ${MOST_BLOCKS} durations`)
 const SHRINKS = says(
@@ -19,7 +19,7 @@ const growing = v.pipe(
   v.array(duration),
   v.minLength(1, BLOCKS),
   v.maxLength(MOST_BLOCKS, BLOCKS),
-  // A set in DynamoDB has no order, so its members may arrive in any.
+  // A set in DynamoDB has no order, so its members may arrive in any order.
   v.checkItems(
     (length, index, all) =>
       index === 0 || Number(parseDuration(length)) >= Number(parseDuration(all[index - 1])),
@@ -44,7 +44,7 @@ export function fillPenalty({ refusals, within, for: blocked }: RulePenalty, win
   return { refusals, withinMs, forMs: [blocked].flat().map((each) => parseDuration(each) as number) }
 }
 
-/** Returns the penalty as it is stored. */
+/** Returns the stored form of the penalty. */
 export function storePenalty({ refusals, within, for: blocked }: RulePenalty): unknown {
   const lengths = [blocked].flat().map(storeDuration)
   return {

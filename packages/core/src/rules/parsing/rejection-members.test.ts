@@ -113,7 +113,7 @@ describe("a rejection", () => {
 describe("a stored rejection", () => {
   const rejection: RuleRejection = { status: 503, body: { error: "later" }, contentType: "application/json" }
 
-  it("has the names of documents, and is read back", () => {
+  it("uses the names of documents, and is read back unchanged", () => {
     const document = formatRuleDocument("shop", [{ ...RULE, rejection }])
     expect(document.rules[0]?.rejection).toEqual({
       status: 503,
@@ -123,7 +123,7 @@ describe("a stored rejection", () => {
     expect(parseRuleDocument(document)).toMatchObject([{ rejection }])
   })
 
-  it("cannot have a function", () => {
+  it("cannot contain a function", () => {
     const body = (): string => "later"
     const rule: Rule = { ...RULE, rejection: { body } }
     expect(() => formatRuleDocument("shop", [rule])).toThrow(

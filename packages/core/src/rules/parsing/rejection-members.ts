@@ -5,7 +5,7 @@ import type { MemberProblem } from "../../ground/show.ts"
 import type { ParsedRejection, RuleRejection } from "../rejection.ts"
 import { renamed, type StoredNames } from "./member.ts"
 
-/** Most characters of a body, and most levels of nested objects in it. */
+/** Maximum number of characters in a body, and maximum depth of nested objects in it. */
 export const MAX_BODY = 16_384
 const DEEPEST = 16
 
@@ -50,7 +50,7 @@ function isData(value: unknown): boolean {
 
 function isJson(value: unknown, depth: number): boolean {
   if (value === null || typeof value === "string" || typeof value === "boolean") return true
-  // DynamoDB returns other numbers with other digits.
+  // Accept only these numbers, because DynamoDB returns other numbers with different digits.
   if (typeof value === "number") return Math.abs(value) <= Number.MAX_SAFE_INTEGER && !/e/.test(String(value))
   if (typeof value !== "object" || depth > DEEPEST) return false
   const isList = Array.isArray(value)
@@ -60,12 +60,12 @@ function isJson(value: unknown, depth: number): boolean {
   return members.every((member) => isJson(member, depth + 1))
 }
 
-/** Returns the rejection as it is stored. */
+/** Returns the stored form of the rejection. */
 export function storeRejection({ status, body, contentType }: RuleRejection): unknown {
   return { status, body, content_type: contentType }
 }
 
-/** Returns the problem of a media type without a body. The standard body has its own. */
+/** Returns the problem of a media type without a body. The standard body has its own media type. */
 export function rejectionProblems(rejection: RuleRejection | undefined): MemberProblem[] {
   if (rejection?.contentType === undefined || rejection.body !== undefined) return []
   const message = "is given without a body"

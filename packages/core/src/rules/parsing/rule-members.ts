@@ -14,7 +14,10 @@ import { POSITIVE } from "./units.ts"
 
 /** The accepted names of rules, for error messages. */
 export const NAME_ACCEPTED = '1 to 64 printable ASCII characters without " and \\'
-/** Names are written into header fields as they are (RFC 9651 section 3.3.3), so they must not need escaping. */
+/**
+ * Matches valid names. Names are written into header fields unchanged (RFC 9651 section 3.3.3), so they must not need
+ * escaping.
+ */
 export const NAME: RegExp = /^[\x20!\x23-\x5b\x5d-\x7e]{1,64}$/
 
 const NAME_SAID = says("a name", NAME_ACCEPTED)
@@ -24,8 +27,7 @@ const THRESHOLD = says("a percentage of the limit", "a whole number from 1 to 10
 const BOOLEAN = v.boolean(says("a boolean", "true or false"))
 const limit = integer(says("a limit", POSITIVE), 1)
 /**
- * This is not a union, because for 0 a union would only report an invalid number and not mention that a function is
- * accepted.
+ * A union is not used here, because for 0 it would report only an invalid number, without the accepted function.
  */
 const isLimit = (value: unknown): boolean => typeof value === "function" || v.is(limit, value)
 
@@ -33,14 +35,14 @@ const either = new Intl.ListFormat("en", { type: "disjunction" })
 const algorithms = ALGORITHM_NAMES.map((name) => `${ALGORITHMS[name].summary} (${name})`)
 
 /**
- * The members of a rule, in the order in which they are listed and stored. Code, documents and the JSON Schema read and
- * write rules by this table, so a plain member needs nothing but its type and an entry.
+ * The members of a rule, in the order in which they are listed and stored. This table defines how code, documents and
+ * the JSON Schema read and write rules. A new plain member needs only its type and an entry here.
  */
 export const RULE_MEMBERS: { readonly [Name in keyof Rule]-?: RuleMember<NonNullable<Rule[Name]>> } = {
   name: {
     shape: v.pipe(v.string(NAME_SAID), v.regex(NAME, NAME_SAID)),
     description:
-      "The rule's name in headers, problems and events. It must be unique within the service. Default: made from field and window, such as ip-1m.",
+      "The rule's name in headers, problems and events. It must be unique within the service. Default: the field and the window, such as ip-1m.",
   },
   field: {
     shape: fieldNames,
@@ -68,7 +70,7 @@ export const RULE_MEMBERS: { readonly [Name in keyof Rule]-?: RuleMember<NonNull
     shape: matchShape,
     storedShape: storedMatch,
     description:
-      "Which requests the rule applies to. A request must match everything given here. Default: all requests.",
+      "The requests that the rule applies to. A request must match every member given here. Default: all requests.",
   },
   allow: {
     shape: values,
@@ -107,7 +109,7 @@ export const RULE_MEMBERS: { readonly [Name in keyof Rule]-?: RuleMember<NonNull
   buckets: {
     shape: integer(says("a valid number of sub-windows", "a whole number from 2 to 360"), 2, 360),
     description:
-      "Number of sub-windows. More of them count more precisely. Only for sliding-window (default: two whole windows) and sliding-window-strict (default: 60).",
+      "Number of sub-windows. More sub-windows count more precisely. Only for sliding-window (default: two whole windows) and sliding-window-strict (default: 60).",
   },
   burst: {
     shape: integer(says("a burst", POSITIVE), 1),
@@ -132,7 +134,8 @@ export const RULE_MEMBERS: { readonly [Name in keyof Rule]-?: RuleMember<NonNull
     stored: ["count_rejected"],
     shape: BOOLEAN,
     default: false,
-    description: "True if refused requests count too, so that a client that keeps trying stays refused.",
+    description:
+      "True if refused requests also count, so that a client that continues to send requests stays refused.",
   },
   penalty: {
     shape: penaltyShape,
@@ -149,7 +152,7 @@ export const RULE_MEMBERS: { readonly [Name in keyof Rule]-?: RuleMember<NonNull
       ),
     ),
     description:
-      "Percentages of the limit, such as [80, 100]. The event near-limit and a metric report that a client has used as much, at most once per client and window in each process. 100 means that nothing is left.",
+      "Percentages of the limit, such as [80, 100]. The event near-limit and a metric report that a client has used such a percentage, at most once per client and window in each process. 100 means that no units remain.",
   },
   shadow: {
     shape: BOOLEAN,
@@ -166,7 +169,7 @@ export const RULE_MEMBERS: { readonly [Name in keyof Rule]-?: RuleMember<NonNull
     stored: ["request_rejection_message", "rejection_message", "errorMessage"],
     shape: v.pipe(v.string(MESSAGE), v.minLength(1, MESSAGE), v.maxLength(1024, MESSAGE)),
     description:
-      "Message for a refused client: any string, or one of three that programs understand: retry-with-exponential-backoff, retry-with-fixed-time, exhausted-daily-limit.",
+      "Message for a refused client: any string, or one of three strings that programs understand: retry-with-exponential-backoff, retry-with-fixed-time, exhausted-daily-limit.",
   },
   rejection: {
     shape: rejectionShape,
@@ -174,7 +177,7 @@ export const RULE_MEMBERS: { readonly [Name in keyof Rule]-?: RuleMember<NonNull
     names: REJECTION_NAMES,
     store: storeRejection,
     description:
-      "The response to a refused request, instead of the standard one. Headers such as Retry-After stay. Default: the limiter's own option.",
+      "The response to a refused request, instead of the standard one. Headers such as Retry-After are still sent. Default: the limiter's own option.",
   },
 }
 

@@ -3,8 +3,8 @@ import type { Rule, StorableRule } from "../rule.ts"
 import { canonicalField } from "./field-name.ts"
 
 /**
- * Returns the name of a valid rule: its own, or one made from field and window, such as "ip-1m". Names are unique
- * within a service.
+ * Returns the name of a valid rule. The default name consists of the field and the window, such as "ip-1m". Names are
+ * unique within a service.
  */
 export function ruleName(rule: StorableRule): string {
   return rule.name ?? (defaultName(rule) as string)
@@ -19,8 +19,8 @@ export function defaultName({ field, window }: Partial<Rule>): string | undefine
 }
 
 /**
- * Returns the fields that a rule's `field` names, in the order written. "service" and an absent field give an empty
- * list.
+ * Returns the fields that a rule's `field` names, in the order written. For "service" or an absent field, the list is
+ * empty.
  */
 export function fieldsOf(field: Rule["field"] | undefined): readonly string[] {
   const list = typeof field === "string" ? [field] : (field ?? [])

@@ -75,7 +75,7 @@ describe("metadata", () => {
     expect(readRuleDocument({ rules: [], metadata: {} })).toMatchObject({ metadata: {}, problems: [] })
   })
 
-  it("is a problem of the document if it is invalid, and does not cost the rules", () => {
+  it("causes a problem of the document if it is invalid, but does not invalidate the rules", () => {
     const read = readRuleDocument({
       metadata: { link: "x" },
       rules: [{ field: "ip", limit: 5, window: "1m" }],

@@ -11,8 +11,8 @@ const text = (noun: string, most: number) => {
 
 const LONGEST_LINK = 2_048
 /**
- * An http or https URI without user and password, because every refused client gets it. It has only the characters of
- * RFC 3986 section 2. None of them ends the header, or the `<…>` in it.
+ * Matches an http or https URI without user and password, because the URI is sent to every refused client. It may
+ * contain only the characters of RFC 3986 section 2, because none of these ends the header or the `<…>` in it.
  */
 const URI = /^https?:\/\/[\w\-.~:[\]%]+(?:[/?#][\w\-.~:/?#[\]@!$&'()*+,;=%]*)?$/
 const LINK = says(
@@ -38,7 +38,7 @@ export const serviceMetadata: ObjectSchema<Readonly<Record<keyof ServiceMetadata
   },
 )
 
-/** Returns the problems of metadata that anybody may have written. Absent metadata has none. */
+/** Returns the problems of metadata from an untrusted author. Absent metadata has no problems. */
 export function metadataProblems(value: unknown): readonly MemberProblem[] {
   if (value === undefined) return []
   const { problems } = readShape(serviceMetadata, value)
@@ -46,8 +46,8 @@ export function metadataProblems(value: unknown): readonly MemberProblem[] {
 }
 
 /**
- * Returns a frozen copy of valid metadata, with its members in a fixed order. Returns undefined if it is absent or has
- * no members.
+ * Returns a frozen copy of valid metadata, with its members in a fixed order. Returns undefined if the metadata is
+ * absent or has no members.
  */
 export function plainMetadata(metadata: ServiceMetadata | undefined): ServiceMetadata | undefined {
   const names = Object.keys(serviceMetadata.entries) as (keyof ServiceMetadata)[]

@@ -7,7 +7,7 @@ import { burstOf, limitOf, type Override } from "./override-members.ts"
 import { fieldsOf } from "./rule-name.ts"
 import { mostExactUnits, mostUnits, percentOf, smallestPercent } from "./units.ts"
 
-/** The valid members of a rule, with what several checks need. */
+/** The valid members of a rule, with values that several checks need. */
 export interface CombinedRule {
   readonly rule: Partial<Rule>
   readonly algorithm: AlgorithmName
@@ -22,7 +22,7 @@ export interface CombinedRule {
   readonly percent: number
 }
 
-/** Returns what the checks of a rule need, computed once. */
+/** Returns the values that the checks of a rule need, so that they are computed only once. */
 export function combined(rule: Partial<Rule>): CombinedRule {
   const { algorithm = "sliding-window", limit, window, field, burst } = rule
   const { throttle = holdsAdmitted(algorithm) ? { kind: "queue" } : "hard" } = rule
@@ -54,14 +54,14 @@ export function sizeProblems(
   const isKnown = knows("burst")
   const wrong = [...countProblems(rule, isKnown), ...(isKnown ? throttleProblems(rule) : [])]
   const problems = [...bucketsProblems(rule), ...wrong]
-  // If one of these is wrong, it is unknown how much may be admitted.
+  // If one of these members is invalid, it is unknown how much may be admitted.
   if (wrong.length > 0 || !knows("burst", "throttle")) return problems
   const cost = costProblems(rule)
   if (cost.length > 0 || !knows("overrides", "cost")) return [...problems, ...cost]
   return [...problems, ...overrideProblems(rule)]
 }
 
-/** Checks each override as the rule's own limit and burst are checked. */
+/** Checks each override in the same way as the rule's own limit and burst. */
 function overrideProblems(rule: CombinedRule): MemberProblem[] {
   const { algorithm, windowMs, percent } = rule
   const { overrides = {}, cost = 1 } = rule.rule
@@ -74,7 +74,7 @@ function overrideProblems(rule: CombinedRule): MemberProblem[] {
     const burst = burstOf(override) ?? rule.burst
     const capacity = burst ?? units
     const extra = percent === 0 ? 0 : percentOf(units, percent)
-    // The usual case: a rule may have thousands of overrides.
+    // Skip a valid override early, because a rule may have thousands of overrides.
     if (cost <= capacity && capacity + extra <= most && units <= most && capacity < ceiling) continue
     const ofClient = { ...rule, units, burst }
     const at = (member: string) => ["overrides", value, ...(typeof override === "number" ? [] : [member])]
@@ -95,14 +95,14 @@ function overrideProblems(rule: CombinedRule): MemberProblem[] {
   return problems
 }
 
-/** Returns the ceiling of an elastic throttle. Infinity if there is none. */
+/** Returns the ceiling of an elastic throttle, or Infinity if the rule has no ceiling. */
 function ceilingOf({ kind }: CombinedRule): number {
   return (kind.kind === "elastic" ? kind.ceiling : undefined) ?? Number.POSITIVE_INFINITY
 }
 
 function bucketsProblems({ rule: { buckets }, windowMs, algorithm }: CombinedRule): MemberProblem[] {
   if (buckets === undefined || windowMs === undefined || buckets <= windowMs) return []
-  // Another check already reports that the member is not used.
+  // Another check already reports that the algorithm does not use the member.
   if (!readsMember(algorithm, "buckets")) return []
   const message = `${buckets} sub-windows do not fit into ${windowMs} ms: each must be at least 1 ms long`
   return [problem(["buckets"], message, windowMs < 2 ? "a longer window" : `2 to ${windowMs}`)]
@@ -119,7 +119,7 @@ function countProblems(rule: CombinedRule, knowsBurst: boolean): MemberProblem[]
       const accepted = `at most ${most} in total, or algorithm "sliding-window-strict"`
       return [problem(path, message, accepted)]
     }
-    // One problem is enough: if the limit is too high, everything above it is too high as well.
+    // One problem is enough, because if the limit is too high, so are the burst, the percentage and the ceiling.
     if (windowMs !== undefined && units > mostExactUnits(windowMs))
       return [exactProblem(path, units, windowMs)]
   }
@@ -156,7 +156,7 @@ function exactProblem(path: readonly string[], units: number, windowMs: number):
 function throttleProblems({ units, burst, algorithm, kind, percent }: CombinedRule): MemberProblem[] {
   if (percent > 0 && units !== undefined && percentOf(units, percent) === 0) {
     const message = `${percent} percent of ${units} is less than one unit, so it would have no effect`
-    // At most 100 percent is needed, for a limit of 1, so there always is such a percentage.
+    // Such a percentage always exists, because even a limit of 1 needs only 100 percent.
     return [problem(["throttle", "percent"], message, `${smallestPercent(units)} to 1000`)]
   }
   if (kind.kind !== "elastic") return []

@@ -12,7 +12,7 @@ const RATE_MS: readonly (readonly [RateUnit, number])[] = [
 /** The units of a rate. */
 export const RATE_UNITS: readonly RateUnit[] = RATE_MS.map(([unit]) => unit).reverse()
 
-/** Returns limit and window as they are stored. A window of one unit is written as a rate. */
+/** Returns the stored form of the limit and the window. A window of one unit is written as a rate. */
 export function storeSize({ limit, window }: StorableRule): Readonly<Record<string, unknown>> {
   const windowMs = parseDuration(window)
   const [unit] = RATE_MS.find(([, ms]) => windowMs === ms) ?? []

@@ -28,13 +28,13 @@ const SIGNAL = says("a signal", "a function that returns whether there is spare 
 /** The names in documents of the members of a queue. */
 export const QUEUE_NAMES: StoredNames = { maxWaiting: "max_waiting", maxWaitMs: "max_wait_ms" }
 const codeQueue = strict("a queue", {
-  /** 0 is only valid for a leaky bucket, which `contradictions` checks. */
+  /** 0 is valid only for a leaky bucket, which `contradictions` checks. */
   maxWaiting: v.optional(
     integer(says("a valid number of waiting requests", `${POSITIVE}, or 0 for a leaky bucket`), 0),
   ),
   maxWaitMs: v.optional(integer(WAIT, 1, LONGEST_TIMER_MS)),
 })
-/** The shape of a queue of another kind of throttle in documents. */
+/** The shape of the member `queue` of another kind of throttle in documents. */
 export const storedQueue: ObjectSchema = strict("a queue", renamed(codeQueue.entries, QUEUE_NAMES))
 
 type ThrottleShapes = Readonly<Record<ThrottleKind, ObjectSchema>>
@@ -57,7 +57,7 @@ function shapesWith(queue: ObjectSchema, ofElastic: Readonly<Record<string, Sche
   }
 }
 
-/** The throttle shapes of documents, without members that only code can have. */
+/** The throttle shapes of documents, without members that are possible only in code. */
 export const storedThrottles: ThrottleShapes = shapesWith(storedQueue, {})
 const codeThrottles = shapesWith(codeQueue, { signal: v.optional(v.custom(answersAtOnce, SIGNAL)) })
 
@@ -77,8 +77,8 @@ export const throttleShape: Schema = throttleOf(codeThrottles)
 export const storedThrottle: Schema = throttleOf(storedThrottles)
 
 /**
- * Returns the throttle as it is stored, with a fixed order and spelling. The caller has checked that it is valid and
- * without a signal.
+ * Returns the stored form of the throttle, with a fixed order and spelling. The caller has checked that the throttle
+ * is valid and has no signal.
  */
 export function storeThrottle(throttle: Throttle): unknown {
   if (typeof throttle === "string" || throttle.kind === "hard") return "hard"

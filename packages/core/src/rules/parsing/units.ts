@@ -1,30 +1,30 @@
 import { ALGORITHMS, type AlgorithmName } from "../../algorithms/kinds.ts"
 
-/** The accepted counts, for error messages. */
+/** The accepted form of a count, for error messages. */
 export const POSITIVE: string = "a positive whole number below 2^53"
 
 /**
- * Returns the most units that can be counted exactly. Units times the window, in seconds if it is whole seconds and
- * else in milliseconds, must be below 2^53.
+ * Returns the maximum number of units that can be counted exactly. The product of the units and the window must be
+ * below 2^53. A window of whole seconds is counted in seconds, and any other window in milliseconds.
  */
 export function mostExactUnits(windowMs: number): number {
   const unitMs = windowMs % 1000 === 0 ? 1000 : 1
   return Math.floor(Number.MAX_SAFE_INTEGER / (windowMs / unitMs))
 }
 
-/** Returns the most units that a counter of the algorithm may hold. */
+/** Returns the maximum number of units in a counter of the algorithm. */
 export function mostUnits(algorithm: AlgorithmName, windowMs: number): number {
   return Math.min(mostExactUnits(windowMs), ALGORITHMS[algorithm].mostUnits ?? Number.POSITIVE_INFINITY)
 }
 
 /**
- * Returns floor(limit * percent / 100), calculated with exact decimals. In floating point, 0.57 % of 10,000 would be
- * 56.
+ * Returns floor(limit * percent / 100), calculated with exact decimals. With floating-point numbers, 0.57 % of 10,000
+ * would be 56.
  */
 export function percentOf(limit: number, percent: number): number {
   const [mantissa, exponent] = percent.toExponential().split("e") as [string, string]
   const decimals = mantissa.split(".")[1] ?? ""
-  // 5.7e-1 % is 57 / 10^4.
+  // For example, 5.7e-1 % is 57 / 10^4.
   const scale = 2 + decimals.length - Number(exponent)
   const product = BigInt(limit) * BigInt(mantissa.replace(".", ""))
   return Number(scale >= 0 ? product / 10n ** BigInt(scale) : product * 10n ** BigInt(-scale))

@@ -21,14 +21,14 @@ interface RoomAndStore {
   /** The time at which each request was admitted, in milliseconds, or its refusal. */
   readonly log: readonly string[]
   enter(name: string, ruleChecks: readonly RuleCheck[], patience?: Partial<WaitOptions>): void
-  /** Lets a pending call be answered: the one with this index, in the order of asking. */
+  /** Lets the store respond to the pending call with this index, in the order of the calls. */
   answer(index?: number): Promise<void>
   pass(ms: number): Promise<void>
 }
 
 /**
- * Sets up a room over a memory store that decides immediately. Calls for which `isSlow` returns true are answered
- * later.
+ * Sets up a room over a memory store that decides immediately. The store responds later to calls for which `isSlow`
+ * returns true.
  */
 export function setUp(
   isSlow: (checks: readonly Check[], isPeek: boolean) => boolean = () => false,
