@@ -5,7 +5,7 @@ import type { Check } from "../stores/store.ts"
 
 /** A request with the time of its arrival. */
 export interface ReplayRequest extends RequestFacts {
-  /** The time in epoch milliseconds, without fractions of a millisecond. */
+  /** Time of arrival in epoch milliseconds. Fractions of a millisecond are dropped. */
   readonly atMs: number
   /** Units that the request costs. Default: 1. */
   readonly cost?: number | undefined

@@ -12,8 +12,8 @@ export type RejectionBody<Request = unknown> = (
 ) => string | Readonly<Record<string, unknown>> | readonly unknown[]
 
 /**
- * The response to requests that are refused with 429, instead of the standard one: `{ body: { error: "slow down" }
- * }`. The headers, such as Retry-After, are still sent.
+ * The response to requests that are refused with 429, instead of the standard one, such as
+ * `{ body: { error: "slow down" } }`. The headers, such as Retry-After, are still sent.
  */
 export interface RuleRejection<Request = unknown> {
   /** The status, a whole number from 400 to 599. Default: 429. */
