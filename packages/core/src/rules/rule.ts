@@ -33,8 +33,8 @@ export interface RuleMatch<Request = unknown> {
 }
 
 /**
- * The conditions for blocking a client that is refused too often: `{ refusals: 10, within: "1 minute", for: "1 hour"
- * }`. With `for: ["1 minute", "10 minutes", "1 hour"]`, blocks grow.
+ * The conditions for blocking a client that is refused too often:
+ * `{ refusals: 10, within: "1 minute", for: "1 hour" }`. With `for: ["1 minute", "10 minutes", "1 hour"]`, blocks grow.
  */
 export interface RulePenalty {
   /** Number of refusals by this rule after which the client is blocked: a positive whole number. */

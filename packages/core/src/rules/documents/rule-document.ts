@@ -37,10 +37,11 @@ export interface RuleDocument {
 }
 
 /**
- * Returns the rules of a document in the stored shape. The shape is `{ service_id, version, rules: [{ name, field,
- * rate: { requests_per_unit, unit } }] }`. Older spellings are accepted: one rule instead of a list, `Service_id`,
- * `requestsPerUnit`, `request_per_unit`, `errorMessage`, `rejection_message`. A rule without a field counts the whole
- * service. Such a rule is returned with `field: "service"`, so that the result can be passed to `rules`.
+ * Returns the rules of a document in the stored shape, which is
+ * `{ service_id, version, rules: [{ name, field, rate: { requests_per_unit, unit } }] }`. Older spellings are accepted:
+ * one rule instead of a list, `Service_id`, `requestsPerUnit`, `request_per_unit`, `errorMessage`, `rejection_message`.
+ * A rule without a field counts the whole service. Such a rule is returned with `field: "service"`, so that the result
+ * can be passed to `rules`.
  * @example
  * ```ts
  * import { parseRuleDocument } from "@sluice/rules"
