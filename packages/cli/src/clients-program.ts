@@ -5,7 +5,7 @@ import { jsonOption } from "./options.ts"
 import type { CommandOutcome } from "./outcome.ts"
 import { UsageError } from "./usage-error.ts"
 
-/** Adds `sluice clients` to the program: commands that call the decision service. Returns it. */
+/** Adds the commands of `sluice clients`, which call the decision service. Returns it. */
 export function addClientsCommand(
   program: Command,
   io: Io,
@@ -42,7 +42,7 @@ export function addClientsCommand(
       done(await change("BlockClient", rule, client, { ...others, for: time }, io))
     })
 
-  clientCommand(clients, "unblock", "Ends the block of a client, and keeps what was counted.")
+  clientCommand(clients, "unblock", "Ends the block of a client, but keeps what was counted.")
     .addHelpText("after", help("sluice clients unblock --service checkout per-user ada", "unblocked"))
     .action(async (rule: string, client: string[], options) =>
       done(await change("UnblockClient", rule, client, requireService(options), io)),

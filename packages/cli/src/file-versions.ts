@@ -8,8 +8,8 @@ import { withVersions } from "./version-writer.ts"
 export type VersionedDocument = OwnedDocument & { readonly version: number }
 
 /**
- * Writes the versions into the file of the documents. Returns an empty list if that succeeds. Otherwise leaves the
- * file unchanged and returns lines with the reason and the versions to write. In both cases, the table already
+ * Writes the versions into the file of the documents. Returns an empty array if the write succeeds. Otherwise leaves
+ * the file unchanged and returns lines with the reason and the versions to write. In both cases, the table already
  * contains the rules.
  */
 export async function writeVersions(

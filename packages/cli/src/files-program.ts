@@ -19,7 +19,9 @@ import { addRequestOptions } from "./request-options.ts"
 export function addFileCommands(rules: Command, io: Io, done: (outcome: CommandOutcome) => void): void {
   rules
     .command("check")
-    .description("Reports every problem in files of rules, with file, line, path and what is accepted.")
+    .description(
+      "Reports every problem in files of rules, with its file, line, path and the accepted values.",
+    )
     .argument("<files...>", "YAML files, or JSON files if named .json; - is standard input")
     .addOption(maxBytesOption())
     .addOption(jsonOption())
@@ -29,7 +31,7 @@ export function addFileCommands(rules: Command, io: Io, done: (outcome: CommandO
   const matching = rules
     .command("match")
     .description(
-      "Shows which rules apply to a request, with their counters and Redis keys, and why others do not.",
+      "Shows which rules apply to a request, with their counters and Redis keys, and why other rules do not apply.",
     )
     .argument("<file>", "the rules; - is standard input")
     .addOption(serviceOption("only this service; or the service of a document without service_id"))

@@ -4,7 +4,7 @@ export interface Output {
   write(text: string): unknown
 }
 
-/** The environment of a run, except files and the network. `process` implements it. */
+/** The environment of a run, apart from files and the network. `process` implements it. */
 export interface Io {
   readonly stdin: AsyncIterable<Uint8Array>
   readonly stdout: Output

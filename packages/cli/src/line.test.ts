@@ -6,7 +6,7 @@ it("columns are padded to their widest cell, without trailing blanks, even if a 
   expect(columns([["a", "b"], ["long", "c", "more"], ["d"]])).toEqual(["a     b", "long  c  more", "d"])
 })
 
-it("JSON shows invisible characters as escapes", () => {
+it("JSON output escapes invisible characters", () => {
   expect(formatJson({ a: "\u202ex\u{e0001}" })).toBe('{"a":"\\u202ex\\udb40\\udc01"}')
   expect(formatJson(["\u0085"], 1)).toBe('[\n "\\u0085"\n]')
 })

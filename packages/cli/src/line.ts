@@ -4,7 +4,7 @@ type Tone = "strong" | "quiet" | "good" | "bad" | "changed"
 /** A part of a line, with or without a color. */
 export type Piece = string | { readonly tone: Tone; readonly text: string }
 
-/** A line for people. Its strings may be untrusted: `formatLine` makes them safe for a terminal. */
+/** A line for people. Its strings may be untrusted, because `formatLine` makes them safe for a terminal. */
 export type OutputLine = Piece | readonly Piece[]
 
 const SGR: Readonly<Record<Tone, number>> = { strong: 1, quiet: 2, good: 32, bad: 31, changed: 33 }
@@ -20,7 +20,7 @@ export function errorLines(message: string): OutputLine[] {
   return [tinted("bad", `error: ${first}`), ...rest]
 }
 
-/** Returns the line as it is printed. */
+/** Returns the line as a string to print. */
 export function formatLine(line: OutputLine, hasColour: boolean): string {
   const pieces = Array.isArray(line) ? (line as readonly Piece[]) : [line as Piece]
   return pieces
@@ -40,7 +40,7 @@ function printable(text: string): string {
   return text.replace(INVISIBLE, (char) => `\\u{${(char.codePointAt(0) as number).toString(16)}}`)
 }
 
-/** Returns a value as JSON with invisible characters escaped. A parser still reads the same value. */
+/** Returns a value as JSON with invisible characters escaped. A JSON parser still returns the same value. */
 export function formatJson(value: unknown, indent?: number): string {
   const text = JSON.stringify(value, undefined, indent)
   return text.replace(INVISIBLE, (char) => (char === "\n" ? char : [...units(char)].map(escaped).join("")))

@@ -1,7 +1,7 @@
 import { EXIT } from "./outcome.ts"
 import { run } from "./run.ts"
 
-// Disable the SDK's warning about Node versions: it is irrelevant to users of the rules.
+// Disable the SDK's warning about Node versions, because it is irrelevant to users of the rules.
 process.env.AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED ??= "true"
 
 // The reader of the output may close the stream early, as in `sluice rules list | head -1`.

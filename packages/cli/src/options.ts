@@ -80,7 +80,7 @@ function parseBits(text: string): number {
   const bits = /^\d{1,3}$/.test(text) ? Number(text) : 0
   if (bits >= 1 && bits <= 128) return bits
   throw new InvalidArgumentError(
-    "Expected a whole number from 1 to 128, or networks with one each, such as default=64,2001:db8::/32=48.",
+    "Expected a whole number from 1 to 128, or a number for each network, such as default=64,2001:db8::/32=48.",
   )
 }
 

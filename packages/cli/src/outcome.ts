@@ -8,7 +8,7 @@ export const EXIT = {
    * call.
    */
   problems: 1,
-  /** The command line, or a file that it names, cannot be used. */
+  /** The command line is invalid, or a file that it names cannot be used. */
   usage: 2,
   /** The table or the decision service did not respond or failed, or the store of the service did not respond. */
   unreachable: 3,
@@ -28,6 +28,6 @@ export interface CommandOutcome {
   readonly text: readonly OutputLine[] | string
   /** Standard error without `--json`: why the exit code is not 0. */
   readonly errors?: readonly OutputLine[]
-  /** Standard error, also with `--json`. */
+  /** Standard error, both with and without `--json`. */
   readonly warnings?: readonly OutputLine[]
 }

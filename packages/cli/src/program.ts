@@ -158,7 +158,7 @@ function addHelpCommand(parent: Command): void {
       let command = parent
       for (const name of names) {
         const found = command.commands.find((each) => each.name() === name)
-        // This call reports the unknown command and suggests a similar one.
+        // This call reports the unknown command and suggests a similar command.
         if (found === undefined && command.commands.length > 0) {
           await command.parseAsync([name], { from: "user" })
         }

@@ -13,7 +13,7 @@ describe("progressText", () => {
       "11 lines, 2.0 MB/s",
     )
   })
-  it("begins without a rate", () => {
+  it("omits the rate at the beginning", () => {
     expect(progressText({ bytes: 0, allBytes: 100, lines: 0 }, 5)).toContain("? s left")
   })
 })

@@ -33,7 +33,7 @@ test("replaceFile creates a file that does not exist", async () => {
 })
 
 test.each([0o600, 0o664, 0o666, 0o444])(
-  "replaceFile replaces a file with a new one that has the same permissions, %o",
+  "replaceFile replaces a file with a new file that has the same permissions, %o",
   async (mode) => {
     await writeFile(path, "old")
     // These are more permissions than the umask allows for a new file.

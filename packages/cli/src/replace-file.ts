@@ -5,8 +5,9 @@ import { UsageError } from "./usage-error.ts"
 /**
  * Replaces the content of a file atomically: readers see either the old text or the new text, never a mixture. An
  * existing file keeps its permissions and owner, and a link stays a link. If the owner cannot be kept, the file is
- * overwritten in place. A pipe or a device such as /dev/stdout is written to directly. `read` contains the bytes that
- * the text is based on. If the file's content differs from them, the file is left unchanged. Rejects with UsageError.
+ * overwritten in place. Writes directly to a pipe, or to a device such as /dev/stdout. `read` contains the bytes on
+ * which the text is based. If the file's content differs from these bytes, the file is left unchanged. Rejects with
+ * UsageError.
  */
 export async function replaceFile(path: string, text: string, read?: Uint8Array): Promise<void> {
   try {

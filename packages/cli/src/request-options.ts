@@ -54,7 +54,7 @@ function withQuery(path: string, query: readonly Pair[]): string {
   return `${path}${path.includes("?") ? "&" : "?"}${new URLSearchParams(query.map(([...pair]) => pair))}`
 }
 
-/** Returns the value for each name, or the list of values if a name is repeated. */
+/** Returns the value of each name, or an array of values for a repeated name. */
 function listed(pairs: readonly Pair[]): Record<string, string | readonly string[]> {
   const values: Record<string, string | readonly string[]> = Object.create(null)
   for (const [name, value] of pairs) {

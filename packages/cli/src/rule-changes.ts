@@ -64,8 +64,8 @@ function byName(rules: readonly StorableRule[]): ReadonlyMap<string, RuleMembers
 }
 
 /**
- * Converts a rate to limit and window for the comparison. Turns each override into a member of its own, because a rule
- * may have many overrides.
+ * Converts a rate to a limit and a window for the comparison. Turns each override into a member of its own, because a
+ * rule may have many overrides.
  */
 function comparable({ rate, overrides = {}, ...members }: RuleMembers): RuleMembers {
   const others = Object.entries(overrides as object).map(([value, override]) => [
@@ -84,7 +84,7 @@ function memberChanges(before: RuleMembers, after: RuleMembers): MemberChange[] 
     .filter(({ before: old, after: now }) => canonical(old) !== canonical(now))
 }
 
-/** Returns the same string for equal values, because DynamoDB does not keep the order of a map's members. */
+/** Returns the same string for equal values, because DynamoDB does not preserve the order of a map's members. */
 function canonical(value: unknown): string | undefined {
   return JSON.stringify(value, (_key, member: unknown) =>
     typeof member === "object" && member !== null && !Array.isArray(member)

@@ -10,7 +10,7 @@ export interface ReadFile extends RuleFile {
   /** The path of the file; absent for standard input. */
   readonly path?: string
   readonly text: string
-  /** The text as stored bytes. */
+  /** The stored bytes of the text. */
   readonly bytes: Uint8Array
 }
 
@@ -29,8 +29,8 @@ export interface ReadOptions {
 }
 
 /**
- * Reads a file of rules, or standard input for "-". Returns problems of the rules in `problems`. Rejects with
- * UsageError as `readText` does.
+ * Reads a file of rules, or standard input for "-". Returns problems of the rules in `problems`. Rejects with the
+ * same UsageErrors as `readText`.
  */
 export async function readRulesFile(given: string, options: ReadOptions, io: Io): Promise<ReadFile> {
   const { name, text, bytes } = await readText(given, options, io)
@@ -60,13 +60,13 @@ export async function readText(
   return { name, text: decode(name, bytes), bytes }
 }
 
-/** A document with a known service. */
+/** A document whose service is known. */
 export type OwnedDocument = FileDocument & { readonly service: string }
 
 /**
- * Returns the documents of a file without problems, each with its service: all of them, or only for the services
- * in `asked`. A document without a service is used if exactly one service is in `asked`. Throws UsageError if it is
- * unclear which service a document belongs to.
+ * Returns the documents of a file without problems, each with its service: all of them, or only for the services in
+ * `asked`. A document without a service is used if exactly one service is in `asked`. Throws UsageError if the
+ * service of a document is unclear.
  */
 export function documentsOf(file: ReadFile, asked: readonly string[] = []): readonly OwnedDocument[] {
   const services = [...new Set(asked)]

@@ -49,7 +49,7 @@ function print({ json, text, errors = [], warnings = [] }: CommandOutcome, isJso
 /** Returns the outcome for an error. `said` is the text that commander has written about the error. */
 function failed(error: unknown, said: string, io: Io): CommandOutcome {
   if (error instanceof CommanderError) {
-    // Commander has written the whole message, or the help if there is no command.
+    // `said` already contains the whole message, or the help if no command is given.
     const text = withoutCredentials(said.trimEnd())
     return outcome(EXIT.usage, "SLUICE_USAGE", text.replace(/^error: /, ""), text.split("\n"))
   }

@@ -60,7 +60,7 @@ it("callService calls the default address if no URL is given", async () => {
   expect(fetched.mock.calls.map(([target]) => String(target))).toEqual([url, url])
 })
 
-// Node reports a host with several addresses by an error without a message.
+// For a host with several addresses, Node's error has no message.
 it.each<[what: string, cause: unknown, says: string]>([
   [
     "several addresses",

@@ -18,7 +18,7 @@ export class ServiceCallError extends SluiceError {
   }
 }
 
-/** An HTTP response: the message, or an error in Connect's format. */
+/** The body of an HTTP response: the message, or an error in Connect's format. */
 interface ServiceAnswer extends Readonly<Record<string, unknown>> {
   readonly code?: string
   readonly message?: string
@@ -50,7 +50,7 @@ export async function callService(
       method: "POST",
       headers,
       body: JSON.stringify(request),
-      // A redirected POST would become a GET.
+      // Do not follow redirects, because a redirected POST would become a GET.
       redirect: "manual",
       signal: AbortSignal.timeout(TIMEOUT_MS),
     })
@@ -134,7 +134,7 @@ function reasonOf(error: unknown): string {
   const { name, message, cause } = error as Error
   if (name === "TimeoutError") return `it took longer than ${TIMEOUT_MS / 1_000} seconds`
   if (!(cause instanceof Error)) return message
-  // An AggregateError has one error for each address, and an empty message.
+  // An AggregateError contains one error for each address, and has an empty message.
   return cause.message || ((cause as NodeJS.ErrnoException).code ?? message)
 }
 

@@ -19,7 +19,7 @@ const TIMEOUT_MS = 10_000
 
 /**
  * Runs `use` with the registry in the table, and closes the connections afterwards. A server on this machine does not
- * need real credentials: it gets dummy ones if the environment lacks them.
+ * need real credentials. Dummy credentials are used for it if the environment contains none.
  */
 export async function withTable<T>(
   { table, region, endpoint }: TableOptions,

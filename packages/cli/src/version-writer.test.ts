@@ -20,7 +20,7 @@ test.each([
     "# a\nservice_id: a # b\nversion: 8 # c\nrules: []\n",
   ],
   [
-    "a document without a version, before its first member,",
+    "a document without a version, before its first member",
     "# a\n\nservice_id: a\nrules: []\n",
     "# a\n\nversion: 8\nservice_id: a\nrules: []\n",
   ],
@@ -48,11 +48,11 @@ test.each([
     "service_id: a\nrules: []\nversion: 1\n",
     "service_id: a\nrules: []\nversion: 8\n",
   ],
-])("%s gets the version", async (_what, before, after) => {
+])("withVersions updates %s", async (_what, before, after) => {
   expect(await pushed(before)).toBe(after)
 })
 
-test("withVersions writes each version into its own document and none into documents that were not pushed", async () => {
+test("withVersions writes each version into its own document, and no version into documents that were not pushed", async () => {
   const text =
     "service_id: a\nrules: []\n---\n- service_id: b\n  version: 1\n  rules: []\n- service_id: c\n  rules: []\n---\nrules: []\n"
   const [a, , c] = (await readRuleFile(text, "yaml")).documents
@@ -90,7 +90,7 @@ test.each([
     "&d\nversion: 8\nservice_id: a\nrules: []\n",
   ],
   ["an anchor without an alias", "version: &n 1\nrules: []\n", "version: &n 8\nrules: []\n"],
-])("%s does not prevent the new version", async (_what, before, after) => {
+])("withVersions writes the version despite %s", async (_what, before, after) => {
   expect(await pushed(before)).toBe(after)
 })
 

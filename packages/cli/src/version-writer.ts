@@ -72,7 +72,7 @@ interface Edit {
 function editOf(text: string, map: YAMLMap.Parsed, version: number, column: number): Edit {
   const pair = map.items.find(({ key }) => isScalar(key) && key.value === "version")
   if (pair !== undefined) {
-    // This version has a value, because an empty version is a problem and files with problems are not written.
+    // The member has a value, because an empty version is a problem and files with problems are not written.
     const [from, to] = (pair.value as ParsedNode).range
     return { from, to, by: String(version) }
   }

@@ -75,7 +75,7 @@ test("a plain value is unchanged after being stored and read", () => {
   )
 })
 
-test("equal values have the same string in any order of members; different values have different strings", () => {
+test("equal values have the same string, regardless of the order of members, while different values have different strings", () => {
   expect(canonicalText({ b: [1, { d: null, c: "x" }], a: true })).toBe(
     canonicalText({ a: true, b: [1, { c: "x", d: null }] }),
   )

@@ -18,9 +18,9 @@ const PATIENCE_MS = 120_000
 export type Wait = (ms: number, signal?: AbortSignal) => Promise<void>
 
 /**
- * Creates the table with on-demand billing unless it exists. Resolves when the table can be used. The table's key is
- * `given`, or else a string named `service_id`. Without a given key, an existing table may have any usable key.
- * Rejects with RuleSourceError if the table's key differs, if the table cannot be created, or if it is not ready
+ * Creates the table with on-demand billing unless it exists. Resolves when the table is ready. The table's key is
+ * `given`, or else a string named `service_id`. Without `given`, an existing table may have any key that rules can
+ * use. Rejects with RuleSourceError if the table's key differs, if the table cannot be created, or if it is not ready
  * after two minutes.
  */
 export async function createTable(

@@ -26,14 +26,14 @@ export interface DynamoDBRegistry extends RuleRegistry {
   createTable(options?: RegistryCallOptions): Promise<void>
 }
 
-/** Maximum number of attempts of a write with version "any" that conflicts with other writers each time. */
+/** Maximum number of attempts to write with version "any" while other writers cause conflicts. */
 const MOST_TRIES = 50
 
 /**
  * Creates a registry in the DynamoDB table that `dynamoDBRules` reads. Every write is conditional on the stored
  * version. A write is never repeated blindly. If its outcome is unknown, the item is read. If the outcome is still
- * unknown then, the error says so. Attributes other than version, metadata and rules are left unchanged; `remove`
- * removes the whole item.
+ * unknown, the error says so. Attributes other than version, metadata and rules are left unchanged; `remove` removes
+ * the whole item.
  *
  * Methods reject with {@link RuleSourceError}, which names the table, the service and what to do. They reject with the
  * signal's reason when it is aborted; a write may then have been carried out.

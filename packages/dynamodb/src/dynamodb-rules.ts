@@ -17,8 +17,8 @@ export interface DynamoDBRulesOptions extends DynamoDBTableOptions {
   /** Poll interval of the rules in milliseconds. Default: 30000. */
   readonly pollMs?: number | undefined
   /**
-   * True if every read must see the latest writes, which doubles its cost. Default: false. Reads for a `refresh`, and
-   * in the ten seconds after it, always see them.
+   * True if every read must return the latest writes, which doubles its cost. Default: false. Reads for a `refresh`,
+   * and in the ten seconds after it, always return the latest writes.
    */
   readonly consistentRead?: boolean | undefined
 }
@@ -34,9 +34,9 @@ const CHECKS: Readonly<Record<string, OptionCheck>> = {
  * empty. The table's key may have any name and be a string or a number. Unless the key is given, one DescribeTable
  * looks it up.
  *
- * Reads are eventually consistent. Fresh reads, and all reads in the ten seconds after one, see every earlier write.
- * Both methods reject with {@link RuleSourceError}, which names the table, the service and what to do. They reject with
- * the signal's reason when it is aborted. Nothing is sent before the first load.
+ * Reads are eventually consistent. Fresh reads, and all reads in the ten seconds after a fresh read, are strongly
+ * consistent. Both methods reject with {@link RuleSourceError}, which names the table, the service and what to do.
+ * They reject with the signal's reason when it is aborted. Nothing is sent before the first load.
  * @example
  * ```ts
  * import { DynamoDBClient } from "@aws-sdk/client-dynamodb"
@@ -51,7 +51,7 @@ export function dynamoDBRules(options: DynamoDBRulesOptions): LiveSource {
   return openRules(options, steadyClock)
 }
 
-/** Creates a source as `dynamoDBRules` does, with the clock that measures the time since the last fresh load. */
+/** Creates a source as `dynamoDBRules` does, with a given clock that measures the time since the latest fresh load. */
 export function openRules(options: DynamoDBRulesOptions, clock: Clock): LiveSource {
   const tableOptions = parseTableOptions("dynamoDBRules", options, CHECKS)
   const { pollMs = 30_000, consistentRead = false } = options
@@ -76,7 +76,7 @@ export function openRules(options: DynamoDBRulesOptions, clock: Clock): LiveSour
 
 /**
  * Reads are strongly consistent for this time after a fresh load, so that a poll cannot restore replaced rules.
- * DynamoDB's replicas agree "usually within a second or less". This is ten times as long.
+ * DynamoDB's replicas agree "usually within a second or less". The time is ten times as long as this second.
  */
 const SETTLING_MS = 10_000
 

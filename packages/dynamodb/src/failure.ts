@@ -11,7 +11,7 @@ export interface CallDescription {
   readonly otherwise?: string
 }
 
-/** A problem of the table itself that DynamoDB does not report. The message describes it and how to fix it. */
+/** A problem of the table itself that DynamoDB does not report. The message describes the problem and how to fix it. */
 export class TableError extends Error {}
 
 /** DynamoDB did not respond in time. The call may still be carried out. */
@@ -27,7 +27,7 @@ export function failure(attempt: CallDescription, error: unknown): RuleSourceErr
   return new RuleSourceError(`${attempt.what}: ${reason(error, attempt)}`, { cause: error })
 }
 
-/** True if a single attempt with this error changed nothing, because it was refused or never arrived. */
+/** True if a single attempt with this error changed nothing, because the request was refused or never arrived. */
 export function changedNothing(error: unknown): boolean {
   const { code, $metadata: { httpStatusCode = 0 } = {} } = details(error)
   return (httpStatusCode >= 400 && httpStatusCode < 500) || NEVER_SENT.has(String(code))

@@ -1,6 +1,6 @@
 /**
- * Rules in a DynamoDB table. Limiters read them through a rule source, and service owners write them through a
- * registry. docs/service/dynamodb.md describes the table, the permissions and the costs.
+ * Rules in a DynamoDB table. Limiters read the rules through a rule source, and service owners write the rules
+ * through a registry. docs/service/dynamodb.md describes the table, the permissions and the costs.
  * @module @sluice/dynamodb
  */
 

@@ -12,7 +12,7 @@ import { type Attributes, canonicalText, plainMembers } from "./attribute-values
 import type { TableItem } from "./table.ts"
 import type { TableKey } from "./table-key.ts"
 
-/** The content of an item, not yet parsed. */
+/** The content of an item before it is parsed. */
 export interface StoredItem {
   /** A string that stays the same while the content stays the same. */
   readonly stamp: string

@@ -3,7 +3,10 @@ import type { Problem } from "@sluice/core"
 import { interval, mustBe, type OptionCheck, problemAt, requireOptions, show } from "@sluice/core/kit"
 import { DEFAULT_KEY, type KeyType, type TableKey } from "./table-key.ts"
 
-/** A client that can send commands. The app may use another version of the SDK than Sluice. */
+/**
+ * A client that can send commands. Declared as an interface, because the app may use another version of the SDK than
+ * Sluice.
+ */
 export type DynamoDBSender = Pick<DynamoDBClient, "send">
 
 /** Options of a table with rules. */
@@ -24,7 +27,10 @@ export interface DynamoDBTableOptions {
   readonly keyType?: KeyType | undefined
   /** Timeout of each call in milliseconds, including the SDK's own retries. Default: 2000. */
   readonly timeoutMs?: number | undefined
-  /** Maximum number of items per page. Default: 50, about 8 ms of work. Large items are read in smaller pages. */
+  /**
+   * Maximum number of items per page. Default: 50, which takes about 8 ms to process. Large items are read in smaller
+   * pages.
+   */
   readonly pageSize?: number | undefined
 }
 
@@ -85,9 +91,7 @@ export function parseTableOptions(
   return { client: options.client, tableName: options.tableName, key, timeoutMs, pageSize }
 }
 
-/**
- * Returns a problem for each missing option. This is an option without a default, or `keyType` if `keyName` is given.
- */
+/** Returns a problem for each missing option: a required option, or `keyType` if `keyName` is given. */
 function missing(options: Partial<DynamoDBTableOptions> | null | undefined): Problem[] {
   if (typeof options !== "object" || options === null) return []
   const problems = [

@@ -18,14 +18,14 @@ export interface TableCall extends CallDescription {
 
 /** How to read items. */
 export interface ItemReadOptions {
-  /** True if the read must see the latest writes, which doubles its cost. */
+  /** True if the read must return the latest writes, which doubles its cost. */
   readonly consistent: boolean
   readonly signal: AbortSignal | undefined
 }
 
 /**
  * One table of rules, read by calls with a timeout. Every failure is a RuleSourceError that names the table. The only
- * exception is an abort of the caller's own signal, which rejects with its reason.
+ * exception is an abort of the caller's own signal, which rejects with the signal's reason.
  */
 export interface Table {
   readonly name: string

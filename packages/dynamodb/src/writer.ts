@@ -36,7 +36,7 @@ export interface RulesWrite extends Write {
 type WriteOutcome =
   | { readonly kind: "done"; readonly attributes: Attributes | undefined; readonly mayHaveRunTwice: boolean }
   | {
-      /** "unknown": the write may have been carried out, or may be carried out later. */
+      /** "unknown" means that the write may have been carried out, or may still be carried out. */
       readonly kind: "refused" | "unknown"
       readonly error: RuleSourceError
       readonly found: TableItem | undefined
@@ -138,8 +138,7 @@ async function send(
         throw error
       }
     }
-  // Add the middleware last before the request is sent, inside the SDK's retries, so that every attempt passes
-  // through it.
+  // Add the middleware as the last step inside the SDK's retries, so that every attempt passes through it.
   middlewareStack.add(watch, { step: "finalizeRequest", priority: "low", name: "sluiceAttempts" })
   try {
     const { Attributes: attributes } = await table.call({ ...call, signal }, (abortSignal) =>

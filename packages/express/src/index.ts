@@ -23,7 +23,7 @@ export { RefusalError } from "@sluice/core/adapters"
 declare global {
   namespace Express {
     interface Request {
-      /** The limiter's decision on this request. With several mounts, the binding decision. */
+      /** The limiter's decision on this request. With several mounts, this is the binding decision. */
       rateLimit?: Decision
     }
   }

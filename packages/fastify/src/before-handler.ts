@@ -15,10 +15,10 @@ interface RouteContext {
 /**
  * Runs a function right before the handlers of chosen routes, after every other `preHandler`.
  *
- * Public hooks cannot do this. `onRoute` hooks are not called for 404 handlers and for routes that are older than the
- * plugin. Functions that are registered later, for the app or by another `onRoute` hook, run after the plugin's
- * function. Fastify builds the final list of a route's functions when the app is ready. Each request refers to the
- * context of its route, which contains this list.
+ * Fastify's public hooks cannot guarantee this order. `onRoute` hooks are not called for 404 handlers and for routes
+ * that are older than the plugin. Functions that are registered later, for the app or by another `onRoute` hook, run
+ * after the plugin's function. Fastify builds the final list of a route's functions when the app is ready. Each
+ * request refers to the context of its route, which contains this list.
  */
 export class BeforeHandler {
   readonly #run: Hook
@@ -35,8 +35,8 @@ export class BeforeHandler {
 
   /**
    * Adds the function to the route of a request that is in `onRequest`. Also adds it to the 404 handler to which
-   * `reply.callNotFound()` passes the request, because Fastify does not run `onRequest` hooks then. Returns false if
-   * this release of Fastify does not allow it.
+   * `reply.callNotFound()` passes the request, because Fastify does not run `onRequest` hooks in that case. Returns
+   * false if this release of Fastify does not allow adding the function.
    */
   addTo(request: FastifyRequest): boolean {
     const context = this.#contextOf(request)
@@ -61,7 +61,8 @@ export class BeforeHandler {
 type Contextual = FastifyRequest & { readonly [key: symbol]: RouteContext | undefined }
 
 /**
- * True if the symbol refers to the context of the request's route. The route's config, which is public, identifies it.
+ * True if the symbol refers to the context of the request's route. The context is identified by the route's config,
+ * which is public.
  */
 function isContext(request: FastifyRequest, key: symbol): boolean {
   const value = (request as Contextual)[key]

@@ -140,7 +140,7 @@ describe("onRejected", () => {
       },
     ],
     ["by a redirect", (reply: FastifyReply) => void reply.header("location", "/pay").code(402).send("pay")],
-  ])("responds by itself %s, while onSend hooks are still running", async (_how, answer) => {
+  ])("can respond by itself %s, while onSend hooks are still running", async (_how, answer) => {
     const sent: unknown[] = []
     const app = fastify()
     app.addHook("onSend", async (_request, _reply, payload) => {

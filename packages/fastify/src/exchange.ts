@@ -43,8 +43,8 @@ export class FastifyExchange extends NodeExchange<FastifyRequest> {
 
   override send({ status, headers, body }: RejectionAnswer): void {
     this.setHeaders(headers)
-    // The body is already a string. Without a serializer, Fastify would add a charset, which
-    // problem+json does not have.
+    // The body is already a string. Set a serializer, because otherwise Fastify would add a charset, which
+    // problem+json does not define.
     this.response.code(status).serializer(String).send(body)
   }
 

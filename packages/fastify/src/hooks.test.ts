@@ -41,7 +41,7 @@ const source: RuleSource = {
 }
 const body = { field: "body:account" } as const
 
-describe.each(["newer", "older"] as const)("a request of a route %s than the plugin is decided in", (age) => {
+describe.each(["newer", "older"] as const)("a request of a route %s than the plugin is refused in", (age) => {
   const plugins: readonly (readonly [Hook, string, RateLimitOptions])[] = [
     ["onRequest", "a rule by address", rule],
     ["preHandler", "a rule by body", { ...rule, ...body }],
@@ -162,7 +162,7 @@ describe("a rule by the body", () => {
     expect(await guesses({ ...rule, ...body, limit: 2 })).toEqual(["bob", "bob", 429, 429])
   })
 
-  it('refuses a value that is not a string if it is decided before validation with onMissing "deny"', async () => {
+  it('refuses a value that is not a string if it is checked before validation with onMissing "deny"', async () => {
     const early = { ...rule, ...body, limit: 2, hook: "preValidation", onMissing: "deny" } as const
     expect(await guesses(early)).toEqual(["bob", 400, "bob", 400])
   })
@@ -278,7 +278,7 @@ describe("a directly called limiter", () => {
     expect((await app.inject("/2")).body).toBe("1")
   })
 
-  it("accepts plain facts that have a member of a request", async () => {
+  it("accepts plain facts that contain a member of a request", async () => {
     const limiter = createLimiter<object>({ ...rule, onMissing: "deny" })
     const app = fastify()
     app.register(rateLimit, { limiter })

@@ -3,7 +3,7 @@ import fastify, { type FastifyReply, type FastifyRequest } from "fastify"
 import { expectTypeOf } from "vitest"
 import { type FastifySluice, type RefusalError, rateLimit } from "./index.ts"
 
-// Compiled by the type checker, never run.
+// The type checker compiles this file, but it is never run.
 
 const app = fastify()
 declare const limiter: Limiter<FastifyRequest>

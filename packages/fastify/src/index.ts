@@ -23,7 +23,7 @@ declare module "fastify" {
     readonly sluice: FastifySluice
   }
   interface FastifyRequest {
-    /** The limiter's decision on this request. With several registrations, the strictest decision. */
+    /** The limiter's decision on this request. With several registrations, this is the binding decision. */
     readonly rateLimit: Decision | undefined
   }
   interface FastifyContextConfig {
@@ -33,9 +33,9 @@ declare module "fastify" {
 }
 
 /**
- * Limits requests in Fastify 5, as a plugin. It limits every route of its scope and of the scopes inside, including
- * routes that are added later. It also limits requests that the scope responds to with 404. If it is registered within
- * `app.register(async (scope) => …)`, it only limits that scope.
+ * Limits requests in Fastify 5, as a plugin. The plugin limits every route of its scope and of nested scopes,
+ * including routes that are added later. The plugin also limits requests to which the scope responds with 404. If the
+ * plugin is registered within `app.register(async (scope) => …)`, it only limits that scope.
  *
  * A route can have its own rule: `config: { rateLimit: { limit: 5, window: "1 minute" } }`. The rule replaces the
  * inline rule of the nearest registration. Rules of a list or source still apply. A route with
@@ -49,7 +49,7 @@ declare module "fastify" {
  * units of earlier rules stay taken, because the work that these rules protect, such as authentication, has already
  * run.
  *
- * A rule does not count requests that Fastify or a hook of the app responds to before the rule is checked. URLs that
+ * A rule does not count requests to which Fastify or a hook of the app responds before the rule is checked. URLs that
  * cannot be decoded are never counted. Rules checked in `preValidation` or later do not count bodies that cannot be
  * parsed. Rules checked in `preHandler` or later do not count requests that the route's schema rejects. Rules checked
  * in `handler` do not count requests that authentication rejects.

@@ -31,7 +31,7 @@ describe.each(["before", "after"] as const)("a 404 handler set %s the plugin", (
     expect(await quota(app, "/")).toBe('"ip-1m";r=1;t=61')
   })
 
-  it("is not limited by notFound: false", async () => {
+  it("is not limited with notFound: false", async () => {
     const app = await appWith({ ...plugin, notFound: false })
     for (let i = 0; i < 5; i++) expect(await quota(app, "/none")).toBeUndefined()
     expect(await quota(app, "/")).toBe('"ip-1m";r=1;t=61')

@@ -13,7 +13,7 @@ async function appWith(options: object): Promise<FastifyInstance> {
   return app
 }
 
-/** Requests a URL twice and returns the second response. With a limit of 1, it is a refusal. */
+/** Requests a URL twice and returns the second response. With a limit of 1, the second response is a refusal. */
 async function second(app: FastifyInstance, url: string): Promise<LightMyRequestResponse> {
   await app.inject(url)
   return app.inject(url)

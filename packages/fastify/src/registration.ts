@@ -38,8 +38,8 @@ const LIMIT = Symbol("sluice.limit")
 type Config = FastifyContextConfig & { [LIMIT]?: Limit }
 
 /**
- * Adds the hooks and decorators of one registration to its scope. Async, because an error that a plugin throws
- * synchronously in Fastify cannot be caught and ends the process.
+ * Adds the hooks and decorators of one registration to its scope. The function is async, because an error that a
+ * Fastify plugin throws synchronously cannot be caught and ends the process.
  */
 export async function registerLimiter(app: FastifyInstance, options: RateLimitOptions): Promise<void> {
   const { hook, notFound, ...others } = options
@@ -99,7 +99,8 @@ export async function registerLimiter(app: FastifyInstance, options: RateLimitOp
 
   function hookOf(name: HookName): Hook {
     return (request, reply, payload, done = payload as Done) => {
-      // Avoid `decideAt` if possible: reading a request's route and setting a member on the request are expensive.
+      // Avoid `decideAt` if possible, because reading a request's route and setting a member on the request are
+      // expensive.
       if (anyOwn || name !== "onRequest" || !decidesAtOnce) decideAt(name, request, reply, done)
       else decide(guard, request, reply, done)
     }

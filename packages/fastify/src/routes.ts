@@ -4,7 +4,8 @@ import type { DecisionStep, Guard, GuardedRoute } from "@sluice/core/adapters"
 import type { FastifyRequest, RouteOptions } from "fastify"
 
 /**
- * A Fastify hook at which requests can be decided. "handler" means right before the handler, after every `preHandler`.
+ * A Fastify hook at which requests can be checked. "handler" means right before the handler, after every
+ * `preHandler`.
  */
 export type HookName = "onRequest" | "preParsing" | "preValidation" | "preHandler" | "handler"
 
@@ -66,7 +67,7 @@ export function routeLimits(plugin: Limit, chosen?: HookName): (route: Route, wr
   }
 
   /**
-   * Returns the counter of a route. A HEAD route that Fastify adds has the counter of its original route, even if
+   * Returns the counter of a route. A HEAD route that Fastify adds uses the counter of its original route, even if
    * that route has other methods. For "/" under a prefix, Fastify reports one route, "/users", but two HEAD routes,
    * "/users" and "/users/". Either HEAD route may be requested first.
    */
@@ -124,7 +125,7 @@ function isHead({ method }: Route): boolean {
 }
 
 /**
- * Returns the same label for the GET route of a URL and for its HEAD route. The label does not depend on which of them
+ * Returns the same label for the GET route of a URL and for its HEAD route. The label does not depend on which route
  * is requested first, so that all instances share one counter.
  */
 function counterLabel(route: Route): string {

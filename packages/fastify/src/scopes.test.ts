@@ -13,7 +13,7 @@ async function quota(app: FastifyInstance, url: string): Promise<unknown> {
 }
 
 describe("a plugin registered at the root", () => {
-  it("covers routes of every scope, added before or after it", async () => {
+  it("covers routes of every scope, whether they are added before or after the plugin", async () => {
     const app = fastify()
     app.get("/before", async () => "ok")
     app.register(async (scope) => scope.get("/scope-before", async () => "ok"))
@@ -171,7 +171,7 @@ describe("closing the app", () => {
     expect(second).not.toThrow()
   })
 
-  it("releases the rules of its routes for the next app on a shared limiter", async () => {
+  it("releases the app's route rules on a shared limiter, so that the next app can use them", async () => {
     const limiter = createLimiter<FastifyRequest>(rule)
     const make = async () => {
       const app = fastify()

@@ -8,7 +8,8 @@ import type { HookRateLimit } from "./options.ts"
 
 /**
  * A function for any request hook of Fastify, from `onRequest` to `preHandler`. The function accepts the request and
- * the reply of any server (HTTP/2), type provider and route. Only `preParsing` passes a payload before `done`.
+ * the reply of any server (such as HTTP/2), type provider and route. Only `preParsing` passes a payload before
+ * `done`.
  */
 export type RateLimitHook = (
   request: object,
@@ -77,7 +78,7 @@ export class RegisteredSluice implements FastifySluice {
       payload,
       done = payload as Done,
     ) => {
-      // A handler that passes its request to the 404 handler makes the hooks of the scope run again.
+      // Run only once, because the scope's hooks run again if a handler passes its request to the 404 handler.
       if (request[hasRun] === true || request.routeOptions.config.rateLimit === false) {
         done()
         return
@@ -88,7 +89,7 @@ export class RegisteredSluice implements FastifySluice {
     return hook as RateLimitHook
   }
 
-  /** Rejects later calls of `hook`. */
+  /** Marks the app as started, so that later calls of `hook` throw. */
   start(): void {
     this.#isStarted = true
   }

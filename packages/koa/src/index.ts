@@ -24,7 +24,7 @@ export { RefusalError } from "@sluice/core/adapters"
  * `new Koa<State & RateLimitState>()`.
  */
 export interface RateLimitState {
-  /** The limiter's decision on this request. With several mounts, the binding decision. */
+  /** The limiter's decision on this request. With several mounts, this is the binding decision. */
   rateLimit?: Decision
 }
 

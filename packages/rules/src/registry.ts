@@ -18,8 +18,8 @@ export interface RegisteredRules {
 /** The version that a change is based on. */
 export interface VersionOption {
   /**
-   * The version that the caller has seen. The change is made only if this version is still stored. Without it, the
-   * change is made only if nothing is stored. 0 means rules without a version, or no rules. "any" replaces every
+   * The version that the caller has read. The change is made only if this version is still stored. Without a version,
+   * the change is made only if nothing is stored. 0 means rules without a version, or no rules. "any" replaces every
    * version.
    */
   readonly version?: number | "any" | undefined
@@ -33,19 +33,19 @@ export interface MetadataOption {
 
 /** Options of a removal. */
 export interface RemoveOptions {
-  /** The version that the caller has seen. 0 means rules without a version; "any" removes every version. */
+  /** The version that the caller has read. 0 means rules without a version; "any" removes every version. */
   readonly version: number | "any"
-  /** Stops waiting: the call rejects with the signal's reason. The rules may have been removed nevertheless. */
+  /** Stops the wait. The call then rejects with the signal's reason. The rules may have been removed nevertheless. */
   readonly signal?: AbortSignal | undefined
 }
 
 /** Options of a call to a registry. */
 export interface RegistryCallOptions {
-  /** Stops waiting: the call rejects with the signal's reason. A write may have been carried out nevertheless. */
+  /** Stops the wait. The call then rejects with the signal's reason. A write may have been carried out nevertheless. */
   readonly signal?: AbortSignal | undefined
 }
 
-/** A registry where service owners store their rules. No caller overwrites a change that it has not seen. */
+/** A registry where service owners store their rules. A caller cannot overwrite a change that it has not read. */
 export interface RuleRegistry {
   /**
    * Replaces the stored rules of a service and returns them with their new version. Rejects with
@@ -72,7 +72,8 @@ export interface RuleRegistry {
 }
 
 /**
- * Reports that the stored version of a service's rules is not the one that a change was based on. Nothing was changed.
+ * Reports that the stored version of a service's rules is not the version on which a change was based. Nothing was
+ * changed.
  */
 export class RuleConflictError extends SluiceError {
   readonly code = "SLUICE_RULE_CONFLICT"

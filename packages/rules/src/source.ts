@@ -7,12 +7,13 @@ export interface LoadedRules {
   readonly rules: readonly StorableRule[]
   /** Problems of the invalid rules. If there are any, the rule book decides which rules apply. */
   readonly problems: readonly Problem[]
-  /** Version of the stored document, if it has one. */
+  /** Version of the stored document; absent if the document has no version. */
   readonly version?: number
   /** The owner and contact of the service. Default: not known. */
   readonly metadata?: ServiceMetadata
   /**
-   * A string that stays the same while the stored rules of the service stay the same. Set it if it is cheap to compute.
+   * A string that stays the same while the stored rules of the service stay the same. Set the stamp if it is cheap to
+   * compute.
    */
   readonly stamp?: string
 }
@@ -30,8 +31,9 @@ export interface FoundRules {
    */
   readonly stamp: string
   /**
-   * Parses the rules. Neither throws nor rejects, because it returns every error as a problem. If documents may have
-   * hundreds of rules, the source should return a promise and parse in slices (see `readRuleDocumentInSlices`).
+   * Parses the rules. Reads the rules. Neither throws nor rejects, because every error is returned as a problem. If
+   * documents may have hundreds of rules, the source should return a promise and parse in slices (see
+   * `readRuleDocumentInSlices`).
    */
   read(): LoadedRules | Promise<LoadedRules>
 }
@@ -48,7 +50,7 @@ export interface LoadOptions {
   readonly signal?: AbortSignal
   /**
    * True if the load must return everything that was written before the call, so the source must not return an older
-   * state. The rule book sets it after a call to `refresh`, but not for polls.
+   * state. The rule book requests a fresh load for a call of `refresh`, but not for polls.
    */
   readonly fresh?: boolean
 }
@@ -64,9 +66,9 @@ export interface RuleSource {
   /** Returns the rules of one service; no rules if the source has none for the service. */
   load(service: string, options?: LoadOptions): Promise<LoadedRules>
   /**
-   * Returns the rules of one service synchronously. The rule book calls it when a limiter of the service is created.
-   * Creating the limiter fails if this throws or returns problems. A source without `loadSync` is a network source.
-   * Its limiters must define what applies until the first load has succeeded.
+   * Returns the rules of one service synchronously. The rule book calls `loadSync` when a limiter of the service is
+   * created. Creating the limiter fails if `loadSync` throws or returns problems. A source without `loadSync` is a
+   * network source. Its limiters must define what applies until the first load has succeeded.
    * @throws {@link RuleSourceError} if the rules cannot be read.
    */
   loadSync?(service: string): LoadedNow

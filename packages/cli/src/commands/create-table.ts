@@ -7,7 +7,7 @@ export interface CreateTableOptions extends TableOptions {
   readonly keyType?: "S" | "N"
 }
 
-/** Runs `sluice rules create-table --table T`: creates a table for rules and waits until it can be used. */
+/** Runs `sluice rules create-table --table T`: creates a table for rules and waits until it is ready. */
 export async function createTable(options: CreateTableOptions, io: Io): Promise<CommandOutcome> {
   await withTable(options, io, (registry) => registry.createTable(), options.keyType)
   return {

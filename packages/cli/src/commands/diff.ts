@@ -37,13 +37,13 @@ export async function diff(name: string, options: DiffOptions, io: Io): Promise<
   }
 }
 
-/** A document, compared with the rules of its service in the table. */
+/** The comparison of a document with the rules of its service in the table. */
 export interface Compared {
   readonly document: OwnedDocument
   readonly found: RegisteredRules | undefined
   /** The changes from the rules in the table to the document. */
   readonly changes: RuleChanges
-  /** The changes from the metadata in the table to the document. Empty if the document has no metadata. */
+  /** The changes from the metadata in the table to the document. Empty if the document contains no metadata. */
   readonly metadata: readonly MemberChange[]
 }
 

@@ -56,8 +56,8 @@ export async function match(name: string, options: MatchOptions, io: Io): Promis
 }
 
 /**
- * Explains the effect of a document's rules on the request, without counting it. Adds the name of each field that is
- * not given as an option to `looked`, because the limiter looks it up in the request.
+ * Explains the effect of a document's rules on the request, without counting the request. Collects in `looked` the
+ * names of fields that no option provides, because the limiter looks these fields up in the request.
  */
 async function explain(
   { service, rules }: OwnedDocument,
@@ -74,8 +74,8 @@ async function explain(
       looked.add(field)
       return undefined
     },
-    // Log nothing: warnings of a limiter are about the code of an app, and this command already prints every missing
-    // value.
+    // Log nothing, because a limiter's warnings are about the code of an app, and this command already prints every
+    // missing value.
     logger: { warn() {}, error() {} },
   })
   try {

@@ -25,15 +25,15 @@ type State = "registered" | "unchanged" | "conflict" | "failed" | "would registe
 /** The result for one document. */
 interface Pushed extends Compared {
   readonly state: State
-  /** The version in the table afterwards, if known. */
+  /** The version in the table after the push; undefined if it is unknown. */
   readonly version?: number
   /** Why it failed. */
   readonly error?: RuleSourceError | InvalidRuleError
 }
 
 /**
- * Runs `sluice rules push FILE --table T`: registers each document if the table still has the version that it is based
- * on. If any document conflicts, nothing is written. Unchanged rules are not written again.
+ * Runs `sluice rules push FILE --table T`: registers each document if the table still contains the version on which
+ * the document is based. If any document conflicts, nothing is written. Unchanged rules are not written again.
  */
 export async function push(name: string, options: PushOptions, io: Io): Promise<CommandOutcome> {
   const file = await readRulesFile(name, options, io)
@@ -132,7 +132,7 @@ async function register(registry: Registry, compared: Compared, options: PushOpt
 }
 
 /**
- * Returns the version that the rules are based on, as pulled by their owner. Undefined if the table must not contain
+ * Returns the version on which the rules are based, as pulled by their owner. Undefined if the table must not contain
  * any rules.
  */
 function baseOf({ version }: OwnedDocument, { force, ifVersion }: PushOptions): number | "any" | undefined {

@@ -111,8 +111,8 @@ function requireRulesFirst(rules: string, logs: readonly string[]): void {
 }
 
 /**
- * Rejects a report that would replace an input, or a file that is not a report, because a shell's wildcard may have
- * inserted a log there.
+ * Rejects a report that would replace an input, or a file that is not a report. For example, a shell's wildcard may
+ * have inserted a log there.
  */
 function requireReportPath(path: string, inputs: readonly (string | undefined)[]): void {
   const isInput = inputs.some((name) => name !== undefined && name !== "-" && resolve(name) === resolve(path))

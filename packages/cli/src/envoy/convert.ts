@@ -13,7 +13,7 @@ import { ruleNames } from "./rule-names.ts"
 export interface Imported {
   readonly domain: string
   readonly rules: readonly StorableRule[]
-  /** In the order of the file. */
+  /** The problems in the order of the file. */
   readonly problems: readonly ImportProblem[]
 }
 
@@ -35,8 +35,8 @@ interface FoundLimit {
 
 /**
  * Converts a file of Envoy's rate limit service to rules that make the same decisions over Envoy's protocol. Envoy
- * finds at most one limit for a descriptor. This is the limit of the configured descriptor with the same keys in the
- * same order. Configured values take precedence over a key alone.
+ * applies at most one limit to a descriptor: the limit of the configured descriptor with the same keys in the same
+ * order. A configured value takes precedence over a key alone.
  */
 export function convert({ domain, descriptors, problems: read }: EnvoyFile): Imported {
   const problems = [...read]
@@ -64,7 +64,9 @@ export function convert({ domain, descriptors, problems: read }: EnvoyFile): Imp
 
 type ReportPart = (place: PlaceInFile, message: string) => void
 
-/** Returns all limits below these descriptors. Reports the limits that no rule can match. */
+/**
+ * Returns all limits of these descriptors and of their nested descriptors. Reports the limits that no rule can match.
+ */
 function limitsOf(
   descriptors: readonly EnvoyDescriptor[],
   above: readonly DescriptorStep[],
@@ -144,7 +146,7 @@ function storedRule({ steps, limit, isShadow }: FoundLimit, name: string): objec
     },
     ...windowOf(Math.max(requestsPerUnit, 1), unit),
     algorithm: "fixed-window",
-    // Envoy counts refused requests, too, which matters for requests with several hits.
+    // Envoy also counts refused requests, which matters for requests with several hits.
     count_rejected: true,
     ...(open.length > 0 && { on_missing: "shared" }),
     ...(refused !== undefined && { deny: [refused.value] }),

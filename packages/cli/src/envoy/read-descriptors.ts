@@ -24,7 +24,7 @@ export interface PlaceInFile {
 
 /** A part of the file that has no counterpart in Sluice, or that Envoy itself rejects. */
 export interface ImportProblem extends PlaceInFile {
-  /** The problem, and how the part was converted. */
+  /** A description of the problem, and of how the part was converted. */
   readonly message: string
 }
 
@@ -38,7 +38,7 @@ export interface EnvoyLimit {
   readonly name: string
 }
 
-/** A descriptor of the file, with the descriptors below it. */
+/** A descriptor of the file, with its nested descriptors. */
 export interface EnvoyDescriptor {
   readonly place: PlaceInFile
   readonly key: string
@@ -81,7 +81,7 @@ class EnvoyReader {
 
   constructor(text: string) {
     const deep = tooDeep(text)
-    // Composing values takes stack space for each level.
+    // Limit the depth, because composing values takes stack space for each level.
     this.#documents = deep === undefined ? parseAllDocuments(text, { lineCounter: this.#lines }) : []
     if (deep === undefined) return
     const before = text.slice(0, deep)
@@ -92,7 +92,7 @@ class EnvoyReader {
   read(): EnvoyFile {
     const [document, second] = this.#documents
     for (const { errors, warnings } of this.#documents) {
-      // Reject warnings, too: a warning means that a tag is unknown, so the value would be misread.
+      // Reject warnings, too, because a warning means that a tag is unknown and the value would be misread.
       for (const { pos, message } of [...errors, ...warnings]) {
         this.#report(this.#placeAt(pos[0], ""), firstLine(message))
       }
@@ -254,7 +254,7 @@ class EnvoyReader {
     return []
   }
 
-  /** Returns the members of a map, and reports the unknown ones. */
+  /** Returns the members of a map, and reports unknown members. */
   #members(node: Node | null, path: string, known: readonly string[]): EnvoyMembers {
     const members = new Map<string, Node | null>()
     if (!isMap(node)) {

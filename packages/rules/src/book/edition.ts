@@ -10,7 +10,7 @@ import {
 } from "@sluice/core/rules"
 import type { LoadedRules } from "../source.ts"
 
-/** The result of a source that has no document for a service. */
+/** The result of a source that contains no document for a service. */
 export const NOTHING: LoadedRules = { rules: [], problems: [] }
 
 /** Returns the rules of a service after checking them, because a third-party source may return anything. */
@@ -29,7 +29,7 @@ export function editionOf(service: string, loaded: LoadedRules): Edition {
   }
 }
 
-/** True if the source has nothing at all for the service, not even a document without rules. */
+/** True if the source contains no document for the service, not even a document without rules. */
 export function isNothing({ rules, problems, version }: Edition, stamp: string | undefined): boolean {
   return rules.length === 0 && problems.length === 0 && version === undefined && stamp === undefined
 }
@@ -50,7 +50,7 @@ export function isRejection(error: LoadFailure): boolean {
   return error.problems.length > 0
 }
 
-/** True if the source could not be read. False if it was read, even if its rules were rejected. */
+/** True if the source could not be read. False if the source was read, even if its rules were rejected. */
 export function isOutage(error: LoadFailure | undefined): boolean {
   return error !== undefined && !isRejection(error)
 }
@@ -82,7 +82,7 @@ export function contentOf(edition: Pick<Edition, "rules" | "version">): string {
   return edition.version === undefined ? rules : `version ${edition.version} with ${rules}`
 }
 
-/** Returns the message that reports that all problems are solved and which rules are now in force. */
+/** Returns the message for when all problems are solved, with the rules that are now in force. */
 export function recovered(inForce: string): string {
   return `the stored rules can be used again. In force now: ${inForce}.`
 }

@@ -19,7 +19,8 @@ export interface ListedServices {
   follow(service: string): ServiceRules
   unfollow(rules: ServiceRules): void
   /**
-   * Applies the result of a load for a service, and reports the change. Throws the reason if the rules are rejected.
+   * Applies the result of a load for a service, and reports the change. Throws the error of a rejection if the rules
+   * are rejected.
    */
   take(rules: ServiceRules, load: number, found: LoadedRules | LoadFailure): void
   /** Called after the whole list was read. */

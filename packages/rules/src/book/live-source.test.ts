@@ -45,7 +45,7 @@ describe("a copy of live rules with other members", () => {
     await limiter.close()
   })
 
-  it("makes createLimiter throw if it lacks loadSync, because requests could arrive before the rules", () => {
+  it("makes createLimiter throw if it lacks loadSync, because requests could precede the rules", () => {
     const { loadSync: _none, ...rules } = staticRules([RULE])
     expect(() => createLimiter({ rules, logger: QUIET })).toThrow(
       "rules: is a copy of live rules, with or without loadSync() unlike the original; accepted: liveRules(copy)",

@@ -10,9 +10,9 @@ import { ServiceReading } from "./service-reading.ts"
 export interface LiveSource extends RuleSource, LiveRules {}
 
 /**
- * Makes a source of your own usable as the `rules` of limiters. Each limiter opens its own rule book on the source,
- * with the limiter's clock and logger, and later closes the book. `fileRules`, `staticRules` and `dynamoDBRules` do
- * not need this call.
+ * Converts your own source to an object that limiters accept as their `rules`. Each limiter opens its own rule book
+ * on the source, with the limiter's clock and logger, and later closes the book. `fileRules`, `staticRules` and
+ * `dynamoDBRules` do not need this call.
  * @example
  * ```ts
  * import { createLimiter } from "@sluice/core"

@@ -12,7 +12,7 @@ export interface Load {
    * a load with a higher number.
    */
   readonly number: number
-  /** True if the source must return what is stored now. */
+  /** True if the source must return the currently stored rules. */
   readonly fresh: boolean
   /**
    * Aborted when the result of a later load is in force, when the source does not respond in time, and when the book is
@@ -29,13 +29,13 @@ export interface LoadTask {
   load(load: Load): Promise<void>
   /** Called for each failed load, unless the result of a later load is in force. */
   onError(error: LoadFailure): void
-  /** Called once when a kept loader has failed for `staleAfterMs`, until a load succeeds. */
+  /** Called when a kept loader has failed for `staleAfterMs`. Not called again until a load succeeds. */
   onStale(ageMs: number): void
 }
 
 /** A call that waits for the result of a load. */
 interface Waiting {
-  /** Number of the first load that settles this wait; 0 if any load does. */
+  /** Number of the first load that can end this wait; 0 if any load can. */
   readonly from: number
   /** True if a failed load does not end the wait. */
   readonly retry: boolean
@@ -79,7 +79,7 @@ export class Loader {
   readonly #task: LoadTask
   #waiting: readonly Waiting[] = []
   /**
-   * The loads under way, at most two. An array, because it uses less memory than a map and a book remembers thousands
+   * The running loads, at most two. An array, because it uses less memory than a map and a book remembers thousands
    * of loaders.
    */
   #underWay: readonly Load[] = []
@@ -153,7 +153,7 @@ export class Loader {
     else if (fresh || this.#wanted === undefined) this.#wanted = fresh ? "fresh" : "any"
   }
 
-  /** Resolves when a load that begins from now on, or a later one, has succeeded. Rejects when such a load fails. */
+  /** Resolves when a load that begins after this call has succeeded. Rejects when such a load fails. */
   refresh(): Promise<void> {
     const done = this.#wait(loadsBegun + 1, {})
     this.reload(true)
@@ -170,7 +170,7 @@ export class Loader {
     if (!isLoaded) await this.#wait(0, options)
   }
 
-  /** Resolves when a result is available, or when no load is running that could return a result. */
+  /** Resolves when a result is available, or when no running load can return one. */
   async answered(): Promise<void> {
     while (this.loadedAtMs === undefined && this.#isLoading) {
       await this.#wait(this.#begun, {}).catch(ignore)
@@ -179,7 +179,7 @@ export class Loader {
 
   /**
    * Allows a load to begin now, because the stored rules may have changed. If `isKnown`, the latest result stays
-   * valid until that load ends.
+   * valid until the new load ends.
    */
   expire(isKnown: boolean): void {
     this.#dueMs = 0
@@ -222,7 +222,7 @@ export class Loader {
   }
 
   /**
-   * Resolves when a load with this number or a higher one has succeeded. Rejects when such a load fails, unless
+   * Resolves when a load with this number or a higher number has succeeded. Rejects when such a load fails, unless
    * `retry` is true. Rejects with the signal's reason when it is aborted.
    */
   async #wait(from: number, { retry = false, signal }: ReadyOptions): Promise<void> {
@@ -239,7 +239,7 @@ export class Loader {
     }
   }
 
-  /** Settles the calls that wait for a load with this number or a lower one. */
+  /** Settles the calls that wait for a load with this number or a lower number. */
   #settle(number: number, error: Error | undefined): void {
     for (const { from, retry, settle } of this.#waiting) {
       if (from <= number && !(retry && error !== undefined)) settle(error)
@@ -311,7 +311,8 @@ export class Loader {
   }
 
   /**
-   * Schedules the next load in `ms` milliseconds, unless a later load schedules it or a change made it due immediately.
+   * Schedules the next load in `ms` milliseconds, unless a later load will schedule it, or a change made the load due
+   * immediately.
    */
   #plan(number: number, ms: number): void {
     if (number !== this.#begun || number < this.#validFrom) return

@@ -21,9 +21,9 @@ const LONGEST_NAME = 2_048
 export class Lookups {
   readonly #options: ParsedBookOptions
   readonly #create: (service: string) => ServiceRules
-  /** The rules of the names that the book remembers. The least recently used name comes first. */
+  /** The rules of the names that the book remembers, beginning with the least recently used name. */
   readonly #remembered = new Map<string, ServiceRules>()
-  /** The loads under way for names that have rules, and for other names. */
+  /** The running loads of names with rules, and of other names. */
   readonly #ofFound = new Map<Load, ServiceRules>()
   readonly #ofOthers = new Map<Load, ServiceRules>()
   #intervalEndsMs = 0
@@ -36,7 +36,7 @@ export class Lookups {
     this.#create = create
   }
 
-  /** Returns the known rules of the name. Loads the name in the background when a load is due. */
+  /** Returns the known rules of the name. Loads the rules in the background when a load is due. */
   read(service: string): Edition | undefined {
     const rules = this.get(service)
     if (rules !== undefined) this.#keep(rules)
@@ -46,7 +46,8 @@ export class Lookups {
   }
 
   /**
-   * Returns the rules of a name after it has been loaded. Rejects with the load error if there has never been a result.
+   * Returns the rules of a name after it has been loaded. Rejects with the load error if the name was never loaded
+   * successfully.
    */
   async find(service: string): Promise<Edition | undefined> {
     this.read(service)
@@ -113,7 +114,7 @@ export class Lookups {
     for (const { loader, known } of this.#remembered.values()) loader.expire(known !== undefined)
   }
 
-  /** Counts the load of a name while it is under way. */
+  /** Counts the load of a name while the load is running. */
   async count(rules: ServiceRules, load: Load, loaded: Promise<void>): Promise<void> {
     const underWay = rules.known === undefined ? this.#ofOthers : this.#ofFound
     underWay.set(load, rules)
@@ -158,7 +159,7 @@ export class Lookups {
     return rules
   }
 
-  /** Remembers the name as the most recently used. Evicts another name if there are too many. */
+  /** Remembers the name as the most recently used. Evicts another name if too many are remembered. */
   #keep(rules: ServiceRules): void {
     this.#remembered.delete(rules.service)
     this.#remembered.set(rules.service, rules)

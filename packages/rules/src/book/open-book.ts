@@ -28,9 +28,9 @@ import { inTime } from "./timing.ts"
  * Opens a rule book on a source, for several limiters or for a process that decides requests of many services. With
  * `fileRules(…)` or `liveRules(source)`, each limiter opens its own book.
  *
- * The book loads immediately, then at intervals, and when the source reports a change. After a failed load it retries
- * with a backoff from half a second to half a minute. All delays are jittered, so that many processes do not load at
- * the same time. A load times out after ten seconds.
+ * The book loads immediately, then at intervals, and when the source reports a change. After a failed load, the book
+ * retries with a backoff from half a second to half a minute. All delays are jittered, so that many processes do not
+ * load at the same time. A load times out after ten seconds.
  *
  * A version of a service's rules is accepted or rejected as a whole. While a load fails, or any rule of the version is
  * invalid, the previous version stays in force. A book does not keep the process alive, except while `ready`, `refresh`
@@ -58,7 +58,8 @@ export function createRuleBook(options: RuleBookOptions): RuleBook {
 }
 
 /**
- * The book behind the interface, with additional methods for its readers and its list. It works as follows:
+ * The book behind the interface, with additional methods for its readers and its list. The parts of a book work as
+ * follows:
  *
  * - Each service has its rules (`service-rules`), which keep the last valid version, and one loader
  *   (`loader`).
@@ -198,7 +199,10 @@ export class OpenBook implements RuleBook, ListedServices {
     return rules
   }
 
-  /** Stops reporting to the reader. A service without readers is no longer followed, unless the list contains it. */
+  /**
+   * Removes the reader, so that it receives no more reports. A service without readers is no longer followed, unless
+   * the list contains it.
+   */
   leave(service: string, follower: ServiceFollower): void {
     const rules = this.followed.get(service)
     rules?.readers.delete(follower)

@@ -49,7 +49,7 @@ export interface RuleBookOptions {
    * 90,000.
    */
   readonly staleAfterMs?: number | undefined
-  /** Number of names to remember that were looked up but are not followed. Default: 10,000. */
+  /** Maximum number of remembered names that were looked up but are not followed. Default: 10,000. */
   readonly maxUnknown?: number | undefined
   /** Receives warnings; pino or a similar logger. Default: `process.emitWarning`. */
   readonly logger?: Logger | undefined
@@ -59,7 +59,7 @@ export interface RuleBookOptions {
   readonly random?: (() => number) | undefined
 }
 
-/** Checked options with every default filled in. */
+/** The checked options, including all defaults. */
 export interface ParsedBookOptions {
   readonly source: RuleSource
   readonly name: string

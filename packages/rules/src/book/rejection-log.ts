@@ -9,7 +9,7 @@ export function rejectionIncident(warner: Warner, clock: Clock, isRepeated = tru
   return new Incident(warner, isRepeated ? HOUR_MS : undefined, clock)
 }
 
-/** Logs a problem of some rules, unless the log already reports it. Returns whether it was logged. */
+/** Logs a problem of some rules, unless the log already reports it. Returns true if the problem was logged. */
 export function beginRejection(
   incident: Incident,
   message: string,
@@ -18,7 +18,7 @@ export function beginRejection(
   return incident.begin({ level: "error", code: "SLUICE_RULES_REJECTED", message, cause, key: message })
 }
 
-/** Logs that the problem is gone and what is in force, if there was a problem. */
+/** If a problem was logged, logs that it is solved and which rules are in force. */
 export function endRejection(incident: Incident, message: string): void {
   incident.end({ level: "warn", code: "SLUICE_RULES_RECOVERED", message })
 }

@@ -64,8 +64,8 @@ export class Reporter {
   /**
    * Reports that the rules of a service were not loaded. Without `service`, reports that the list of all services was
    * not loaded. `all` are the rules that should have been loaded. Every rejected version emits an event. Any other
-   * failure emits one unless the log already reports it. An invalid document or an outage is reported once for all
-   * unfollowed names.
+   * failure emits an event unless the log already reports the failure. An invalid document or an outage is reported
+   * once for all unfollowed names.
    */
   failed(error: LoadFailure, all: readonly ServiceRules[], service: string | undefined): void {
     const rules = service === undefined ? undefined : all[0]
@@ -90,7 +90,7 @@ export class Reporter {
   }
 
   /**
-   * Reports what is in force after a successful load: only the valid rules, or all rules if the log still reports a
+   * Reports the rules in force after a successful load: only the valid rules, or all rules if the log still reports a
    * problem.
    */
   loaded(rules: ServiceRules): void {
@@ -112,7 +112,7 @@ export class Reporter {
     }
   }
 
-  /** Reports that the list of all services can be loaded again, if the log says that it cannot. */
+  /** Reports that the list of all services can be loaded again, if the log reports that it cannot be loaded. */
   listLoaded(): void {
     const message = `${this.#placeOf(undefined)}: the list of services can be loaded again.`
     endRejection(this.#listRejection, message)

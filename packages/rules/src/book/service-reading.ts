@@ -20,7 +20,7 @@ import { contentOf, type LoadFailure, recovered, rulesEvent } from "./edition.ts
 import { beginRejection, endRejection, rejectionIncident } from "./rejection-log.ts"
 import type { ServiceFollower, ServiceRules } from "./service-rules.ts"
 
-/** Whether a reader refuses a version with this error. */
+/** Whether this error means that a reader refuses a version. */
 function isRefusal(error: unknown): error is InvalidRuleError {
   return (error as Partial<InvalidRuleError> | null | undefined)?.code === "SLUICE_INVALID_RULE"
 }
@@ -47,7 +47,7 @@ export class ServiceReading implements OpenedRules, ServiceFollower {
   #refused: InvalidRuleError | undefined
   /** The incident in the log for the refused version. */
   readonly #incident: Incident
-  /** Settles when the latest version is in force; undefined if it is not being compiled. */
+  /** Settles when the latest version is in force; undefined if no version is being compiled. */
   #compiling: Promise<void> | undefined
   /** The calls that wait for a version that the reader accepts. */
   readonly #waiting: (() => void)[] = []
@@ -148,7 +148,7 @@ export class ServiceReading implements OpenedRules, ServiceFollower {
     this.#compiling = undefined
     this.#edition = edition
     bringIntoForce()
-    // A newer version may have been refused while this one was compiled.
+    // A newer version may have been refused while this version was compiled.
     if (this.#refused === undefined) {
       endRejection(this.#incident, `${this.#place}: ${recovered(contentOf(edition))}`)
       for (const resolve of this.#waiting.splice(0)) resolve()

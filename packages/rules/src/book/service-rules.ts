@@ -7,8 +7,8 @@ import { editionOf, isNothing, type LoadFailure } from "./edition.ts"
 import type { Loader } from "./loader.ts"
 
 /**
- * Receives the changes and failures of the rules of a service. Only `onEdition` may throw, and only while the rules are
- * opened.
+ * Receives the changes and failures of the rules of a service. Only `onEdition` may throw, and only while the reader
+ * is opening the rules.
  */
 export interface ServiceFollower {
   /** Called when another version of the rules is in force. */
@@ -42,7 +42,7 @@ export class ServiceRules {
   takenFrom = 0
   /**
    * The incident in the log for these rules. Undefined if nothing has been reported since the first limiter followed
-   * them, or the last one stopped.
+   * the rules, or since the last limiter stopped following them.
    */
   incident: Incident | undefined
   #isNothing = true
@@ -56,12 +56,12 @@ export class ServiceRules {
     this.loader = loaderOf(this)
   }
 
-  /** The version in force; undefined also if the source has nothing for the service. */
+  /** The version in force; also undefined if the source has no document for the service. */
   get known(): Edition | undefined {
     return this.#isNothing ? undefined : this.edition
   }
 
-  /** Why the stored rules are not in force; undefined if they are. */
+  /** Why the stored rules are not in force; undefined if they are in force. */
   get rejection(): InvalidRuleError | undefined {
     return this.#rejected?.error
   }
@@ -79,7 +79,7 @@ export class ServiceRules {
   /** Marks the service as followed. Forgets an earlier result without valid rules, because it may be outdated. */
   follow(): void {
     this.isFollowed = true
-    // A problem that was logged once is repeated from now on.
+    // From now on, the log repeats a problem that was logged only once before.
     this.#forgetIncident()
     if (this.known !== undefined) return
     this.edition = undefined
@@ -112,8 +112,8 @@ export class ServiceRules {
   /**
    * Accepts the result of a load as a whole, or rejects it as a whole if any rule is invalid. If the service does not
    * have a version yet, its valid rules are accepted, unless `isStrict`. Returns undefined if nothing changes,
-   * because these rules or newer ones are in force. Throws InvalidRuleError for a rejected version. If `found` is the
-   * error of a failed read, throws that error.
+   * because these rules or newer rules are in force. Throws InvalidRuleError for a rejected version. If `found` is
+   * the error of a failed read, throws that error.
    */
   take(load: number, found: LoadedRules | LoadFailure, isStrict: boolean): RuleChange | undefined {
     if (load < this.takenFrom) return undefined

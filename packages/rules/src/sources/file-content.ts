@@ -19,14 +19,14 @@ export interface FileContent {
 }
 
 /**
- * Reads a file of rules. Returns `last` without reading if the file still has the same stamp. Rejects with
+ * Reads a file of rules. Returns `last` without reading if the file's stamp has not changed. Rejects with
  * RuleSourceError, which names the file and what to do.
  */
 export async function readContent(file: string, maxBytes: number, last?: FileContent): Promise<FileContent> {
   try {
     const stamp = stampOf(await stat(file, { bigint: true }), maxBytes)
     if (stamp === last?.stamp) return last
-    // A file may have thousands of documents and rules, and it can change while requests are being decided.
+    // Parse in slices, because a file may contain thousands of rules and can change while requests are being decided.
     return await inSlices(parse(file, stamp, await readFile(file), last))
   } catch (error) {
     throw sourceError(file, error)
@@ -59,7 +59,7 @@ function stampOf(found: BigIntStats, maxBytes: number): string {
   return [found.dev, found.ino, found.size, found.mtimeNs, found.ctimeNs].join(" ")
 }
 
-/** Reads the documents rule by rule. */
+/** Parses the documents rule by rule. */
 function* parse(file: string, stamp: string, bytes: Uint8Array, last?: FileContent): Pausable<FileContent> {
   const text = new TextDecoder("utf-8", { fatal: true }).decode(bytes)
   if (text === last?.text) return { ...last, stamp }

@@ -15,7 +15,7 @@ const told = (values: unknown[], service: string) =>
     .rulesOf(service)
     .problems.map(({ path, message }) => `${path}: ${message}`)
 
-test("a service uses its own document, otherwise the one without service_id, otherwise it has no rules", () => {
+test("a service uses its own document, or else the document without service_id, or else no rules", () => {
   const several = [{ service_id: "a", rules: [rule] }, { rules: { ...rule, limit: 9 } }]
   expect(limits(several, "a")).toEqual([5])
   expect(limits(several, "b")).toEqual([9])
@@ -27,7 +27,7 @@ test("a service uses its own document, otherwise the one without service_id, oth
   expect(documentsOf(named).rulesOf("b")).toEqual({ rules: [], problems: [] })
 })
 
-test("a single document for another service is a problem, because the service would have no limits", () => {
+test("a single document for another service is a problem, because this service would have no limits", () => {
   expect(told([{ service_id: "a", rules: [rule] }], "b")).toEqual([
     'service_id: "a" is not the service "b", which therefore has no rules',
   ])

@@ -9,7 +9,7 @@ export interface FileDocuments {
   readonly services: readonly string[]
   /** Problems of documents whose service is unknown. */
   readonly problems: readonly Problem[]
-  /** Services that had rules in this or an earlier version of the file, without an empty document since then. */
+  /** Services that had rules in this or an earlier version of the file and were not emptied since then. */
   readonly expected: ReadonlySet<string>
   rulesOf(service: string): LoadedRules
   /**

@@ -34,7 +34,7 @@ afterEach(() => {
 
 const text = (limit: number): string => `rules:\n  - { limit: ${limit}, window: 1m }\n`
 
-/** Opens a source of the file. Returns it with the limits that it loads and a promise of its next change. */
+/** Opens a source on the file. Returns the source with the limits that it loads, and a promise of its next change. */
 function open(options?: FileRulesOptions, path = file) {
   const source = fileRules(path, options)
   return {
@@ -256,7 +256,7 @@ describe("watching", () => {
     expect(await limits()).toEqual([6])
   })
 
-  test("reports when a file becomes invalid, and again when it is valid", async () => {
+  test("reports when a file becomes invalid, and when it is valid again", async () => {
     writeFileSync(file, text(5))
     const { limits, nextChange } = open(never)
     expect(await limits()).toEqual([5])
@@ -301,7 +301,7 @@ describe("watching", () => {
     expect(heard).toBe(1)
   })
 
-  test("notices a change between strings of the same length, even if they follow each other quickly", async () => {
+  test("notices a change that does not affect the length, even if it quickly follows another change", async () => {
     const { source, limits, nextChange } = open(never)
     for (let round = 0; round < examples(3, 8); round++) {
       writeFileSync(file, text(5))

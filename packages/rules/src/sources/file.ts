@@ -22,8 +22,8 @@ export interface FileRulesOptions {
   /** Maximum size of the file in bytes. Default: 1 MiB. */
   readonly maxBytes?: number | undefined
   /**
-   * Poll interval in milliseconds, in addition to the notifications of the file system. Some (network) file systems do
-   * not send any. Default: 5000.
+   * Poll interval in milliseconds, in addition to the notifications of the file system. Some file systems, such as
+   * network file systems, send no notifications. Default: 5000.
    */
   readonly pollMs?: number | undefined
   /**
@@ -42,11 +42,11 @@ const CHECKS: Readonly<Record<string, OptionCheck>> = {
 }
 
 /**
- * Creates a source of the rules in a YAML file, or a JSON file if its name ends in ".json". The file contains one
- * document in the stored format, or one document for each service. A document without `service_id` applies to every
- * service without its own document. `loadAll` does not list that document. Instead, a rule book loads it by the
- * service's name. A service whose document disappears keeps its rules, because a typo in `service_id` looks the same.
- * `rules: []` removes them.
+ * Creates a source of the rules in a YAML file. If the file's name ends in ".json", it must be JSON. The file
+ * contains one document in the stored format, or one document for each service. A document without `service_id`
+ * applies to every service without its own document. `loadAll` does not list that document. Instead, a rule book
+ * loads it by the service's name. A service whose document disappears keeps its rules, because a typo in `service_id`
+ * looks the same. `rules: []` removes them.
  *
  * The file is read when a limiter is created. Creating the limiter throws if the file is missing or cannot be read,
  * or if a rule of the limiter's service is invalid. While the file is watched, it is reloaded when it changes or is
@@ -98,8 +98,8 @@ export function fileRules(path: string | URL, options: FileRulesOptions = {}): L
     }
   }
   /**
-   * Reads the file. Concurrent calls share one read. A fresh read begins after the call, for callers that know of a very
-   * recent write.
+   * Reads the file. Concurrent calls share one read. A fresh read begins after the call, because the caller may know
+   * of a very recent write.
    */
   const read = (isFresh = false): Promise<FileContent> => {
     if (isFresh && reading !== undefined) {
@@ -109,7 +109,8 @@ export function fileRules(path: string | URL, options: FileRulesOptions = {}): L
       })
       return next
     }
-    // Ignore the stamp: it does not change if the file is written twice within a tick of the file system's clock.
+    // Ignore the stamp, because it does not change if the file is written twice within a tick of the file system's
+    // clock.
     if (isFresh && content !== undefined) content = { ...content, stamp: "" }
     reading ??= readContent(file, maxBytes, content)
       .then(keep, fail)

@@ -14,7 +14,7 @@ async function places(text: string, format: "yaml" | "json" = "yaml"): Promise<s
   })
 }
 
-test("every problem of a YAML file has the line and column of its member", async () => {
+test("every problem of a YAML file contains the line and column of its member", async () => {
   const text = `# rules of the shop
 service_id: checkout
 rules:
@@ -207,7 +207,7 @@ test.each([
   ["null: 1", "null is read as the value null"],
   ["~: 1", "~ is read as the value null"],
   ["TRUE: 1", "TRUE is read as the boolean true"],
-])("readRuleFile rejects the name in %s, which would be another client's", async (line, told) => {
+])("readRuleFile rejects the name in %s, which would identify another client", async (line, told) => {
   expect((await readRuleFile(`rules: []\n${line}\n`, "yaml")).problems).toEqual([
     { path: "", message: `is not YAML: the name ${told}; write it in quotes`, line: 2, column: 1 },
   ])
@@ -247,7 +247,7 @@ test.each(["true", "null", "[7]"])("a service id %s is a problem", async (id) =>
   }
 })
 
-test("a number with leading zeros is octal in YAML 1.1, so a limit must not have any", async () => {
+test("a limit must not have leading zeros, because such a number is octal in YAML 1.1", async () => {
   const rule = (limit: string) => `rules: [{ limit: ${limit}, window: 1m, allow: [007], field: user }]`
   for (const limit of ["010", "+010", "-07"]) {
     expect((await readRuleFile(rule(limit), "yaml")).problems).toEqual([
@@ -284,7 +284,7 @@ test("readRuleFile returns each document's service, version, valid rules and pla
   ])
 })
 
-test("a rule without a field has a note with its place", async () => {
+test("a rule without a field results in a note with its place", async () => {
   const text =
     "- service_id: a\n  rules:\n    - { field: ip, limit: 5, window: 1m }\n    - { limit: 9, window: 1h }\n"
   expect((await readRuleFile(text, "yaml")).notes).toEqual([
@@ -311,7 +311,7 @@ test("readRuleFile finds the places of thousands of problems in a few seconds", 
 const SHELF = new URL("../../../../test/fixtures/rules/", import.meta.url)
 const files = readdirSync(SHELF).filter((name) => /\.(yaml|json)$/.test(name) && name !== "not-utf-8.yaml")
 
-test.each(files)("%s has the same rules and problems as in fileRules", async (name) => {
+test.each(files)("readRuleFile returns the same rules and problems as fileRules for %s", async (name) => {
   const file = await readRuleFile(
     readFileSync(new URL(name, SHELF), "utf8"),
     name.endsWith("json") ? "json" : "yaml",

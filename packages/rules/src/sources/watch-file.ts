@@ -1,7 +1,7 @@
 import { type FSWatcher, watch } from "node:fs"
 import { basename, dirname } from "node:path"
 
-/** Notifications come in bursts, and the first one arrives while the file is still being written. */
+/** Delay before the file is read, because notifications arrive in bursts and the first one arrives during the write. */
 const SETTLE_MS = 50
 
 /**
@@ -36,7 +36,7 @@ function watchDirectory(directory: string, notify: (name: string | null) => void
     watcher.on("error", () => watcher.close())
     return watcher
   } catch {
-    // The directory does not exist, or the system is out of watchers: polling is enough.
+    // Ignore the error: if the directory does not exist or the system has no watchers left, polling is enough.
     return undefined
   }
 }

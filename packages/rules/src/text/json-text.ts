@@ -7,7 +7,7 @@ export const MAX_DEPTH = 32
 export class FileTextError extends Error {
   /** The message without the place. */
   readonly reason: string
-  /** The place, with both numbers from 1. Absent if the text as a whole is wrong. */
+  /** The place, with both numbers from 1. Absent if the mistake concerns the text as a whole. */
   readonly place: { readonly line: number; readonly column: number } | undefined
 
   constructor(reason: string, place?: FileTextError["place"], options?: ErrorOptions) {
@@ -42,8 +42,8 @@ const STRING = /"[ !#-[\]-\uffff]*(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[ !#-[\]-\
 
 /**
  * Returns the text with quotes around each service id that is not an exact number. Throws FileTextError for the first
- * mistake of a JSON text. JSON.parse does not report where an unexpected token is. JSON.parse also silently takes the
- * last of two members with the same name, which is a mistake here.
+ * mistake of a JSON text. JSON.parse does not report where an unexpected token is. JSON.parse also silently accepts
+ * two members with the same name, which is a mistake here.
  */
 function withExactIds(text: string): string {
   let offset = 0

@@ -24,13 +24,13 @@ export interface PlacedValue extends Places {
   readonly value: unknown
 }
 
-/** Returns the values of a JSON text that was already parsed to `values`. Places are searched only on demand. */
+/** Returns the values of a JSON text that was already parsed to `values`. Places are computed only on demand. */
 export function placedJson(text: string, values: readonly unknown[]): readonly PlacedValue[] {
   let places: readonly Places[] | undefined
   return values.map((value, index) => ({
     value,
     placeOf(path) {
-      // JSON is valid YAML.
+      // Parse the text as YAML, because JSON is valid YAML.
       places ??= placesIn(text)
       // A null does not have its own place.
       return places[index]?.placeOf(path) ?? START
@@ -51,7 +51,7 @@ export function placesIn(text: string): readonly Places[] {
   return documents.flatMap((document: Document.Parsed) => placesOf(document, lines))
 }
 
-/** Returns the places of a document's value, or of its entries if it is a list; nothing for an empty document. */
+/** Returns the places of a document's value, or of its entries if it is a list; none for an empty document. */
 export function placesOf(document: Document.Parsed, lines: LineCounter): readonly Places[] {
   const { isScalar, isSeq } = yaml()
   const top = document.contents
@@ -80,8 +80,8 @@ function pairsOf(map: YAMLMap<Node, Node | null>): Pairs {
 }
 
 /**
- * Returns the member's name or the list entry at the end of a path. If it does not exist, returns the last one on the
- * path that does.
+ * Returns the member's name or the list entry at the end of a path. If it does not exist, returns the last existing
+ * member or entry on the path.
  */
 function nodeAt(document: Document.Parsed, top: Node | null, path: readonly PropertyKey[]): Node | null {
   const { isAlias, isMap, isSeq } = yaml()

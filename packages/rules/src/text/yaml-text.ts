@@ -5,8 +5,8 @@ import { yaml } from "./yaml.cjs"
 
 /**
  * Generates the values in a YAML 1.2 text: its documents, or the entries of documents that are lists. A document is
- * parsed when its first value is requested. Throws FileTextError for invalid YAML and for a duplicate key. Throws it
- * too for aliases that would expand to many times the size of the text.
+ * parsed when its first value is requested. Throws FileTextError for invalid YAML, for a duplicate key, and for
+ * aliases that would expand to many times the size of the text.
  */
 export function* yamlValues(text: string): Generator<PlacedValue, void> {
   try {
@@ -25,11 +25,12 @@ function* readYaml(text: string): Generator<PlacedValue, void> {
     prettyErrors: false,
     logLevel: "error",
     lineCounter: lines,
-    // The composer would compare each name with all names before it, which takes seconds for 10,000 overrides.
+    // Do not let the composer check for duplicates. It would compare each name with all names before it, which takes
+    // seconds for 10,000 overrides.
     uniqueKeys: false,
   })
   for (const document of composer.compose(tokensIn(text, lines))) {
-    // Reject a warning, too. It means that the value has an unknown tag, so it would be read wrongly.
+    // Reject a warning, too. A warning means that the value has an unknown tag, so the value would be misread.
     const mistake = document.errors[0] ?? document.warnings[0]
     if (mistake !== undefined) throw inPlainWords(mistake, text, lines)
     checkScalars(document, lines)
@@ -43,8 +44,8 @@ function* readYaml(text: string): Generator<PlacedValue, void> {
 }
 
 /**
- * Returns the error of the YAML library. If a line is wrong because of the next one, as "limit: 5" before an indented
- * "window: 1m", the library reports the place of the first line.
+ * Converts an error of the YAML library to a FileTextError. If a line is wrong because of the next line, such as
+ * "limit: 5" before an indented "window: 1m", the library reports the place of the first line.
  */
 function inPlainWords(
   { code, message, pos }: YAMLParseError | YAMLWarning,
@@ -140,7 +141,7 @@ function checkScalars(document: Document.Parsed, lines: LineCounter): void {
 
 function nameOf({ value, source = "", range }: Scalar, lines: LineCounter): string {
   if (typeof value === "string") return value
-  // YAML 1.1 has names with a special meaning, such as "<<".
+  // The library represents names with a special meaning in YAML 1.1, such as "<<", as symbols.
   if (typeof value === "symbol") return source
   if (value !== null && String(value) === source) return source
   if (source === "") throw mistakeAt(lines, range?.[0] ?? 0, "a member has no name")
