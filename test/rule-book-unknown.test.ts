@@ -401,7 +401,7 @@ describe("clients that invent names", () => {
       expect(book.rulesOf("friend")?.rules[0]?.limit).toBe(5)
     }
     expect(source.asked).toHaveLength(51)
-    // The nine latest names are also kept. An earlier name is loaded again.
+    // The book also remembers the nine latest names, but loads an earlier name again.
     for (let name = 49; name > 40; name--) await ask(book, `a${name}`)
     expect(source.asked).toHaveLength(51)
     await ask(book, "a0")

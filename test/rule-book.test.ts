@@ -88,7 +88,7 @@ describe("the first load", () => {
     await book.ready()
   })
 
-  test("keeps the valid rules and reports the invalid ones, with the problems of the source first", async () => {
+  test("keeps the valid rules and reports the invalid rules after the problems of the source", async () => {
     const { book, page, loads } = open()
     const aside = { path: "rules[9]", message: "is wrong" }
     loads[0]?.resolve({
@@ -385,7 +385,7 @@ const LIMITER = JSON.stringify(
   new URL("../packages/core/src/limiter/create-limiter.ts", import.meta.url).href,
 )
 
-test("a caller that waits for rules keeps the process alive until they are loaded, and no longer", () => {
+test("a caller that waits for rules keeps the process alive until the rules are loaded, and no longer", () => {
   const child = runAlone(`
     import { setTimeout as delay } from "node:timers/promises"
     import { createRuleBook } from ${BOOK}

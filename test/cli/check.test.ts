@@ -115,7 +115,7 @@ describe("sluice rules check", () => {
     })
   })
 
-  it("warns of a method that Node does not know, suggests the closest method, and reports no problem", async () => {
+  it("warns of a method that Node does not know and suggests a similar method, but reports no problem", async () => {
     const file = fileOf(
       "methods.yaml",
       "rules:\n  - { field: ip, limit: 5, window: 1m, match: { methods: [get, PSOT] } }\n" +

@@ -527,7 +527,7 @@ client     rule    requests  refused  peak
       expect(result.total).toMatchObject({ clients: { seen: 2, refused: 1 } })
     })
 
-    it("keeps precise times when it spreads lines with coarse times", async () => {
+    it("does not change precise times when it spreads lines with coarse times", async () => {
       const burst = rules("{ name: burst, field: ip, limit: 2, window: 100 ms, algorithm: sliding-log }")
       const coarse = file(
         "coarse.log",
@@ -597,7 +597,7 @@ client     rule    requests  refused  peak
       expect((await replay(line(ANN, 0), PER_IP, "--trusted-proxies", "0")).code).toBe(0)
     })
 
-    it("is not ok if a number of proxies is trusted and no request has their header", async () => {
+    it("is not ok if proxies are trusted by number, but no request has their header", async () => {
       const log = ["-", "-"].map((via, second) => `${line(ANN, second).trimEnd()} "${via}"\n`).join("")
       const format =
         '$remote_addr - $remote_user [$time_local] "$request" $status $bytes_sent "$http_referer" "$http_user_agent" "$http_x_forwarded_for"'

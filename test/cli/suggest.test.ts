@@ -174,7 +174,7 @@ describe("sluice rules suggest", () => {
     expect(groups[0].windows[0].candidates[0].requests).toBeNull()
   })
 
-  it("warns of lines that are not in the format, and fails if most of them are not", async () => {
+  it("warns of unparsed lines, and fails if most lines are unparsed", async () => {
     const { err, code } = await suggest(["-"], `${log}bad line\n`)
     expect([code, err]).toEqual([0, expect.stringContaining("1 line not in the format of its file")])
     const most = await suggest(["-"], `${log.slice(0, log.indexOf("\n") + 1)}bad\nworse\n`)

@@ -426,7 +426,7 @@ rules:
     expect((await runWith({ stdin: out }, "push", "-")).out).toBe("checkout: unchanged, version 1\n")
   })
 
-  it("shows all services in order, as JSON with --json or if the file name ends in .json", async () => {
+  it("prints all services in order, as JSON with --json or if the file name ends in .json", async () => {
     await writeFile(file, `${RULES}---\nservice_id: b\nrules: []\n---\nservice_id: a\nrules: []\n`)
     await run("push", file)
     const { out } = await run("pull")
@@ -660,7 +660,7 @@ describe("an interrupted or concurrent push", () => {
     }
   })
 
-  it("succeeds for one of several pushes, and shows the stored rules to the other ones", async () => {
+  it("succeeds for only one of several pushes, and the other pushes print the stored rules", async () => {
     const files = await Promise.all(
       [1, 2, 3, 4, 5, 6].map(async (limit) => {
         const path = join(folder, `${table}-${limit}.yaml`)

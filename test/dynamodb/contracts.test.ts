@@ -25,7 +25,7 @@ function run(engine: DynamoDBEngine): void {
       const write = async (stored: readonly StoredRules[]): Promise<void> => {
         if (isBroken) await makeTable(client, tableName)
         isBroken = false
-        // Replace the remaining documents in place, because a source that reads in between must always find them.
+        // Replace the remaining documents in place, because a concurrent read of the source must always find them.
         for (const each of stored) await putItem(client, tableName, itemOf(each))
         await emptyTable(client, tableName, { but: stored.map(({ service_id }) => service_id) })
       }

@@ -82,7 +82,7 @@ export async function putServices(
   }
 }
 
-/** Removes the items of a table with the usual key, except some services. */
+/** Removes all items of a table with the default key, except the items of some services. */
 export async function emptyTable(
   client: DynamoDBClient,
   tableName: string,

@@ -106,7 +106,8 @@ describe.each(Object.entries(OUTAGES))("while Redis is %s", (_how, { begin, end 
     expect(await store.get("bob")).toMatchObject({ totalHits: 1 })
     const [failed] = await ask("/status/404")
     expect(failed?.status).toBe(429)
-    // Await the call, although it returns void in express-rate-limit's types.
+    // express-rate-limit's types do not require callers to await `resetKey`, so it must not cause an unhandled
+    // rejection.
     const unhandled = vi.fn()
     process.on("unhandledRejection", unhandled)
     limit.resetKey("127.0.0.1")

@@ -7,8 +7,8 @@ import type { ClientRateLimitInfo } from "express-rate-limit"
  * has a larger burst.
  *
  * A refused client that waits until `resetTime` is admitted. For an admitted hit, `resetTime` is the time when all
- * hits are available again. If no hit is left, it is the time when the next hit is available. The exception is a hit
- * that may be undone, because express-rate-limit does not undo a hit after its `resetTime`.
+ * hits are available again. If no hit is left, `resetTime` is the time when the next hit is available. The exception
+ * is a hit that may be undone, because express-rate-limit does not undo a hit after its `resetTime`.
  */
 export function hitsOf(decision: Decision, mayBeUndone: boolean): ClientRateLimitInfo {
   const { allowed, limit, remaining, retryAfterMs, resetAfterMs } = decision

@@ -10,8 +10,8 @@ export interface SluiceStoreOptions
     "align" | "buckets" | "burst" | "refill" | "countRejected" | "penalty" | "instances" | "storeTimeoutMs"
   > {
   /**
-   * A client of ioredis or node-redis, for one server or a cluster. The app connects and closes it. Without a client,
-   * hits are counted in the memory of this process.
+   * A client of ioredis or node-redis, for one server or a cluster. The app connects and closes the client. Without a
+   * client, hits are counted in the memory of this process.
    */
   readonly client?: RedisClient | undefined
   /** A store of `@sluice/core` to use instead of `client`, such as `memoryStore({ maxKeys })`. The app closes it. */

@@ -16,7 +16,7 @@ interface Hit {
   decision?: Decision
 }
 
-/** The options that a store reads. Before version 7, the limit is `max`. Before 8.6, there is no logger. */
+/** The options that a store reads. Before version 7, the limit is named `max`. Before 8.6, there is no logger. */
 type PeerOptions = Pick<Options, "windowMs" | "skipFailedRequests" | "skipSuccessfulRequests"> &
   Partial<Pick<Options, "limit" | "logger">> & { readonly max?: Options["limit"] }
 
@@ -119,7 +119,7 @@ export class SluiceStore implements ExpressRateLimitStore {
     const hits = this.#hits
     if (hits === undefined) return hitsOf(await this.limiter.decide(key), false)
     const hit: Hit = { key }
-    // The caller continues in this asynchronous context, and later calls `decrement` in it. The caller passes only
+    // The caller continues in this asynchronous context, in which it later calls `decrement`. The caller passes only
     // the key, which does not reveal whether the request was admitted.
     hits.enterWith(hit)
     hit.decision = await this.limiter.decide(key)
@@ -167,7 +167,7 @@ function createContext(): AsyncLocalStorage<Hit> {
   return hits
 }
 
-/** Returns a positive time in whole milliseconds, at least one. Returns other values unchanged. */
+/** Rounds a positive time to whole milliseconds, but to at least 1 ms. Returns other values unchanged. */
 function wholeMs(windowMs: number): number {
   return Number.isFinite(windowMs) && windowMs > 0 ? Math.max(1, Math.round(windowMs)) : windowMs
 }

@@ -103,7 +103,7 @@ describe("rateLimit", () => {
     expect(() => rateLimit({ limiter: {} } as never)).toThrow(/is not a limiter/)
   })
 
-  it("exposes its limiter, whether its own or a shared one", async () => {
+  it("exposes its limiter, which may be shared", async () => {
     const own = rateLimit(once())
     await expect(own.limiter.ready()).resolves.toBeUndefined()
     const limiter = createLimiter<Request>(once())
@@ -214,7 +214,7 @@ describe("rateLimit", () => {
     expect(headers.get("content-type")).toBe("application/problem+json")
   })
 
-  it("does not trust an address that the app's `trust proxy` takes from a header", async () => {
+  it("does not trust an address that the app's `trust proxy` reads from a header", async () => {
     const app = express().set("trust proxy", true).use(rateLimit(once()), ok)
     const ask = await serve(app)
     const as = (address: string) => ask("/", { headers: { "X-Forwarded-For": address } })

@@ -1,7 +1,7 @@
 import { InvalidOptionError, type RequestFacts } from "@sluice/core"
 import type { ClientAddress } from "./client-address.ts"
 
-/** Facts of a request that a `Request` does not contain, but the framework may know. */
+/** Facts of a request that a `Request` does not contain, but that the framework may know. */
 export type FrameworkFacts = Pick<RequestFacts, "routedUrl" | "route" | "params" | "body">
 
 /** A function of the app that reads a request. */

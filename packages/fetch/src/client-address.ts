@@ -1,6 +1,6 @@
 /**
- * A function that returns the address of the peer of a request's connection. The function returns undefined if the
- * peer has no address, for example on a Unix socket. The function must not read a header that clients can write,
+ * A function that returns the peer address of a request's connection. The function returns undefined if the peer
+ * has no address, for example on a Unix socket. The function must not read a header that clients can write,
  * because `trustedProxies` reads the headers of proxies.
  */
 export type ClientAddress<Context> = (request: Request, context: Context) => string | undefined

@@ -85,7 +85,7 @@ describe("rateLimit", () => {
     }
   })
 
-  it("counts clients as the proxies report them if the connection is not visible", async () => {
+  it("counts clients by the address that the proxies report if the connection is not visible", async () => {
     const limit = await started({ ...once(), clientAddress: fromProxies, trustedProxies: 1 })
     const from = async (forwarded: string) => {
       const limited = await limit(asked("/", { headers: { "x-forwarded-for": forwarded } }), ALICE)

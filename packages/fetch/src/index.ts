@@ -30,7 +30,10 @@ export type { FetchLimiterOptions, GuardedOptions, OnFetchRejected, RateLimitOpt
 /** The result for one request: a response to send, or a function for the app's own response. */
 export type Limited =
   | {
-      /** The response to a refused request, with all headers. Return it, and do not run the handler. */
+      /**
+       * The response to a refused request, with all headers. Return this response to the server, and do not run the
+       * handler.
+       */
       readonly response: Response
       /** Absent, so that code which ignores the refusal fails. */
       readonly withHeaders?: undefined

@@ -25,7 +25,7 @@ export function keepAnswers<Context>(
   return { ...(options as FetchLimiterOptions<Context>), onRejected: keeping }
 }
 
-/** Does not use `instanceof`, because some servers replace the global `Response`. */
+/** True if the value is a `Response`. Does not use `instanceof`, because some servers replace the global class. */
 function isResponse(answer: Response | RejectionAnswer | undefined): answer is Response {
   return typeof (answer?.headers as Partial<Headers> | undefined)?.get === "function"
 }

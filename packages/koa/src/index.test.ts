@@ -73,7 +73,7 @@ describe("rateLimit", () => {
     expect(() => rateLimit({ limiter: {} } as never)).toThrow(/is not a limiter/)
   })
 
-  it("exposes its limiter, whether its own or a shared one", async () => {
+  it("exposes its limiter, which may be shared", async () => {
     const own = rateLimit(once())
     await expect(own.limiter.ready()).resolves.toBeUndefined()
     const limiter = createLimiter<Context>(once())
@@ -178,7 +178,7 @@ describe("rateLimit", () => {
     expect(refused.headers.get("content-length")).toBe(String((await refused.text()).length))
   })
 
-  it("does not trust an address that the app's `proxy` takes from a header", async () => {
+  it("does not trust an address that the app's `proxy` setting reads from a header", async () => {
     const ask = await serve(
       (ctx, next) => {
         ctx.app.proxy = true

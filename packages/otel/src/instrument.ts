@@ -71,7 +71,7 @@ function measuredBy(limiter: object, meterProvider: MeterProvider): Map<string, 
   return byProvider
 }
 
-/** Measures the limiter until it closes. Returns a function that ends the measurement earlier. */
+/** Measures the limiter until the limiter closes. Returns a function that ends the measurement earlier. */
 function measure<Request>(
   limiter: Limiter<Request>,
   meterProvider: MeterProvider,

@@ -16,7 +16,7 @@ export function measureLeases<Request>(
   fit: Fit,
 ): Measuring {
   const held = meter.createObservableGauge("sluice.store.lease.held", {
-    description: "Number of units that the leases of this process hold: booked, but not used yet.",
+    description: "Number of units that the leases of this process hold, which are booked but not used yet.",
     unit: "{unit}",
   })
   const heldOff = meter.createObservableGauge("sluice.store.hold_off", {
@@ -25,7 +25,8 @@ export function measureLeases<Request>(
     unit: "{counter}",
   })
   const units = createCounter(meter, fit, "sluice.store.lease.units", {
-    description: "Number of units of leases: booked, granted to requests, returned to the store, or lost.",
+    description:
+      "Number of leased units that were booked, granted to requests, returned to the store, or lost.",
     unit: "{unit}",
   })
   const attributes = { [LIMITER]: name }

@@ -13,13 +13,13 @@ export const POLICY = "sluice.policy.name"
 export const RESULT = "sluice.decision.result"
 /** Mode of a decision: normal · degraded (made without the shared store) */
 export const MODE = "sluice.decision.mode"
-/** The call that decided: decide · takeUpTo · acquire · hold */
+/** The method that made the decision: decide · takeUpTo · acquire · hold */
 export const OPERATION = "sluice.operation.name"
 /** The `refusal` of a refused or shadowed decision. */
 export const REFUSAL = "sluice.refusal.reason"
 /** Percentage of the limit that a client has used, from the rule's `notify`. */
 export const THRESHOLD = "sluice.policy.threshold"
-/** The outcome of units of leases: booked · granted · returned · lost */
+/** The outcome of leased units: booked · granted · returned · lost */
 export const LEASE_RESULT = "sluice.lease.result"
 /** Name of the data center to whose counters units are charged. */
 export const MIRROR = "sluice.mirror"

@@ -3,7 +3,7 @@ import type { Limiter, LimiterEvents } from "@sluice/core"
 import { LIMITER, type Measuring, POLICY, THRESHOLD } from "./measuring.ts"
 import { createCounter, type Fit } from "./series.ts"
 
-/** Counts the clients that have used a percentage of a limit that a rule's `notify` lists. */
+/** Counts the clients that have used a percentage of a limit, for each percentage in a rule's `notify`. */
 export function countNearLimit<Request>(
   limiter: Limiter<Request>,
   meter: Meter,

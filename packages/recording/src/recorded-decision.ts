@@ -33,7 +33,7 @@ export interface RecordedCheck {
    * were admitted.
    */
   readonly cost: number
-  /** Whether this rule by itself admits the request. */
+  /** Whether this rule alone would admit the request. */
   readonly allowed: boolean
   /** Quota units per window. */
   readonly limit: number

@@ -306,7 +306,7 @@ describe("closing", () => {
     expect(recorder.status).toEqual({ waiting: 0, written: 1, lost: { ...NOT_LOST, closed: 1 } })
   })
 
-  it("rejects wrong options, and can then be called again", async () => {
+  it("rejects invalid options, and can then be called again", async () => {
     const { recorder } = open(() => undefined)
     await expect(recorder.close({ withinMs: 0 })).rejects.toThrow("withinMs: 0 is not an interval")
     await expect(recorder.close({ within: 5 } as never)).rejects.toThrow(/within: is not an option of close/)

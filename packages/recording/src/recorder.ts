@@ -53,7 +53,7 @@ export class Recorder<Request> implements DecisionRecorder {
   readonly #full: Error
   readonly #lost = { bufferFull: 0, sinkFailed: 0, closed: 0 }
   #waiting: RecordedDecision[] = []
-  /** Number of records in the batch that the sink is writing. */
+  /** Number of records in the batch that the sink is currently writing. */
   #writing = 0
   #written = 0
   /** Settles when no record waits. Undefined if no record waits. */
@@ -136,7 +136,7 @@ export class Recorder<Request> implements DecisionRecorder {
     try {
       await waitOf(clock)(intervalMs, this.#pause.signal)
     } catch {
-      // The batch is full, the recorder is closed, or the clock cannot wait.
+      // The wait ended because the batch is full, the recorder is closed, or the clock cannot wait.
     }
     this.#pause = undefined
   }
