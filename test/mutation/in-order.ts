@@ -3,7 +3,7 @@ import type { TestSequencer, TestSpecification } from "vitest/node"
 
 /**
  * Returns a sequencer that runs files in this order. If a file notices a mutant, later files need not try it.
- * Patterns are not sorted.
+ * Patterns in `files` do not affect the order.
  */
 export function inOrder(files: readonly string[]): new () => TestSequencer {
   return class implements TestSequencer {

@@ -15,8 +15,8 @@ const GRACE_MS = 1_000
  * loaded. Then each remaining mutant runs again in separate processes. Prints every mutant that no test noticed, and
  * the score of each file. Returns true if all mutants were noticed.
  *
- * `only` contains ends of paths of files, with lines or without, such as "algorithms/exact-counts.ts:20-40". If
- * `only` is empty, the whole room is mutated.
+ * `only` selects files of the room by the end of their path, optionally with lines, as in
+ * "algorithms/exact-counts.ts:20-40". If `only` is empty, the whole room is mutated.
  */
 export async function mutateRoom(name: string, only: readonly string[]): Promise<boolean> {
   const room = ROOMS[name]
@@ -34,7 +34,7 @@ export async function mutateRoom(name: string, only: readonly string[]): Promise
   return alone.length === 0
 }
 
-/** Returns the mutants that no test noticed in one process, and all mutants that are worth trying. */
+/** Returns all mutants that are worth trying, and those of them that no test noticed in one process. */
 async function trySwitched(
   { tests, needsRedis }: Room,
   instrumented: Instrumented,

@@ -16,7 +16,8 @@ const CORE = "packages/core/src"
 const LIMITER = [`${CORE}/{decision,request,http}/**/*.test.ts`, `${CORE}/limiter/**/!(acquire-many).test.ts`]
 
 /**
- * Code that adapters share. The tests of the adapters test it, because its behavior is only visible with a framework.
+ * Code that adapters share. The tests of the adapters test this code, because its behavior is only visible with a
+ * framework.
  */
 const IN_ADAPTERS = [
   `${CORE}/http/respond.ts`,

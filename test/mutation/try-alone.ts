@@ -4,8 +4,8 @@ import { Stryker } from "@stryker-mutator/core"
 
 /**
  * Runs Stryker itself on some mutants of a room. Stryker loads every test again for each mutant, so the mutant also
- * affects code that runs while files are loaded or in another process. Resolves with the mutants that no test
- * noticed. The page reports/mutation/ROOM.html shows them in the source.
+ * affects code that runs once for several tests or in another process. Resolves with the mutants that no test
+ * noticed. The page reports/mutation/ROOM.html shows these mutants in the source.
  */
 export async function tryAlone(room: string, mutants: readonly Mutant[]): Promise<readonly Mutant[]> {
   process.env.MUTATION_ROOM = room

@@ -3,7 +3,8 @@ import base from "../../vitest.config.ts"
 import { inOrder } from "./in-order.ts"
 import { ROOMS } from "./rooms.ts"
 
-// Runs all tests of the room in MUTATION_ROOM. Stryker runs the tests that reach a mutant, each time in a new thread.
+// Runs all tests of the room that MUTATION_ROOM names. Stryker runs the tests that reach a mutant, each time in a new
+// thread.
 const { MUTATION_ROOM = "" } = process.env
 const room = ROOMS[MUTATION_ROOM]
 if (room === undefined) throw new Error(`MUTATION_ROOM has to be one of ${Object.keys(ROOMS).join(", ")}`)

@@ -5,7 +5,7 @@ import { expect, it } from "vitest"
 import { DOORS, type Door } from "./door-clients.ts"
 import { openService } from "./started.ts"
 
-/** Creates a log that stores its lines as pino would write them. */
+/** Creates a log that stores lines as pino would write them. */
 function keptLog() {
   const lines: { level: string; fields: Record<string, unknown>; message: string }[] = []
   const at = (level: string) => (fields: object, message: string) => {

@@ -92,7 +92,7 @@ describe("a batch of many requests", () => {
   const DOORS = ["gRPC", "HTTP"] as const
 
   it.each(DOORS)(
-    "does not delay a single call over %s until a quarter of the batch is decided",
+    "lets a single call over %s finish before a quarter of the batch is decided",
     async (door) => {
       const begun = decisions.next()
       const answers = batch.gRPC(MANY, "many")

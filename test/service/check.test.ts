@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest"
 import { until } from "../servers/until.ts"
 import { type Started, startService } from "./started.ts"
 
-// The call of gateways that read only the status and the headers of a response: /check/<service>.
+// Tests /check/<service>, the call for gateways that read only the status and the headers of a response.
 
 const RULES = `
 service_id: shop
@@ -96,7 +96,7 @@ const forwarded = (method: string, uri: string, address = "192.0.2.7") => ({
 })
 
 describe("a check", () => {
-  it("is answered with 204 and headers for the client, or with the refusal above the limit", async () => {
+  it("is answered with 204 and headers for the client, and above the limit with the refusal", async () => {
     const headers = original("GET", "/")
     const first = await check("/check/shop", { headers })
     expect([first.status, first.body]).toEqual([204, ""])
@@ -188,7 +188,7 @@ describe("a check", () => {
     expect(await ask("/?user=ann&user=bob", "session=1", "a.example")).toBe(400)
   })
 
-  it("is answered with the status and body of the rule, and with 400 for a missing field", async () => {
+  it("is answered with the status and body of the rule, or with 400 for a missing field", async () => {
     const headers = { ...original("GET", "/"), "x-api-key": "a" }
     expect((await check("/check/texts", { headers })).status).toBe(204)
     const refused = await check("/check/texts", { headers })

@@ -55,7 +55,7 @@ describe.each(DOORS)("over %s", (_, open) => {
       expect(await call(method, named)).toMatchObject({ code: 0 })
     expect(await call("Block", { ...named, for: "1 hour" })).toMatchObject({ code: 0 })
     expect(warnings).toEqual([])
-    // The warning about a request without an address must still appear.
+    // A request without an address must still cause a warning.
     await decide({ user: { id: "ada" }, method: "GET", url: "/pay" })
     expect(warnings).toEqual([expect.stringContaining("A caller sent no client address")])
   })

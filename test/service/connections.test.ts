@@ -69,7 +69,7 @@ describe("a service that shuts down", () => {
       ...(tls && { tls: TLS }),
     })
     await open(started, door, bytes, reads)
-    // Connections are accepted in order, so the earlier one has been accepted now.
+    // Connections are accepted in order, so the earlier connection has been accepted now.
     const later = await open(started, door)
     later.destroy()
     expect(await started.end(5_000)).toBe(true)
@@ -151,7 +151,7 @@ describe("connections", () => {
     },
   )
 
-  it("over HTTP may send as many requests as calls in flight, and one more ends the oldest", async () => {
+  it("over HTTP may send as many requests as calls in flight, and one more request ends the oldest", async () => {
     const started = await startService(TWO_SERVICES, { bounds: BOUNDS })
     const half = `${HEAD}content-length: 15\r\n\r\n{`
     const halves: Socket[] = []

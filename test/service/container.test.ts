@@ -11,7 +11,7 @@ const ROOT = fileURLToPath(new URL("../../", import.meta.url))
 const FOLDER = `${ROOT}packages/service`
 const read = (path: string): string => readFileSync(path, "utf8")
 
-/** Returns the instructions of each stage of a Dockerfile, each instruction as one line. */
+/** Returns the instructions of each stage of a Dockerfile, with one line per instruction. */
 function stagesOf(text: string): string[][] {
   const stages: string[][] = []
   const image = /^ARG NODE_IMAGE=(.*)$/m.exec(text)?.[1] ?? ""

@@ -7,7 +7,8 @@ import type { Started } from "./started.ts"
 import { openStranger } from "./stranger.ts"
 
 /**
- * The result of a call, the same for both servers. Members have names in snake_case, and 64-bit integers are numbers.
+ * The result of a call, in a form that is the same for both servers. Members have names in snake_case, and 64-bit
+ * integers are numbers.
  */
 export interface Answered {
   /** The gRPC status; 0 for success. */

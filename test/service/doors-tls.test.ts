@@ -66,7 +66,7 @@ it("a server that cannot listen is reported with its name and its address", () =
   expect(fail).toThrow("gRPC cannot listen on a:1: no such address")
 })
 
-it("readiness reports each phase once, and none after draining", () => {
+it("readiness reports each phase once, and no phase after draining", () => {
   const told: string[] = []
   const readiness = createReadiness((phase) => told.push(phase))
   readiness.rulesLoaded()

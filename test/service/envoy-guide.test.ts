@@ -91,7 +91,7 @@ describe("the configuration of the guide", () => {
     )
   })
 
-  it("calls the gRPC port over HTTP/2, with a longer timeout than the timeout of Redis", () => {
+  it("calls the gRPC port over HTTP/2, with a timeout that exceeds the timeout of Redis", () => {
     expect(found(envoyConfig, "timeout")).toBe("0.2s")
     expect(JSON.stringify(found(envoyConfig, "clusters"))).toContain("http2_protocol_options")
     expect(JSON.stringify(found(envoyConfig, "clusters"))).toContain('"port_value":50051')

@@ -165,7 +165,7 @@ describe("rules imported from Envoy's files, over Envoy's protocol", () => {
     const [marketing, number] = [{ message_type: "marketing", to_number: "1" }, { to_number: "1" }]
     for (let sent = 0; sent < 5; sent++) expect(await ask(marketing, number)).toBe("OK")
     expect(await ask(marketing, number)).toBe("OVER_LIMIT")
-    // The refused request has taken no units from the separate limit of this number.
+    // The refused request has taken no units from the separate limit of this phone number.
     expect([await ask(number), await ask(number), await ask(number)]).toEqual(["OK", "OK", "OVER_LIMIT"])
     // The order of the entries matters.
     expect(await ask({ to_number: "1", message_type: "marketing" })).toBe("OK")
@@ -392,7 +392,7 @@ descriptors:
       expect(err).toMatch(/\n\d+ parts? of standard input cannot be expressed\n$/)
       if (!isList) return
       expect(parse(out).rules.map(({ name }: { name: string }) => name)).toContain("rest")
-      // The rules file itself contains comments about what it lacks.
+      // The rules file itself contains comments about the missing limits.
       expect(out).toMatch(/^# Not expressed by these rules:\n# {3}standard input:\d+:\d+: /)
     },
   )
@@ -441,7 +441,7 @@ domain: other
     expect(err).toContain("is left out: it is nested deeper than 16 levels")
   })
 
-  it("replaces a file only with a complete import, even one without rules", async () => {
+  it("replaces a file only with a complete import, even if the import contains no rules", async () => {
     const folder = await mkdtemp(join(tmpdir(), "sluice-import-"))
     onTestFinished(() => rm(folder, { recursive: true }))
     const file = join(folder, "rules.yaml")

@@ -44,7 +44,7 @@ it.each(READERS)(
   },
 )
 
-it.each(READERS)("a request above 4 MiB is over the limit, read %s", async (_name, plainCalls) => {
+it.each(READERS)("a request above 4 MiB, read %s, is over the limit", async (_name, plainCalls) => {
   const envoy = await open(TWO_SERVICES, { plainCalls })
   for (const bytes of [4_194_304, 9_000_000]) {
     const { overall, body, headers, metadata } = await envoy.ask("1", [{ user_id: "x".repeat(bytes) }])
@@ -102,7 +102,7 @@ it.each([
 })
 
 it.each(READERS)(
-  "a long request for which there is no memory is over the limit, read %s",
+  "a long request for which no memory is free, read %s, is over the limit",
   async (_name, plainCalls) => {
     const envoy = await open(TWO_SERVICES, { plainCalls, bounds: { ...BOUNDS, maxUnfinishedBytes: 2 ** 20 } })
     // A connection may use a quarter of the memory for arriving requests.
@@ -111,7 +111,7 @@ it.each(READERS)(
   },
 )
 
-it("a request for which a queue has no place left is over the limit", async () => {
+it("a request that finds the queue of its rule full is over the limit", async () => {
   const envoy = await open(WAITING, { bounds: { ...BOUNDS, maxInFlight: 8 } })
   const request = { domain: "2", descriptors: [{ entries: [{ key: "user", value: "ada" }] }] }
   expect(await codeOf(envoy, request)).toBe("OK")

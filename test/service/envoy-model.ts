@@ -24,8 +24,8 @@ const SECONDS: Readonly<Record<string, number>> = {
 }
 
 /**
- * Decides like Envoy's rate limit service. There, GetLimit in src/config/config_impl.go finds the limit, and
- * src/limiter/base_limiter.go counts in windows that begin at multiples of the unit. This model does not support
+ * Decides like Envoy's rate limit service. In Envoy's service, GetLimit in src/config/config_impl.go finds the limit,
+ * and src/limiter/base_limiter.go counts in windows that begin at multiples of the unit. This model does not support
  * values with `*`.
  */
 export class EnvoyModel {

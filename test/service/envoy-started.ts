@@ -7,7 +7,10 @@ import { type Started, startService } from "./started.ts"
 /** A logger without output. Otherwise, a missing field or address would log a warning. */
 const QUIET = { warn() {}, error() {} }
 
-/** Starts a service with these rules on a manual clock, and a gateway that calls it. Closes both when the test ends. */
+/**
+ * Starts a service with these rules on a manual clock, and a gateway that calls it. Closes the service and the
+ * gateway when the test ends.
+ */
 export async function startEnvoy(
   rules: string,
   parts: Partial<DecisionServiceParts> = {},

@@ -111,7 +111,7 @@ describe("descriptors", () => {
     expect(await overalls(envoy, 1, "shop", [{ user_id: "bob" }])).toBe("OK")
   })
 
-  it("with an empty value lack the field, but a client cannot bypass a rule that way", async () => {
+  it("with an empty value count as descriptors without the field, but cannot bypass a rule", async () => {
     const { envoy } = await startEnvoy(SHOP)
     expect(await overalls(envoy, 4, "shop", [{ user_id: "" }])).toBe("OK OK OK OVER_LIMIT")
   })
@@ -177,7 +177,7 @@ rules:
     expect(await overalls(envoy, 2, "whole", [{ service: "a" }])).toBe("OK OVER_LIMIT")
   })
 
-  it("take the request's hits, even if its descriptors have their own", async () => {
+  it("use the request's hits, even if its descriptors contain other hits", async () => {
     const { envoy } = await startEnvoy(`
 service_id: whole
 rules:

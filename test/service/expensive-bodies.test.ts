@@ -94,7 +94,7 @@ function askedFor(items: string): Buffer {
   return Buffer.concat([field(2, Buffer.from(`{"a":[${items}]}`)), field(3, Buffer.from("shop"))])
 }
 
-/** Resolves with the CPU milliseconds of the longest turn of the event loop while `work` is pending. */
+/** Resolves with the CPU time, in milliseconds, of the longest turn of the event loop while `work` is pending. */
 async function longestTurn(work: () => Promise<unknown>): Promise<number> {
   let isOver = false
   let most = 0

@@ -13,7 +13,7 @@ import { FORWARD, question } from "./questions.ts"
 import { answerTo, beginCall, callRaw, framed } from "./raw-call.ts"
 import { type Started, startService } from "./started.ts"
 
-// Attacks on the capacity for calls. An attacker uses all the capacity that it can, and innocent callers are still
+// Attacks the capacity for calls. An attacker uses as much capacity as it can, but innocent callers are still
 // answered.
 
 const MOST = 20
@@ -194,7 +194,7 @@ describe.each(["grpc", "http"] as const)("over %s", (door) => {
     expect(await held).toBe("late")
   })
 
-  it("requests that never arrive completely leave capacity for requests that do", async () => {
+  it("requests that never arrive completely leave capacity for requests that arrive", async () => {
     const { started, overloads } = await start()
     if (door === "grpc") {
       const session = open(started.grpc, ATTACKER)

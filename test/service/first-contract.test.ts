@@ -22,8 +22,8 @@ it("a client generated from the first contract can register a rule and get decis
     expect(await client.call("ShouldForwardRequest", asked)).toEqual({ value: { shouldForward } })
   }
 
-  // The service stores what the request contains, as a current client reads it. Registering the same rule again does
-  // not create a new version.
+  // The service stores the rule of the request, and a current client can read this rule. Registering the same rule
+  // again does not create a new version.
   const now = openStranger(started.grpc, "sluice/v1/rate_limiter.proto", "sluice.v1.RateLimiter")
   onTestFinished(() => now.close())
   for (const [version, limit] of [

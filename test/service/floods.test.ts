@@ -8,8 +8,8 @@ import { FORWARD, question } from "./questions.ts"
 import { callOnce, callRaw, openRaw } from "./raw-call.ts"
 import { type Started, startService, TWO_SERVICES } from "./started.ts"
 
-// Attacks the event loop with more valid requests than it can answer, and with headers that are small only on the
-// wire.
+// Attacks the event loop with more valid requests than the service can answer, and with headers that are small only
+// on the wire.
 
 const BOUNDS = { maxMessageBytes: 100_000, maxInFlight: 1_000, maxRequests: 100, arrivalMs: 60_000 }
 const BODY = '{"serviceId":1,"request":"{\\"user_id\\":\\"a\\"}"}'
@@ -51,7 +51,7 @@ describe("requests that are sent without waiting for responses", () => {
     await once(honest, "connect")
     for (let left = 20; left > 0; left--) open(started, "127.0.0.2").resume().write(REQUEST.repeat(500))
     await answered(honest)
-    // In one read, Node reads up to 64 KiB, which contain 330 requests. In one turn, it reads up to 2 MiB.
+    // In one read, Node reads up to 64 KiB, which contain 330 requests. In one turn, Node reads up to 2 MiB.
     expect(answers).toBeLessThan(1_500)
     await until("all are answered", () => answers > 10_000)
   })

@@ -9,7 +9,7 @@ const ACK = 1
 const END_HEADERS = 4
 const HEAD_BYTES = 9
 
-/** An HTTP/2 peer that can send what no client would, one frame at a time. */
+/** An HTTP/2 peer that sends one frame at a time, and can send frames that no normal client sends. */
 export interface Frames {
   /** Begins a POST request. */
   headers(stream: number, fields: Readonly<Record<string, string>>): void

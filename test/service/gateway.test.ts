@@ -92,7 +92,7 @@ describe("the gateway of the examples", () => {
     await echo.close()
   })
 
-  it("responds with 502 when the upstream is gone, without revealing its address", async () => {
+  it("responds with 502 when the upstream is unavailable, without revealing its address", async () => {
     const response = await fetch(await open("closed", decisions, "http://127.0.0.1:1"))
     expect([response.status, await response.text()]).toEqual([502, "Please try again later.\n"])
   })
@@ -137,7 +137,7 @@ describe("the gateway of the examples", () => {
     client.close()
   })
 
-  it("decides by itself while the service hangs or is gone, and uses the service again afterwards", async () => {
+  it("decides by itself while the service hangs or is unavailable, and uses the service again afterwards", async () => {
     const [host, port] = started.grpc.split(":") as [string, string]
     const proxy = await startProxy({ host, port: Number(port) })
     const said: string[] = []

@@ -174,7 +174,7 @@ async function open(start: Start, edit?: (config: string) => string, sluice?: st
   return running.port
 }
 
-/** The differences between a gateway and the other gateways. */
+/** The differences between this gateway and the other gateways. */
 interface Differences {
   readonly isFromSluice: boolean
   readonly hasHeaders: boolean
@@ -318,7 +318,7 @@ it.each<[string, Start, (config: string) => string]>([
   ],
   ["HAProxy", startHaproxy, (config) => config.replace("ANSWER = false", "ANSWER = true")],
 ])(
-  "%s, if configured so, admits requests while the service is gone, but not after an invalid check",
+  "%s can be configured to admit requests while the service is unavailable, but not after an invalid check",
   async (_name, start, edit) => {
     const gone = await open(start, edit, `127.0.0.1:${await freePort()}`)
     expect((await send(gone, "/")).status).toBe(200)

@@ -23,7 +23,7 @@ export const NO_METRICS: Metrics = {
   close: async () => undefined,
 }
 
-/** The program running in this process, in which it cannot receive signals. */
+/** The program running in this process. Tests cannot send signals to it. */
 export interface RunningHere extends Omit<Program, "ended" | "signal" | "stop"> {
   /** Drains and stops the program. Resolves with true if all calls in flight were answered in time. */
   stop(): Promise<boolean>

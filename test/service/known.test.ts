@@ -168,7 +168,7 @@ describe("an unregistered service", () => {
     })
   })
 
-  it("whose check fails for one request of a batch fails the whole batch", async () => {
+  it("fails a whole batch if its check fails for one request", async () => {
     const fault = new Error("a secret of the house")
     const started = await startService(RULES, {
       onUnknownService() {

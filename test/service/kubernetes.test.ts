@@ -146,7 +146,7 @@ describe("the manifests in deploy/kubernetes", () => {
     // Kubernetes must not kill an instance that still responds.
     const drainMs = (settings.drainPauseMs ?? 0) + settings.drainMs
     expect(drainMs).toBe(25_000)
-    // Sending the last metrics takes up to 3 s more.
+    // Add 3 s, because sending the last metrics takes up to 3 s.
     expect(pod.terminationGracePeriodSeconds * 1_000).toBeGreaterThan(drainMs + 3_000)
   })
 
@@ -161,7 +161,7 @@ describe("the manifests in deploy/kubernetes", () => {
     expect(parseRuleDocument(parse(read(files[0])))).toHaveLength(1)
   })
 
-  it("set --instances to the minimum of replicas, and run as an unprivileged user", () => {
+  it("set --instances to the minimum number of replicas, and run as an unprivileged user", () => {
     const { minReplicas, maxReplicas } = only("HorizontalPodAutoscaler").spec
     const instances = container.env.find((each: Entry) => each.name === SETTINGS.instances.variable)
     expect(Number(instances.value)).toBe(minReplicas)

@@ -131,7 +131,7 @@ function keptLog() {
   return { lines, log: { warn: (message: string) => void lines.push(message) } }
 }
 
-it("metrics log an invalid variable and a collector that refuses them", async () => {
+it("metrics log an invalid variable, and a collector that refuses the metrics", async () => {
   const collector = await startHttpServer((request, response) => {
     request.resume()
     response.writeHead(401).end("{}")

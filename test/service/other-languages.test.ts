@@ -8,9 +8,9 @@ import { afterAll, beforeAll, expect, it, type TestContext } from "vitest"
 import { blocksTestedBy } from "../docs/shown.ts"
 import { type Started, startService, TWO_SERVICES } from "./started.ts"
 
-// Runs the clients of docs/service/calls.md with the Python, Go and protoc of this machine. If a tool is missing,
-// logs what is not tested and how to install the tool. Nothing is downloaded, because all libraries are available as
-// Debian packages.
+// Runs the clients of docs/service/calls.md with the versions of Python, Go and protoc on this machine. If a tool is
+// missing, logs what is not tested and how to install the tool. Nothing is downloaded, because all libraries are
+// available as Debian packages.
 
 const [pythonCommands, pythonProgram, goCommands, goMain] = blocksTestedBy(
   "test/service/other-languages.test.ts",
@@ -78,7 +78,8 @@ it("the generated Python client for gRPC reports five admitted requests, and ref
   cpSync(PROTO, join(folder, "proto"), { recursive: true })
   const args = argumentsOf(pythonCommands, "python3 -m grpc_tools.protoc")
   expect(args).toContain("sluice/v1/rate_limiter.proto")
-  // Use protoc, because the grpc_tools of Debian 12 do not support optional fields. Both take the same arguments.
+  // Use protoc, because the grpc_tools of Debian 12 do not support optional fields. Both programs take the same
+  // arguments.
   const plugin = "--plugin=protoc-gen-grpc_python=/usr/bin/grpc_python_plugin"
   await run(python, ["-m", "grpc_tools.protoc", ...args], inFolder()).catch(() =>
     firstThatRuns(["protoc"], [plugin, ...args], context, advice),

@@ -63,7 +63,7 @@ function told(message: string): object[] {
 }
 
 describe("callers are counted and logged once a minute", () => {
-  it("if their token is wrong, in single calls and in batches", async () => {
+  it("if they send a wrong token, in single calls and in batches", async () => {
     const ask = async (path: string, token: string, body: object): Promise<number> =>
       (await post(program, path, body, { authorization: `Bearer ${token}` })).status
     for (let i = 0; i < 5; i++) expect(await ask(FORWARD, OTHER_TOKEN, { serviceId: 1 })).toBe(403)

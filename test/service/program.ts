@@ -19,7 +19,7 @@ export interface Ended {
   readonly signal: NodeJS.Signals | null
 }
 
-/** The program in its own process, on free ports unless `args` sets others. */
+/** The program in a separate process, on free ports unless `args` sets other ports. */
 export interface Program {
   readonly grpc: string
   /** A URL: "http://127.0.0.1:1234". */

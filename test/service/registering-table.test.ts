@@ -60,7 +60,7 @@ it("rules are in force immediately on the instance that registered them, and lat
   await isForced(other, 0)
 })
 
-it("rules are in force immediately when registered again after the other instance registered them", async () => {
+it("rules are in force immediately if they are registered again after the other instance registered them", async () => {
   // The other instance would not read the table again until tomorrow.
   const slow = rulesInTable({ client: dynamoDB.client(), tableName, timeoutMs: 20_000, pollMs: 86_400_000 })
   const late = await startService(slow)
@@ -108,7 +108,7 @@ it("invalid rules that others wrote are reported, and the valid rules alone do n
   const mended = await one.call("RegisterService", { service_id: 1, rules: [rule(5)], version: 3 })
   expect(mended).toMatchObject({ code: 0, value: { version: 4 } })
   expect(await effectOf()).toEqual([])
-  // A previous version exists now, so this whole version stays in force if a later version is invalid.
+  // A previous version exists now, so this previous version stays in force as a whole if a later version is invalid.
   await putItem(dynamoDB.client(), tableName, itemOf({ ...stored, version: 5 }))
   expect(await effectOf()).toMatchObject([
     {

@@ -193,7 +193,7 @@ describe.each(DOORS)("registering over %s", (over, open) => {
     ]
     expect(await register({ rules })).toMatchObject({ code: OK })
     expect((await get()).value).toMatchObject({ version: 1, rules, problems: [] })
-    // A caller can register the rules again exactly as it has read them.
+    // A caller can register the rules again in exactly the form that it has read.
     const again = await register({ rules: (await get()).value.rules as object[] })
     expect(again).toMatchObject({ code: OK, value: { version: 1 } })
   })
@@ -330,7 +330,7 @@ describe.each(DOORS)("the right to register over %s", (_, open) => {
       expect(answered).toMatchObject({
         code: FAILED_PRECONDITION,
         message:
-          "Rules cannot be changed or listed here, because they are kept elsewhere, such as in a file. Change them there.",
+          "Rules cannot be changed or listed here, because they are stored elsewhere, such as in a file. Change them there.",
       })
   })
 
@@ -476,7 +476,7 @@ describe("a registration over HTTP", () => {
   const send = (method: string, body: unknown, headers = {}) =>
     post(started, `/sluice.v1.RateLimiter/${method}`, body, headers)
 
-  it("contains the fields of the contract, if defined, in addition to Connect's fields", async () => {
+  it("reports errors with the fields of the contract, if defined, in addition to Connect's fields", async () => {
     const { status, body } = await send("RegisterService", '{ "serviceId": 1, "rules": [{}] }')
     expect(status).toBe(400)
     expect(body).toMatchObject({

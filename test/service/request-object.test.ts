@@ -30,7 +30,7 @@ const asked = (request: unknown): object => ({ service: "shop", request })
 const fieldsOf = ({ details }: Body): readonly string[] =>
   (details ?? []).flatMap(({ debug }) => debug.fieldViolations.map(({ field }) => field))
 
-it("a request may be an object, and then identifies the same client as the object's text", async () => {
+it("a request may be an object, which identifies the same client as the text of the object", async () => {
   const user = { id: "ada" }
   expect((await post(PATH, asked({ user }))).body.remaining).toBe("9")
   expect((await post(PATH, asked(JSON.stringify({ user })))).body.remaining).toBe("8")
@@ -101,7 +101,7 @@ it("an object with too many levels is refused", async () => {
   expect(fieldsOf(body)).toEqual(["request"])
 })
 
-it("an object may have a member called __proto__, which is not a field of other requests", async () => {
+it("an object may contain a member called __proto__, which does not become a field of other requests", async () => {
   const { status } = await post(PATH, '{"service":"shop","request":{"__proto__":{"user":{"id":"x"}}}}')
   expect(status).toBe(200)
   expect(({} as { user?: unknown }).user).toBeUndefined()

@@ -69,7 +69,7 @@ test("an empty list of clients means the same as no list", () => {
   expect(empty).toMatchObject({ ...none, allow: [], deny: [] })
 })
 
-test("a rule with both field and fields is refused with its position, alone or in a list", async () => {
+test("a rule with both field and fields is refused, and the error names the rule's position", async () => {
   const message = create(RuleSchema, { field: "ip", fields: ["a", "b"], limit: 5n, window: "1 minute" })
   const problem = "fields: is given together with field; give only one of them"
   await expect(rulesOf([message], "rule")).rejects.toThrow(`rule.${problem}`)

@@ -45,7 +45,7 @@ async function all<T>(values: AsyncIterable<T>): Promise<T[]> {
   return list
 }
 
-/** Removes all registered services except some. */
+/** Removes all registered services except the given services. */
 async function clear({ registry }: RulesHome, but: readonly string[] = []): Promise<void> {
   for (const { service } of await all(registry.list()))
     if (!but.includes(service)) await registry.remove(service, { version: "any" })
@@ -256,7 +256,7 @@ describe("a file before a registry", () => {
     await source.close?.()
   })
 
-  it("has a name that mentions both", () => {
+  it("has a name that mentions the file and the registry", () => {
     expect(home.source.name).toBe(`rules file ${JSON.stringify(file.path)} and the registry in memory`)
   })
 })

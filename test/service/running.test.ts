@@ -14,7 +14,8 @@ import { FORWARD } from "./questions.ts"
 import { rulesFile } from "./rules-file.ts"
 import { openStranger } from "./stranger.ts"
 
-// Runs the same code as the program, but in this process, so that a test can inspect what it uses.
+// Runs the same code as the program, but in this process, so that a test can inspect the resources that the code
+// uses.
 
 const pem = (name: string): string => fileURLToPath(new URL(`../fixtures/tls/${name}`, import.meta.url))
 const TLS = ["--tls-cert", pem("server.pem"), "--tls-key", pem("server.key")]
@@ -327,7 +328,7 @@ describe("a service that runs", () => {
     // change.
     expect(await register({ REDIS_URL: "redis://127.0.0.1:1" }, "shop")).toMatchObject({
       registered: { error: { code: 9 } },
-      // The service is in neither place, which is not an error of the file.
+      // The service is neither in the file nor registered, which is not an error of the file.
       asked: { value: { should_forward: true, policy: "" } },
     })
   })

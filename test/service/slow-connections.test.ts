@@ -33,7 +33,7 @@ const HALF_CLIENT_HELLO = Buffer.from([0x16, 0x03, 0x01, 0x02, 0x00])
 const HALF_PREFACE = "PRI * HTTP/2.0\r\n"
 const PREFACE = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 const EMPTY_SETTINGS = "\0\0\0\x04\0\0\0\0\0"
-/** HEADERS of stream 1 without END_HEADERS. The rest of the block must follow, but never does. */
+/** HEADERS of stream 1 without END_HEADERS. The rest of the header block must follow, but is never sent. */
 const HALF_HEADER_BLOCK = "\0\0\x01\x01\0\0\0\0\x01\x83"
 const HALF_HEAD = `POST ${FORWARD} HTTP/1.1\r\nhost: a\r\n`
 const file = (name: string): Buffer => readFileSync(new URL(`../fixtures/tls/${name}`, import.meta.url))
@@ -187,7 +187,7 @@ describe.each(["grpc", "http"] as const)("over %s", (door) => {
     await until("it may connect again", ofAttacker)
   })
 
-  it("an idle connection is closed after some time, and a connection in use is not", async () => {
+  it("an idle connection is closed after some time, and a connection in use stays open", async () => {
     const idleMs = 300
     started = await startService(TWO_SERVICES, { bounds: { ...BOUNDS, idleMs } })
     if (door === "http") {

@@ -6,7 +6,8 @@ import { FORWARD, question } from "./questions.ts"
 import { framed } from "./raw-call.ts"
 import { TWO_SERVICES, useService } from "./started.ts"
 
-// Attacks the event loop with requests in pieces of one byte. Such a piece takes as much time as a large piece.
+// Attacks the event loop with requests in pieces of one byte. A piece of one byte takes as much time as a large
+// piece.
 
 const MANY = `${FORWARD}s`
 const MOST_BYTES = 200_000
@@ -58,7 +59,7 @@ describe("a request over HTTP in chunks of one byte", () => {
     await client.pour(chunk(" "), MOST_BYTES / 2)
     await client.gone()
     expect(client.received).toMatch(/^HTTP\/1\.1 400 /)
-    expect(client.received).toContain("too many small pieces; send it in larger ones")
+    expect(client.received).toContain("too many small pieces; send larger pieces")
   })
 
   it("whose headers are refused has its connection closed a second after the response", async () => {
@@ -76,7 +77,7 @@ describe("a request over HTTP in chunks of one byte", () => {
   })
 })
 
-it("a body in pieces of the size of a small write is answered", async () => {
+it("a request whose body arrives in pieces of the size of a small write is answered", async () => {
   const client = new Client(FORWARD, CHUNKED)
   const text = BODY + " ".repeat(MOST_BYTES - BODY.length)
   const pieces = text.match(/.{1,20}/g) as string[]

@@ -23,8 +23,8 @@ rules:
 `
 
 /**
- * Three services. The first has plenty of quota. The second holds every request after its first, and the third holds
- * only one request.
+ * Three services. The first service has plenty of quota. The second service holds every request after its first, and
+ * the third service holds only one request.
  */
 export const WAITING = `
 service_id: 1

@@ -113,7 +113,10 @@ async function attack(of: Program, what: Attack): Promise<ChildProcess> {
 
 const GRPC = { door: "grpc", connections: 4, streams: 250 } as const
 const HTTP = { door: "http", connections: 600 } as const
-/** Fewer senders, each with batches of 4 MB. Together they send 256 MB, which is more than the program may use. */
+/**
+ * Fewer senders, each with batches of 4 MB. Together, these senders send 256 MB, which is more than the program may
+ * use.
+ */
 const GRPC_BATCHES = { ...GRPC, streams: 16, path: MANY, bytes: 4_000_000 / SCALE } as const
 const HTTP_BATCHES = { ...HTTP, connections: 64, path: MANY, bytes: 4_000_000 / SCALE } as const
 /** Held calls of 64 kB, which become objects of more than a megabyte each. */
@@ -200,7 +203,7 @@ describe("the memory of the program", () => {
     ends.push(() => socket.destroy())
     const head = (path: string, type: string, length: number, more = "") =>
       `POST ${path} HTTP/1.1\r\nhost: a\r\ncontent-type: ${type}\r\ncontent-length: ${length}\r\n${more}\r\n`
-    // The rule may admit the first call. It holds the second call, and all later responses wait for the second
+    // The rule may admit the first call. The rule holds the second call, and all later responses wait for the second
     // response.
     const held = '{"serviceId":3}'
     socket.write(`${head(FORWARD, "application/json", held.length)}${held}`.repeat(2))

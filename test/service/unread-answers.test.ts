@@ -145,8 +145,8 @@ describe("responses that are not read", () => {
   })
 
   /**
-   * Resolves when the service has closed a connection. The client writes, because it does not read and would
-   * otherwise not notice.
+   * Resolves when the service has closed a connection. The client must write, because a client that does not read
+   * would not notice otherwise.
    */
   async function gone(socket: Socket): Promise<void> {
     await until("the connection has ended", () => {

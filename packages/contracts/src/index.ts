@@ -1,6 +1,6 @@
 /**
  * The contracts of every store, rule source and registry of Sluice. Each contract is a list of behaviors for any test
- * runner. Sluice tests its own implementations with them.
+ * runner. Sluice tests its own implementations with these contracts.
  * @module @sluice/contracts
  */
 

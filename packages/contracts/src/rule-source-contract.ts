@@ -18,7 +18,7 @@ export interface StoredRules {
   readonly service_id: string
   /** Version of the document. */
   readonly version?: number
-  /** The rules as they are stored. Some may be invalid. */
+  /** The rules as they are stored. Some rules may be invalid. */
   readonly rules: readonly Readonly<Record<string, unknown>>[]
 }
 
@@ -54,8 +54,8 @@ const stored = (limit: number): StoredRules[] => [
 
 /**
  * Returns the behaviors of every rule source, {@link RuleSource} in `@sluice/core`. A source loads and lists rules,
- * reports changes and returns invalid rules as problems. It rejects while its rules cannot be read, and can provide
- * the rules of a limiter.
+ * reports changes and returns invalid rules as problems. The source rejects while its rules cannot be read, and can
+ * provide the rules of a limiter.
  * @throws Error if a deviation names an unknown behavior
  */
 export function ruleSourceContract({ create, deviations }: RuleSourceUnderTest): readonly Behaviour[] {

@@ -28,8 +28,8 @@ export interface StoreUnderTest {
 
 /**
  * Returns the behaviors of every store, {@link Store} in `@sluice/core`. A store counts under each algorithm, takes
- * units for all checks of a request or for none, and returns refunded units. For hundreds of random traces, its
- * results match a naive model that only adds units.
+ * units for all checks of a request or for none, and returns refunded units. For hundreds of random traces, the
+ * results of the store match a naive model that only adds units.
  * @example
  * ```ts
  * import { storeContract } from "@sluice/contracts"

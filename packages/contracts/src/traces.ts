@@ -10,7 +10,7 @@ interface TraceStep {
   readonly cost: number
 }
 
-/** A policy, the time at which the trace begins, and its steps. */
+/** A policy, the time at which the trace begins, and the steps of the trace. */
 export interface Trace {
   readonly policy: Policy
   readonly startMs: number

@@ -64,7 +64,7 @@ export type JsonReaders<Service extends DescService> = {
   readonly [Name in keyof Service["method"]]?: (body: JsonValue) => JsonValue
 }
 
-/** A method that can be called through either server. */
+/** A method that can be called through the gRPC server and the HTTP server. */
 export interface Call {
   /** Path of the method, such as "/sluice.v1.RateLimiter/ShouldForwardRequest". */
   readonly path: string
@@ -80,7 +80,7 @@ export interface Call {
    * a batch is a JsonList, or `{}` if the body is empty.
    */
   readonly requestsIn?: ((body: Body) => number) | undefined
-  /** Throws StatusError if the token is not accepted for any message. Called before the message is read. */
+  /** Throws StatusError if the token would be refused for every message. Called before the message is read. */
   authorize(token: string | undefined): void
   /**
    * Responds to a binary message with a binary message. Throws or rejects with StatusError; any other error is a fault
@@ -99,7 +99,7 @@ export interface TooLarge {
   /** Maximum bytes of a request. */
   readonly maxBytes: number
   /**
-   * Number of bytes that other requests do not exceed. A request with at most this many bytes receives an error if
+   * Number of bytes that ordinary requests do not exceed. A request with at most this many bytes receives an error if
    * the service is overloaded.
    */
   readonly longBytes: number

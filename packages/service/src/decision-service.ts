@@ -56,8 +56,8 @@ export interface DecisionServiceParts extends DoorListeners {
   /** Tokens of the callers that may ask for decisions. If absent or empty, any caller may ask for decisions. */
   readonly decideTokens?: Tokens | undefined
   /**
-   * Addresses of the gateways that may describe requests with HTTP headers, and of the proxies in front of them. Uses
-   * the format of the limiter option `trustedProxies`. Default: `["loopback"]`.
+   * Addresses of the gateways that may describe requests with HTTP headers, and of the proxies in front of them. The
+   * format is the same as for the limiter option `trustedProxies`. Default: `["loopback"]`.
    */
   readonly trustedProxies?: readonly string[] | undefined
   /** Whether any caller may register rules if no tokens are configured. */

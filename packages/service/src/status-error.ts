@@ -83,8 +83,8 @@ export function invalidArgument(...violations: readonly [FieldViolation, ...Fiel
 
 /**
  * Maximum characters of a message, and of all violations together. Both are sent in header fields, and some clients
- * (gRPC for Java) accept only 8 KiB of them. If a server tries to send more than 64 KiB of header fields, it sends
- * nothing, and the caller would wait forever.
+ * (gRPC for Java) accept only 8 KiB of header fields. If a server tries to send more than 64 KiB of header fields, it
+ * sends nothing, and the caller would wait forever.
  */
 const LONGEST_MESSAGE = 500
 const LONGEST_VIOLATIONS = 3_000

@@ -82,7 +82,7 @@ async function turns(): Promise<void> {
   for (let i = 0; i < 20; i++) await nextTurn()
 }
 
-/** Registers the behaviors of queuing rules, which hold requests until they fit. */
+/** Registers the behaviors of queuing rules, which hold requests until the requests fit. */
 export function holding(behaves: Behaves): void {
   describe("a rule that queues", () => {
     behaves("holds each request of a leaky bucket for its delay", async (stage) => {

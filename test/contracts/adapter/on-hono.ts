@@ -69,7 +69,7 @@ async function listen(app: Hono): Promise<RunningApp> {
 
 function appOf({ parsesBodies, setsCookie, mounts = [], routes = [{ path: "/" }] }: AppPlan): Hono {
   const app = new Hono()
-  // By default, Hono responds to every error with 500, and prints it.
+  // By default, Hono responds to every error with 500, and prints the error.
   app.onError((error, c) => {
     const { status = 500, headers = {} } = error as HttpError
     return c.body("", status as 500, headers)

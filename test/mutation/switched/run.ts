@@ -9,7 +9,7 @@ export interface Tried {
   readonly putOff: Hits
 }
 
-/** A run of the tests. The run is restarted after a mutant has ended it or has left state behind. */
+/** A run of the tests. The run is restarted after a mutant has ended the run or has left state behind. */
 export class Run {
   readonly #task: RunTask
   readonly #path: string

@@ -3,7 +3,7 @@ import type { InstrumentedFile } from "./instrument.ts"
 
 /**
  * The purpose of a test run, which either finds the mutants that each test reaches or tries some mutants. Vitest's
- * process reads it from a file.
+ * process reads the task from a file.
  */
 export interface RunTask {
   /** Test files in the order in which they run, or patterns for test files. */

@@ -13,8 +13,8 @@ type Windows = Map<number, number>
 
 /**
  * The naive reference for comparisons with a store. The naive reference keeps every window forever, follows the plain
- * definitions and calculates with integers of any size. It does not share code with the stores. Its clock does not step
- * back.
+ * definitions and calculates with integers of any size. The reference does not share code with the stores, and its
+ * clock does not step back.
  */
 export class StoreModel {
   readonly #counters = new Map<string, Windows>()
@@ -62,7 +62,7 @@ export class StoreModel {
     return { nowMs, granted: true, checks: answers }
   }
 
-  /** Counts the checks that would be refused even alone, and that could fit later. */
+  /** Counts the refused request under each check that would refuse it even alone, and that could admit it later. */
   #countRejected(checks: readonly Check[], nowMs: number): void {
     const counted = checks.filter((check) => {
       const { previous, current, startMs } = this.#counts(check, nowMs, 0).state

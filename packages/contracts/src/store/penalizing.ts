@@ -198,7 +198,7 @@ export function penalizing({ group, behaves, behavesWithEach }: StoreSuite): voi
 
     const useUp = (store: Store) => takeOne(store, check(DAILY, 15), check(GROWING))
     const refuse = (store: Store) => takeOne(store, check(DAILY), check(GROWING))
-    /** Refuses the client until it is blocked. Returns how long it is blocked. */
+    /** Refuses the client until the client is blocked. Returns the duration of the block. */
     const blockAgain = async (store: Store): Promise<number> => {
       let lengthMs = 0
       while (lengthMs === 0) lengthMs = blockMs(await refuse(store))

@@ -8,7 +8,7 @@ import type { Peer } from "./peers.ts"
 export const DEFAULT_MAX_UNFINISHED_BYTES = 67_108_864
 
 /**
- * Number of pieces of a request that may have any size, and the mean size in bytes that further pieces must have.
+ * Number of pieces of any size that a request may contain, and the mean size in bytes that further pieces must have.
  * Small pieces are expensive, because a piece of one byte takes as much time as a kilobyte.
  */
 const FREE_PIECES = 1_024
@@ -25,7 +25,7 @@ export interface Sender {
   readonly peer: Peer
   arriving: number
   bytes: number
-  /** Counts a piece of a request, even if the piece is discarded. `bytes` is its length. */
+  /** Counts a piece of a request, even if the piece is discarded. `bytes` is the length of the piece. */
   received(bytes: number): void
 }
 
@@ -74,12 +74,12 @@ export class Arrival extends Deadline {
 }
 
 /**
- * The requests that are arriving at a server. Bounds their number, their bytes in memory, and the time that each may
- * take.
+ * The requests that are arriving at a server. Bounds the number of these requests, their bytes in memory, and the
+ * time that each request may take.
  *
- * When a bound is exceeded, one request is ended to free capacity. It is the oldest request on the busiest connection
- * of the busiest peer. A request that arrives quickly is therefore always accepted, even if other peers are slow or
- * send a lot.
+ * When a bound is exceeded, one request is ended to free capacity. This is the oldest request on the busiest
+ * connection of the busiest peer. A request that arrives quickly is therefore always accepted, even if other peers
+ * are slow or send a lot.
  */
 export class Arrivals {
   readonly #bounds: ArrivalBounds
@@ -108,7 +108,7 @@ export class Arrivals {
     sender.arriving++
     sender.peer.arriving++
     // Check the bound only after this turn of the event loop, because requests that are read in one turn begin
-    // together. Most of them have fully arrived when the turn ends.
+    // together. Most of these requests have fully arrived when the turn ends.
     if (++this.#arriving > this.#bounds.mostArriving) this.#check ??= setImmediate(() => this.#endExcess())
   }
 
@@ -146,7 +146,7 @@ export class Arrivals {
 
   #endHeaviest(): void {
     // The response to an ended request is counted too, and may exceed the bound again. Do not end further requests
-    // within this call, because they could be thousands.
+    // within this call, because this could affect thousands of requests.
     if (this.#isMakingRoom) return
     this.#isMakingRoom = true
     try {
@@ -271,7 +271,7 @@ export class UnreadAnswers extends Arrival {
 
   /**
    * Returns true if the client must read responses before its next call. Closes the connection if the client keeps
-   * calling without reading them.
+   * calling without reading responses.
    */
   refuses(): boolean {
     if (!this.#arrivals.isFull(this.bytes)) this.#refused = 0
@@ -309,7 +309,7 @@ const REFUSED: Readonly<Record<Weight, string>> = {
   bytes: "Too many bytes of unfinished requests are in memory; try again later.",
 }
 
-const SHREDDED = "The request arrives in too many small pieces; send it in larger ones."
+const SHREDDED = "The request arrives in too many small pieces; send larger pieces."
 
 function isHeavier(one: Sender, other: Sender, kind: Weight): boolean {
   return one.peer[kind] === other.peer[kind] ? one[kind] > other[kind] : one.peer[kind] > other.peer[kind]

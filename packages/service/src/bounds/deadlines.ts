@@ -1,10 +1,10 @@
 /**
- * Maximum number of expired deadlines to process in one turn of the event loop. Thousands may expire at the same
- * time.
+ * Maximum number of expired deadlines to process in one turn of the event loop. Thousands of deadlines may expire at
+ * the same time.
  */
 const MOST_AT_ONCE = 32
 
-/** An operation with a timeout. Only DeadlineQueue reads and writes the links. */
+/** An operation with a timeout. Only DeadlineQueue reads and writes `earlier` and `later`. */
 export abstract class Deadline {
   sinceMs = 0
   isRunning = false
@@ -54,7 +54,7 @@ export class DeadlineQueue {
     this.#timer ??= setTimeout(() => this.#endLate(), this.#limitMs).unref()
   }
 
-  /** Stops a deadline. A no-op if it is not running. */
+  /** Stops a deadline. A no-op if the deadline is not running. */
   stop(deadline: Deadline): void {
     if (!deadline.isRunning) return
     deadline.isRunning = false

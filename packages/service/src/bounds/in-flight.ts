@@ -13,7 +13,10 @@ export interface OverloadListeners {
 
 type UsageKind = keyof Usage
 
-/** A peer or a service may use at most three times the capacity that is left free, so a newcomer always finds room. */
+/**
+ * A peer or a service may use at most three times the capacity that is left free, so some capacity always remains for
+ * a newcomer.
+ */
 const TIMES_FREE = 3
 const LARGEST_SHARE = TIMES_FREE / (TIMES_FREE + 1)
 
@@ -24,7 +27,7 @@ const LARGEST_SHARE = TIMES_FREE / (TIMES_FREE + 1)
 const STREAMS_PER_CALL = 4
 /**
  * Bytes of memory that each byte of a message may take, as text and as the objects parsed from it. Objects without
- * members take up to 14 bytes for each byte of JSON. Typical messages take fewer than 5.
+ * members take up to 14 bytes for each byte of JSON. Typical messages take fewer than 5 bytes.
  */
 const MEMORY_PER_BYTE = 8
 
@@ -36,8 +39,9 @@ const TOO_MANY_HELD = "Too many calls are held by rules that queue; try again la
  * Counts the calls in flight at a server, and shares the capacity among peers and services. Single calls, requests in
  * batches, and held requests each have a separate capacity of the same size.
  *
- * Half of the bytes for messages are reserved for held requests, and the other half for all other calls. No peer and no
- * service can use up the capacity of the others. A lone peer or service can still use three quarters of the capacity.
+ * Half of the bytes for messages are reserved for held requests, and the other half for all other calls. No peer and
+ * no service can use up the capacity of other peers and services. A lone peer or service can still use three quarters
+ * of the capacity.
  */
 export class InFlight {
   readonly #most: Usage
@@ -136,8 +140,8 @@ export class InFlight {
   }
 
   /**
-   * True if a peer or a service may use `more` additional places. The total does not yet contain `taken` of these
-   * places.
+   * True if a peer or a service may use `more` additional places. Of these places, `taken` are not yet counted in the
+   * total.
    */
   #isFair(kind: UsageKind, usage: Usage, more: number, taken: number): boolean {
     const free = this.#most[kind] - this.#total[kind] - taken
@@ -185,7 +189,7 @@ export class CallPlaces {
     this.#peer = peer
   }
 
-  /** Takes a place for each request of the call, and memory for the bytes of its message. Throws OverloadError. */
+  /** Reserves a place for each request of the call, and memory for the bytes of its message. Throws OverloadError. */
   take(requestsInBatch: number | undefined, bytes: number): void {
     this.#memory = this.#inFlight.enter(this.#peer, "memory", bytes * MEMORY_PER_BYTE)
     this.#kind = requestsInBatch === undefined ? "calls" : "batched"
@@ -222,7 +226,7 @@ export class CallPlaces {
    * no such place is free.
    */
   hold(service: string): void {
-    // The memory of this request, assuming that all requests of a batch have the same size.
+    // Estimate the memory of this request by assuming that all requests of a batch have the same size.
     const memory = this.#taken === 0 ? 0 : Math.ceil(this.#memory / this.#taken)
     if (!this.#inFlight.hold(service, this.#peer, memory)) throw new OverloadError(TOO_MANY_HELD)
     if (this.#taken === 0) return

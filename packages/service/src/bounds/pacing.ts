@@ -29,9 +29,9 @@ export class PeerPace {
 
 /**
  * Gives each peer a share of every turn of the event loop. Node reads up to 2 MiB of a connection in one turn, which
- * may be thousands of calls. When the connections of a peer have caused enough work, none of them is read until the
- * next turn. Then reading resumes for one connection, then two, then four, so that other peers get their share of
- * each turn.
+ * may be thousands of calls. When the connections of a peer have caused enough work, none of these connections is
+ * read until the next turn. Then reading resumes for one connection, then two, then four, so that other peers receive
+ * their share of each turn.
  */
 export class Pacing {
   #turn = 0

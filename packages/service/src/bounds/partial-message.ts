@@ -26,9 +26,9 @@ export class PartialMessage {
   }
 
   /**
-   * Adds a piece, and returns the number of bytes that the message now takes in addition. Most messages arrive in one
-   * piece, which is not copied. Otherwise all pieces are copied into one buffer, because a separate piece of one byte
-   * would take a hundred bytes.
+   * Adds a piece, and returns the number of additional bytes of memory that the message takes. Most messages arrive
+   * in one piece, which is not copied. Otherwise all pieces are copied into one buffer, because a separate piece of
+   * one byte would take a hundred bytes.
    */
   add(piece: Buffer): number {
     const length = this.#length + piece.length

@@ -20,7 +20,7 @@ export interface Usage {
 
 /** The usage of one IPv4 address, or one IPv6 /64, at a server. */
 export interface Peer extends Usage {
-  /** "192.0.2.7", "2001:db8:1:2::/64", or "unknown". */
+  /** An address or a network, such as "192.0.2.7" or "2001:db8:1:2::/64", or "unknown". */
   readonly address: string
   connections: number
   /** The connections of the peer, and the work that they cause. */

@@ -2,7 +2,7 @@
 const MOST_STEPS = 16
 const MOST_MS = 5
 /**
- * Steps that a task may run before the next task gets its turn. This number lets a small batch finish in one turn, so
+ * Steps that a task may run before the next task runs. This number lets a small batch finish in one turn, so
  * that its objects do not outlive the turn.
  */
 const STEPS_IN_A_ROW = 16
@@ -20,7 +20,7 @@ interface WaitingWork {
   readonly work: LongWork
   readonly resolve: () => void
   readonly reject: (error: unknown) => void
-  /** Steps left before the next task gets its turn. */
+  /** Remaining steps of this task before the next task runs. */
   stepsLeft: number
 }
 

@@ -95,7 +95,7 @@ export class BinaryBatch implements BatchFormat {
   readonly #reader: BinaryReader
   readonly #pieces: Uint8Array[] = []
 
-  /** Throws StatusError for bytes that are not a message. `count` is at most one more than `most`. */
+  /** Throws StatusError for bytes that are not a message. Counts at most one request more than `most`. */
   constructor(message: Uint8Array, most: number) {
     const { count, isBrief, isAllOrNothing, isMalformed } = batchInBytes(message, most)
     if (isMalformed) throw notAMessage(ShouldForwardRequestsRequestSchema)

@@ -111,7 +111,8 @@ export function clients(parts: ClientsParts): Pick<Handlers<typeof RateLimiter>,
             field: "rule",
             description: "is a shadow rule, so it cannot block a client",
           })
-        // Reject a number without a unit. The core would read it as milliseconds, and an operator may mean seconds.
+        // Reject a number without a unit. The core would read such a number as milliseconds, and an operator may mean
+        // seconds.
         if (/^\s*\d+\s*$/.test(named.for)) {
           throw invalidArgument({
             field: "for",

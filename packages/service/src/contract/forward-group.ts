@@ -6,8 +6,8 @@ import { emptyAnswer } from "./empty-answer.ts"
 import { answered, type ForwardAnswer, type Forwarding } from "./forward.ts"
 
 /**
- * Decides requests of several services, and admits either all of them or none. Rejects with a StatusError that names
- * the request if one is invalid. Refunds the units if the caller has disconnected.
+ * Decides requests of several services, and admits either all of them or none. If a request is invalid, rejects with
+ * a StatusError that names this request. Refunds the units if the caller has disconnected.
  */
 export async function forwardGroup(
   forwarding: Forwarding,
@@ -44,8 +44,8 @@ export async function forwardGroup(
     if (counted !== undefined) {
       return answered(inOrder.next().value as Outcome, counted.found, question, context.asking)
     }
-    // A request for a service without rules is not counted. It is forwarded only if all other requests of the group
-    // are.
+    // A request for a service without rules is not counted. Such a request is forwarded only if all other requests of
+    // the group are admitted.
     return refused === undefined ? (uncounted as ForwardAnswer) : heldBack(refused.rejection?.status ?? 429)
   })
 }

@@ -13,7 +13,7 @@ import type { ForwardAnswer, ForwardAttempt, Forwarding } from "./forward.ts"
 import { forwardGroup } from "./forward-group.ts"
 import { TakenUnits } from "./taken-units.ts"
 
-/** Requests to decide in one step. A turn of the event loop has 16 steps, so it decides at most 256 requests. */
+/** Requests to decide in one step. A turn of the event loop has 16 steps, so one turn decides at most 256 requests. */
 const DECIDED_TOGETHER = 16
 /** Characters of requests after which a step ends, because the step also parses the requests that it decides. */
 const LENGTH_TOGETHER = 65_536
@@ -21,9 +21,9 @@ const LENGTH_TOGETHER = 65_536
 const WRITTEN_TOGETHER = 128
 
 /**
- * Creates the call that decides many requests in order. An invalid request gets an error in its own response. A batch
- * with more than `mostRequests` is refused. Reading, deciding and writing are done in steps, so that other calls are
- * answered between these.
+ * Creates the call that decides many requests in order. An invalid request receives an error in its own response. A
+ * batch with more than `mostRequests` is refused. Reading, deciding and writing are done in steps, so that other
+ * calls are answered between these steps.
  */
 export function forwardMany(
   forwarding: Forwarding,
@@ -176,8 +176,8 @@ class ForwardBatch implements LongWork {
   }
 
   /**
-   * Awaits the attempts one after another. This takes no longer than `Promise.all`, which would allocate three
-   * objects for each attempt, because most attempts settle with the same store reply.
+   * Awaits the attempts one after another. `Promise.all` would not be faster, because most attempts settle with the
+   * same store reply, and would allocate three objects for each attempt.
    */
   async #settle(): Promise<void> {
     for (let i = 0; i < this.#attempts.length; i++) {

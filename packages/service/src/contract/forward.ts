@@ -43,7 +43,7 @@ export interface ForwardMember {
   readonly question: Question
   /** The guard of the service, and the request to pass to it. Undefined if the service has no rules. */
   readonly counted?: { readonly found: ServiceGuard; readonly asked: AskedRequest }
-  /** The response if the service has no rules. It applies unless another request of the group is refused. */
+  /** The response if the service has no rules. This response applies unless another request of the group is refused. */
   readonly uncounted?: ForwardAnswer
 }
 

@@ -160,7 +160,7 @@ function admit(parts: RegisteringParts, service: string, context: CallContext): 
   if (registry !== undefined) return registry
   throw new StatusError(
     Code.FAILED_PRECONDITION,
-    "Rules cannot be changed or listed here, because they are kept elsewhere, such as in a file. Change them there.",
+    "Rules cannot be changed or listed here, because they are stored elsewhere, such as in a file. Change them there.",
   )
 }
 
@@ -198,9 +198,9 @@ async function givenRules({ rule, rules }: RegisterServiceRequest): Promise<Stor
 }
 
 /**
- * Returns the version that a client of the first contract replaces. Such a client sends one rule and no version. It
- * may replace a single valid rule, because it may have registered that rule itself. A list of rules must come from
- * another client, so replacing it is a conflict.
+ * Returns the version that a client of the first contract replaces. Such a client sends one rule and no version. The
+ * client may replace a single valid rule, because the client may have registered that rule itself. A list of rules
+ * must come from another client, so replacing it is a conflict.
  */
 function seenBefore(
   { rule }: RegisterServiceRequest,
@@ -255,7 +255,7 @@ async function audited<Done extends RegisteredRules | boolean>(
   return done
 }
 
-/** Loads the changed rules on this instance immediately. Other instances load them when they poll. */
+/** Loads the changed rules on this instance immediately. Other instances load changed rules when they poll. */
 async function inForce(book: RuleBook, service: string, audit: Audit): Promise<void> {
   try {
     await book.refresh({ service })

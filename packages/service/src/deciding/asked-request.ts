@@ -43,8 +43,8 @@ export function factsOf(known: KnownFacts): RequestFacts {
 }
 
 /**
- * Returns a function that reads the member with this name. If no such member exists, it reads the name as a dotted
- * path. The keys of a descriptor are joined only if a rule reads them.
+ * Returns a function that reads the member with this name. If no such member exists, the function reads the name as a
+ * dotted path. The keys of a descriptor are joined only if a rule reads them.
  */
 export function readerOf(
   name: string,

@@ -72,8 +72,8 @@ class HeldCaller implements Asking {
 }
 
 /**
- * Returns the caller to pass to a guard. It is wrapped to count held requests if a rule of the guard may hold
- * requests.
+ * Returns the caller to pass to a guard. If a rule of the guard may hold requests, the caller is wrapped, so that
+ * held requests are counted.
  */
 export function heldBy({ mayHold, service }: ServiceGuard, caller: Asking, places: CallPlaces): Asking {
   return mayHold ? new HeldCaller(caller, places, service) : caller

@@ -8,11 +8,12 @@ const LONGEST_BYTES = 64 * 1024
 
 /**
  * Parses the JSON text of an object. Numbers that JavaScript cannot represent exactly become strings. Returns
- * undefined if the text is not a JSON object, which is valid if the rules read no field. Throws StatusError if the
- * text exceeds 64 KiB or contains more than 8,192 values.
+ * undefined if the text is not a JSON object. Such a text is valid if the rules read no field. Throws StatusError if
+ * the text exceeds 64 KiB or contains more than 8,192 values.
  */
 export function readRequestText(text: string): KnownFacts | undefined {
-  // A UTF-16 code unit takes at most three bytes, so most strings are short enough without measuring their bytes.
+  // A UTF-16 code unit takes at most three bytes, so the number of code units alone proves that most strings are
+  // short enough.
   if (text.length * 3 > LONGEST_BYTES && Buffer.byteLength(text) > LONGEST_BYTES) {
     throw invalidArgument({ field: "request", description: `is longer than ${LONGEST_BYTES} bytes` })
   }

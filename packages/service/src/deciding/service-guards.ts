@@ -15,7 +15,7 @@ export type SharedOptions = Pick<
 export interface ServiceGuard {
   readonly service: string
   readonly guard: Guard<AskedRequest>
-  /** Whether no rule reads anything from a request. */
+  /** Whether no rule reads a field of a request. */
   readonly readsNothing: boolean
   /** Whether a rule has no field, and therefore counts all requests together. */
   readonly countsAll: boolean
@@ -57,7 +57,7 @@ export class ServiceGuards {
     return this.#guards.get(service) ?? this.#find(service)
   }
 
-  /** Releases all held requests, and holds no further ones. */
+  /** Releases all held requests, and then holds no more requests. */
   drain(): void {
     this.#isDraining = true
     for (const { guard } of this.#guards.values()) guard.drain()
@@ -74,7 +74,7 @@ export class ServiceGuards {
     // Another request may have created the guard in the meantime.
     const known = this.#guards.get(service)
     if (known !== undefined) return known
-    // Create no guard for a service that was removed in the meantime, because it would never be closed.
+    // Create no guard for a service that was removed in the meantime, because that guard would never be closed.
     if (this.#book.rulesOf(service) === undefined) return undefined
     const guard = createGuard<AskedRequest>(
       {
@@ -97,7 +97,7 @@ export class ServiceGuards {
     try {
       return await this.#book.find(service)
     } catch (error) {
-      // The book logs the error. The caller can only retry.
+      // The book logs the error, and the caller can only retry.
       if (error instanceof RuleSourceError || error instanceof InvalidRuleError) throw noRulesYet(service)
       throw error
     }
@@ -127,6 +127,6 @@ export class ServiceGuards {
 function noRulesYet(service: string): StatusError {
   return new StatusError(
     Code.UNAVAILABLE,
-    `No rules of service ${JSON.stringify(service)} could be loaded yet. Try again later; the log of the decision service has the reason.`,
+    `No rules of service ${JSON.stringify(service)} could be loaded yet. Try again later; the log of the decision service contains the reason.`,
   )
 }

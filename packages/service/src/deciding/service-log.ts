@@ -1,6 +1,6 @@
 import type { LogFields, Logger } from "@sluice/core"
 
-/** Codes of store events. Their log lines name no service, because all services share the store. */
+/** Codes of store events. Log lines of these events name no service, because all services share the store. */
 const OF_ALL: ReadonlySet<string> = new Set([
   "SLUICE_DEGRADED",
   "SLUICE_DEGRADED_FURTHER",

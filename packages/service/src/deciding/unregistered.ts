@@ -14,7 +14,7 @@ export class Unregistered {
   readonly #answer: UnknownServices
   readonly #onUnknown: () => void
 
-  /** `onUnknown` is called for every such request. */
+  /** `onUnknown` is called for every request to a service without rules. */
   constructor(answer: UnknownServices, onUnknown: () => void) {
     this.#answer = answer
     this.#onUnknown = onUnknown

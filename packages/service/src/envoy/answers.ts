@@ -13,9 +13,9 @@ import {
 type Status = MessageInitShape<typeof RateLimitResponse_DescriptorStatusSchema>
 
 /**
- * Returns the response to one request. It contains a status for each descriptor, in order, and the headers and body
- * of the strictest outcome. `whole` is the outcome of the rules without a field. If `whole` is stricter than the
- * outcome of the first descriptor, `whole` replaces that outcome.
+ * Returns the response to one request. The response contains a status for each descriptor, in order, and the headers
+ * and body of the strictest outcome. `whole` is the outcome of the rules without a field. If `whole` is stricter than
+ * the outcome of the first descriptor, `whole` replaces that outcome.
  */
 export function answerOf(descriptors: readonly Outcome[], whole: Outcome | undefined): RateLimitResponse {
   const told = descriptors.map((outcome, index) => (index === 0 ? stricter(outcome, whole) : outcome))
@@ -123,8 +123,8 @@ function wholeSeconds(ms: number): number {
 }
 
 /**
- * Returns the remaining units. They include the units of this request if these are refunded because another
- * descriptor was refused.
+ * Returns the remaining units, including the units of this request if these are refunded because another descriptor
+ * was refused.
  */
 function remainingOf({ allowed, remaining, cost, overLimit, limit }: Decision, isAdmitted: boolean): number {
   return allowed && !isAdmitted && !overLimit ? Math.min(remaining + cost, limit) : remaining

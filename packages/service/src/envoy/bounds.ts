@@ -3,8 +3,7 @@ import type { RateLimitRequest } from "../gen/envoy/service/ratelimit/v3/rls_pb.
 import { Code, invalidArgument, StatusError } from "../status-error.ts"
 
 // By default, a gateway forwards a request after an error, so an error that a client can cause would bypass every
-// limit. Respond with an error only to what the operator of the gateway configures. Refuse a request that is too
-// large.
+// limit. Only a mistake of the gateway's operator may cause an error. Refuse a request that is too large.
 
 const MOST_DESCRIPTORS = 64
 const MOST_ENTRIES = 32

@@ -38,7 +38,8 @@ const ALL = "service"
 const ONLY_ALL: ReadonlySet<string> = new Set([ALL])
 
 /**
- * Returns the decisions to make for a request from Envoy. `countsAll` means that there are rules without a field.
+ * Returns the decisions to make for a request from Envoy. `countsAll` is true if the service has rules without a
+ * field.
  *
  * A descriptor without hits uses the hits of the request. In the request, 0 means absent (proto3) and counts as 1.
  * Hits that are not a safe integer become the largest safe integer, which no limit admits.

@@ -19,9 +19,9 @@ import { answerOf, undecidedAnswer, unregisteredAnswer } from "./answers.ts"
 import { hasTooMany, serviceAsked } from "./bounds.ts"
 import { readDescriptors } from "./descriptors.ts"
 
-/** Maximum bytes of a request: Envoy accepts headers of 60 KiB, which may appear in each of 64 descriptors. */
+/** Maximum bytes of a request. Envoy accepts headers of 60 KiB, and each of 64 descriptors may contain them. */
 const MOST_BYTES = 4 * 2 ** 20
-/** A longer request contains long values of the client, because an operator's configuration alone is shorter. */
+/** Number of bytes above which a request must contain long values from the client. */
 const LONG_BYTES = 16 * 2 ** 10
 
 const TOO_LARGE = undecidedAnswer("too_large", "The request is too large to be checked against its limits.")
@@ -55,8 +55,8 @@ export function envoyCalls(guards: ServiceGuards, unregistered: Unregistered, to
  * same time. If one descriptor is refused, the units of the others are refunded, so that a refused request takes no
  * units.
  *
- * This never admits more requests than the rules allow. However, another request may be refused unnecessarily until
- * the units of a refused request are refunded.
+ * The handler never admits more requests than the rules allow. However, another request may be refused unnecessarily
+ * until the units of a refused request are refunded.
  */
 function rateLimiting(
   guards: ServiceGuards,
@@ -106,7 +106,7 @@ function decided(
 /** Refuses a request for which no waiting place was free. Throws any other error. */
 function undecided(error: StatusError): RateLimitResponse {
   if (!(error instanceof OverloadError)) throw error
-  return undecidedAnswer("too_many_held", "Too many requests wait already.", error.retryAfterMs)
+  return undecidedAnswer("too_many_held", "Too many requests are already waiting.", error.retryAfterMs)
 }
 
 /** Returns the outcome of one request. Undefined if the held request lost its caller or no place was free for it. */

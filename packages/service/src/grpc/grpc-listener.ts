@@ -11,7 +11,7 @@ export function createGrpcListener(tls: Tls | undefined, onSocket: (socket: Sock
   const options = { noDelay: true }
   if (tls === undefined) return createServer(options, onSocket)
   return createTlsServer({ ...options, ...tlsOptions(tls), ALPNProtocols: ["h2"] }, (socket) => {
-    // An aborted connection must not affect the others.
+    // An aborted connection must not affect other connections.
     socket.on("error", () => undefined)
     onSocket(socket)
   })

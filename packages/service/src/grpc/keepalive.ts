@@ -42,8 +42,8 @@ export class Keepalive {
     const end = (): void => {
       if (isAwaited) session.destroy()
     }
-    // If this process was busy, the response to the ping may have arrived but not been read. It is read before the
-    // immediate runs.
+    // If this process was busy, the response to the ping may have arrived but not been read. Such a response is read
+    // before the immediate runs.
     const pong = new CallbackDeadline(() => void setImmediate(end))
     const answered = (): void => {
       isAwaited = false

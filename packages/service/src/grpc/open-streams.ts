@@ -18,8 +18,8 @@ const FIELD_BYTES = 32
 const TOO_LARGE = `The headers of the call have more than ${MOST_HEADER_BYTES} bytes.`
 
 /**
- * The open streams of a server. A stream takes memory until its client has read the response. A client can prevent
- * this by never opening its flow-control window.
+ * The open streams of a server. A stream takes memory until its client has read the response. A client that never
+ * opens its flow-control window never reads the response.
  */
 export class OpenStreams {
   readonly #inFlight: InFlight

@@ -51,8 +51,8 @@ const COMPRESSED: Ending = {
 }
 
 /**
- * True if PlainCall can read and respond to the call. All other calls are left to @grpc/grpc-js: compressed calls, and
- * calls with invalid headers.
+ * True if PlainCall can read and respond to the call. All other calls, such as compressed calls and calls with
+ * invalid headers, are left to grpc-js.
  */
 export function isPlain(headers: IncomingHttpHeaders): boolean {
   const { "content-type": type, "grpc-encoding": encoding = "identity", "grpc-timeout": timeout } = headers
@@ -65,7 +65,7 @@ export function isPlain(headers: IncomingHttpHeaders): boolean {
 }
 
 /**
- * A call with one message and one response, both uncompressed, on its HTTP/2 stream. Nearly every call is like this.
+ * A call with one message and one response, both uncompressed, on its HTTP/2 stream. Nearly every call has this form.
  * PlainCall takes half the CPU time of grpc-js, which supports calls of any kind (decision 0011).
  */
 export class PlainCall implements AskedCall, Asking {

@@ -3,8 +3,8 @@ import { types } from "node:util"
 import { valuesOf } from "./sessions.ts"
 
 /**
- * Number of new streams after which a session gets a new Map. The number is small enough that the Map does not survive
- * two minor collections, which would move it to the old generation.
+ * Number of new streams after which a session receives a new Map. The number is small enough that the Map does not
+ * survive two minor collections, which would move it to the old generation.
  */
 export const STREAMS_A_LIST = 100
 
@@ -14,11 +14,11 @@ export const STREAMS_A_LIST = 100
  * Node keeps the open streams of an HTTP/2 session in one Map. A Map whose entries are added and deleted allocates a
  * new internal table again and again. If the Map is in the old generation, its new tables are allocated there too. A
  * replaced table then keeps its streams alive until the next full collection, and every minor collection until then
- * copies these streams. A long-lived connection spends a quarter of its CPU time on that.
+ * copies these streams. A long-lived connection spends a quarter of its CPU time on these copies.
  *
  * Node's public API does not expose that Map, so this function looks for it where Node 20 to 24 store it. Does
- * nothing and returns false if the Map is not found, for example in a later version of Node. Decision 0011 has the
- * figures.
+ * nothing and returns false if the Map is not found, for example in a later version of Node. Decision 0011 contains
+ * the figures.
  */
 export function renewStreams(session: EventEmitter): boolean {
   const state = valuesOf(session).find(hasStreams)

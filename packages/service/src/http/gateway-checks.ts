@@ -20,7 +20,10 @@ export interface CheckAnswer {
   readonly body: string
 }
 
-/** An address that no client uses. If the client address reader returns it, the peer that reported it is trusted. */
+/**
+ * An address that no client uses. If the client address reader returns this address, the peer that reported it is
+ * trusted.
+ */
 const NOBODY = "0.0.0.0"
 
 /**
@@ -61,7 +64,7 @@ function checkAnswer(
   { shouldForward, statusCode, headers, body }: ForwardAnswer,
   { refused }: CheckPath,
 ): CheckAnswer {
-  // 204 may be cached (RFC 9110 section 15.3.5), but every request needs a new decision.
+  // Forbid caching, because 204 may be cached (RFC 9110 section 15.3.5), but every request needs a new decision.
   if (shouldForward) return { status: 204, headers: { ...headers, "Cache-Control": "no-store" }, body: "" }
   if (refused === undefined) return { status: statusCode, headers, body }
   return { status: refused, headers: { ...headers, "Sluice-Status": String(statusCode) }, body }

@@ -70,7 +70,7 @@ export class HttpAnswers {
     return this.#sendError(reply.code(status).headers(retryHeaders(failure)), body)
   }
 
-  /** Responds to a call that is refused before its handler runs, and reports it. */
+  /** Responds to a call that is refused before its handler runs, and reports the call. */
   refuse(reply: FastifyReply, error: StatusError): void {
     const { request } = reply
     const path = request.routeOptions.url ?? request.url

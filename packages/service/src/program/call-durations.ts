@@ -18,7 +18,7 @@ const BOUNDARIES: readonly number[] = [
   0.0001, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10,
 ]
 
-/** Names of the gRPC codes, by number. */
+/** Names of the gRPC codes, indexed by number. */
 const NAMES: ReadonlyMap<number, string> = new Map(Object.entries(Code).map(([name, code]) => [code, name]))
 /** Codes that OpenTelemetry counts as errors of the server. All other codes are errors of the caller. */
 const SERVER_ERRORS: ReadonlySet<number> = new Set([
@@ -37,11 +37,11 @@ interface Histogram {
   max: number
 }
 
-/** Histograms by the code of the response. */
+/** Histograms, keyed by the code of the response. */
 type Histograms = (Histogram | undefined)[]
 
 /**
- * The durations of calls, as OpenTelemetry's `rpc.server.call.duration`
+ * The durations of calls, for OpenTelemetry's metric `rpc.server.call.duration`
  * (https://opentelemetry.io/docs/specs/semconv/rpc/rpc-metrics/). This class aggregates durations itself and exports
  * the result when metrics are collected. A histogram of the SDK would build a string from the attributes of each
  * call, which costs more than all other measurements of the call.
@@ -70,7 +70,7 @@ export class CallDurations implements MetricProducer {
     const metric: HistogramMetricData = {
       descriptor: {
         name: "rpc.server.call.duration",
-        description: "Duration of a call, from the arrival of its request to its answer.",
+        description: "Duration of a call, from the arrival of its request to its response.",
         unit: "s",
         valueType: ValueType.DOUBLE,
       },

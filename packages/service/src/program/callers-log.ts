@@ -4,7 +4,7 @@ const QUIET_MS = 60_000
 /** Maximum number of kinds of events, which exceeds the number of error codes of OpenSSL and Node. */
 const MOST_KINDS = 1_000
 
-/** A function that logs events that callers cause. There may be thousands of them per second. */
+/** A function that logs events that callers cause. Callers may cause thousands of events per second. */
 export type CallersLog = (kind: string, fields: object, message: string) => void
 
 interface CallerKind {

@@ -12,7 +12,7 @@ export interface CounterStore {
   readonly store: Store
   /** Returns the key of a counter in Redis. Absent if the counters are in memory. */
   readonly keyOf?: (counter: CounterKey) => string
-  /** Resolves with true if the store responds now. Never rejects. */
+  /** Resolves with true if the store currently responds. Never rejects. */
   isReachable(): Promise<boolean>
   close(): Promise<void>
 }
@@ -96,7 +96,7 @@ interface RedisError extends Error {
 
 /**
  * Logs a line when the connection to `redis` is lost or cannot be established, and a line when it is back. The client
- * retries forever. `setting` is the name of the setting that contains its URL.
+ * retries forever. `setting` is the name of the setting that contains the URL of Redis.
  */
 function logConnection(client: ServiceRedis, log: Log, redis: string, setting: string): void {
   let isGone = false

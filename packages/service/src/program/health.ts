@@ -16,7 +16,7 @@ export interface Health {
 
 type Watch = ServerWritableStream<unknown, unknown>
 
-/** Creates a health service. Its status is NOT_SERVING until `say` changes it. */
+/** Creates a health service. The status is NOT_SERVING until `say` changes the status. */
 export function createHealth(): Health {
   const implementation = new HealthImplementation({ "": "NOT_SERVING" })
   const watches = new Set<Watch>()

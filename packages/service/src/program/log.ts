@@ -65,7 +65,10 @@ interface ErrorOfClient extends Error {
 /** Maximum depth of nested causes. This depth is enough for all known errors, and stops at circular causes. */
 const MOST_CAUSES = 5
 
-/** Errors with a cause outside of the program, such as rules, a table or Redis. Their stack would not help. */
+/**
+ * Errors with a cause outside of the program, such as rules, a table or Redis. The stack of such an error would not
+ * help.
+ */
 const OUTSIDE = [InvalidRuleError, RuleSourceError, StoreUnavailableError]
 
 function shownError(

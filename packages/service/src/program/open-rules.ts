@@ -10,8 +10,8 @@ import type { OpenRules, TableSettings } from "./table.ts"
  * Opens the table or the file that the settings name. Rejects if the file has an invalid rule, unless the settings
  * allow it.
  *
- * Besides a file, callers may register rules of other services in memory, but only if this process shares its
- * counters with no other process. Otherwise, processes that share counters would apply different rules.
+ * In addition to a file, callers may register rules of other services in memory, but only if no other process shares
+ * the counters. Otherwise, processes that share counters would apply different rules.
  */
 export async function openRules(
   settings: Pick<Settings, "rules" | "redis" | "allowInvalidRules"> & TableSettings,

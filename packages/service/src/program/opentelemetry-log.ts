@@ -17,8 +17,7 @@ export function logOpenTelemetry(log: { warn(message: string): void }): void {
 }
 
 /**
- * Returns the message of a diagnostic. OpenTelemetry reports an error that it has caught as JSON with all its
- * properties.
+ * Returns the message of a diagnostic. OpenTelemetry reports a caught error as JSON with all properties of the error.
  */
 function messageOf(said: string): string {
   try {

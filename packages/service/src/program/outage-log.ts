@@ -3,9 +3,9 @@ import { Incident, type IncidentLine, type Warner } from "@sluice/core/kit"
 
 /**
  * Creates a logger for limiters that share a store. Each limiter reports the start, the causes and the end of an
- * outage of the store, and problems of the store's server. The returned logger logs each such event only once. It
- * ignores the errors of calls whose store the program closes during its shutdown, because operators need not be
- * alerted.
+ * outage of the store, and problems of the store's server. The returned logger logs each such event only once. The
+ * logger ignores errors that occur because the program closes the store during its shutdown, so that operators are
+ * not alerted.
  */
 export function oncePerOutage(log: Logger): Logger {
   const writer: Pick<Warner, "say"> = {

@@ -34,8 +34,8 @@ export async function answers(client: ServiceRedis): Promise<boolean> {
 const ALL_SLOTS = /^cluster_slots_ok:16384\s*$/m
 
 /**
- * Returns the credentials and TLS options for every node. The first URL provides them, because nodes that are
- * discovered later have no URL.
+ * Returns the credentials and TLS options for every node. The first URL provides these options, because nodes that
+ * are discovered later have no URL.
  */
 function accessOf(url: string): Pick<RedisOptions, "username" | "password" | "tls"> {
   const { protocol, username, password } = new URL(url)

@@ -68,7 +68,7 @@ function complain(line: string): void {
 /** Ends the process after an uncaught exception, because the state is unknown. */
 function endOnFaults(log: Log): void {
   process.on("uncaughtException", (err) => {
-    log.fatal({ err }, "An error was not caught, so the process ends. Report it with its stack.")
+    log.fatal({ err }, "An error was not caught, so the process ends. Report this error with its stack.")
     process.exit(EXIT.failed)
   })
 }

@@ -51,7 +51,7 @@ export async function start(
 ): Promise<Running> {
   const tls = readTls(settings)
   if (tls !== undefined) warnOfDates(settings, tls, log)
-  /** Functions that close what has been opened. They run in reverse order. */
+  /** Functions that close what has been opened, to be called in reverse order. */
   const opened: (() => unknown)[] = []
   const closeAll = async (): Promise<void> => {
     for (const close of opened.splice(0).reverse()) await close()

@@ -12,7 +12,7 @@ const QUIET = { trace() {}, debug() {}, warn() {} } as unknown as NonNullable<Dy
 /** The settings of a table. The AWS SDK looks up the values that are undefined. */
 export type TableSettings = Pick<Settings, "table" | "region" | "endpoint" | "createTable" | "pollMs">
 
-/** The source of rules, and the registry for them. */
+/** The source of rules, and the registry that changes them. */
 export interface OpenRules {
   readonly source: RuleSource
   /** Undefined if callers cannot change rules here. */

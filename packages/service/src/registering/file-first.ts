@@ -37,7 +37,7 @@ function sourceOf(file: RuleSource, other: RuleSource): RuleSource {
     name: `${file.name} and ${other.name}`,
     async load(service, options = {}) {
       const registered = await other.load(service, options)
-      // Read the names in the file only if the other home has the service.
+      // Read the names in the file only if the other home contains the service.
       if (isThere(registered) && !(await servicesOf(file, options)).has(service)) return registered
       const loaded = await file.load(service, options)
       if (!isOfAnother(loaded)) return loaded

@@ -12,7 +12,7 @@ import {
   readRuleDocumentInSlices,
 } from "@sluice/rules"
 
-/** A registry that stores rules in the memory of this process. It is also the source for a rule book. */
+/** A registry that stores rules in the memory of this process. The registry is also the source for a rule book. */
 export interface MemoryRegistry extends RuleRegistry, RuleSource {
   loadAll(options?: LoadOptions): AsyncIterable<readonly FoundRules[]>
   watch(changed: () => void): () => void

@@ -27,7 +27,7 @@ export class Connection implements Sender, PacedConnection {
   readonly socket: Socket
   readonly peer: Peer
   readonly pace: PeerPace
-  /** Estimate of the bytes that belong to the peer's calls. It is never too low. */
+  /** Estimate of the bytes that belong to the peer's calls. The estimate is never too low. */
   usedBytes = 0
   /** Number of calls on this connection whose headers were too large. */
   largeHeaders = 0
@@ -74,8 +74,8 @@ export class Connection implements Sender, PacedConnection {
   }
 
   /**
-   * Counts a call whose headers have fully arrived. `headerBytes` is at least their size on the wire. Stops both
-   * timeouts if no other call is running.
+   * Counts a call whose headers have fully arrived. `headerBytes` is at least the size of the headers on the wire.
+   * Stops both timeouts if no other call is running.
    */
   beginCall(headerBytes: number): void {
     this.usedBytes += headerBytes + FRAMES_BYTES

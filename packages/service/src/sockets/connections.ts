@@ -26,7 +26,8 @@ export class Connections {
   /** The peers with open connections or calls in flight. */
   readonly peers: Peers = new Peers()
   /**
-   * Accepted connections, keyed by both endpoint addresses. A TLS socket has the same addresses as the socket below it.
+   * Accepted connections, keyed by both endpoint addresses. A TLS socket has the same addresses as the accepted
+   * socket that it wraps.
    */
   readonly #accepted = new Map<string, Connection>()
   readonly #ready = new Map<Socket, Connection>()
@@ -43,8 +44,8 @@ export class Connections {
 
   /** Applies the bounds to all connections of a server. Call it before the server accepts its first connection. */
   watch(server: Server): void {
-    // Run the server's own listeners only for accepted connections, because they would start a TLS handshake or
-    // create a parser even for a refused connection.
+    // Run the server's own listeners only for accepted connections, because these listeners would start a TLS
+    // handshake or create a parser even for a refused connection.
     const accept = server.listeners("connection")
     server.removeAllListeners("connection")
     server.on("connection", (socket: Socket) => {
@@ -75,8 +76,8 @@ export class Connections {
   }
 
   /**
-   * Ends connections that have not sent anything. No such connection waits for a response, and a load balancer may
-   * keep them open.
+   * Ends connections that have not sent anything. No such connection waits for a response, but a load balancer may
+   * keep it open.
    */
   endSilent(): void {
     for (const { socket } of this.#accepted.values()) if (socket.bytesRead === 0) socket.destroy()
@@ -90,8 +91,8 @@ export class Connections {
   }
 
   /**
-   * Closes each connection soon after everything has been sent. Does not wait for the peer to close it, because the
-   * peer may have disappeared.
+   * Closes each connection soon after everything has been sent. Does not wait for the peer to close the connection,
+   * because the peer may have disappeared.
    */
   endWhenSent(): void {
     for (const socket of this.#ready.keys()) {

@@ -1,6 +1,6 @@
 import type { Overload } from "../bounds/in-flight.ts"
 
-/** The two servers of the decision service, by protocol. */
+/** The names of the two servers of the decision service. */
 export type Door = "grpc" | "http"
 
 /** The code that read a gRPC call: the service's own code for plain calls ("plain"), or the grpc-js library. */

@@ -11,8 +11,8 @@ export interface Tls {
 }
 
 /**
- * Disables Node's handshake timeout. The arrival timeout replaces it, because that timeout includes the handshake and
- * closes late connections.
+ * Disables Node's handshake timeout. The arrival timeout includes the handshake and closes late connections, so no
+ * separate timeout is needed.
  */
 const NO_TIMEOUT_MS = 2 ** 31 - 1
 

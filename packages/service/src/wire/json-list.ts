@@ -31,8 +31,8 @@ interface ItemGroup {
 const GROUP_ITEMS = 128
 const GROUP_BYTES = 65_536
 /**
- * Maximum number of members and elements, at all levels, in the description of a request. Parsing each takes about
- * 0.5 µs.
+ * Maximum number of members and elements, at all levels, in the description of a request. Parsing each of them takes
+ * about 0.5 µs.
  */
 export const MOST_VALUES = 8_192
 /** Maximum number of members and elements in a list of rules, such as 1,000 rules with 100 addresses each. */
