@@ -4,8 +4,8 @@ import { logRequest, type WriteLine } from "./log-request.ts"
 import { fromEnvironment, type Surroundings } from "./surroundings.ts"
 
 /**
- * Creates an app with a limit for all routes, and a stricter limit for an expensive route. With `log`, it writes a line
- * for each request.
+ * Creates an app with a limit for all routes, and a stricter limit for an expensive route. With `log`, the app writes
+ * a line for each request.
  */
 export async function createApp(surroundings: Surroundings = {}, log?: WriteLine): Promise<FastifyInstance> {
   const app = Fastify()

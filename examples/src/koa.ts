@@ -5,8 +5,8 @@ import { logRequest, type WriteLine } from "./log-request.ts"
 import { fromEnvironment, type Surroundings } from "./surroundings.ts"
 
 /**
- * Creates an app with a limit for all routes, and a stricter limit for an expensive route. With `log`, it writes a line
- * for each request.
+ * Creates an app with a limit for all routes, and a stricter limit for an expensive route. With `log`, the app writes
+ * a line for each request.
  */
 export function createApp(surroundings: Surroundings = {}, log?: WriteLine): Koa {
   const app = new Koa()

@@ -1,13 +1,13 @@
 import type { IncomingMessage, ServerResponse } from "node:http"
 import { type Decision, explainDecision, logFields } from "@sluice/core"
 
-/** Writes a line of a log. */
+/** Writes a line to a log. */
 export type WriteLine = (line: string) => void
 
 /**
- * Writes a JSON line for a request when it has been answered, as pino-http does, with the verdict of its limits. Call it
- * before the limits decide. `sluice rules replay` reads such lines, and compares the verdicts with its own. Without
- * `write`, it does nothing.
+ * After the response to a request, writes a JSON line with the verdict of the limits, as pino-http does. Call this
+ * function before the limits decide. `sluice rules replay` reads such lines, and compares the verdicts with its own.
+ * Without `write`, this function does nothing.
  */
 export function logRequest(
   write: WriteLine | undefined,
@@ -20,7 +20,7 @@ export function logRequest(
   const startedMs = performance.now()
   response.once("close", () => {
     const decision = decisionOn()
-    // Fractions of a millisecond keep the order of requests that arrive in the same one.
+    // Fractions preserve the order of requests that arrive in the same millisecond.
     const endedMs = performance.now()
     const explanations = decision === undefined || decision.allowed ? [] : explainDecision(decision)
     const refusal = explanations.find(({ verdict }) => verdict === "refused")

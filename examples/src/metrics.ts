@@ -13,7 +13,7 @@ const RULES = [
 /** Creates an app that exposes the metrics of its limiter for Prometheus at /metrics. */
 export function createApp(options: LimiterOptions<Request> = {}): Express {
   const app = express()
-  // By default the exporter listens on its own port. This app serves the metrics itself.
+  // By default, the exporter would listen on its own port. Here the app serves the metrics itself.
   const exporter = new PrometheusExporter({ preventServerStart: true, withoutScopeInfo: true })
   const meterProvider = new MeterProvider({ readers: [exporter] })
   const limits = rateLimit({ rules: RULES, ...options })

@@ -51,21 +51,21 @@ async function replace(event: "rules" | "rule-error", text: string): Promise<unk
 }
 
 describe("rules in a file", () => {
-  it("are in force from the first request", async () => {
+  it("apply from the first request", async () => {
     const first = await checkout()
     expect(first.headers.get("ratelimit-policy")).toBe('"everyone";q=60;w=60, "checkout";q=3;w=600')
     expect(await statuses(3)).toEqual([201, 201, 429])
     expect((await fetch(server.url)).status).toBe(200)
   })
 
-  it("come into force when the file is edited, and keep their counts", async () => {
+  it("apply as soon as the file is edited, and keep their counts", async () => {
     expect(await statuses(4)).toEqual([201, 201, 201, 429])
     const before = await readFile(path, "utf8")
     await replace("rules", before.replace("limit: 3", "limit: 5"))
     expect(await statuses(3)).toEqual([201, 201, 429])
   })
 
-  it("stay in force when the file is broken", async () => {
+  it("stay in force when the file becomes invalid", async () => {
     await replace("rule-error", "rules: [")
     expect(await statuses(4)).toEqual([201, 201, 201, 429])
     expect(warnings.join()).toContain("The previous rules stay in force")

@@ -32,8 +32,8 @@ async function freePort(): Promise<number> {
 }
 
 /**
- * Runs a script as in the README. When the example reports that it listens, runs `meanwhile`, and ends the script
- * afterwards.
+ * Runs a script of an example, as the README describes. When the example reports that it listens, runs `meanwhile`,
+ * and ends the script afterwards.
  */
 async function run(script: string, port: number, meanwhile: () => Promise<void>): Promise<void> {
   const [, file = ""] = script.split(" ")
@@ -76,7 +76,7 @@ describe("an example that is started", () => {
     })
   })
 
-  // Test one example per framework. The other examples listen in the same ways.
+  // Test one example per framework. All other examples start their server in one of these ways.
   it.each(["express", "fastify", "koa"])("by %s reports that its port is in use, and exits", async (name) => {
     const other = createServer()
     await new Promise<void>((resolve) => other.listen(0, resolve))

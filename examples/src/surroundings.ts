@@ -10,8 +10,8 @@ export type Surroundings = Pick<LimiterOptions<unknown>, "clock" | "service" | "
 
 /**
  * Returns the options from the environment. TRUSTED_PROXIES is the number of proxies in front of the app: none by
- * default, often 1 in production. With REDIS_URL, all instances count together in Redis. Without it, each counts in
- * memory.
+ * default, often 1 in production. If REDIS_URL is set, all instances share counters in Redis. Otherwise, each
+ * instance counts in memory.
  */
 export function fromEnvironment(): Surroundings {
   const { REDIS_URL, TRUSTED_PROXIES = 0 } = process.env
@@ -19,8 +19,8 @@ export function fromEnvironment(): Surroundings {
   // Compose and similar tools set a missing variable to an empty string.
   if (REDIS_URL === undefined || REDIS_URL === "") return { trustedProxies }
   const client = new Redis(REDIS_URL)
-  // Log why there is no connection, such as a wrong password, because the limiter does not know the reason. The client
-  // keeps trying to reconnect.
+  // Log why there is no connection, such as a wrong password, because the limiter does not know the reason. The Redis
+  // client keeps trying to reconnect.
   client.on("error", (error) => console.error(error))
   return { trustedProxies, store: redisStore({ client }), service: "example" }
 }

@@ -3,7 +3,7 @@ import { parse } from "node:querystring"
 import type { Limiter, RequestFacts } from "@sluice/core"
 import { createGuard, type GuardOptions, NodeExchange, respond } from "@sluice/core/adapters"
 
-/** A request of Node's HTTP server, with the properties that the framework's router and body parsers add. */
+/** A request of Node's HTTP server, extended by the framework's router and body parsers. */
 export interface Request extends IncomingMessage {
   readonly originalUrl?: string
   readonly route?: { readonly path: string }
@@ -17,7 +17,7 @@ export type Middleware = (req: Request, res: ServerResponse, next: (error?: unkn
 /** The middleware, with its limiter as a property. */
 export type RateLimit = Middleware & { readonly limiter: Limiter<Request> }
 
-/** The options, with functions that get the framework's request and response. */
+/** The limiter's options, with functions that receive the framework's request and response. */
 type Options = GuardOptions<Request, ServerResponse>
 
 /** Creates middleware. Handlers call `decisionOn(req)` to get the decision. */

@@ -1,6 +1,6 @@
 import { Agent, request } from "node:http"
 
-/** A response as it came over the wire. */
+/** A response as it was sent over the wire. */
 export interface Answer {
   readonly status: number
   /** The status line, such as "HTTP/1.1 429 Too Many Requests". */
@@ -14,8 +14,8 @@ const TIMEOUT_MS = 5_000
 const agent = new Agent({ keepAlive: true })
 
 /**
- * Sends a GET for a client, and resolves with the response. The program plays a proxy, so it names the client in
- * X-Forwarded-For.
+ * Sends a GET for a client, and resolves to the response. The program acts as a proxy, so it sends the client's
+ * address in X-Forwarded-For.
  */
 export function ask(url: string, client: string): Promise<Answer> {
   return new Promise((resolve, reject) => {

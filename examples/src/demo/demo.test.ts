@@ -32,7 +32,7 @@ function runDemo(...nodeOptions: string[]): Promise<Ended> {
   })
 }
 
-/** Code that removes Retry-After from all responses of the process. */
+/** Code that removes Retry-After from every response of the process. */
 const FORGETFUL = `import { ServerResponse } from "node:http"
 const { setHeader, writeHead } = ServerResponse.prototype
 ServerResponse.prototype.setHeader = function (name, value) {
@@ -76,7 +76,7 @@ describe.concurrent("the demo", () => {
     expect(JSON.parse(body)).toMatchObject({ title: "Quota Exceeded", "violated-policies": ["search"] })
   })
 
-  it("prints a summary, and reports that the clients that waited were admitted", () => {
+  it("prints a summary, and reports that clients were admitted after their wait", () => {
     expect(sound.output).toMatch(
       /^✓ 537 requests: \d+ admitted, \d+ refused, and every limit admitted exactly/m,
     )
@@ -86,7 +86,7 @@ describe.concurrent("the demo", () => {
     expect(sound.output).not.toContain("✗")
   })
 
-  it("is plain text of at most 100 columns", () => {
+  it("prints plain text of at most 100 columns", () => {
     expect(sound.output).not.toContain("\u001b")
     for (const line of sound.output.split("\n")) expect(line.length).toBeLessThanOrEqual(100)
   })
@@ -108,7 +108,7 @@ const hasTerminal =
 
 describe.skipIf(!hasTerminal)("the demo in a terminal", { concurrent: true }, () => {
   it("keeps serving after the demo, and exits with code 0 at Ctrl-C", async () => {
-    // Use exec. Otherwise some shells keep running in front of the command, and exit with 130 on Ctrl-C.
+    // Use exec, because some shells otherwise stay in front of the command and exit with 130 on Ctrl-C.
     const command = `exec "${process.execPath}" --import tsx examples/src/demo/main.ts`
     const child = spawn("/usr/bin/script", ["-qec", command, "/dev/null"], {
       cwd: root,
@@ -129,7 +129,7 @@ describe.skipIf(!hasTerminal)("the demo in a terminal", { concurrent: true }, ()
 
     child.stdin.write("\u0003")
     expect(await ended).toBe(0)
-    // The table is redrawn in place several times, and without color, because NO_COLOR is set.
+    // The table is redrawn in place several times, without color, because NO_COLOR is set.
     expect(output.split("\u001b[10A").length).toBeGreaterThan(5)
     expect(output).not.toContain("\u001b[32m")
   })

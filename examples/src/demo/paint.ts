@@ -1,7 +1,7 @@
-/** The meaning of a text, which decides its color. */
+/** The meaning of a text, which determines its color. */
 export type Tone = "strong" | "quiet" | "good" | "bad" | "told"
 
-/** A function that colors a text, or returns it unchanged. */
+/** A function that returns a text in color, or unchanged. */
 export type Paint = (tone: Tone, text: string) => string
 
 const SGR: Readonly<Record<Tone, number>> = { strong: 1, quiet: 2, good: 32, bad: 31, told: 33 }

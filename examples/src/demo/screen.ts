@@ -15,7 +15,7 @@ export function createScreen(write: (text: string) => unknown, isTerminal: boole
       return
     }
     // Move up to the first line, and clear the rest of each line while it is written. Erasing everything first would
-    // flicker. Line wrap is off, because a line that wraps in a narrow window would count as two.
+    // flicker. Line wrap is off, because a line that wraps in a narrow window would take up two rows.
     const up = shown === 0 ? "" : `\u001b[${shown}A`
     write(`\u001b[?7l${up}${text.replaceAll("\n", "\u001b[K\n")}\u001b[K\n\u001b[?7h`)
     shown = text.split("\n").length

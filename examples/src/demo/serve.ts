@@ -10,7 +10,10 @@ export interface Served {
   close(): Promise<void>
 }
 
-/** Starts a server for an app, by default on a free port. An Express app and a Koa `callback()` get a Node server; a Fastify app has its own. */
+/**
+ * Starts a server for an app, by default on a free port. An Express app and a Koa `callback()` run in a new Node
+ * server. A Fastify app brings its own server.
+ */
 export async function serve(app: RequestListener | FastifyInstance, atPort = 0): Promise<Served> {
   if (typeof app !== "function") {
     const url = await app.listen({ port: atPort, host: "127.0.0.1" })

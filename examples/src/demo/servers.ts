@@ -10,13 +10,13 @@ export interface ExampleServer extends Served {
 }
 
 /**
- * Starts the three example apps. Each has a free port, and its own counters in memory. `logOf` returns where an app
- * writes a line for each request.
+ * Starts the three example apps. Each app listens on a free port and counts in its own memory store. `logOf` returns
+ * where an app writes a line for each request.
  */
 export async function startServers(
   logOf: (framework: ExampleServer["framework"]) => WriteLine | undefined = () => undefined,
 ): Promise<readonly ExampleServer[]> {
-  // The demo itself plays a proxy on this machine for its clients.
+  // The demo itself acts as a proxy on this machine for its clients.
   const options = { trustedProxies: ["loopback"] }
   return [
     { framework: "Express", ...(await serve(createExpressApp(options, logOf("Express")))) },

@@ -21,7 +21,7 @@ export function summary(tallies: readonly Tally[], paint: Paint): string {
   ].join("\n")
 }
 
-/** Returns instructions to try it by hand. curl sends one request for each number in the brackets. */
+/** Returns instructions for calling the servers by hand. curl sends one request for each number in the brackets. */
 export function invitation(servers: readonly ExampleServer[], paint: Paint): string {
   return [
     "Still serving. Ask six times in a second, where three are admitted:",

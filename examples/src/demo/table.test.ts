@@ -33,7 +33,7 @@ Koa        203.0.113.20  ip-1m 100 in 60 s  ■■■■■■■■■■      
            203.0.113.60  ip-1m 100 in 60 s  ■■■■■■■■■■         0        0          0  3 s`
 
 describe("the table", () => {
-  it("has a row with a countdown for each client", () => {
+  it("contains a row with a countdown for each client", () => {
     expect(table(TALLIES, NOW, plain).replace(/ +$/gm, "")).toBe(TABLE)
   })
 

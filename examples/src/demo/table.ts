@@ -44,7 +44,7 @@ function line(
   ].join("  ")
 }
 
-/** Returns a bar that shows how much of the limit is used. */
+/** Returns a bar that shows the used share of the limit. */
 function bar({ limit, remaining }: Tally, paint: Paint): string {
   if (limit === 0) return " ".repeat(BAR)
   const used = Math.round(((limit - remaining) / limit) * BAR)

@@ -19,7 +19,7 @@ function answer(status: number, left: number, retryAfter?: string, rule = "ip-1m
   }
 }
 
-/** Creates a tally of these responses. All times are within one minute, unless `at` sets others. */
+/** Creates a tally from these responses. All times are within one minute, unless `at` sets others. */
 function tallyOf(answers: readonly Answer[], at: Partial<Tally> = {}): Tally {
   const tally = newTally("Express", "203.0.113.1", "ip-1m")
   tally.firstSentMs = NOW
@@ -46,7 +46,7 @@ describe("a tally", () => {
     })
   })
 
-  it("keeps the first refusal and the time when the client may retry", () => {
+  it("stores the first refusal and the time at which the client may retry", () => {
     const tally = tallyOf([...ADMITTED, REFUSED, answer(429, 0, "49")])
     expect(tally).toMatchObject({ admitted: 3, refused: 2, owed: 0, retryAtMs: NOW + 49_000 })
     expect(tally.firstRefusal).toBe(REFUSED)

@@ -1,6 +1,6 @@
 import { type Answer, header } from "./ask.ts"
 
-/** The results of one client of one server so far. Times are epoch milliseconds. */
+/** The results so far of one client of one server. Times are epoch milliseconds. */
 export interface Tally {
   readonly framework: string
   readonly client: string
@@ -13,18 +13,19 @@ export interface Tally {
   refused: number
   /** Remaining units according to the last response. */
   remaining: number
-  /** When the client may retry, according to the last refusal. 0 before the first refusal. */
+  /** The time at which the client may retry, according to the last refusal. 0 before the first refusal. */
   retryAtMs: number
   /**
-   * Remaining units according to the last admitted response. A client that sends one request at a time must get them.
+   * Remaining units according to the last admitted response. All of these units must be granted to a client that
+   * sends one request at a time.
    */
   owed: number
   firstSentMs: number
   lastAnsweredMs: number
   firstRefusal: Answer | undefined
-  /** Set for a client that waited: the time from Retry-After, and whether the client was admitted after it. */
+  /** The time from Retry-After, and whether the client was admitted then. Set only for a client that waited. */
   waited: { readonly seconds: number; isAdmitted: boolean | undefined } | undefined
-  /** Problems: results that contradict the limits. */
+  /** The problems, which are results that contradict the limits. */
   readonly broken: string[]
 }
 
@@ -76,7 +77,7 @@ export function record(tally: Tally, answer: Answer, nowMs: number): void {
   tally.retryAtMs = nowMs + seconds * 1000
 }
 
-/** Returns the seconds of Retry-After (RFC 9110, section 10.2.3), or 0 if there are none. */
+/** Returns the seconds of Retry-After (RFC 9110, section 10.2.3), or 0 if the header is absent. */
 export function retryAfterSeconds(answer: Answer): number {
   const text = header(answer, "retry-after") ?? ""
   return /^\d+$/.test(text) ? Number(text) : 0

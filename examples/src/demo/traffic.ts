@@ -5,13 +5,13 @@ import { newTally, record, retryAfterSeconds, type Tally } from "./tally.ts"
 
 /** Milliseconds over which the steady clients spread their requests. */
 const SPREAD_MS = 2_500
-/** Milliseconds to reserve, because the clients take longer on a busy machine. */
+/** Milliseconds that must remain in the minute, because the clients take longer on a busy machine. */
 const ROOM_MS = 2 * SPREAD_MS + 1_000
 const READER_SENDS = 40
 const SCRAPER_SENDS = 130
 const BURST = 8
 
-/** Running clients: their tallies, which change during the run, and a promise for their end. */
+/** Running clients. Their tallies change during the run, and the promise resolves when the clients have finished. */
 export interface Traffic {
   readonly tallies: readonly Tally[]
   readonly done: Promise<void>
@@ -37,8 +37,8 @@ export function startTraffic(servers: readonly ExampleServer[]): Traffic {
 }
 
 /**
- * Resolves when the current minute has enough time left for the clients. A minute that ended in between would return
- * units, and the counts would be correct but not round.
+ * Resolves when the current minute has enough time left for the clients. If the minute ended during the run, units
+ * would return, and the counts would be correct but not round.
  */
 export async function untilMinuteHasRoom(nowMs: number): Promise<void> {
   const leftMs = 60_000 - (nowMs % 60_000)

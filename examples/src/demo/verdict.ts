@@ -29,8 +29,8 @@ export function verdict(tallies: readonly Tally[]): string[] {
 }
 
 /**
- * Returns the expected number of admitted requests. The number is exactly the limit within one window. Across a
- * boundary, units that have come back may be admitted too.
+ * Returns the expected number of admitted requests. The number is exactly the limit within one window. If a boundary
+ * lies within the run, units that have returned may be admitted too.
  */
 function expectedAdmissions(tally: Tally): [least: number, most: number] {
   const { sent, limit, windowMs, firstSentMs, lastAnsweredMs } = tally

@@ -15,7 +15,7 @@ export interface Verdict {
   readonly headers: Readonly<Record<string, string>>
   /** Milliseconds to wait before the request is forwarded. */
   readonly delayMs: number
-  /** Status for a refused client. */
+  /** Status of the response to a refused client. */
   readonly statusCode: number
   readonly body: string
 }
@@ -23,19 +23,20 @@ export interface Verdict {
 /** A client of the decision service. */
 export interface DecisionClient {
   /**
-   * Asks for a decision about a request to a service. Rejects if there is no response in time. For a short time after
-   * that, rejects immediately.
+   * Requests a decision about a request to a service. Rejects if no response arrives in time. For a short time after
+   * such a timeout, rejects immediately.
    */
   ask(serviceId: number, request: object): Promise<Verdict>
   close(): void
 }
 
-/** Milliseconds without further calls after a call got no response. */
+/** Milliseconds without further calls after a call received no response. */
 const PAUSE_MS = 1_000
 
 /**
  * Reconnects within a second or two, even after a long outage. Keepalive detects a service that has disappeared
- * silently. With several addresses, the calls go to all of them in turn. Otherwise they would go to one until it is gone.
+ * silently. With several addresses, the calls go to all of them in turn. Otherwise all calls would go to one address
+ * until it fails.
  */
 const CONNECTION = {
   "grpc.service_config": JSON.stringify({ loadBalancingConfig: [{ round_robin: {} }] }),
@@ -44,7 +45,10 @@ const CONNECTION = {
   "grpc.keepalive_timeout_ms": 1_000,
 }
 
-/** Statuses that a client can cause with long values. The service is not gone, so the request must not be forwarded. */
+/**
+ * Statuses that a client can cause with long values. The service is still running, so the request must not be
+ * forwarded.
+ */
 const CLIENT_CAUSED: readonly status[] = [status.INVALID_ARGUMENT, status.RESOURCE_EXHAUSTED]
 const TOO_LARGE: Verdict = {
   ...{ shouldForward: false, headers: {}, delayMs: 0 },
@@ -52,9 +56,9 @@ const TOO_LARGE: Verdict = {
 }
 
 /**
- * Opens a client of the service at `host:port`, or of its instances at `ipv4:host:port,host:port`. It waits at most `deadlineMs` for a decision. It needs nothing from
- * Sluice except the proto file, like a client in any other language. `say` is called once when the service is gone,
- * with the reason, and once when it is back.
+ * Opens a client of the service at `host:port`, or of its instances at `ipv4:host:port,host:port`. The client waits
+ * at most `deadlineMs` for a decision. Like a client in any other language, it needs only the proto file from Sluice.
+ * The client calls `say` with the reason once when the service becomes unavailable, and again when it recovers.
  */
 export function openDecisionClient(
   address: string,
@@ -85,7 +89,7 @@ export function openDecisionClient(
   let isGone = false
   return {
     async ask(serviceId, request) {
-      // While the service is gone, only one request per second waits for it.
+      // While the service is unavailable, only one request per second waits for it.
       if (Date.now() < askAgainAt) throw new Error("The decision service does not respond")
       const before = answers
       try {
@@ -95,8 +99,8 @@ export function openDecisionClient(
         isGone = false
         return verdict
       } catch (error) {
-        // If other calls were answered in the meantime, the service is running. A queuing rule may be holding this
-        // call.
+        // If other calls received a response in the meantime, the service is running. This call may be waiting in the
+        // queue of a rule.
         if (answers !== before) throw error
         askAgainAt = Date.now() + PAUSE_MS
         if (!isGone) say(`The decision service at ${address} does not respond: ${(error as Error).message}`)

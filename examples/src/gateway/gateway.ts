@@ -5,8 +5,8 @@ import Fastify, { type FastifyInstance, type FastifyRequest } from "fastify"
 import type { DecisionClient, Verdict } from "./decision-client.ts"
 
 /**
- * The behavior of a gateway while the decision service is gone: admit all requests, admit none, or decide with its own
- * limiter.
+ * The behavior of a gateway while the decision service is unavailable: admit all requests, admit none, or decide with
+ * its own limiter.
  */
 export type WhenGone = "open" | "closed" | Limiter<FastifyRequest>
 
@@ -20,8 +20,8 @@ export interface GatewayOptions {
 }
 
 /**
- * Creates a reverse proxy. It asks the decision service about each request, and forwards the request or responds to it
- * with a refusal.
+ * Creates a reverse proxy. The proxy requests a decision about each request from the decision service, and then
+ * forwards or refuses the request.
  */
 export function createGateway({ upstream, serviceId, decisions, whenGone }: GatewayOptions): FastifyInstance {
   const gateway = Fastify()

@@ -3,8 +3,8 @@ import type { FastifyRequest } from "fastify"
 import { openDecisionClient } from "./decision-client.ts"
 import { createGateway, type WhenGone } from "./gateway.ts"
 
-// Runs a gateway in front of UPSTREAM, with the rules of service 1 of the decision service at DECISIONS. WHEN_GONE is
-// what it does while that service does not respond: open, closed, or local (its own limiter).
+// Runs a gateway in front of UPSTREAM, with the rules of service 1 of the decision service at DECISIONS. WHEN_GONE
+// sets the gateway's behavior while the service does not respond: open, closed, or local (its own limiter).
 
 const port = Number(process.env.PORT || 8000)
 const upstream = process.env.UPSTREAM ?? "http://127.0.0.1:3000"

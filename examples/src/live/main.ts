@@ -5,7 +5,8 @@ import { serve } from "../demo/serve.ts"
 import { RULES } from "../registered-rules/app.ts"
 import { CREATE } from "./apps.ts"
 
-// Serves an app of one framework until Ctrl-C: rules from DynamoDB, counters in Redis. Prints commands to try.
+// Serves an app of one framework until Ctrl-C, with rules from DynamoDB and counters in Redis. Prints commands to
+// try.
 
 const [framework = ""] = process.argv.slice(2)
 const create = CREATE[framework]

@@ -1,7 +1,7 @@
 import { ClosedError, type Store } from "@sluice/core"
 import { type CounterState, type CounterStates, Counters } from "@sluice/core/stores"
 
-/** A counter, and when it may be deleted. */
+/** A counter, and the time at which it may be deleted. */
 interface Kept {
   readonly state: CounterState
   readonly emptyAtMs: number
@@ -32,7 +32,7 @@ export function mapStore(now: () => number = Date.now): Store {
     return counters
   }
 
-  /** Deletes the oldest counter if it has expired. Each call adds one counter or few, so the `Map` stays small. */
+  /** Deletes the oldest counter if it has expired. A call adds only one or a few counters, so the `Map` stays small. */
   function sweep(nowMs: number): void {
     const [oldest] = kept
     if (oldest !== undefined && oldest[1].emptyAtMs <= nowMs) kept.delete(oldest[0])

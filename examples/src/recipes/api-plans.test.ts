@@ -21,7 +21,7 @@ afterEach(() => server.close())
 const get = (token: string) =>
   fetch(`${server.url}/reports`, { headers: { authorization: `Bearer token-of-${token}` } })
 
-/** Sends requests at the same time, and returns how many were admitted. */
+/** Sends requests at the same time, and returns the number of admitted requests. */
 async function admitted(times: number, token: string): Promise<number> {
   const all = await Promise.all(Array.from({ length: times }, () => get(token)))
   return all.filter(({ status }) => status === 200).length
@@ -49,7 +49,7 @@ describe("plans", () => {
     expect((await get(account)).status).toBe(200)
   })
 
-  it("end for the month when its requests are used up, and begin again with the next month", async () => {
+  it("refuse requests once the quota of the month is used up, until the next month", async () => {
     for (let minute = 0; minute < 100; minute++) {
       expect(await admitted(10, "ann")).toBe(10)
       clock.advance(120_000)
@@ -63,7 +63,7 @@ describe("plans", () => {
     expect((await get("ann")).status).toBe(200)
   })
 
-  it("are only for accounts", async () => {
+  it("refuse requests without an account", async () => {
     expect((await get("nobody")).status).toBe(401)
   })
 })

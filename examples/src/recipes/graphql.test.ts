@@ -44,9 +44,9 @@ async function ask(query: string, variables?: object, from = "203.0.113.1"): Pro
   })
   return (await response.json()) as Answer
 }
-/** Returns the fields that are left, as the refusal of a query shows that asks for one more. */
+/** Returns true if a query for `fields` fields is admitted. */
 async function canAsk(fields: number): Promise<boolean> {
-  // Asks for 1 + 1 × content; the content is friends: 1 + first × 1.
+  // The query costs 1 + 1 × content, and the content costs 1 + first × 1.
   return (await ask(`{ user { friends(first: ${fields - 2}) { name } } }`)).errors === undefined
 }
 const rejection = (cost: number, retryAfterMs: number | null) => ({
@@ -62,8 +62,8 @@ describe("GraphQL", () => {
     expect(await canAsk(1_000)).toBe(true)
   })
 
-  it("charges what a query returns instead of what it asks for", async () => {
-    // Asks for 901 fields, and returns 4: users, and three names.
+  it("charges the fields that a query returns instead of the fields that it requests", async () => {
+    // The query requests 901 fields but returns only 4: users, and three names.
     expect((await ask("{ users(first: 900) { name } }")).data).toEqual({
       users: Array(3).fill({ name: "Ann" }),
     })
@@ -71,7 +71,7 @@ describe("GraphQL", () => {
     expect(await canAsk(996)).toBe(true)
   })
 
-  it("charges more than the estimate if a list without a size is long", async () => {
+  it("charges more than the estimate if a list without a requested size is long", async () => {
     await ask("{ users { name } }")
     expect(await canAsk(999)).toBe(false)
     expect(await canAsk(998)).toBe(true)
@@ -101,7 +101,7 @@ describe("GraphQL", () => {
     )
   })
 
-  it("charges one field for a query that fails, and nothing for one that is invalid", async () => {
+  it("charges one field for a query that fails, and nothing for an invalid query", async () => {
     expect((await ask("{ broken { name } }")).errors?.[0]?.message).toBe("The database does not respond.")
     expect((await ask("{ nonsense }")).data).toBeUndefined()
     expect((await ask("{ user")).data).toBeUndefined()

@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest"
 import { type Served, serve } from "../demo/serve.ts"
 import { createApp } from "./llm-tokens.ts"
 
-/** The tokens of a piece, or the error of a model that fails. "hold" waits until `resume` is called. */
+/** The tokens of a piece, or the error of a model that fails. "hold" makes the model wait until `resume` is called. */
 type Step = number | Error | "hold"
 
 const clock = manualClock()
@@ -50,7 +50,7 @@ function chat(steps: readonly Step[], promptLength = 1_000, signal?: AbortSignal
   })
 }
 const leftAfter = ({ headers }: Response) => Number(/r=(\d+)/.exec(headers.get("ratelimit") ?? "")?.[1])
-/** Returns the tokens that are left, by a request that reserves 1,004 and takes none. */
+/** Returns the remaining tokens, from the response to a request that reserves 1,004 tokens and uses none. */
 async function left(): Promise<number> {
   const response = await chat([], 4)
   await response.text()
@@ -64,11 +64,11 @@ describe("tokens of a language model", () => {
     expect(await left()).toBe(8_000)
     resume()
     expect(await answer.text()).toBe("100 150 ")
-    // 250 for the prompt, and 250 for the response.
+    // 250 tokens are for the prompt, and 250 for the response.
     expect(await left()).toBe(9_500)
   })
 
-  it("are refused with the true wait if a request could cost more than the remaining units", async () => {
+  it("are refused with the exact wait if a request could cost more than the remaining tokens", async () => {
     for (let time = 0; time < 3; time++) await (await chat([1_000], 4_000)).text()
     const refused = await chat([10], 3_001)
     expect(refused.status).toBe(429)

@@ -48,12 +48,13 @@ const waitOf = (refused: Response) => Number(refused.headers.get("retry-after"))
 const times = (count: number, status: number) => Array<number>(count).fill(status)
 
 describe("login", () => {
-  it("refuses the sixth wrong password in a quarter of an hour, and admits the next after the stated wait", async () => {
+  it("refuses the sixth wrong password in a quarter of an hour until the stated wait is over", async () => {
     expect(await statuses(5, () => login("wrong"))).toEqual(times(5, 401))
     const refused = await login("right")
     expect(refused.status).toBe(429)
     expect(await refused.json()).toMatchObject({ "violated-policies": ["login"] })
-    // The rest of the window and one millisecond, rounded up. All five requests came at its start.
+    // The wait is the rest of the window plus one millisecond, rounded up. All five requests arrived at the start of
+    // the window.
     expect(waitOf(refused)).toBe(901)
     expect(checked).toHaveLength(5)
 
@@ -109,7 +110,7 @@ describe("login", () => {
       open = resolve
     })
     const guesses = Array.from({ length: 30 }, (_, guess) => login(guess === 29 ? "right" : `guess ${guess}`))
-    // Refusals are answered while the other requests still wait for their password check.
+    // The refusals are sent while the other requests still wait for their password check.
     let refused = 0
     await new Promise<void>((resolve) => {
       for (const guess of guesses) {

@@ -11,7 +11,7 @@ let ran: string[]
 let app: INestApplication
 let url: string
 
-/** Creates an app with a guard for all routes, and one more for a route. */
+/** Creates an app with a guard for all routes and another guard for one route. */
 async function start(): Promise<void> {
   const fields = { user: (req: Request) => req.get("x-user") }
   const exports = rateLimitGuard({
@@ -55,7 +55,7 @@ afterEach(() => app.close())
 const get = (path: string, user = "ann") => fetch(`${url}/${path}`, { headers: { "x-user": user } })
 
 describe("the guard for NestJS", () => {
-  it("refuses through Nest's exception filters, with the true wait", async () => {
+  it("refuses requests through Nest's exception filters, with the exact wait", async () => {
     for (let time = 0; time < 5; time++) {
       const { status, headers } = await get("reports")
       expect([status, headers.get("ratelimit")]).toEqual([
@@ -76,7 +76,7 @@ describe("the guard for NestJS", () => {
     expect((await get("reports")).status).toBe(200)
   })
 
-  it("has a separate limit for a route and a user", async () => {
+  it("applies a separate limit to a route and a user", async () => {
     expect((await get("exports")).headers.get("ratelimit-policy")).toBe('"all";q=5;w=60, "exports";q=2;w=60')
     expect((await get("exports")).status).toBe(200)
     expect((await get("exports")).status).toBe(429)
@@ -84,7 +84,7 @@ describe("the guard for NestJS", () => {
     expect(ran).toEqual(["exports", "exports", "exports"])
   })
 
-  it("gives units back if the handler fails", async () => {
+  it("refunds units if the handler fails", async () => {
     for (let time = 0; time < 3; time++) expect((await get("broken")).status).toBe(500)
     expect((await get("exports")).headers.get("ratelimit")).toContain('"exports";r=1')
   })

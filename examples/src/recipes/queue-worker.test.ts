@@ -10,7 +10,7 @@ interface Job {
 const clock = manualClock()
 let stop: AbortController
 let queue: Job[]
-/** Jobs that are put back, with the time at which they return to the queue. */
+/** Deferred jobs, with the time at which they return to the queue. */
 let deferred: { readonly job: Job; readonly atMs: number }[]
 let done: string[]
 let failing: ReadonlySet<unknown>
@@ -19,7 +19,7 @@ let process: ReturnType<typeof createProcessor>
 
 const nextTurn = () => new Promise(setImmediate)
 
-/** Takes jobs out of the queue until it is stopped, one at a time. */
+/** Removes jobs from the queue, one at a time, until the worker is stopped. */
 async function work({ signal }: AbortController): Promise<void> {
   while (!signal.aborted) {
     const due = deferred.findIndex(({ atMs }) => atMs <= clock.now())
@@ -60,7 +60,7 @@ async function turns(): Promise<void> {
 const doneFor = (customer: string) => done.filter((job) => job.startsWith(customer)).length
 
 describe("a queue worker", () => {
-  it("runs ten jobs a minute of a customer, and defers the others by the true wait", async () => {
+  it("runs ten jobs per minute for a customer, and defers the others by the exact wait", async () => {
     add("heavy", 25)
     await turns()
     expect([doneFor("heavy"), deferred.length]).toEqual([10, 15])
@@ -73,7 +73,7 @@ describe("a queue worker", () => {
     expect(doneFor("heavy")).toBe(11)
   })
 
-  it("runs the jobs of other customers, however many a heavy customer has", async () => {
+  it("runs the jobs of other customers, however many jobs a heavy customer queues", async () => {
     add("heavy", 100)
     add("light", 3)
     await turns()

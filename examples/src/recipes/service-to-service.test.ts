@@ -22,7 +22,7 @@ const callAll = (calls: number) =>
   Promise.allSettled(Array.from({ length: calls }, (_, call) => stockOf(`item ${call % 7}`)))
 
 describe("service to service", () => {
-  it("admits 500 calls a second in total, for any items", async () => {
+  it("admits 500 calls per second in total, for any items", async () => {
     const calls = await callAll(600)
     expect(calls.filter(({ status }) => status === "fulfilled")).toHaveLength(500)
     expect(reached).toHaveLength(500)
@@ -32,7 +32,7 @@ describe("service to service", () => {
     expect(await stockOf("screws")).toBe(6)
   })
 
-  it("rejects calls above the limit without sending them, with the exact wait", async () => {
+  it("rejects calls above the limit with the exact wait, without sending them", async () => {
     await callAll(500)
     const error = await stockOf("nails").catch((reason: unknown) => reason)
     expect(error).toBeInstanceOf(RateLimitExceededError)

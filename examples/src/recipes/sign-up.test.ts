@@ -40,7 +40,7 @@ async function statuses(times: number, one: (time: number) => Promise<Response>)
 const times = (count: number, status: number) => Array<number>(count).fill(status)
 
 describe("sign-up", () => {
-  it("admits five accounts an hour from a network, and the next after the stated wait", async () => {
+  it("admits five accounts an hour from a network, and the next account after the stated wait", async () => {
     const five = await statuses(5, (time) => signUp(`${time}@gmail.com`, `2001:db8:1:${time}::1`))
     expect(five).toEqual(times(5, 201))
     const refused = await signUp("6@gmail.com", "2001:db8:1:ffff::1")
@@ -55,7 +55,7 @@ describe("sign-up", () => {
     expect((await signUp("8@gmail.com", "2001:db8:1::8")).status).toBe(201)
   })
 
-  it("admits twenty accounts a day with a domain, whatever its subdomain", async () => {
+  it("admits twenty accounts a day for a mail domain and its subdomains", async () => {
     const from = (time: number) => `198.51.100.${time}`
     const seen = await statuses(21, (time) => signUp(`a@s${time}.spam.co.uk`, from(time)))
     expect(seen).toEqual([...times(20, 201), 429])
@@ -63,12 +63,12 @@ describe("sign-up", () => {
     expect((await signUp("a@other.co.uk", from(31))).status).toBe(201)
   })
 
-  it("does not limit the big providers by domain", async () => {
+  it("does not limit large mail providers by domain", async () => {
     const seen = await statuses(50, (time) => signUp(`${time}@gmail.com`, `198.51.100.${time}`))
     expect(seen).toEqual(times(50, 201))
   })
 
-  it("does not count invalid forms and our own errors", async () => {
+  it("counts neither invalid forms nor forms that fail because of a server error", async () => {
     expect(await statuses(10, () => signUp(undefined))).toEqual(times(10, 400))
     isDown = true
     expect(await statuses(10, () => signUp("ann@gmail.com"))).toEqual(times(10, 500))
@@ -76,7 +76,7 @@ describe("sign-up", () => {
     expect(await statuses(6, (time) => signUp(`${time}@gmail.com`))).toEqual([...times(5, 201), 429])
   })
 
-  it("counts forms with an address that is taken", async () => {
+  it("counts forms with an address that is already registered", async () => {
     accounts.add("ann@gmail.com")
     expect(await statuses(6, () => signUp("ann@gmail.com"))).toEqual([...times(5, 409), 429])
   })

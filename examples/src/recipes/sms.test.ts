@@ -43,7 +43,10 @@ const code = (phone: string, from = "203.0.113.1") =>
     body: JSON.stringify({ phone }),
   })
 
-/** Asks for codes, each for another number of a country and from another address. Returns how many were sent. */
+/**
+ * Requests codes, each for a different number of a country and from a different address. Returns the number of codes
+ * that were sent.
+ */
 let asked = 0
 async function codes(times: number, country: string): Promise<number> {
   let count = 0
@@ -79,7 +82,7 @@ describe("codes by SMS", () => {
     expect(seen).toEqual([...Array(10).fill(202), 429])
   })
 
-  it("are limited by country: to few in countries without users", async () => {
+  it("are limited to a few in countries without users", async () => {
     await start()
     expect(await codes(7, "88")).toBe(5)
     expect(await codes(32, "33")).toBe(30)
@@ -98,7 +101,7 @@ describe("codes by SMS", () => {
     expect(await codes(3, "33")).toBe(3)
   })
 
-  it("do not count if the gateway fails, or the number is invalid", async () => {
+  it("do not count if the gateway fails or the number is invalid", async () => {
     await start()
     isDown = true
     for (let time = 0; time < 12; time++) expect((await code("+491701234567")).status).toBe(500)
@@ -109,7 +112,7 @@ describe("codes by SMS", () => {
     expect(seen).toEqual([202, 202, 202, 429])
   })
 
-  it("are not sent while the shared store is gone, because they cost money", async () => {
+  it("are not sent while the shared store is unavailable, because they cost money", async () => {
     // Nothing listens on this port.
     const client = new Redis({ port: 1, retryStrategy: () => null }).on("error", () => undefined)
     await start({ store: redisStore({ client }), service: "codes" })

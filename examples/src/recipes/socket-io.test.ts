@@ -32,7 +32,7 @@ afterEach(async () => {
   await io.close()
 })
 
-/** Opens a connection. Resolves when it is open, and rejects with the error of the server. */
+/** Opens a connection. Resolves when the connection is open, and rejects with the server's error. */
 async function open(from = "203.0.113.1"): Promise<Socket> {
   const { port } = http.address() as AddressInfo
   const socket = connect(`http://127.0.0.1:${port}`, {
@@ -49,7 +49,7 @@ async function open(from = "203.0.113.1"): Promise<Socket> {
 const say = (socket: Socket, text: string): Promise<unknown> => socket.emitWithAck("say", text)
 
 describe("socket.io", () => {
-  it("admits ten connections a minute from an address, and states the wait", async () => {
+  it("admits ten connections a minute from an address, and sends the wait", async () => {
     for (let time = 0; time < 10; time++) await open()
     await expect(open()).rejects.toMatchObject({ message: "rate-limited", data: { retryAfterMs: 60_001 } })
     await open("203.0.113.2")
@@ -76,7 +76,7 @@ describe("socket.io", () => {
     expect(await say(first, "in time")).toBe("ok")
   })
 
-  it("reports a message that nobody acknowledges by an event", async () => {
+  it("emits an event for a refused message without an acknowledgment", async () => {
     const socket = await open()
     for (let time = 0; time < 20; time++) await say(socket, `${time}`)
     const refusal = new Promise((resolve) => socket.once("rate-limited", resolve))

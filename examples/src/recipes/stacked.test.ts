@@ -6,7 +6,7 @@ import { createApp } from "./stacked.ts"
 const START = Date.UTC(2024, 0, 1)
 const clock = manualClock()
 let server: Served
-/** The units that the latest request left of each rule. */
+/** The units of each rule that remained after the latest request. */
 let left: Record<string, number | undefined>
 
 beforeEach(async () => {
@@ -23,14 +23,14 @@ const feed = (token = "token-of-ann") =>
   fetch(`${server.url}/feed`, { headers: { authorization: `Bearer ${token}` } })
 
 describe("stacked limits", () => {
-  it("take from both counters, and report the limit with fewer units left", async () => {
+  it("take units from both counters, and report the limit with fewer remaining units", async () => {
     const first = await feed()
     expect(left).toEqual({ minute: 9, hour: 499 })
     expect(first.headers.get("ratelimit-policy")).toBe('"minute";q=10;w=60, "hour";q=500;w=3600')
     expect(first.headers.get("ratelimit")).toContain('"minute";r=9')
   })
 
-  it("take nothing from the hourly limit for requests that the per-minute limit refuses", async () => {
+  it("take no units from the hourly limit for requests that the per-minute limit refuses", async () => {
     for (let time = 0; time < 10; time++) expect((await feed()).status).toBe(200)
     for (let time = 0; time < 90; time++) expect((await feed()).status).toBe(429)
     clock.advance(2 * 60_000)

@@ -56,7 +56,7 @@ const call = async (from?: string): Promise<unknown> =>
     .catch(({ data }) => data)
 
 describe("tRPC", () => {
-  it("refuses the 31st call in a minute with TOO_MANY_REQUESTS and the true wait", async () => {
+  it("refuses the 31st call in a minute with TOO_MANY_REQUESTS and the exact wait", async () => {
     const { hello } = client()
     // One batch is one HTTP request, but each call counts.
     const all = await Promise.allSettled(Array.from({ length: 31 }, () => hello.query()))
@@ -74,7 +74,7 @@ describe("tRPC", () => {
     expect(await call()).toBe("hello")
   })
 
-  it("reports no wait for calls that fail because of an error of the server", async () => {
+  it("reports no wait for calls that fail because of a server error", async () => {
     isDown = true
     const failed = await call()
     expect(failed).toMatchObject({ code: "INTERNAL_SERVER_ERROR" })

@@ -8,7 +8,7 @@ import { createApp } from "./uploads.ts"
 
 const clock = manualClock()
 let server: Served
-/** The bytes of the files that were saved. */
+/** The sizes of the saved files in bytes. */
 let saved: number
 
 const save: RequestHandler = async (req, res) => {
@@ -28,7 +28,7 @@ const upload = (bytes: number) => fetch(`${server.url}/files`, { method: "POST",
 const leftAfter = ({ headers }: Response) => Number(/r=(\d+)/.exec(headers.get("ratelimit") ?? "")?.[1])
 
 describe("uploads", () => {
-  it("cost a unit for each megabyte that has begun, and at least one", async () => {
+  it("cost one unit per megabyte, rounded up, and at least one unit", async () => {
     expect(leftAfter(await upload(0))).toBe(99)
     expect(leftAfter(await upload(1))).toBe(98)
     expect(leftAfter(await upload(1_000_000))).toBe(97)
@@ -36,7 +36,7 @@ describe("uploads", () => {
     expect(saved).toBe(2_000_002)
   })
 
-  it("are refused before they are read, with the true wait", async () => {
+  it("are refused with the exact wait before their body is read", async () => {
     expect((await upload(60_000_000)).status).toBe(201)
     const refused = await upload(41_000_000)
     expect(refused.status).toBe(429)
@@ -48,19 +48,19 @@ describe("uploads", () => {
     expect((await upload(41_000_000)).status).toBe(201)
   })
 
-  it("leave room for smaller files when a large one is refused", async () => {
+  it("leave units for smaller files when a large file is refused", async () => {
     expect((await upload(60_000_000)).status).toBe(201)
     expect((await upload(41_000_000)).status).toBe(429)
     expect((await upload(40_000_000)).status).toBe(201)
   })
 
-  it("have no time to retry if the file is larger than the limit", async () => {
+  it("are refused without Retry-After if the file is larger than the limit", async () => {
     const { status, headers } = await upload(100_000_001)
     expect(status).toBe(429)
     expect(headers.get("retry-after")).toBeNull()
   })
 
-  it("are refused without a Content-Length, as from a stream", async () => {
+  it("are refused if they have no Content-Length, like a stream", async () => {
     const asked = request(`${server.url}/files`, { method: "POST" })
     asked.write("the first piece of a stream")
     const [response] = await once(asked, "response")

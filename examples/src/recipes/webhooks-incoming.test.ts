@@ -38,7 +38,7 @@ function post(sender: string, secret: string | undefined, from: string): Promise
 const signed = (sender: string, from = "203.0.113.1") => post(sender, SECRETS[sender], from)
 const forged = (sender: string, from = "203.0.113.9") => post(sender, undefined, from)
 
-/** Sends requests at the same time, and returns how many got each status. */
+/** Sends requests at the same time, and returns the number of responses for each status. */
 async function statuses(times: number, one: () => Promise<Response>): Promise<Record<string, number>> {
   const seen: Record<string, number> = {}
   for (const { status } of await Promise.all(Array.from({ length: times }, one)))
@@ -52,7 +52,7 @@ describe("incoming webhooks", () => {
     const refused = await signed("shop", "203.0.113.2")
     expect(refused.status).toBe(429)
     expect(handled).toHaveLength(60)
-    // Another sender behind the same address.
+    // These requests are from another sender behind the same address.
     expect((await signed("bank")).status).toBe(202)
 
     const seconds = Number(refused.headers.get("retry-after"))
@@ -62,19 +62,19 @@ describe("incoming webhooks", () => {
     expect((await signed("shop")).status).toBe(202)
   })
 
-  it("with a forged signature count by address, and use up nothing of the sender", async () => {
+  it("with a forged signature count by address, not against the sender", async () => {
     expect(await statuses(64, () => forged("shop"))).toEqual({ 401: 60, 429: 4 })
     expect(handled).toEqual([])
     expect((await forged("nobody", "203.0.113.8")).status).toBe(401)
     expect((await signed("shop")).headers.get("ratelimit")).toContain('"events";r=59')
   })
 
-  it("need a signature of the body", async () => {
+  it("need a signature that matches the body", async () => {
     const none = await fetch(`${server.url}/webhooks`, { method: "POST", headers: { "x-sender": "shop" } })
     expect(none.status).toBe(401)
   })
 
-  it("do not count if they could not be handled, because the sender sends them again", async () => {
+  it("do not count if their handler failed, because the sender will send them again", async () => {
     isDown = true
     expect(await statuses(10, () => signed("shop"))).toEqual({ 500: 10 })
     isDown = false

@@ -38,7 +38,7 @@ async function settled(count: number): Promise<void> {
 }
 
 describe("outgoing webhooks", () => {
-  it("go to an endpoint five at the same time, then one each 200 ms, in order", async () => {
+  it("are sent to an endpoint five at once, and then in order every 200 ms", async () => {
     const all = Array.from({ length: 8 }, (_, at) => to("/a", `${at}`))
     await settled(5)
     expect(received).toHaveLength(5)
@@ -61,7 +61,7 @@ describe("outgoing webhooks", () => {
     await Promise.all(slow)
   })
 
-  it("pause for as long as the endpoint asks", async () => {
+  it("pause for the time that the endpoint requests", async () => {
     pauseSeconds = 30
     expect((await to("/a", "0")).status).toBe(503)
     pauseSeconds = undefined
@@ -88,7 +88,7 @@ describe("outgoing webhooks", () => {
     const { port } = closed.address() as AddressInfo
     await new Promise((resolve) => closed.close(resolve))
     const dead = { endpoint: `http://127.0.0.1:${port}/`, body: "" }
-    // The clock stands still, so the sixth delivery would wait if any of them counted.
+    // The clock does not advance, so the sixth delivery would wait if the failed deliveries counted.
     for (let time = 0; time < 12; time++) await expect(deliver(dead, signal)).rejects.toThrow("fetch failed")
   })
 

@@ -54,7 +54,7 @@ async function say(socket: WebSocket, text: string): Promise<string> {
 const refusal = (retryAfterMs: number) => JSON.stringify({ error: "rate-limited", retryAfterMs })
 
 describe("ws", () => {
-  it("admits ten connections a minute from an address, and responds with 429 with the wait", async () => {
+  it("admits ten connections a minute from an address, and responds with 429 and the wait", async () => {
     for (let time = 0; time < 10; time++) await connected()
     expect(await open()).toMatchObject({ statusCode: 429, headers: { "retry-after": "61" } })
     await connected("203.0.113.2")

@@ -29,7 +29,10 @@ export interface Surroundings {
   readonly service: string
 }
 
-/** Creates a limiter with its rules in DynamoDB and its counters in Redis. Resolves when it has read the rules. */
+/**
+ * Creates a limiter with its rules in DynamoDB and its counters in Redis. Resolves when the limiter has read the
+ * rules.
+ */
 export async function createSharedLimiter<R extends { readonly headers: IncomingHttpHeaders }>({
   dynamoDB,
   redis,
@@ -39,12 +42,13 @@ export async function createSharedLimiter<R extends { readonly headers: Incoming
   const limiter = createLimiter<R>({
     service,
     rules: dynamoDBRules({ client: dynamoDB, tableName, pollMs: 2_000 }),
-    // Requests get 503 until the table has been read for the first time.
+    // Requests receive a 503 until the table has been read for the first time.
     onRulesMissing: "deny",
     store: redisStore({ client: redis }),
-    // Longer than the default of 50 ms: this example shows exact counts, and Redis may be on a busy machine.
+    // The timeout is longer than the default of 50 ms, because this example shows exact counts and Redis may run on a
+    // busy machine.
     storeTimeoutMs: 5_000,
-    // This stands for your own authentication.
+    // This line stands for your own authentication.
     fields: { user_id: (req) => req.headers["x-user-id"]?.toString() },
   })
   // Do not start a server that cannot read its rules.
@@ -52,7 +56,7 @@ export async function createSharedLimiter<R extends { readonly headers: Incoming
   return limiter
 }
 
-/** Creates an app whose limits any number of instances enforce together. */
+/** Creates an app whose limits apply across any number of instances. */
 export async function createApp(
   surroundings: Surroundings,
 ): Promise<{ readonly app: Express; readonly limiter: Limiter<Request> }> {

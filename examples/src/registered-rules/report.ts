@@ -8,7 +8,7 @@ export interface Judged {
   readonly rule: string
 }
 
-/** Whether the result of the round is what the rules require. */
+/** Whether the round has the result that the rules require. */
 export function isKept({ round, admitted, rule }: Judged): boolean {
   return round.admitted === admitted && round.rule === rule
 }

@@ -3,7 +3,7 @@ export interface Round {
   readonly user: string
   readonly admitted: number
   readonly refused: number
-  /** The rule in the last refusal, and its message to the client. Empty if nothing was refused. */
+  /** The rule in the last refusal, and the rule's message to the client. Empty if nothing was refused. */
   readonly rule: string
   readonly told: string
 }

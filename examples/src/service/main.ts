@@ -2,8 +2,8 @@ import { spawn } from "node:child_process"
 import { createInterface } from "node:readline"
 import { fileURLToPath } from "node:url"
 
-// Starts the decision service and prints commands to try. It uses the rules next to this file, unless a table or other
-// rules are given. Flags and variables are those of the service: `pnpm service --help`.
+// Starts the decision service and prints commands to try. Without a table or other rules, the service uses the rules
+// next to this file. Flags and variables are those of the service: `pnpm service --help`.
 
 const argv = process.argv.slice(2)
 const isGiven = (flag: string, variable: string): boolean =>
@@ -47,7 +47,7 @@ function printWhatToTry(): void {
   console.log("")
 }
 
-// Ctrl-C in a terminal also reaches the service, which ends by itself.
+// Ignore Ctrl-C here, because a terminal also sends it to the service, which then ends by itself.
 process.on("SIGINT", () => undefined)
 process.on("SIGTERM", () => child.kill("SIGTERM"))
 child.once("close", (code) => process.exit(code ?? 1))

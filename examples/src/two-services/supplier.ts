@@ -1,14 +1,14 @@
 import { rateLimit } from "@sluice/express"
 import express, { type Express } from "express"
 
-/** Calls a second that a client may make. A client that has been idle may make as many in one burst. */
+/** Calls per second that a client may make. An idle client may make the same number of calls in one burst. */
 const LIMIT = 50
 
 /** How a client has used its limit. */
 export interface Usage {
   readonly admitted: number
   readonly refused: number
-  /** The calls that the limit would have admitted between the first and the last one. */
+  /** The number of calls that the limit would have admitted between the first and the last call. */
   readonly possible: number
 }
 
