@@ -34,7 +34,7 @@ const later = async <T>(value: T): Promise<T> => {
   return value
 }
 
-/** Creates a limiter on a clock that stands still, with the warnings that it emits. */
+/** Creates a limiter on a clock that does not advance. Also returns the limiter's warnings. */
 function limited(options: Partial<Options>, clock: Clock = manualClock()) {
   const limiter: Limiter<Asker> = createLimiter<Asker>({
     ...{ clock, logger: { warn() {}, error() {} } },
@@ -46,7 +46,7 @@ function limited(options: Partial<Options>, clock: Clock = manualClock()) {
   return { limiter, warned, clock: clock as ManualClock }
 }
 
-/** Settles a decision that waits for a function, by moving the clock past the deadline. */
+/** Resolves a decision that waits for a function, by moving the clock past the timeout. */
 async function afterDeadline<T>(clock: ManualClock, decision: Promise<T>, ms = 1_000): Promise<T> {
   await nextTurn()
   clock.advance(ms)
@@ -64,7 +64,7 @@ describe("functions that return values", () => {
     match: () => true,
   }
 
-  it("decide in the same turn, and create no promise", async () => {
+  it("decide in the same turn of the event loop without creating a promise", async () => {
     const guard = createGuard<Asker>(options)
     await nextTurn()
     let promises = 0
@@ -82,7 +82,7 @@ describe("functions that return values", () => {
     await guard.close()
   })
 
-  it("decide in the same turn, even if the value is an object, which is invalid", async () => {
+  it("decide in the same turn of the event loop, even if the value is an invalid object", async () => {
     const logger = { warn() {}, error() {} }
     const guard = createGuard<Asker>({ ...options, logger, cost: () => ({}) as never })
     expect(guard.check({}, { ...ANN })).toMatchObject({ decision: { cost: 1 } })
@@ -112,7 +112,7 @@ describe("functions that return values", () => {
 })
 
 describe("functions that return promises", () => {
-  it("decide as functions that return values", async () => {
+  it("lead to the same decisions as functions that return values", async () => {
     const options = { ...MINUTE, ...ofUser, limit: ({ plan = 0 }: Asker) => plan, cost: () => 2 }
     const { limiter } = limited({
       ...options,
@@ -143,7 +143,7 @@ describe("functions that return promises", () => {
     ])
   })
 
-  it("are called once for a decision, in order, and so are functions before them that return values", async () => {
+  it("are called once per decision and in order, like the synchronous functions before them", async () => {
     const called: string[] = []
     const named = <T>(name: string, value: T) => {
       return () => {
@@ -176,7 +176,7 @@ describe("functions that return promises", () => {
     })
     const { checks } = await limiter.decide({})
     expect(checks.map(({ policy }) => policy)).toEqual(["a", "b"])
-    // Rules do not wait for each other. Functions of a rule are called only if they are needed.
+    // One rule does not wait for another. Functions of a rule are called only if they are needed.
     expect(called.slice(0, 3)).toEqual(["skip", "cost", "plan"])
     expect([...called].sort()).toEqual(["a", "b", "cost", "match", "org", "plan", "skip", "user"])
     const isBefore = (one: string, other: string) => called.indexOf(one) < called.lastIndexOf(other)
@@ -187,7 +187,7 @@ describe("functions that return promises", () => {
     ])
   })
 
-  it("are not called for a client that is skipped, on an allow list or excluded by onMissing", async () => {
+  it("are not called for a client that is skipped, allowed by a list or excluded by onMissing", async () => {
     const limit = () => expect.unreachable()
     const { limiter } = limited({
       rules: [
@@ -202,7 +202,7 @@ describe("functions that return promises", () => {
     expect(await skipping.decide(ANN)).toMatchObject({ allowed: true, policy: "" })
   })
 
-  it("may return any thenable, and sometimes a value", async () => {
+  it("may return any thenable, or return a value in some calls", async () => {
     // biome-ignore lint/suspicious/noThenProperty: libraries return thenables
     const thenable = { then: (resolve: (value: number) => void) => resolve(5) }
     const callable = Object.assign(() => 0, thenable) as unknown as PromiseLike<number>
@@ -213,7 +213,7 @@ describe("functions that return promises", () => {
     expect(seen).toEqual([5, 4, 3, 5])
   })
 
-  it("run in the async context of their request, and so does what follows the decision", async () => {
+  it("run in the async context of their request, like the code after the decision", async () => {
     const storage = new AsyncLocalStorage<string>()
     const seen: unknown[] = []
     const { limiter } = limited({
@@ -251,7 +251,7 @@ describe("a function that fails", () => {
     },
   }
 
-  it.each(failures)("counts 1 unit if cost %s", async (_how, what, cost) => {
+  it.each(failures)("leads to a cost of 1 if cost %s", async (_how, what, cost) => {
     const { limiter, warned, clock } = limited({ ...MINUTE, limit: 3, cost: cost as () => number })
     expect(await afterDeadline(clock, limiter.decide({}))).toMatchObject({ cost: 1, remaining: 2 })
     expect(warned[0]).toMatch(
@@ -259,13 +259,13 @@ describe("a function that fails", () => {
     )
   })
 
-  it.each([-1, 1.5, Number.NaN, -Infinity])("counts 1 unit if cost returns %s", async (units) => {
+  it.each([-1, 1.5, Number.NaN, -Infinity])("leads to a cost of 1 if cost returns %s", async (units) => {
     const { limiter, warned } = limited({ ...MINUTE, limit: 3, cost: () => units })
     expect(await limiter.decide({})).toMatchObject({ cost: 1, remaining: 2 })
     expect(warned[0]).toMatch("SLUICE_INVALID_COST: The cost function returned ")
   })
 
-  it.each(failures)("counts the request if skip %s", async (_how, what, skip) => {
+  it.each(failures)("does not skip the request if skip %s", async (_how, what, skip) => {
     const { limiter, warned, clock } = limited({ ...MINUTE, limit: 3, skip: skip as () => boolean })
     expect(await afterDeadline(clock, limiter.decide({}))).toMatchObject({ remaining: 2 })
     expect(warned[0]).toMatch(
@@ -273,7 +273,7 @@ describe("a function that fails", () => {
     )
   })
 
-  it.each(failures)("applies the rule if match %s", async (_how, what, when) => {
+  it.each(failures)("does not exclude the rule if match %s", async (_how, what, when) => {
     const { limiter, warned, clock } = limited({
       ...MINUTE,
       limit: 3,
@@ -285,11 +285,11 @@ describe("a function that fails", () => {
     )
   })
 
-  it.each(failures)("is a missing field if a function of fields %s", async (_how, what, user) => {
+  it.each(failures)("makes the field missing if a function of fields %s", async (_how, what, user) => {
     const options = { ...MINUTE, limit: 3, field: "user", onMissing: "deny" } as const
     const { limiter, warned, clock } = limited({ ...options, fields: { user: user as () => string } })
     expect(await afterDeadline(clock, limiter.decide({}))).toMatchObject({ refusal: "missing-field" })
-    // A client may have sent nothing at all, so null is only missing.
+    // A client may send no value at all, so null means that the field is missing and causes no warning.
     if (what === "returned null") expect(warned).toEqual([])
     else
       expect(warned[0]).toMatch(
@@ -298,7 +298,7 @@ describe("a function that fails", () => {
   })
 
   it.each(failures)(
-    "applies the latest limit if limit %s, and refuses before there is one",
+    "leaves the latest valid limit in force if limit %s, and refuses requests until there is one",
     async (_how, what, limit) => {
       let isSound = false
       const { limiter, warned, clock } = limited({
@@ -323,7 +323,7 @@ describe("a function that fails", () => {
     },
   )
 
-  it("fails after callbackTimeoutMs by the clock, and a result after that has no effect", async () => {
+  it("times out after callbackTimeoutMs by the clock, and its later result has no effect", async () => {
     const unhandled: unknown[] = []
     const listen = (reason: unknown): number => unhandled.push(reason)
     process.on("unhandledRejection", listen)
@@ -354,7 +354,7 @@ describe("a function that fails", () => {
         throw new Error("broken")
       },
     ],
-  ])("fails after callbackTimeoutMs by a timer if the clock %s", async (_how, wait) => {
+  ])("times out after callbackTimeoutMs by a timer if the clock %s", async (_how, wait) => {
     const clock = { now: () => 0, wait }
     const { limiter, warned } = limited({ ...MINUTE, limit: 3, cost: never, callbackTimeoutMs: 1 }, clock)
     expect(await limiter.decide({})).toMatchObject({ cost: 1 })
@@ -362,13 +362,13 @@ describe("a function that fails", () => {
   })
 })
 
-describe("every call waits for the functions", () => {
+describe("asynchronous functions", () => {
   const options = {
     ...{ ...MINUTE, name: "user", field: "user", limit: async () => 3 },
     fields: { user: async ({ user }: Asker) => later(user) },
   }
 
-  it("takeUpTo, enforce, acquire, peek and explain", async () => {
+  it("delay takeUpTo, enforce, acquire, peek and explain", async () => {
     const { limiter } = limited(options)
     expect(await limiter.takeUpTo(ANN, 2)).toMatchObject({ cost: 2, remaining: 1 })
     expect(await limiter.acquire(ANN)).toMatchObject({ remaining: 0 })
@@ -381,7 +381,7 @@ describe("every call waits for the functions", () => {
     })
   })
 
-  it("explain, about rules that do not apply", async () => {
+  it("delay an explanation of rules that do not apply", async () => {
     const rules: Rule<Asker>[] = [
       { name: "when", ...MINUTE, limit: 3, field: "user", match: async () => false },
       { name: "field", ...MINUTE, limit: 3, field: "user", match: { fields: { user: ["bob"] } } },
@@ -398,7 +398,7 @@ describe("every call waits for the functions", () => {
     expect((await limiter.explain(ANN, { rules: ["when"] }))[0]).toMatchObject({ applies: true })
   })
 
-  it("reset, block and unblock", async () => {
+  it("delay reset, block and unblock", async () => {
     const { limiter } = limited(options)
     await limiter.takeUpTo(ANN, 3)
     await limiter.reset(ANN)
@@ -412,13 +412,13 @@ describe("every call waits for the functions", () => {
     expect(await limiter.peek(ANN)).toMatchObject({ remaining: 3 })
   })
 
-  it("decideAll", async () => {
+  it("delay decideAll", async () => {
     const { limiter } = limited(options)
     const { allowed, decisions } = await decideAll([{ limiter, request: ANN, cost: 2 }])
     expect([allowed, decisions[0]?.remaining]).toEqual([true, 1])
   })
 
-  it("except a replay, which throws", () => {
+  it("make a replay throw", () => {
     const replay = createReplay({
       rules: [{ field: "user", limit: 3, window: "1m" }],
       fields: { user: never },
@@ -430,7 +430,7 @@ describe("every call waits for the functions", () => {
 })
 
 describe("while a function is pending", () => {
-  it("the duration of the decision grows, and its event comes when it is made", async () => {
+  it("the duration of the decision grows, and the event is emitted after the decision", async () => {
     const { limiter } = limited({ ...MINUTE, limit: 3, skip: async () => later(false) })
     const events: string[] = []
     limiter.on("decision", (_decision, _request, { operation, durationMs }) => {
@@ -448,7 +448,7 @@ describe("while a function is pending", () => {
     await expect(acquiring).rejects.toThrow("left")
   })
 
-  it("closing the limiter does not reject the decision, which is made without its store", async () => {
+  it("closing the limiter does not reject the decision, which is then made without the store", async () => {
     const { limiter, clock } = limited({ ...MINUTE, limit: 3, cost: never })
     const deciding = limiter.decide({})
     const acquiring = limiter.acquire({})
@@ -458,7 +458,7 @@ describe("while a function is pending", () => {
     await expect(acquiring).rejects.toThrow("The limiter has been closed.")
   })
 
-  it("new rules apply to a request in line if its fields are known, and otherwise the previous ones", async () => {
+  it("new rules apply to a queued request if its fields are known, and otherwise the previous rules apply", async () => {
     const read: string[] = []
     const fields = {
       user: async () => {

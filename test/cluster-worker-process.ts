@@ -3,7 +3,7 @@ import { once } from "node:events"
 import { createLimiter, memoryStore } from "@sluice/core"
 import { transactionalStore } from "@sluice/core/stores"
 
-/** The store that the limiter counts in: one word for each case of cluster-workers.test.ts. */
+/** The store in which the limiter counts, as one word for each case of cluster-workers.test.ts. */
 const mode = process.argv[2]
 const logger = {
   warn: ({ code }: { code: string }) => console.log(`${cluster.isWorker ? "worker" : "primary"} ${code}`),

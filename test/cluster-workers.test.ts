@@ -4,7 +4,7 @@ import { expect, it } from "vitest"
 
 const PROGRAM = new URL("./cluster-worker-process.ts", import.meta.url).pathname
 
-/** Runs the program, whose primary process starts one worker, and returns the warnings of both. */
+/** Runs the program, whose primary process starts one worker. Returns the warnings of both processes. */
 async function warningsOf(mode: string): Promise<string[]> {
   const argv = ["--import", "tsx", PROGRAM, mode]
   const { stdout } = await promisify(execFile)(process.execPath, argv)

@@ -10,14 +10,14 @@ import { laterStore } from "../packages/core/src/stores/testing/later-store.ts"
 import { listening } from "./servers/listening.ts"
 
 /**
- * Starts an app that compresses responses, begins each response, and only then limits the request. Resolves with its
- * URL.
+ * Starts an app that compresses responses, begins each response, and only then limits the request. Resolves to the
+ * app's URL.
  */
 type Start = (store: Store, logger: Logger) => Promise<string>
 
 const rule = { limit: 1, window: "1 hour" } as const
 
-/** Begins the response and calls `next`, like a handler that was mounted before the limiter by mistake. */
+/** Begins the response and calls `next`, like a handler that is mounted before the limiter by mistake. */
 const begin: RequestHandler = (_req, res, next) => {
   res.setHeader("Content-Type", "text/plain")
   res.write("begun")
@@ -57,7 +57,7 @@ describe.each([
   it.each([
     ["immediately", memoryStore],
     ["later", laterStore],
-  ])("receives what has been written so far when the store responds %s", async (_when, makeStore) => {
+  ])("receives everything that was written until the store responds %s", async (_when, makeStore) => {
     const warnings: unknown[] = []
     const log = ({ code }: { readonly code: string }): void => void warnings.push(code)
     const store: Store = makeStore()

@@ -6,7 +6,7 @@ import { describe, expect, it } from "vitest"
 import { methodsOf } from "../packages/core/src/stores/testing/methods-of.ts"
 import { blocksTestedBy } from "./docs/shown.ts"
 
-/** Returns the names of the behaviors that this store lacks, if the names begin with `group`. */
+/** Returns the names of the behaviors that begin with `group` and that this store lacks. */
 async function missing(create: (clock: Clock) => Store, group = ""): Promise<readonly string[]> {
   const failed: string[] = []
   const behaviors: readonly Behaviour[] = storeContract({ create, effort: 0.02 })

@@ -14,7 +14,7 @@ import { expect, it, vi } from "vitest"
 import manifest from "../packages/core/package.json" with { type: "json" }
 
 vi.resetModules()
-/** Imports another copy of this version, as in an app with two packages that each install their own copy. */
+/** Imports another copy of this version, as in an app whose packages each install their own copy. */
 const other: typeof Core = await import("@sluice/core")
 const otherRules: typeof Rules = await import("@sluice/rules")
 vi.doMock("../packages/core/package.json", () => ({ default: { version: "9.9.9" } }))
@@ -31,7 +31,7 @@ it("the three copies of this test are different", () => {
   expect(new Set([createLimiter, other.createLimiter, later.createLimiter]).size).toBe(3)
 })
 
-it("a guard decides with a limiter of another copy, which finds its decisions", async () => {
+it("a guard uses a limiter of another copy, which recognizes the guard's decisions", async () => {
   const limiter = other.createLimiter(RULE)
   const guard = createGuard<object>({ limiter } as never)
   const requests = [{}, {}]
@@ -56,7 +56,7 @@ it("a limiter follows a rule book and counts in a store of another copy", async 
   await Promise.all([limiter.close(), book.close(), store.close()])
 })
 
-it("a limiter refuses rules of another version, and says how to find it", () => {
+it("a limiter rejects rules of another version, and explains how to find the other copy", () => {
   const rules = laterRules.staticRules([RULE])
   const book = laterRules.createRuleBook({ source: rules })
   for (const given of [rules, book]) {
@@ -67,7 +67,7 @@ it("a limiter refuses rules of another version, and says how to find it", () => 
   book.close()
 })
 
-it("a book of another copy gives its limiters an error if a name is taken", async () => {
+it("a rule book of another copy reports to its limiters that a name is taken", async () => {
   const store = memoryStore()
   const first = createLimiter({ ...RULE, name: "taken", service: "twice", store })
   const book = otherRules.createRuleBook({
@@ -105,7 +105,7 @@ it("an error is an instance of the class in another copy, and of its base class"
   }
 })
 
-it("a limiter of another version is rejected, with the cause", () => {
+it("a limiter of another version is rejected with an error that names the cause", () => {
   const problem = `limiter: is a limiter of another version of @sluice/core; accepted: a limiter of version ${manifest.version}`
   const limiter = later.createLimiter(RULE)
   expect(() => createGuard({ limiter } as never)).toThrow(problem)

@@ -9,8 +9,8 @@ const GROUPS = 60
 const PATIENCE_MS = 5_000
 
 /**
- * Decides many groups at the same time by two services on the store. Returns the admitted units, and the remaining
- * units.
+ * Decides many groups at the same time, each with two services on the same store. Returns the numbers of admitted
+ * groups, mixed and degraded decisions, and remaining units.
  */
 async function race(store: Store) {
   const request = { remoteAddress: "192.0.2.7" }
@@ -89,10 +89,10 @@ describe("decideAll on a Redis Cluster", () => {
     await servers.stop()
   })
 
-  it("never admits more than a limit, and gives back what a refused group took", async () => {
+  it("never admits more than a limit, and refunds the units that a refused group took", async () => {
     const { admitted, mixed, degraded, left } = await race(redisStore({ client, timeoutMs: PATIENCE_MS }))
     expect({ mixed, degraded }).toEqual({ mixed: 0, degraded: 0 })
-    // While a group holds units that it will give back, another one may be refused.
+    // While a group holds units that it will refund, another group may be refused.
     expect(admitted).toBeLessThanOrEqual(7)
     expect(left).toEqual([40 - admitted, 7 - admitted])
   })

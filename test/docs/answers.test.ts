@@ -12,7 +12,7 @@ interface Answer {
   readonly body: unknown
 }
 
-/** Resolves with a client's response. The first line and the headers are as they were sent. */
+/** Resolves to the response that a client receives. The first line and the headers are unchanged. */
 function answerOf(url: string): Promise<Answer> {
   return new Promise((resolve, reject) => {
     const asked = request(url, (response) => {
@@ -44,7 +44,7 @@ it("the README shows the response to a client over its limit", async () => {
   app.get("/", (_req, res) => void res.json({}))
   const { url, close } = await listen(app)
   onTestFinished(close)
-  // Just under 17 seconds before the minute ends.
+  // This time is just under 17 seconds before the end of the minute.
   clock.advance(43_001)
   for (let times = 0; times < 100; times++) await fetch(url)
   const answer = await answerOf(url)

@@ -1,6 +1,9 @@
 import type { Block } from "./blocks.ts"
 
-/** A request that is sent several times, and the expected statuses. Without statuses, any below 500 is accepted. */
+/**
+ * A request that is sent several times, and the expected statuses. Without statuses, any status below 500 is
+ * accepted.
+ */
 interface Ask {
   readonly method: string
   readonly path: string
@@ -39,7 +42,7 @@ function parseAsk(text: string): Ask {
   return { method, path, statuses: repeated }
 }
 
-/** Sends the requests in order. Returns one line for each request whose responses are wrong. */
+/** Sends the requests in order. Returns one line for each request with a wrong response. */
 export async function ask(url: string, asks: readonly Ask[]): Promise<string[]> {
   const wrong: string[] = []
   for (const { method, path, statuses } of asks) {

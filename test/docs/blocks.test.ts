@@ -10,7 +10,7 @@ afterAll(stopRedis)
 
 const documents = findDocuments().map((document) => ({ document, blocks: blocksOf(document) }))
 
-/** Clients of other APIs. Reading their types takes as long as all other work of the compiler. */
+/** Clients for other APIs. Reading their types takes as long as all other compilation. */
 const LARGE_TYPES = /from "(octokit|openai|stripe)"/
 
 /** Creates a block that is not part of any document. */
@@ -22,10 +22,10 @@ const block = (text: string, run?: string): Block => ({
   ...(run !== undefined && { run }),
 })
 
-it("the TypeScript blocks of the documents type-check, and wrong ones are reported", {
+it("the TypeScript blocks of the documents type-check, and a wrong block is reported", {
   timeout: 600_000,
 }, async () => {
-  // Check all in one program, because each program takes seconds.
+  // Check all blocks in one program, because each program takes seconds.
   const told = await checkTypes([
     ...documents
       .flatMap(({ blocks }) => blocks)

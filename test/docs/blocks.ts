@@ -2,14 +2,14 @@
 export interface Block {
   /** The path from the root of the repository: "docs/rules/rules.md". */
   readonly document: string
-  /** The line number of its first line of text, from 1. */
+  /** The line number of the block's first line of text, starting at 1. */
   readonly line: number
-  /** The language after the opening fence; empty if there is none. */
+  /** The language after the opening fence, or empty if the fence names no language. */
   readonly language: string
   readonly text: string
-  /** `<!-- run: express, /search 200*3 429 -->`: the prelude, and the requests to send afterwards. */
+  /** `<!-- run: express, /search 200*3 429 -->`: names the prelude, and the requests to send afterwards. */
   readonly run?: string
-  /** `<!-- tested by: test/otel/guide.test.ts -->`: the test that runs it instead. */
+  /** `<!-- tested by: test/otel/guide.test.ts -->`: names the test that covers the block instead. */
   readonly testedBy?: string
 }
 

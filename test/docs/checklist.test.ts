@@ -12,7 +12,7 @@ const outage = readFileSync(`${ROOT}docs/production/redis-fails.md`, "utf8")
 
 const { server } = await redisForTests()
 
-/** Returns the commands of a program in the last column of a table. */
+/** Returns the commands in the last column of a table that run this program. */
 function commandsOf(rows: readonly string[][], program: string): string[] {
   return rows
     .flatMap((row) => [...(row.at(-1) ?? "").matchAll(/`([^`]+)`/g)].map(([, text = ""]) => text))
@@ -28,7 +28,7 @@ describe("the checklist for production", () => {
     expect(codes.filter((code) => !existsSync(`${ROOT}docs/errors/${code}.md`))).toEqual([])
   })
 
-  it("has commands of sluice with flags that exist", async () => {
+  it("contains only existing flags in its sluice commands", async () => {
     const commands = commandsOf(rows, "sluice").filter((command) => command !== "sluice clients show")
     const block: Block = { document: CHECKLIST, line: 1, language: "sh", text: commands.join("\n") }
     expect(commands.length).toBeGreaterThan(1)
@@ -40,7 +40,7 @@ it.each([
   ...commandsOf(rowsOf(page, "check"), "redis-cli"),
   ...commandsOf(rowsOf(outage, "the message says"), "redis-cli"),
 ])("a real Redis understands %s", async (command) => {
-  // Options are those of redis-cli itself, and HOST and KEY stand for the reader's.
+  // Options belong to redis-cli itself, and HOST and KEY stand for the reader's host and key.
   const words = command
     .replace(/^redis-cli (-h HOST )?/, "")
     .replace("KEY", "sl2:key")

@@ -23,7 +23,7 @@ beforeAll(async () => {
   process.chdir(folder)
   const [command] = commandLines(generate.text)
   const lines = Number(command?.words[3])
-  // The program that the guide starts prints the same text.
+  // The program that the guide starts prints the same output.
   await writeFile("access.log", [...trafficLog({ lines, clients: 5_000 })].join(""))
   await writeFile("limits.yaml", limits.text)
   await writeFile("enforced.yaml", enforced)
@@ -34,7 +34,7 @@ afterAll(async () => {
   await rm(folder, { recursive: true })
 })
 
-/** Runs the command of a block, after "$ ", and expects the output that the block shows. */
+/** Runs the command of a block, after "$ ", and checks that it prints the output in the block. */
 async function expectOutput({ text }: Block): Promise<void> {
   const [command = "", ...lines] = text.split("\n")
   const [line] = commandLines(command.replace("$ ", ""))
@@ -55,7 +55,7 @@ it("sluice rules replay prints the result that the guide shows", async () => {
   expect(await readFile("replay.html", "utf8")).toMatch(/^<!doctype html>/i)
 })
 
-it("the guide's check for CI passes, and fails for a tighter limit", async () => {
+it("the guide's check for CI passes, but fails for a stricter limit", async () => {
   const [command] = commandLines(gate.text)
   const words = command?.words.slice(1) ?? []
   expect((await sluice(words)).code).toBe(0)

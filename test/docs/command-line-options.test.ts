@@ -7,7 +7,9 @@ const pageOf = (name: string): string => readFileSync(`${ROOT}docs/reference/${n
 const commandLine = pageOf("command-line")
 const replay = pageOf("replay")
 
-/** Returns the text between a heading and the next one; before the first heading, if there is no name. */
+/**
+ * Returns the text between a heading and the next heading. Without a name, returns the text before the first heading.
+ */
 function sectionOf(page: string, heading = ""): string {
   const sections = page.split(/^## /m)
   return (heading === "" ? sections[0] : sections.find((each) => each.startsWith(heading))) ?? ""

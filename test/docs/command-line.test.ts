@@ -22,7 +22,8 @@ beforeEach(async () => {
   server = await startDynamoDB()
   folder = await mkdtemp(join(tmpdir(), "sluice-docs-"))
   process.chdir(folder)
-  // These settings come from the user's environment. The commands contain neither the server nor the credentials.
+  // These settings are part of the user's environment. The documented commands therefore contain neither the server
+  // nor the credentials.
   const settings = {
     AWS_ENDPOINT_URL_DYNAMODB: server.endpoint,
     AWS_REGION: "eu-central-1",
@@ -67,7 +68,7 @@ async function runShown({ text }: Block): Promise<{ shown: string; printed: stri
   return { shown: lines.join("\n"), printed: err + out }
 }
 
-it("the documented commands run one after the other, once the table has version 7", async () => {
+it("the documented commands run one after the other, starting from version 7 of the rules", async () => {
   await writeRules(10, "minute")
   const codes: Record<string, number> = {}
   for (const { words } of commandLines(commands.text)) {
@@ -77,7 +78,7 @@ it("the documented commands run one after the other, once the table has version 
     expect([command, err]).toEqual([command, ""])
     if (command === "create-table") await registerUntil(7, 20)
   }
-  // diff exits with 1 when there is a difference.
+  // `sluice rules diff` exits with code 1 if it finds a difference.
   expect(codes).toEqual({ "create-table": 0, check: 0, diff: 1, push: 0, list: 0, pull: 0, remove: 0 })
 })
 

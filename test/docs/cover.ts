@@ -10,8 +10,8 @@ import { outlineOf } from "./typescript/outline.ts"
 import { runTypeScript } from "./typescript/run.ts"
 
 /**
- * The check for a block of each language, which returns what is wrong. Blocks in other languages need a test that names
- * the document.
+ * The check for the blocks of each language. A check returns the problems of a block. Blocks in other languages need
+ * a test that names the document.
  */
 const LANGUAGES: Readonly<Record<string, (block: Block) => string[] | Promise<string[]>>> = {
   ts: runBlock,
@@ -21,7 +21,7 @@ const LANGUAGES: Readonly<Record<string, (block: Block) => string[] | Promise<st
   sh: lookUpCommands,
 }
 
-/** Program output, server responses and queries. Only a separate test can decide whether they are right. */
+/** Program output, server responses and queries. Only a separate test can check such a block. */
 const TESTED_ELSEWHERE = ["text", "console", "http", "promql", "sql"]
 
 /** True if TypeScript can check the block. */
@@ -30,7 +30,8 @@ export function isTyped(block: Block): boolean {
 }
 
 /**
- * Tests that compare a block with the file from which it was copied. The file is compiled, so the block need not be.
+ * Tests that compare a block with the file from which it was copied. The file itself is compiled, so the block need
+ * not be compiled.
  */
 const COPIES = ["test/docs/recipes.test.ts", "test/node-http.test.ts", "test/postgres/store.test.ts"]
 
@@ -40,17 +41,17 @@ function isCopy({ testedBy = "" }: Block): boolean {
 }
 
 /**
- * True for a program in the README of a package, or in CommonJS. `test/packages` compiles and runs these programs where
- * the package is installed, as a reader would.
+ * True for a program in the README of a package, or in CommonJS. `test/packages` compiles and runs these programs in
+ * a folder where the package is installed, as a reader would.
  */
 function isRunAsInstalled({ document, text }: Block): boolean {
   return document.startsWith("packages/") && /\.listen\(|\bserve\(|\brequire\(/.test(text)
 }
 
 /**
- * Covers a block according to its language: runs it, parses it, or looks its commands up. If a comment names a test,
- * the test must exist and mention the document. Returns what is wrong, each with its place. The result is empty if all
- * blocks are tested.
+ * Covers a block according to its language: runs or parses the block, or checks that its commands exist. If a comment
+ * names a test, the test must exist and mention the document. Returns the problems of the block, each with its place.
+ * The result is empty if the block is tested.
  */
 export async function cover(block: Block): Promise<string[]> {
   const { language, testedBy } = block

@@ -2,7 +2,7 @@ import { readRuleFile } from "@sluice/rules"
 import { parseAllDocuments } from "yaml"
 import { type Block, placeOf } from "./blocks.ts"
 
-/** Returns what is wrong with a block of YAML or JSON. Rule documents are read like a rules file. */
+/** Returns the problems of a YAML or JSON block. Documents with rules are parsed like a rules file. */
 export async function readData(block: Block): Promise<string[]> {
   const { language, text } = block
   const isRules = /^(service_id|rules)\b|^\s*\{\s*"(service_id|rules)": (?!\{)/.test(text)

@@ -4,11 +4,11 @@ import { ROOT } from "./documents.ts"
 
 const FOLDER = `${ROOT}docs/errors/`
 const PAGES = readdirSync(FOLDER).filter((name) => name !== "README.md")
-/** Codes of the paced client, which is used without the core. Its guide explains them. */
+/** Codes of the paced client, which is used without the core. The guide for the client explains these codes. */
 const OF_THE_CLIENT = /^SLUICE_PACE_/
 
 const SOURCES = [
-  // The stub that Node loads instead of a package which it cannot load.
+  // The stub that Node loads instead of a package that cannot be loaded.
   "tsdown.config.ts",
   ...readdirSync(`${ROOT}packages`, { recursive: true, encoding: "utf8" })
     .filter(
@@ -27,7 +27,7 @@ it("docs/errors has a page for each code of a warning or an error", () => {
   expect(missing).toEqual([])
 })
 
-it.each(PAGES)("docs/errors/%s begins with a code that the sources have", (name) => {
+it.each(PAGES)("docs/errors/%s begins with a code that the sources contain", (name) => {
   const code = name.replace(".md", "").toUpperCase()
   expect(readFileSync(FOLDER + name, "utf8").split("\n", 1)[0]).toBe(`# ${code}`)
   expect(SOURCES.some((text) => text.includes(`"${code}"`))).toBe(true)

@@ -18,7 +18,7 @@ const { scripts } = JSON.parse(await readFile(new URL("package.json", folder), "
 
 type App = Parameters<typeof serve>[0]
 
-/** The apps as their users start them, except for the clock, with the statuses that the curl line gets. */
+/** The apps as users start them, except for the clock, and the statuses that the curl line receives. */
 const EXAMPLES: Readonly<Record<string, { app: (clock: Clock) => App | Promise<App>; meets: string }>> = {
   "src/express.ts": { app: (clock) => express({ clock }), meets: "200 200 200 429 429 429" },
   "src/fastify.ts": { app: (clock) => fastify({ clock }), meets: "200 200 200 429 429 429" },
@@ -48,11 +48,11 @@ afterEach(async () => {
 })
 
 describe.each(rows)("examples/README.md: $file", ({ file, script, curl }) => {
-  it("is started by the script in its row", () => {
+  it("starts with the script in its row", () => {
     expect(scripts[script]).toBe(`tsx ${file}`)
   })
 
-  it("admits the first requests of its curl line, and then refuses one", async () => {
+  it("admits the first requests of its curl line, and then refuses a request", async () => {
     vi.spyOn(console, "log").mockImplementation(() => undefined)
     const example = EXAMPLES[file]
     if (example === undefined) throw new Error(`${file} is in the README and in no row of this test.`)

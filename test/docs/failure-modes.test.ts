@@ -9,7 +9,7 @@ const ofErrors = readFileSync(`${ROOT}docs/errors/sluice_store_unavailable.md`, 
 const ofRedis = readFileSync(`${ROOT}docs/production/redis-fails.md`, "utf8")
 const ofOthers = readFileSync(`${ROOT}docs/production/other-failures.md`, "utf8")
 
-/** What the page of the error, and the table of causes, say about each failure. */
+/** The effect and the reason of each failure, as the error's page and the table of causes describe them. */
 const SHOWN: Readonly<Record<string, readonly [effect: string, reason: string]>> = {
   "is slow": ["slow", "did not respond in time."],
   "is frozen, or the network drops what is sent": ["frozen", "did not respond in time."],
@@ -27,7 +27,7 @@ describe("Redis failures in the guide", () => {
     const shown = kinds.filter(([, cell]) => cell?.includes(effect)).map(([kind]) => kind)
     return [what, shown.join(" or "), reason] as const
   })
-  /** What a message may contain, in the order of the table that tells what to do. */
+  /** The parts that a message may contain, in the order of the table of remedies. */
   const reasons = rowsOf(ofRedis, "the message says").map(([cell = ""]) =>
     [...cell.matchAll(/`([^`]+)`/g)].map(([, part = ""]) => part),
   )
@@ -40,20 +40,21 @@ describe("Redis failures in the guide", () => {
     "Redis %s: the error is %s, and only a timeout delays a request",
     async ([what, kind, shown], { expect, onTestFinished }) => {
       const seen = await breakRedis(what, onTestFinished)
-      // After five failures in a row, no request waits. A server that can still send some answers may interrupt the row.
+      // After five consecutive failures, no request waits. A server that still sends some replies may interrupt this
+      // series.
       const { unavailable = 0, ...errors } = seen.errors
       const told = kind.replaceAll("`", "")
       expect(Object.keys(errors)).toEqual([told])
       expect(errors[told]).toBeGreaterThanOrEqual(5)
       expect(unavailable).toBeGreaterThan(0)
-      // The limit is 10. This process admits those 10 requests by itself.
+      // The first 10 requests are admitted, because the limit is 10. The process admits them from its own counters.
       expect(seen.statuses).toEqual([...Array(10).fill(200), 429, 429])
       expect(seen.told).toEqual(
         Array(12).fill({ policy: true, quota: false, retryAfter: expect.any(Boolean) }),
       )
       expect(seen.told.map(({ retryAfter }) => retryAfter)).toEqual([...Array(10).fill(false), true, true])
       if (told === "timeout") expect(seen.waited).toBe(true)
-      // On a busy machine, a first request may be late for another reason.
+      // On a busy machine, one of the first requests may be late for another reason.
       const codes = seen.codes.filter((code) => code !== "SLUICE_DEGRADED_FURTHER")
       expect(codes).toEqual(["SLUICE_DEGRADED", "SLUICE_RECOVERED"])
       const [reason] = reasons.filter((parts) => parts.some((part) => seen.message.includes(part)))
@@ -86,7 +87,7 @@ describe("rule failures in the guide", () => {
 it.each([
   ["production/redis-fails", ofRedis],
   ["production/other-failures", ofOthers],
-])("every section of docs/%s.md names tests that show it", (_, guide) => {
+])("every section of docs/%s.md names the tests that prove it", (_, guide) => {
   const sections = guide.split(/^#{2,3} /m).slice(1)
   const named = sections.map((section) => [...section.matchAll(/^<!-- shown by: (\S+): (.+) -->$/gm)])
   expect(sections.filter((_, at) => named[at]?.length === 0)).toEqual([])

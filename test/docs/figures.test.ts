@@ -26,13 +26,13 @@ function numbersIn(text: string): number[] {
   )
 }
 
-/** Returns the numbers that a page shows for a figure: one, or the ends of its range. */
+/** Returns the numbers that a page shows for a figure: one number, or the ends of a range. */
 function numbersOf({ least, most }: Figure): number[] {
   return least === most ? [least] : [least, most]
 }
 
 describe("docs/reference/figures.md", () => {
-  it("has a row for each cost in bench/figures.json, with its numbers", () => {
+  it("contains a row with the numbers of each cost in bench/figures.json", () => {
     const rows = rowsBelow("Figures").map(([row = "", cost = ""]) => [row, numbersIn(cost)])
     const expected = [...new Set(costs.map(({ row }) => row))].map((name) => [
       name,
@@ -41,7 +41,7 @@ describe("docs/reference/figures.md", () => {
     expect(rows).toEqual(expected)
   })
 
-  it("has a row for each missed goal in bench/figures.json, with its numbers", () => {
+  it("contains a row with the numbers of each missed goal in bench/figures.json", () => {
     const rows = rowsBelow(`Missed: ${missed.length}`).map(([row, goal = "", figure = "", often]) => [
       row,
       goal.slice(0, 1),
@@ -60,7 +60,7 @@ describe("docs/reference/figures.md", () => {
     )
   })
 
-  it("has at most 850 words", () => {
+  it("contains at most 850 words", () => {
     expect(page.split(/\s+/).filter((word) => word !== "").length).toBeLessThanOrEqual(850)
   })
 })
@@ -70,7 +70,7 @@ describe("bench/figures.json", () => {
     expect(new Set(all.map(({ run }) => run))).toEqual(new Set(Object.keys(runs)))
   })
 
-  it.each(Object.entries(runs))("has the command, machine, day and commit of the run %s", (_name, run) => {
+  it.each(Object.entries(runs))("states the command, machine, day and commit of the run %s", (_name, run) => {
     const [script = ""] = run.command.split(" ")
     const { scripts } = JSON.parse(readFileSync(`${ROOT}package.json`, "utf8"))
     expect(Object.keys(scripts)).toContain(script)
@@ -79,7 +79,7 @@ describe("bench/figures.json", () => {
     expect(run.commit).toMatch(/^[\da-f]{8}$/)
   })
 
-  it("says of each row with a goal whether the goal was missed", () => {
+  it("states for each row with a goal whether the goal was missed", () => {
     for (const figure of [...costs, ...missed]) {
       const isMissed = figure.goal !== undefined && misses(figure, figure.goal.is, figure.goal.value)
       expect([figure.row, figure.missed !== undefined]).toEqual([figure.row, isMissed])
@@ -87,7 +87,7 @@ describe("bench/figures.json", () => {
   })
 
   it.each(Object.entries(charts))(
-    "says of each bar of the chart %s whether its goal was missed",
+    "states for each bar of the chart %s whether its goal was missed",
     (_chart, bars) => {
       for (const bar of bars) {
         const goal = goalOf(bar, bars)
@@ -98,7 +98,7 @@ describe("bench/figures.json", () => {
     },
   )
 
-  it("takes the refused requests of clients from the counts of refused and sent requests", () => {
+  it("computes the clients' shares of refused requests from the counts of refused and sent requests", () => {
     for (const { name, group, least, refused, sent } of charts.refused as readonly (BarFigure & {
       readonly refused: number
       readonly sent: number

@@ -4,7 +4,7 @@ import { cover } from "./cover.ts"
 import { stopRedis } from "./preludes/redis.ts"
 import { commandLines } from "./shell/words.ts"
 
-// Tests the results of the document tests for documents with mistakes.
+// Checks that the tests of documents detect mistakes.
 
 afterAll(stopRedis)
 
@@ -17,7 +17,7 @@ const block = (language: string, text: string, more: Partial<Block> = {}): Block
 })
 
 describe("a document", () => {
-  it("is split into blocks with their line, language and the comments before them", () => {
+  it("is split into blocks with their line, their language and the preceding comments", () => {
     const page = [
       "# Page",
       "<!-- run: koa, / 200 -->",
@@ -150,7 +150,7 @@ describe("a block", () => {
 })
 
 describe("command lines", () => {
-  it("are split as a shell splits them", () => {
+  it("are split as by a shell", () => {
     const text = [
       "# first",
       "cd docs && npx a   # then",

@@ -43,7 +43,7 @@ it("ARCHITECTURE.md lists every entry point of the core", () => {
   for (const name of files) expect(house.text, name).toContain(name)
 })
 
-it("ARCHITECTURE.md says where to put a change by files and folders that exist", () => {
+it("ARCHITECTURE.md names only existing files and folders as the place for a change", () => {
   const page = readFileSync(`${ROOT}ARCHITECTURE.md`, "utf8")
   const rows = page.slice(page.indexOf("## Where to put what")).match(/^\| .+ \|$/gm) ?? []
   const paths = rows.flatMap((row) =>

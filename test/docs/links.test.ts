@@ -3,12 +3,12 @@ import { dirname, join } from "node:path"
 import { expect, it } from "vitest"
 import { findDocuments, ROOT } from "./documents.ts"
 
-/** Returns the text of a document without its blocks of code. */
+/** Returns the text of a document without its code blocks. */
 function proseOf(document: string): string {
   return readFileSync(ROOT + document, "utf8").replace(/^```.*?^```/gms, "")
 }
 
-/** Returns what links to a document may name after "#": its headings as GitHub writes them, and its ids. */
+/** Returns the fragments that links to a document may name after "#": GitHub's names for its headings, and its ids. */
 function anchorsOf(document: string): ReadonlySet<string> {
   const prose = proseOf(document)
   const anchors = new Set([...prose.matchAll(/<a id="([^"]+)"/g)].map(([, id = ""]) => id))
@@ -22,7 +22,7 @@ function anchorsOf(document: string): ReadonlySet<string> {
   return anchors
 }
 
-/** Returns the relative links that lead to no file, or to no heading of it. */
+/** Returns the relative links whose file or heading does not exist. */
 function brokenLinksOf(document: string): string[] {
   return [...proseOf(document).matchAll(/\]\((?!\w+:)([^)\s#]*)(?:#([^)\s]+))?\)/g)]
     .filter(([, path = "", anchor]) => {

@@ -37,7 +37,7 @@ const decide = async () => (await post("ShouldForwardRequest", REQUEST)).shouldF
 const run = (words: readonly string[]) =>
   sluice(words.slice(1), { env: { SLUICE_URL: started.http, SLUICE_TOKEN: "the-token" } })
 
-it("sluice clients shows a client that is over its limit, and admits it after a reset", async () => {
+it("sluice clients shows a client that is over its limit, and resets the client so that it is admitted", async () => {
   for (let i = 0; i < 6; i++) await decide()
   const [first = "", ...lines] = shown.text.split("\n")
   const [line] = commandLines(first.replace("$ ", ""))

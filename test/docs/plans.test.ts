@@ -8,7 +8,7 @@ import { blocksTestedBy } from "./shown.ts"
 
 const [rules, block] = blocksTestedBy("test/docs/plans.test.ts", "docs/protect/plans.md", 2) as [Block, Block]
 
-/** The app around the block of the page. A request names its account and plan, or only its account, or nothing. */
+/** An app that contains the page's block. A request names an account and its plan, only an account, or neither. */
 const APP = `
 import express from "express"
 
@@ -28,7 +28,7 @@ interface Client {
   readonly plan?: string
 }
 
-/** Starts the app of the page. Its functions send requests, and replace its rules file. */
+/** Starts the page's app. The returned functions send requests to the app, and replace its rules file. */
 async function start() {
   const folder = makeFolder({ "app.js": APP, "plans.yaml": rules.text })
   const program = await startApp(folder)
@@ -39,7 +39,7 @@ async function start() {
         ...(plan !== undefined && { "x-plan": plan }),
       },
     })
-  /** Sends this many requests, and returns how many were admitted. */
+  /** Sends this many requests, and returns the number of admitted requests. */
   const admitted = async (count: number, client: Client): Promise<number> => {
     let admitted = 0
     for (let sent = 0; sent < count; sent++) {
@@ -55,7 +55,7 @@ async function start() {
 }
 
 describe("an app with plans in a file", () => {
-  it("gives each plan and a single customer its own limit, and others that of the free plan", async () => {
+  it("applies a limit to each plan and to a single customer, and the free plan's limit to others", async () => {
     const { admitted } = await start()
     expect(await admitted(9, { account: "ann", plan: "free" })).toBe(5)
     expect(await admitted(9, { account: "bob", plan: "pro" })).toBe(8)
@@ -73,7 +73,7 @@ describe("an app with plans in a file", () => {
     expect(await usage(pro)).toEqual([{ policy: "pro", limit: 8, remaining: 0 }])
   })
 
-  it("applies a changed limit to the counts so far, and keeps all rules when the file has a mistake", async () => {
+  it("applies a changed limit to the counts so far, and keeps all rules when the file contains a mistake", async () => {
     const { program, admitted, usage, change } = await start()
     const ann = { account: "ann", plan: "free" }
     expect(await admitted(3, ann)).toBe(3)

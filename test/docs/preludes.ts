@@ -16,7 +16,7 @@ const PRELUDES: Readonly<Record<string, () => Promise<Prelude>>> = {
 const FRAMEWORKS = { koa: /^(@sluice\/)?koa|^@koa\//, fastify: /^(@sluice\/)?fastify|^@fastify\// }
 
 /**
- * Returns the prelude of a block: the one that its comment names, or the one of its framework.
+ * Returns the prelude that a block's comment names, or else the prelude of the block's framework.
  * @throws Error when the named prelude does not exist
  */
 export function preludeOf({ run, text }: Block): string {
@@ -45,7 +45,10 @@ export async function givenTo(block: Block): Promise<Record<string, unknown>> {
   return Object.fromEntries(await Promise.all(wanted.map(async ([name, make]) => [name, await make()])))
 }
 
-/** Sends the requests of the block's comment to its app, or each of its routes once. Returns the wrong responses. */
+/**
+ * Sends the requests in the block's comment to the block's app. Without a comment, sends one request to each route.
+ * Returns the wrong responses.
+ */
 export async function askApp(block: Block, app: unknown): Promise<string[]> {
   const { serve } = await loadPrelude(preludeOf(block))
   if (app === undefined || serve === undefined) return []

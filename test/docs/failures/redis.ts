@@ -12,17 +12,17 @@ import { type RedisServer, startRedis } from "../../servers/redis-server.ts"
 import { startProxy, type TcpProxy } from "../../servers/tcp-proxy.ts"
 import { until } from "../../servers/until.ts"
 
-/** Longer than a busy machine needs for a reply from Redis. */
+/** Timeout of Redis calls, which is long enough for a reply on a busy machine. */
 const storeTimeoutMs = 500
 
-/** A Redis, and the network in front of it. */
+/** A Redis server, and the network in front of it. */
 interface Server {
   readonly redis: RedisServer
   readonly network: TcpProxy
 }
 
 interface Failure {
-  /** True if the client loses its connection. Pending calls then fail with another error than later calls. */
+  /** True if the client loses its connection. Pending calls then fail with a different error from later calls. */
   readonly disconnects?: boolean
   begin(server: Server): unknown
   end(server: Server): unknown
@@ -71,15 +71,14 @@ export const REDIS_FAILURES: Readonly<Record<string, Failure>> = {
     begin: ({ network }) => network.answerWith("+OK\r\n"),
     end({ network }) {
       network.answerWith(undefined)
-      // A client that received rubbish may be out of step with the server.
+      // A client that received invalid data may be out of sync with the server.
       network.cut()
     },
   },
 }
 
 /**
- * The observations of twelve requests during a failure, of the requests until the circuit breaker opened, and of the
- * recovery.
+ * The observed responses, errors and log codes, from the beginning of a failure until the recovery.
  */
 interface Seen {
   readonly statuses: readonly number[]
@@ -90,11 +89,12 @@ interface Seen {
     readonly retryAfter: boolean
   }[]
   /**
-   * True if the first five requests waited for the full timeout. On a busy machine, other failures may take as long.
+   * True if the first five requests waited for the full timeout. On a busy machine, other failures may also take that
+   * long.
    */
   readonly waited: boolean
   readonly errors: Readonly<Record<string, number>>
-  /** The logged codes, from the beginning of the failure until the recovery. */
+  /** The codes that were logged from the beginning of the failure until the recovery. */
   readonly codes: readonly string[]
   /** The message of the first of these codes. */
   readonly message: string
@@ -119,7 +119,8 @@ export async function breakRedis(what: string, onTestFinished: TestContext["onTe
     codes.push(code)
     messages.push(message)
   }
-  // The clock must advance, because the circuit breaker waits for one second. The day of the limit does not end.
+  // The clock must advance, because the circuit breaker waits for one second. The window of the limit, which is a
+  // day, does not end meanwhile.
   let skippedMs = 0
   const clock = { now: () => Date.UTC(2024, 0, 1) + performance.now() + skippedMs }
   const limits = rateLimit({
@@ -146,8 +147,8 @@ export async function breakRedis(what: string, onTestFinished: TestContext["onTe
   const countsInRedis = async (): Promise<boolean> =>
     (await ask(`198.51.100.${++others}`)).headers.has("ratelimit")
   await until("it counts in Redis", countsInRedis)
-  // At most once a second, the limiter looks for blocked clients after a decision. No event shows when that check has
-  // ended.
+  // At most once per second, the limiter checks for blocked clients after a decision. No event shows when that check
+  // has ended.
   await sleep(300)
   const before = await metering.values("sluice.store.errors", "error.type")
   codes.length = 0
@@ -171,7 +172,7 @@ export async function breakRedis(what: string, onTestFinished: TestContext["onTe
   const after = await metering.values("sluice.store.errors", "error.type")
   await failure.end({ redis, network })
   await until("it counts in Redis again", countsInRedis)
-  // A store has recovered after ten seconds without a failure.
+  // A store counts as recovered after ten seconds without a failure.
   skippedMs = 10_000
   await until("it has recovered", async () => (await countsInRedis()) && codes.length > 1)
   const errors = Object.entries(after).map(([type, count]) => [type, count - (before[type] ?? 0)] as const)
@@ -182,7 +183,7 @@ export async function breakRedis(what: string, onTestFinished: TestContext["onTe
       quota: headers.has("ratelimit"),
       retryAfter: headers.has("retry-after"),
     })),
-    // Timers count from the turn of the event loop in which they are set.
+    // A timer may fire slightly early, because it counts from the start of the turn of the event loop that sets it.
     waited: waitedMs >= 5 * (storeTimeoutMs - 10),
     errors: Object.fromEntries(errors.filter(([, count]) => count > 0)),
     codes,

@@ -15,10 +15,10 @@ const RULES = [
   { name: "second", field: "service", limit: 9, window: "1 minute" },
 ]
 
-/** Registers a function to call when the test ends, as the context of a concurrent test has it. */
+/** Registers a function to call when the test ends. The context of a concurrent test provides such a function. */
 type OnTestFinished = TestContext["onTestFinished"]
 
-/** Rules that are good at first, and a function that breaks them. */
+/** Rules that are valid at first, and a function that breaks them. */
 interface Opened {
   readonly source: RuleSource
   fail(): unknown
@@ -41,7 +41,7 @@ async function file(onTestFinished: OnTestFinished, next: string | undefined): P
   }
 }
 
-/** Returns the document of the rules. `limits` replace their own limits. */
+/** Returns the document of the rules. `limits` replaces the limits in the document. */
 function documentOf(...limits: readonly number[]): string {
   const rules = RULES.map((rule, at) => ({ ...rule, limit: limits[at] ?? rule.limit }))
   return JSON.stringify({ service_id: "shop", rules })
@@ -77,13 +77,13 @@ export const RULE_FAILURES: Readonly<Record<string, (onTestFinished: OnTestFinis
   "DynamoDB does not respond": (finished) => table(finished, "hang"),
 }
 
-/** The observations after the rules have gone wrong. */
+/** The observed decisions and codes after the rules have broken. */
 interface Seen {
-  /** The names of the rules that decide. */
+  /** The names of the rules that apply. */
   readonly inForce: readonly string[]
   readonly errors: Readonly<Record<string, number>>
   readonly problems: number | undefined
-  /** The codes that were logged since then. */
+  /** The codes that have been logged since then. */
   readonly codes: readonly string[]
 }
 

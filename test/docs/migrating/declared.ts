@@ -6,8 +6,8 @@ import ts from "typescript"
 const require = createRequire(import.meta.url)
 
 /**
- * Returns the syntax tree of a file of a package. `path` is relative to the file that the package's name resolves to.
- * With `from`, the name is resolved from that file, for a dependency of another package.
+ * Returns the syntax tree of a file of a package. `path` is relative to the file to which the package's name
+ * resolves. With `from`, the name is resolved from that file, for a dependency of another package.
  */
 export function fileOf(packageName: string, path: string, from?: string): ts.SourceFile {
   const { resolve } = from === undefined ? require : createRequire(from)
@@ -27,10 +27,11 @@ export function nodesOf(file: ts.SourceFile): ts.Node[] {
 }
 
 /**
- * Returns the member names of types in a declaration file, sorted and without duplicates. An interface or a class
- * includes the members of the types that it extends there. An alias may be a literal, a union or an intersection.
- * Private members of classes are left out. Throws for a type that the file does not declare, or that is composed in an
- * unknown way. Otherwise a new version of the peer might seem to have no options.
+ * Returns the member names of types in a declaration file, sorted and without duplicates. The result for an interface
+ * or a class includes the members of the types that it extends in the same file. An alias may be a literal, a union
+ * or an intersection. Private members of classes are not included. Throws for a type that the file does not declare,
+ * or that is composed in an unsupported way. If it did not throw, a new version of the peer might seem to have no
+ * options.
  */
 export function membersOf(file: ts.SourceFile, ...names: readonly string[]): string[] {
   const found = new Set<string>()
@@ -57,7 +58,7 @@ export function membersOf(file: ts.SourceFile, ...names: readonly string[]): str
   function addBase(base: ts.Expression, [first]: readonly ts.TypeNode[]): void {
     const name = base.getText(file)
     if (isDeclared(name)) addType(name)
-    // The caller must remove the members that Omit leaves out.
+    // The caller must remove the members that `Omit` excludes.
     else if (name === "Omit" && first !== undefined) addNode(first)
     else if (name !== "Error") throw new Error(`${file.fileName} extends ${name}, which is not known here`)
   }
@@ -67,7 +68,7 @@ export function membersOf(file: ts.SourceFile, ...names: readonly string[]): str
     else if (ts.isUnionTypeNode(node) || ts.isIntersectionTypeNode(node)) node.types.forEach(addNode)
     else if (ts.isTypeReferenceNode(node)) {
       if (isDeclared(node.typeName.getText(file))) addType(node.typeName.getText(file))
-      // A type of another file, such as a framework's request handler, has no members of the peer.
+      // A type from another file, such as a framework's request handler, contains no members of the peer.
     } else throw new Error(`${file.fileName} has a type that is not known here: ${node.getText(file)}`)
   }
 
@@ -98,7 +99,10 @@ export function exportsOf(packageName: string): string[] {
   return Object.keys(require(packageName) as object).sort()
 }
 
-/** Returns the names that a declaration file exports by a declaration: classes, functions and values, but no types. */
+/**
+ * Returns the names of the classes, functions and values that a declaration file declares and exports. Types are
+ * excluded.
+ */
 export function exportedValuesOf(file: ts.SourceFile): string[] {
   const names = file.statements.filter(isExported).flatMap((node) => {
     if (ts.isClassDeclaration(node) || ts.isFunctionDeclaration(node)) return [node.name?.text ?? "default"]

@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from "node:fs"
 
-/** A row of a guide's table: the peer's names from its first cell, and their replacement. */
+/** A row of a guide's table: the peer's names from the row's first cell, and their replacement. */
 export interface Row {
   readonly names: readonly string[]
   readonly becomes: string
@@ -8,7 +8,7 @@ export interface Row {
 
 export interface Guide {
   readonly text: string
-  /** Returns the rows of the only table below a heading. Throws when the guide lacks the heading or the table. */
+  /** Returns the rows of the only table below a heading. Throws if the guide lacks the heading or the table. */
   rows(heading: string): Row[]
 }
 
@@ -36,17 +36,17 @@ function cellsOf(line: string): string[] {
   return cells.slice(1, -1)
 }
 
-/** Returns the code texts of a cell. */
+/** Returns the code spans of a cell. */
 function codeIn(cell: string): string[] {
   return [...cell.matchAll(/`([^`]+)`/g)].map(([, code = ""]) => code)
 }
 
-/** Returns all of the peer's names in some rows, sorted. A name in two rows occurs twice. */
+/** Returns all of the peer's names in some rows, sorted. A name in two rows is returned twice. */
 export function namesIn(rows: readonly Row[]): string[] {
   return rows.flatMap(({ names }) => names).sort()
 }
 
-/** Returns the names of the rows that give an option or a method as a replacement. */
+/** Returns the names from rows whose replacement is an option or a method. */
 export function namesWithCounterpart(rows: readonly Row[]): string[] {
   return namesIn(rows.filter(({ becomes }) => !/^(No counterpart|Nothing)\b/.test(becomes)))
 }

@@ -2,10 +2,10 @@ import { createLimiter, InvalidOptionError } from "@sluice/core"
 import { expect, it } from "vitest"
 import { namesWithCounterpart, readGuide } from "./guide.ts"
 
-/** Members of an option's object, and options of the middleware's other parts. */
+/** Members of an option that is an object, and options of other functions of the middleware. */
 const NOT_OPTIONS = ["remaining", "reset", "total", "sendCommand", "sendCommandCluster", "prefix"]
 
-/** Options that have the same name in both. */
+/** Options that have the same name in both libraries. */
 const SAME_NAME = ["headers", "hook", "limit", "logger", "skip", "store"]
 
 function messageFor(name: string): string {

@@ -1,14 +1,14 @@
 import { readFileSync } from "node:fs"
 import ts from "typescript"
 
-/** The most lines that the counterpart of an option takes in formatted code, as docs/migrate/README.md says. */
+/** The most lines that the counterpart of an option takes in formatted code, as docs/migrate/README.md states. */
 const MOST = 4
 
 /**
- * Returns the pairs in the given files whose counterpart takes more lines than the README of the guides says. The lines
- * of the options, of another expression, or of the body of the function that creates the app are counted. Code that
- * several pairs share, such as a handler, is not counted. Pairs of other options are ignored. The option of a pair is
- * its name up to a comma, so "handler, for JSON" belongs to "handler".
+ * Returns the pairs in the given files whose counterpart takes more lines than the README of the guides states.
+ * Counts the lines of the options, of another expression, or of the body of the function that creates the app. Code
+ * that several pairs share, such as a handler, is not counted. Pairs for other options are ignored. The option of a
+ * pair is its name up to a comma, so "handler, for JSON" belongs to "handler".
  */
 export function longCounterparts(options: readonly string[], ...urls: readonly URL[]): string[] {
   const long: string[] = []
@@ -43,7 +43,7 @@ function linesOf(node: ts.Node, file: ts.SourceFile): number {
   const counted = optionsOf(body) ?? body
   const lineOf = (position: number): number => file.getLineAndCharacterOfPosition(position).line
   const all = lineOf(counted.getEnd()) - lineOf(counted.getStart(file)) + 1
-  // The braces of options and of a function's body stay the same.
+  // The braces of options and of a function's body do not count, because they do not change.
   return ts.isBlock(counted) || counted !== body ? Math.max(1, all - 2) : all
 }
 

@@ -13,12 +13,12 @@ import * as flexible from "./rate-limiter-flexible/app.ts"
 import { closedClient, emptyRedis } from "./redis.ts"
 import { quiet, thenRefused, twice } from "./requests.ts"
 
-/** An old library that allows one request a minute, and Sluice in its place. */
+/** An old library that allows one request per minute, and Sluice as its replacement. */
 interface Peer {
   readonly name: string
   readonly old: (client: Redis) => App | Promise<App>
   readonly now: (options: ReturnType<typeof storedIn>) => App | Promise<App>
-  /** The status of each response of the old library while Redis fails. */
+  /** The status of all responses of the old library while Redis fails. */
   readonly failing: number
 }
 
@@ -61,13 +61,13 @@ const PEERS: readonly Peer[] = [
   },
 ]
 
-describe.each(PEERS)("the guide on outages: $name", ({ old, now, failing }) => {
-  it(`responds ${failing} while Redis fails, and Sluice limits in the process`, async () => {
+describe.each(PEERS)("as the guide on outages of $name states,", ({ old, now, failing }) => {
+  it(`the old library responds ${failing} while Redis fails, and Sluice limits in the process`, async () => {
     expect(await statuses(await old(await closedClient(redis)), twice)).toEqual([failing, failing])
     expect(await statuses(await now(storedIn(await closedClient(redis))), twice)).toEqual(thenRefused)
   })
 
-  it("hangs while Redis is frozen, and Sluice responds after its deadline", async () => {
+  it("the old library hangs while Redis is frozen, and Sluice responds after its timeout", async () => {
     const before = await serve(await old(redis.client))
     const after = await serve(await now(storedIn(redis.client)))
     await before("/")

@@ -4,24 +4,24 @@ import { expect, it, onTestFinished, vi } from "vitest"
 import { type Ask, ask, type Response } from "../../contracts/adapter/ask.ts"
 import { listen } from "../../contracts/adapter/listen.ts"
 
-/** A request by its path or with more details, or a number of milliseconds by which both clocks advance. */
+/** A request, as a path or with more details, or a number of milliseconds by which both clocks advance. */
 export type Step = string | number | (Ask & { readonly path: string })
 
 /** An app with a limiter: a listener, or an object that creates a listener and can be closed. */
 export type App = RequestListener | { readonly listener: RequestListener; close(): Promise<unknown> }
 
-/** An option of a peer and its replacement, with the requests that both apps must respond alike. */
+/** An option of a peer and its replacement, with the requests to which both apps must respond in the same way. */
 export interface Pair {
   readonly before: (clock: ManualClock) => App | Promise<App>
   readonly after: (clock: ManualClock) => App | Promise<App>
   readonly steps: readonly Step[]
-  /** Selects the part of a response to compare; by default the status. */
+  /** Selects the part of a response to compare. Default: the status. */
   readonly told?: (response: Response) => unknown
   /** The selected parts that both apps must return. */
   readonly expected: readonly unknown[]
 }
 
-/** Registers functions to close after the test, the last one first. */
+/** Registers a function that closes something after the test. The last registered function runs first. */
 export function afterwards(close: () => Promise<unknown>): void {
   onTestFinished(async () => void (await close()))
 }
@@ -40,7 +40,7 @@ export function commonClock(): ManualClock {
   }
 }
 
-/** Serves the app until the test ends. Resolves with a function that sends requests. */
+/** Serves the app until the test ends. Resolves to a function that sends requests. */
 export async function serve(app: App): Promise<(step: Exclude<Step, number>) => Promise<Response>> {
   const { listener, close } = typeof app === "function" ? { listener: app, close: undefined } : app
   const running = await listen(listener)
@@ -49,7 +49,7 @@ export async function serve(app: App): Promise<(step: Exclude<Step, number>) => 
   return (step) => (typeof step === "string" ? ask(running.url, step) : ask(running.url, step.path, step))
 }
 
-/** Resolves with the responses of an app to these steps, in order. */
+/** Resolves to the responses of an app to these steps, in order. */
 export async function answers(app: App, clock: ManualClock, steps: readonly Step[]): Promise<Response[]> {
   const send = await serve(app)
   const told: Response[] = []
@@ -60,14 +60,14 @@ export async function answers(app: App, clock: ManualClock, steps: readonly Step
   return told
 }
 
-/** Resolves with the statuses of an app for these steps, in order. */
+/** Resolves to the statuses of an app for these steps, in order. */
 export async function statuses(app: App, steps: readonly Step[], clock = commonClock()): Promise<number[]> {
   return (await answers(app, clock, steps)).map(({ status }) => status)
 }
 
 const statusOf = ({ status }: Response): unknown => status
 
-/** Registers a test for each pair. Both apps must respond alike, and as expected. */
+/** Registers a test for each pair. Both apps must respond in the same way, and as expected. */
 export function behaveAlike(pairs: Readonly<Record<string, Pair>>): void {
   for (const [option, { before, after, steps, told = statusOf, expected }] of Object.entries(pairs)) {
     it(`${option} and its replacement in the guide give the same responses`, async () => {

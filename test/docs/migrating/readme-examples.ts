@@ -7,14 +7,14 @@ import { readGuide } from "./guide.ts"
 
 const require = createRequire(import.meta.url)
 
-/** A string of a peer's example, which occurs once, and what the user writes instead. A pattern has no groups. */
+/** A string that occurs once in a peer's example, and its replacement. A pattern must contain no groups. */
 export type Edit = readonly [old: string | RegExp, replacement: string]
 
-/** What a change of an example costs its user, in lines. Empty lines and braces count too. */
+/** The number of lines that a user must change in an example. Empty lines and braces count too. */
 export interface LinesChanged {
   /** Lines of the changed example that the peer's example does not have. */
   readonly written: readonly string[]
-  /** Lines of the peer's example that are gone, besides one for each line that replaces it. */
+  /** Number of lines of the peer's example that are deleted without a replacement. */
   readonly deleted: number
 }
 
@@ -34,7 +34,10 @@ export function blockWith(blocks: readonly Block[], text: string): Block {
   return found
 }
 
-/** Applies the edits to an example. Throws if a string does not occur exactly once, so that a new README is noticed. */
+/**
+ * Applies the edits to an example. Throws if a string does not occur exactly once, so that a change of the README is
+ * detected.
+ */
 export function edited(text: string, edits: readonly Edit[]): string {
   return edits.reduce((changed, [old, replacement]) => {
     const parts = changed.split(old)
@@ -43,22 +46,22 @@ export function edited(text: string, edits: readonly Edit[]): string {
   }, text)
 }
 
-/** Counts the lines that a change takes. Indentation does not count. */
+/** Counts the lines that a change writes and deletes. Differences in indentation are ignored. */
 export function linesChanged(before: string, after: string): LinesChanged {
   const written = linesMissing(after, before)
   return { written, deleted: Math.max(0, linesMissing(before, after).length - written.length) }
 }
 
 /**
- * Expects that a guide's row in the table of all guides names the lines that the change of an example takes. `label` is
- * what the row says after the guide's link.
+ * Expects the guide's row in the table of all guides to state the number of lines that change in an example. `label`
+ * is the text after the guide's link in this row.
  */
 export function expectLinesTold(guide: string, label: string, { written, deleted }: LinesChanged): void {
   const rows = readGuide("README.md").text.match(/(?<=^\| \[.*\])\(.*\|$/gm) ?? []
   expect(rows).toContain(`(${guide}.md)${label} | ${written.length} | ${deleted} |`)
 }
 
-/** Returns the lines of a text that another text does not have as often, without their indentation. */
+/** Returns the lines that occur more often in a text than in another text, without their indentation. */
 function linesMissing(text: string, other: string): string[] {
   const known = new Map<string, number>()
   for (const line of trimmedLines(other)) known.set(line, (known.get(line) ?? 0) + 1)

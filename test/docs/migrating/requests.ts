@@ -13,7 +13,7 @@ export const as = (
 /** Returns a request that comes from an address, for apps with `pretendAddress`. */
 export const fromAddress = (address: string): ReturnType<typeof as> => as("X-From", address)
 
-/** Gives the connection of a request the address that `fromAddress` wrote, before the app sees it. */
+/** Before the app receives a request, sets the connection's address to the address from `fromAddress`. */
 export function pretendAddress({ socket, headers }: IncomingMessage): void {
   Object.defineProperty(socket, "remoteAddress", { value: headers["x-from"], configurable: true })
 }
@@ -24,7 +24,7 @@ export const thenRefused: readonly number[] = [200, 429]
 
 export const times = <T>(count: number, value: T): T[] => new Array<T>(count).fill(value)
 
-/** Returns how many requests were admitted. */
+/** Returns the number of admitted requests. */
 export const admitted = (statuses: readonly number[]): number =>
   statuses.filter((status) => status === 200).length
 

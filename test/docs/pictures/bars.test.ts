@@ -23,7 +23,7 @@ function rectsOf(svg: string, names: string): [x: number, width: number][] {
 const draw = (...bars: readonly Bar[]): string => drawBars([{ name: "group", bars }], SCALE).join("\n")
 
 describe("drawBars", () => {
-  it("draws a bar as long as its least value, and a pale one up to its most", () => {
+  it("draws a bar up to the least value, and a pale bar up to the greatest value", () => {
     const svg = draw(bar({ least: 40, most: 80 }), bar({ least: 20, most: 20 }))
     const [[, forty], [, twenty]] = rectsOf(svg, "bar ours") as [[number, number], [number, number]]
     expect(forty / twenty).toBeCloseTo(2)
@@ -40,7 +40,7 @@ describe("drawBars", () => {
     expect([none, whole]).toEqual([0, 2 * (half ?? 0)])
   })
 
-  it("marks a goal at its value, and a missed one in red", () => {
+  it("marks a goal at its value, and a missed goal in red", () => {
     const svg = draw(bar({ look: "refused", goal: { value: 50, words: "≥ 50" } }))
     const [[left, width]] = rectsOf(svg, "bar refused") as [[number, number]]
     const [[goal, thickness]] = rectsOf(svg, "bar goal") as [[number, number]]
@@ -53,13 +53,13 @@ describe("drawBars", () => {
 describe.each(Object.entries(readFigures().charts))("the chart %s of the figures", (name, figures) => {
   const svg = drawFigures().find(({ file }) => file === `figures-${name}.svg`)?.svg ?? ""
 
-  it("has a bar for each figure in bench/figures.json, and a mark for each goal", () => {
+  it("contains a bar for each figure in bench/figures.json, and a mark for each goal", () => {
     const looks = ["ours", "others", "refused"].flatMap((look) => rectsOf(svg, `bar ${look}`))
     expect(looks).toHaveLength(figures.length)
     expect(rectsOf(svg, "bar goal")).toHaveLength(figures.filter(({ goal }) => goal !== undefined).length)
   })
 
-  it("has a red bar for each goal that was missed, and for no other", () => {
+  it("contains a red bar for each missed goal, and no other red bar", () => {
     expect(rectsOf(svg, "bar refused")).toHaveLength(
       figures.filter(({ missed }) => missed !== undefined).length,
     )

@@ -3,17 +3,17 @@ import { runLogin } from "../../../docs/pictures/login.ts"
 import { runPlans } from "../../../docs/pictures/plans.ts"
 import { runWaiting } from "../../../docs/pictures/waiting.ts"
 
-// The pictures that show counters over time, from runs on a clock that stands still.
+// The pictures that show counters over time, from runs on a simulated clock.
 
 const MINUTE_MS = 60_000
 
 describe("the picture of a login under attack", () => {
-  it("shows the blocks of the recipe, and an owner who is always admitted", async () => {
+  it("shows the blocks of the recipe, and an owner that is always admitted", async () => {
     const { guesses, blocks, owner } = await runLogin()
     expect(blocks.map(({ forMs }) => forMs / MINUTE_MS)).toEqual([30, 120, 720])
     expect(guesses.at(-1)).toMatchObject({ sent: 900, underLimit: 300, underRecipe: 18 })
     expect(owner.map(({ status }) => status)).toEqual([200, 200, 200, 200, 200])
-    // Before the first block, the recipe lets as many passwords through as the limit alone.
+    // Before the first block, the recipe admits as many passwords as the limit alone.
     const before = guesses.filter(({ atMs }) => atMs < (blocks[0]?.atMs ?? 0))
     expect(before.map(({ underRecipe }) => underRecipe)).toEqual(before.map(({ underLimit }) => underLimit))
     expect(before.at(-1)?.underRecipe).toBe(5)
@@ -26,7 +26,7 @@ describe("the picture of a login under attack", () => {
 })
 
 describe("the picture of an account that changes its plan", () => {
-  it("shows the limits of the page, a new count after the upgrade, and the same count after the edit", async () => {
+  it("shows the page's limits, a new count after the upgrade, and an unchanged count after the edit", async () => {
     const { usage, requests } = await runPlans()
     const at = (seconds: number) => usage.find(({ atMs }) => atMs === 1_000 * seconds)
     expect([at(79), at(80)]).toMatchObject([
@@ -43,7 +43,7 @@ describe("the picture of an account that changes its plan", () => {
 })
 
 describe("the picture of calls that wait in line", () => {
-  it("shows one call admitted every 100 ms, and the refusal of those that have waited 2 s", async () => {
+  it("shows one call admitted every 100 ms, and the refusal of calls that have waited 2 s", async () => {
     const calls = await runWaiting()
     const at = (ms: number) => calls.find(({ atMs }) => atMs === ms)
     expect(at(0)).toMatchObject({ called: 35, admitted: 10, refused: 0 })

@@ -12,11 +12,11 @@ const diagrams = await drawDiagrams()
 const documents = findDocuments().map((path) => ({ path, text: readFileSync(ROOT + path, "utf8") }))
 
 describe.each(diagrams)("the picture $file", ({ file, description, svg }) => {
-  it("is what `pnpm pictures` draws", () => {
+  it("equals the drawing of `pnpm pictures`", () => {
     expect(readFileSync(`${ROOT}docs/pictures/${file}`, "utf8")).toBe(svg)
   })
 
-  it("is in a document, with its <desc> as alt text", () => {
+  it("appears in a document, with its <desc> as alt text", () => {
     const [, desc] = /<desc [^>]*>(.*)<\/desc>/.exec(svg) ?? []
     expect(desc).toBe(description)
     const images = documents.flatMap(({ path, text }) =>
@@ -30,7 +30,7 @@ describe.each(diagrams)("the picture $file", ({ file, description, svg }) => {
     for (const { alt } of own) expect(alt).toBe(description)
   })
 
-  it("has a title, both color schemes, and nothing from outside", () => {
+  it("contains a title and both color schemes, and loads nothing", () => {
     expect(svg).toMatch(/<title id="title">[^<]+<\/title>/)
     expect(svg).toContain("@media (prefers-color-scheme:dark)")
     expect(svg.replace('xmlns="http://www.w3.org/2000/svg"', "")).not.toMatch(
@@ -39,12 +39,12 @@ describe.each(diagrams)("the picture $file", ({ file, description, svg }) => {
   })
 })
 
-it("docs/pictures contains no picture that is not drawn again", () => {
+it("docs/pictures contains no picture that `pnpm pictures` does not draw", () => {
   const files = readdirSync(`${ROOT}docs/pictures`).filter((name) => name.endsWith(".svg"))
   expect(files.toSorted()).toEqual(diagrams.map(({ file }) => file).toSorted())
 })
 
-it("the picture of the system shows how often the rules are loaded by default", () => {
+it("the picture of the system shows the default interval at which rules are loaded", () => {
   const client = { send: () => Promise.reject(new Error("never sent")) }
   expect(dynamoDBRules({ client, tableName: "rules" }).pollMs).toBe(RULES_POLL_MS)
 })
@@ -54,7 +54,7 @@ it.each([
   ["packages/redis/src/node/breaker.ts", `FAILURES_TO_OPEN = ${FAILURES_TO_OPEN}\n`],
   ["packages/core/src/decision/store-health.ts", `STEADY_MS = ${RECOVERED_AFTER_S}_000\n`],
   ["packages/scale/src/mirrored/options.ts", `everyMs = ${MIRROR_EVERY_MS},`],
-])("the pictures show the number that %s has", (file, line) => {
+])("the pictures show the value of %s", (file, line) => {
   expect(readFileSync(ROOT + file, "utf8")).toContain(line)
 })
 

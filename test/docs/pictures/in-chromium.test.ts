@@ -11,20 +11,20 @@ let page: Page
 beforeAll(async () => {
   browser = await startChromium()
   page = await browser.newPage()
-  // Long enough to unpack Chromium over a slow network.
+  // The timeout is long enough to download Chromium over a slow network.
 }, 600_000)
 afterAll(() => browser?.close())
 
 const pictures = [...(await drawDiagrams()), { ...drawPackages(TWENTY_PACKAGES), file: "of twenty packages" }]
 
 describe.each(pictures)("the picture $file", ({ svg }) => {
-  it("can be read in Chromium, in light and in dark", async () => {
+  it("is readable in Chromium, in light and in dark mode", async () => {
     const [light, dark] = [await measure(page, svg, "light"), await measure(page, svg, "dark")]
     expect(findMistakes(light)).toEqual([])
     expect(findMistakes(dark)).toEqual([])
     const contrasts = ({ texts }: Measured): number[] => texts.map(({ contrast }) => contrast)
     expect(contrasts(dark)).not.toEqual(contrasts(light))
-    // Nothing is left out of the measurement.
+    // The measurement must include every text and every arrow.
     expect(light.texts).toHaveLength(svg.match(/<text/g)?.length ?? 0)
     expect(light.arrows).toHaveLength(svg.match(/<path class="line/g)?.length ?? 0)
     expect(light.width).toBe(720)

@@ -13,9 +13,9 @@ export interface Rect {
 export interface MeasuredBox {
   readonly rect: Rect
   readonly isLane: boolean
-  /** Its own words, without the words of boxes in it. */
+  /** The box's own words, without the words of boxes inside it. */
   readonly words: string
-  /** The numbers of the boxes that contain it, in the list of boxes. */
+  /** The indexes of the boxes that contain this box, in the list of boxes. */
   readonly inside: readonly number[]
 }
 
@@ -26,7 +26,7 @@ export interface MeasuredText {
   readonly fontSize: number
   /** Contrast with the color behind the text, from 1 to 21. */
   readonly contrast: number
-  /** The numbers of the boxes that contain it, in the list of boxes. The last one is its own box. */
+  /** The indexes of the boxes that contain this text, in the list of boxes. The last index is the text's own box. */
   readonly inside: readonly number[]
 }
 
@@ -44,7 +44,7 @@ export interface Measured {
   readonly requests: readonly string[]
 }
 
-/** Opens a picture in a page of Chromium, in light or dark, and measures it. */
+/** Opens a picture in a page of Chromium, in light or dark mode, and measures the picture. */
 export async function measure(page: Page, svg: string, colorScheme: "light" | "dark"): Promise<Measured> {
   const requests: string[] = []
   const listener = (request: Request): void => void requests.push(request.url())
@@ -57,7 +57,8 @@ export async function measure(page: Page, svg: string, colorScheme: "light" | "d
 }
 
 /**
- * Returns a `Measured` without the requests. The code is plain JavaScript, because the tests know no types of browsers.
+ * Returns a `Measured` without the requests. The code is plain JavaScript, because the tests have no types for
+ * browser APIs.
  */
 const IN_PAGE = String.raw`(() => {
   const svg = document.querySelector("svg")
@@ -76,7 +77,7 @@ const IN_PAGE = String.raw`(() => {
     })
     return 0.2126 * r + 0.7152 * g + 0.0722 * b
   }
-  /** The last rectangle that is drawn before a text, and contains its middle, is behind it. */
+  /** The background of a text is the last rectangle that is drawn before the text and contains its center. */
   const colorBehind = (text) => {
     const { left, top, right, bottom } = text.getBoundingClientRect()
     const [x, y] = [(left + right) / 2, (top + bottom) / 2]
@@ -120,10 +121,10 @@ const IN_PAGE = String.raw`(() => {
   }
 })()`
 
-/** Room between a text and the left and right edges of its box. */
+/** Minimum space between a text and the left and right edges of its box. */
 const PADDING = 4
 
-/** Returns the mistakes in a picture that readers would see, each in words. */
+/** Returns descriptions of the mistakes in a picture that readers would see. */
 export function findMistakes({ width, height, boxes, texts, arrows, curves, requests }: Measured): string[] {
   const picture: Rect = { left: 0, top: 0, right: width, bottom: height }
   const leavesItsBox = ({ rect, inside }: MeasuredText): boolean => {
@@ -158,7 +159,7 @@ export function findMistakes({ width, height, boxes, texts, arrows, curves, requ
     ]),
     ...curves.flatMap((points) =>
       texts
-        // A box covers the lines behind it.
+        // A box hides the lines behind it.
         .filter(({ rect, inside }) => inside.length === 0 && points.some((point) => contains(rect, point)))
         .map(({ words }) => `a line of a chart runs through "${words}"`),
     ),
@@ -176,7 +177,7 @@ export function findMistakes({ width, height, boxes, texts, arrows, curves, requ
   ]
 }
 
-/** Whether a rectangle runs into a box. A rectangle may be in a lane completely, but not partly. */
+/** Whether a rectangle overlaps a box. A rectangle may lie completely inside a lane, but not partly. */
 function runsInto(rect: Rect, box: MeasuredBox): boolean {
   return overlap(rect, box.rect) && !(box.isLane && isWithin(rect, box.rect))
 }
@@ -198,7 +199,7 @@ function contains({ left, top, right, bottom }: Rect, [x, y]: Point): boolean {
   return x > left && x < right && y > top && y < bottom
 }
 
-/** Whether an arrow passes through a rectangle, in which it neither begins nor ends. */
+/** Whether an arrow passes through a rectangle, in which the arrow neither begins nor ends. */
 function passesThrough(points: readonly Point[], rect: Rect): boolean {
   const [start, tip] = endsOf(points)
   const isThere = points.some((point) => contains(grown(rect, -1), point))

@@ -11,7 +11,7 @@ import { entries, TWENTY_PACKAGES } from "./twenty-packages.ts"
 
 const SCOPE = "@sluice/"
 
-/** Returns the packages of Sluice among module names, sorted, without the importing package itself. */
+/** Returns Sluice's packages among these module names, sorted, without the importing package itself. */
 function ownAmong(modules: readonly string[], importer: string): string[] {
   const names = modules
     .filter((module) => module.startsWith(SCOPE))
@@ -19,7 +19,7 @@ function ownAmong(modules: readonly string[], importer: string): string[] {
   return [...new Set(names)].filter((name) => name !== importer).sort()
 }
 
-/** Returns the packages of Sluice that a package needs at run time, as its package.json says. */
+/** Returns the packages of Sluice that a package needs at run time, according to its package.json. */
 function declaredImports(name: string): string[] {
   const manifest = JSON.parse(readFileSync(`${ROOT}packages/${name}/package.json`, "utf8")) as {
     readonly dependencies?: object
@@ -44,7 +44,7 @@ describe("docs/pictures/packages.ts", () => {
   })
 
   it.each(PACKAGES)(
-    "lists the imports of $name, as its package.json and its code do",
+    "lists the same imports of $name as its package.json and its code",
     ({ name, imports }) => {
       expect(declaredImports(name)).toEqual([...imports].sort())
       expect(importsInCode(name)).toEqual([...imports].sort())
@@ -70,13 +70,13 @@ describe("layersOf", () => {
     ])
   })
 
-  it("fails for a circle and for an unknown package", () => {
+  it("throws for a circular import and for an unknown package", () => {
     expect(() => layersOf(entries({ a: "b", b: "a", c: "" }))).toThrow("in a circle: a, b")
     expect(() => layersOf(entries({ a: "missing" }))).toThrow("missing is imported, but")
   })
 })
 
-it("withoutImplied drops an import if another import leads there, directly or by several steps", () => {
+it("withoutImplied drops an import that other imports imply, directly or over several steps", () => {
   const packages = entries({
     cli: "core logs rules redis",
     logs: "core rules",
@@ -105,7 +105,7 @@ describe("layOut for 20 packages with 30 arrows", () => {
     expect([boxes.length, arrows.length]).toEqual([20, 30])
   })
 
-  it("centers rows of at most four boxes", () => {
+  it("centers rows that contain at most four boxes", () => {
     for (const top of tops) {
       const row = boxes.filter(({ area }) => area.y === top).map(({ area }) => area)
       const lefts = row.map(({ x }) => x)
@@ -124,7 +124,7 @@ describe("layOut for 20 packages with 30 arrows", () => {
     }
   })
 
-  it("keeps arrows to different packages apart, and crosses them only at right angles", () => {
+  it("separates arrows to different packages, and crosses them only at right angles", () => {
     const segments = arrows.flatMap(({ to, points }) =>
       points.slice(1).map((end, i) => ({ to, ends: [points[i] ?? end, end] as const })),
     )
@@ -137,7 +137,7 @@ describe("layOut for 20 packages with 30 arrows", () => {
 
 type Ends = readonly [Point, Point]
 
-/** Whether two horizontal or two vertical lines are less than 8 pixels apart somewhere. */
+/** Whether two horizontal or two vertical lines are less than 8 pixels apart at any point. */
 function runTogether(one: Ends, other: Ends): boolean {
   return ([0, 1] as const).some((across) => {
     const isParallel = one[0][across] === one[1][across] && other[0][across] === other[1][across]

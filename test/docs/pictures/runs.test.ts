@@ -6,19 +6,19 @@ import { GROWING, runPenalty } from "../../../docs/pictures/penalty.ts"
 import { runThrottle, THROTTLES } from "../../../docs/pictures/throttles.ts"
 import { ROOT } from "../documents.ts"
 
-// The pictures that show runs on a clock that stands still.
+// The pictures that show runs on a simulated clock.
 
 const page = (path: string): string => readFileSync(`${ROOT}docs/${path}`, "utf8")
 
 describe("the picture of blocks that grow", () => {
-  it("shows the rule of its page, and blocks as long as the page says", async () => {
+  it("shows the rule of its page, and blocks with the durations in this rule", async () => {
     const { refusals, within, for: lengths } = GROWING.penalty
     const text = page("rules/penalties.md")
     expect(text).toContain(`refusals: ${refusals}, within: "${within}"`)
     expect(text).toContain(`for: ["${lengths.join('", "')}"]`)
     const blocks = await runPenalty()
     expect(blocks.map(({ forMs }) => forMs / 60_000)).toEqual([1, 10, 60, 10])
-    // Ten requests are admitted, and the twentieth refusal begins the block.
+    // Ten requests are admitted, and the twentieth refusal starts the block.
     expect(blocks[0]?.atMs).toBe(29_000)
   })
 })
@@ -29,19 +29,19 @@ describe("the picture of throttles", () => {
     ["soft, percent: 40", "6 admitted, 3 above, 3 refused"],
     ["elastic, ceiling: 9", "6 admitted, 5 above, 1 refused"],
     ["queue, maxWaiting: 3", "10 admitted, 2 refused"],
-  ] as const)("shows what %s does with the burst", async (name, expected) => {
+  ] as const)("shows how %s handles the burst", async (name, expected) => {
     const outcomes = await runThrottle(THROTTLES[name])
     const count = (wanted: string): number => outcomes.filter(({ result }) => result === wanted).length
     const counts = ["admitted", "above", "refused"].map((result) => `${count(result)} ${result}`)
     expect(counts.filter((each) => !each.startsWith("0 ")).join(", ")).toBe(expected)
-    // Only a queue holds requests, and each for as long as the bucket needs for a unit.
+    // Only a queue delays requests, each for the time in which the bucket refills a unit.
     const held = outcomes.filter(({ atMs, endMs }) => endMs > atMs).map(({ endMs }) => endMs)
     expect(held).toEqual(name.startsWith("queue") ? [2_600, 3_600, 4_600, 5_600] : [])
   })
 })
 
 describe("the picture of leases", () => {
-  it("shows a limit that is granted exactly, units that are given back, and one call for many requests", async () => {
+  it("shows a limit that is granted exactly, units that are refunded, and one call for many requests", async () => {
     const moments = await runLease()
     for (const { counted, granted, held } of moments) {
       expect(counted).toBe(granted + held)
@@ -58,7 +58,7 @@ describe("the picture of leases", () => {
 })
 
 describe("the picture of paced calls", () => {
-  it("shows a paced client that needs no call twice, and as much time as a client that retries", async () => {
+  it("shows that a paced client repeats no call and finishes as soon as a client that retries", async () => {
     const [retried, paced] = [await runCalls(false), await runCalls(true)]
     expect(paced.filter(({ isAdmitted }) => isAdmitted)).toHaveLength(JOBS)
     expect(paced).toHaveLength(JOBS)

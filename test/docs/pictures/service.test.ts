@@ -9,7 +9,7 @@ import { ROOT } from "../documents.ts"
 
 const read = (name: string): string => readFileSync(`${ROOT}deploy/kubernetes/${name}`, "utf8")
 
-it("the picture of Kubernetes shows what the manifests contain", () => {
+it("the picture of Kubernetes shows the contents of the manifests", () => {
   const [container] = parse(read("deployment.yaml")).spec.template.spec.containers
   const portOf = (wanted: string): string =>
     `${container.ports.find(({ name }: { name: string }) => name === wanted).containerPort}`
@@ -37,7 +37,7 @@ it("the picture of Kubernetes shows what the manifests contain", () => {
 })
 
 describe("the picture of overload", () => {
-  it("shows the default of --max-in-flight, of which a lone gateway gets three quarters", () => {
+  it("shows the default of --max-in-flight, and that a lone gateway gets three quarters of it", () => {
     expect(PLACES).toBe(1_000)
     expect(sharesOf({ name: "", callers: 1 })).toEqual([750])
     expect(readFileSync(`${ROOT}docs/service/deploy.md`, "utf8")).toContain(
@@ -45,7 +45,7 @@ describe("the picture of overload", () => {
     )
   })
 
-  it("shows callers that come together with equal shares, and places that are left for one who comes later", () => {
+  it("shows equal shares for simultaneous callers, and free places for a later caller", () => {
     expect(sharesOf({ name: "", callers: 4 })).toEqual([231, 231, 231, 230])
     expect(sharesOf({ name: "", callers: 2, isOneByOne: true })).toEqual([750, 187])
   })

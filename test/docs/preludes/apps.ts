@@ -6,8 +6,8 @@ import Koa, { type Middleware } from "koa"
 import { onTestFinished } from "vitest"
 import { redisUrl } from "./redis.ts"
 
-// The values that an app has without Sluice. Do not import an adapter here. Adapters declare framework types for all
-// code beside them, and blocks with other limiters must not see those declarations.
+// The values that an app provides without Sluice. Do not import an adapter here. Adapters declare framework types for
+// all code in the same program, and blocks with other limiters must not see those declarations.
 
 const shared = {
   /** Returns a client of a real, empty Redis. */
@@ -18,7 +18,7 @@ const shared = {
   },
 } as const
 
-/** A view for any name, as an app's own engine would render it. */
+/** A view that renders any name, like an app's own engine. */
 class Page {
   readonly path = "page"
   render(_options: object, done: (error: null, html: string) => void): void {

@@ -10,7 +10,7 @@ import { appOf } from "./app.ts"
 const once = { windowMs: 60_000, limit: 1 }
 const minutely = { limit: 1, window: "1 minute" } as const
 
-describe("the guide on responses", () => {
+describe("as the guide on responses states,", () => {
   it("the old library sends text, and Sluice sends a problem document with other headers", async () => {
     const seen = async (limiter: RequestHandler) => {
       const [, { status, headers, body } = { status: 0, headers: {}, body: "" }] = await answers(
@@ -33,18 +33,18 @@ describe("the guide on responses", () => {
     expect(ours.names).toEqual(["cache-control", "ratelimit", "ratelimit-policy", "retry-after"])
   })
 
-  it("draft 8 exposes a hash of the client, and draft 11 of Sluice does not", async () => {
+  it("draft 8 exposes a hash of the client, and draft 11 in Sluice does not", async () => {
     const policyOf = async (limiter: RequestHandler) =>
       (await answers(appOf(limiter), commonClock(), ["/"]))[0]?.headers["ratelimit-policy"]
     expect(await policyOf(peer({ ...once, standardHeaders: "draft-8" }))).toContain("pk=:")
     expect(await policyOf(sluice(minutely))).toBe('"ip-1m";q=1;w=60')
   })
 
-  it("no dialect writes the field of draft 7", () => {
+  it("no dialect of Sluice sends the field of draft 7", () => {
     expect(() => sluice({ ...minutely, headers: "draft-7" as never })).toThrow(/"draft-7"/)
   })
 
-  it("only the old library counts refused requests, and has the key", async () => {
+  it("only the old library counts refused requests and exposes the client's key", async () => {
     const seen = async (limiter: RequestHandler, read: (req: Request) => unknown): Promise<unknown[]> => {
       const told: unknown[] = []
       const listener = express().use((req, res, next) => {
@@ -64,7 +64,7 @@ describe("the guide on responses", () => {
     expect(await seen(sluice(minutely), used)).toEqual([1, 1, 1])
   })
 
-  it("the old library logs a wrong option, and Sluice throws and names its own option", () => {
+  it("the old library logs a wrong option, and Sluice throws an error that names Sluice's option", () => {
     const logged: unknown[] = []
     const logger = { warn: () => undefined, error: (error: unknown) => void logged.push(error) }
     peer({ ...once, windowsMs: 1, logger } as Parameters<typeof peer>[0])
@@ -75,8 +75,8 @@ describe("the guide on responses", () => {
   })
 })
 
-describe("the guide on outages", () => {
-  it("the old memory store grows with each client, and the memory of Sluice is bounded", async () => {
+describe("as the guide on outages states,", () => {
+  it("the old memory store grows with each client, and Sluice's memory store is bounded", async () => {
     const store = new MemoryStore()
     const many = Array.from({ length: 50 }, (_, n) => as("X-Forwarded-For", `192.0.2.${n}`))
     await statuses(appOf(peer({ ...once, store })), many)

@@ -13,7 +13,7 @@ import { appOf } from "./app.ts"
 const once = { windowMs: 60_000, limit: 1 }
 const minutely = { limit: 1, window: "1 minute" } as const
 
-describe("the guide on clients", () => {
+describe("as the guide on clients states,", () => {
   it("Sluice does not read `trust proxy`", async () => {
     const steps = [as("X-Forwarded-For", "192.0.2.1"), as("X-Forwarded-For", "192.0.2.2")]
     expect(await statuses(appOf(peer(once)), steps)).toEqual([200, 200])
@@ -50,7 +50,7 @@ describe("the guide on clients", () => {
     ])
   })
 
-  it("both await asynchronous callbacks, except that Sluice does not await refundWhen", async () => {
+  it("both libraries await asynchronous callbacks, except that Sluice does not await refundWhen", async () => {
     const steps = [as("X-User", "ann"), as("X-User", "ann"), as("X-User", "bob"), as("X-User", "probe")]
     const user = async (req: Request): Promise<string> => req.get("x-user") ?? ""
     const skip = async (req: Request): Promise<boolean> => (await user(req)) === "probe"
@@ -63,7 +63,7 @@ describe("the guide on clients", () => {
     expect(() => sluice(async)).toThrow(/refundWhen: is an async function/)
   })
 
-  it("Sluice keeps the unit of a request that would be refunded if the client hangs up", async () => {
+  it("Sluice does not refund the unit of a request if the client hangs up", async () => {
     for (const [limiter, then] of [
       [peer({ ...once, skipFailedRequests: true }), 200],
       [sluice({ ...minutely, refundWhen: (_req, status) => status >= 400 }), 429],

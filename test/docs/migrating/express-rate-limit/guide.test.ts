@@ -17,19 +17,19 @@ const [options, ofRedis, methods] = ["Options", "Options of rate-limit-redis", "
   guide.rows,
 ) as [Row[], Row[], Row[]]
 
-/** Counterparts that other tests cover. */
+/** The counterparts that other tests cover. */
 const SHOWN_BY: ShownBy = {
   sendCommandCluster: ["test/redis/cluster.test.ts", "redisStore({"],
   logger: ["packages/core/src/http/guard/warnings.test.ts", "logs at the level of the warning"],
 }
 
 describe("the guide for express-rate-limit", () => {
-  it("has a row for every option", () => {
+  it("contains a row for every option", () => {
     expect(namesIn(options)).toEqual(membersOf(types, "Options"))
     expect(namesIn(ofRedis)).toEqual(membersOf(redisTypes, "Options"))
   })
 
-  it("has a row for every method of the middleware and for every other export", () => {
+  it("contains a row for every method of the middleware and for every other export", () => {
     const exported = exportedValuesOf(types).filter((name) => name !== "rateLimit")
     expect(namesIn(methods)).toEqual([...membersOf(types, "RateLimitRequestHandler"), ...exported].sort())
   })
@@ -41,7 +41,7 @@ describe("the guide for express-rate-limit", () => {
     expect(notShown(SHOWN_BY)).toEqual([])
   })
 
-  it("has no counterpart of an option with more lines than the README of the guides says", () => {
+  it("contains no counterpart that takes more lines than the README of the guides states", () => {
     expect(longCounterparts(namesIn([...options, ...ofRedis]), ...files)).toEqual([])
   })
 })

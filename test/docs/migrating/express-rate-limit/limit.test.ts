@@ -9,7 +9,7 @@ import { appOf } from "./app.ts"
 const once = { windowMs: 60_000, limit: 1 }
 const minutely = { limit: 1, window: "1 minute" } as const
 
-describe("the guide on limits", () => {
+describe("as the guide on limits states,", () => {
   it("the old library admits 19 requests within 200 ms under a limit of 10, and Sluice 10 or 9", async () => {
     const steps = ["/", 59_900, ...times(9, "/"), 200, ...times(10, "/")]
     const burst = async (app: App, clock = commonClock()): Promise<number> =>
@@ -23,7 +23,7 @@ describe("the guide on limits", () => {
     expect(await burst(appOf(sluice(strict)), again)).toBe(9)
   })
 
-  it("Sluice also has a window that starts with the first request", async () => {
+  it("Sluice also supports a window that starts with the first request", async () => {
     const clock = commonClock()
     clock.advance(30_000)
     const steps = ["/", "/", 59_999, "/", 2, "/"]
@@ -66,7 +66,7 @@ describe("the guide on limits", () => {
     }
   })
 
-  it("the old memory store forgets windows above 24.8 days immediately", async () => {
+  it("the old memory store immediately forgets the counts of windows longer than 24.8 days", async () => {
     const month = 30 * 86_400_000
     const send = await serve(appOf(peer({ windowMs: month, limit: 1, validate: false })))
     await send("/")

@@ -25,7 +25,7 @@ const members = ({ headers }: Answer): unknown => {
   return [policy?.[0], policy?.[1].get("q"), policy?.[1].get("w"), rest?.[0], rest?.[1].get("r")]
 }
 
-/** Returns a middleware that sets X-Left to the units that are left according to a property of the request. */
+/** Returns a middleware that sets X-Left to the remaining units, which it reads from a property of the request. */
 const tells =
   (property: "quota" | "rateLimit"): RequestHandler =>
   (req, res, next) => {
@@ -33,7 +33,7 @@ const tells =
     next()
   }
 
-/** Each option of express-rate-limit that has a counterpart, for both limiters. */
+/** Each option of express-rate-limit that has a counterpart, as a pair of apps with both limiters. */
 export const OPTIONS: Readonly<Record<string, Pair>> = {
   windowMs: {
     before: before({ windowMs: 60_000 }),

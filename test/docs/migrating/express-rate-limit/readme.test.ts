@@ -12,7 +12,7 @@ import { fromAddress, pretendAddress, times } from "../requests.ts"
 
 const redis = await emptyRedis()
 
-/** The lines that the guide adds for the store. */
+/** The lines that the guide tells the user to add for the store. */
 const [IMPORT = "", STORE = ""] = ["import { SluiceStore }", "store: new SluiceStore("].map((text) => {
   const block = blockWith(blocksOf("docs/migrate/express-rate-limit-store.md"), "SluiceStore")
   return block.text
@@ -21,7 +21,7 @@ const [IMPORT = "", STORE = ""] = ["import { SluiceStore }", "store: new SluiceS
     ?.trim()
 })
 
-/** The change of express-rate-limit's example that replaces it. */
+/** The edits that replace express-rate-limit in its own example. */
 const REPLACED: readonly Edit[] = [
   ["'express-rate-limit'", "'@sluice/express'"],
   ["windowMs:", "window:"],
@@ -30,7 +30,7 @@ const REPLACED: readonly Edit[] = [
   [/\tlegacyHeaders: .*\n/, ""],
 ]
 
-/** One request more than the limit, then one of the same /56 network, and one of another network. */
+/** One request more than the limit, then a request from the same /56 network, and a request from another network. */
 const requests = [
   ...times(101, fromAddress("2001:db8:0:100::1")),
   fromAddress("2001:db8:0:101::1"),
@@ -45,7 +45,7 @@ async function answersOf(block: Block, text: string): Promise<Response[]> {
     pretendAddress(req)
     next()
   })
-  // The example's client would look for Redis at its usual place.
+  // The example's own client would connect to Redis at its default address.
   const here = text.replace("new RedisClient()", "opened")
   await runTypeScript({ ...block, text: here }, { app, client: redis.client, opened: redis.client })
   app.use((_req, res) => void res.send("ok"))
@@ -54,7 +54,7 @@ async function answersOf(block: Block, text: string): Promise<Response[]> {
 
 const statusesOf = (all: readonly Response[]): number[] => all.map(({ status }) => status)
 
-/** Returns the headers about limits. When hits return differs, because the window of Sluice slides. */
+/** Returns the rate limit headers. The times at which hits return differ, because Sluice's window slides. */
 const headersOf = (all: readonly Response[]): string[] =>
   all.flatMap(({ headers }) =>
     Object.entries(headers)
@@ -65,7 +65,7 @@ const headersOf = (all: readonly Response[]): string[] =>
 describe("the README example of express-rate-limit", () => {
   const block = exampleOf("express-rate-limit", "// store:")
 
-  it("gives the same statuses with Sluice, after the lines that the guide names", async () => {
+  it("leads to the same statuses with Sluice after the changes in the guide", async () => {
     const after = edited(block.text, REPLACED)
     const changed = linesChanged(block.text, after)
     expect(changed.written.length).toBeLessThanOrEqual(3)

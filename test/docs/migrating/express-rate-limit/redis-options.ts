@@ -11,7 +11,7 @@ import { closedClient } from "../redis.ts"
 import { quiet, thenRefused, twice } from "../requests.ts"
 import { appOf, callOf } from "./app.ts"
 
-/** Returns the options that need a Redis, and the options of rate-limit-redis. */
+/** Returns the pairs of options that need Redis, including the options of rate-limit-redis. */
 export const redisOptions = (redis: RedisForTests): Readonly<Record<string, Pair>> => {
   const failing = async <S>(storeOf: (client: Redis) => S) => ({
     store: storeOf(await closedClient(redis)),

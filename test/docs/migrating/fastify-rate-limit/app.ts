@@ -30,7 +30,7 @@ export async function registered(options: RateLimitOptions, more: More = () => u
   return served(app, more)
 }
 
-/** Returns a function that creates an app with Sluice. Its default is one request a minute. */
+/** Returns a function that creates an app with Sluice. The default limit is one request per minute. */
 export const after =
   (options: Partial<RateLimitOptions>, more?: More): Pair["after"] =>
   (clock) =>

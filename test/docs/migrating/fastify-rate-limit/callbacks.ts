@@ -10,7 +10,10 @@ type Note = (request: FastifyRequest) => void
 type Listener = (decision: Decision, request: FastifyRequest, note: Note) => void
 type Old = Parameters<typeof before>[0]
 
-/** Returns a callback that notes the URL of each request, and a function that adds an unlimited route to read them. */
+/**
+ * Returns a callback that records the URL of each request, and a function that adds an unlimited route to read these
+ * URLs.
+ */
 function notes(): { note: Note; read: More } {
   const urls: string[] = []
   return {
@@ -19,7 +22,10 @@ function notes(): { note: Note; read: More } {
   }
 }
 
-/** Returns a function that creates an app whose options have a callback. The app admits two requests and then bans. */
+/**
+ * Returns a function that creates an app whose options contain a callback. The app admits two requests and then bans
+ * the client.
+ */
 const noted =
   (optionsOf: (note: Note) => Old): Pair["before"] =>
   () => {
@@ -27,7 +33,7 @@ const noted =
     return before({ max: 2, ban: 1, ...optionsOf(note) }, read)()
   }
 
-/** Returns the same for Sluice, with a listener to its decisions. */
+/** Returns a function that creates the same app with Sluice, with a listener to its decisions. */
 const listened =
   (listener: Listener): Pair["after"] =>
   (clock) => {
@@ -70,7 +76,7 @@ const withoutRule =
   (clock) =>
     registered({ clock }, more)
 
-/** The callbacks of the peer, and the methods that apps call. */
+/** The peer's callbacks and methods that have a counterpart, as pairs of apps. */
 export const CALLBACKS: Readonly<Record<string, Pair>> = {
   onExceeding: {
     before: noted((note) => ({ onExceeding: note })),

@@ -10,7 +10,9 @@ import { after, before, type More, registered } from "./app.ts"
 
 const redis = await emptyRedis()
 
-/** Returns a function for the statuses of an app with Sluice. Its steps advance the clock. */
+/**
+ * Returns a function that resolves to the statuses of an app with Sluice. A step that is a number advances the clock.
+ */
 async function ours(...[options, more]: Parameters<typeof after>) {
   const clock = commonClock()
   const app = await after(options, more)(clock)
@@ -22,12 +24,12 @@ async function theirs(...args: Parameters<typeof before>) {
   return (steps: Parameters<typeof statuses>[1]) => statuses(app, steps, clock)
 }
 
-/** Stands for the app's authentication. */
+/** This function stands for the app's authentication. */
 const authenticate = async ({ headers }: FastifyRequest): Promise<void> => {
   Object.assign(headers, { user: headers["x-user"] })
 }
 
-describe("the guide on limits", () => {
+describe("as the guide on limits states,", () => {
   it("the old plugin admits 19 requests within 200 ms under a limit of 10, and Sluice admits 10", async () => {
     const steps = ["/", 59_900, ...times(9, "/"), 200, ...times(10, "/")]
     expect(admitted(await (await theirs({ max: 10 }))(steps)) - 1).toBe(19)
@@ -36,7 +38,7 @@ describe("the guide on limits", () => {
     expect(admitted(await (await ours({ limit: 10, ...firstHit }))(steps)) - 1).toBe(19)
   })
 
-  it("the quota comes back in one step in the old plugin, and bit by bit in Sluice", async () => {
+  it("the quota returns in one step in the old plugin, and gradually in Sluice", async () => {
     const steps = [...times(10, "/"), 60_001, ...times(10, "/")]
     expect(admitted(await (await theirs({ max: 10 }))(steps))).toBe(20)
     expect(admitted(await (await ours({ limit: 10 }))(steps))).toBeLessThan(15)
@@ -44,22 +46,22 @@ describe("the guide on limits", () => {
     expect(admitted(await (await ours({ limit: 10, ...firstHit }))(steps))).toBe(20)
   })
 
-  it("a limit of 0 refuses all requests in the old plugin, and has to be a function in Sluice", async () => {
+  it("a limit of 0 refuses all requests in the old plugin, and in Sluice only a function may return it", async () => {
     expect(await (await theirs({ max: 0 }))(twice)).toEqual([429, 429])
     await expect(after({ limit: 0 })(commonClock())).rejects.toThrow(/limit: 0 is not a limit/)
     expect(await (await ours({ limit: () => 0 }))(twice)).toEqual([429, 429])
   })
 
-  it("a ban ends with the window, and a block when its time is over", async () => {
+  it("a ban ends with the window, and a block ends after its own duration", async () => {
     const steps = ["/", 50_000, "/", "/", 10_001, "/", 40_000, "/"]
     expect(await (await theirs({ ban: 0 }))(steps)).toEqual([200, 403, 403, 200, 403])
     const penalty = { refusals: 1, for: "1 minute" }
     expect(await (await ours({ penalty }))(steps)).toEqual([200, 429, 429, 429, 429])
   })
 
-  it("the old plugin runs after every function of its hook, and Sluice with `hook` where it was registered", async () => {
+  it("the old plugin runs after all functions of its hook, and Sluice runs where it is registered with `hook`", async () => {
     const userOf = ({ headers }: FastifyRequest) => (headers as { user?: string }).user
-    // Authentication in the route itself, and in a hook that is registered after the limiter.
+    // The app authenticates in the route itself, and in a hook that is registered after the limiter.
     const inRoute = (app: FastifyInstance) =>
       void app.get("/", { preHandler: authenticate }, async () => "ok")
     const inHook = (app: FastifyInstance) => void app.addHook("preHandler", authenticate)
@@ -74,7 +76,7 @@ describe("the guide on limits", () => {
     }
   })
 
-  it("without rate limit headers, a refusal still has `Retry-After`", async () => {
+  it("a refusal without rate limit headers still contains `Retry-After`", async () => {
     const clock = commonClock()
     const [, refused] = await answers(await after({ headers: false })(clock), clock, twice)
     expect(refused?.headers["retry-after"]).toBe("61")
@@ -93,7 +95,7 @@ describe("the guide on limits", () => {
     expect(await (await ours({}, group))(steps)).toEqual([200, 429])
   })
 
-  it("HEAD has a second quota on a route with its own limit, but not in Sluice", async () => {
+  it("HEAD requests have a separate quota on a route with its own limit, but not in Sluice", async () => {
     const steps = ["/own", { path: "/own", method: "HEAD" }]
     const own = (limit: object) => (app: FastifyInstance) =>
       void app.get("/own", { config: { rateLimit: limit as never } }, async () => "ok")
@@ -122,7 +124,7 @@ describe("the guide on limits", () => {
     expect(await (await ours({ notFound }))(thrice)).toEqual([404, 404, 429, 200])
   })
 
-  it("the old plugin counts preflights that a route responds to, and Sluice counts them with `match.methods`", async () => {
+  it("the old plugin counts preflights that a route handles, and Sluice counts them only with `match.methods`", async () => {
     const headers = { Origin: "https://example.com", "Access-Control-Request-Method": "GET" }
     const preflight = { path: "/", method: "OPTIONS", headers }
     const steps = [preflight, preflight]
@@ -132,7 +134,7 @@ describe("the guide on limits", () => {
     expect(await (await ours({ match: { methods: ["OPTIONS"] } }, answered))(steps)).toEqual([200, 429])
   })
 
-  it("invented clients that fill the memory free a refused client in the old plugin, but not in Sluice", async () => {
+  it("fake clients that fill the memory store unblock a refused client in the old plugin, but not in Sluice", async () => {
     const junk = Array.from({ length: 20 }, (_, n) => as("X-User", `junk ${n}`))
     const blocked = as("X-User", "blocked")
     const steps = [blocked, blocked, ...junk, blocked]
@@ -143,7 +145,7 @@ describe("the guide on limits", () => {
     expect((await now(steps)).at(-1)).toBe(429)
   })
 
-  it("a route inherits missing options, and in Sluice must have limit and window", async () => {
+  it("a route inherits missing options, but in Sluice it must set limit and window", async () => {
     const partly = (app: FastifyInstance) => {
       app.get("/own", { config: { rateLimit: { max: 2 } as never } }, async () => "ok")
     }
@@ -155,7 +157,7 @@ describe("the guide on limits", () => {
     await expect(after({}, wrong)(commonClock())).rejects.toThrow(/config.rateLimit.window: is missing/)
   })
 
-  it("the old memory store does not enforce the waits of exponentialBackoff", async () => {
+  it("the old memory store does not enforce the waits of `exponentialBackoff`", async () => {
     const clock = commonClock()
     const app = await before({ exponentialBackoff: true })()
     const told = await answers(app, clock, times(4, "/"))
@@ -165,8 +167,8 @@ describe("the guide on limits", () => {
   })
 })
 
-describe("the guide on options", () => {
-  it("a route lists its clients by a function, and in Sluice by `match`", async () => {
+describe("as the guide on options states,", () => {
+  it("a route selects its clients with a function, and in Sluice with `match`", async () => {
     const isFriend = ({ headers }: FastifyRequest) => headers["x-user"] === "friend"
     const own = (limit: object) => (app: FastifyInstance) =>
       void app.get("/own", { config: { rateLimit: limit as never } }, async () => "ok")
@@ -179,7 +181,7 @@ describe("the guide on options", () => {
     expect(await (await ours({}, own(rule)))(steps)).toEqual([200, 200, 200, 429])
   })
 
-  it("callbacks get the key, and in Sluice the event `decision` has it", async () => {
+  it("callbacks receive the key, and in Sluice the event `decision` contains it", async () => {
     const keys: unknown[] = []
     await (await theirs({ onExceeding: (_request, key) => keys.push(key) }))(["/"])
     const app: More = ({ sluice }) => {
@@ -189,7 +191,7 @@ describe("the guide on options", () => {
     expect(keys).toEqual(["127.0.0.1", "127.0.0.1"])
   })
 
-  it("an old store is an error at the start in Sluice", async () => {
+  it("Sluice rejects an old store at the start", async () => {
     class OldStore {
       incr(_key: string, done: (error: null, result: { current: number; ttl: number }) => void): void {
         done(null, { current: 1, ttl: 1 })
@@ -204,7 +206,7 @@ describe("the guide on options", () => {
     )
   })
 
-  it("the old plugin replaces a wrong option by the default, and Sluice throws and names its own", async () => {
+  it("the old plugin replaces a wrong option by the default, and Sluice's error names its own option", async () => {
     const limit = (await answers(await before({ max: "1" as never })(), commonClock(), ["/"]))[0]?.headers
     expect(limit?.["x-ratelimit-limit"]).toBe("1000")
     await expect(after({ limit: "1" as never })(commonClock())).rejects.toThrow(/limit: "1" is not a limit/)
@@ -227,8 +229,8 @@ it("@sluice/fastify counts IPv6 by /64, like the old plugin", async () => {
   expect(await (await ours({ trustedProxies: 1 }))(steps)).toEqual([200, 429, 200])
 })
 
-describe("the guide on responses", () => {
-  it("X-RateLimit-Reset was seconds from now, and is a timestamp with `legacy`", async () => {
+describe("as the guide on responses states,", () => {
+  it("X-RateLimit-Reset was a number of seconds from now, and is a timestamp with `legacy`", async () => {
     const [old] = await answers(await before({})(), commonClock(), ["/"])
     expect(old?.headers["x-ratelimit-reset"]).toBe("60")
     const clock = commonClock()
@@ -299,7 +301,7 @@ describe("the guide on responses", () => {
     expect([old?.headers["retry-after"], now?.headers["retry-after"]]).toEqual(["60", "61"])
   })
 
-  it("a route has its own response and callback", async () => {
+  it("a route can set its own response and callback", async () => {
     const calls: string[] = []
     const route = (rateLimit: object) => (app: FastifyInstance) =>
       void app.get("/own", { config: { rateLimit: rateLimit as never } }, async () => "ok")

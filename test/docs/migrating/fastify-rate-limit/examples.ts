@@ -2,16 +2,16 @@ import type { Step } from "../pairs.ts"
 import { type Edit, edited } from "../readme-examples.ts"
 import { as, times } from "../requests.ts"
 
-/** A block of the README, and how a user changes it. */
+/** A block of the README, and the changes that a user makes to it. */
 export interface Example {
-  /** A string that only this block has. */
+  /** A string that only this block contains. */
   readonly has: string
   /** Strings that occur several times, and are replaced everywhere. */
   readonly everywhere?: readonly (readonly [old: string, replacement: string])[]
   readonly edits: readonly Edit[]
   readonly steps: readonly Step[]
   readonly expected: readonly number[]
-  /** The lines that the user writes, and the lines that are deleted besides one for each of them. */
+  /** The number of lines that the user writes, and of lines that are deleted without a replacement. */
   readonly lines: readonly [written: number, deleted: number]
 }
 
@@ -87,7 +87,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       ],
       ["onExceeded: function (request, key)", "onRejected: function (request)"],
     ],
-    // Only in Sluice do the two routes of the group share a counter, so this asks one of them.
+    // Only in Sluice do the two routes of the group share a counter, so the steps use only one of them.
     steps: [
       ...from("/", 4),
       ...from("/private", 4),
@@ -127,7 +127,10 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   },
 }
 
-/** Returns the example with the user's changes. Throws if a string does not occur, so that a new README is noticed. */
+/**
+ * Returns the example with the user's changes. Throws if a string does not occur, so that a change of the README is
+ * detected.
+ */
 export function changed(text: string, { everywhere = [], edits }: Example): string {
   const replaced = everywhere.reduce((all, [old, replacement]) => {
     if (!all.includes(old)) throw new Error(`${old} does not occur`)

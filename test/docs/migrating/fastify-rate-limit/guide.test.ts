@@ -14,19 +14,19 @@ const guide = readGuide("fastify-rate-limit.md")
 const types = fileOf("@fastify/rate-limit", "types/index.d.ts")
 const [options, methods] = ["Options", "Methods and exports"].map(guide.rows) as [Row[], Row[]]
 
-/** Counterparts that other tests cover. */
+/** The counterparts that other tests cover. */
 const SHOWN_BY: ShownBy = {
   groupId: ["test/docs/migrating/fastify-rate-limit/differences.test.ts", "routes of one `groupId`"],
   store: ["test/memory-store.contract.test.ts", "storeContract"],
 }
 
 describe("the guide for @fastify/rate-limit", () => {
-  it("has a row for every option of the plugin, of a route and of a separate limiter", () => {
+  it("contains a row for every option of the plugin, of a route and of a separate limiter", () => {
     const all = membersOf(types, "RateLimitPluginOptions", "RateLimitOptions", "CreateRateLimitOptions")
     expect(namesIn(options)).toEqual(all)
   })
 
-  it("has a row for every decorator of the plugin and every other export", () => {
+  it("contains a row for every decorator of the plugin and every other export", () => {
     const decorators = membersOf(types, "FastifyInstance")
     expect(namesIn(methods)).toEqual([...decorators, "normalizeIP"].sort())
     expect(exportsOf("@fastify/rate-limit")).toEqual(["default", "fastifyRateLimit", "normalizeIP"])
@@ -39,7 +39,7 @@ describe("the guide for @fastify/rate-limit", () => {
     expect(notShown(SHOWN_BY)).toEqual([])
   })
 
-  it("has no counterpart of an option with more lines than the README of the guides says", () => {
+  it("contains no counterpart that takes more lines than the README of the guides states", () => {
     expect(longCounterparts(namesIn(options), ...files)).toEqual([])
   })
 })

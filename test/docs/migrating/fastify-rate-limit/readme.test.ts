@@ -12,7 +12,7 @@ import { changed, EXAMPLES, type Example, FIRST } from "./examples.ts"
 const PEER = "@fastify/rate-limit"
 const redis = await emptyRedis()
 
-/** Runs an example on a new app, or on the given one, and resolves with its statuses. */
+/** Runs an example on a new app, or on the given one, and resolves to its statuses. */
 async function statusesOf(
   { has, steps }: Pick<Example, "has" | "steps">,
   text: string,
@@ -39,26 +39,26 @@ function linesOf(example: Example): LinesChanged {
 /** Logins always fail. */
 const tryLogin = async (): Promise<boolean> => false
 
-describe("the README examples of @fastify/rate-limit", () => {
+describe("in the README of @fastify/rate-limit,", () => {
   const all = Object.entries({ "the first one": FIRST, ...EXAMPLES })
-  it.each(all)("%s: responses in the same way after the change", async (_name, example) => {
+  it.each(all)('the example "%s" leads to the same responses after the change', async (_name, example) => {
     const { text } = exampleOf(PEER, example.has)
     expect(await statusesOf(example, text, peer)).toEqual(example.expected)
     expect(await statusesOf(example, changed(text, example), sluice)).toEqual(example.expected)
   })
 
-  it("the first one: takes as many lines as the guide says, and at most 3 new ones", () => {
+  it("the first example needs as many changed lines as the guide states, and at most 3 new ones", () => {
     const lines = linesOf(FIRST)
     expect(lines.written.length).toBeLessThanOrEqual(3)
     expectLinesTold("fastify-rate-limit", "", lines)
   })
 
-  it.each(all)("%s: needs as many changed lines as listed here", (_name, example) => {
+  it.each(all)('the example "%s" needs as many changed lines as this file lists', (_name, example) => {
     const { written, deleted } = linesOf(example)
     expect([written.length, deleted]).toEqual(example.lines)
   })
 
-  it("failed logins: the old limiter admits one more than its limit", async () => {
+  it("the old limiter of failed logins admits one request more than its limit", async () => {
     const example: Example = {
       has: "tryLogin",
       edits: [

@@ -15,7 +15,7 @@ const tellsKeys =
       return String(keys.length)
     })
 
-/** Returns the options that need a Redis. The window is long enough for a slow machine. */
+/** Returns the pairs of options that need Redis. The window is long enough for a slow machine. */
 export const redisOptions = (redis: RedisForTests): Readonly<Record<string, Pair>> => {
   const inRedis = (prefix = "") =>
     ({

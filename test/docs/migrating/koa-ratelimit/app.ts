@@ -7,8 +7,9 @@ import type createPeer from "koa-ratelimit"
 import { vi } from "vitest"
 import type { App, Pair } from "../pairs.ts"
 
-// koa-ratelimit and async-ratelimiter, its limiter on Redis, read their clock when they are loaded, and continue from that time.
-// Another test file of this process may have loaded them already, so they are loaded again.
+// koa-ratelimit and async-ratelimiter, its limiter on Redis, read their clock when they are loaded, and their clock
+// continues from that time. They are loaded again, because another test file of this process may have loaded them
+// before.
 const require = createRequire(import.meta.url)
 for (const path of Object.keys(require.cache)) {
   if (/\/node_modules\/(koa-ratelimit|async-ratelimiter)\//.test(path)) delete require.cache[path]
@@ -23,7 +24,7 @@ export type PeerOptions = Parameters<typeof createPeer>[0]
 export function appOf(...middleware: readonly Middleware[]): App {
   const app = new Koa()
   app.proxy = true
-  // Otherwise Koa would print the errors of the tests.
+  // Without a listener, Koa would print the errors of the tests.
   app.silent = true
   for (const each of middleware) app.use(each)
   app.use((ctx) => {
@@ -44,7 +45,9 @@ export const inMemory = (): { driver: "memory"; db: Map<string, unknown> } => ({
 /** Returns the options of the Redis driver. */
 export const inRedis = (db: Redis): { driver: "redis"; db: Redis } => ({ driver: "redis", db })
 
-/** Returns a function that creates an app with koa-ratelimit. Its default is one request a minute, in memory. */
+/**
+ * Returns a function that creates an app with koa-ratelimit. The default limit is one request per minute, in memory.
+ */
 export const before = (options: PeerOptions, ...first: readonly Middleware[]): Pair["before"] => {
   return () => appOf(...first, peer({ ...inMemory(), duration: 60_000, max: 1, ...options }))
 }

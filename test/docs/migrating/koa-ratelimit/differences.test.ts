@@ -19,7 +19,7 @@ const ours = async (options: Parameters<typeof after>[0], steps: Steps): Promise
   return statuses(await after({ logger: quiet, ...options })(clock), steps, clock)
 }
 
-describe("the guide on limits", () => {
+describe("as the guide on limits states,", () => {
   it("under a limit of 10, the old library admits 19 requests in memory, and Redis and Sluice admit 10", async () => {
     const burst = (count: number) => times(count, ["/", 1]).flat()
     const steps = ["/", 59_900, ...burst(9), 180, ...burst(10)]
@@ -29,7 +29,7 @@ describe("the guide on limits", () => {
     expect(admitted(await ours({ limit: 10, algorithm: "sliding-log" }, steps)) - 1).toBe(10)
   })
 
-  it("the old library refuses a client again after the wait in Retry-After, and Sluice admits the client", async () => {
+  it("after the wait in Retry-After, the old library refuses a client again, and Sluice admits it", async () => {
     async function afterTheWait(app: App, clock: ReturnType<typeof commonClock>): Promise<number> {
       const send = await serve(app)
       clock.advance(300)
@@ -53,7 +53,7 @@ describe("the guide on limits", () => {
     expect([late?.status, late?.headers["retry-after"]]).toEqual([429, "0"])
   })
 
-  it("a refused request takes nothing from the old log in Redis either", async () => {
+  it("a refused request takes no units from the old log in Redis either", async () => {
     expect(await theirs(inRedis(redis.client), ["/", 30_000, "/", 30_001, "/"])).toEqual([200, 429, 200])
   })
 
@@ -76,7 +76,7 @@ describe("the guide on limits", () => {
   })
 })
 
-describe("the guide on clients", () => {
+describe("as the guide on clients states,", () => {
   it("a client can spoof its address with `app.proxy`, but not in Sluice", async () => {
     const steps = ["198.51.100.1", "198.51.100.2"].map((made) => as("X-Forwarded-For", `${made}, 192.0.2.7`))
     expect(await theirs({}, steps)).toEqual([200, 200])
@@ -126,8 +126,8 @@ describe("the guide on clients", () => {
   })
 })
 
-describe("the guide on options and responses", () => {
-  it("a wrong option fails on the first request, and Sluice throws immediately and names its own", async () => {
+describe("as the guide on options and responses states,", () => {
+  it("a wrong option fails on the first request, and Sluice's immediate error names its own option", async () => {
     expect(await theirs({ driver: "memroy" as never }, ["/"])).toEqual([500])
     expect(await theirs({ durration: 1 } as PeerOptions, [...twice, 1_000, "/"])).toEqual([200, 429, 429])
     const old = { driver: "memory", max: 1, duration: 60_000 } as never
@@ -135,7 +135,7 @@ describe("the guide on options and responses", () => {
     expect(() => sluice(old)).toThrow(/"duration" is not a member of the options; use "window" instead/)
   })
 
-  it("the old library sends text and a fractional Reset, and Sluice a problem document", async () => {
+  it("the old library sends text and a fractional Reset, and Sluice sends a problem document", async () => {
     const clock = commonClock()
     clock.advance(1)
     const [, old] = await answers(await before({})(clock), clock, twice)
@@ -148,7 +148,7 @@ describe("the guide on options and responses", () => {
     expect(now?.headers["x-ratelimit-reset"]).toMatch(/^\d+$/)
   })
 
-  it("both keep `Retry-After` without rate limit headers", async () => {
+  it("both libraries send `Retry-After` even without rate limit headers", async () => {
     for (const create of [before({ disableHeader: true }), after({ headers: false })]) {
       const clock = commonClock()
       const [, refused] = await answers(await create(clock), clock, twice)
@@ -158,7 +158,7 @@ describe("the guide on options and responses", () => {
     }
   })
 
-  it("the old state contains only refusals, and the state of Sluice every decision", async () => {
+  it("the old `ctx.state` contains only refusals, and the state in Sluice contains every decision", async () => {
     const seen: unknown[] = []
     const watch: Middleware = async (ctx, next) => {
       await next()

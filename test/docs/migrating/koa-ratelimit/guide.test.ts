@@ -12,10 +12,10 @@ const files = ["options.ts", "redis-options.ts"].map((name) => new URL(name, imp
 const options = readGuide("koa-ratelimit.md").rows("Options")
 
 describe("the guide for koa-ratelimit", () => {
-  it("has a row for every option that the old code reads, which its README also lists", () => {
+  it("contains a row for every option that the old code reads, which its README also lists", () => {
     const { byCode, byReadme } = optionsRead()
     expect(namesIn(options)).toEqual(byCode)
-    // Its README does not mention `status`, and has `onLimited` only in an example.
+    // The README of koa-ratelimit does not mention `status`, and mentions `onLimited` only in an example.
     expect(byReadme).toEqual(byCode.filter((name) => name !== "status" && name !== "onLimited"))
   })
 
@@ -25,7 +25,7 @@ describe("the guide for koa-ratelimit", () => {
     expect(namesWithCounterpart(options)).toEqual([...new Set([...tried, "reset", "total"])].sort())
   })
 
-  it("has no counterpart of an option with more lines than the README of the guides says", () => {
+  it("contains no counterpart that takes more lines than the README of the guides states", () => {
     expect(longCounterparts(namesIn(options), ...files)).toEqual([])
   })
 })

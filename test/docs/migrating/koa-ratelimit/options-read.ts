@@ -7,8 +7,8 @@ import { fileOf, nodesOf } from "../declared.ts"
 const file = createRequire(import.meta.url).resolve("koa-ratelimit")
 
 /**
- * Returns the options of koa-ratelimit, sorted. That package has no types, so these are the options that its code reads
- * and that its README lists.
+ * Returns the options of koa-ratelimit, sorted. The package contains no types, so these are the options that its code
+ * reads and its README lists.
  */
 export function optionsRead(): { readonly byCode: string[]; readonly byReadme: string[] } {
   const drivers = [

@@ -8,7 +8,7 @@ const ratelimitNames = ({ headers }: Response): string[] =>
   Object.keys(headers).filter((name) => name.includes("ratelimit"))
 const answer = ({ status, body }: Response): unknown => [status, body]
 
-/** Responds to an error as an app's own handler may do. */
+/** Responds to an error as an app's own handler might. */
 const handled: Middleware = async (ctx, next) => {
   try {
     await next()
@@ -18,7 +18,7 @@ const handled: Middleware = async (ctx, next) => {
   }
 }
 
-/** Each option of koa-ratelimit that has a counterpart and needs no Redis, for both limiters. */
+/** Each option of koa-ratelimit that has a counterpart and needs no Redis, as a pair of apps with both limiters. */
 export const OPTIONS: Readonly<Record<string, Pair>> = {
   duration: {
     before: before({ duration: 60_000 }),
@@ -55,7 +55,7 @@ export const OPTIONS: Readonly<Record<string, Pair>> = {
     ],
     expected: [["100", "99", true]],
   },
-  // The other two names, `reset` and `total`, are in this pair.
+  // This pair also covers the other two names, `reset` and `total`.
   remaining: {
     before: before({ headers: { remaining: "Quota-Remaining", reset: "Quota-Reset", total: "Quota" } }),
     after: after({ headers: { dialect: "legacy", prefix: "Quota", names: { limit: "Quota" } } }),

@@ -41,13 +41,19 @@ const IN_REDIS: readonly Edit[] = [
   ["onLimited:", "onRejected:"],
 ]
 
-/** One request more than the limit, one of the whitelist, one of the blacklist, and one of another client. */
+/**
+ * One request more than the limit, then one request each from the whitelist, from the blacklist, and from another
+ * client.
+ */
 const requests = [
   ...times(101, fromAddress("192.0.2.7")),
   ...["192.0.2.1", "192.0.2.66", "192.0.2.8"].map(fromAddress),
 ]
 
-/** Runs an example with its comments filled in. Returns its responses, and the addresses that it called limited. */
+/**
+ * Runs an example with its comments filled in. Returns the responses of the example, and the addresses that it
+ * reported as limited.
+ */
 async function outcomeOf(block: Block, text: string): Promise<{ all: Response[]; limited: string[] }> {
   await redis.server.command("FLUSHALL")
   const limited: string[] = []
@@ -55,10 +61,10 @@ async function outcomeOf(block: Block, text: string): Promise<{ all: Response[];
     .replace(/(whitelist|skip): (.*\n.*)\/\/ .*/, "$1: $2return ctx.ip === '192.0.2.1'")
     .replace(/(blacklist): (.*\n.*)\/\/ .*/, "$1: $2return isBlocked(ctx)")
     .replace(/(onLimited|onRejected): (.*\n.*)\/\/ .*/, "$1: $2limited.push(ctx.ip)")
-    // The example's client would look for Redis at its usual place.
+    // The example's own client would connect to Redis at its default address.
     .replace("new Redis()", "opened")
     .replace(/app\.listen\(.*/s, "app.silent = true")
-    // A module of CommonJS is the default export of its namespace.
+    // A CommonJS module is the default export of its namespace.
     .replace(/const (\w+) = require\('(.*)'\)/g, "import $1 from '$2'")
     .replace(/require\('(.*)'\)/g, 'require("$1")')
   const isBlocked = (ctx: Koa.Context): boolean => ctx.ip === "192.0.2.66"
@@ -75,7 +81,7 @@ async function outcomeOf(block: Block, text: string): Promise<{ all: Response[];
   return { all, limited }
 }
 
-/** Returns the status, the body and the headers of a response, without the time when the window ends. */
+/** Returns the status, the body and the headers of a response, without the time at which the window ends. */
 const seen = ({ status, body, headers }: Response): unknown => [
   status,
   body,
@@ -91,18 +97,18 @@ describe.each([
   const block = exampleOf("koa-ratelimit", option)
   const after = edited(block.text, edits)
 
-  it("takes the lines that the guide names", () => {
+  it("takes as many lines as the guide states", () => {
     const changed = linesChanged(block.text, after)
     expect(changed.written.length).toBeLessThanOrEqual(most)
     expectLinesTold("koa-ratelimit", `, ${name}`, changed)
   })
 
-  it("gives the same statuses, bodies and headers with Sluice", async () => {
+  it("leads to the same statuses, bodies and headers with Sluice", async () => {
     const [before, now] = [await outcomeOf(block, block.text), await outcomeOf(block, after)]
     expect(now.all.map(seen)).toEqual(before.all.map(seen))
     const limited = block.text.includes("onLimited") ? ["192.0.2.7"] : []
     expect([before.limited, now.limited]).toEqual([limited, limited])
-    // The whitelist skips the limiter, which sets no headers then.
+    // The whitelist skips the limiter, which then sets no headers.
     expect(before.all[101]?.headers["rate-limit-total"]).toBeUndefined()
     expect(before.all.map(({ status }) => status)).toEqual([...times(100, 200), 429, 200, 403, 200])
   })

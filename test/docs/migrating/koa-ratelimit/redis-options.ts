@@ -14,7 +14,7 @@ const tellsKeys =
     ctx.body = String(((await server.command("KEYS", `${prefix}*`)) as unknown[]).length)
   }
 
-/** Returns the options that choose where counters are. The window is long enough for a slow machine. */
+/** Returns the pairs of options that choose where counters are stored. The window is long enough for a slow machine. */
 export const redisOptions = (redis: RedisForTests): Readonly<Record<string, Pair>> => {
   const shared = (prefix = "") =>
     ({

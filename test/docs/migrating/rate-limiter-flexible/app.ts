@@ -4,7 +4,7 @@ import express, { type Request, type RequestHandler } from "express"
 import { RateLimiterMemory, RateLimiterRes } from "rate-limiter-flexible"
 import type { App, Pair } from "../pairs.ts"
 
-/** Calls of the limiter, by separate paths of the app. */
+/** Calls to the limiter, each on its own path of the app. */
 export type Calls = Readonly<Record<string, (req: Request) => unknown>>
 
 /** Returns the user of a request, from the header that these tests use. */
@@ -26,7 +26,7 @@ export interface Consuming {
   consume(key: string, points?: number): Promise<unknown>
 }
 
-/** Creates an app with the middleware from the peer's documentation, on one of its limiters. */
+/** Creates an app with the middleware from the peer's documentation, on one of the peer's limiters. */
 export function consuming(limiter: Consuming, calls: Calls = {}): App {
   const limit: RequestHandler = (req, res, next) => {
     limiter
@@ -42,7 +42,7 @@ export function consuming(limiter: Consuming, calls: Calls = {}): App {
 
 type MemoryOptions = ConstructorParameters<typeof RateLimiterMemory>[0]
 
-/** Returns a function that creates such an app on a limiter in memory. Its default is one request a minute. */
+/** Returns a function that creates such an app on a limiter in memory. The default limit is one request per minute. */
 export const before =
   (
     options: Partial<MemoryOptions>,
@@ -60,7 +60,7 @@ function limited(limiter: Limiter<Request>, calls: Calls = {}): App {
   return { listener: app, close: () => limiter.close() }
 }
 
-/** Returns a function that creates an app with Sluice. Its default is one request a minute. */
+/** Returns a function that creates an app with Sluice. The default limit is one request per minute. */
 export const after =
   (
     options: Partial<LimiterOptions<Request>>,

@@ -28,7 +28,7 @@ const ours = async (options: Parameters<typeof after>[0], steps: Steps): Promise
 const memory = (options: Parameters<typeof before>[0]): App | Promise<App> => before(options)(commonClock())
 const minutely = { points: 1, duration: 60 }
 
-describe("the guide on limits", () => {
+describe("as the guide on limits states,", () => {
   it("the old library admits 19 requests within 200 ms under a limit of 10, and Sluice admits 10", async () => {
     const steps = ["/", 59_900, ...times(9, "/"), 200, ...times(10, "/")]
     const clock = commonClock()
@@ -42,7 +42,7 @@ describe("the guide on limits", () => {
     expect(await ours({ limit: 10 }, steps)).toEqual([200, 429, 200])
   })
 
-  it("the quota comes back in one step in the old library, and bit by bit in Sluice", async () => {
+  it("the quota returns in one step in the old library, and gradually in Sluice", async () => {
     const steps = [...times(10, "/"), 60_001, ...times(10, "/")]
     const clock = commonClock()
     expect(admitted(await theirs(before({ points: 10 })(clock), steps, clock))).toBe(20)
@@ -76,7 +76,7 @@ describe("the guide on limits", () => {
     expect((await limiter.peek(client)).remaining).toBe(1)
   })
 
-  it("the old library sets a count in one call, and Sluice by `reset` and `decide`", async () => {
+  it("the old library sets a count in one call, and Sluice with `reset` and `decide`", async () => {
     const old = new RateLimiterMemory({ points: 5, duration: 60 })
     const limiter = createLimiter({ limit: 5, window: "1 minute", clock: commonClock() })
     afterwards(() => limiter.close())
@@ -90,7 +90,7 @@ describe("the guide on limits", () => {
     expect((await limiter.peek(client)).remaining).toBe(2)
   })
 
-  it("the old library blocks without an end, and Sluice for at most 366 days", async () => {
+  it("the old library can block a client forever, and Sluice for at most 366 days", async () => {
     const clock = commonClock()
     const old = new RateLimiterMemory(minutely)
     await old.block("somebody", 0)
@@ -129,7 +129,7 @@ describe("the guide on limits", () => {
     await until("it is admitted again", async () => (await send("/")).status === 200)
   })
 
-  it("the old memory limiter forgets windows above 24.8 days immediately", async () => {
+  it("the old memory limiter immediately forgets the counts of windows longer than 24.8 days", async () => {
     const month = 30 * 86_400
     const send = await serve(await before({ duration: month })(commonClock()))
     await send("/")
@@ -137,7 +137,7 @@ describe("the guide on limits", () => {
     expect(await ours({ window: month * 1000 }, twice)).toEqual([200, 429])
   })
 
-  it("the old library ignores a wrong option, and Sluice throws and names its own", async () => {
+  it("the old library ignores a wrong option, and Sluice throws an error that names Sluice's option", async () => {
     const misspelt = { ...minutely, blockduration: 600 } as typeof minutely
     expect(await theirs(consuming(new RateLimiterMemory(misspelt)), [...twice, 61_000, "/"])).toEqual([
       200, 429, 200,
@@ -148,8 +148,8 @@ describe("the guide on limits", () => {
   })
 })
 
-describe("the guide on responses", () => {
-  it("the documented `Retry-After` has fractions, and Sluice sends whole seconds that suffice", async () => {
+describe("as the guide on responses states,", () => {
+  it("the documented `Retry-After` contains fractions, and Sluice sends whole seconds, rounded up", async () => {
     const clock = commonClock()
     const limiter = new RateLimiterMemory(minutely)
     const documented: RequestHandler = (_req, res, next) => {
@@ -176,7 +176,7 @@ describe("the guide on responses", () => {
   })
 })
 
-describe("the guide on outages", () => {
+describe("as the guide on outages states,", () => {
   it("`consume` rejects while Redis fails, and `enforce` decides in the process", async () => {
     const client = await closedClient(redis)
     const old = new RateLimiterRedis({ ...minutely, storeClient: client })
@@ -191,7 +191,7 @@ describe("the guide on outages", () => {
     expect(errors).toHaveLength(1)
   })
 
-  it("an old limiter with an insurance responds by it while Redis is frozen", async () => {
+  it("an old limiter uses its insurance limiter while Redis is frozen", async () => {
     const limiter = new RateLimiterRedis({ ...minutely, storeClient: redis.client })
     const insuranceLimiter = new RateLimiterMemory(minutely)
     const wrapped = new RLWrapperTimeouts({ limiter, timeoutMs: 50, insuranceLimiter })
@@ -201,7 +201,7 @@ describe("the guide on outages", () => {
     redis.server.thaw()
   })
 
-  it("the old memory limiter keeps every client until its window ends, without a bound", async () => {
+  it("the old memory limiter stores every client until its window ends, without a bound", async () => {
     const limiter = new RateLimiterMemory(minutely)
     const many = Array.from({ length: 50 }, (_, n) => as("X-User", `user ${n}`))
     await theirs(consuming(limiter), many)
@@ -209,7 +209,7 @@ describe("the guide on outages", () => {
   })
 })
 
-it("a result of the old library has the values of a decision under other names", async () => {
+it("a result of the old library contains the values of a decision under other names", async () => {
   const limiter = new RateLimiterMemory({ points: 3, duration: 60 })
   await limiter.consume("somebody", 2)
   const refused: unknown = await limiter.consume("somebody", 2).catch((reason: unknown) => reason)

@@ -27,7 +27,7 @@ const resultNames = membersOf(types, "RateLimiterRes")
 const errorNames = membersOf(types, ...exported.filter((name) => name.endsWith("Error")))
 
 const HERE = "test/docs/migrating/rate-limiter-flexible/differences.test.ts"
-/** Counterparts that other tests cover. */
+/** The counterparts that other tests cover. */
 const SHOWN_BY: ShownBy = {
   execEvenly: ["test/contracts/adapter/holding.ts", "leaky-bucket"],
   execEvenlyMinDelayMs: ["test/contracts/adapter/holding.ts", "leaky-bucket"],
@@ -43,7 +43,7 @@ const SHOWN_BY: ShownBy = {
   RateLimiterRedisNonAtomic: ["test/redis/redis-store.contract.test.ts", "ioredis"],
   RateLimiterValkey: ["test/redis/redis-store.contract.test.ts", "ioredis"],
 }
-/** Counterparts that the pairs cover under another name. */
+/** The counterparts that the pairs cover under another name. */
 const SAME_AS: Readonly<Record<string, string>> = {
   RateLimiterMemory: "points",
   RateLimiterRedis: "storeClient",
@@ -52,16 +52,16 @@ const SAME_AS: Readonly<Record<string, string>> = {
 }
 
 describe("the guide for rate-limiter-flexible", () => {
-  it("has a row for every option of every class", () => {
+  it("contains a row for every option of every class", () => {
     expect(namesIn(options)).toEqual(optionNames)
   })
 
-  it("has a row for every method of every class", () => {
+  it("contains a row for every method of every class", () => {
     const known = new Set([...optionNames, ...resultNames, ...errorNames])
     expect(namesIn(methods)).toEqual(membersOf(types, ...exported).filter((name) => !known.has(name)))
   })
 
-  it("has a row for every member of the result and for every class", () => {
+  it("contains a row for every member of the result and for every class", () => {
     expect(namesIn(yielded)).toEqual(resultNames)
     expect(namesIn(classes)).toEqual(exported)
   })
@@ -74,14 +74,14 @@ describe("the guide for rate-limiter-flexible", () => {
     expect(notShown(SHOWN_BY)).toEqual([])
   })
 
-  it("names each option, method and member without a counterpart in what you lose", () => {
+  it("lists each option, method and member without a counterpart under what you lose", () => {
     const first = guide.text.split(/^## /m).find((section) => section.startsWith("What you lose\n")) ?? ""
     const without = [...options, ...methods, ...yielded].filter(({ becomes }) => /^No count/.test(becomes))
     expect(namesIn(without).filter((name) => !first.includes(`\`${name}\``))).toEqual([])
     expect(without.length).toBeGreaterThan(5)
   })
 
-  it("has no counterpart of an option with more lines than the README of the guides says", () => {
+  it("contains no counterpart that takes more lines than the README of the guides states", () => {
     expect(longCounterparts(namesIn(options), ...files)).toEqual([])
   })
 })

@@ -11,7 +11,7 @@ import type { Pair } from "../pairs.ts"
 import { as, thenRefused, times, twice } from "../requests.ts"
 import { after, before, type Calls, consuming } from "./app.ts"
 
-/** Like `after`, for calls that need the last decision. An app would keep it with the request or the job. */
+/** Like `after`, for calls that need the last decision. An app would store the decision with the request or the job. */
 const withLast = (
   options: Parameters<typeof after>[0],
   callsOf: (limiter: Limiter<Request>, last: () => Decision) => Calls,
@@ -22,7 +22,7 @@ const withLast = (
     return callsOf(limiter, () => decisions.at(-1) as Decision)
   })
 
-/** Each method and each class that has a counterpart, for both limiters. */
+/** Each method and each class that has a counterpart, as a pair of apps with both limiters. */
 export const METHODS: Readonly<Record<string, Pair>> = {
   consume: {
     before: before({ points: 3 }),

@@ -21,7 +21,10 @@ const listed = (
 const friend = as("X-User", "friend")
 const foe = as("X-User", "foe")
 
-/** Each option of rate-limiter-flexible that has a counterpart and needs no Redis, for both limiters. */
+/**
+ * Each option of rate-limiter-flexible that has a counterpart and needs no Redis, as a pair of apps with both
+ * limiters.
+ */
 export const OPTIONS: Readonly<Record<string, Pair>> = {
   points: {
     before: before({ points: 3 }),
@@ -88,7 +91,7 @@ const isBlocked = ({ status, headers }: Response): unknown => [
   Number(headers["x-wait-ms"] ?? Number(headers["retry-after"] ?? 0) * 1000) > 90_000_000,
 ]
 
-/** Returns the options that need a Redis. The window is long enough for a slow machine. */
+/** Returns the pairs of options that need Redis. The window is long enough for a slow machine. */
 export const redisOptions = (redis: RedisForTests): Readonly<Record<string, Pair>> => {
   const daily = { points: 1, duration: 86_400 }
   const shared = () =>

@@ -6,7 +6,7 @@ import { edited, exampleOf, expectLinesTold, linesChanged } from "../readme-exam
 import { times } from "../requests.ts"
 
 const PEER = "rate-limiter-flexible"
-/** The import is in another block than the example. */
+/** The README imports the limiter in a different block. */
 const IMPORT = exampleOf(PEER, "or import directly")
   .text.split("\n")
   .find((line) => line.includes("{ RateLimiterMemory }"))
@@ -22,7 +22,7 @@ const after = edited(before, [
 
 type Consume = (remoteAddress: string | undefined, answer: (status: number) => void) => Promise<void>
 
-/** Runs the example in an app that calls it for each request, and resolves with the statuses. */
+/** Runs the example in an app that calls it for each request, and resolves to the statuses. */
 async function statusesOf(text: string): Promise<number[]> {
   const called = edited(text, [
     ["\nrateLimiter.", "\nconst consume = (remoteAddress, answer) => rateLimiter."],
@@ -42,7 +42,7 @@ describe("the README example of rate-limiter-flexible", () => {
     expect(await statusesOf(after)).toEqual([200, 200, 200, 429, 429])
   })
 
-  it("takes as many lines as the guide says, and at most 8 new ones", () => {
+  it("takes as many changed lines as the guide states, and at most 8 new ones", () => {
     const lines = linesChanged(before, after)
     expect(lines.written.length).toBeLessThanOrEqual(8)
     expectLinesTold(PEER, "", lines)
