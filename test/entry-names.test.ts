@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs"
 import { describe, expect, it } from "vitest"
 
-/** Returns the names that an entry point of the core exports, types included. */
+/** Returns the names that an entry point of the core exports, including types. */
 function namesOf(entry: string): string[] {
   const text = readFileSync(new URL(`../packages/core/src/${entry}.ts`, import.meta.url), "utf8")
   const code = text.replace(/\/\*.*?\*\//gs, "")
@@ -11,7 +11,7 @@ function namesOf(entry: string): string[] {
   return lists.flatMap((list) => list.split(",").map((name) => name.trim())).filter((name) => name !== "")
 }
 
-/** The entry points of the core, each with the highest number of names that it may have. */
+/** The entry points of the core, each with the maximum number of exported names. */
 const MOST = [
   ["index", 60],
   ["stores", 57],
@@ -21,7 +21,8 @@ const MOST = [
   ["replay", 6],
 ] as const
 
-// Names are what users must learn and what cannot change after a release. Lower a number with each step.
+// Users must learn these names, and the names cannot change after a release. Lower a number whenever its entry point
+// exports fewer names.
 describe.each(MOST)("the entry point %s of @sluice/core", (entry, most) => {
   it(`has at most ${most} names`, () => {
     expect(namesOf(entry).length).toBeLessThanOrEqual(most)
@@ -29,7 +30,7 @@ describe.each(MOST)("the entry point %s of @sluice/core", (entry, most) => {
 })
 
 describe("the entry points of @sluice/core", () => {
-  it("are all counted", () => {
+  it("are all listed here", () => {
     const { exports } = JSON.parse(
       readFileSync(new URL("../packages/core/package.json", import.meta.url), "utf8"),
     )

@@ -24,7 +24,7 @@ type Mount = (
 const another = (name = "other"): RequestHandler =>
   rateLimit({ name, limit: 100, window: "1 minute" }) as RequestHandler
 
-/** Apps in which the limiter protects nothing, and the routes that the warning names. */
+/** Apps in which the limiter protects no route, and the routes that the warning names. */
 const LATE: readonly [string, Mount, string][] = [
   ["it is last", (app, limiter) => app.get("/login", ok).use(limiter), "GET /login and every other route"],
   [
@@ -80,7 +80,7 @@ const LATE: readonly [string, Mount, string][] = [
   ],
 ]
 
-/** Apps in which the limiter may be where it should be. */
+/** Apps in which the limiter may be at the right place. */
 const FINE: readonly [string, Mount][] = [
   ["it is first", (app, limiter) => app.use(limiter).get("/", ok)],
   ["a route follows", (app, limiter) => app.get("/health", ok).use(limiter).get("/", ok)],
@@ -137,13 +137,13 @@ describe.each<[string, typeof express]>([
     return { app, clock, warnings, ask }
   }
 
-  /** Lets the app have started long ago. */
+  /** Advances the clock, so that the app seems to have started long ago. */
   function started(): void {
     const { now } = performance
     vi.spyOn(performance, "now").mockImplementation(() => now.call(performance) + 2_000)
   }
 
-  it.each(LATE)("reports a limiter after all routes, once, if %s", async (_title, mount, routes) => {
+  it.each(LATE)("reports a limiter after all routes only once if %s", async (_title, mount, routes) => {
     const { warnings, ask } = await open(mount)
     started()
     for (const path of ["/nothing", "/api/user/nothing/at/all"])
@@ -160,7 +160,7 @@ describe.each<[string, typeof express]>([
     expect(warnings).toEqual([])
   })
 
-  it("reports nothing while the app may still add routes, or if it does", async () => {
+  it("reports nothing while the app may still add routes, or if it adds routes", async () => {
     const { app, warnings, ask } = await open((app, limiter) => app.get("/health", ok).use(limiter))
     await ask("GET", "/late")
     app.get("/late", ok)
@@ -169,7 +169,7 @@ describe.each<[string, typeof express]>([
     expect(warnings).toEqual([])
   })
 
-  it("ignores requests with OPTIONS, which Express responds to for a route, and refused requests", async () => {
+  it("ignores refused requests, and OPTIONS requests that Express itself answers", async () => {
     const { clock, warnings, ask } = await open((app, limiter) => app.get("/", ok).use(limiter), 1)
     await ask("OPTIONS", "/")
     started()

@@ -4,9 +4,9 @@ import FakeTimers from "@sinonjs/fake-timers"
 import { createLimiter, type Limiter } from "@sluice/core"
 import { afterEach, describe, expect, it, onTestFinished, vi } from "vitest"
 
-/** A library that replaces timers and the clock, as a test uses it. */
+/** A library that replaces timers and the clock, as tests use it. */
 interface Library {
-  /** Replaces timers and the clock. Members are undefined if the library does not have them. */
+  /** Replaces timers and the clock. A member is undefined if the library does not support it. */
   install(): { readonly tick?: (ms: number) => void; readonly setSystemTime?: (epochMs: number) => void }
   uninstall(): void
 }
@@ -109,7 +109,7 @@ function limiterOf(): Limiter {
   return limiter
 }
 
-/** Expects that the limit of one per minute is used up, and free again after `move`. */
+/** Expects that the limit of one per minute is used up, and available again after `move`. */
 async function expectToMove(limiter: Limiter, move: (ms: number) => void): Promise<void> {
   const first = await limiter.decide(CLIENT)
   const refused = await limiter.decide(CLIENT)
@@ -123,7 +123,7 @@ async function expectToMove(limiter: Limiter, move: (ms: number) => void): Promi
 describe.each(LIBRARIES)("the fake timers of %s", (_name, { install, uninstall }) => {
   afterEach(uninstall)
 
-  it("move a limiter with the timers and with a changed system time", async () => {
+  it("advance a limiter's clock, with the timers and with a changed system time", async () => {
     const { tick, setSystemTime } = install()
     const moves = [tick, setSystemTime && ((ms: number) => setSystemTime(Date.now() + ms))]
     for (const move of moves) if (move !== undefined) await expectToMove(limiterOf(), move)
@@ -139,11 +139,12 @@ describe.each(LIBRARIES)("the fake timers of %s", (_name, { install, uninstall }
     expect(retryAfterMs).toBeLessThanOrEqual(MINUTE + 1)
   })
 
-  it("move a limiter whose module is loaded while they are installed, if they fake Date", async (context) => {
+  it("advance the clock of a limiter whose module is loaded while they are installed, if they fake Date", async (context) => {
     const { setSystemTime } = install()
     if (setSystemTime === undefined)
       return context.skip("only Date tells what a module that is loaded now has to follow")
-    // Load a separate module, as each test file of jest does. Later files get modules with real timers.
+    // Load a separate copy of the module, because each test file of Jest does so. Later test files load modules with
+    // real timers.
     vi.resetModules()
     onTestFinished(() => void vi.resetModules())
     const own: typeof import("@sluice/core") = await import("@sluice/core")
@@ -164,7 +165,7 @@ it.each(LIBRARIES.filter(([name]) => !name.includes("alone")))(
     void limiter.acquire(CLIENT).then(() => {
       admitted = true
     })
-    // As many turns as needed, without a timer.
+    // Wait as many turns of the event loop as needed, without a timer.
     for (let seconds = 0; seconds < 62 && !admitted; seconds++) {
       for (let turn = 0; turn < 50; turn++) await Promise.resolve()
       tick?.(1_000)
@@ -207,11 +208,14 @@ it.each<[string, () => (ms: number) => unknown, () => unknown]>([
     },
     () => jest.useRealTimers(),
   ],
-])("the fake timers of %s do not move a limiter, as the guide says", async (_name, install, uninstall) => {
-  const tick = install()
-  onTestFinished(() => void uninstall())
-  const limiter = limiterOf()
-  await limiter.decide(CLIENT)
-  tick(2 * MINUTE)
-  expect((await limiter.decide(CLIENT)).allowed).toBe(false)
-})
+])(
+  "the fake timers of %s do not advance a limiter's clock, as the guide says",
+  async (_name, install, uninstall) => {
+    const tick = install()
+    onTestFinished(() => void uninstall())
+    const limiter = limiterOf()
+    await limiter.decide(CLIENT)
+    tick(2 * MINUTE)
+    expect((await limiter.decide(CLIENT)).allowed).toBe(false)
+  },
+)

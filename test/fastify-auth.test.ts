@@ -93,7 +93,7 @@ const WIRINGS: Readonly<Record<string, Wire>> = {
   },
 }
 
-/** Places that the limiter's onRoute hook does not see in time. */
+/** Places that the limiter's onRoute hook does not detect in time. */
 const UNSEEN_WIRINGS: Readonly<Record<string, Wire>> = {
   async "a hook that a later plugin adds to each route"(app, limit) {
     await limit(app)
@@ -198,7 +198,10 @@ describe.each(CASES)("with rules by address and by user, and $name, on the $rele
 describe("authentication runs at most as often as the rule by address allows", () => {
   const schema = { body: { type: "object", required: ["note"], properties: { note: { type: "string" } } } }
 
-  /** Starts an app that admits 5 requests from an address and 1 of a user, and counts how often it authenticates. */
+  /**
+   * Starts an app that admits 5 requests from an address and 1 request of a user, and counts how often it
+   * authenticates.
+   */
   async function counting(user: object = {}) {
     let runs = 0
     const app = fastify()
@@ -226,19 +229,19 @@ describe("authentication runs at most as often as the rule by address allows", (
     return { app, headers, runs: () => runs }
   }
 
-  it("for a user who is refused by the rule of the user", async () => {
+  it("for a user that the user's rule refuses", async () => {
     const { app, headers, runs } = await counting()
     for (let i = 0; i < 12; i++) await app.inject({ url: "/me", headers })
     expect(runs()).toBe(5)
   })
 
-  it("for a body that the schema of the route refuses", async () => {
+  it("for a body that the route's schema rejects", async () => {
     const { app, headers, runs } = await counting()
     for (let i = 0; i < 12; i++) await app.inject({ method: "POST", url: "/notes", headers, payload: {} })
     expect(runs()).toBe(5)
   })
 
-  it("for a client that hangs up while the rule of the user holds its requests", async () => {
+  it("for a client that hangs up while its requests wait in the queue of the user's rule", async () => {
     const { app, headers, runs } = await counting({
       throttle: { kind: "queue", maxWaiting: 100, maxWaitMs: 100_000 },
     })
@@ -250,7 +253,7 @@ describe("authentication runs at most as often as the rule by address allows", (
         ({ status }) => status,
         () => "left",
       )
-      // The first request is answered, and the requests above the limit of the address are refused.
+      // Only the first request is admitted, and the requests above the address's limit are refused.
       const isHeld = i > 0 && i < 5
       if (isHeld) await until("it is authenticated", () => runs() > before)
       await nextTurn()

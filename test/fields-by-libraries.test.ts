@@ -12,7 +12,7 @@ import { describe, expect, it } from "vitest"
 const warnings: string[] = []
 const log = ({ code }: { readonly code: string }): void => void warnings.push(code)
 
-/** Returns options for one request a minute, on a clock that stands still. */
+/** Returns options for one request per minute, on a clock that does not advance. */
 function once<Request>(more: Partial<LimiterOptions<Request>>): LimiterOptions<Request> {
   warnings.length = 0
   const { limit = 1, window = "1 minute" } = more
@@ -25,7 +25,7 @@ describe.each([
 ] as const)("a cookie that was signed by cookie-parser, on %s,", (_name, create) => {
   const ok: RequestHandler = (_req, res) => void res.send("ok")
 
-  it("is counted by its value, and is missing if its signature is wrong", async () => {
+  it("counts by its value, and is missing if its signature is wrong", async () => {
     const app = create()
     app.use(cookieParser("secret"))
     app.get("/set", (_req, res) => void res.cookie("session", "alice", { signed: true }).send("set"))
@@ -40,7 +40,7 @@ describe.each([
       [`${session}x`, 400],
       ["session=s%3Aalice.forged", 400],
       ["plain=p", 400],
-      // An unsigned cookie is the client's own choice.
+      // The client can choose the value of an unsigned cookie.
       ["session=bob", 200],
       ["session=bob", 429],
     ]

@@ -28,14 +28,14 @@ describe("behind a proxy that sends no header, a limiter with trustedProxies", (
 })
 
 describe("on AWS Lambda behind API Gateway", () => {
-  /** Passes a request to the app as serverless-http does: the socket has the address that the gateway reports. */
+  /** Passes a request to the app as serverless-http does. The socket has the address that the gateway reports. */
   function ask(app: express.Express, sourceIp: string, forwardedFor: string): Promise<number> {
     const socket = Object.assign(new PassThrough(), { encrypted: true, remoteAddress: sourceIp })
     const asked = new IncomingMessage(socket as never)
     Object.assign(asked, { method: "GET", url: "/", headers: { host: "x", "x-forwarded-for": forwardedFor } })
     return new Promise((resolve) => {
       const response = new ServerResponse(asked)
-      // The response has no connection, so it never finishes.
+      // The response is not connected to a client, so it never finishes.
       response.end = () => {
         resolve(response.statusCode)
         return response
@@ -44,7 +44,7 @@ describe("on AWS Lambda behind API Gateway", () => {
     })
   }
 
-  it("counts each client, without a warning, also in a limiter that the first request creates", async () => {
+  it("counts each client without a warning, even in a limiter that the first request creates", async () => {
     let limit: ReturnType<typeof rateLimit> | undefined
     const app = express()
       .use((req, res, next) => {

@@ -10,7 +10,8 @@ import Koa from "koa"
 import { afterEach, describe, expect, it } from "vitest"
 
 /**
- * One request proceeds every 100 ms, and five fit in the bucket. All share it, because a closed stream has no address.
+ * The bucket releases one request every 100 ms, and five requests fit into it. All requests share the bucket, because
+ * a closed stream has no address.
  */
 const LEAKY = {
   limit: 10,
@@ -94,7 +95,7 @@ async function until(isSo: () => boolean): Promise<void> {
   while (!isSo()) await nextTurn()
 }
 
-/** Waits much longer than it takes until a handler is called. */
+/** Waits much longer than a request needs to reach its handler. */
 async function turns(): Promise<void> {
   for (let i = 0; i < 20; i++) await nextTurn()
 }
@@ -143,30 +144,27 @@ async function serve(start: Start) {
 }
 
 describe.each(STARTS)("over HTTP/2, on %s", (_name, start) => {
-  it.each(["GET", "HEAD"])(
-    "a request that is cancelled while it is held frees its place: %s",
-    async (method) => {
-      const { clock, seen, streams, entries, ask } = await serve(start)
-      expect(await ask("a").status).toBe(200)
-      await until(() => streams.closed === 1)
-      const held = ask("b", method)
-      await until(() => seen.decided === 2)
+  it.each(["GET", "HEAD"])("a request that is cancelled in the queue frees its place: %s", async (method) => {
+    const { clock, seen, streams, entries, ask } = await serve(start)
+    expect(await ask("a").status).toBe(200)
+    await until(() => streams.closed === 1)
+    const held = ask("b", method)
+    await until(() => seen.decided === 2)
+    await turns()
+    held.cancel()
+    await until(() => streams.closed === 2)
+    await turns()
+    const next = ask("c")
+    await until(() => seen.decided === 3)
+    for (let i = 0; i < 4; i++) {
       await turns()
-      held.cancel()
-      await until(() => streams.closed === 2)
-      await turns()
-      const next = ask("c")
-      await until(() => seen.decided === 3)
-      for (let i = 0; i < 4; i++) {
-        await turns()
-        clock.advance(50)
-      }
-      expect(await next.status).toBe(200)
-      expect(entries).toEqual(["0 a", "100 c"])
-    },
-  )
+      clock.advance(50)
+    }
+    expect(await next.status).toBe(200)
+    expect(entries).toEqual(["0 a", "100 c"])
+  })
 
-  it("a request that is cancelled before it reaches the limiter is not held", async () => {
+  it("a request that is cancelled before it reaches the limiter does not enter the queue", async () => {
     const { clock, seen, streams, entries, gate, ask } = await serve(start)
     expect(await ask("a").status).toBe(200)
     await until(() => streams.closed === 1)
@@ -193,7 +191,7 @@ describe.each(STARTS)("over HTTP/2, on %s", (_name, start) => {
 })
 
 describe.each(STARTS.slice(1))("refundWhen over HTTP/2, on %s", (_name, start) => {
-  it("is not called for a request cancelled before its response, so its units stay taken", async () => {
+  it("is not called for a request cancelled before its response, so its units are not refunded", async () => {
     const statuses: number[] = []
     const limiter = createLimiter<object>({
       limit: 5,

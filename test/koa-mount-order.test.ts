@@ -81,13 +81,13 @@ describe.each<[string, typeof Koa]>([
     return { warnings, ask }
   }
 
-  /** Lets the app have started long ago. */
+  /** Advances the clock, so that the app seems to have started long ago. */
   function started(): void {
     const { now } = performance
     vi.spyOn(performance, "now").mockImplementation(() => now.call(performance) + 2_000)
   }
 
-  it.each(LATE)("reports a limiter after all routes, once, if %s", async (_title, mount, route) => {
+  it.each(LATE)("reports a limiter after all routes only once if %s", async (_title, mount, route) => {
     const { warnings, ask } = await open(mount)
     started()
     await Promise.all(Array.from({ length: 12 }, () => ask("/nothing")))
@@ -105,7 +105,7 @@ describe.each<[string, typeof Koa]>([
     expect(warnings).toEqual([])
   })
 
-  it("reports nothing just after the start, for refused requests and for OPTIONS", async () => {
+  it("reports nothing just after the start, for refused requests or for OPTIONS", async () => {
     const { warnings, ask } = await open(
       (app, limiter) => app.use(router().get("/", ok).routes()).use(limiter),
       1,

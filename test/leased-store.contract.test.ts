@@ -11,7 +11,10 @@ function shared(clock: ManualClock): Store {
 
 const WINDOWS = ["sliding", "extra", "sub-windows", "strict", "fixed", "first-hit"]
 
-/** The contract counts in limits of 2^53 - 1 units. There, leases hold units that the contract does not expect. */
+/**
+ * The contract tests limits of 2^53 - 1 units. With such limits, leases would hold units that the contract does not
+ * expect.
+ */
 const HOLDS: readonly Deviation[] = [
   ...WINDOWS.map((name) => `does not count above the largest exact number (${name})`),
   "refunds but does not charge if two windows together exceed the largest exact number",
@@ -22,7 +25,7 @@ const HOLDS: readonly Deviation[] = [
 
 const EACH = [...WINDOWS, "log", "token", "burst", "periodic", "leaky"]
 
-/** With a least limit of 1, every counter may be held off. */
+/** With a minimum limit of 1, any counter may use leases. */
 const HOLDS_OFF: readonly Deviation[] = [
   ...[
     "one check: weights the previous window by the share that the sliding window still covers",

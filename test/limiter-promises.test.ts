@@ -62,8 +62,8 @@ const stories: fc.Arbitrary<Story> = fc.record({
 const request = (client: number) => ({ query: { client } })
 
 /**
- * An exact log of the units that every rule has taken, by partition. The exact log decides by the plain definitions, in
- * integers of any size. This log shares no code with the limiter.
+ * An exact log of the units taken under every rule, by partition. The exact log decides by the definitions of the
+ * algorithms, in integers of any size. This log shares no code with the limiter.
  */
 class ExactLog {
   readonly #taken: { rule: string; partition: number; atMs: number; units: number }[] = []
@@ -91,8 +91,8 @@ class ExactLog {
   }
 
   /**
-   * Returns the decision on a request. If it is admitted, also returns the names of shadow rules that would have
-   * refused it.
+   * Returns the decision on a request. For an admitted request, also returns the names of the shadow rules that would
+   * have refused it.
    */
   decide(
     all: readonly Rule[],
@@ -113,7 +113,7 @@ class ExactLog {
   }
 }
 
-/** Plays a story and calls `show` at every step. */
+/** Runs a story and calls `show` at every step. */
 async function play(
   { rules: all, offsetMs, steps }: Story,
   show: (moment: {
@@ -141,7 +141,7 @@ async function remaining(limiter: Limiter, client: number): Promise<(number | un
 const RUNS = { numRuns: 100 }
 
 describe("a limiter with any rules", () => {
-  it("admits what an exact log admits, all or nothing, and names the shadow rules that would have refused", async () => {
+  it("admits the same requests as an exact log, and names the shadow rules that would have refused", async () => {
     await fc.assert(
       fc.asyncProperty(stories, async (story) => {
         const log = new ExactLog()
@@ -155,7 +155,7 @@ describe("a limiter with any rules", () => {
     )
   })
 
-  it("takes nothing from any counter for a refused request, and the cost of each rule for an admitted one", async () => {
+  it("takes no units for a refused request, and each rule's cost for an admitted request", async () => {
     await fc.assert(
       fc.asyncProperty(stories, async ({ rules: all, offsetMs, steps }) => {
         const clock = manualClock(Date.UTC(2024, 0, 1) + offsetMs)
@@ -175,7 +175,7 @@ describe("a limiter with any rules", () => {
     )
   })
 
-  it("admits a lone client at the millisecond that it reported, and not one earlier", async () => {
+  it("admits a lone client exactly at the millisecond that it reported", async () => {
     await fc.assert(
       fc.asyncProperty(stories, async (story) => {
         await play(story, async ({ limiter, clock, step, decision }) => {
@@ -222,7 +222,7 @@ describe("a limiter with any rules", () => {
     )
   })
 
-  it("has the full limit left after the reported reset time, and not a millisecond earlier", async () => {
+  it("grants the full limit exactly at the reported reset time", async () => {
     await fc.assert(
       fc.asyncProperty(stories, async (story) => {
         await play(story, async ({ limiter, clock, step, decision }) => {
@@ -247,7 +247,7 @@ describe("a limiter with any rules", () => {
     )
   })
 
-  it("is unchanged after a request whose units are given back immediately", async () => {
+  it("does not change through a request whose units are refunded immediately", async () => {
     await fc.assert(
       fc.asyncProperty(stories, async (story) => {
         await play(story, async ({ limiter, step }) => {

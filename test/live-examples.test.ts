@@ -36,7 +36,7 @@ it.each(["express", "fastify", "koa"])(
     })
     expect(said).toContain(`curl -i -H "x-user-id: ann" "http://127.0.0.1:${port}/orders?n=[1-6]"`)
     const ask = () => fetch(`http://127.0.0.1:${port}/orders`, { headers: { "x-user-id": "ann" } })
-    // 5 a minute, or 10 a day if the minute ends in between.
+    // The limit is 5 per minute, or 10 per day if the minute ends during the test.
     let admitted = 0
     let response = await ask()
     for (; response.status === 200; response = await ask()) admitted++

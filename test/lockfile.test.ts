@@ -14,17 +14,18 @@ interface Manifest {
   readonly optionalDependencies?: Readonly<Record<string, string>>
 }
 
-/** Returns the manifests of all installed packages. */
+/** Returns the package.json of each installed package. */
 function manifests(): readonly Manifest[] {
   return readdirSync(INSTALLED).flatMap((folder) => {
-    // "@turbo+linux-64@2.0.0" contains node_modules/@turbo/linux-64. Peers follow the version.
+    // "@turbo+linux-64@2.0.0" contains node_modules/@turbo/linux-64. The folder name continues with the versions of
+    // peers.
     const name = /^(@[^+]+\+)?[^@]+/.exec(folder)?.[0].replace("+", "/") ?? ""
     const file = join(INSTALLED, folder, "node_modules", name, "package.json")
     return existsSync(file) ? [JSON.parse(readFileSync(file, "utf8"))] : []
   })
 }
 
-it("the lockfile contains the binaries of every platform, not only of the one that wrote it", () => {
+it("the lockfile contains the binaries of every platform, not only of the platform that wrote the file", () => {
   const { packages } = parse(readFileSync(join(ROOT, "pnpm-lock.yaml"), "utf8"))
   const locked = new Set(Object.keys(packages).map((key) => key.slice(0, key.lastIndexOf("@"))))
   const all = manifests()

@@ -4,7 +4,7 @@ import type { Policy } from "../packages/core/src/ground/policy.ts"
 
 export type LogEntries = readonly (readonly [atMs: number, units: number])[]
 
-/** Returns the entries of a sliding log, regardless of the number of digits that it is packed in. */
+/** Returns the entries of a sliding log, regardless of the number of digits per entry. */
 export function entriesOf(state: CounterState, policy: Policy): LogEntries {
   const log = logOf(state, policy)
   const places = Array.from(

@@ -1,14 +1,14 @@
 import fc from "fast-check"
 import type { Policy } from "../packages/core/src/ground/policy.ts"
 
-/** A step on one sliding log, `afterMs` after the step before. The clock may go back. */
+/** A step on one sliding log, `afterMs` after the previous step. The clock may go back. */
 export type LogStep = { readonly afterMs: number; readonly under: number } & (
   | { readonly kind: "take"; readonly cost: number; readonly times: number }
-  /** Refunds units of the nth last decision. A negative number charges units. */
+  /** Refunds units of an earlier decision, counted backwards from the latest. A negative number charges units. */
   | { readonly kind: "refund"; readonly nth: number; readonly units: number }
 )
 
-/** A trace: one counter, the two limits that count it in turn, and its steps. */
+/** A trace of one counter, with the two limits that apply to it in turn, and the steps. */
 export interface LogTrace {
   readonly policies: readonly [Policy, Policy]
   readonly startMs: number
@@ -19,9 +19,9 @@ const WINDOWS_MS = [1, 7, 61, 63, 64, 100, 1_000, 4_095, 4_096, 60_000, 3_600_00
 const LIMITS = [1, 2, 3, 5, 10, 40, 63, 64, 200]
 
 /**
- * Generates traces for the edge cases of a packed log: several requests in one millisecond, and costs that need another
- * digit. Time reaches the milliseconds around the end of a window, and clocks step back and forward. Takes of no units
- * are charged later. Limits are cut, raised, and changed to count refusals.
+ * Generates traces for the edge cases of a packed log: several requests in one millisecond, and costs that need an
+ * additional digit. Some steps lie in the milliseconds around the end of a window, and clocks jump backward and
+ * forward. Takes of zero units are charged later. Limits are reduced, raised, and changed to count refusals.
  */
 export function logTraces(): fc.Arbitrary<LogTrace> {
   return fc

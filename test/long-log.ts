@@ -20,7 +20,7 @@ interface LongLogCase {
 
 const ENTRIES = 1_000
 const GAP_MS = 3_600
-/** The most digits that a case may read. Finding one of 1,000 entries takes ten reads of 4 digits each. */
+/** The maximum number of digits that a case may read. Finding an entry among 1,000 takes ten reads of 4 digits each. */
 export const MOST_DIGITS = 100
 
 const FULL: Policy = {
@@ -60,7 +60,7 @@ export const LONG_LOG_CASES: readonly LongLogCase[] = [
       await fill(log, policy)
       log.clock.advance(1)
       await counting(async () => log.take(policy))
-      // Take again in the same millisecond.
+      // Take another unit in the same millisecond.
       await counting(async () => log.take(policy))
     },
   },
@@ -84,7 +84,7 @@ export const LONG_LOG_CASES: readonly LongLogCase[] = [
   },
 ]
 
-/** Fills a log with entries. Returns its state after the middle one. */
+/** Fills a log with entries. Returns the log's state after the middle entry. */
 async function fill(log: LongLog, policy: Policy): Promise<CounterState> {
   let middle: CounterState | undefined
   for (let i = 0; i < ENTRIES; i++) {

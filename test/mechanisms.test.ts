@@ -25,12 +25,13 @@ function filesWith(pattern: RegExp): readonly string[] {
     .sort()
 }
 
-/** Places that build an InvalidOptionError themselves. */
+/** The maximum number of places that create an InvalidOptionError themselves. */
 const MOST_REJECTIONS = 54
 
-// Lower these lists with each step. A new file here is a further mechanism for something that the house can do already.
+// Shorten these lists when you can. A new file in a list is another mechanism for something that an existing
+// mechanism already does.
 describe("the packages have one way to", () => {
-  it("wait at most: the six tools of ground/time.ts, and separate sockets and files", () => {
+  it("wait with a timeout: the six tools of ground/time.ts, and separate sockets and files", () => {
     const time = sources.get("packages/core/src/ground/time.ts") as string
     const exported = [...time.matchAll(/^export (?:async )?function (\w+)/gm)].map(
       ([, name]) => name as string,
@@ -52,12 +53,12 @@ describe("the packages have one way to", () => {
       // The client imports no other package.
       ...["client/src/gate.ts", "client/src/problem.ts", "client/src/watch.ts"],
       "core/src/ground/time.ts",
-      // This file samples as long as the process lives.
+      // This file takes samples until the process ends.
       "core/src/limiter/spare-capacity/monitor.ts",
-      // This file joins two signals, and waits for none of them.
+      // This file combines two signals, and waits for neither.
       "dynamodb/src/scan-items.ts",
       "rules/src/sources/watch-file.ts",
-      // Bounds of sockets: many deadlines share one timer, or end with the socket.
+      // These files bound sockets. Their timeouts share one timer, or end with the socket.
       ...[
         "service/src/bounds/deadlines.ts",
         "service/src/grpc/grpc-door.ts",
@@ -73,20 +74,20 @@ describe("the packages have one way to", () => {
     ])
   })
 
-  it("report an incident: the class Incident, and single warnings of the warner", () => {
+  it("report an incident: the class Incident, and the warner for single warnings", () => {
     expect(filesWith(/\bclass (?!Incident\b)\w*(?:Incident|Outage|Loss|Complaint)\w*/)).toEqual([
-      // This file words the lines of an incident.
+      // This file formats the lines of an incident.
       "core/src/limiter/events/outage-log.ts",
     ])
     expect(filesWith(/\b#?warner\.say\(/)).toEqual([
       "core/src/ground/incident.ts",
       "core/src/ground/warnings.ts",
-      // Changes of rules, which do not last.
+      // These are changes of rules, which are not incidents because they do not last.
       "rules/src/book/reporter.ts",
     ])
   })
 
-  it("reject an option: a shape, or checks of ground/option-checks.ts", () => {
+  it("reject an option: a shape, or the checks in ground/option-checks.ts", () => {
     const built = [...sources.values()].flatMap((code) => [...code.matchAll(/new InvalidOptionError\(/g)])
     expect(built.length).toBeLessThanOrEqual(MOST_REJECTIONS)
   })

@@ -19,7 +19,8 @@ function smallStore(): ExpiringStore {
     windowMs: 60_000,
     align: "epoch",
   }
-  // The store removes expired entries as it is used. On average, a write examines an eighth of a table of this size.
+  // The store removes expired entries when it is used. On average, a write examines an eighth of a table of this
+  // size.
   const forget = async () => {
     for (let i = 0; i < 100; i++) store.take([{ policy, partition: "other", cost: 1, shadow: false }])
   }

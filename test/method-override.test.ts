@@ -91,7 +91,7 @@ describe.each<[string, typeof express]>([
     expect(await statuses(app, header, method, target)).toEqual([200, 429, 429])
   })
 
-  it("an override after the limiter is not seen if the app chooses its header, as paths.md says", async () => {
+  it("a limiter does not recognize a later override with a custom header, as paths.md says", async () => {
     const app = create()
     app.use(limit("DELETE"), methodOverride("X-Verb")).delete("/item", ok)
     expect(await statuses(app, "X-Verb", "DELETE")).toEqual([200, 200, 200])

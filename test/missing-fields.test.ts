@@ -70,14 +70,14 @@ describe("on Fastify, a rule by user", () => {
     return app
   }
 
-  it("causes a warning if it is decided in a hook before authentication", async () => {
+  it("causes a warning if it is checked in a hook before authentication", async () => {
     const app = await open("onRequest")
     for (let i = 0; i < 21; i++) await app.inject("/users/7")
     expect(warnings).toEqual([UNSET])
     expect(warnings[0]).toContain('On Fastify, leave out "hook"')
   })
 
-  it("causes no warning if it is decided when its value is known", async () => {
+  it("causes no warning if it is checked when its value is known", async () => {
     const app = await open(undefined)
     for (let i = 0; i < 21; i++) await app.inject("/users/7")
     expect(warnings).toEqual([])

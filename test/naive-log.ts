@@ -9,7 +9,7 @@ import { takeEach } from "../packages/core/src/stores/testing/take-each.ts"
 import { entriesOf, type LogEntries } from "./log-entries.ts"
 import type { LogStep, LogTrace } from "./log-traces.ts"
 
-/** A sliding log in the slowest way that is obviously right: a list of the instants of all units, the oldest first. */
+/** A slow but obviously correct sliding log. It is a list of the times of all units, the oldest first. */
 class NaiveLog {
   readonly #windowMs: number
   #kept: readonly number[] = []
@@ -18,12 +18,12 @@ class NaiveLog {
     this.#windowMs = windowMs
   }
 
-  /** Returns the instants that count now. If the clock went back, later instants count as now. */
+  /** Returns the times of the units that count now. If the clock went back, later times count as the current time. */
   at(nowMs: number): readonly number[] {
     return this.#kept.map((atMs) => Math.min(atMs, nowMs)).filter((atMs) => atMs >= nowMs - this.#windowMs)
   }
 
-  /** Takes units. True if they were taken. */
+  /** Takes units. True if the units were taken. */
   take(nowMs: number, policy: Policy, cost: number): boolean {
     const counted = this.at(nowMs)
     const ceiling = ceilingOf(policy)
@@ -32,14 +32,14 @@ class NaiveLog {
       this.#keep(nowMs, [...counted, ...asked])
       return true
     }
-    // Keep the newest units: as many as there were before, or up to the ceiling.
+    // Keep only the newest units. The number is the previous number of units or the ceiling, whichever is larger.
     const most = Math.max(ceiling, counted.length)
     if (policy.countRejected === true && cost <= ceiling)
       this.#keep(nowMs, [...counted, ...asked].slice(-most))
     return false
   }
 
-  /** Gives back units that were taken at `takenMs`. A negative number charges units to that instant. */
+  /** Refunds units that were taken at `takenMs`. A negative number charges units to that time. */
   refund(nowMs: number, takenMs: number, units: number): void {
     const counted = [...this.at(nowMs)]
     const chargedMs = Math.min(takenMs, nowMs)
@@ -56,22 +56,22 @@ class NaiveLog {
     this.#keep(nowMs, this.at(nowMs))
   }
 
-  /** Writes only when something has changed. Expired units may count again when the clock goes back. */
+  /** Stores the list only if it has changed. Expired units may count again when the clock goes back. */
   #keep(nowMs: number, counted: readonly number[]): void {
     if (counted.join() !== this.at(nowMs).join() || this.#kept.some((atMs) => atMs > nowMs))
       this.#kept = counted
   }
 }
 
-/** A decision whose units may be given back. */
+/** A decision whose units may be refunded. */
 interface Taken {
   readonly takenMs: number
   readonly after: CounterState
 }
 
 /**
- * Plays a trace on one counter of a store that forgets nothing, "alice" under `policy.counter`. Compares all results
- * with the naive log.
+ * Runs a trace on one counter of a store that evicts nothing. The counter is "alice" under `policy.counter`. Compares
+ * all results with the naive log.
  */
 export async function playLog(
   { policies, steps }: LogTrace,

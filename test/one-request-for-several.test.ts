@@ -30,7 +30,7 @@ const limiting = (options: object) =>
     ...options,
   } as RateLimitOptions) as RequestHandler
 
-describe("docs/rules/paths.md on batches", () => {
+describe("as docs/rules/paths.md states about batches,", () => {
   async function serving(options: object) {
     let tries = 0
     const t = initTRPC.create()
@@ -77,7 +77,7 @@ describe("docs/rules/paths.md on batches", () => {
     ["/_next/data/:build/login.json", ["/_next/data/x1/login.json?a=1"], ["/login"]],
     ["/_app/remote/*", ["/_app/remote/abc/login"], ["/login"]],
     ["/login", ["/login?_data=routes%2Flogin", "/login?_rsc=x"], ["/login.data", "/login/__data.json"]],
-  ])("the path %s matches what the table says", async (path, matching, others) => {
+  ])("the path %s matches as the table says", async (path, matching, others) => {
     const limiter = createLimiter({ limit: 100, window: "1 minute", match: { path }, clock: manualClock() })
     const checks = async (url: string) =>
       (await limiter.decide({ url, remoteAddress: "192.0.2.1" })).checks.length
@@ -86,10 +86,10 @@ describe("docs/rules/paths.md on batches", () => {
   })
 })
 
-describe("docs/errors/sluice_mounted_too_late.md on a limiter after the routes", () => {
+describe("as docs/errors/sluice_mounted_too_late.md states about a limiter after the routes,", () => {
   const options = { limit: 1, window: "1 minute", clock: manualClock() } as const
 
-  it("it does not run in a router of Koa", async () => {
+  it("the limiter does not run in a router of Koa", async () => {
     const ok: Middleware = (ctx) => {
       ctx.body = "ok"
     }
@@ -98,7 +98,7 @@ describe("docs/errors/sluice_mounted_too_late.md on a limiter after the routes",
     expect([await post("/", {}), await post("/", {})]).toEqual([200, 200])
   })
 
-  it("it does not run for a route of Hono", async () => {
+  it("the limiter does not run for a route of Hono", async () => {
     const app = new Hono().get("/", (c) => c.text("ok"))
     const limit = onFetch({ ...options, clientAddress: () => "192.0.2.1" })
     let ran = 0
@@ -111,12 +111,12 @@ describe("docs/errors/sluice_mounted_too_late.md on a limiter after the routes",
   })
 })
 
-describe("docs/rules/paths.md on hono/method-override", () => {
+describe("as docs/rules/paths.md states about hono/method-override,", () => {
   const rules = [
     { match: { methods: ["DELETE"] }, field: "ip", limit: 1, window: "1 minute", name: "delete" },
   ]
 
-  it("the limiter after it sees each request once, by its new method", async () => {
+  it("a later limiter counts each request once, by its new method", async () => {
     const decided: (readonly string[])[] = []
     const limit = onFetch({
       rules: [...rules, { field: "ip", limit: 9, window: "1 minute", name: "all" }],

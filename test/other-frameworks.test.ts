@@ -72,14 +72,17 @@ describe("middleware that another framework calls", () => {
     ["@sluice/fastify", "Express 4", onFastify, inExpress(express4)],
     ["@sluice/fastify", "Koa 3", onFastify, inKoa(Koa)],
     ["@sluice/fastify", "Koa 2", onFastify, inKoa(Koa2)],
-  ])("names its own framework and the right package: %s in %s", async (own, where, middleware, frame) => {
-    const { status, error } = await frame(middleware as never)
-    expect(status).toBe(500)
-    expect(error).toBeInstanceOf(InvalidOptionError)
-    const { problems } = error as InvalidOptionError
-    const [framework] = where.split(" ")
-    expect(problems).toHaveLength(1)
-    expect(problems[0]?.message).toContain(own)
-    expect(problems[0]?.accepted).toContain(`@sluice/${framework?.toLowerCase()} for ${framework}`)
-  })
+  ])(
+    "throws an error that names its framework and the right package: %s in %s",
+    async (own, where, middleware, frame) => {
+      const { status, error } = await frame(middleware as never)
+      expect(status).toBe(500)
+      expect(error).toBeInstanceOf(InvalidOptionError)
+      const { problems } = error as InvalidOptionError
+      const [framework] = where.split(" ")
+      expect(problems).toHaveLength(1)
+      expect(problems[0]?.message).toContain(own)
+      expect(problems[0]?.accepted).toContain(`@sluice/${framework?.toLowerCase()} for ${framework}`)
+    },
+  )
 })

@@ -41,7 +41,7 @@ describe("a rule with 10,000 overrides", () => {
     await Promise.all([redis.stop(), dynamoDB.stop(), rm(folder, { recursive: true })])
   })
 
-  /** Checks that each client gets its limit under the rules of a source, counted in Redis. */
+  /** Checks that the rules of a source apply to each client with the right limit, counted in Redis. */
   async function expectLimits(rules: LiveRules, service: string, more = {}): Promise<void> {
     const store: Store = redisStore({ client, prefix: `${service}:`, timeoutMs: 5_000 })
     const limiter = createLimiter({ rules, service, store, storeTimeoutMs: 5_000, ...more })
@@ -49,7 +49,7 @@ describe("a rule with 10,000 overrides", () => {
     const decide = (name: string) => limiter.decide({ headers: { "x-client": name } })
     const limits = await Promise.all(names.map(async (name) => (await decide(name)).limit))
     expect(limits).toEqual(names.map((_, i) => (i % 2 === 0 ? 1 + (i % 9) : 10 + i)))
-    // client-2 may do 3 in the window, and a client without an override 5.
+    // The limit of client-2 is 3 in the window, and the limit of a client without an override is 5.
     const admitted = async (name: string) =>
       (await Promise.all(Array.from({ length: 8 }, () => decide(name)))).filter(({ allowed }) => allowed)
         .length
@@ -58,7 +58,7 @@ describe("a rule with 10,000 overrides", () => {
     await limiter.close()
   }
 
-  it("fits an item of DynamoDB, and is read back as it was registered", async () => {
+  it("fits into an item of DynamoDB, and is read back as it was registered", async () => {
     const options = { client: dynamoDB.client(), tableName: "rules" }
     await makeTable(options.client, options.tableName)
     const registry = dynamoDBRegistry(options)

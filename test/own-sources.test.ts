@@ -7,7 +7,7 @@ import { httpRules } from "../examples/src/http-rules/source.ts"
 import { runContract } from "./contracts/run-contract.ts"
 import { blocksTestedBy } from "./docs/shown.ts"
 
-/** Starts a service that serves rules and that a test can break. */
+/** Starts a service that serves rules and that a test can make fail. */
 async function serve(stored: readonly StoredRules[]) {
   const held = { stored, isBroken: false }
   const server: Server = createServer((request, response) => {
@@ -72,7 +72,7 @@ it.each<[string, (response: ServerResponse) => void, RegExp]>([
     /\/rules\/checkout has no rules: Error: status 503\.$/,
   ],
   ["nothing", (response) => response.destroy(), /\/rules\/checkout has no rules: TypeError: fetch failed\.$/],
-])("a response that is %s is an error of the source", async (_what, answer, message) => {
+])("a response that is %s causes an error of the source", async (_what, answer, message) => {
   const server = createServer((_request, response) => answer(response))
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
   const { port } = server.address() as AddressInfo

@@ -16,13 +16,13 @@ describe("a store of your own that implements Store", () => {
 it.each([
   ["postgres/store.ts", 50],
   ["own-store/store.ts", 110],
-])("the example %s has at most %i lines of code", (file, most) => {
+])("the example %s contains at most %i lines of code", (file, most) => {
   const text = readFileSync(new URL(`../examples/src/${file}`, import.meta.url), "utf8")
   const code = text.split("\n").filter((line) => !/^\s*($|\/\/|\/\*\*|\*)/.test(line))
   expect(code.length).toBeLessThanOrEqual(most)
 })
 
-it("the port of stores has at most eight members", () => {
+it("the port of stores consists of at most eight members", () => {
   const { text } = portOf(
     readFileSync(new URL("../packages/core/src/stores/store.ts", import.meta.url), "utf8"),
   )

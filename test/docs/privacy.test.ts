@@ -17,7 +17,7 @@ const ADDRESS = "203.0.113.10"
 const REQUEST = { remoteAddress: ADDRESS }
 const WINDOW_MS = 60_000
 
-/** Creates a limiter in Redis that is not in a hurry. */
+/** Creates a limiter in Redis with a long timeout. */
 function limiterBy(field: string): Limiter<object> {
   const limiter = createLimiter({
     ...{ service: "shop", field, limit: 100, window: WINDOW_MS, store: redisStore({ client }) },
@@ -28,7 +28,7 @@ function limiterBy(field: string): Limiter<object> {
 }
 
 describe("Redis, as the page on privacy says,", () => {
-  it("has the address in a key that expires within two windows", async () => {
+  it("stores the address in a key that expires within two windows", async () => {
     await limiterBy("ip").decide(REQUEST)
     const [key = "", ...others] = await client.keys("*")
     expect([key.slice(-ADDRESS.length), others]).toEqual([ADDRESS, []])
@@ -41,13 +41,13 @@ describe("Redis, as the page on privacy says,", () => {
     ["as it is with 64 printable characters", "a".repeat(64), true],
     ["as a hash with 65 characters", "a".repeat(65), false],
     ["as a hash with another character", "zoë", false],
-  ])("has a value %s", async (_how, value, isReadable) => {
+  ])("stores a value %s", async (_how, value, isReadable) => {
     await limiterBy("header:x-user").decide({ headers: { "x-user": value } })
     const [key = ""] = await client.keys("*")
     expect(key.endsWith(value)).toBe(isReadable)
   })
 
-  it("has no secret", async () => {
+  it("stores no secret", async () => {
     await limiterBy("header:authorization").decide({ headers: { authorization: "Bearer abc" } })
     const [key = ""] = await client.keys("*")
     expect(key).not.toMatch(/Bearer|abc/)
@@ -73,7 +73,7 @@ describe("with hashKeys, as on the page on privacy,", () => {
     expect(JSON.stringify(seen)).not.toContain(ADDRESS)
   })
 
-  it("a person's counters and block are deleted", async () => {
+  it("the counters and the block of a person can be deleted", async () => {
     const limiter = await hashed()
     await limiter.decide(REQUEST)
     await limiter.block(REQUEST, { for: "1 hour" })

@@ -17,8 +17,8 @@ export interface Program {
 }
 
 /**
- * A module that is loaded before an app. On its clock, a minute began ten seconds before the process did. No minute
- * ends during a test if the machine needs less than fifty seconds for it.
+ * A module that is loaded before an app. It sets the clock so that a minute began ten seconds before the process
+ * started. No minute therefore ends during a test that takes less than fifty seconds.
  */
 const EARLY_IN_A_MINUTE = `
 const sinceMinuteMs = (performance.timeOrigin + performance.now()) % 60_000
@@ -61,7 +61,7 @@ export async function startApp(folder: string, env: Readonly<Record<string, stri
     await ended
   })
   const url = `http://127.0.0.1:${port}`
-  // Check without a request, because requests are counted.
+  // Check the port without a request, because requests are counted.
   await until("app.js listens", () => accepts(port)).catch((error: Error) => {
     throw new Error(`${error.message}: ${output}`)
   })

@@ -30,10 +30,10 @@ const SENT = commandLines(requests.text).map(({ words }) =>
 const ROWS = rowsOf(readFileSync(ROOT + DOCUMENT, "utf8"), "in front of the app")
 
 const CLIENT = "203.0.113.7"
-/** The forged entries that a client writes in front of its address. */
+/** The forged entries that a client writes before its address. */
 const FORGED = ["", "9.9.9.9, ", "9.9.9.9, 203.0.113.99, "]
 
-/** The address from which the app is reached, for the rows in which it is not a private one. */
+/** The address that connects to the app, for the rows in which it is not a private address. */
 const PEERS: Readonly<Record<string, string>> = {
   "AWS Network Load Balancer": CLIENT,
   Cloudflare: "172.71.95.118",
@@ -65,12 +65,12 @@ async function clientOf(options: Options, remoteAddress: string, headers: Record
 }
 
 describe("the table of proxies", () => {
-  it("has many rows", () => {
+  it("contains many rows", () => {
     expect(ROWS.length).toBeGreaterThan(12)
   })
 
   it.each(ROWS)(
-    "leads to the client behind %s, whatever the client forges",
+    "identifies the client behind %s, whatever the client forges",
     async (name, _set, cell, received) => {
       const options = optionsOf(cell ?? "")
       const header = /^`(.*)`$/.exec(received ?? "")?.[1] ?? "1.2.3.4"
@@ -150,7 +150,7 @@ async function startProxy(name: string, app: Express, line: string): Promise<num
   return running.port
 }
 
-/** Sends a request with lines of X-Forwarded-For, from an address of this machine. */
+/** Sends a request with X-Forwarded-For lines from an address of this machine. */
 function send(port: number, lines: readonly string[], localAddress = "127.0.0.2"): Promise<void> {
   return new Promise((resolve, reject) => {
     const headers = lines.length > 0 ? { "x-forwarded-for": [...lines] } : {}
@@ -162,7 +162,7 @@ function send(port: number, lines: readonly string[], localAddress = "127.0.0.2"
   })
 }
 
-/** Creates an app that limits requests. `seen` gets the counted client of each request, and the header. */
+/** Creates an app that limits requests. `seen` receives the counted client and the header of each request. */
 function limitedApp(options: Options): { readonly app: Express; readonly seen: unknown[][] } {
   const seen: unknown[][] = []
   const app = express()
@@ -179,7 +179,7 @@ describe.each(Object.keys(PROXIES))("a real %s with the settings of its row", (n
   const [, set = "", cell = "", received = ""] = ROWS.find(([first]) => first === name) ?? []
   const line = set === "nothing" ? "" : set.replaceAll("`", "")
 
-  it("sends the header of the row, so the client cannot choose its address", async () => {
+  it("sends the header in the row, so the client cannot choose its address", async () => {
     const { app, seen } = limitedApp(optionsOf(cell))
     const port = await startProxy(name, app, line)
     expect(SENT.map(({ length }) => length)).toEqual([0, 1, 2])
@@ -197,7 +197,7 @@ it("a real nginx without the line lets a client choose its address, as the page 
   expect(seen.map(([client]) => client)).toEqual(["1.2.3.4", "127.0.0.1"])
 })
 
-it("the login recipe, with the lines of its page, counts a forging client of two processes behind nginx", async () => {
+it("the login recipe, with its page's lines, counts a forging client in two processes behind nginx", async () => {
   const [shared, line] = blocksTestedBy("test/docs/proxies.test.ts", "docs/protect/login.md", 2) as [
     Block,
     Block,
@@ -230,7 +230,7 @@ it("the login recipe, with the lines of its page, counts a forging client of two
   expect(statuses).toEqual([...Array(5).fill(401), 429])
 })
 
-it("the listener of the page logs the client that is counted, and the header", async () => {
+it("the page's listener logs the counted client and the header", async () => {
   const app = express()
   const log = vi.spyOn(console, "log").mockReturnValue(undefined)
   onTestFinished(() => log.mockRestore())

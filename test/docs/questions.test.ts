@@ -9,7 +9,7 @@ const questions = sections.map((section) => {
 })
 
 describe.each(questions)("the question $question", ({ text }) => {
-  it("has a reply of at most 35 words with one link", () => {
+  it("has an answer of at most 35 words with one link", () => {
     expect(text.split(/\s+/).filter(Boolean).length).toBeLessThanOrEqual(35)
     expect(text.match(/\]\(/g)).toHaveLength(1)
   })

@@ -24,14 +24,14 @@ type Eight = [Block, Block, Block, Block, Block, Block, Block, Block]
 const [koa] = blocksTestedBy(SELF, "docs/start/koa.md", 1) as [Block]
 const [fastify] = blocksTestedBy(SELF, "docs/start/fastify.md", 1) as [Block]
 
-/** Returns the app with its limiter replaced, as the guide says. */
+/** Returns the app with its limiter replaced, as the guide describes. */
 function withLimiter({ text }: Block): string {
   const line = /^app\.use\(.*\n/m
   expect(express.text.match(new RegExp(line, "gm"))).toHaveLength(1)
   return express.text.replace(line, () => text)
 }
 
-/** Sends the requests of a block's curl lines to the programs that stand for their ports. */
+/** Sends the requests in a block's curl lines to the programs that replace their ports. */
 async function sendCurls({ text }: Block, programs: Readonly<Record<string, Program>>): Promise<Response[]> {
   const responses: Response[] = []
   for (const { words } of commandLines(text).filter(({ words: [program] }) => program === "curl")) {
@@ -47,8 +47,8 @@ async function sendCurls({ text }: Block, programs: Readonly<Record<string, Prog
 }
 
 /**
- * Returns a response as the guide shows it. The remaining seconds depend on the time of the request, so they are
- * replaced.
+ * Returns a response in the form that the guide shows. The remaining seconds depend on the time of the request, so a
+ * placeholder replaces them.
  */
 function timeless(text: string): string {
   return text.replace(/(t=|Retry-After: |again in )\d+/g, "$1N")
@@ -67,7 +67,7 @@ describe("the quick start", () => {
     ["Express", express],
     ["Fastify", fastify],
     ["Koa", koa],
-  ])("gets the shown responses from %s", async (_, app) => {
+  ])("shows the actual responses of %s", async (_, app) => {
     const program = await startApp(makeFolder({ "app.js": app.text }))
     const responses = await sendCurls(startIt, { 3000: program })
     expect(responses.map(({ status }) => status)).toEqual([200, 200, 200, 200, 200, 429])
@@ -92,18 +92,20 @@ describe("the quick start", () => {
     })
     afterAll(() => server?.stop())
 
-    it("counts together in two processes, and keeps limiting without Redis", async () => {
+    it("shares a count between two processes, and keeps limiting without Redis", async () => {
       const env = { REDIS_URL: `redis://${server.host}:${server.port}` }
       const folder = makeFolder({ "app.js": withLimiter(withRedis) })
       const programs = { 3000: await startApp(folder, env), 3001: await startApp(folder, env) }
-      // On a busy machine, a decision may be made without Redis. Its response has no RateLimit header.
+      // On a busy machine, a decision may be made without Redis. The response to such a decision contains no
+      // RateLimit header.
       const counted: number[] = []
       while (!counted.includes(429)) {
         for (const { headers, status } of await sendCurls(startBoth, programs)) {
           if (headers.has("ratelimit") && !counted.includes(429)) counted.push(status)
         }
       }
-      // If a minute ends in between, one more request may fit. Two programs with separate counters would admit ten.
+      // If a minute ends during the test, one more request may fit. Two programs with separate counters would admit
+      // ten requests.
       expect([6, 7]).toContain(counted.length)
       expect(await server.command("DBSIZE")).toBe(1)
       await server.kill()
@@ -129,7 +131,7 @@ describe("the quick start", () => {
     const policy = async (): Promise<string> =>
       (await fetch(program.url)).headers.get("ratelimit-policy") ?? ""
     const left = (await fetch(program.url)).headers.get("ratelimit")
-    // Two searches and this request have used three of five.
+    // Two searches and this request have used three of the five units.
     expect(left).toMatch(/^"burst";r=2;/)
     const change = (text: string): void => writeFileSync(join(folder, "rules.yaml"), text)
     change(rules.replace("limit: 5,", "limit: 50,"))
@@ -140,7 +142,7 @@ describe("the quick start", () => {
     expect(await policy()).toContain('"burst";q=50')
   })
 
-  it("uses the file names that packing gives the tarballs", () => {
+  it("uses the file names of the packed tarballs", () => {
     const guide = readFileSync(new URL(`../../${DOCUMENT}`, import.meta.url), "utf8")
     const named = new Set(guide.match(/sluice-[\w.-]+\.tgz/g))
     const packed = ["core", "express", "redis", "rules"].map((name) => {

@@ -5,7 +5,7 @@ import { ROOT } from "./documents.ts"
 /** The most words of a package's README. */
 const MOST_WORDS: Readonly<Record<string, number>> = { "express-rate-limit-store": 250 }
 
-/** The links of READMEs begin with this address, which `release/missing.ts` refuses. */
+/** Links in READMEs begin with this placeholder, which `release/missing.ts` rejects. */
 const LINK = /https:\/\/sluice\.example\/([\w/-]+)/g
 
 describe.each(readdirSync(`${ROOT}packages`))("the README of @sluice/%s", (name) => {
@@ -15,7 +15,7 @@ describe.each(readdirSync(`${ROOT}packages`))("the README of @sluice/%s", (name)
     expect(readme.split(/\s+/).filter(Boolean).length).toBeLessThanOrEqual(MOST_WORDS[name] ?? 150)
   })
 
-  it("links to pages of the site that exist", () => {
+  it("links only to existing pages of the site", () => {
     const paths = [...readme.matchAll(LINK)].map(([, path]) => path)
     expect(paths.length).toBeGreaterThan(0)
     expect(paths.filter((path) => !existsSync(`${ROOT}docs/${path}.md`))).toEqual([])

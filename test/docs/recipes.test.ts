@@ -63,11 +63,11 @@ describe.each(shown.map(({ section, block }) => ({ name: fileOf(section), sectio
   ({ name, section, block }) => {
     const file = `${FOLDER}${name}.ts`
 
-    it("is shown as it is in its file", () => {
+    it("is shown exactly as in its file", () => {
       expect(block.text).toBe(readFileSync(file, "utf8"))
     })
 
-    it("has at most 52 lines of code, which fit into a page", () => {
+    it("consists of at most 52 lines of code, which fit on a page", () => {
       const text = readFileSync(file, "utf8")
       expect(codeOf(text).length).toBeLessThanOrEqual(52)
       expect(text.split("\n").filter((line) => line.length > 84)).toEqual([])

@@ -14,7 +14,7 @@ import { runTypeScript } from "./typescript/run.ts"
 
 const [file] = blocksTestedBy("test/docs/regions.test.ts", "docs/scale/data-centers.md", 1) as [Block]
 const REGIONS = ["eu", "us", "ap"]
-/** The limit of the file, per minute. */
+/** The limit per minute in the file. */
 const LIMIT = 100
 
 interface Region {
@@ -22,14 +22,14 @@ interface Region {
   stop(): Promise<void>
 }
 
-/** The listeners that the process had before, because the file adds its own. */
+/** The earlier listeners of the process, because the file adds its own. */
 const LISTENERS = process.listeners("SIGTERM")
 
 let servers: readonly RedisServer[]
 let regions: readonly Region[]
 
 beforeEach(async () => {
-  // The file logs what its clients report.
+  // The file logs the errors that its clients report.
   vi.spyOn(console, "error").mockReturnValue(undefined)
   servers = await Promise.all(REGIONS.map(() => startRedis()))
   for (const [at, region] of REGIONS.entries()) {
@@ -37,7 +37,7 @@ beforeEach(async () => {
     vi.stubEnv(`REDIS_URL_${region.toUpperCase()}`, `redis://${host}:${port}`)
   }
   const running: Region[] = []
-  // Each process reads its own environment, so start one after the other.
+  // Each process reads its own environment, so start the processes one after the other.
   for (const region of REGIONS) running.push(await startRegion(region))
   regions = running
 })
@@ -76,7 +76,7 @@ async function startRegion(region: string): Promise<Region> {
   }
 }
 
-/** Sends a request to a region. Resolves with its status. */
+/** Sends a request to a region. Resolves to the response's status. */
 async function ask(at: number): Promise<number> {
   const url = (regions[at % REGIONS.length] as Region).app.url
   const { status } = await fetch(url)
@@ -92,7 +92,7 @@ describe("the file for three regions", () => {
     expect(admitted(statuses)).toBe(LIMIT)
   })
 
-  it("lets a client that goes round all regions exceed the limit by little", async () => {
+  it("keeps the excess of a client that uses all regions small", async () => {
     const statuses: number[] = []
     const sent: Promise<unknown>[] = []
     for (let nth = 0; nth < 2 * LIMIT; nth++) {
@@ -101,7 +101,7 @@ describe("the file for three regions", () => {
     }
     await Promise.all(sent)
     expect(admitted(statuses)).toBeGreaterThanOrEqual(LIMIT)
-    // The page says 105. A busy machine receives the counts of the other regions later.
+    // The page states 105. A busy machine receives the counts of the other regions later.
     expect(admitted(statuses)).toBeLessThanOrEqual(LIMIT + 30)
   })
 
@@ -115,7 +115,7 @@ describe("the file for three regions", () => {
     })
   })
 
-  it("starts and counts while the Redis of the other regions is gone", async () => {
+  it("starts and counts while the Redis of the other regions is unavailable", async () => {
     await regions[0]?.stop()
     for (const far of servers.slice(1)) await far.kill()
     const alone = await startRegion("eu")
@@ -123,7 +123,7 @@ describe("the file for three regions", () => {
     expect(await ask(0)).toBe(200)
   })
 
-  it("starts while the Redis of its own region is gone", async () => {
+  it("starts while the Redis of its own region is unavailable", async () => {
     await regions[0]?.stop()
     await servers[0]?.kill()
     const alone = await startRegion("eu")

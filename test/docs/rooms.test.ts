@@ -30,7 +30,7 @@ describe.each(ROOMS)("the README of %s", (room) => {
   const readme = readFileSync(join(root, room, "README.md"), "utf8")
   const names = groupsOf(readme, NAME)
 
-  it("names the one file to read first", () => {
+  it("names a single file to read first", () => {
     const files = groupsOf(readme, FIRST).map(({ file = "" }) => file)
     expect(files).toHaveLength(1)
     expect(files.filter((file) => !existsSync(join(root, room, file)))).toEqual([])

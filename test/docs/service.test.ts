@@ -9,7 +9,7 @@ import { blocksTestedBy, expectShownJson } from "./shown.ts"
 const SELF = "test/docs/service.test.ts"
 const TOKEN = "the-token-of-service-1"
 
-/** Sends the request of a block's curl line to this service. Resolves with the answer. */
+/** Sends the request of a block's curl line to this service. Resolves to the response. */
 async function sendCurl(
   { text }: Block,
   { http }: Started,
@@ -26,14 +26,14 @@ async function start(...args: Parameters<typeof startService>): Promise<Started>
   return started
 }
 
-it("the request of docs/service/start.md gets the decision that the page shows", async () => {
+it("the request of docs/service/start.md receives the decision that the page shows", async () => {
   const [block, response] = blocksTestedBy(SELF, "docs/service/start.md", 2) as [Block, Block]
   const { status, body } = await sendCurl(block, await start(TWO_SERVICES))
   expect(status).toBe(200)
   expectShownJson(JSON.parse(response.text), body)
 })
 
-it("the request of packages/service/README.md gets a decision", async () => {
+it("the request of packages/service/README.md receives a decision", async () => {
   const [block] = blocksTestedBy(SELF, "packages/service/README.md", 1) as [Block]
   const { status, body } = await sendCurl(block, await start(TWO_SERVICES))
   expect(status).toBe(200)

@@ -3,7 +3,7 @@ import type { Block } from "./blocks.ts"
 import { blocksOf } from "./documents.ts"
 
 /**
- * Returns the blocks of a document that name this test in their comments, in order. The test must use all of them.
+ * Returns the blocks of a document whose comments name this test, in order. The test must use all of these blocks.
  * @throws Error when there are more or fewer than `count`
  */
 export function blocksTestedBy(test: string, document: string, count: number): Block[] {
@@ -14,14 +14,14 @@ export function blocksTestedBy(test: string, document: string, count: number): B
 }
 
 /**
- * Expects that a string equals the one in a document. "…" stands for anything within a line, and a line of only "…" for
- * any lines.
+ * Expects a string to equal the string in a document. "…" stands for anything within a line, and a line that contains
+ * only "…" stands for any lines.
  */
 export function expectShown(shown: string, actual: string): void {
   expect(actual.trim()).toMatch(patternOf(shown.trim()))
 }
 
-/** Expects that a JSON value equals the one in a document, where "…" in a text stands for anything. */
+/** Expects a JSON value to equal the value in a document, where "…" in a string stands for anything. */
 export function expectShownJson(shown: unknown, actual: unknown): void {
   const loosened = JSON.parse(JSON.stringify(shown), (_, value: unknown) =>
     typeof value === "string" && value.includes("…") ? expect.stringMatching(patternOf(value)) : value,

@@ -15,7 +15,7 @@ const MAKERS: Readonly<Record<string, Readonly<Record<string, number>>>> = {
   "@sluice/redis": { redisStore: 0 },
   "@sluice/express": { rateLimit: 0 },
   "@sluice/koa": { rateLimit: 0 },
-  // Fastify calls it with the app, and then with the options.
+  // Fastify calls this function with the app and the options, in this order.
   "@sluice/fastify": { rateLimit: 1, default: 1 },
 }
 
@@ -23,9 +23,9 @@ const MAKERS: Readonly<Record<string, Readonly<Record<string, number>>>> = {
 const storeTimeoutMs = 20_000
 
 /**
- * Returns the exports of a module. Unless its limiters and stores are given a clock, they get one that stands still.
- * The results of a block must not depend on when it runs. Limiters are closed when the test ends. Other modules are
- * unchanged.
+ * Returns the exports of a module. The module's limiters and stores use a clock that does not advance, unless the
+ * block passes another clock. Otherwise, the results of a block would depend on the time at which it runs. Limiters
+ * are closed when the test ends. Other modules are unchanged.
  */
 export function onStandingClock(module: string, exports: Exports, clock: Clock = manualClock()): Exports {
   if (module === "@sluice/express-rate-limit-store") return { ...exports, SluiceStore: patientStore(exports) }
@@ -36,7 +36,7 @@ export function onStandingClock(module: string, exports: Exports, clock: Clock =
       const given = (args[at] ?? {}) as Options
       const isLimiter = name !== "memoryStore" && name !== "redisStore"
       const ours = { clock, ...(isLimiter && { storeTimeoutMs }) }
-      // A shared limiter has its clock already.
+      // A shared limiter already has a clock.
       const options = "limiter" in given ? given : { ...ours, ...given }
       const withOptions = [...args.slice(0, at), options, ...args.slice(at + 1)]
       const made = Reflect.apply(make, self, withOptions) as Closable & { limiter?: Closable }
@@ -49,7 +49,10 @@ export function onStandingClock(module: string, exports: Exports, clock: Clock =
   return { ...exports, ...Object.fromEntries(changed) }
 }
 
-/** Returns the class of clients. A block may create one inside of other options, and without an end it reconnects forever. */
+/**
+ * Returns ioredis' class of clients, which disconnects each client when the test ends. A block may create a client
+ * inside other options, and such a client would otherwise reconnect forever.
+ */
 function shortLivedRedis({ Redis: Client }: Exports): object {
   return new Proxy(Client as typeof Redis, {
     construct(Client, given) {

@@ -9,7 +9,7 @@ import { blocksOf } from "./documents.ts"
 import { redisUrl } from "./preludes/redis.ts"
 
 /**
- * The only warning that a reader may get. Rules of a file or table may name a field for which a fragment has no
+ * The only warning that a block may cause. Rules of a file or table may name a field for which a fragment has no
  * extractor.
  */
 const EXPECTED_WARNING = "SLUICE_CLIENT_CHOSEN_FIELD"
@@ -39,7 +39,7 @@ export async function enterSurroundings(text: string): Promise<readonly string[]
   })
   if (text.includes("rules.yaml")) await writeFile("rules.yaml", rulesOfTheGuide())
   if (text.includes("REDIS_URL")) vi.stubEnv("REDIS_URL", await redisUrl())
-  // Another database of the same server stands for another data center.
+  // Another database of the same server acts as another data center.
   if (text.includes("REDIS_URL_EU")) vi.stubEnv("REDIS_URL_EU", `${await redisUrl()}/1`)
   if (text.includes("API_URL")) {
     const api = await startLimitedApi({ limit: 100, window: "1 minute" })
@@ -70,7 +70,7 @@ function rulesOfTheGuide(): string {
   return block.text
 }
 
-/** Closes what a block has opened and a program would have kept: clients, limiters, exporters. */
+/** Closes the clients, limiters and exporters that a block has opened and that a program would keep open. */
 export async function closeAll(made: Readonly<Record<string, unknown>>): Promise<void> {
   for (const value of Object.values(made)) {
     await closeOne(value)

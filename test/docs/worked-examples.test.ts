@@ -4,7 +4,7 @@ import { ROOT } from "./documents.ts"
 
 const FOLDER = "test/worked-examples/"
 
-/** Returns the beginnings of the titles in a file of tests: "35 of 40" of "35 of 40: with 50 requests …". */
+/** Returns the beginnings of the test titles in a file, such as "35 of 40" of "35 of 40: with 50 requests …". */
 function namesIn(file: string): string[] {
   const titles = readFileSync(ROOT + file, "utf8").matchAll(/(?:^ *|\()"([^"\n]+?): [^"\n]+",/gm)
   return [...titles].map(([, name = ""]) => name)

@@ -1,19 +1,19 @@
-// A process with its own elastic rule. The process saturates its event loop in two ways and rests in between. The
-// process prints a line of JSON when the decision on a request above the limit changes. The process ends by itself with
-// its limiter open.
+// This program is a process with its own elastic rule. The process saturates its event loop in two ways and rests
+// after each. The process prints a line of JSON when the decision on a request above the limit changes. The process
+// ends by itself with its limiter open.
 import { setImmediate as nextTurn, setTimeout as pause } from "node:timers/promises"
 import { createLimiter } from "../../packages/core/src/index.ts"
 
-/** One printed line. Times are in milliseconds since the phase began. */
+/** One printed line. A change of the decision. Times are in milliseconds since the phase began. */
 export interface Turn {
   readonly phase: Phase
   readonly becomes: "elastic" | "hard"
   readonly afterMs: number
-  /** When a request above the limit was last admitted in this phase; 0 if none was. */
+  /** The last time at which a request above the limit was admitted in this phase, or 0. */
   readonly elasticUntilMs: number
 }
 
-/** In `busy`, the event loop turns and never idles. In `blocked`, it does not turn at all. */
+/** In `busy`, the event loop turns but is never idle. In `blocked`, the event loop does not turn at all. */
 export type Phase = "start" | "busy" | "rest" | "blocked" | "rest again"
 
 const BUSY_MS = 1_300
@@ -29,7 +29,7 @@ let phase: Phase = "start"
 let phaseStartedMs = performance.now()
 let elasticUntilMs = 0
 
-/** Requests a unit above the limit. Prints a line when the decision differs from the last one. */
+/** Requests a unit above the limit. Prints a line when the decision differs from the previous one. */
 async function ask(): Promise<Turn["becomes"]> {
   const afterMs = performance.now() - phaseStartedMs
   const { allowed } = await limiter.decide({})
@@ -69,7 +69,7 @@ enter("rest")
 await askUntilElastic()
 enter("blocked")
 spin(BLOCKED_MS)
-// In the same turn, so that nothing on the event loop could have detected it.
+// Send the request in the same turn, so that nothing on the event loop can have detected the saturation.
 await ask()
 enter("rest again")
 await askUntilElastic()

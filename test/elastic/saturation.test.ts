@@ -6,11 +6,11 @@ import type { Turn } from "./saturated-process.ts"
 
 const PROCESS = fileURLToPath(new URL("./saturated-process.ts", import.meta.url))
 
-it("a process is elastic while calm, hard within a second of saturation, and elastic again afterwards", {
+it("an elastic rule exceeds its limit while the process is calm, and refuses requests within a second of saturation", {
   // The process waits for a calm second three times, which is rare on a busy machine.
   timeout: 600_000,
 }, async () => {
-  // The open limiter must not keep the process alive. Otherwise this would wait forever.
+  // The open limiter must not keep the process alive. Otherwise, this test would wait forever.
   const { stdout } = await promisify(execFile)(process.execPath, ["--import", "tsx", PROCESS])
   const turns = stdout
     .trim()
@@ -25,9 +25,9 @@ it("a process is elastic while calm, hard within a second of saturation, and ela
     "rest again: elastic",
   ])
   const [, start, busy, rest, , restAgain] = turns as [Turn, Turn, Turn, Turn, Turn, Turn]
-  // Measured by the process's own clock from the start of saturation. The first hard decision is not used, because a
-  // slow machine may have made no request before it.
+  // The time is measured by the process's own clock from the start of saturation. The first hard decision is not
+  // used, because a slow machine may not have made a request before it.
   expect(busy.elasticUntilMs).toBeLessThan(1_000)
-  // The capacity is not back before a calm second.
+  // The capacity returns only after a calm second.
   for (const { afterMs } of [start, rest, restAgain]) expect(afterMs).toBeGreaterThan(700)
 })

@@ -7,7 +7,7 @@ import { codeLines, parse, parseText, sourcePaths, testPaths } from "./sources.t
 const sources = parse(sourcePaths())
 
 describe("pnpm counts", () => {
-  it("has a reason for each long function, deep class and file with many imports, and no other reason", () => {
+  it("contains a reason for each long function, deep class and file with many imports, and no other reason", () => {
     const needed = [
       ...functions(sources).filter(({ count }) => count > LONG),
       ...inheritance(sources).filter(({ count }) => count > DEEP),

@@ -1,10 +1,10 @@
 import { readFileSync } from "node:fs"
 import { findDocuments, ROOT } from "../docs/documents.ts"
 
-/** A count of the documents: what is counted, and how many there are. */
+/** A count of the documents, with the name of the counted thing. */
 export type Count = readonly [what: string, count: number]
 
-/** The pages that users read: without the reference of the API, the records and the pages for contributors. */
+/** The pages that users read. The API reference, the records and the pages for contributors are excluded. */
 function pagesForUsers(): string[] {
   return findDocuments().filter(
     (path) => path.startsWith("docs/") && !/^docs\/(reference\/api|decisions|inside|operations)\//.test(path),
@@ -16,7 +16,7 @@ export function wordsOf(text: string): number {
   return text.split(/\s+/).filter(Boolean).length
 }
 
-/** Counts what readers have to read: words, the longest page, the README, and pictures. */
+/** Counts the documents' words, pictures and longest page, and the README's lines. */
 export function countDocuments(): Count[] {
   const pages = pagesForUsers()
   const text = (path: string): string => readFileSync(ROOT + path, "utf8")

@@ -4,7 +4,7 @@ import { findDocuments, ROOT } from "../docs/documents.ts"
 import { type Kind, type Sentence, sentencesOf } from "./sentences.ts"
 import { sourcePaths, testPaths, textOf } from "./sources.ts"
 
-/** How many sentences of each kind a draw has. */
+/** Number of sentences of each kind in a draw. */
 const DRAWN: Readonly<Record<Kind, number>> = { code: 100, documents: 70, titles: 30 }
 
 const [first = "1", folder = ""] = process.argv.slice(2)
@@ -19,7 +19,7 @@ if (first === "--in") {
   }
 } else {
   const all = paths.flatMap((path) => sentencesOf(path, textOf(path)))
-  // Nobody chooses a sentence: those with the smallest digests of the seed and the sentence are drawn.
+  // The draw contains the sentences with the smallest digests of seed and sentence, so nobody chooses a sentence.
   const digest = ({ place, text }: Sentence): string =>
     createHash("sha256").update(`${first} ${place} ${text}`).digest("hex")
   for (const [kind, count] of Object.entries(DRAWN) as [Kind, number][]) {

@@ -1,7 +1,7 @@
 import ts from "typescript"
 import { codeLines, type Source } from "./sources.ts"
 
-/** One place of the sources, and how much of something it has. */
+/** A place in the sources, and the number that is counted there. */
 export interface Entry {
   readonly place: string
   readonly count: number
@@ -9,7 +9,7 @@ export interface Entry {
 
 const mostFirst = (entries: Entry[]): Entry[] => entries.sort((a, b) => b.count - a.count)
 
-/** Returns the name of a function, or of the variable or property that it is the value of. Callbacks have no name. */
+/** Returns the name of a function, or of the variable or property whose value it is. Callbacks have no name. */
 function nameOf(node: ts.Node): string | undefined {
   if (ts.isConstructorDeclaration(node)) return `${node.parent.name?.text}.constructor`
   const own = (node as ts.NamedDeclaration).name?.getText()
@@ -56,7 +56,7 @@ export function inheritance(sources: readonly Source[]): Entry[] {
   return mostFirst([...parents].map(([name, { place }]) => ({ place, count: depthOf(name) })))
 }
 
-/** Returns every file with the number of its imports, the most first. */
+/** Returns every file with the number of its imports, the largest number first. */
 export function imports(sources: readonly Source[]): Entry[] {
   return mostFirst(
     sources.map(({ path, ast }) => ({

@@ -4,9 +4,9 @@ import { type Entry, functions, imports, inheritance } from "./lists.ts"
 import { DEEP, LONG, MANY, reasonOf } from "./reasons.ts"
 import { codeLines, parse, sourcePaths, testPaths, textOf } from "./sources.ts"
 
-/** The packages with what was in the core before it was divided. */
+/** The packages that contain the code of the original core, which was divided. */
 const CORE_OF_OLD = ["core", "redis", "scale", "rules", "dynamodb", "otel", "recording"]
-/** How many entries of a list are printed, if fewer need a reason. */
+/** Number of printed entries of a list, unless more entries need a reason. */
 const SHOWN = 15
 
 const paths = sourcePaths()
@@ -18,7 +18,7 @@ const row = (name: string, files: readonly string[]) =>
   )
 const heading = (text: string) => console.log(`\n${text}`)
 
-/** Prints the first entries of a list, and all that need a reason. */
+/** Prints the first entries of a list, and all entries that need a reason. */
 function list(title: string, entries: readonly Entry[], limit: number): void {
   heading(`${title} (more than ${limit} need a reason)`)
   for (const { place, count } of entries.filter((entry, at) => at < SHOWN || entry.count > limit)) {

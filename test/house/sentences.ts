@@ -1,7 +1,7 @@
 import { parseText } from "./sources.ts"
 import { titles } from "./titles.ts"
 
-/** Where sentences are read from. */
+/** The source of a sentence. */
 export type Kind = "code" | "documents" | "titles"
 
 /** One sentence that people read. */
@@ -12,12 +12,12 @@ export interface Sentence {
   readonly text: string
 }
 
-/** Fewer words are a label, not a sentence. */
+/** A text with fewer words is a label, not a sentence. */
 const LEAST_WORDS = 4
 
 const lineOf = (text: string, at: number): number => text.slice(0, at).split("\n").length
 
-/** Divides a paragraph into its sentences, and leaves out labels. */
+/** Divides a paragraph into its sentences, without labels. */
 function divide(paragraph: string): string[] {
   return paragraph
     .replace(/\s+/g, " ")
@@ -63,7 +63,7 @@ function ofDocument(path: string, text: string): Sentence[] {
   })
 }
 
-/** Returns the sentences of a file: of a document, or of a source and its test titles. */
+/** Returns the sentences of a document, or of a source and its test titles. */
 export function sentencesOf(path: string, text: string): Sentence[] {
   if (path.endsWith(".md")) return ofDocument(path, text)
   const ofTests = path.endsWith(".test.ts") ? titles([parseText(path, text)]) : []

@@ -8,7 +8,7 @@ const ignore = ["**/node_modules/**", "**/dist/**", "**/*.d.ts"]
 
 /** A TypeScript file, parsed. */
 export interface Source {
-  /** Its path from the root of the repository. */
+  /** The file's path, relative to the root of the repository. */
   readonly path: string
   readonly ast: ts.SourceFile
 }
@@ -36,12 +36,12 @@ export function parseText(path: string, text: string): Source {
   return { path, ast: ts.createSourceFile(path, text, ts.ScriptTarget.Latest, true) }
 }
 
-/** Parses the files of a list that are TypeScript. */
+/** Parses the TypeScript files in a list. */
 export function parse(paths: readonly string[]): Source[] {
   return paths.filter((path) => path.endsWith(".ts")).map((path) => parseText(path, textOf(path)))
 }
 
-/** Returns how many lines of a text are neither blank nor a comment. */
+/** Returns the number of lines in a text that are neither blank nor comments. */
 export function codeLines(text: string): number {
   return text
     .replace(/^\s*\/\*[\s\S]*?\*\/\s*$/gm, "")

@@ -4,7 +4,7 @@ import { type Title, titles } from "./titles.ts"
 
 const MOST_WORDS = 20
 
-/** Words that cannot begin a sentence with a subject, besides verbs such as "takes". */
+/** Words that cannot begin a sentence with a subject. Verbs such as "takes" are matched separately. */
 const NO_SUBJECT =
   /^(?:after|also|and|at|before|by|can|cannot|does|from|has|if|in|is|may|must|never|of|on|or|over|to|when|while|with|without)\b/
 /** Nouns that end with "s". Some of them are verbs, too, unless one of the words of {@link AFTER_NOUN} follows. */
@@ -13,7 +13,7 @@ const PLURALS =
 const OFTEN_VERBS = /^(?:answers|calls|counts|keys|limits|readiness|records|refunds|reports|streams)$/
 const AFTER_NOUN = /^(?:are|of|over|refused|remain|reports|that|to)$/
 
-/** True if a title begins with a verb or a preposition, so that it does not say what it is about. */
+/** True if a title begins with a verb or a preposition, so that its subject is missing. */
 function lacksSubject(title: string): boolean {
   const [first = "", second = ""] = title.replace(/[,:]/g, "").split(" ")
   if (NO_SUBJECT.test(first)) return true
@@ -41,7 +41,7 @@ describe("the titles of tests", () => {
     expect(numbered.map(shown)).toEqual([])
   })
 
-  it("are found in groups, and with any modifier", () => {
+  it("are found within groups and with any modifier", () => {
     const source = parseText(
       "a.test.ts",
       `describe.each([1])("a %i", () => {\n  it.skipIf(no)(\`is \${1}.\`, () => {})\n})\ntest.each\`a\`("b", () => {})`,

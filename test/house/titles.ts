@@ -1,7 +1,7 @@
 import ts from "typescript"
 import type { Source } from "./sources.ts"
 
-/** A test, and the titles of the groups that it is in. */
+/** A test, and the titles of the groups that contain it. */
 export interface Title {
   readonly place: string
   readonly groups: readonly string[]
@@ -15,7 +15,7 @@ function rootOf(callee: ts.Expression): string | undefined {
   return ts.isTaggedTemplateExpression(callee) ? rootOf(callee.tag) : undefined
 }
 
-/** Returns a title as it is written. An inserted expression becomes "X", for one word. */
+/** Returns a title as it is written. Each inserted expression becomes the one word "X". */
 function textOf(node: ts.Expression | undefined): string | undefined {
   if (node === undefined) return undefined
   if (ts.isStringLiteralLike(node)) return node.text
@@ -23,7 +23,7 @@ function textOf(node: ts.Expression | undefined): string | undefined {
   return node.head.text + node.templateSpans.map(({ literal }) => `X${literal.text}`).join("")
 }
 
-/** Returns the titles of all tests of some files. */
+/** Returns the titles of all tests in these files. */
 export function titles(sources: readonly Source[]): Title[] {
   return sources.flatMap(({ path, ast }) => {
     const found: Title[] = []
@@ -35,7 +35,7 @@ export function titles(sources: readonly Source[]): Title[] {
         const { line } = ast.getLineAndCharacterOfPosition(node.getStart())
         found.push({ place: `${path}:${line + 1}`, groups, text })
       }
-      // The groups of a function that adds tests are those of its callers.
+      // Tests that a helper function adds belong to the groups of its callers.
       const isGroup = root === "describe" || ts.isFunctionDeclaration(node)
       const inner = isGroup ? [...groups, text ?? ""] : groups
       ts.forEachChild(node, (child) => visit(child, inner))

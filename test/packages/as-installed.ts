@@ -11,7 +11,7 @@ import { versionOf } from "./versions.ts"
 const CLIENTS = ["ioredis", "redis", "@aws-sdk/client-dynamodb", "@opentelemetry/api"]
 const FILES_OF_CLIENTS = /\/node_modules\/(ioredis|redis|@redis|@aws-sdk|@smithy|@opentelemetry)\//
 
-/** Imports that need no client of the app, and that do not load an installed one. */
+/** Imports that need no client of the app and do not load an installed client. */
 const WITHOUT_CLIENT: Imports = {
   "@sluice/core": ["createLimiter"],
   "@sluice/redis": ["redisStore"],
@@ -30,7 +30,7 @@ const WITH_CLIENT = [
   ["@sluice/dynamodb", "@aws-sdk/client-dynamodb", "dynamoDBRules"],
   ["@sluice/otel", "@opentelemetry/api", "instrument"],
 ] as const
-/** Registers the tests of the installed packages on this version of Node, in these module systems. */
+/** Registers the tests of the installed packages on this version of Node, and in these module systems. */
 export function describeAsInstalled(node: string, types: readonly ModuleSystem[]): Project {
   const project = new Project(node)
   const frameworks = [
@@ -82,7 +82,7 @@ export function describeAsInstalled(node: string, types: readonly ModuleSystem[]
           )
         }
         expect(loaded.filter((file) => FILES_OF_CLIENTS.test(file))).toEqual([])
-        // The code that reads a rules file loads yaml only then.
+        // The code that reads a rules file loads `yaml` only when it runs.
         expect(loaded.filter((file) => file.includes("/node_modules/yaml/"))).toEqual([])
       })
 

@@ -3,7 +3,7 @@ import { pairs } from "../test-length.ts"
 import { NODE_20 } from "./nodes.ts"
 import { Project } from "./project.ts"
 
-/** Reads the file of rules that the command line names, and prints three decisions or the problem. */
+/** Reads the rules file in the command line, and prints three decisions or the problem. */
 const APP = `
   import { createLimiter } from "@sluice/core"
   import { fileRules } from "@sluice/rules"

@@ -7,29 +7,33 @@ import { meet, quickStart } from "./quick-start.ts"
 import { COUNT_IN_REDIS, REDIS_CLIENTS } from "./redis-program.ts"
 import { UNDO_HITS, UNDO_IMPORTS } from "./undo-program.ts"
 
-/** An installation of the packages: the versions beside them, and a module system. */
+/** An installation of the packages: the versions of other packages next to them, and a module system. */
 export interface Place {
   readonly project: Project
   readonly type: ModuleSystem
 }
 
-/** The adapter with which express-rate-limit responds. */
+/** The store with which express-rate-limit itself responds. */
 const STORE = "express-rate-limit-store"
 
-/** Returns an app for express-rate-limit as one for its version 6, which has other names and older headers. */
+/** Returns an app for version 6 of express-rate-limit, which uses other option names and older headers. */
 export function forVersion6(app: string): string {
   if (!app.includes('"express-rate-limit"')) return app
   return app.replace(/\blimit: (100|async)/g, "max: $1").replaceAll('"draft-8"', '"draft-7"')
 }
 
-/** Registers a test for each adapter's README: its app starts, admits requests, and refuses with 429. */
+/**
+ * Registers a test for each adapter's README. The app in the README must start, admit requests, and refuse requests
+ * with 429.
+ */
 export function itLimitsTheAppsOfTheReadmes({ project, type }: Place): void {
   const itLimits = "limits requests in the app from the README of @sluice/%s"
-  /** Starts an app with a limit of 100 a minute, and checks its responses. */
+  /** Starts an app with a limit of 100 per minute, and checks its responses. */
   async function expectLimited(app: string): Promise<void> {
     const { admitted, first, refused, output } = await meet(project.programs(type), app, 200)
     expect(first).toEqual({ remaining: 99 })
-    // Never fewer than the limit. More are possible if a minute begins in between, which is not tested here.
+    // The app never admits fewer requests than the limit. It may admit more if a minute begins during the requests,
+    // which is not tested here.
     expect(admitted).toBeGreaterThanOrEqual(100)
     expect(refused.status).toBe(429)
     expect(refused.headers.get("content-type")).toBe("application/problem+json")
@@ -77,7 +81,10 @@ export function itLimitsTheAppsOfTheReadmes({ project, type }: Place): void {
   })
 }
 
-/** Registers a test for each client: processes share a count in a real Redis. `url` is called when the test runs. */
+/**
+ * Registers a test for each Redis client, in which processes share a count in a real Redis. `url` is called when the
+ * test runs.
+ */
 export function itCountsInRedis({ project, type }: Place, url: () => string): void {
   it.each(REDIS_CLIENTS)(
     "counts two processes together in Redis through $client",

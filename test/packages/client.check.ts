@@ -14,11 +14,11 @@ import { quickStart } from "./quick-start.ts"
 import { type RefusingServer, startRefusingServer } from "./refusing-server.ts"
 import { findRuntime } from "./runtimes.ts"
 
-// Runs @sluice/client where its README says that it runs.
+// Runs @sluice/client in all environments that its README lists.
 
-/** Three concurrent calls exceed its limit of two, so one of them has to wait. */
+/** Three concurrent calls exceed the API's limit of two, so one call has to wait. */
 let api: LimitedApi
-/** The server refuses one call although the client could not know that, and then every call that does not wait. */
+/** A server that refuses one call unexpectedly, and then every call that does not wait. */
 let refusing: RefusingServer
 beforeEach(async () => {
   api = await startLimitedApi({ limit: 2, window: "1 second", algorithm: "sliding-log" })
@@ -26,7 +26,7 @@ beforeEach(async () => {
 })
 afterEach(() => Promise.all([api.close(), refusing.close()]))
 
-/** Runs the app of the README, and expects that the API refuses none of its calls. */
+/** Runs the app of the README, and expects the API to refuse none of its calls. */
 async function expectPaced(folder: Folder, app: string, command: readonly string[]): Promise<void> {
   folder.write("app.js", app)
   const [program = "", ...args] = command
@@ -42,13 +42,13 @@ async function expectPaced(folder: Folder, app: string, command: readonly string
 const IMPORTS = { "@sluice/client": ["paced"] }
 const SIX_ANSWERS = Array(6).fill("200 hello")
 
-/** Sends six concurrent calls. Evaluates to their responses. */
+/** Sends six concurrent calls. The code evaluates to the responses. */
 const sixCallsTo = (url: string): string => `await Promise.all(Array.from({ length: 6 }, async () => {
   const response = await api(${url})
   return response.status + " " + (await response.text())
 }))`
 
-/** Runs a program whose third call is refused, and expects that all calls wait together. */
+/** Runs a program whose third call is refused, and expects all calls to wait together. */
 async function expectPatient(folder: Folder, type: ModuleSystem, command: readonly string[]): Promise<void> {
   const body = `const api = paced()\nconsole.log(JSON.stringify(${sixCallsTo("process.env.API_URL")}))`
   folder.write("app.js", programOf(type, IMPORTS, body))
@@ -102,7 +102,7 @@ describe("@sluice/client", () => {
     })
     afterAll(() => browser?.close())
 
-    /** Evaluates an expression in a page of an origin. There, `api` is a paced fetch. */
+    /** Evaluates an expression in a page of an origin. In the page, `api` is a paced fetch. */
     async function evaluated(page: Page, origin: string, expression: string): Promise<unknown> {
       await page.route("**/client.js", (route) =>
         route.fulfill({ contentType: "text/javascript", body: bundle }),
@@ -118,7 +118,7 @@ describe("@sluice/client", () => {
     it("paces calls", async () => {
       const calls = `await Promise.all([1, 2, 3].map(async (id) => (await api("/orders?id=" + id)).status))`
       const page = await browser.newPage()
-      // The API would count a request for a page.
+      // Serve the page from another server, because the API would count a request for it.
       await page.route("**/page", (route) => route.fulfill({ contentType: "text/html", body: "<p>page" }))
       expect(await evaluated(page, api.url, calls)).toEqual([200, 200, 200])
       expect(api).toMatchObject({ admitted: 3, refused: 0 })
@@ -140,14 +140,14 @@ describe("@sluice/client", () => {
   })
 })
 
-/** Returns the built package with its dependency, as a bundler makes it for browsers. */
+/** Returns the built package with its dependency, bundled for browsers. */
 async function bundled(): Promise<string> {
   const input = fileURLToPath(new URL("../../packages/client/dist/index.js", import.meta.url))
   const bundle = await rolldown({ input, platform: "browser" })
   const { output } = await bundle.generate({ minify: true, format: "esm" })
   await bundle.close()
   const [{ code }, ...others] = output
-  // An import that is left in the code would not be counted.
+  // An import that remains in the bundle would not count toward its size.
   expect({ imports: output[0].imports, others }).toEqual({ imports: [], others: [] })
   return code
 }

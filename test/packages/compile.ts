@@ -20,11 +20,14 @@ const OPTIONS = {
   checkJs: true,
 }
 
-/** Faulty declarations of other packages. Users get these errors only with `skipLibCheck: false`. */
+/**
+ * The error messages about faulty declarations in other packages. Users get these errors only with `skipLibCheck:
+ * false`.
+ */
 const WRONG_BY_THEMSELVES = [
   // This package accepts any version of content-disposition. Version 2.0 has its own types, without an `Options` type.
   "node_modules/@types/koa/index.d.ts",
-  // These declarations need the types of browsers.
+  // These declarations need browser types.
   "node_modules/hono/dist/types/client/types.d.ts",
   "node_modules/hono/dist/types/helper/websocket/index.d.ts",
 ]
@@ -35,18 +38,18 @@ interface Compilation {
   readonly types: readonly ModuleSystem[]
   /** Names of packages, without their scope. */
   readonly names: readonly string[]
-  /** The number of TypeScript blocks of each README; by default all. */
+  /** The number of TypeScript blocks of each README; all by default. */
   readonly blocks?: number
   /** True if TypeScript does not check declarations, ours or those of dependencies; false by default. */
   readonly skipLibCheck?: boolean
-  /** Adapts the users' files to other versions of their packages. */
+  /** Adapts the users' files to other versions of packages. */
   readonly edit?: (text: string) => string
 }
 
 /**
  * Compiles users' files in a project: `typescript/<name>.ts` beside this file, and the code in the READMEs of those
- * packages. Returns TypeScript's messages, one per line, with paths in the project, without those about faulty
- * declarations of other packages.
+ * packages. Returns TypeScript's messages, one per line, with paths in the project. Messages about faulty
+ * declarations in other packages are excluded.
  */
 export async function compile(
   project: Project,

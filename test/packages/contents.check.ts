@@ -9,12 +9,12 @@ const BUILT_IN: Readonly<Record<string, readonly string[]>> = {
   core: ["content-type", "negotiator", "structured-headers", "valibot"],
   logs: ["uplot"],
 }
-/** The licenses of the packages that are bundled into a package, and the list of their versions. */
+/** The files with the licenses and the versions of the packages that are bundled into a package. */
 const besideBundled = (name: string): string[] => [
   "dist/bundled.cdx.json",
   ...(BUILT_IN[name] ?? []).map((other) => `dist/${other}-MIT.txt`),
 ]
-/** The contents of a tarball beside code, declarations, its manifest, README and license. */
+/** The contents of a tarball other than code, declarations, package.json, README and license. */
 const BESIDE: Readonly<Record<string, readonly string[]>> = {
   cli: ["bin/sluice.js"],
   core: [
@@ -34,7 +34,7 @@ function textOf(name: string, path: string): string {
   return execFileSync("tar", ["-xzOf", file, `package/${path}`], { encoding: "utf8", maxBuffer: 2 ** 26 })
 }
 
-/** Returns the versions in the lockfile of what the build of a package uses. */
+/** Returns the lockfile's versions of the packages that a package's build uses. */
 function lockedFor(name: string): Readonly<Record<string, { readonly version: string }>> {
   const lockfile = readFileSync(new URL("../../pnpm-lock.yaml", import.meta.url), "utf8")
   return parse(lockfile).importers[`packages/${name}`].devDependencies
@@ -86,7 +86,7 @@ describe.each(PACKAGES)("the tarball of @sluice/%s", (name) => {
 
   it("contains third-party code only where intended, each with its license", () => {
     const code = contents.filter((path) => path.endsWith(".js")).map((path) => textOf(name, path))
-    // The bundler writes such a line above each module, or the build of the core at the top of a file.
+    // The bundler writes such a line above each module, and the core's build writes it at the top of a file.
     const modules = code.flatMap((text) => [
       ...text.matchAll(/^\/\/(?:#region .*\/node_modules\/| Bundled package: )(@[^/]+\/[^/\n]+|[^/\n]+)/gm),
     ])
@@ -122,7 +122,7 @@ describe.each(PACKAGES)("the tarball of @sluice/%s", (name) => {
     const readme = textOf(name, "README.md")
     expect(readme).toMatch(new RegExp(`^# @sluice/${name}\n`))
     expect(readme).toMatch(new RegExp(`^npm install (--save-dev )?@sluice/${name}`, "m"))
-    expect(readme).toContain("Node 20.19 or a later 20.x, or 22.12 or later.")
+    expect(readme).toContain("This range is Node 20.19 or a later 20.x, or 22.12 or later.")
     expect(readme.match(/\]\((?!https?:)[^)]*\)/g)).toBeNull()
   })
 
@@ -148,8 +148,8 @@ describe.each(PACKAGES)("the tarball of @sluice/%s", (name) => {
       expect(entries.length).toBeGreaterThan(0)
       for (const [, conditions] of entries) {
         const { default: file = "" } = conditions
-        // Only a Node that cannot require ES modules takes the file for `require`, and some tools, for which it passes
-        // the ES module on.
+        // Only some tools, and Node versions that cannot require ES modules, load the file for `require`. For the
+        // tools, this file re-exports the ES module.
         const require = file.replace(/\.js$/, ".cjs")
         expect(Object.entries(conditions)).toEqual([
           ["types", file.replace(/\.js$/, ".d.ts")],

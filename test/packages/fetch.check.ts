@@ -24,7 +24,7 @@ const [ON_HONO, ON_NEXT, ON_SVELTEKIT, ON_H3, ON_BUN, ON_DENO] = recipes.map(({ 
 
 type Headers = Readonly<Record<string, string>>
 
-/** Sends a request from a local address, and resolves with its status and body. */
+/** Sends a request from a local address, and resolves to the response's status and body. */
 async function ask(url: string, headers: Headers = {}, localAddress = "127.0.0.1") {
   const sent = request(url, { headers, localAddress, agent: false }).end()
   const [response] = (await once(sent, "response")) as [IncomingMessage]
@@ -33,7 +33,7 @@ async function ask(url: string, headers: Headers = {}, localAddress = "127.0.0.1
   return { status: response.statusCode, headers: response.headers, body }
 }
 
-/** Waits until the program responds to a path that no limit counts, or any other. */
+/** Waits until the program responds to this path, which should have no limit. */
 async function started(running: Running, url: string): Promise<void> {
   let ended = false
   void running.ended.then(() => {
@@ -46,8 +46,8 @@ async function started(running: Running, url: string): Promise<void> {
 }
 
 /**
- * Expects that an app admits 100 requests of a client, then refuses it, and still admits another client. `headersOf`
- * returns the headers of the n-th request: what a client writes there must not make it another client.
+ * Expects an app to admit 100 requests of a client, then to refuse this client, and still to admit another client.
+ * `headersOf` returns the headers of the n-th request. A client must not become another client by its own headers.
  */
 async function expectLimited(
   running: Running,
@@ -65,7 +65,8 @@ async function expectLimited(
       output: "",
       headers: { "ratelimit-policy": '"ip-1m";q=100;w=60', "content-type": "application/problem+json" },
     })
-    // The request that waited for the start may have been of this client. A minute may begin in between.
+    // The request that waited for the start may have been counted for this client. A minute may begin during the
+    // requests.
     expect(admitted).toBeGreaterThanOrEqual(98)
     expect(await other()).toMatchObject({
       status: 200,
@@ -82,10 +83,10 @@ async function expectLimited(
   }
 }
 
-/** A client that pretends to be another one with each request. */
+/** A client that pretends to be a different client with each request. */
 const forging = (n: number): Headers => ({ "x-forwarded-for": `198.51.100.${n % 250}` })
 
-/** Runs a recipe that listens on port 3000, on another port. */
+/** Runs a recipe on another port, although its code contains port 3000. */
 async function expectRecipe(folder: Folder, command: readonly string[], recipe = ""): Promise<void> {
   const port = await freePort()
   const file = `app-${port}.ts`
@@ -303,7 +304,7 @@ console.log("waited")
 await queue.close()
 `
 
-/** Returns a server that holds every request but the first, except for /waiting and /socket. */
+/** Returns a server that makes every request after the first wait, except for /waiting and /socket. */
 function holding(address: string, serve: string): string {
   return `import { ${address}, rateLimit } from "@sluice/fetch"
 

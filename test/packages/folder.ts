@@ -14,7 +14,7 @@ export interface Running {
   /** Returns all output so far. */
   output(): string
   readonly ended: Promise<Ran>
-  /** Sends SIGTERM. Resolves with the result of the command. */
+  /** Sends SIGTERM. Resolves to the result of the command. */
   stop(): Promise<Ran>
 }
 
@@ -48,7 +48,7 @@ export class Folder {
     writeFileSync(path, text)
   }
 
-  /** Runs a command to its end. Rejects with its whole output when it fails. */
+  /** Runs a command to its end. Rejects with the command's whole output if it fails. */
   async run(command: string, ...args: readonly string[]): Promise<Ran> {
     const ran = await this.start(command, args).ended
     if (ran.code !== 0) {

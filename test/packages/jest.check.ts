@@ -10,7 +10,7 @@ const GUIDE = readFileSync(new URL("../../docs/start/testing.md", import.meta.ur
 const RECIPE = /^\/\/ jest\.config\.js$(.*?)^```$/ms.exec(GUIDE)?.[1] ?? ""
 const BABEL = /\["babel-jest".*\]/.exec(RECIPE)?.[0] ?? ""
 
-/** The transform of the recipe, and the others that the guide names. */
+/** The recipe's transform, and the other transforms that the guide names. */
 const TRANSFORMS: Readonly<Record<string, string>> = {
   "babel-jest": BABEL,
   "ts-jest":
@@ -71,7 +71,7 @@ describe.each(VERSIONS)("Jest %s", (version) => {
   })
   afterAll(() => project.remove())
 
-  /** Runs a test, and returns Jest's exit code and what it printed. */
+  /** Runs a test, and returns Jest's exit code and output. */
   async function run(file: string, test: string, config: string, env?: Record<string, string>) {
     project.write(file, test)
     project.write("jest.config.js", config)

@@ -5,7 +5,7 @@ import type { Folder } from "./folder.ts"
 
 /**
  * Returns the URLs of all files that Node runs for a program. The URLs come from V8's coverage, which includes ES
- * modules and CommonJS on any version of Node. Rejects with the output of the program when it fails.
+ * modules and CommonJS on any version of Node. Rejects with the program's output if the program fails.
  */
 export async function filesLoadedBy(folder: Folder, program: string): Promise<string[]> {
   const reports = mkdtempSync(join(tmpdir(), "sluice-loaded-"))

@@ -7,11 +7,11 @@ import { NODE_20 } from "./nodes.ts"
 import { MODULE_SYSTEMS, Project } from "./project.ts"
 import { versionOf } from "./versions.ts"
 
-// Checks the oldest supported version of everything that a package.json allows: the start of each range.
+// Checks the oldest supported version of each dependency, which is the start of its range in package.json.
 
 /**
- * The AWS SDK at the start of `^3.0.0` has about 800 packages, including those for mobile apps. That version would take
- * minutes to install.
+ * The oldest AWS SDK in `^3.0.0` consists of about 800 packages, including packages for mobile apps. That version
+ * would take minutes to install.
  */
 const TOO_DEAR = ["@aws-sdk/client-dynamodb"]
 /**
@@ -20,7 +20,7 @@ const TOO_DEAR = ["@aws-sdk/client-dynamodb"]
  */
 const TYPES = ["@types/express@4.17.13", "@types/koa@2.14.0", "@types/node@20.19.0", "typescript@5.8.3"]
 
-/** Returns the package specifiers of our peers for npm: `express@4.18.0` for the range ">=4.18 <6". */
+/** Returns the npm package specifiers of our peer dependencies: `express@4.18.0` for the range ">=4.18 <6". */
 function lowestPeers(): string[] {
   const lowest = new Set<string>()
   for (const name of ["core", "redis", "rules", ...ADAPTERS]) {

@@ -14,7 +14,7 @@ export interface Manifest {
 
 const FOLDER = new URL("../../packages/", import.meta.url)
 
-/** The packages of this repository, by their names without the scope, which are the names of their folders. */
+/** The packages of this repository, by their names without the scope. These are also the names of their folders. */
 export const PACKAGES: readonly string[] = readdirSync(FOLDER).sort()
 
 /** Returns the package.json of a package. */
@@ -22,18 +22,23 @@ export function manifestOf(name: string): Manifest {
   return JSON.parse(readFileSync(new URL(`${name}/package.json`, FOLDER), "utf8"))
 }
 
-/** The packages that users import. The others are programs. */
+/** The packages that users import. All other packages are programs. */
 export const LIBRARIES: readonly string[] = PACKAGES.filter((name) => manifestOf(name).bin === undefined)
 
-/** The libraries that bring the core along, and whose README shows an app that limits requests. */
+/** The libraries that depend on the core and whose README shows an app that limits requests. */
 export const ADAPTERS: readonly string[] = LIBRARIES.filter(
   (name) => manifestOf(name).dependencies?.["@sluice/core"] !== undefined,
 )
 
-/** The frameworks that the README of a package shows, and that are not its peers because others serve as well. */
+/**
+ * The frameworks that the README of a package shows, and that are not peer dependencies, because other frameworks
+ * work as well.
+ */
 const SHOWN: Readonly<Record<string, readonly string[]>> = { fetch: ["hono", "@hono/node-server"] }
 
-/** Returns the packages that an app installs beside one of ours, without types: `["express"]` for "express". */
+/**
+ * Returns the packages that an app installs next to one of our packages, without types: `["express"]` for "express".
+ */
 export function frameworksOf(name: string): string[] {
   const { peerDependencies = {}, peerDependenciesMeta = {} } = manifestOf(name)
   const peers = Object.keys(peerDependencies).filter((peer) => peerDependenciesMeta[peer]?.optional !== true)

@@ -5,5 +5,5 @@ import { itWeighsLittle } from "./sizes.ts"
 
 const project = describeAsInstalled(NODE_24, ["commonjs"])
 
-// Here everything is already installed. The result is the same on every Node.
+// Measure the size here, because this file installs all packages anyway. The result is the same on every Node.
 describe("an install", () => itWeighsLittle(project))

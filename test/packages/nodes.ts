@@ -6,13 +6,14 @@ import { promisify } from "node:util"
 
 const run = promisify(execFile)
 
-// The Node versions that the packages are tested on: the oldest supported one, and one of each later maintained line.
+// The Node versions on which the packages are tested: the oldest supported version, and one version of each later
+// maintained line.
 export const NODE_20 = "20.19.0"
 export const NODE_22 = "22.23.3"
 export const NODE_24 = "24.21.0"
-/** A version that runs the packages, but cannot `require` ES modules yet, and is therefore below `engines`. */
+/** A version that runs the packages but cannot `require` ES modules. It is therefore below the range in `engines`. */
 export const CANNOT_REQUIRE = "20.18.1"
-/** Versions without a function of `node:crypto` that the packages use. */
+/** Versions that lack a function of `node:crypto` that the packages use. */
 export const TOO_OLD: readonly string[] = ["18.20.8", "20.10.0"]
 
 export const NODES: readonly string[] = [NODE_20, NODE_22, NODE_24, CANNOT_REQUIRE, ...TOO_OLD]
@@ -29,9 +30,9 @@ const PLATFORM = `${process.platform}-${process.arch}`
 const CACHE = fileURLToPath(new URL("../../node_modules/.cache/sluice-node/", import.meta.url))
 
 /**
- * Returns a folder with only this version of Node, so that it can be put first in PATH. The variable
- * SLUICE_NODE_20_19_0 can name it for 20.19.0. Otherwise it is the registry's package, which is cached in
- * node_modules/.cache. Rejects with a one-line Error when it is not available.
+ * Returns a folder with only this version of Node, so that it can be put first in PATH. For example, the variable
+ * SLUICE_NODE_20_19_0 can name the folder of 20.19.0. Without the variable, the version is a package from the
+ * registry, which is cached in node_modules/.cache. Rejects with a one-line Error if the version is not available.
  */
 export async function findNode(version: string): Promise<string> {
   const variable = `SLUICE_NODE_${version.replaceAll(".", "_")}`
@@ -62,7 +63,8 @@ async function fetchNode(version: string, folder: string): Promise<void> {
 }
 
 /**
- * Downloads a package, and unpacks one file of it into a folder. Rejects if it does not run, as `runs` finds out.
+ * Downloads a package, and unpacks one file of it into a folder. Rejects if `runs` reports that the file does not
+ * run.
  */
 export async function unpackFile(
   specifier: string,
@@ -95,7 +97,7 @@ async function isNode(path: string, version: string): Promise<boolean> {
   }
 }
 
-/** Returns an error without a stack, which would hide the line that says what to do. */
+/** Returns an error without a stack trace, which would hide the line with the remedy. */
 export function oneLine(message: string): Error {
   const error = new Error(message)
   error.stack = `Error: ${message}`

@@ -2,7 +2,7 @@ import { type RedisServer, startRedis } from "../../servers/redis-server.ts"
 
 let server: Promise<RedisServer> | undefined
 
-/** Returns the URL of one Redis for all blocks of a test file. The Redis is emptied each time. */
+/** Returns the URL of the Redis server that all blocks of a test file share. Each call empties the server. */
 export async function redisUrl(): Promise<string> {
   server ??= startRedis()
   const running = await server
@@ -10,7 +10,7 @@ export async function redisUrl(): Promise<string> {
   return `redis://${running.host}:${running.port}`
 }
 
-/** Stops the Redis if it was started. */
+/** Stops the Redis server if it was started. */
 export async function stopRedis(): Promise<void> {
   await (await server)?.stop()
   server = undefined

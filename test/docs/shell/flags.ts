@@ -4,7 +4,7 @@ import { createCommand } from "../../../packages/service/src/program/settings/co
 const noop = (): void => undefined
 
 /**
- * Returns what is wrong with a call of one of our programs: an unknown command or flag, or a wrong number of arguments.
+ * Returns the mistakes in a call of one of our programs: an unknown command or flag, or a wrong number of arguments.
  */
 export function wrongUsage(
   program: "sluice" | "sluice-service",

@@ -7,9 +7,9 @@ import { wrongUsage } from "./flags.ts"
 import { unknownPackage, wrongNpm, wrongPnpm } from "./packages.ts"
 import { commandLines } from "./words.ts"
 
-/** The context in which a command line is looked up. */
+/** The context in which a command line is checked. */
 interface Place {
-  /** The folder that the block has changed to, from the root. */
+  /** The block's current folder, relative to the root. */
   folder: string
   /** The folders that the block has created. */
   readonly made: Set<string>
@@ -18,7 +18,7 @@ interface Place {
 
 type LookUp = (args: readonly string[], place: Place) => string | undefined | Promise<string | undefined>
 
-/** The checks of the programs that documents may call. The checks return what is wrong with a call. */
+/** The checks of the programs that documents may call. A check returns the mistakes in a call. */
 const PROGRAMS: Readonly<Record<string, LookUp>> = {
   cd([folder = ""], place) {
     place.folder = normalize(join(place.folder, folder))
@@ -42,7 +42,7 @@ const PROGRAMS: Readonly<Record<string, LookUp>> = {
 }
 
 /**
- * Returns what is wrong with the command lines of a block, each with its place. Finds programs, scripts, files and
+ * Returns the mistakes in the command lines of a block, each with its place. Finds programs, scripts, files and
  * flags that do not exist.
  */
 export async function lookUpCommands(block: Block): Promise<string[]> {

@@ -14,7 +14,7 @@ interface Manifest {
 /** The commands of pnpm itself that documents may call. */
 const OWN_COMMANDS = ["exec", "pack"]
 
-/** Returns what is wrong with a call of npm. A call may create a project, or install known packages. */
+/** Returns the mistakes in a call of npm. A call may create a project, or install known packages. */
 export function wrongNpm([command, ...packages]: readonly string[]): string | undefined {
   if (command === "init" || command === "pkg") return undefined
   if (command !== "install") return `npm ${command} is a command that nobody looks up`
@@ -28,7 +28,7 @@ export function wrongNpm([command, ...packages]: readonly string[]): string | un
 export function wrongPnpm([name, ...args]: readonly string[], folder: string): string | undefined {
   const { packageManager } = readManifest(".")
   if (name !== packageManager) return `${name} is not ${packageManager}`
-  // Flags before the script belong to pnpm. Only --filter has a value.
+  // Flags before the script belong to pnpm. Of these flags, only --filter takes a value.
   const at = args.findIndex((word, i) => !word.startsWith("-") && args[i - 1] !== "--filter")
   const script = args[at] ?? ""
   const isKnown = OWN_COMMANDS.includes(script) || Object.hasOwn(readManifest(folder).scripts ?? {}, script)
@@ -36,8 +36,8 @@ export function wrongPnpm([name, ...args]: readonly string[], folder: string): s
 }
 
 /**
- * Returns what is wrong with a package that documents install. The package must be one of ours, packed, or one that the
- * workspace uses, so that its name is right.
+ * Returns the mistake in the name of a package that documents install. The package must be one of our packed
+ * packages, or a package that the workspace uses.
  */
 export function unknownPackage(name: string): string | undefined {
   if (name.startsWith("-")) return undefined

@@ -1,8 +1,8 @@
 /** A command line of a block. */
 export interface CommandLine {
-  /** Its line in the block, from 1. */
+  /** The line number in the block, starting at 1. */
   readonly line: number
-  /** The program and its arguments, without quotes. A substitution, `$(…)`, and a variable stay unchanged. */
+  /** The program and its arguments, without quotes. Substitutions such as `$(…)` and variables stay unchanged. */
   readonly words: readonly string[]
 }
 

@@ -11,12 +11,12 @@ const FOLDER = join(ROOT, "test/docs")
 /** Declarations for the framework's requests, as in apps with authentication. */
 const SURROUNDINGS = join(FOLDER, "preludes/surroundings.d.ts")
 
-/** Ignore modules without types. Blocks show other limiters as they are. */
+/** Ignore modules without types. Blocks also show code of other limiters. */
 const UNTYPED_MODULE = 7016
 
 /**
  * Returns TypeScript's errors in blocks, each with its place: "README.md:15: Property … does not exist". The
- * repository's settings apply. Each block is a module in which the names of its prelude are known. All blocks form one
+ * repository's settings apply. Each block is a module that can use the names of its prelude. All blocks form one
  * program, except apps with another limiter, which form a second one. Their declarations of a framework's types would
  * conflict.
  */
@@ -33,7 +33,7 @@ function isOfOthers({ text }: Block): boolean {
   return imports.length > 0 && !imports.some((name) => name.startsWith("@sluice/")) && free.has("app")
 }
 
-/** Files other than blocks are parsed only once, because most of the work is in the types of the libraries. */
+/** Files other than blocks are parsed only once, because reading the libraries' types takes most of the time. */
 const parsed = new Map<string, ts.SourceFile | undefined>()
 
 async function checkProgram(blocks: readonly Block[]): Promise<string[]> {
@@ -53,7 +53,7 @@ async function checkProgram(blocks: readonly Block[]): Promise<string[]> {
     ts.sys,
     ROOT,
   )
-  // Disable incremental builds: this program is never continued.
+  // Disable incremental builds, because this program is compiled only once.
   const { incremental, tsBuildInfoFile, ...settings } = options
   const host = ts.createCompilerHost(settings)
   const { getSourceFile, fileExists, readFile } = host
@@ -73,7 +73,7 @@ async function checkProgram(blocks: readonly Block[]): Promise<string[]> {
     return all
       .filter(({ code }) => code !== UNTYPED_MODULE)
       .map((found) => {
-        // The first line is the header.
+        // The first line is the header of the message.
         const line = source?.getLineAndCharacterOfPosition(found.start ?? 0).line ?? 0
         return `${placeOf(block, line)}: ${ts.flattenDiagnosticMessageText(found.messageText, "\n")}`
       })

@@ -1,8 +1,8 @@
 import ts from "typescript"
 
-/** A value that a block states for a statement: `decision.remaining // => 99`. */
+/** A value that a block states for a statement, as in `decision.remaining // => 99`. */
 interface PromisedValue {
-  /** The line in the block, from 1. */
+  /** The line number in the block, starting at 1. */
   readonly line: number
   /** The position of the statement, without its comment. */
   readonly start: number
@@ -16,13 +16,14 @@ interface PromisedValue {
 
 /** The contents of a TypeScript block. */
 export interface Outline {
-  /** Names that it declares as values at its top level, without imports. */
+  /** Names of values that the block declares at its top level, without imports. */
   readonly declares: readonly string[]
   /**
-   * Names that it uses without declaring or importing them at its top level, including those of JavaScript and Node.
+   * Names that the block uses but neither declares nor imports at its top level, including names of JavaScript and
+   * Node.
    */
   readonly free: ReadonlySet<string>
-  /** The modules that it imports. */
+  /** The modules that the block imports. */
   readonly imports: readonly string[]
   readonly promises: readonly PromisedValue[]
 }
@@ -98,7 +99,7 @@ function importedNames({ importClause }: ts.ImportDeclaration): string[] {
   return [...(name === undefined ? [] : [name]), ...named].map(({ text }) => text)
 }
 
-/** Returns the names of values and types, without those of members. */
+/** Returns the names of values and types, without the names of members. */
 function mentionedNames(source: ts.SourceFile): Set<string> {
   const names = new Set<string>()
   const visit = (node: ts.Node): void => {

@@ -7,16 +7,16 @@ import { outlineOf } from "./outline.ts"
 type Values = Readonly<Record<string, unknown>>
 
 /**
- * Runs a block of TypeScript as an async module. Its imports are loaded, and `given` has the names that it assumes. The
- * values that it states (`// => value`) are compared. Returns the values that it declares. Limiters that it creates
- * have a clock that stands still.
+ * Runs a block of TypeScript as an async module. Its imports are loaded, and `given` contains the names that it
+ * assumes. Compares the values that the block states (`// => value`). Returns the values that the block declares.
+ * Limiters in the block use a clock that does not advance.
  */
 export async function runTypeScript(block: Block, given: Values = {}): Promise<Record<string, unknown>> {
   const { declares } = outlineOf(block.text)
   const code = compile(block.text)
   const modules = new Map<string, unknown>()
   for (const [, name = ""] of code.matchAll(/\brequire\(["']([^"']+)["']\)/g)) {
-    // Compiled imports check whether a module was written as an ES module. Treat all of these as such.
+    // Compiled imports check whether a module was written as an ES module. Treat all of these modules as ES modules.
     modules.set(name, { ...onStandingClock(name, await import(/* @vite-ignore */ name)), __esModule: true })
   }
   const scope: Values = {
