@@ -1,7 +1,7 @@
 import { execFile } from "node:child_process"
 import { describe, expect, it } from "vitest"
 
-/** Runs a program that ends with an error. Resolves with what Node prints about the error. */
+/** Runs a program that ends with an error. Resolves to Node's output about the error. */
 function printedBy(program: string): Promise<string> {
   const argv = ["--import", "tsx", "--input-type=module", "--eval", program]
   return new Promise((resolve) => {

@@ -1,5 +1,5 @@
 import fc from "fast-check"
 
-// Properties try the same examples in each run, so that CI gives the same result for the same code. To search further,
-// set SEED to another number, and RUNS for the wrong inputs.
+// Property tests try the same examples in each run, so that CI has the same result for the same code. To try other
+// examples, set SEED to another number. For the wrong inputs, RUNS sets the number of examples.
 fc.configureGlobal({ ...fc.readConfigureGlobal(), seed: Number(process.env.SEED ?? 1) })

@@ -14,7 +14,7 @@ interface Options {
   readonly trustedProxies?: number
   readonly logger: { warn(fields: object, message: string): void; error(): void }
 }
-/** Starts an app whose framework trusts proxies, or does not, and returns its URL. */
+/** Starts an app whose framework may trust proxies, and returns the app's URL. */
 type Start = (options: Options, trusts: boolean) => Promise<string>
 
 const startExpress =

@@ -4,7 +4,7 @@ import { dirname, join } from "node:path"
 import { afterAll, describe, expect, it } from "vitest"
 import { makeReference, type Reference, stalePages } from "../docs/generate/reference.ts"
 
-/** The texts of files, by their path inside a tree. */
+/** The texts of files, by their path in a source tree. */
 type Files = Readonly<Record<string, string>>
 
 const trees: string[] = []
@@ -29,7 +29,7 @@ const CHAPTERS = {
   ],
 }
 
-/** Two packages: one with the entry points `.` and `./half`, and one without any. */
+/** Two packages: one package has the entry points `.` and `./half`, and the other package has none. */
 const WHOLE: Files = {
   "tsconfig.json": '{ "compilerOptions": { "strict": true, "types": [], "module": "nodenext" } }',
   "packages/none/package.json":
@@ -113,7 +113,7 @@ export class Drain {
 const make = (changes: Files): Promise<Reference> => makeReference(plant({ ...WHOLE, ...changes }), CHAPTERS)
 
 describe("the reference", () => {
-  it("has a page for each entry point, with the text of its docstrings", async () => {
+  it("contains a page for each entry point, with the text of its docstrings", async () => {
     const door = `${WHOLE["packages/one/src/index.ts"]}`.replace(
       "type TapOptions }",
       "type TapOptions, type Way }",
@@ -137,7 +137,7 @@ describe("the reference", () => {
     )
   })
 
-  it("reports everything that is missing", async () => {
+  it("reports all missing docstrings and parts", async () => {
     const { problems } = await make({
       "packages/one/src/index.ts": `${WHOLE["packages/one/src/index.ts"]}export { Hole, late } from "./late.ts"\n`,
       "packages/one/src/half.ts": `${WHOLE["packages/one/src/half.ts"]}`
@@ -176,7 +176,7 @@ describe("the reference", () => {
     ])
   })
 
-  it("is stale if a page has changed, is missing or is no longer needed", async () => {
+  it("is reported as stale if a page has changed, is missing or is no longer needed", async () => {
     const folder = plant({ "README.md": "one", "one.md": "changed", "old.md": "gone" })
     const pages = new Map([
       ["README.md", "one"],

@@ -6,7 +6,7 @@ import { keysWithoutTtl } from "./redis/counted.ts"
 import { redisForTests } from "./servers/redis-for-tests.ts"
 import { until } from "./servers/until.ts"
 
-// Outcome-based refunds: units are given back depending on the response, for every algorithm and in both stores.
+// Outcome-based refunds. Units are refunded depending on the response, for every algorithm and in both stores.
 
 const KINDS: [string, Partial<Rule>][] = [
   ["sliding-window", {}],
@@ -42,7 +42,7 @@ const STORES: [string, (clock: Clock) => Store][] = [
 
 describe.each(STORES)("in %s", (_store, open) => {
   describe.each(KINDS)("%s", (_kind, rule) => {
-    /** Creates a guard that refunds every response below 400, with its limiter. */
+    /** Creates a guard that refunds every response below 400, and its limiter. */
     function setUp() {
       const clock = manualClock()
       const limiter = createLimiter<object>({
@@ -55,7 +55,10 @@ describe.each(STORES)("in %s", (_store, open) => {
         logger: QUIET,
       })
       const guard = createGuard<object>({ limiter })
-      /** Sends concurrent requests. Resolves with their decisions and functions that respond to them. */
+      /**
+       * Sends concurrent requests. Resolves to the decisions on the requests, and to functions that respond to the
+       * requests.
+       */
       const ask = async (count: number) => {
         const asked = Array.from({ length: count }, async () => {
           const request = {}
@@ -64,7 +67,7 @@ describe.each(STORES)("in %s", (_store, open) => {
         })
         return Promise.all(asked)
       }
-      /** Returns how many more units would be admitted now, without taking any. */
+      /** Returns the number of units that would be admitted now, without taking any. */
       const room = async () => {
         for (let cost = MOST; cost > 0; cost--) if ((await limiter.peek({}, { cost })).allowed) return cost
         return 0
@@ -74,21 +77,21 @@ describe.each(STORES)("in %s", (_store, open) => {
     const admitted = (all: readonly { readonly decision: Decision }[]) =>
       all.filter(({ decision }) => decision.allowed).length
 
-    it("charges parallel guesses first, and gives back the units of successful ones after the response", async () => {
+    it("charges parallel guesses first, and refunds the units of successful guesses after the response", async () => {
       const { ask, room } = setUp()
       const guesses = await ask(20)
       expect(admitted(guesses)).toBe(MOST)
       expect(await room()).toBe(0)
-      // Two of the admitted guesses were right.
+      // Two of the admitted guesses were correct.
       const let_in = guesses.filter(({ decision }) => decision.allowed)
       for (const [i, { respond }] of let_in.entries()) respond(i < 2 ? 200 : 401)
-      // Refused requests took no units, so none are given back.
+      // Refused requests took no units, so none are refunded.
       for (const { decision, respond } of guesses) if (!decision.allowed) respond(200)
       await until("two units are back", async () => (await room()) === 2)
       expect(admitted(await ask(20))).toBe(2)
     })
 
-    it("admits a client immediately after its units are given back, even if it has just been refused", async () => {
+    it("admits a client immediately after its units are refunded, even if the client has just been refused", async () => {
       const { ask, limiter } = setUp()
       const taken = await ask(MOST)
       expect(admitted(await ask(1))).toBe(0)

@@ -11,11 +11,11 @@ import Koa2 from "koa2"
 import { describe, expect, it, onTestFinished } from "vitest"
 import { listening } from "./servers/listening.ts"
 
-/** How an error handler responds, in the words of all frameworks. */
+/** The ways in which an error handler responds, in terms of all frameworks. */
 type Answer = "json" | "redirect" | "status"
 interface Plan {
   readonly options: object
-  /** The app's error handler. Default: the one of the framework. */
+  /** The error handler of the app. Default: the framework's error handler. */
   readonly answer?: Answer
 }
 interface App {
@@ -29,7 +29,7 @@ const startExpress =
   (create: typeof express): Start =>
   async ({ options, answer }) => {
     const errors: unknown[] = []
-    // Express prints errors that reach its own handler.
+    // Express prints errors that its own handler receives.
     const app = create().set("env", "test")
     app.use(onExpress.rateLimit(options as onExpress.RateLimitOptions) as RequestHandler)
     app.get("/", (_req, res) => void res.send("ok"))
@@ -130,14 +130,14 @@ describe.each<[string, Start, { readonly RefusalError: typeof onExpress.RefusalE
     expect(app.errors).toHaveLength(1)
   })
 
-  it("is the framework's own if there is no other, and the headers are kept", async () => {
+  it("is the framework's own handler by default, and the headers remain set", async () => {
     const response = await second(await start({ options: rule() }))
     expect(response.status).toBe(429)
     expect(Object.fromEntries(response.headers)).toMatchObject(told)
     expect(await response.text()).toContain("Refused by rate limit")
   })
 
-  it("gets the response of onRejected, with its headers, immediately or later", async () => {
+  it("receives the response of onRejected with its headers, immediately or later", async () => {
     for (const wrap of [<T>(value: T) => value, <T>(value: T) => Promise.resolve(value)]) {
       const lines = [
         ["X-Own", "yes"],
@@ -158,7 +158,7 @@ describe.each<[string, Start, { readonly RefusalError: typeof onExpress.RefusalE
     }
   })
 
-  it("gets refusals of a shared limiter, and Retry-After without other headers", async () => {
+  it("receives refusals of a shared limiter, and Retry-After even if other headers are off", async () => {
     const { throwOnRefusal, ...others } = rule()
     const limiter = createLimiter<object>({ ...others, headers: false })
     const response = await second(await start({ options: { limiter, throwOnRefusal }, answer: "json" }))
@@ -167,7 +167,7 @@ describe.each<[string, Start, { readonly RefusalError: typeof onExpress.RefusalE
     )
   })
 
-  it("does not get refusals with the option false", async () => {
+  it("receives no refusals if the option is false", async () => {
     const app = await start({ options: { ...rule(), throwOnRefusal: false }, answer: "status" })
     expect([(await second(app)).status, app.errors]).toEqual([429, []])
   })

@@ -14,7 +14,7 @@ interface Ended {
 
 const LAUNCHER = ["--import", "tsx", "test/servers/with-servers.ts", process.execPath]
 
-/** Runs the example, by default with the servers that it needs. */
+/** Runs the example. By default, starts the servers that it needs. */
 function run(nodeOptions = "", launcher: readonly string[] = LAUNCHER): Promise<Ended> {
   return new Promise((resolve, reject) => {
     const args = [...launcher, "--import", "tsx"]
@@ -36,7 +36,7 @@ function run(nodeOptions = "", launcher: readonly string[] = LAUNCHER): Promise<
   })
 }
 
-/** A server that never refuses, as seen by the example's clients. */
+/** A server that never refuses a request of the example's clients. */
 const GENEROUS = `const real = globalThis.fetch
 globalThis.fetch = async (...given) => {
   const answer = await real(...given)
@@ -52,7 +52,7 @@ describe("the example with registered rules", () => {
     ;[sound, generous] = await Promise.all([run(), run(preload)])
   })
 
-  it("ends with 0 without a terminal, and prints no warning", () => {
+  it("exits with code 0 without a terminal, and prints no warning", () => {
     expect(sound.errors).toBe("")
     expect(sound.code).toBe(0)
     expect(sound.output).toMatch(
@@ -77,13 +77,13 @@ describe("the example with registered rules", () => {
     expect(sound.output).toMatch(/^ {8}limit: 20 -> 15$/m)
   })
 
-  it("ends with 1 and shows the expected result if a limit is not enforced", () => {
+  it("exits with code 1 and shows the expected result if a limit is not enforced", () => {
     expect(generous.code).toBe(1)
     expect(generous.output).toMatch(/^✗ ann +7 +7 +0 +wanted 5 per-user$/m)
     expect(generous.output).toMatch(/^✗ 4 of 6 rounds did not go as the rules require\.$/m)
   })
 
-  it("names the settings that it needs when it is started directly", async () => {
+  it("lists the settings that it needs when it is started directly", async () => {
     expect(await run("", [])).toEqual({
       code: 2,
       output: "",

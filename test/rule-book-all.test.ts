@@ -271,7 +271,7 @@ describe("a limiter on a book of all services", () => {
     expect(await limiter.peek({})).toMatchObject({ limit: 1 })
   })
 
-  it("loads a service that is not listed by name, until the listing contains it", async () => {
+  it("loads an unlisted service by name until the listing contains it", async () => {
     const { limiterOf, source, advance, book } = await setUp()
     const limiter = limiterOf("s9")
     await limiter.ready()
@@ -293,7 +293,7 @@ describe("a limiter on a book of all services", () => {
     const changes: string[] = []
     limiter.on("rules", ({ change }) => changes.push(change))
     const loadAll = source.loadAll.bind(source)
-    // A list that is read during a write to the table may lack existing items.
+    // A listing that is read during a write to the table may lack existing items.
     source.loadAll = async function* () {
       for await (const page of loadAll()) yield page.filter(({ service }) => service !== "s2")
     }
@@ -328,7 +328,7 @@ describe("a limiter on a book of all services", () => {
     await expect(book.refresh()).resolves.toBeUndefined()
   })
 
-  it("keeps its rules when the book is closed, and cannot be created on a closed book", async () => {
+  it("keeps its rules when the book closes, but cannot be created on a closed book", async () => {
     const { limiterOf, book } = await setUp()
     const limiter = limiterOf("s1")
     book.close()
@@ -350,7 +350,7 @@ describe("a limiter on a book of all services", () => {
 })
 
 describe("a refresh", () => {
-  it("reads the latest rules, also for services loaded by name; polls may read older ones", async () => {
+  it("reads the latest rules, even for services loaded by name, while polls may read older rules", async () => {
     const { limiterOf, source, book, advance } = await setUp()
     const limiter = limiterOf("s2")
     await advance(POLL_MS)
@@ -368,7 +368,7 @@ describe("a refresh", () => {
     expect(source.fresh).toEqual([false, false])
   })
 
-  it("resolves even if the listing contains a service in the meantime that was loaded by name", async () => {
+  it("resolves even if the listing now contains a service that was loaded by name", async () => {
     const { limiterOf, source, book, clock } = await setUp()
     const limiter = limiterOf("s9")
     await limiter.ready()
@@ -555,7 +555,7 @@ describe("a file", () => {
     expect(said).toEqual([right])
   })
 
-  it("cannot be listed if no document names its service", async () => {
+  it("fails a listing if no document names its service", async () => {
     const { source } = await fileOf("service_id: []\nrules: []\n")
     const book = openBook({ source, services: "all" })
     await expect(book.ready()).rejects.toThrow(InvalidRuleError)

@@ -145,7 +145,7 @@ describe("deeply equal rules", () => {
       return structuredClone(loaded)
     }
     for (let polls = 0; polls < 3; polls++) await advance(POLL_MS)
-    // The change is reported only once, when the stamp disappeared.
+    // The change is reported only once, when the stamp disappears.
     expect(turns.map(({ change }) => change)).toEqual(["loaded", "changed"])
     source.load = async () => ({ rules: [rule(5, { limit: () => 5 } as object)], problems: [] })
     await advance(POLL_MS)
@@ -154,7 +154,7 @@ describe("deeply equal rules", () => {
 })
 
 describe("refresh", () => {
-  it("resolves when the result of a load that began after the call is in force", async () => {
+  it("resolves when the result of a later load is in force", async () => {
     const { source, limiter, limit, advance, clock } = await setUp(ONE)
     source.gate = () => clock.wait(100)
     // By now, a pending load has already read the table.
@@ -213,7 +213,7 @@ describe("refresh", () => {
 })
 
 describe("age and version", () => {
-  it("can be read from the book and the limiter, and are updated by each successful load", async () => {
+  it("are members of the book and the limiter, and are updated by each successful load", async () => {
     const { clock, book, limiter, advance, source } = await setUp(ONE)
     const startedAtMs = clock.now()
     expect(book.statusOf("checkout")).toEqual({
@@ -241,7 +241,7 @@ describe("age and version", () => {
     })
   })
 
-  it("are unknown for a service that was never loaded", async () => {
+  it("are undefined for a service that was never loaded", async () => {
     const { book } = await setUp(ONE)
     expect(book.statusOf("nobody")).toEqual({
       ageMs: Number.POSITIVE_INFINITY,
@@ -253,7 +253,7 @@ describe("age and version", () => {
 })
 
 describe("stale rules", () => {
-  it("are reported once after three poll intervals, and again only after a success", async () => {
+  it("are reported once after three poll intervals, and again only after a successful load", async () => {
     const { source, advance, stale, said, limiter } = await setUp(ONE)
     source.failure = { error: new RuleSourceError("down"), page: 0 }
     await advance(POLL_MS)
@@ -295,7 +295,7 @@ describe("stale rules", () => {
     expect(stale).toEqual([])
   })
 
-  it("include rules that never loaded, whose age is that of the book", async () => {
+  it("include rules that never loaded, whose age is the age of the book", async () => {
     const clock = manualClock()
     const source = new TableSource({}, POLL_MS)
     source.failure = { error: new RuleSourceError("down"), page: 0 }
@@ -370,7 +370,7 @@ describe("options of a rule book", () => {
 describe("rules that are valid again", () => {
   const codes = (said: readonly string[]) => said.map((line) => line.slice(0, line.indexOf(" ")))
 
-  it("are reported once, even if they were in force all the time", async () => {
+  it("are reported once, even if they have been in force throughout", async () => {
     const { source, advance, said } = await setUp(ONE)
     source.failure = { error: new RuleSourceError("down"), page: 0 }
     await advance(POLL_MS)
@@ -382,7 +382,7 @@ describe("rules that are valid again", () => {
     )
   })
 
-  it("are not reported while a version is rejected, but when its last problem is fixed", async () => {
+  it("are reported when the last problem of a rejected version is fixed, but not before", async () => {
     const { source, advance, said, limit } = await setUp(ONE)
     const wrong = { ...rule(7), name: "wrong", window: "never" }
     source.stored.set("checkout", { rules: [rule(9), wrong], version: 2 })

@@ -78,7 +78,7 @@ describe.each(["asked", "all"] as const)("an unknown name, with services %s", (s
     expect(book.statusOf("new")).toMatchObject({ version: 1, ageMs: 0 })
   })
 
-  it("keeps its rules in force while it is requested again, and loses them if they are gone", async () => {
+  it("keeps its rules in force during another load, and loses them if the source has none", async () => {
     const { book, source, advance, news, clock } = await setUp(services, {})
     source.stored.set("new", ONE.known as Stored)
     await ask(book, "new")
@@ -258,7 +258,7 @@ describe.each(["asked", "all"] as const)("an unknown name, with services %s", (s
     expect(source.asked).toEqual(["new", "nobody"])
   })
 
-  it("cannot be found while the source fails, which is reported once; known names keep their rules", async () => {
+  it("is not found while the source fails, which is reported once, and known names keep their rules", async () => {
     const { book, source, errors, advance } = await setUp(services, {})
     source.stored.set("new", ONE.known as Stored)
     await ask(book, "new")
@@ -294,7 +294,7 @@ describe.each(["asked", "all"] as const)("an unknown name, with services %s", (s
     expect(errors).toEqual(["bad", "bad"])
   })
 
-  it("is reported once when its rules are valid or readable again, even if it never had any", async () => {
+  it("is reported once when its rules are valid or readable again, even if it never had rules", async () => {
     const { book, source, said, advance } = await setUp(services, {})
     source.loadAll = async function* () {}
     source.stored.set("bad", { rules: [rule(0)] })
@@ -343,7 +343,7 @@ describe.each(["asked", "all"] as const)("an unknown name, with services %s", (s
     expect((await found)?.rules[0]?.limit).toBe(5)
   })
 
-  it("causes no read if it is longer than a key can be", async () => {
+  it("causes no read if it is longer than any key", async () => {
     const { book, source } = await setUp(services, {})
     for (const length of [2_048, 2_049, 1_000_000]) await ask(book, "x".repeat(length))
     expect(source.asked.map((name) => name.length)).toEqual([2_048])
@@ -376,7 +376,7 @@ describe.each(["asked", "all"] as const)("an unknown name, with services %s", (s
 })
 
 describe("clients that invent names", () => {
-  it("cause at most sixteen reads at a time, and a thousand per poll interval", async () => {
+  it("cause at most sixteen concurrent reads, and a thousand reads per poll interval", async () => {
     const { book, source, advance } = await setUp("all", {})
     source.gate = () => new Promise((resolve) => setImmediate(resolve))
     for (let name = 0; name < 100; name++) book.rulesOf(`a${name}`)
@@ -433,7 +433,7 @@ describe("clients that invent names", () => {
     expect(source.asked).toHaveLength(asked)
   })
 
-  it("leave enough loads for names that have rules when they have used up their own", async () => {
+  it("leave enough loads for names with rules after using up their own loads", async () => {
     const { book, source, advance } = await setUp("asked", { real: { rules: [rule(5)] } })
     await book.find("real")
     await advance(POLL_MS)
@@ -457,7 +457,7 @@ describe("clients that invent names", () => {
     expect(source.asked).toEqual(["real", "nobody"])
   })
 
-  it("cause no second event for a service that was evicted and that a limiter now follows", async () => {
+  it("cause no second event for an evicted service that a limiter now follows", async () => {
     const { book, source, clock, news } = await setUp("asked", { real: { rules: [rule(5)] } }, 1)
     source.gate = () => clock.wait(10)
     for (const name of ["real", "nobody"]) book.rulesOf(name)

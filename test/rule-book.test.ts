@@ -120,7 +120,7 @@ describe("a failed load", () => {
     expect(errors).toHaveLength(1)
   })
 
-  test("doubles its delay each time, up to 30 s, minus a random part of up to half", async () => {
+  test("doubles the retry delay each time, up to 30 s, minus up to half of it at random", async () => {
     let random = 0
     const { loads, waits } = open({ random: () => random })
     for (let index = 0; index < 9; index++) {
@@ -133,7 +133,7 @@ describe("a failed load", () => {
     expect(waits.map(({ ms }) => ms)).toEqual([500, 750, 2_000, 3_000, 8_000, 12_000, 30_000, 22_500, 30_000])
   })
 
-  test("starts with short delays again after a success", async () => {
+  test("is retried with short delays again after a success", async () => {
     const { loads, waits, change } = open()
     loads[0]?.reject(down())
     await settled()
@@ -147,7 +147,7 @@ describe("a failed load", () => {
     expect(waits.map(({ ms }) => ms)).toEqual([500, 500])
   })
 
-  test("reports a repeated error once, and again after a success", async () => {
+  test("is reported once for the same error, and again after a success", async () => {
     const { loads, change, errors } = open()
     const outcomes = [down("a"), down("a"), down("b"), loaded(5), down("b")]
     for (const [index, outcome] of outcomes.entries()) {
@@ -225,7 +225,7 @@ describe("a load that hangs", () => {
 })
 
 describe("a change of the source", () => {
-  test("never lets an older load replace a newer one or report a failure after it", async () => {
+  test("never lets an older load replace the result of a newer load or report a failure after it", async () => {
     const { page, loads, change, editions, errors } = open()
     change()
     loads[1]?.resolve(loaded(2))

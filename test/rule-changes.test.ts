@@ -17,7 +17,7 @@ const ANN: RequestFacts = { remoteAddress: "192.0.2.1", headers: { "x-user": "an
 const { client } = await redisForTests()
 let made = 0
 
-/** Returns a rule with a window of four weeks, so that by the server's time no test reaches its end. */
+/** Returns a rule with a window of four weeks, so that no test reaches the window's end by the server's time. */
 const rule = (limit: number, more: Partial<Rule> = {}): Rule => ({
   name: "rule",
   limit,
@@ -74,10 +74,10 @@ describe.each(PLACES)("a change of rules, counting in $name", ({ create, isOnACl
     return { clock, limiter, change, take }
   }
 
-  it("keeps the counts under another limit, and a higher limit admits even clients refused before", async () => {
+  it("to another limit keeps the counts, and a higher limit admits even clients that were refused before", async () => {
     const { change, take } = setUp([rule(5)])
     expect(await take(5)).toMatchObject({ allowed: true, remaining: 0 })
-    // Twice, because the store may cache the second refusal.
+    // Send two requests, because the store may cache the second refusal.
     for (let times = 0; times < 2; times++) expect(await take(1)).toMatchObject({ allowed: false, limit: 5 })
     await change(rule(8))
     expect(await take(1)).toMatchObject({ allowed: true, limit: 8, remaining: 2 })
@@ -86,7 +86,7 @@ describe.each(PLACES)("a change of rules, counting in $name", ({ create, isOnACl
     expect(await take(3)).toMatchObject({ allowed: true, remaining: 0 })
   })
 
-  it("leaves 0 remaining when the limit is reduced below the counts, and never less", async () => {
+  it("to a limit below the counts leaves 0 units remaining, and never fewer", async () => {
     const { limiter, change, take } = setUp([rule(10)])
     await take(8)
     await change(rule(2))
@@ -136,7 +136,7 @@ describe.each(PLACES)("a change of rules, counting in $name", ({ create, isOnACl
       rule(5, { algorithm: "token-bucket", refill: "periodic" }),
     ],
   ])(
-    "starts with new counts under another %s, and finds the old counts when it is changed back",
+    "to another %s starts new counts, and the change back restores the old counts",
     async (_what, one, other) => {
       const { change, take } = setUp([one])
       await take(3)
@@ -154,7 +154,7 @@ describe.each(PLACES)("a change of rules, counting in $name", ({ create, isOnACl
     ["match", { match: { methods: ["GET"] } }],
     ["choice for a store failure", { onStoreFailure: "deny" }],
     ["deny list", { deny: ["203.0.113.9"] }],
-  ])("keeps the counts under another %s", async (_what, more) => {
+  ])("to another %s keeps the counts", async (_what, more) => {
     const { change, limiter, take } = setUp([rule(9)])
     await take(3)
     await change(rule(9, more))
@@ -165,7 +165,7 @@ describe.each(PLACES)("a change of rules, counting in $name", ({ create, isOnACl
     ["soft", { throttle: { kind: "soft", percent: 20 } }],
     ["a queue", { throttle: { kind: "queue" } }],
     ["elastic", { throttle: { kind: "elastic", ceiling: 90, signal: () => false } }],
-  ])("keeps the counts when the throttle becomes %s, and when it is hard again", async (_kind, more) => {
+  ])("of the throttle to %s keeps the counts, like the change back to hard", async (_kind, more) => {
     const { change, limiter, take } = setUp([rule(9)])
     await take(3)
     await change(rule(9, more))
@@ -188,7 +188,7 @@ describe.each(PLACES)("a change of rules, counting in $name", ({ create, isOnACl
   })
 
   it.each(["token-bucket", "leaky-bucket"] as const)(
-    "keeps the content of a %s under another burst",
+    "to another burst keeps the content of a %s",
     async (algorithm) => {
       const more: Partial<Rule> = { algorithm, throttle: "hard" }
       const { change, take } = setUp([rule(5, more)])
@@ -209,7 +209,7 @@ describe.each(PLACES)("a change of rules, counting in $name", ({ create, isOnACl
     expect(await take(1)).toMatchObject({ allowed: true, policy: "real", shadowed: ["rule"] })
   })
 
-  it("finds the counts of a rule that is removed and added again", async () => {
+  it("that removes a rule and adds it again keeps the rule's counts", async () => {
     const { change, take } = setUp([rule(5), rule(100, { name: "other" })])
     await take(3)
     await change(rule(100, { name: "other" }))
@@ -236,7 +236,7 @@ describe.each(PLACES)("a change of rules, counting in $name", ({ create, isOnACl
     return { wrap, release }
   }
 
-  it("leaves a pending decision to its original rules, which also get its refund", async () => {
+  it("leaves a pending decision to its original rules, which also receive its refund", async () => {
     const { wrap, release } = slow()
     const { limiter, change, take } = setUp([rule(5)], wrap)
     await limiter.ready()
@@ -255,7 +255,7 @@ describe.each(PLACES)("a change of rules, counting in $name", ({ create, isOnACl
     expect(await limiter.peek(ANN)).toMatchObject({ limit: 5, remaining: 5 })
   })
 
-  it("does not apply to a pending request, which gets the response of its original rules", async () => {
+  it("does not apply to a pending request, which receives the response of its original rules", async () => {
     const { wrap, release } = slow()
     const { limiter, change } = setUp([rule(5, { rejectionMessage: "old" })], wrap)
     const guard = createGuard<RequestFacts>({ limiter })
@@ -274,7 +274,7 @@ describe.each(PLACES)("a change of rules, counting in $name", ({ create, isOnACl
     })
   })
 
-  it("leaves the first request to the rules that it has waited for", async () => {
+  it("leaves the first request to the rules for which it has waited", async () => {
     const { limiter } = setUp([rule(5)])
     const guard = createGuard<RequestFacts>({ limiter })
     const { headers, decision } = await guard.check(ANN, { ...ANN })

@@ -53,7 +53,7 @@ const LEFT_OUT =
 const WITHOUT_Y: LoadedRules = { rules: [rule("x")], problems: [wrong("y")] }
 
 describe("the log", () => {
-  it("says once that all rules of a service were removed, and again after they were back", async () => {
+  it("states once that all rules of a service were removed, and again if they return and are removed", async () => {
     const { said, place, make, logged } = setUp({ rules: [rule("x"), rule("y")], problems: [], version: 7 })
     const limiter = make()
     await limiter.ready()
@@ -71,7 +71,7 @@ describe("the log", () => {
     }
   })
 
-  it("says that the rules of a service are gone from the source, but not that there never were any", async () => {
+  it("states that a service's rules have disappeared from the source, but not that they never existed", async () => {
     const { said, place, make } = setUp({ rules: [], problems: [] })
     const limiter = make()
     await limiter.ready()
@@ -111,7 +111,7 @@ describe("the log", () => {
     expect(await logged(2)).toEqual(Array(2).fill(expect.stringMatching(LEFT_OUT)))
   })
 
-  it("says that no rules are in force after a rejected version was deleted", async () => {
+  it("states that no rules are in force after a rejected version was deleted", async () => {
     const { said, place, make, logged } = setUp({ rules: [rule("x")], problems: [] })
     const limiter = make()
     await limiter.ready()
@@ -176,7 +176,7 @@ describe("a version of the rules with a rule name that another limiter already u
       'None of the stored rules are in force yet. The default rules stay in force: the rule "d".',
     ],
   ])(
-    "reports what is in force when the first rules are rejected: a limiter that %s",
+    "reports the state after the first rules are rejected: a limiter that %s",
     async (_what, more, inForce) => {
       const { said, open, make } = setUp({ rules: [rule("login")], problems: [] }, more)
       const other = open("login")

@@ -27,11 +27,11 @@ interface Document {
   readonly rules: readonly object[]
 }
 
-/** A location of rules: the source that reads it, and a function that replaces the rules. */
+/** A location of rules, with the source that reads it and a function that replaces the rules. */
 interface Place {
   readonly source: LiveSource
   write(...documents: readonly Document[]): Promise<void>
-  /** Returns the place that a problem of the rule at `index` is reported with. */
+  /** Returns the place that the report of a problem of the rule at `index` names. */
   readonly placeOf: (index: number) => string
 }
 
@@ -217,7 +217,7 @@ describe.each(Object.entries(PLACES))("a version of the rules in %s", (_name, op
     expect(said).toHaveLength(1)
     expect(said[0]).toContain('rule "login"')
     expect(said[0]).toContain('Its valid rules are in force: version 1 with the rule "overall".')
-    // From now on there is a previous version.
+    // From now on, a previous version exists.
     await write(other, third, shop(2, login({ window: "1 huor" }), overall({ limit: 5 })))
     await expect(limiter.refresh()).rejects.toThrow(InvalidRuleError)
     expect(await inForce()).toEqual({ overall: 9 })
@@ -275,7 +275,7 @@ describe("a rejected version of a source that is polled", () => {
     expect(said).toContain("SLUICE_RULES_STALE")
   })
 
-  it("is counted once, even if an outage occurs between two loads of it", async () => {
+  it("is counted once, even if an outage occurs between two loads of this version", async () => {
     const { limiter, errors, store } = polled()
     await limiter.ready()
     const wrong = [login({ window: "1 huor" })]
@@ -290,7 +290,7 @@ describe("a rejected version of a source that is polled", () => {
 describe("a file of rules for several services", () => {
   const search = (...rules: readonly object[]): Document => ({ service_id: "search", version: 1, rules })
 
-  it("leaves every service its rules if the file cannot be parsed", async () => {
+  it("leaves the rules of every service in force if the file cannot be parsed", async () => {
     const { source, path } = await inFile(shop(1, login()), search(overall()))
     const { limiter, said, inForce, metric } = limit(source)
     await limiter.ready()
@@ -303,7 +303,7 @@ describe("a file of rules for several services", () => {
     expect(said[0]).toContain('The previous rules stay in force: version 1 with the rule "login".')
   })
 
-  it("changes the other services if the new rules of one are rejected", async () => {
+  it("changes the other services if the new rules of one service are rejected", async () => {
     const { source, write } = await inFile(shop(1, login()), search(overall()))
     const { limiter, inForce } = limit(source)
     await limiter.ready()
@@ -338,7 +338,7 @@ describe("a file of rules for several services", () => {
     expect(limiter.rules.isRejected).toBe(false)
   })
 
-  it("has no rules for a service with an empty document, which can then be deleted", async () => {
+  it("provides no rules for a service with an empty document, which can then be deleted", async () => {
     const { source, write } = await inFile(shop(1, login()), search(overall()))
     const { limiter, said, inForce } = limit(source)
     await limiter.ready()

@@ -9,7 +9,8 @@ const files = readdirSync(SHELF)
   .sort()
 
 /**
- * Returns the result of a file for the service "checkout", as text: its rules and then each problem, or the read error.
+ * Returns the result of a file for the service "checkout" as text. The text contains the rules and then each problem,
+ * or the read error.
  */
 async function answer(path: URL): Promise<string> {
   try {

@@ -10,7 +10,7 @@ import { afterAll, beforeAll, expect, test } from "vitest"
 import { compilePath } from "../packages/core/src/rules/matching/match.ts"
 import { pathReadings } from "../packages/core/src/rules/matching/path.ts"
 
-/** Express 4 has no types under this name. The parts that are used here have the same types. */
+/** Express 4 has no types under this name. The parts that this test uses have the same types in both versions. */
 const express4 = createRequire(import.meta.url)("express4") as typeof express
 
 /** A rule's pattern, and the same route in Express 5 and Koa, in Express 4, and in Fastify. */
@@ -26,8 +26,8 @@ const rules = new Map<string, ReturnType<typeof compilePath>>(
 )
 
 /**
- * The ports of the servers. Each responds with the rule's pattern, and with the route if the framework provides it in
- * time.
+ * The ports of the servers. Each server responds with the rule's pattern, and with the route if the framework
+ * provides the route in time.
  */
 const ports = new Map<string, number>()
 const closers: (() => unknown)[] = []
@@ -70,7 +70,7 @@ beforeAll(async () => {
 })
 afterAll(() => Promise.all(closers.map((close) => close())))
 
-/** Returns the rule and the route of the handler for the target. The request is written exactly, byte by byte. */
+/** Returns the rule and the route of the handler for the target. The request is sent exactly as given, byte by byte. */
 function reached(
   port: number,
   target: string,
@@ -111,7 +111,7 @@ test.each([
   ["http://a/users\\7", ["Express 5", "Express 4", "Koa"]],
   ["/users/a%2Fb", ["Express 5", "Express 4", "Koa", "Fastify", "lenient Fastify"]],
   ["/users/", ["Fastify"]],
-])("%j reaches its handler in %j, and the rule covers it", async (target, frameworks) => {
+])("%j reaches its handler in %j, and the rule matches it", async (target, frameworks) => {
   const names: string[] = []
   for (const [name, port] of ports) if ((await reached(port, target)) !== undefined) names.push(name)
   expect(names).toEqual(frameworks)

@@ -35,7 +35,7 @@ describe("a plain member of a rule", () => {
     ).toEqual([TABLE, TYPE].sort())
   })
 
-  test("of the algorithms has one more file, because the contradictions list which algorithm uses it", () => {
+  test("of the algorithms is also named in one more file, which lists the algorithms that use it", () => {
     const others = filesWith(["packages/core/src/rules"], ["refill"]).filter(
       (path) => path !== TYPE && path !== TABLE,
     )
@@ -79,7 +79,7 @@ describe("a member that is added to the type and the table", () => {
 
   const RULE = { field: "ip", limit: 5, window: "1 minute" } as const
 
-  test("is read from documents, and written into them", () => {
+  test("is read from documents and written into documents", () => {
     const stored = { field: "ip", rate: { requests_per_unit: 5, unit: "minute" }, is_trial: true }
     const [rule] = documents.parseRuleDocument({ rules: [stored] })
     expect(rule).toEqual({ ...RULE, isTrial: true })
@@ -95,7 +95,7 @@ describe("a member that is added to the type and the table", () => {
     ])
   })
 
-  test("has its default in parsed rules", () => {
+  test("receives its default in parsed rules", () => {
     expect(parsing.parseRules([RULE, { ...RULE, name: "b", isTrial: true }], "rules").rules).toMatchObject([
       { isTrial: false },
       { isTrial: true },

@@ -37,7 +37,7 @@ async function rulesFile(text?: string): Promise<string> {
   return path
 }
 
-/** Whether it is a source of the test, which a limiter cannot open. */
+/** Whether this is a source of the test itself, which a limiter cannot open. */
 function isSource(rules: LimiterOptions<RequestFacts>["rules"] | RuleSource): rules is RuleSource {
   return rules !== undefined && "load" in rules && !("open" in rules)
 }
@@ -58,7 +58,7 @@ function create(
 }
 
 describe("a limiter whose rules are in a file", () => {
-  it("has its rules as soon as it is created", async () => {
+  it("applies its rules as soon as it is created", async () => {
     const { limiter, said } = create(fileRules(await rulesFile(GOOD)))
     const decided = limiter.decide(ALICE)
     expect(limiter.rules).toMatchObject({ ageMs: 0, isStale: false, isRejected: false, problems: [] })
@@ -106,7 +106,7 @@ describe("a limiter whose rules are in a file", () => {
     expect(() => createLimiter({ ...options, rules: all })).toThrow(message)
   })
 
-  it("explains how to wait for a missing file, because defaultRules and onRulesMissing do not apply to it", async () => {
+  it("explains how to wait for a missing file, because defaultRules and onRulesMissing do not apply to files", async () => {
     const path = await rulesFile()
     const create = () => createLimiter({ rules: fileRules(path), onRulesMissing: "deny", logger: QUIET })
     expect(create).toThrow(
@@ -128,7 +128,7 @@ describe("a limiter whose rules are in a file", () => {
     expect(said[0]).toContain('service "search" rules[0].limit (line 7, column ')
   })
 
-  it("has no rules if all of several documents are for other services, and logs this", async () => {
+  it("applies no rules if all documents are for other services, and logs this", async () => {
     const others = `${GOOD.replace("shop", "shpo")}---\n${GOOD.replace("shop", "search")}`
     const { limiter, said } = create(fileRules(await rulesFile(others)))
     expect(await limiter.decide(ALICE)).toMatchObject({ allowed: true, checks: [] })
@@ -176,7 +176,7 @@ describe("a limiter whose rules are in a file", () => {
 })
 
 describe("a file that may appear later", () => {
-  it("needs a choice of what applies until it exists", async () => {
+  it("needs an option for what applies until it exists", async () => {
     const source = fileRules(await rulesFile(), { required: false })
     expect(() => create(source)).toThrow(/onRulesMissing: is missing/)
   })
@@ -217,7 +217,7 @@ describe("a source of your own that loads synchronously", () => {
       () => ({ rules: [{ name: "own", field: "ip", limit: 0, window: "1 day" }], problems: [] }),
       "rules[0].limit: 0 is not a limit",
     ],
-  ])("fails the limiter when it %s", (_what, loadSync, message) => {
+  ])("makes createLimiter throw when it %s", (_what, loadSync, message) => {
     const load = () => new Promise<never>(() => undefined)
     expect(() => create({ load, ...(loadSync && { loadSync }) })).toThrow(message)
   })
@@ -236,7 +236,7 @@ describe("a source of your own that returns the wrong shape", () => {
   ].map((value) => ({ value }))
   const shape = "must return { rules, problems }, a list of rules and a list of problems, but it returned "
 
-  it.each(WRONG)("says what load() must return: $value", async ({ value }) => {
+  it.each(WRONG)("causes an error that states what load() must return: $value", async ({ value }) => {
     const { limiter, said } = create({ name: "mine", load: async () => value as never }, DENY)
     const failed = limiter.ready()
     await expect(failed).rejects.toThrow(RuleSourceError)
@@ -244,26 +244,29 @@ describe("a source of your own that returns the wrong shape", () => {
     expect(said[0]).toContain(`SLUICE_RULES_REJECTED mine, service "shop": load() of mine ${shape}`)
   })
 
-  it.each(WRONG)("says what loadSync() must return: $value", ({ value }) => {
+  it.each(WRONG)("causes an error that states what loadSync() must return: $value", ({ value }) => {
     const source = { name: "mine", load: async () => value as never, loadSync: () => value as never }
     expect(() => create(source)).toThrow(`loadSync() of mine ${shape}`)
   })
 
-  it.each(WRONG)("says what read() of a listed service must return: $value", async ({ value }) => {
-    const load = async () => ({ rules: [], problems: [] })
-    async function* loadAll() {
-      yield [{ service: "shop", stamp: "1", read: () => value as never }]
-    }
-    const source = { name: "mine", load, loadAll }
-    const book = createRuleBook({ source, services: "all", logger: QUIET })
-    onTestFinished(() => book.close())
-    const errors: string[] = []
-    book.on("rule-error", ({ message }) => errors.push(message))
-    await book.ready()
-    expect(errors).toEqual([expect.stringContaining(`read() of mine ${shape}`)])
-  })
+  it.each(WRONG)(
+    "causes an error that states what read() of a listed service must return: $value",
+    async ({ value }) => {
+      const load = async () => ({ rules: [], problems: [] })
+      async function* loadAll() {
+        yield [{ service: "shop", stamp: "1", read: () => value as never }]
+      }
+      const source = { name: "mine", load, loadAll }
+      const book = createRuleBook({ source, services: "all", logger: QUIET })
+      onTestFinished(() => book.close())
+      const errors: string[] = []
+      book.on("rule-error", ({ message }) => errors.push(message))
+      await book.ready()
+      expect(errors).toEqual([expect.stringContaining(`read() of mine ${shape}`)])
+    },
+  )
 
-  it("says that loadSync() must not return a promise", () => {
+  it("causes an error that states that loadSync() must not return a promise", () => {
     const loadSync = () => Promise.reject(new Error("not handled")) as never
     const source = { name: "mine", load: async () => ({ rules: [], problems: [] }), loadSync }
     expect(() => create(source)).toThrow(
@@ -354,7 +357,7 @@ describe("a limiter whose rules are loaded over the network", () => {
     expect(() => createLimiter({ ...options, rules: book })).toThrow(explained)
   })
 
-  it('refuses with "deny" in every method', async () => {
+  it('refuses requests with "deny" in every method', async () => {
     const { source } = open()
     const { limiter } = create(source, { onRulesMissing: "deny" })
     const denied = { allowed: false, refusal: "store-failure", retryAfterMs: 1_000, cost: 0 }
@@ -379,7 +382,7 @@ describe("a limiter whose rules are loaded over the network", () => {
     expect(() => createRuleBook({ source, ...both })).toThrow(message)
   })
 
-  it("refuses, admits or uses the default rules, as configured, until rules are loaded", async () => {
+  it("refuses requests, admits them or uses the default rules, as configured, until rules are loaded", async () => {
     const { source, mend } = open()
     const deny = create(source, { onRulesMissing: "deny" })
     const allow = create(source, { onRulesMissing: "allow" })
@@ -405,7 +408,7 @@ describe("a limiter whose rules are loaded over the network", () => {
     }
   })
 
-  it("uses the choice of its rule book unless it has its own", async () => {
+  it("uses the option of its rule book unless it sets its own", async () => {
     const { source, mend } = open()
     const book = createRuleBook({ source, logger: QUIET, onRulesMissing: "deny" })
     onTestFinished(() => book.close())

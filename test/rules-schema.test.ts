@@ -16,8 +16,8 @@ ajv.addKeyword("doNotSuggest")
 const validate = ajv.compile(schema)
 
 /**
- * Files whose mistakes a schema cannot detect, with the reason. There are no deviations in the other direction: the
- * parser refuses everything that the schema refuses.
+ * Files whose mistakes a schema cannot detect, with the reason. The parser refuses everything that the schema
+ * refuses, so there are no deviations in the other direction.
  */
 const DEVIATIONS: Readonly<Record<string, string>> = {
   "duplicate-names.yaml": "two rules of one name, given or made",
@@ -72,7 +72,7 @@ describe("the JSON Schema of rules", () => {
     ])
   })
 
-  it.each(files)("judges %s as the parser does, except for known differences", async (name) => {
+  it.each(files)("accepts or rejects %s like the parser, except for known differences", async (name) => {
     const documents = documentsOf(name)
     // Editors report invalid YAML by themselves.
     if (documents === undefined) return
@@ -84,7 +84,7 @@ describe("the JSON Schema of rules", () => {
     else expect({ isValid, errors: validate.errors }).toMatchObject({ isValid: problems.length === 0 })
   })
 
-  it("finds the problem in each member that the parser would reject", () => {
+  it("detects the problem in each member that the parser would reject", () => {
     const errors = (rule: object): string[] => {
       validate({ rules: [{ limit: 5, window: "1 minute", ...rule }] })
       return (validate.errors ?? []).map(({ instancePath }) => instancePath)

@@ -21,7 +21,7 @@ function fileWith(text: string): string {
   return path
 }
 
-/** Returns the warnings of two limiters on the rules, before any request and after two. */
+/** Returns the warnings of two limiters on the rules, before any request and after two requests. */
 async function saidOf(rules: LimiterOptions<RequestFacts>["rules"]): Promise<unknown[]> {
   const said: unknown[] = []
   const say = ({ code }: { code: string }, message: string): void => void said.push({ code, message })

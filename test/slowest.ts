@@ -4,15 +4,16 @@ import { globSync } from "tinyglobby"
 const SHOWN = 20
 
 /**
- * The data that Vitest keeps for each file until its next run. The key is the name of a project, a colon and a path.
+ * The data that Vitest stores for each file until its next run. The key is the name of a project, a colon and a path.
  */
 interface Kept {
   readonly results: readonly (readonly [key: string, { readonly duration: number }])[]
 }
 
-// `pnpm test:slowest`: prints the slowest files of tests, by the last run of each.
+// `pnpm test:slowest` prints the slowest test files, by the latest run of each.
 const caches = globSync("node_modules/.vite/vitest/*/results.json", { dot: true })
-if (caches.length === 0) console.log("Run the tests first. This command only prints how long they took.")
+if (caches.length === 0)
+  console.log("Run the tests first. This command only prints the durations of that run.")
 const files = caches
   .flatMap((cache) => (JSON.parse(readFileSync(cache, "utf8")) as Kept).results)
   .map(([key, { duration }]) => ({ path: key.slice(key.indexOf(":") + 1), seconds: duration / 1_000 }))

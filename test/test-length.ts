@@ -1,17 +1,17 @@
-/** True with `TESTS=long`, which `pnpm test:long` sets. Each test then searches as widely as it can. */
+/** True with `TESTS=long`, which `pnpm test:long` sets. Each test then tries as many examples as it can. */
 export const isLongRun: boolean = process.env.TESTS === "long"
 
 /**
- * Returns how many examples a test tries: `everyTime` in `pnpm test`, and `long` in `pnpm test:long`. A test that
- * searches widely tries few examples on each change, and all of them before a release.
+ * Returns the number of examples that a test tries: `everyTime` in `pnpm test`, and `long` in `pnpm test:long`. An
+ * extensive test tries few examples on each change, and all examples before a release.
  */
 export function examples(everyTime: number, long: number): number {
   return isLongRun ? long : everyTime
 }
 
 /**
- * Returns the cells of a matrix that its test tries. `pnpm test` tries pairs in which each row and each column occurs,
- * and `pnpm test:long` tries all cells.
+ * Returns the cells of a matrix that a test tries. `pnpm test` tries some cells, which include each row and each
+ * column, and `pnpm test:long` tries all cells.
  */
 export function pairs<Row, Column>(
   rows: readonly Row[],
@@ -27,8 +27,8 @@ export function pairs<Row, Column>(
 }
 
 /**
- * Returns every `nth` element, beginning with the element at `from`; in `pnpm test:long`, all of them. Tests of several
- * implementations begin at different elements.
+ * Returns every `nth` element, beginning with the element at `from`; `pnpm test:long` uses all elements. The tests of
+ * several implementations can thus begin at different elements.
  */
 export function everyNth<Each>(nth: number, all: readonly Each[], from = 0): readonly Each[] {
   return isLongRun ? all : all.filter((_, at) => at % nth === from % nth)

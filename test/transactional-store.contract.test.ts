@@ -8,7 +8,7 @@ import type {
 import { transactionalStore } from "../packages/core/src/stores/transactional/transactional-store.ts"
 import { runContract } from "./contracts/run-contract.ts"
 
-/** A table of strings on a test clock, with one transaction at a time. */
+/** A table of strings on a test clock, which runs one transaction at a time. */
 class Table implements CounterBackend {
   readonly #rows = new Map<string, string>()
   readonly #clock: ManualClock
@@ -44,7 +44,10 @@ class Table implements CounterBackend {
   }
 }
 
-/** A table whose transactions are asynchronous. Each one fails once, because another was first, and is then retried. */
+/**
+ * A table whose transactions are asynchronous. Each transaction conflicts with another one, fails once, and is then
+ * retried.
+ */
 class Contended extends Table {
   override async transact(keys: readonly string[], change: ChangeCounters): Promise<void> {
     await nextTurn()

@@ -8,7 +8,7 @@ const START_MS = 60_000
 const INVALID_ARGUMENT = 3
 const ANY_PORT = "127.0.0.1:0"
 
-/** Registers the tests of the installed programs. `redisUrl` is called once they are installed. */
+/** Registers the tests of the installed programs. `redisUrl` is called after the programs are installed. */
 export function itRunsThePrograms(project: Project, redisUrl: () => string): void {
   it("npx sluice prints its commands, and checks rules files", async () => {
     project.write("rules.yaml", "rules: { field: ip, limit: 5, window: 1 minute }\n")
@@ -33,10 +33,10 @@ export function itRunsThePrograms(project: Project, redisUrl: () => string): voi
       const [question = ""] = blocksOf(project, "service", "sh").filter((block) => block.startsWith("curl "))
       const body = /-d '(.*)'/.exec(question)?.[1]
       const path = /http:\/\/[^/]+(\/\S+)/.exec(question)?.[1]
-      // Use an exact log over a day, so that no window ends in between.
+      // Use an exact log over a day, so that no window ends during the test.
       project.write("service.yaml", rules.replace("1 minute", "1 day, algorithm: sliding-log"))
       const ports = ["--grpc", ANY_PORT, "--http", ANY_PORT, "--operations", ANY_PORT]
-      // Redis may be slow, because this test is not about timeouts.
+      // The timeout is long, because this test does not check timeouts.
       const given = ["--rules", "service.yaml", "--store-timeout", "60s", "--plain-calls", plainCalls]
       const args = [...given, "--redis-prefix", `plain-${plainCalls}:`, ...ports]
       const service = project.start(project.installed(".bin", "sluice-service"), args, {

@@ -4,8 +4,8 @@ import type { ModuleSystem } from "./project.ts"
 export type Imports = Readonly<Record<string, readonly string[]>>
 
 /**
- * Returns a program as a user writes it in a module system, with `import` or with `require`. Its body may use `await`.
- * The body is wrapped in a function when the module system does not allow that.
+ * Returns a program as a user writes it in a module system, with `import` or with `require`. The program's body may
+ * use `await`. If the module system does not allow `await` there, the body is wrapped in a function.
  */
 export function programOf(type: ModuleSystem, imports: Imports, body: string): string {
   const heads = Object.entries(imports).map(([module, names]) => {

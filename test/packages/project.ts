@@ -5,14 +5,14 @@ import { inject } from "vitest"
 import { environment } from "./environment.ts"
 import { Folder } from "./folder.ts"
 
-/** The `type` in package.json, which determines what the `.js` files beside and below it are. */
+/** The `type` in package.json, which determines the kind of the `.js` files next to it and below it. */
 export type ModuleSystem = "module" | "commonjs"
 
 export const MODULE_SYSTEMS: readonly ModuleSystem[] = ["module", "commonjs"]
 
 /**
- * Packages that request a later Node than our oldest supported one, but still run on it. Fastify depends on cookie
- * through light-my-request, which calls only functions that any Node supports.
+ * Packages that require a later Node than our oldest supported version, but still run on that version. Fastify
+ * depends on cookie through light-my-request, which calls only functions that every Node version provides.
  */
 const WANTS_IN_VAIN = ["cookie"]
 
@@ -50,8 +50,8 @@ export class Project extends Folder {
   }
 
   /**
-   * Returns the folder for programs in this module system. The programs find the installed packages, as an app of a
-   * workspace would.
+   * Returns the folder for programs that use this module system. The programs find the installed packages, as an app
+   * in a workspace would.
    */
   programs(type: ModuleSystem): Folder {
     return this.inside(type)

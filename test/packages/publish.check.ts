@@ -44,7 +44,7 @@ describe("npm publish --dry-run", () => {
 describe("an empty project, which installs every package by its name from a registry", () => {
   beforeAll(async () => {
     await publishAll(project, registry)
-    // The core comes along with the others.
+    // The core is installed as a dependency of the other packages.
     const named = PACKAGES.filter((name) => name !== "core").map((name) => `@sluice/${name}`)
     await project.run("npm", "install", ...named, ...ADAPTERS.flatMap(frameworksOf).map(versionOf))
   })

@@ -3,7 +3,7 @@ import { until } from "../servers/until.ts"
 import type { Folder } from "./folder.ts"
 import type { ModuleSystem, Project } from "./project.ts"
 
-/** The responses of a running app to a client. */
+/** The responses that a client receives from a running app. */
 export interface Met {
   /** Number of requests that were admitted before the first refusal. */
   readonly admitted: number
@@ -25,14 +25,14 @@ export function blocksOf(project: Project, name: string, language: string): stri
   return [...blocks].map(([, text = ""]) => text)
 }
 
-/** Returns the first app in a package's README, as it is or with `require`. */
+/** Returns the first app in a package's README, unchanged or with `require`. */
 export function quickStart(project: Project, name: string, type: ModuleSystem): string {
   const [text] = blocksOf(project, name, "ts")
   if (text === undefined) throw new Error(`The README of @sluice/${name} shows no app`)
   return type === "module" ? text : withRequire(text)
 }
 
-/** Returns an ES module as a program in CommonJS. Its body becomes a function, because it may use `await`. */
+/** Returns an ES module as a program in CommonJS. The module's body becomes a function, because it may use `await`. */
 function withRequire(text: string): string {
   const heads: string[] = []
   const body = text.replace(/^import (.+) from (".+")\n/gm, (_, bound: string, module: string) => {
@@ -43,8 +43,8 @@ function withRequire(text: string): string {
 }
 
 /**
- * Starts an app of a README on a free port, sends requests until it refuses one, and stops it. Rejects when none of
- * `most` requests is refused.
+ * Starts a README's app on a free port, sends requests until the app refuses one, and stops the app. Rejects if the
+ * app refuses none of `most` requests.
  */
 export async function meet(folder: Folder, app: string, most: number): Promise<Met> {
   if (app.split(PORT).length !== 2) throw new Error(`The app does not name port ${PORT} once:\n${app}`)

@@ -1,6 +1,6 @@
 import type { Imports } from "./program.ts"
 
-/** The code by which an app creates a Redis client. */
+/** The code with which an app creates a Redis client. */
 interface RedisClient {
   readonly client: string
   readonly imports: Imports
@@ -11,7 +11,7 @@ interface RedisClient {
 export const REDIS_CLIENTS: readonly RedisClient[] = [
   {
     client: "ioredis",
-    // Version 5.0 exports it only as the default.
+    // Version 5.0 exports the client only as the default.
     imports: { ioredis: ["default as Redis"] },
     open: "const client = new Redis(process.env.REDIS_URL)",
     close: "await client.quit()",
@@ -25,8 +25,8 @@ export const REDIS_CLIENTS: readonly RedisClient[] = [
 ]
 
 /**
- * Makes three requests and prints the results. The limit is two a day by an exact log, so the next process sees the
- * units at any time of day. The store may be slow, because this test is not about timeouts.
+ * Makes three requests and prints the results. The limit is two a day by an exact log, so the next process still
+ * counts the units at any time of day. The timeout is long, because this test does not check timeouts.
  */
 export const COUNT_IN_REDIS = `
 const limiter = createLimiter({

@@ -5,7 +5,8 @@ import type { AddressInfo } from "node:net"
 const REFUSED_FOR_MS = 1_000
 
 /**
- * A server that refuses its third call, and each call in the second after it. The server also has a page, at `/page`.
+ * A server that refuses its third call, and each call in the following second. The server also serves a page at
+ * `/page`.
  */
 export interface RefusingServer {
   readonly url: string
@@ -14,8 +15,8 @@ export interface RefusingServer {
 }
 
 /**
- * Starts the server. Its headers are those of draft-11. The headers claim before the third call that a unit is left, as
- * if another client took it meanwhile. Pages of every origin may read them.
+ * Starts the server. Its responses contain the header fields of draft-11. Before the third call, the fields state
+ * that a unit remains, as if another client took this unit meanwhile. Pages of every origin may read the fields.
  */
 export async function startRefusingServer(): Promise<RefusingServer> {
   const counts = { admitted: 0, refused: 0 }

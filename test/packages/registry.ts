@@ -13,11 +13,11 @@ interface Publication {
   readonly _attachments: Readonly<Record<string, { readonly data: string }>>
 }
 
-/** A package registry on this machine. The registry only knows what was published to it. */
+/** A package registry on this machine. The registry contains only packages that were published to it. */
 export interface Registry {
-  /** Its URL, which ends with a slash. */
+  /** The registry's URL, which ends with a slash. */
   readonly url: string
-  /** The names of the published packages, in their order. */
+  /** The names of the published packages, in the order of publication. */
   readonly published: readonly string[]
   stop(): Promise<void>
 }

@@ -6,7 +6,7 @@ import { oneLine, unpackFile } from "./nodes.ts"
 
 const run = promisify(execFile)
 
-/** The other runtimes that the packages are tested on, with the npm packages that contain them. */
+/** The other runtimes on which the packages are tested, with the npm packages that contain them. */
 const RUNTIMES = {
   bun: {
     version: "1.4.5",
@@ -33,8 +33,9 @@ const RUNTIMES = {
 const CACHE = fileURLToPath(new URL("../../node_modules/.cache/sluice-node/", import.meta.url))
 
 /**
- * Returns the path of a runtime's program. The variable SLUICE_BUN or SLUICE_DENO can name one. Otherwise it is the
- * registry's package, which is cached in node_modules/.cache. Rejects with a one-line Error when it is not available.
+ * Returns the path of a runtime's program. The variable SLUICE_BUN or SLUICE_DENO can name the program. Without the
+ * variable, the program is from the registry's package, which is cached in node_modules/.cache. Rejects with a
+ * one-line Error if the runtime is not available.
  */
 export async function findRuntime(name: keyof typeof RUNTIMES): Promise<string> {
   const variable = `SLUICE_${name.toUpperCase()}`

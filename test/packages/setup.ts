@@ -14,7 +14,10 @@ declare module "vitest" {
   }
 }
 
-/** Packs the packages and downloads every Node once for all checks. Either may fail the run with its own message. */
+/**
+ * Packs the packages and downloads every Node once for all checks. If either step fails, the run fails with the
+ * step's message.
+ */
 export default async function setup(project: TestProject): Promise<() => void> {
   const folder = mkdtempSync(join(tmpdir(), "sluice-tarballs-"))
   const remove = () => rmSync(folder, { recursive: true, force: true })

@@ -12,8 +12,8 @@ export function sizeOf(folder: string): number {
 
 /**
  * Returns the folders of all direct and indirect dependencies of an installed package, by name. Two versions of one
- * package have two folders. Peers are left out, because they belong to the app. Optional packages for other platforms
- * are not installed.
+ * package have two folders. Peer dependencies are not included, because they belong to the app. Optional packages for
+ * other platforms are not installed.
  */
 export function broughtBy(folder: string): Map<string, string> {
   const brought = new Map<string, string>()
@@ -30,7 +30,7 @@ export function broughtBy(folder: string): Map<string, string> {
   return brought
 }
 
-/** Returns where Node finds a package from the folder of another package. */
+/** Returns the folder in which Node finds a package that another package imports. */
 function resolve(name: string, from: string): string | undefined {
   for (let place = from; ; place = dirname(place)) {
     const folder = join(place, "node_modules", name)

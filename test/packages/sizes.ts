@@ -4,17 +4,18 @@ import type { Project } from "./project.ts"
 import { broughtBy, sizeOf } from "./size.ts"
 
 /**
- * The packages that the core brings along, for the reasons in docs/decisions. Each is small and none contains a client.
+ * The packages that are installed with the core. docs/decisions gives the reasons. Each is small and none contains a
+ * client.
  */
 const BROUGHT_BY_CORE = ["cookie", "fastest-levenshtein", "parseurl", "path-to-regexp"]
-/** The packages that an adapter brings in addition to the core and its dependencies. */
+/** The packages that are installed with an adapter, in addition to the core and its dependencies. */
 const BROUGHT_BY_ADAPTER: Readonly<Record<string, readonly string[]>> = {
   "express-rate-limit-store": ["@sluice/redis"],
   fastify: ["fastify-plugin"],
 }
 
 /**
- * Registers tests of the packages that an install brings along, and prints their sizes. Everything must be installed.
+ * Registers tests for the packages that an install adds, and prints their sizes. Everything must be installed.
  */
 export function itWeighsLittle(project: Project): void {
   const brought = (name: string) => broughtBy(project.installed(`@sluice/${name}`))
@@ -47,7 +48,7 @@ function kB(bytes: number): string {
   return `${(bytes / 1000).toLocaleString("en", { maximumFractionDigits: bytes < 100_000 ? 1 : 0 })} kB`
 }
 
-/** Formats rows in columns: the first column to the left, the others to the right. */
+/** Formats rows in columns: the first column is aligned to the left, and all other columns to the right. */
 function tableOf(rows: readonly (readonly string[])[]): string {
   const widths = (rows[0] ?? []).map((_, at) => Math.max(...rows.map((row) => row[at]?.length ?? 0)))
   const cell = (text: string, at: number) =>

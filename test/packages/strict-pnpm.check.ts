@@ -6,7 +6,9 @@ import { Project } from "./project.ts"
 import { publishAll, type Registry, startRegistry } from "./registry.ts"
 import { pnpm } from "./tarballs.ts"
 
-/** A module finds only what its package declares, and no peer is installed by itself. */
+/**
+ * A module finds only packages that its own package declares, and peer dependencies are not installed automatically.
+ */
 const STRICT = "node-linker=isolated\nhoist=false\npublic-hoist-pattern=\nauto-install-peers=false\n"
 
 let registry: Registry
@@ -44,7 +46,7 @@ describe("an app in strict pnpm, which installs only what a README says", () => 
     project.write(".npmrc", `${project.read(".npmrc")}${STRICT}@sluice:registry=${registry.url}\n`)
     const [command, ...args] = pnpm()
     const { stdout } = await project.run(command, ...args, "add", ...new Set(wanted))
-    // pnpm only warns when a package is added.
+    // pnpm only warns about missing peers, so check its output.
     expect(stdout).not.toContain("peer")
     const lines = [...new Set(imported)].map((module) => `await import(${JSON.stringify(module)})\n`)
     project.write("program.mjs", `${lines.join("")}process.exit()\n`)

@@ -12,13 +12,13 @@ export interface Tarball {
   readonly file: string
   /** Its size. */
   readonly bytes: number
-  /** The paths of its files. */
+  /** The paths of the tarball's files. */
   readonly contents: readonly string[]
 }
 
 /**
- * Packs every package as publishing does, into a folder. Returns the tarballs by their names without the scope: "core".
- * The packages must be built. Rejects with pnpm's output.
+ * Packs every package into a folder, in the same way as for publishing. Returns the tarballs by their names without
+ * the scope: "core". The packages must be built. Rejects with pnpm's output.
  */
 export async function packAll(into: string): Promise<Record<string, Tarball>> {
   const [command, ...args] = pnpm()

@@ -5,7 +5,7 @@ import { frameworksOf, manifestOf, PACKAGES } from "./manifests.ts"
 import { CANNOT_REQUIRE, TOO_OLD } from "./nodes.ts"
 import { type ModuleSystem, Project } from "./project.ts"
 
-/** Every entry point that has code. */
+/** Every entry point that contains code. */
 const ENTRIES = PACKAGES.flatMap((name) =>
   Object.entries(manifestOf(name).exports ?? {})
     .filter(([, file]) => typeof file === "object")
@@ -19,7 +19,7 @@ describe("a Node that is too old", () => {
   const message = (version: string): string =>
     `Sluice needs Node 20.19 or a later 20.x, or Node 22.12 or later. This is Node ${version}.`
 
-  /** Loads an entry point, and returns the message of the error. */
+  /** Loads an entry point, and returns the message of the resulting error. */
   async function load(version: string, type: ModuleSystem, entry: string): Promise<string> {
     const folder = project.programs(type)
     const file = `of${entry.replace(/\W/g, "-")}.js`
@@ -47,7 +47,7 @@ describe("a Node that is too old", () => {
     },
   )
 
-  // The client also runs in browsers, so it does not look for Node.
+  // The client also runs in browsers, so it does not check for Node.
   const checking = ENTRIES.filter((entry) => entry !== "@sluice/client")
   it.each(pairs(checking, TOO_OLD))(
     "gets one clear line for import of %s in Node %s",
@@ -79,7 +79,7 @@ describe("a Node that is too old", () => {
     const both = ENTRIES.map(
       (entry) => `console.log(isSame(await import("${entry}"), require("${entry}")), "${entry}")`,
     )
-    // If a module has a default export, Node gives CommonJS another object with the same members.
+    // If a module has a default export, Node passes CommonJS a different object with the same members.
     const head =
       'import { createRequire } from "node:module"\nconst require = createRequire(import.meta.url)\n' +
       "const isSame = (one, other) => Object.keys(one).every((name) => one[name] === other[name])\n"

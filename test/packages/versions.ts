@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs"
 
-// The versions that this repository is tested with, so that another project's release does not change the results here.
-// Their dependencies are resolved by npm, as for a user.
+// The versions that this repository is tested with, so that another project's release does not change the results
+// here. npm resolves their dependencies, as it does for a user.
 const VERSIONS: Readonly<Record<string, string>> = Object.assign(
   {},
   ...["../../package.json", "../package.json"].flatMap((path) => {

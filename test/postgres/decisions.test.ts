@@ -36,7 +36,7 @@ function open() {
 }
 
 describe("the table of decisions", () => {
-  it("has a row for each decision and rule", async () => {
+  it("contains a row for each decision and rule", async () => {
     const { limiter, recorder } = open()
     const client = { remoteAddress: "192.0.2.7" }
     await limiter.decide(client, { cost: 5 })
@@ -65,7 +65,7 @@ describe("the table of decisions", () => {
     expect(recorder.status).toMatchObject({ waiting: 0, written: 2 })
   })
 
-  it("adds up the units that each client has used in a month", async () => {
+  it("sums the units that each client has used in a month", async () => {
     const { clock, limiter, recorder } = open()
     const [ann, bob] = [{ remoteAddress: "192.0.2.7" }, { remoteAddress: "192.0.2.8" }]
     await limiter.decide(ann, { cost: 4 })
@@ -82,9 +82,9 @@ describe("the table of decisions", () => {
     ])
   })
 
-  it("is summed up by its index", async () => {
+  it("is summed with its index", async () => {
     const client = await pool.connect()
-    // An empty table is read faster without the index.
+    // PostgreSQL would read an empty table faster without the index.
     await client.query("SET enable_seqscan = off")
     const { rows } = await client.query(`EXPLAIN ${USAGE}`)
     await client.query("RESET enable_seqscan")
@@ -121,7 +121,7 @@ function openByKey() {
   return { limiter, recorder: recordDecisions(limiter, postgresDecisions(pool)) }
 }
 
-it("a database that fails loses records, and no decision", async () => {
+it("a failing database loses records, but affects no decision", async () => {
   const { limiter, recorder, warnings } = open()
   await pool.query("ALTER TABLE decisions RENAME TO elsewhere")
   for (let n = 0; n < 4; n++)

@@ -16,7 +16,7 @@ const pools: Pool[] = []
 
 const ACCESS = { user: "postgres", database: "postgres" }
 
-/** Creates a pool, as an app in its own process would. */
+/** Creates a pool, as an app would in its own process. */
 function connect(): Pool {
   const pool = new Pool({ ...ACCESS, host: server.host, port: server.port, max: 4 })
   pools.push(pool)
@@ -46,10 +46,10 @@ function storeBy(clock: Clock): Store {
   })
 }
 
-// Every behavior is tested on a table in memory: test/transactional-store.contract.test.ts.
+// All other behaviors are tested on a table in memory, in test/transactional-store.contract.test.ts.
 runContract("counters in PostgreSQL", everyNth(4, storeContract({ create: emptied, effort: 0.05 })))
 
-/** Empties the table, because one behavior compares several stores. */
+/** Empties the table, because one behavior in the contract compares several stores. */
 async function emptied(clock: Clock): Promise<Store> {
   await clear()
   return storeBy(clock)
@@ -68,7 +68,7 @@ describe("a limiter with counters in PostgreSQL", () => {
   const LIMITS = { limit: 10, window: "1 hour", service: "shop", storeTimeoutMs: 60_000 } as const
   const ALICE = { remoteAddress: "192.0.2.1" }
 
-  it("counts together with another limiter under concurrency, by the database's time", async () => {
+  it("shares counters with another limiter under concurrency, by the database's time", async () => {
     const limiters = [pool, connect()].map((each) =>
       createLimiter({ ...LIMITS, store: transactionalStore(postgresCounters(each)) }),
     )
@@ -84,7 +84,7 @@ describe("a limiter with counters in PostgreSQL", () => {
     expect(Number(rows[0].left)).toBeLessThanOrEqual(7_200_000)
   })
 
-  it("keeps deciding when its connection is lost in a transaction, and counts in PostgreSQL again afterwards", async () => {
+  it("keeps deciding when its connection is lost during a transaction, and later counts in PostgreSQL again", async () => {
     const logger = { warn() {}, error() {} }
     const proxy = await startProxy(server)
     const lost = new Pool({ ...ACCESS, host: proxy.host, port: proxy.port, max: 4 })
@@ -92,7 +92,8 @@ describe("a limiter with counters in PostgreSQL", () => {
     const limiter = createLimiter({
       ...LIMITS,
       logger,
-      // The server may only notice later that the transaction has ended. A decision does not wait for that.
+      // The server may notice the end of the transaction only later. A decision does not wait until the server
+      // notices it.
       storeTimeoutMs: 5_000,
       store: transactionalStore(postgresCounters(lost)),
     })
@@ -109,7 +110,7 @@ describe("a limiter with counters in PostgreSQL", () => {
     await proxy.close()
   })
 
-  it("keeps deciding while the table is gone, and counts in the table again when it is back", async () => {
+  it("keeps deciding while the table is missing, and counts in the table again when it exists", async () => {
     const logger = { warn() {}, error() {} }
     const limiter = createLimiter({ ...LIMITS, logger, store: transactionalStore(postgresCounters(pool)) })
     await pool.query("ALTER TABLE counters RENAME TO elsewhere")

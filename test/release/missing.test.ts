@@ -8,7 +8,7 @@ import { missingBeforePublishing } from "../../release/missing.ts"
 
 let root: string
 
-/** Writes a file of the repository to be published. */
+/** Writes a file into the repository to publish. */
 function write(path: string, content: unknown): void {
   mkdirSync(dirname(join(root, path)), { recursive: true })
   writeFileSync(join(root, path), typeof content === "string" ? content : JSON.stringify(content))
@@ -31,7 +31,7 @@ beforeEach(() => {
 afterEach(() => rmSync(root, { recursive: true }))
 
 describe("missingBeforePublishing", () => {
-  it("returns nothing when every address is given", () => {
+  it("returns nothing if every address is set", () => {
     expect(missingBeforePublishing(root)).toEqual([])
   })
 
@@ -73,7 +73,7 @@ describe("missingBeforePublishing", () => {
   })
 })
 
-it("missingBeforePublishing names the READMEs whose links lead to the placeholder", () => {
+it("missingBeforePublishing names the READMEs whose links contain the placeholder", () => {
   write("packages/core/README.md", "The guide: <https://sluice.dev/start/express>\n")
   write("packages/koa/README.md", "The guide: <https://sluice.example/start/koa>\n")
   expect(missingBeforePublishing(root)).toEqual([

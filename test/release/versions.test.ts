@@ -9,14 +9,17 @@ import { manifestOf, PACKAGES } from "../packages/manifests.ts"
 
 const CHANGESET = createRequire(import.meta.url).resolve("@changesets/cli/bin.js")
 
-it.each(PACKAGES)("@sluice/%s has the version of all packages, at the top of its CHANGELOG", (name) => {
-  const { version } = manifestOf("core")
-  expect(manifestOf(name).version).toBe(version)
-  const changes = readFileSync(`${ROOT}packages/${name}/CHANGELOG.md`, "utf8")
-  expect(changes).toMatch(new RegExp(`^# @sluice/${name}\n\n## ${version.replaceAll(".", "\\.")}\n`))
-})
+it.each(PACKAGES)(
+  "@sluice/%s has the same version as all packages, also at the top of its CHANGELOG",
+  (name) => {
+    const { version } = manifestOf("core")
+    expect(manifestOf(name).version).toBe(version)
+    const changes = readFileSync(`${ROOT}packages/${name}/CHANGELOG.md`, "utf8")
+    expect(changes).toMatch(new RegExp(`^# @sluice/${name}\n\n## ${version.replaceAll(".", "\\.")}\n`))
+  },
+)
 
-it.each(PACKAGES)("@sluice/%s lets apps update what it depends on", (name) => {
+it.each(PACKAGES)("@sluice/%s lets apps update its dependencies", (name) => {
   const ranges = Object.values(manifestOf(name).dependencies ?? {})
   expect(ranges.filter((range) => !/^(\^|~|workspace:\^)/.test(range))).toEqual([])
 })
@@ -39,7 +42,7 @@ describe("changeset version", () => {
   })
   afterEach(() => rmSync(root, { recursive: true }))
 
-  /** Returns the versions of all packages after a release with one change of a package. */
+  /** Returns the versions of all packages after a release that changes one package. */
   function versionsAfter(name: string, kind: string): string[] {
     writeFileSync(join(root, ".changeset/change.md"), `---\n"@sluice/${name}": ${kind}\n---\n\nA change.\n`)
     execFileSync(process.execPath, [CHANGESET, "version"], { cwd: root, stdio: "pipe" })
@@ -48,7 +51,7 @@ describe("changeset version", () => {
     )
   }
 
-  // A package with a peer dependency on another would otherwise become 1.0.0.
+  // Without the repository's configuration, a package with a peer dependency on another package would become 1.0.0.
   it.each([
     ["core", "minor", 1],
     ["koa", "patch", 2],

@@ -9,11 +9,11 @@ const run = promisify(execFile)
 export interface ChromiumBinary {
   /** Absolute path of the program. */
   readonly path: string
-  /** Extra environment variables for it: LD_LIBRARY_PATH for an unpacked Chromium. */
+  /** Extra environment variables for it: LD_LIBRARY_PATH, which an unpacked Chromium needs. */
   readonly env: Readonly<Record<string, string>>
 }
 
-/** Finds the Chromium to test with: the file in SLUICE_CHROMIUM, or as {@link findProgram} finds it. */
+/** Finds the Chromium for the tests: the file in SLUICE_CHROMIUM, or as {@link findProgram} finds it. */
 export function findChromium(places?: Places): Promise<ChromiumBinary> {
   return findProgram(
     {
@@ -29,12 +29,13 @@ export function findChromium(places?: Places): Promise<ChromiumBinary> {
   )
 }
 
-/** Starts Chromium. Rejects with one line if there is none. */
+/** Starts Chromium. Rejects with a one-line error if no Chromium is found. */
 export async function startChromium(): Promise<Browser> {
   const { path, env } = await findChromium()
   return chromium.launch({
     executablePath: path,
-    // Chromium's sandbox does not run as root, nor in most containers. The pages are our own.
+    // Disable Chromium's sandbox, because it runs neither as root nor in most containers. This is safe, because the
+    // pages are our own.
     args: ["--no-sandbox"],
     env: { ...(process.env as Record<string, string>), ...env },
   })

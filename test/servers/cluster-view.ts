@@ -1,10 +1,10 @@
 import type { RedisServer } from "./redis-server.ts"
 
-/** A running node, with its own description of itself. */
+/** A running node, with its description of itself. */
 export interface ClusterMember {
   readonly node: RedisServer
   readonly id: string
-  /** Id of its primary, or undefined for a primary. */
+  /** The id of the node's primary, or undefined if the node is a primary. */
   readonly primaryId: string | undefined
 }
 
@@ -16,7 +16,10 @@ export async function lines(node: RedisServer, command: string): Promise<string[
     .filter((line) => line !== "")
 }
 
-/** Returns the port of the primary that serves a slot, according to `witness`, or undefined if it does not know one. */
+/**
+ * Returns the port of the primary that serves a slot, according to `witness`, or undefined if the witness does not
+ * know it.
+ */
 export async function whoServes(witness: RedisServer, slot: number): Promise<number | undefined> {
   const ranges = await witness.command("CLUSTER", "SLOTS")
   if (!Array.isArray(ranges)) return undefined
@@ -26,8 +29,8 @@ export async function whoServes(witness: RedisServer, slot: number): Promise<num
 }
 
 /**
- * Resolves with true if all of `nodes` serve every slot and agree on primaries, replicas and slots. None may consider
- * another one failed, and all replicas must be in sync.
+ * Resolves to true if together `nodes` serve every slot, and agree on primaries, replicas and slots. No node may
+ * consider another node failed, and all replicas must be in sync.
  */
 export async function agree(nodes: readonly RedisServer[]): Promise<boolean> {
   const views = await Promise.all(nodes.map((node) => viewOf(node, nodes)))

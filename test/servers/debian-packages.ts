@@ -16,21 +16,27 @@ import { promisify } from "node:util"
 
 const run = promisify(execFile)
 
-/** A program that is taken from the packages of Debian or Ubuntu. */
+/** A program from the packages of Debian or Ubuntu. */
 export interface UnpackedProgram<T> {
-  /** The packages that contain the program. The packages that they depend on are added if the machine lacks them. */
+  /** The packages that contain the program. If the machine lacks their dependencies, these are added. */
   readonly packages: readonly string[]
-  /** True if the program runs without the packages that its own depend on, such as one that is written in Go. */
+  /** True if the program runs without the dependencies of its packages, like a program that is written in Go. */
   readonly standsAlone?: boolean
-  /** Folder that keeps the unpacked program. The folder gets one subfolder for each distribution and architecture. */
+  /**
+   * Folder that stores the unpacked program. The folder contains one subfolder for each distribution and
+   * architecture.
+   */
   readonly cacheFolder: string
-  /** Resolves with the program below `root`, to be run with `env` added. Resolves with undefined if it does not run. */
+  /**
+   * Resolves to the program below `root`, which must run with the additional environment `env`. Resolves to undefined
+   * if the program does not run.
+   */
   readonly inspect: (root: string, env: Readonly<Record<string, string>>) => Promise<T | undefined>
 }
 
 /**
- * Returns a program that was unpacked earlier, or unpacks it, as any user and without changing the machine. Rejects if
- * there is no apt, no network or no such package.
+ * Returns a program that was unpacked earlier, or unpacks it. This works as any user, and does not change the
+ * machine. Rejects if apt, the network or the package is not available.
  */
 export async function unpackedProgram<T>(program: UnpackedProgram<T>): Promise<T> {
   const root = join(program.cacheFolder, platform())
@@ -48,7 +54,7 @@ export async function unpackedProgram<T>(program: UnpackedProgram<T>): Promise<T
   return fresh
 }
 
-/** True if the path is a file that may be executed. */
+/** True if the path is an executable file. */
 export function isProgram(path: string): boolean {
   try {
     accessSync(path, constants.X_OK)
@@ -58,7 +64,10 @@ export function isProgram(path: string): boolean {
   }
 }
 
-/** Creates an error without a stack and a cause. Pages of output from apt would hide the line with the advice. */
+/**
+ * Creates an error without a stack trace and a cause. Otherwise, pages of output from apt would hide the line with
+ * the advice.
+ */
 export function oneLine(message: string): Error {
   const error = new Error(message)
   error.stack = `Error: ${message}`
@@ -66,8 +75,8 @@ export function oneLine(message: string): Error {
 }
 
 /**
- * Unpacks packages into `folder`, together with the packages that they need and that the machine does not have. Two
- * processes may do this at the same time. The result of the first one stays, and the folder is never incomplete.
+ * Unpacks packages into `folder`, together with their dependencies that the machine lacks. Two processes may do
+ * this at the same time. The first result is kept, and the folder is never incomplete.
  */
 async function unpackPackages(
   { packages, standsAlone = false }: UnpackedProgram<unknown>,
@@ -106,7 +115,10 @@ function foldersIn(folder: string): string[] {
   }
 }
 
-/** Some libraries are one folder deeper. libpulse finds its own only where it is installed. */
+/**
+ * Some libraries are one folder deeper. For example, libpulse finds its own library only in the place of
+ * installation.
+ */
 function hasLibraries(folder: string): boolean {
   return readdirSync(folder).some((name) => /^lib.*\.so(\.|$)/.test(name))
 }
@@ -123,7 +135,7 @@ class Apt {
     }
     this.#options = [
       `Dir::Cache=${join(work, "cache")}`,
-      // Otherwise apt, run as root, switches to a user that may not write into this folder.
+      // Without this option, apt as root switches to a user that cannot write into this folder.
       "APT::Sandbox::User=root",
       "Acquire::http::Timeout=20",
       "Acquire::https::Timeout=20",
@@ -132,8 +144,8 @@ class Apt {
   }
 
   /**
-   * Downloads packages, and what they need unless they stand alone, with the machine's package lists. If these are missing or out of date,
-   * downloads its own lists and uses them.
+   * Downloads packages with the machine's package lists, together with their dependencies unless the packages need
+   * none. If these lists are missing or out of date, downloads separate lists and uses them.
    */
   async download(packages: readonly string[], standAlone: boolean): Promise<string[]> {
     try {
@@ -152,7 +164,7 @@ class Apt {
     return readdirSync(folder).map((name) => join(folder, name))
   }
 
-  /** Returns the packages that the machine lacks for `packages`. */
+  /** Returns the missing packages that `packages` need on this machine. */
   async #missingFor(folder: string, packages: readonly string[]): Promise<string[]> {
     const simulated = await this.#run(folder, "install", "--simulate", "--no-install-recommends", ...packages)
     return [...simulated.matchAll(/^Inst (\S+) /gm)].map(([, name]) => name ?? "")
@@ -165,13 +177,16 @@ class Apt {
   }
 }
 
-/** Returns the platform of a package. A checkout may be shared with a container of another distribution. */
+/**
+ * Returns the platform of a package. The platform is part of the folder's name, because a checkout may be shared with
+ * a container of another distribution.
+ */
 function platform(): string {
   let release = ""
   try {
     release = readFileSync("/etc/os-release", "utf8")
   } catch {
-    // The distribution is unknown. The architecture alone is enough.
+    // The distribution is unknown. In that case, the architecture alone is enough.
   }
   const field = (name: string): string => new RegExp(`^${name}="?([\\w.-]+)`, "m").exec(release)?.[1] ?? "any"
   return `${field("ID")}-${field("VERSION_ID")}-${process.arch}`

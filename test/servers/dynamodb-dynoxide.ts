@@ -5,7 +5,7 @@ import type { RunningEngine } from "./dynamodb-engine.ts"
 import { freePort } from "./free-port.ts"
 import { until } from "./until.ts"
 
-/** Path of the binary, or undefined if this platform has none. */
+/** Path of the binary, or undefined if there is no binary for this platform. */
 export const dynoxideBinary: string | undefined = (() => {
   try {
     const manifest = createRequire(import.meta.url).resolve("@dynoxide/linux-x64/package.json")
@@ -22,7 +22,10 @@ export const dynoxideBinary: string | undefined = (() => {
  */
 const SCRIPT = '"$1" serve --host "$2" --port "$3" & read line; kill -9 $!'
 
-/** Starts dynoxide in memory on a free port. Resolves once it responds. Rejects if this platform has no binary. */
+/**
+ * Starts dynoxide in memory on a free port. Resolves once it responds. Rejects if there is no binary for this
+ * platform.
+ */
 export async function startDynoxide(host: string): Promise<RunningEngine> {
   if (dynoxideBinary === undefined) throw new Error("there is no dynoxide for this platform")
   for (let attempt = 1; ; attempt++) {

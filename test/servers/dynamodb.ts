@@ -5,7 +5,7 @@ import { dynoxideBinary, startDynoxide } from "./dynamodb-dynoxide.ts"
 /** A program with the DynamoDB protocol: a library in this process, or a static binary. */
 export type DynamoDBEngine = "dynalite" | "dynoxide"
 
-/** The engines, with the reason if one cannot run here. */
+/** The engines, with the reason if an engine cannot run here. */
 export const ENGINES: readonly { readonly engine: DynamoDBEngine; readonly missing?: string }[] = [
   { engine: "dynalite" },
   {
@@ -14,7 +14,7 @@ export const ENGINES: readonly { readonly engine: DynamoDBEngine; readonly missi
   },
 ]
 
-/** An empty DynamoDB for one test. */
+/** An empty DynamoDB server for one test. */
 export interface DynamoDBServer {
   readonly host: string
   readonly port: number
@@ -30,12 +30,13 @@ export interface DynamoDBServer {
 
 const HOST = "127.0.0.1"
 
-/** Otherwise the SDK warns in each test process that it will drop support for Node 20. */
+/** Without this variable, the SDK warns in each test process that it will drop support for Node 20. */
 process.env.AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED = "true"
 
 /**
  * Starts a server on a free port of 127.0.0.1. Resolves once it responds. The server ends with this process. In
- * dynalite, creating and deleting a table take the given times, 0 ms by default. In dynoxide they take a moment.
+ * dynalite, creating and deleting a table take the given times, 0 ms by default. In dynoxide, these operations take a
+ * moment.
  */
 export async function startDynamoDB(
   engine: DynamoDBEngine = "dynalite",

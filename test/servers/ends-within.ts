@@ -1,10 +1,13 @@
-/** Extra time before work counts as late. Nothing is that late relative to a timer that was set at the same time. */
+/**
+ * Additional time before work counts as late. No work is that late compared with a timer that was set at the same
+ * time.
+ */
 const SLACK_MS = 10
 
 /**
- * Resolves with true if the work, which has already started, ends within `ms`. The time is measured by a timer that is
- * set now. A stall of this process therefore delays both the timer and the work, and the work runs first after the
- * stall.
+ * Resolves with true if the work, which has already started, ends within `ms`. The time is measured by a timer that
+ * is set now. A stall of this process therefore delays both the timer and the work, and after the stall the work runs
+ * first.
  */
 export function endsWithin(ms: number, work: Promise<unknown>): Promise<boolean> {
   const lateAtMs = performance.now() + ms + SLACK_MS

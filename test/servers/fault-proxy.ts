@@ -2,9 +2,9 @@ import { createServer, type IncomingMessage, request, type ServerResponse } from
 import type { AddressInfo } from "node:net"
 
 /**
- * The fate of a call instead of a normal response. For "throttle", "deny", "fail", "reset" and "hang", the server does
- * not receive the call. For the others, the server executes the call but its response is lost. The connection breaks
- * ("lose"), no response arrives ("silence"), or half of it arrives ("cut").
+ * The fault of a call, which replaces a normal response. For "throttle", "deny", "fail", "reset" and "hang", the
+ * server does not receive the call. For the others, the server executes the call but its response is lost. The
+ * connection breaks ("lose"), no response arrives ("silence"), or half of it arrives ("cut").
  */
 export type Fault =
   | "throttle"
@@ -32,11 +32,11 @@ export interface FaultProxy {
   readonly calls: string[]
   /** Input of each received attempt. */
   readonly inputs: unknown[]
-  /** Number of attempts that never get a response. */
+  /** Number of attempts that never receive a response. */
   unanswered: number
   /** Returns the fault for later calls of an action. Undefined passes the call on. */
   fault: ((action: string) => Fault | undefined) | undefined
-  /** Called and awaited before a call is handled. */
+  /** A function that is called and awaited before each call is handled. */
   before: ((action: string) => Promise<void>) | undefined
   stop(): Promise<void>
 }
@@ -132,7 +132,7 @@ export async function startFaultProxy(target: {
   return proxy
 }
 
-/** Returns the response to send without asking the server. */
+/** Returns the response to send without contacting the server. */
 function answerOf(fault: Fault | undefined): Answer | undefined {
   if (fault === "throttle" || fault === "deny" || fault === "fail") return ANSWERS[fault]
   return typeof fault === "object" && "type" in fault ? fault : undefined

@@ -39,14 +39,14 @@ describe.each<[noun: string, variable: string, name: string, line: string, find:
     expect(await find({ env: { PATH } })).toBe(onPath)
   })
 
-  it("does not try another program if the file in its variable is of another kind", async () => {
+  it("tries no other program if the file in its variable is the wrong program", async () => {
     const other = programAt(join(scratch, name, "other/program"), "Lynx 2.9")
     await expect(find({ env: { ...process.env, [variable]: other } })).rejects.toThrow(
       `${variable} is ${other}, which is not a ${noun}`,
     )
   })
 
-  it("says in one line how to get it if none is found and none can be unpacked", async () => {
+  it("rejects with one line of instructions if no program is found or can be unpacked", async () => {
     // The cache folder cannot be created below a file, so nothing is downloaded.
     const file = join(scratch, `${name}-file`)
     writeFileSync(file, "")

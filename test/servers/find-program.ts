@@ -8,19 +8,19 @@ const CACHES = fileURLToPath(new URL("../../node_modules/.cache", import.meta.ur
 export interface SearchedProgram<T> extends Pick<UnpackedProgram<T>, "packages" | "standsAlone"> {
   /** The kind of program, such as "Redis server". */
   readonly noun: string
-  /** The environment variable that may have the program's path. */
+  /** The environment variable that may contain the program's path. */
   readonly variable?: string
-  /** The names of the program on PATH, the best one first. */
+  /** The names of the program in the PATH, in order of preference. */
   readonly names: readonly string[]
-  /** Folders to search after those of PATH. */
+  /** Folders to search after the folders in the PATH. */
   readonly folders?: readonly string[]
   /** The path of the program in its packages. */
   readonly path: string
-  /** The commands that install it, by system. */
+  /** The commands that install the program, by operating system. */
   readonly install: string
   /**
-   * Resolves with the program at `path`, to be run with `env` added. `root` is the root of the file system that
-   * contains it. Resolves with undefined if this is another program, or does not run.
+   * Resolves to the program at `path`, which must run with the additional environment `env`. `root` is the root of
+   * the file system that contains the program. Resolves to undefined if the file is another program or does not run.
    */
   readonly inspect: (
     path: string,
@@ -29,7 +29,7 @@ export interface SearchedProgram<T> extends Pick<UnpackedProgram<T>, "packages" 
   ) => Promise<T | undefined>
 }
 
-/** The places to search. Only tests need other values than the defaults. */
+/** The places to search. Only tests set other values than the defaults. */
 export interface Places {
   readonly env?: NodeJS.ProcessEnv
   /** Folder for the unpacked program. */
@@ -37,9 +37,9 @@ export interface Places {
 }
 
 /**
- * Finds a program. Tries the file that the environment variable names, then PATH. Otherwise unpacks the packages of
- * Debian or Ubuntu once into node_modules/.cache, without root and without changing the machine. Rejects with an Error
- * of one line that explains how to get the program.
+ * Finds a program. Tries the file in the environment variable, then the PATH. Otherwise unpacks the packages of
+ * Debian or Ubuntu once into node_modules/.cache, without root and without changing the machine. Rejects with a
+ * one-line Error that explains how to get the program.
  */
 export async function findProgram<T>(
   searched: SearchedProgram<T>,
@@ -68,7 +68,7 @@ export async function findProgram<T>(
       inspect: (root, libraries) => inspect(join(root, path), libraries, root),
     })
   } catch {
-    // One line is all that the reader of a failed test run needs.
+    // The reader of a failed test run needs only this line.
     const orSet = variable === undefined ? "" : ` or set ${variable} to its path`
     throw oneLine(`No ${noun} found: install it (${install})${orSet}`)
   }

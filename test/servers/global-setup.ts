@@ -1,7 +1,8 @@
 import { findRedis } from "./redis-binary.ts"
 
 /**
- * Finds Redis once before any test, so that it is unpacked only once. If there is none, the run fails with one line.
+ * Finds Redis once before any test, so that it is unpacked only once. If Redis is missing, the run fails with a
+ * one-line error.
  */
 export default async function setup(): Promise<void> {
   await findRedis()

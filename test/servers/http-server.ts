@@ -2,11 +2,11 @@ import { once } from "node:events"
 import { createServer, type RequestListener } from "node:http"
 import type { AddressInfo } from "node:net"
 
-/** An HTTP server of a test, on a free port of this machine. */
+/** A test's HTTP server, on a free port of this machine. */
 export interface HttpServer {
   /** "http://127.0.0.1:1234" */
   readonly url: string
-  /** Ends its connections, too. */
+  /** Stops the server and ends its connections. */
   close(): Promise<void>
 }
 

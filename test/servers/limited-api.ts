@@ -3,7 +3,7 @@ import { rateLimit } from "@sluice/express"
 import express from "express"
 import { listen } from "../contracts/adapter/listen.ts"
 
-/** An HTTP API with a limiter in front of it, and what it has responded so far. */
+/** An HTTP API behind a limiter, and the numbers of its responses so far. */
 export interface LimitedApi {
   readonly url: string
   readonly admitted: number
@@ -11,7 +11,7 @@ export interface LimitedApi {
   close(): Promise<void>
 }
 
-/** Starts an API that responds to every path with `{ "ok": true }`, or with 429. All clients count together. */
+/** Starts an API that responds to every path with `{ "ok": true }`, or with 429. All clients share one count. */
 export async function startLimitedApi(
   rule: Pick<Rule, "limit" | "window" | "algorithm">,
 ): Promise<LimitedApi> {

@@ -5,7 +5,8 @@ import { findProgram, type Places } from "./find-program.ts"
 const run = promisify(execFile)
 
 /**
- * Returns the path of Prometheus' tool for rules: the file in SLUICE_PROMTOOL, or as {@link findProgram} finds it.
+ * Returns the path of promtool, Prometheus' tool for rules: the file in SLUICE_PROMTOOL, or as {@link findProgram}
+ * finds it.
  */
 export function findPromtool(places?: Places): Promise<string> {
   return findProgram(

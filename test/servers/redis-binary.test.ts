@@ -17,14 +17,14 @@ function programAt(path: string, version = "9.9.9"): string {
 }
 
 describe("findRedis", () => {
-  it("prefers the server in SLUICE_REDIS_SERVER to PATH, with the client next to it", async () => {
+  it("prefers the server in SLUICE_REDIS_SERVER to the PATH, with the client in the same folder", async () => {
     const named = programAt(join(scratch, "named", "my-redis"), "1.2.3")
     const cli = programAt(join(scratch, "named", "redis-cli"))
     const env = { SLUICE_REDIS_SERVER: named, PATH: join(programAt(join(scratch, "a/redis-server")), "..") }
     expect(await findRedis({ env })).toEqual({ server: named, cli, env: {}, version: "1.2.3" })
   })
 
-  it("uses the first server on PATH that runs, and prefers Redis to Valkey", async () => {
+  it("uses the first server in the PATH that runs, and prefers Redis to Valkey", async () => {
     const valkey = programAt(join(scratch, "valkey", "valkey-server"))
     const redis = programAt(join(scratch, "redis", "redis-server"))
     const broken = join(scratch, "broken")
@@ -35,7 +35,7 @@ describe("findRedis", () => {
     expect((await findRedis({ env: { PATH: path.slice(0, 2).join(":") } })).server).toBe(valkey)
   })
 
-  it("uses an unpacked server with its libraries instead of unpacking another", async () => {
+  it("uses an unpacked server with its libraries instead of unpacking a second one", async () => {
     const first = await findRedis({ env: { PATH: "" }, cacheFolder: cacheWithRedis() })
     expect(first.version).toBe("8.8.8")
     expect(first.env.LD_LIBRARY_PATH).toMatch(/usr\/lib\/x-linux-gnu$/)

@@ -10,15 +10,15 @@ const run = promisify(execFile)
 export interface RedisBinary {
   /** Absolute path of `redis-server` or `valkey-server`. */
   readonly server: string
-  /** The command-line client that came with the server, if there is one. */
+  /** The command-line client from the same installation, if it exists. */
   readonly cli: string | undefined
-  /** Extra environment variables for both programs: LD_LIBRARY_PATH for an unpacked Redis. */
+  /** Extra environment variables for both programs: LD_LIBRARY_PATH, which an unpacked Redis needs. */
   readonly env: Readonly<Record<string, string>>
-  /** Version as the server prints it, such as "7.0.15". */
+  /** The version that the server prints, such as "7.0.15". */
   readonly version: string
 }
 
-/** Finds the Redis to test with: the file in SLUICE_REDIS_SERVER, or as {@link findProgram} finds it. */
+/** Finds the Redis for the tests: the file in SLUICE_REDIS_SERVER, or as {@link findProgram} finds it. */
 export function findRedis(places?: Places): Promise<RedisBinary> {
   return findProgram(
     {

@@ -4,7 +4,7 @@ import { moveSlots } from "./slot-migration.ts"
 import { until } from "./until.ts"
 
 export interface ClusterOptions {
-  /** Number of nodes that serve slots. At least 3, because fewer cannot agree on a failover. */
+  /** Number of nodes that serve slots. At least 3, because fewer nodes cannot agree on a failover. */
   readonly primaries: number
   /** Number of replicas of each primary. Default 0. */
   readonly replicas?: 0 | 1
@@ -18,8 +18,8 @@ const ARGS = [
 ]
 
 /**
- * Starts a cluster. Resolves once every node knows all others and serves, and all replicas are in sync. That takes
- * about 2 to 4 s.
+ * Starts a cluster. Resolves once every node knows all other nodes and serves requests, and all replicas are in sync.
+ * This takes about 2 to 4 s.
  */
 export async function startCluster(options: ClusterOptions): Promise<RedisCluster> {
   const { primaries, replicas = 0 } = options
@@ -41,8 +41,8 @@ export async function startCluster(options: ClusterOptions): Promise<RedisCluste
 }
 
 /**
- * A running cluster, created by `startCluster`. Node i with i < primaries starts as a primary, and node i + primaries
- * as its replica.
+ * A running cluster, created by `startCluster`. If i < primaries, node i starts as a primary, and node i + primaries
+ * starts as its replica.
  */
 export class RedisCluster {
   #nodes: readonly RedisServer[]
@@ -68,17 +68,18 @@ export class RedisCluster {
   }
 
   /**
-   * Waits until the running nodes report `cluster_state:ok` and agree on the slots of each node, and their replicas are
-   * in sync. Frozen nodes count as running, so thaw them first.
+   * Waits until the running nodes report `cluster_state:ok`, agree on the slots of each node, and have replicas in
+   * sync. Frozen nodes count as running, so thaw them first.
    */
   async settled(): Promise<void> {
     await until("the cluster is settled", () => agree(this.#running()))
   }
 
   /**
-   * Moves the slots and keys of node i to the other primaries, slot by slot while they serve, like `redis-cli --cluster
-   * reshard`. Then makes the other nodes forget the node, stops it, and removes it from `nodes`. A replica is only
-   * forgotten. The replicas of a removed primary are given to another primary.
+   * Moves the slots and keys of node i to the other primaries, slot by slot while all nodes serve requests, like
+   * `redis-cli --cluster reshard`. Then makes the other nodes forget the node, stops it, and removes it from `nodes`.
+   * If the node is a replica, the other nodes only forget it. Replicas of a removed primary become replicas of
+   * another primary.
    */
   async removeNode(i: number): Promise<void> {
     const leaving = this.#node(i)
@@ -90,8 +91,8 @@ export class RedisCluster {
     for (const replica of others.filter((member) => member.primaryId === gone.id)) {
       await replica.node.command("CLUSTER", "REPLICATE", heirs[0]?.id ?? "")
     }
-    // Ask all nodes at the same time. A node that still remembers the removed node would introduce it again to the
-    // others.
+    // Send the command to all nodes at the same time. A node that still remembers the removed node would introduce it
+    // to the other nodes again.
     await until("the node is forgotten", async () => {
       await Promise.all(others.map(({ node }) => forget(node, gone.id)))
       return true
@@ -102,9 +103,8 @@ export class RedisCluster {
   }
 
   /**
-   * Promotes the replica of the primary with index i by CLUSTER FAILOVER, in which the old primary takes part. Resolves
-   * with the new primary once all nodes know it. For a failover without the old primary, kill it and wait for
-   * `settled`.
+   * Promotes the replica of the primary with index i with CLUSTER FAILOVER, which needs the old primary. Resolves to
+   * the new primary once all nodes know it. For a failover without the old primary, kill it and wait for `settled`.
    */
   async failover(i: number): Promise<RedisServer> {
     const members = await this.#members()
@@ -150,12 +150,13 @@ export class RedisCluster {
   }
 }
 
-/** Introduces the nodes to each other, and gives each its slots or its primary. */
+/** Introduces the nodes to each other, and assigns slots or a primary to each node. */
 async function form(nodes: readonly RedisServer[], primaries: number): Promise<void> {
   const ids = await Promise.all(nodes.map(async (node) => String(await node.command("CLUSTER", "MYID"))))
   await Promise.all(
     nodes.map(async (node, i) => {
-      // Otherwise nodes that claim slots in the same epoch first resolve the conflict, one after the other.
+      // Without this command, the nodes would claim slots in the same epoch and first resolve the conflicts, one
+      // after the other.
       await node.command("CLUSTER", "SET-CONFIG-EPOCH", i + 1)
       if (i >= primaries) return
       const first = Math.ceil((i * SLOTS) / primaries)
@@ -172,7 +173,7 @@ async function form(nodes: readonly RedisServer[], primaries: number): Promise<v
   )
   await Promise.all(
     nodes.slice(primaries).map((replica, i) =>
-      // The command is refused until the replica knows its primary.
+      // The node refuses the command until it knows its primary.
       until("the replica follows", async () => {
         return (await replica.command("CLUSTER", "REPLICATE", ids[i % primaries] ?? "")) === "OK"
       }),

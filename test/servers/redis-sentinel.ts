@@ -5,19 +5,19 @@ import { until } from "./until.ts"
  * A primary and its replica, monitored by one Sentinel that decides alone (quorum 1) after 500 ms without a reply.
  */
 export interface RedisSentinel {
-  /** The server that started as primary, even if it no longer is after a failover. */
+  /** The server that started as primary, even if it is no longer the primary after a failover. */
   readonly primary: RedisServer
   readonly replica: RedisServer
   readonly sentinel: RedisServer
   /** Sentinel's name for the primary, for `SENTINEL GET-MASTER-ADDR-BY-NAME`. */
   readonly name: string
-  /** Kills all three and removes their folders. */
+  /** Kills all three servers and removes their folders. */
   stop(): Promise<void>
 }
 
 const NAME = "sluice-primary"
 
-/** Starts all three. Resolves once the Sentinel knows the replica and could promote it. */
+/** Starts all three. Resolves once the Sentinel knows the replica and can promote it. */
 export async function startSentinel(): Promise<RedisSentinel> {
   const servers: RedisServer[] = []
   const stop = async (): Promise<void> => {
@@ -32,7 +32,7 @@ export async function startSentinel(): Promise<RedisSentinel> {
     const atOnce = ["--repl-diskless-sync-delay", "0"]
     const primary = await start({ args: atOnce })
     const replica = await start({ args: [...atOnce, "--replicaof", primary.host, `${primary.port}`] })
-    // Sentinel asks a primary for its replicas when it starts, and after that only every 10 s.
+    // Sentinel asks a primary for its replicas when it starts, and later only every 10 s.
     await until("the replica is in step", async () =>
       String(await primary.command("INFO", "replication")).includes(`port=${replica.port},state=online`),
     )
@@ -56,7 +56,7 @@ export async function startSentinel(): Promise<RedisSentinel> {
   }
 }
 
-/** Returns the fields in Sentinel's list of alternating names and values. */
+/** Returns the fields from Sentinel's list of alternating names and values. */
 function fieldsOf(list: unknown): Map<string, string> {
   const fields = new Map<string, string>()
   if (!Array.isArray(list)) return fields

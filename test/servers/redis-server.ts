@@ -28,9 +28,9 @@ process.on("exit", () => {
 })
 
 /**
- * Starts a server with its own port on 127.0.0.1 and a temporary folder. Nothing is kept on disk unless `args` ask for
- * it. Resolves once the server responds to PING. The server ends with this process, even if the process is killed.
- * Rejects with the server's log if it does not start.
+ * Starts a server with its own port on 127.0.0.1 and a temporary folder. The server stores nothing on disk unless
+ * `args` enable persistence. Resolves once the server responds to PING. The server ends with this process, even if
+ * the process is killed. Rejects with the server's log if it does not start.
  */
 export async function startRedis(options: RedisOptions = {}): Promise<RedisServer> {
   const binary = await findRedis()
@@ -80,26 +80,27 @@ export class RedisServer {
     return pid
   }
 
-  /** Whether the process exists. A frozen process does. */
+  /** Whether the process exists. A frozen process also exists. */
   get running(): boolean {
     return this.#child !== undefined
   }
 
   /**
-   * Sends a command over a connection that nothing else uses. Resolves with the reply, as in `RespConnection.command`:
-   * text, a number, null, or an array. Rejects if the server responds with an error, is gone, or does not respond
-   * within 30 s.
+   * Sends a command over a separate connection. Resolves to the reply, as in `RespConnection.command`: a string, a
+   * number, null, or an array. Rejects if the server replies with an error, has stopped, or does not reply within 30
+   * s.
    */
   command(...args: readonly (string | number | Buffer)[]): Promise<unknown> {
     return this.#connection.command(...args)
   }
 
-  /** Starts the process, unless it is running. Resolves once it responds. */
+  /** Starts the process unless it is already running. Resolves once the server responds. */
   async start(): Promise<void> {
     if (this.#child !== undefined) return
     const logFile = join(this.#folder, "server.log")
     const log = openSync(logFile, "w")
-    // Use a separate process group. Ctrl-C in a terminal then only reaches this process, which still has its servers.
+    // Use a separate process group. Ctrl-C in a terminal then stops only this process, which can still use its
+    // servers.
     const child = spawn(this.#binary.server, this.#args, {
       env: { ...process.env, ...this.#binary.env },
       stdio: ["ignore", log, log],
@@ -125,7 +126,7 @@ export class RedisServer {
     }
   }
 
-  /** Freezes the process (SIGSTOP). Connections stay open, and nothing is answered. */
+  /** Freezes the process (SIGSTOP). Connections stay open, and the server replies to nothing. */
   freeze(): void {
     process.kill(this.pid, "SIGSTOP")
   }
@@ -135,7 +136,7 @@ export class RedisServer {
     process.kill(this.pid, "SIGCONT")
   }
 
-  /** Kills the process (SIGKILL). Resolves once it is gone. The server keeps its port and folder. */
+  /** Kills the process (SIGKILL). Resolves once the process has ended. The server keeps its port and folder. */
   async kill(): Promise<void> {
     await this.#end("SIGKILL")
   }
@@ -157,7 +158,7 @@ export class RedisServer {
     rmSync(this.#folder, { recursive: true, force: true })
   }
 
-  /** Does the same as `stop` without waiting, for a process that is about to end. */
+  /** Like `stop`, but does not wait. It is for the exit of this process. */
   abandon(): void {
     this.#watchdog?.kill("SIGKILL")
     this.#child?.kill("SIGKILL")
@@ -173,7 +174,7 @@ export class RedisServer {
     await gone
   }
 
-  /** Whether the replies come from this child. Another server may have taken the port. */
+  /** Whether the replies are from this child process. Another server may have bound the port. */
   async #answersAs(child: ChildProcess): Promise<boolean> {
     if ((await this.command("PING")) !== "PONG") return false
     return String(await this.command("INFO", "server")).includes(`process_id:${child.pid}\r\n`)

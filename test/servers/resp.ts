@@ -11,13 +11,13 @@ interface Pending {
   readonly timer: NodeJS.Timeout
 }
 
-/** Only ends a test that would hang. A busy server gets enough time. */
+/** A timeout that only ends a test that would hang. It is long enough for a busy server. */
 const COMMAND_TIMEOUT_MS = 30_000
 const CRLF = Buffer.from("\r\n")
 
 /**
- * A RESP2 connection. The first command opens it, and the first command after a failure opens it again. It shares no
- * code with the clients under test, so it is reliable even if they are broken.
+ * A RESP2 connection. The first command opens the connection, and the first command after a failure opens it again.
+ * It shares no code with the clients under test, so it works even if they are broken.
  */
 export class RespConnection {
   readonly #host: string
@@ -32,9 +32,10 @@ export class RespConnection {
   }
 
   /**
-   * Sends a command and resolves with its reply: text (UTF-8), a number, null, or an array of these. An error inside an
-   * array is a ReplyError there. Commands that are sent before earlier replies are pipelined, in order. Rejects with
-   * ReplyError for an error reply. Rejects with an Error if the connection breaks, or if no reply comes for 30 s.
+   * Sends a command and resolves to its reply: a UTF-8 string, a number, null, or an array of these. An error inside
+   * an array is a ReplyError at its position. Commands that are sent before earlier replies are pipelined, in order.
+   * Rejects with ReplyError for an error reply. Rejects with an Error if the connection breaks, or if no reply
+   * arrives within 30 s.
    */
   command(...args: readonly (string | number | Buffer)[]): Promise<unknown> {
     return new Promise((resolve, reject) => {
@@ -47,7 +48,7 @@ export class RespConnection {
     })
   }
 
-  /** Closes the connection. Commands without a reply reject. */
+  /** Closes the connection. All commands without a reply are then rejected. */
   close(): void {
     if (this.#socket !== undefined) this.#break(this.#socket, new Error("the connection was closed"))
   }
@@ -57,7 +58,7 @@ export class RespConnection {
     const socket = connect({ host: this.#host, port: this.#port, noDelay: true })
     socket.on("data", (bytes) => this.#read(socket, bytes))
     socket.on("error", (error) => this.#break(socket, error))
-    // React to "end" as well as "close". Commands that are written in between would be lost.
+    // React to "end" as well as "close". Otherwise, commands that are written between the two events would be lost.
     socket.on("end", () => this.#break(socket, new Error("the server closed the connection")))
     socket.on("close", () => this.#break(socket, new Error("the server closed the connection")))
     // The timer of a command keeps this process alive; an idle connection does not.

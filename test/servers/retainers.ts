@@ -17,10 +17,11 @@ interface Snapshot {
 
 /**
  * Returns the shortest path of references that keeps an object of this class in memory: "(GC roots) → timer →
- * Timeout". Follows no weak references. For the message of a test that waits for a collection that does not come.
+ * Timeout". Follows no weak references. The path is for the message of a test that waits for a garbage collection
+ * that does not happen.
  */
 export async function whatHolds(className: string): Promise<string> {
-  // A WeakRef holds its object until the end of the job that has created or read it.
+  // A WeakRef holds its object until the end of the job that has created or read the WeakRef.
   await nextTurn()
   const chunks: Buffer[] = []
   for await (const chunk of getHeapSnapshot()) chunks.push(chunk as Buffer)
@@ -45,7 +46,7 @@ export async function whatHolds(className: string): Promise<string> {
   }
   const isObject = (at: number): boolean => nodeTypes[0][nodes[at + nodeType] as number] === "object"
   const nameOf = (at: number): string => strings[nodes[at + nodeName] as number] as string
-  /** The path to each node that was found: the node before, and the name of the reference. */
+  /** The step that leads to each found node: the previous node, and the name of the reference. */
   const cameBy = new Map<number, readonly [number, string]>([[0, [-1, ""]]])
   for (const at of cameBy.keys()) {
     if (nameOf(at) === className && isObject(at)) return pathTo(at, cameBy, nameOf)

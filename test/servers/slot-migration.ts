@@ -2,13 +2,14 @@ import { type ClusterMember, lines } from "./cluster-view.ts"
 import type { RedisServer } from "./redis-server.ts"
 import { ReplyError } from "./resp.ts"
 
-/** Number of slots to move in one step. It is small, so that clients meet only a few slots that are half moved. */
+/** Number of slots to move in one step. The number is small, so that clients encounter only a few half-moved slots. */
 const AT_ONCE = 256
 const KEYS_AT_ONCE = 1_000
 
 /**
- * Moves every slot of `from`, with its keys, to `heirs` in turn, while all nodes serve. Clients are redirected with ASK
- * during the move of a slot, and with MOVED after it. No key is lost, and none is served by two nodes.
+ * Moves every slot of `from`, with its keys, to `heirs` in turn, while all nodes serve requests. Clients are
+ * redirected with ASK during the move of a slot, and with MOVED after it. No key is lost, and no key is served by two
+ * nodes.
  */
 export async function moveSlots(from: ClusterMember, heirs: readonly ClusterMember[]): Promise<void> {
   const slots = await slotsOf(from.node)
@@ -33,7 +34,7 @@ async function moveSome(
   await Promise.all(slots.map((slot) => moveKeys(slot, from.node, to.node)))
   await onEach(to.node, "NODE", to.id)
   await onEach(from.node, "NODE", to.id).catch((error: unknown) => {
-    // A node that has lost its last slot becomes a replica of the new owner as soon as it hears of the change.
+    // A node that has lost its last slot becomes a replica of the new owner as soon as it learns of the change.
     if (!(error instanceof ReplyError) || !error.message.includes("only with masters")) throw error
   })
   await Promise.all(heirs.filter((heir) => heir !== to).map((heir) => onEach(heir.node, "NODE", to.id)))

@@ -3,7 +3,7 @@ import { freePort } from "./free-port.ts"
 
 const HOST = "127.0.0.1"
 
-/** A direction of traffic: from the clients, or from the server. */
+/** The direction of traffic: from the clients, or from the server. */
 export type Direction = "requests" | "replies"
 
 /** Starts a proxy in front of a server. Resolves once it listens on a free port of 127.0.0.1. */
@@ -20,7 +20,7 @@ export async function startProxy(target: { host: string; port: number }): Promis
 }
 
 /**
- * A proxy between clients and one server, controlled by a test; created by `startProxy`. The proxy buffers held bytes
+ * A proxy between clients and one server, controlled by a test. `startProxy` creates it. The proxy buffers held bytes
  * without a limit.
  */
 export class TcpProxy {
@@ -30,10 +30,10 @@ export class TcpProxy {
   delayMs = 0
   /**
    * If true, requests reach the server but its replies are lost. Requests and replies then no longer match, so call
-   * `cut` before letting replies through again.
+   * `cut` before you set this to false.
    */
   dropReplies = false
-  /** The server for connections that are accepted from now on. Open connections keep their server. */
+  /** The server for new connections. Open connections stay connected to their server. */
   target: { readonly host: string; readonly port: number }
   readonly #links = new Set<Link>()
   readonly #paused = new Set<Direction>()
@@ -51,8 +51,8 @@ export class TcpProxy {
   }
 
   /**
-   * Holds bytes, and the ends of connections, in one or both directions, like a network partition. New connections are
-   * still accepted, as by a server that hangs.
+   * Stops forwarding bytes and connection ends in one or both directions, like a network partition. New connections
+   * are still accepted, as if the server hangs.
    */
   pause(direction?: Direction): void {
     for (const one of directions(direction)) this.#paused.add(one)
@@ -96,7 +96,7 @@ export class TcpProxy {
     this.#rubbish = typeof bytes === "string" ? Buffer.from(bytes) : bytes
   }
 
-  /** Refuses new connections and resets the open ones. */
+  /** Refuses new connections and resets the open connections. */
   close(): void {
     this.refuse()
     this.cut()
@@ -127,7 +127,7 @@ interface Weather {
   closed(): void
 }
 
-/** The connection of one client through the proxy. */
+/** A client's connection through the proxy. */
 class Link {
   readonly #client: Socket
   readonly #server: Socket
@@ -178,7 +178,7 @@ class Link {
   }
 }
 
-/** One direction of a connection. Runs the added actions in order, each when it is due. */
+/** One direction of a connection. Runs the added actions in order, each at its due time. */
 class Lane {
   readonly #weather: Weather
   readonly #direction: Direction

@@ -10,7 +10,7 @@ const run = promisify(execFile)
 export interface WebServerBinary {
   /** Absolute path of the program. */
   readonly program: string
-  /** Extra environment variables: LD_LIBRARY_PATH for an unpacked server. */
+  /** Extra environment variables: LD_LIBRARY_PATH, which an unpacked server needs. */
   readonly env: Readonly<Record<string, string>>
   /** The folder of Apache's modules. */
   readonly modules: string
@@ -56,10 +56,10 @@ const SERVERS = {
   },
 }
 
-/** Programs of administrators are often not on PATH. */
+/** The PATH often excludes administrators' programs. */
 const ADMIN_FOLDERS = ["/usr/sbin", "/usr/local/sbin", "/opt/homebrew/bin"]
 
-/** The name of a web server or a gateway that tests use. */
+/** The name of a web server or gateway that the tests use. */
 export type WebServerName = keyof typeof SERVERS
 
 /** Finds a web server or a gateway as {@link findProgram} does. */

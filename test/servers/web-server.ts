@@ -16,12 +16,12 @@ import { freePort } from "./free-port.ts"
 import { until } from "./until.ts"
 import { findWebServer, type WebServerBinary } from "./web-server-binary.ts"
 
-/** A web server that is running. */
+/** A running web server. */
 export interface RunningServer {
   readonly port: number
   /** Returns the path of a log with this name. */
   logFile(name: string): string
-  /** Stops the server, which then has written all of its log. The folder with the logs remains. */
+  /** Stops the server, so that its whole log has been written. The folder with the logs remains. */
   stop(): Promise<void>
   /** Stops the server if necessary, and removes its folder. */
   remove(): Promise<void>
@@ -32,7 +32,7 @@ export type LogLines = Readonly<Record<string, string>>
 
 /**
  * Starts nginx on a free port of 127.0.0.1 in a temporary folder. Each log is written in nginx's own format with this
- * name, or in a format line. All requests are answered with "ok". Rejects with the server's error log.
+ * name, or in a format line. The response to every request is "ok". Rejects with the server's error log.
  */
 export async function startNginx(logs: LogLines): Promise<RunningServer> {
   const binary = await findWebServer("nginx")
@@ -43,8 +43,8 @@ export async function startNginx(logs: LogLines): Promise<RunningServer> {
 }
 
 /**
- * Starts Apache on a free port of 127.0.0.1 in a temporary folder. Each log is written in a format line. All requests
- * are answered with 401 below /login, and with 404 elsewhere. Rejects with the server's error log.
+ * Starts Apache on a free port of 127.0.0.1 in a temporary folder. Each log is written in a format line. The response
+ * status is 401 for all requests below /login, and 404 for all others. Rejects with the server's error log.
  */
 export async function startApache(logs: LogLines): Promise<RunningServer> {
   const binary = await findWebServer("apache")
@@ -64,7 +64,7 @@ export async function startServer(
   configure: (folder: string, port: number) => readonly string[],
 ): Promise<RunningServer> {
   const folder = mkdtempSync(join(tmpdir(), "sluice-web-server-"))
-  // Apache's workers run as another user.
+  // Apache's workers run as another user, who must be able to read the folder.
   chmodSync(folder, 0o755)
   mkdirSync(join(folder, "temp"))
   mkdirSync(join(folder, "files"))

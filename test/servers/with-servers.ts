@@ -2,9 +2,9 @@ import { spawn } from "node:child_process"
 import { startDynamoDB } from "./dynamodb.ts"
 import { startRedis } from "./redis-server.ts"
 
-// Runs a command with a Redis and a local DynamoDB, whose addresses are in REDIS_URL and DYNAMODB_ENDPOINT. If a
-// variable is already set, that server is not started. Exits with the command's exit code: `tsx with-servers.ts node
-// app.js`.
+// Runs a command with a Redis server and a local DynamoDB server, whose addresses are in REDIS_URL and
+// DYNAMODB_ENDPOINT. If a variable is already set, its server is not started. Exits with the command's exit code:
+// `tsx with-servers.ts node app.js`.
 
 const [command, ...args] = process.argv.slice(2)
 if (command === undefined) {
@@ -24,7 +24,8 @@ try {
       ...(dynamoDB !== undefined && { DYNAMODB_ENDPOINT: dynamoDB.endpoint }),
     },
   })
-  // Ctrl-C in a terminal also reaches the command. It ends by itself, and needs the servers until then.
+  // Ignore Ctrl-C here, because a terminal also sends it to the command. The command then ends by itself, and needs
+  // the servers until then.
   process.on("SIGINT", () => undefined)
   process.on("SIGTERM", () => child.kill("SIGTERM"))
   process.exitCode = await new Promise<number>((resolve, reject) => {

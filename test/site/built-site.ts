@@ -19,7 +19,7 @@ const TYPES: Readonly<Record<string, string>> = {
   ".woff2": "font/woff2",
 }
 
-/** The site, built from `docs` into a temporary folder, and served as a static host serves it. */
+/** The site, built from `docs` into a temporary folder, and served as by a static host. */
 export interface BuiltSite {
   readonly folder: string
   /** The address without a slash at the end. */

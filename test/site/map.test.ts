@@ -23,7 +23,7 @@ const files = FOLDERS.flatMap((folder) =>
     .map((name) => `${folder}/${name.replace(".md", "")}`),
 )
 
-/** Returns the lines of a page outside of blocks of code. */
+/** Returns the lines of a page outside of code blocks. */
 function proseOf(text: string): string[] {
   return text.replace(/^ *```.*?^ *```$/gms, "").split("\n")
 }
@@ -43,7 +43,7 @@ it("each address of the site is listed, and a listed address still exists or red
   expect(Object.values(MOVED).filter((address) => !addresses.has(address))).toEqual([])
 })
 
-it("the page at an address is found below the base of the site", () => {
+it("a page is found by its address below the base of the site", () => {
   expect(pageAt("/protect/login#second-factor", "/")?.path).toBe("protect/login")
   expect(pageAt("/sluice/protect/", "/sluice/")?.path).toBe("protect/README")
   expect(pageAt("/sluice/no/such-page", "/sluice/")).toBeUndefined()
@@ -52,14 +52,14 @@ it("the page at an address is found below the base of the site", () => {
 describe.each([...PAGES.values()])("the page $path", ({ path, title, description, words = "" }) => {
   const text = readFileSync(`${DOCS}${path}.md`, "utf8")
 
-  it("has a title, a description and words for the search that fit", () => {
+  it("has a title, a description and search words of the right length", () => {
     expect(title.split(" ").length).toBeLessThanOrEqual(4)
     expect(description.length).toBeLessThanOrEqual(120)
     expect(words.split(" ").length).toBeLessThanOrEqual(25)
   })
 
-  it("has at most 1,300 words", () => {
-    // The words of a picture are for readers who cannot see it.
+  it("contains at most 1,300 words", () => {
+    // The alt text of a picture is for readers who cannot see it.
     const count = text
       .replace(/!\[[^\]]*\]/g, "")
       .split(/\s+/)
@@ -67,14 +67,14 @@ describe.each([...PAGES.values()])("the page $path", ({ path, title, description
     expect(count).toBeLessThanOrEqual(1_300)
   })
 
-  it("begins with one title, and shows code, a table or a picture in its first lines", () => {
+  it("begins with a single title, and shows code, a table or a picture in its first lines", () => {
     expect(proseOf(text).filter((line) => line.startsWith("# "))).toHaveLength(1)
-    // A list of questions shows its questions.
+    // A page that lists questions shows the questions instead.
     if (path === "start/questions") return
     expect(text.split("\n").slice(0, 15).join("\n")).toMatch(/^ *```|^\||^!\[/m)
   })
 
-  it("has tables whose columns have names", () => {
+  it("contains only tables whose columns have names", () => {
     const lines = proseOf(text)
     const headers = lines.filter((_, at) => /^\|[ :|-]+\|$/.test(lines[at + 1] ?? ""))
     expect(

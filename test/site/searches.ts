@@ -2,11 +2,11 @@
 export interface Search {
   readonly words: string
   readonly pages: readonly string[]
-  /** The page may also be the second, or third: the number of pages to look at. */
+  /** Number of first results that may contain the page. Default: 1. */
   readonly among?: number
 }
 
-/** Searches that must lead to the right page. A new feature adds two. */
+/** Searches that must lead to the right page. Add two searches for each new feature. */
 export const SEARCHES: readonly Search[] = [
   { words: "nginx", pages: ["/production/proxies", "/service/gateways"] },
   { words: "cloudflare real ip", pages: ["/production/proxies"] },

@@ -15,7 +15,7 @@ let browser: Browser
 beforeAll(async () => {
   site = await buildSite()
   browser = await startChromium()
-  // Long enough to unpack Chromium over a slow network.
+  // The timeout is long enough to download Chromium over a slow network.
 }, 600_000)
 afterAll(async () => {
   await browser?.close()
@@ -62,7 +62,7 @@ async function open(address: string, options: BrowserContextOptions = {}): Promi
   return { page, complaints, foreign }
 }
 
-/** Returns what axe-core finds in a page. */
+/** Returns the findings of axe-core in a page. */
 async function findingsIn(page: Page): Promise<string[]> {
   await page.addScriptTag({ content: axe.source })
   return await page.evaluate<string[]>(`axe.run({ resultTypes: ["violations"] }).then(({ violations }) =>
@@ -70,20 +70,23 @@ async function findingsIn(page: Page): Promise<string[]> {
 }
 
 describe("the site", () => {
-  it.each(ADDRESSES)("shows %s without an error, a foreign request, or a finding of axe", async (address) => {
-    const { page, complaints, foreign } = await open(address)
-    expect({ complaints, foreign, findings: await findingsIn(page) }).toEqual({
-      complaints: [],
-      foreign: [],
-      findings: [],
-    })
-    expect(await page.locator("h1").count()).toBe(1)
-    expect(await page.title()).not.toBe("")
-    await page.context().close()
-  })
+  it.each(ADDRESSES)(
+    "shows %s without an error, a foreign request, or a finding of axe-core",
+    async (address) => {
+      const { page, complaints, foreign } = await open(address)
+      expect({ complaints, foreign, findings: await findingsIn(page) }).toEqual({
+        complaints: [],
+        foreign: [],
+        findings: [],
+      })
+      expect(await page.locator("h1").count()).toBe(1)
+      expect(await page.title()).not.toBe("")
+      await page.context().close()
+    },
+  )
 
   it.each(ON_A_PHONE)(
-    "shows %s on a phone in the dark, and nothing is wider than the screen",
+    "shows %s on a phone in dark mode, without parts that are wider than the screen",
     async (address) => {
       const { page } = await open(address, { viewport: { width: 390, height: 844 }, colorScheme: "dark" })
       expect(await findingsIn(page)).toEqual([])
@@ -92,7 +95,7 @@ describe("the site", () => {
     },
   )
 
-  it("shows pictures in the colors of its switch, not of the system", async () => {
+  it("shows pictures in the color scheme of its switch, not of the system", async () => {
     const { page } = await open("/", { colorScheme: "dark" })
     const background = () =>
       page.evaluate(
@@ -104,7 +107,7 @@ describe("the site", () => {
     await page.context().close()
   })
 
-  it("shows a page with a way home for an address that does not exist", async () => {
+  it("shows a page with a link to the start page for an address that does not exist", async () => {
     const { page, foreign } = await open("/no/such-page")
     expect(await page.locator("main h1").textContent()).toBe("This page does not exist")
     expect(await findingsIn(page)).toEqual([])
@@ -116,7 +119,7 @@ describe("the site", () => {
     await page.context().close()
   })
 
-  it("has no link to a page or a heading that does not exist", () => {
+  it("contains no link to a page or a heading that does not exist", () => {
     const files = readdirSync(site.folder, { recursive: true, encoding: "utf8" }).filter((name) =>
       name.endsWith(".html"),
     )
@@ -135,7 +138,7 @@ describe("the site", () => {
     expect(broken).toEqual([])
   })
 
-  it("lists each page once for programs, and has the file of each page beside it", () => {
+  it("lists each page once for programs, and serves each page's Markdown file next to it", () => {
     const list = readFileSync(join(site.folder, "llms.txt"), "utf8")
     const files = [...list.matchAll(/\]\(\/([^)]+)\)/g)].map(([, file = ""]) => file)
     expect(files).toEqual(GROUPS.flatMap(({ pages }) => pages.map(({ path }) => `${path}.md`)))
@@ -156,7 +159,7 @@ describe("the search", () => {
   afterAll(() => page?.context().close())
 
   it.each(SEARCHES)('finds "$words" on $pages', async ({ words, pages, among = 1 }) => {
-    // The box searches a moment after the last key, so clear the previous results first.
+    // The search box starts a moment after the last key, so clear the previous results first.
     await page.fill("#localsearch-input", "")
     await page.waitForFunction('document.querySelector(".VPLocalSearchBox .result") === null')
     await page.fill("#localsearch-input", words)

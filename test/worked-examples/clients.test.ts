@@ -25,17 +25,17 @@ inMemoryAndRedis((open) => {
   describe("buckets", () => {
     const bucket = { limit: 2, window: "1 minute", algorithm: "token-bucket", burst: 3 } as const
 
-    it("2 of 3 in one burst: a bucket of 3 units gets 2 units in one burst every minute", async () => {
+    it("2 of 3 in one burst: a bucket of 3 units grants 2 units in one burst every minute", async () => {
       const example = new Example(open, { ...bucket, refill: "periodic" })
       expect(await example.ask(10 * SECOND, 4)).toBe(3)
       expect(example.latest.retryAfterMs).toBe(50 * SECOND)
       expect(await example.ask(MINUTE - 1)).toBe(0)
       expect(await example.ask(MINUTE, 3)).toBe(2)
-      // Five minutes add no more than fits.
+      // After five minutes, the bucket contains no more than its capacity.
       expect(await example.ask(6 * MINUTE, 4)).toBe(3)
     })
 
-    it("2 of 3 evenly: a bucket of 3 units gets a unit every 30 seconds", async () => {
+    it("2 of 3 evenly: a bucket of 3 units grants a unit every 30 seconds", async () => {
       const example = new Example(open, bucket)
       expect(await example.ask(10 * SECOND, 4)).toBe(3)
       expect(example.latest.retryAfterMs).toBe(30 * SECOND)
@@ -45,7 +45,7 @@ inMemoryAndRedis((open) => {
   })
 
   describe("a client that keeps asking", () => {
-    it("20 entries: the log of an abusive client holds the admitted requests only, however often it asks", async () => {
+    it("20 entries: an abusive client's log contains only admitted requests, however many requests the client sends", async () => {
       const example = new Example(open, { limit: 20, window: "1 hour", algorithm: "sliding-log" })
       const lengths: number[] = []
       for (let minute = 0; minute < 90; minute++) {
@@ -58,9 +58,9 @@ inMemoryAndRedis((open) => {
       expect(await example.used(89 * MINUTE)).toBe(20)
     })
 
-    it("each second: a client gets 2 units a minute, and with countRejected none until it pauses", async () => {
+    it("each second: a client is granted 2 units a minute, and none with countRejected until it pauses", async () => {
       const rule = { limit: 2, window: "1 minute", algorithm: "sliding-window-strict", buckets: 6 } as const
-      // Ten seconds are added to each minute, because the units of a part of the window stay until the whole part has
+      // Ten seconds are added to each minute, because the units of a sub-window count until the whole sub-window has
       // passed.
       const seconds = 3 * 70
       const admittedOf = async (example: Example) => {
@@ -73,7 +73,7 @@ inMemoryAndRedis((open) => {
       expect(await admittedOf(counting)).toBe(2)
       const { retryAfterMs } = counting.latest
       expect(retryAfterMs).toBeGreaterThan(0)
-      // The client pauses for the time that it was given, and is admitted.
+      // The client pauses for the stated time, and is admitted.
       expect(await counting.ask((seconds - 1) * SECOND + retryAfterMs)).toBe(1)
     })
 

@@ -19,7 +19,7 @@ export const SECOND = 1_000
 export const MINUTE: number = 60 * SECOND
 export const HOUR: number = 60 * MINUTE
 
-/** Midnight, the time 0:00 of every example. */
+/** Midnight, which is the time 0:00 in every example. */
 export const START_MS: number = Date.UTC(2024, 0, 1)
 
 /** Creates an empty store whose counters expire by the clock. */
@@ -27,13 +27,13 @@ export type OpenStore = (clock: ManualClock) => Store
 
 let made = 0
 
-/** Creates a store in Redis, with the layout of counters that apps have. */
+/** Creates a store in Redis, with the counter layout that apps use. */
 export function onRedis(commands: RedisCommands, clock: ManualClock): Store {
   const options = { prefix: `example${made++}:`, denyCacheMs: 10_000, timeoutMs: 20_000 }
   return new RedisStore({ commands, clock, isWide: false, ...options })
 }
 
-/** Runs examples in memory, and in a real Redis whose keys expire by the clock of the example. Closes their stores. */
+/** Runs examples in memory, and in a real Redis whose keys expire by the example's clock. Closes their stores. */
 export function inMemoryAndRedis(examples: (open: OpenStore) => void): void {
   const opened: Store[] = []
   const closing =
@@ -64,7 +64,7 @@ export function inMemoryAndRedis(examples: (open: OpenStore) => void): void {
   })
 }
 
-/** A limiter of users, with a clock that starts at 0:00. */
+/** A limiter for users, with a clock that starts at 0:00. */
 export class Example {
   readonly limiter: Limiter<{ readonly id: string }>
   readonly #clock = manualClock(START_MS)
@@ -86,7 +86,7 @@ export class Example {
     return this.#latest as Decision
   }
 
-  /** Sends requests at that time, all at the same time. Returns how many are admitted. */
+  /** Sends requests concurrently at the given time. Returns the number of admitted requests. */
   async ask(atMs: number, requests = 1, id = "alice"): Promise<number> {
     this.#clock.set(START_MS + atMs)
     const decisions = await Promise.all(Array.from({ length: requests }, () => this.limiter.decide({ id })))
@@ -94,7 +94,7 @@ export class Example {
     return decisions.filter(({ allowed }) => allowed).length
   }
 
-  /** Returns the units in use at that time, without making a request. */
+  /** Returns the used units at the given time, without making a request. */
   async used(atMs: number, id = "alice"): Promise<number> {
     this.#clock.set(START_MS + atMs)
     const { limit, remaining } = await this.limiter.peek({ id })
@@ -102,7 +102,7 @@ export class Example {
   }
 }
 
-/** Returns the milliseconds of "2:25" or "20:23:12": hours, minutes and seconds. */
+/** Returns the milliseconds of "2:25" or "20:23:12": which are hours, minutes and seconds. */
 export function at(text: string): number {
   const [hours, minutes, seconds = 0] = text.split(":").map(Number) as [number, number, number?]
   return hours * HOUR + minutes * MINUTE + seconds * SECOND

@@ -23,7 +23,7 @@ async function bytesOfOneClient(): Promise<number> {
 
 const perHour = { limit: 500, window: "1 hour" } as const
 
-it("32 MB: a count takes more than the 32 bytes of the document, because a key of Redis alone does", async () => {
+it("32 MB: a counter takes more than the document's 32 bytes, because a Redis key alone takes more", async () => {
   const example = new Example(open, { ...perHour, algorithm: "fixed-window" })
   expect(await example.ask(0, 501)).toBe(500)
   const bytes = await bytesOfOneClient()
@@ -39,7 +39,7 @@ it("12 GB: a log of 500 requests takes less than a quarter of the document's 12,
   expect(await bytesOfOneClient()).toBeLessThan((8 + 24 * 500 + 20) / 4)
 })
 
-it("1.6 GB: 60 counts of a minute take less than a quarter of the document's 1,588 bytes", async () => {
+it("1.6 GB: 60 counts, one for each minute, take less than a quarter of the document's 1,588 bytes", async () => {
   const example = new Example(open, { ...perHour, buckets: 60 })
   for (let minute = 0; minute < 60; minute++) expect(await example.ask(minute * MINUTE, 8)).toBe(8)
   expect(await bytesOfOneClient()).toBeLessThan((8 + 26 * 60 + 20) / 4)

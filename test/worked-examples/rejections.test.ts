@@ -5,8 +5,8 @@ import { expect, it } from "vitest"
 import { listening } from "../servers/listening.ts"
 import { at, inMemoryAndRedis, SECOND, START_MS } from "./example.ts"
 
-// The three messages of the document, over real HTTP. docs/inside/worked-examples.md lists them by the beginning of
-// their title.
+// The three messages of the document, over real HTTP. docs/inside/worked-examples.md lists the messages by the
+// beginning of their title.
 
 const MESSAGES = [
   [
@@ -37,7 +37,7 @@ const MESSAGES = [
 
 inMemoryAndRedis((open) => {
   it.each(MESSAGES)(
-    "three messages: %s says when a client that is refused at 20:23:12 is admitted",
+    "three messages: %s states when a client that is refused at 20:23:12 is admitted",
     async (rejectionMessage, rule, seconds, retry) => {
       const clock = manualClock(START_MS + at("20:23:12"))
       const app = express()

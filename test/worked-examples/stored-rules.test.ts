@@ -7,7 +7,7 @@ import { type DynamoDBServer, startDynamoDB } from "../servers/dynamodb.ts"
 import { inMemoryAndRedis, MINUTE, START_MS } from "./example.ts"
 
 // The documents' item of a service with 5 requests a minute for each user, in every spelling.
-// docs/inside/worked-examples.md lists them by the beginning of their title.
+// docs/inside/worked-examples.md lists the items by the beginning of their title.
 
 const MESSAGE = "retry-with-exponential-backoff"
 const OLD = { field: "user_id", rate: { requestsPerUnit: 5, unit: "minute" }, errorMessage: MESSAGE }

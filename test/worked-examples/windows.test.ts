@@ -21,7 +21,7 @@ inMemoryAndRedis((open) => {
     it("3 of 10: after 10 requests in the previous minute and 2 in this one, 3 count at 0:54", async () => {
       const example = new Example(open, { limit: 10, window: "1 minute" })
       expect(await example.ask(30 * SECOND, 10)).toBe(10)
-      // At the 50th second, 10 * 10 / 60 of the earlier requests count, so both new ones are admitted.
+      // At the 50th second, 10 * 10 / 60 of the earlier requests count, so both new requests are admitted.
       expect(await example.ask(MINUTE + 50 * SECOND, 2)).toBe(2)
       expect(await example.used(MINUTE + 54 * SECOND)).toBe(3)
       expect(await example.ask(MINUTE + 54 * SECOND)).toBe(1)
@@ -65,7 +65,7 @@ inMemoryAndRedis((open) => {
     it("300 and 400 ms: requests count for a second in a rolling window, until 1,000 ms in a fixed one", async () => {
       const rolling = new Example(open, { limit: 2, window: "1 second", algorithm: "sliding-log" })
       expect([await rolling.ask(300), await rolling.ask(400), await rolling.ask(1_000)]).toEqual([1, 1, 0])
-      // Both ends of the second count.
+      // Both ends of the second are included.
       expect(rolling.latest.retryAfterMs).toBe(301)
       expect([await rolling.ask(1_300), await rolling.ask(1_301, 2), await rolling.ask(1_401)]).toEqual([
         0, 1, 1,
@@ -77,7 +77,7 @@ inMemoryAndRedis((open) => {
       expect(await fixed.ask(1_000, 3)).toBe(2)
     })
 
-    it("3 a minute: of two concurrent requests when 2 of 3 are used, one is admitted", async () => {
+    it("3 a minute: when 2 of 3 are used, one of two concurrent requests is admitted", async () => {
       const example = new Example(open, { limit: 3, window: "1 minute", algorithm: "fixed-window" })
       expect(await example.ask(0, 2)).toBe(2)
       expect(await example.ask(0, 2)).toBe(1)
@@ -94,7 +94,7 @@ inMemoryAndRedis((open) => {
       },
     )
 
-    it("1:25 to 2:25: the log at 2:25 counts from 1:25 to 2:25, both included", async () => {
+    it("1:25 to 2:25: the log at 2:25 counts from 1:25 to 2:25, including both ends", async () => {
       const example = new Example(open, { limit: 2, window: "1 hour", algorithm: "sliding-log" })
       expect([
         await example.ask(at("1:25")),
@@ -103,13 +103,13 @@ inMemoryAndRedis((open) => {
       ]).toEqual([1, 1, 0])
       expect(example.latest.retryAfterMs).toBe(1)
       expect(await example.ask(at("2:25") + 1)).toBe(1)
-      // From 1:50 on, two requests are in the window again.
+      // From 1:50 on, the window contains two requests again.
       expect([await example.ask(at("2:50")), await example.ask(at("2:50") + 1)]).toEqual([0, 1])
     })
 
     it.each([
       ["fixed-window", 8],
-      // Five of the seven still count, because three quarters of that hour are in the window.
+      // Five of the seven requests still count, because three quarters of that hour are in the window.
       ["sliding-window", 5],
       ["sliding-window-strict", 3],
       ["sliding-log", 3],
@@ -125,9 +125,9 @@ inMemoryAndRedis((open) => {
 
   describe("windows of parts", () => {
     it.each([3, 60])(
-      "10, 20 and 30: in an hour of %i parts, only the requests of the past hour count",
+      "10, 20 and 30: in an hour of %i sub-windows, only the requests of the past hour count",
       async (buckets) => {
-        // The hour before 2:50 begins at 1:50. It contains only the 30 requests of 2:00 to 2:20.
+        // The hour before 2:50 begins at 1:50. That hour contains only the 30 requests from 2:00 to 2:20.
         const example = new Example(open, { limit: 100, window: "1 hour", buckets })
         expect([
           await example.ask(at("1:05"), 10),
@@ -140,8 +140,8 @@ inMemoryAndRedis((open) => {
       },
     )
 
-    it("10 of 20 minutes: the oldest of three parts counts by the share that is still in the hour", async () => {
-      // At 2:50, the hour begins in the middle of the part from 1:40 to 2:00.
+    it("10 of 20 minutes: the oldest of three sub-windows counts by its share that is still in the hour", async () => {
+      // At 2:50, the hour begins in the middle of the sub-window from 1:40 to 2:00.
       const example = new Example(open, { limit: 100, window: "1 hour", buckets: 3 })
       expect([
         await example.ask(at("1:45"), 10),
@@ -152,21 +152,22 @@ inMemoryAndRedis((open) => {
     })
 
     it.each(["sliding-window", "sliding-window-strict"] as const)(
-      "350 of 500: with 10 a minute, 35 minutes use 350 an hour by %s, and 50 use all",
+      "350 of 500: at 10 a minute, %s counts 350 after 35 minutes, and all 500 after 50",
       async (algorithm) => {
         const perMinute = { limit: 10, window: "1 minute", algorithm: "fixed-window" } as const
         const perHour = { limit: 500, window: "1 hour", algorithm, buckets: 60 }
         const example = new Example(open, { ...perMinute, name: "minute" }, { ...perHour, name: "hour" })
         const left = () => example.latest.checks.find(({ policy }) => policy === "hour")?.remaining
         for (let minute = 0; minute < 35; minute++) expect(await example.ask(minute * MINUTE, 15)).toBe(10)
-        // The 175 requests that the minute refused use nothing of the hour.
+        // The 175 requests that the per-minute limit refused use no units of the hourly limit.
         expect(left()).toBe(500 - 350)
         expect(example.latest).toMatchObject({ policy: "minute", retryAfterMs: MINUTE })
         for (let minute = 35; minute < 50; minute++) expect(await example.ask(minute * MINUTE, 15)).toBe(10)
         expect(left()).toBe(0)
         expect(await example.ask(50 * MINUTE, 15)).toBe(0)
         expect(example.latest.policy).toBe("hour")
-        // The first minute begins to leave the hour at 1:00. The strict window counts it in full until 1:01.
+        // At 1:00, the first minute begins to leave the hour. The strict window counts that minute in full until
+        // 1:01.
         const waitMs = algorithm === "sliding-window" ? 10 * MINUTE + 1 : 11 * MINUTE
         expect(example.latest.retryAfterMs).toBe(waitMs)
         expect(await example.ask(50 * MINUTE + waitMs - 1)).toBe(0)
@@ -176,7 +177,7 @@ inMemoryAndRedis((open) => {
   })
 })
 
-it("rounding: the document's ceiling admits one more request when exactly the limit counts, and agrees otherwise", () => {
+it("rounding: the document's ceiling agrees with Sluice, except that it admits one more request at exactly the limit", () => {
   const windowMs = 10
   const cases = { exactlyTheLimit: 0, differ: 0, others: 0 }
   for (let limit = 1; limit <= 12; limit++) {

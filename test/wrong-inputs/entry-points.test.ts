@@ -31,9 +31,9 @@ import { RULE_MEMBERS } from "../../packages/core/src/rules/parsing/rule-members
 import { type DynamoDBServer, startDynamoDB } from "../servers/dynamodb.ts"
 import { anyOdd, anyOr, argument, exactly, type Odd, oddFor, oddObject, ReadingFailed } from "./values.ts"
 
-// The guarantee: a wrong input causes an error of Sluice with a code, wherever it is passed. There is no other error,
-// no hang and no unhandled rejection. There are two exceptions: an error that the input throws while it is read, and a
-// signal's own reason.
+// The tests check a guarantee: a wrong input always causes an error of Sluice with a code, wherever it is passed. A
+// wrong input causes no other error, no hang and no unhandled rejection. There are two exceptions: an error that the
+// input throws while it is read, and a signal's own reason.
 
 const QUIET = { warn() {}, error() {} }
 const client = new DynamoDBClient({ region: "eu-central-1" })
@@ -67,7 +67,7 @@ const STORED_MEMBERS = ["service_id", "Service_id", "version", "rules", "rule"]
 const TABLE = { client, tableName: "rules" }
 const TABLE_OPTIONS = ["client", "tableName", "keyName", "keyType", "pageSize", "timeoutMs"]
 
-/** Creates its limiter when it is read, which is declared further down. */
+/** Creates the limiter only when the value is read, because the limiter is declared further down. */
 const GROUP_REQUEST = {
   get limiter() {
     return limiter()
@@ -111,12 +111,12 @@ const OF_PACKAGES = "is for packages that extend Sluice, which have checked what
 const OF_THE_SERVICE = "is a part of the service's program"
 const OF_TESTS = "declares tests and runs in a test file"
 
-/** Gives every function of an entry point for packages the reason why it has no arguments here. */
+/** Returns the same reason for all functions of an entry point for packages, which are not tested here. */
 function ofPackages(entry: object): Record<string, string> {
   return Object.fromEntries(functionsOf(entry).map((name) => [name, OF_PACKAGES]))
 }
 
-/** The arguments of each exported function, or the reason why it has none here. Error classes are left out. */
+/** The arguments of each exported function, or the reason why this file has none. Error classes are not included. */
 const EXPORTS: Readonly<Record<string, readonly [module: object, Readonly<Record<string, Args | string>>]>> =
   {
     "@sluice/core": [
@@ -391,8 +391,8 @@ const EXPORTS: Readonly<Record<string, readonly [module: object, Readonly<Record
   }
 
 /**
- * Registers the plugin on a new app. Fastify itself refuses or calls options that are not an object, before the plugin
- * gets them.
+ * Registers the plugin on a new app. Fastify itself refuses or calls options that are not an object, before the
+ * plugin receives them.
  */
 async function registered(options: object, ofRoute: unknown): Promise<void> {
   const app = fastify()
@@ -426,7 +426,7 @@ type MethodsOf<Type> = {
   [Name in keyof Type]-?: Type[Name] extends Function | ((...args: never) => unknown) ? Name : never
 }[keyof Type]
 
-/** Reads every fact that a rule can read of a request. */
+/** Reads every fact of a request that a rule can use. */
 const limiter = () =>
   core.createLimiter({
     ...GOOD,
@@ -488,7 +488,7 @@ const LIMITER = {
   close: [anyOdd],
 } satisfies Record<MethodsOf<core.Limiter>, Args>
 
-/** Only limiters call `open`, with what they have checked. */
+/** Only limiters call `open`, with arguments that they have checked. */
 const BOOK = {
   rulesOf: [name],
   find: [name, callOptions],
@@ -514,7 +514,7 @@ const PACED = {
   close: [anyOdd],
 } satisfies Record<MethodsOf<paced.PacedFetch>, Args>
 
-/** `wait` ends when the test moves the clock. */
+/** `wait` ends when the test advances the clock. */
 const CLOCK = { now: [], advance: [anyOdd], set: [anyOdd] } satisfies Record<
   Exclude<MethodsOf<core.ManualClock>, "wait">,
   Args
@@ -523,7 +523,7 @@ const CLOCK = { now: [], advance: [anyOdd], set: [anyOdd] } satisfies Record<
 async function errorOf(call: () => unknown): Promise<unknown> {
   try {
     const made = await call()
-    // The input's own close() may throw.
+    // The wrong input's own close() may throw.
     await end(made).catch(() => undefined)
   } catch (error) {
     return error
@@ -538,7 +538,7 @@ async function end(made: unknown): Promise<void> {
   await (typeof close === "function" ? close.call(made) : own?.close())
 }
 
-/** True for a coded error that says what to do instead, and for an error that the input itself has thrown. */
+/** True for an error with a code and a remedy, and for an error that the input itself has thrown. */
 function isPromised(error: unknown): boolean {
   if (error === undefined || error instanceof ReadingFailed) return true
   if (error instanceof core.InvalidOptionError || error instanceof core.InvalidRuleError)
@@ -617,7 +617,7 @@ describe("a wrong input of a paced call gets an error with a code", () => {
 })
 
 describe("the entry points in this file", () => {
-  it("include every entry point of every package", () => {
+  it("cover every entry point of every package", () => {
     const root = new URL("../../packages/", import.meta.url)
     const modules = readdirSync(root).flatMap((folder) => {
       const { name, exports } = JSON.parse(readFileSync(new URL(`${folder}/package.json`, root), "utf8"))
@@ -627,9 +627,12 @@ describe("the entry points in this file", () => {
     expect(Object.keys(EXPORTS).sort()).toEqual(modules.sort())
   })
 
-  it.each(Object.entries(EXPORTS))("have an input for every function of %s", (_name, [module, entries]) => {
-    expect(Object.keys(entries).sort()).toEqual(functionsOf(module).sort())
-  })
+  it.each(Object.entries(EXPORTS))(
+    "contain an input for every function of %s",
+    (_name, [module, entries]) => {
+      expect(Object.keys(entries).sort()).toEqual(functionsOf(module).sort())
+    },
+  )
 })
 
 /** Returns the names of the functions and classes of a module, except error classes. */
@@ -639,12 +642,12 @@ function functionsOf(module: object): string[] {
 }
 
 describe("a limiter that accepts a wrong input", () => {
-  // These can rightly turn the limit off or replace it.
+  // These options may legitimately disable the limit or replace it.
   const members = OPTIONS.filter(
     (name) => !["skip", "cost", "shadow", "enabled", "limiter", "rules"].includes(name),
   )
 
-  it("still has its limit", async () => {
+  it("still enforces its limit", async () => {
     await fc.assert(
       fc.asyncProperty(oddObject(members), async ({ name, make }) => {
         const odd = make() as object

@@ -3,7 +3,7 @@ import { createGuard } from "@sluice/core/adapters"
 import { fileRules, readRuleFile } from "@sluice/rules"
 import { describe, expect, it } from "vitest"
 
-/** Each row is a mistake of somebody who is sure that it is right, and the part of the message with the remedy. */
+/** Each row contains a plausible mistake, and the part of the message with the remedy. */
 const OPTIONS: readonly (readonly [given: object, remedy: string])[] = [
   [{ limit: "100" }, 'limit: "100" is not a limit; it is a string, use the number 100'],
   [{ limit: "1_000" }, "use the number 1000"],

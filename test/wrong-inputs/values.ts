@@ -1,12 +1,15 @@
 import fc from "fast-check"
 
-/** A wrong value with a name that a failing test can print. `make` returns a new value each time, because some can be used only once. */
+/**
+ * A wrong value with a name that a failing test can print. `make` returns a new value each time, because some values
+ * can be used only once.
+ */
 export interface Odd {
   readonly name: string
   readonly make: () => unknown
 }
 
-/** Thrown by values that cannot be read. It belongs to the caller, so Sluice may pass it on as it is. */
+/** An error that unreadable values throw. The error belongs to the caller, so Sluice may pass it on unchanged. */
 export class ReadingFailed extends Error {}
 
 const ignore = (): void => undefined
@@ -22,7 +25,7 @@ function promise(settled: "resolved" | "rejected" | "pending"): Promise<unknown>
   return made
 }
 
-/** Returns a proxy that throws whatever is done with it. */
+/** Returns a proxy that throws on every operation. */
 function unreadable(target: object): object {
   return new Proxy(target, new Proxy({}, { get: () => fail }))
 }
@@ -95,7 +98,10 @@ export function exactly(name: string, make: () => unknown): fc.Arbitrary<Odd> {
   return fc.constant({ name, make })
 }
 
-/** Objects that have one to four of the members, each wrong or behind a getter that throws. Half of them have all members of `good`. */
+/**
+ * Objects that have one to four of the members, each wrong or behind a getter that throws. Half of these objects
+ * contain all members of `good`.
+ */
 export function oddObject(members: readonly string[], good: object = {}): fc.Arbitrary<Odd> {
   const value = fc.option(anyOdd, { freq: 6, nil: undefined })
   const chosen = fc.dictionary(fc.constantFrom(...members), value, { minKeys: 1, maxKeys: 4 })
@@ -117,7 +123,7 @@ function nameOf(odd: Readonly<Record<string, Odd | undefined>>, isComplete: bool
   return `{ ${[...(isComplete ? ["...good"] : []), ...members].join(", ")} }`
 }
 
-/** Generates wrong values for a parameter that takes an object with these members, or a list of such objects. */
+/** Generates wrong values for a parameter that accepts an object with these members, or a list of such objects. */
 export function oddFor(members: readonly string[], good: object = {}): fc.Arbitrary<Odd> {
   const object = oddObject(members, good)
   const list = fc.array(fc.oneof(object, anyOdd), { minLength: 1, maxLength: 3 }).map((each) => ({
@@ -131,12 +137,12 @@ export function oddFor(members: readonly string[], good: object = {}): fc.Arbitr
   )
 }
 
-/** Calls with each argument wrong or, less often, right. */
+/** Generates calls in which each argument is wrong or, less often, right. */
 export function argument(odd: fc.Arbitrary<Odd>, right: fc.Arbitrary<Odd>): fc.Arbitrary<Odd> {
   return fc.oneof({ weight: 3, arbitrary: odd }, { weight: 1, arbitrary: right })
 }
 
-/** Generates any wrong value or, less often, the right one. */
+/** Generates any wrong value or, less often, the right value. */
 export function anyOr(name: string, make: () => unknown): fc.Arbitrary<Odd> {
   return argument(anyOdd, exactly(name, make))
 }

@@ -16,7 +16,7 @@ const options: PacedOptions = {
   share: { acquire: (key, signal) => limiter.acquire({ key }, signal && { signal }) },
 }
 export const api: PacedFetch = paced(fetch, options)
-/** Whatever takes a fetch takes a paced one. */
+/** Any function that accepts a fetch also accepts a paced fetch. */
 export const asFetch: typeof fetch = paced()
 export const stop: () => void = api.on("refused", ({ key, waitMs }) => console.log(key, waitMs?.toFixed()))
 export const waiting: number = api.status().reduce((sum: number, gate: GateStatus) => sum + gate.waiting, 0)

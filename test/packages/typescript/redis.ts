@@ -3,7 +3,7 @@ import { type RedisClient, redisKey, redisStore } from "@sluice/redis"
 import { Cluster, Redis } from "ioredis"
 import { createClient, createCluster } from "redis"
 
-/** One of each kind of client. */
+/** One client of each kind. */
 const clients: readonly RedisClient[] = [
   new Redis("redis://localhost:6379", { lazyConnect: true }),
   new Cluster([{ host: "localhost", port: 7000 }], { lazyConnect: true }),
