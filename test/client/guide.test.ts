@@ -15,7 +15,7 @@ import { blocksTestedBy } from "../docs/shown.ts"
 import { runTypeScript } from "../docs/typescript/run.ts"
 import { startLimitedApi } from "../servers/limited-api.ts"
 
-// Runs the lines of docs/client/calling.md with the real clients, against a server on this machine that limits.
+// Runs the code of docs/client/calling.md with the real clients, against a rate-limited server on this machine.
 
 const [clients] = blocksTestedBy("test/client/guide.test.ts", "docs/client/calling.md", 1)
 
@@ -85,7 +85,7 @@ const SLUICE: Recorded = {
   }),
 }
 
-/** The clients, as the guide creates them. */
+/** The clients that the guide creates. */
 interface Made {
   readonly kyClient: KyInstance
   readonly axiosClient: AxiosInstance
@@ -97,14 +97,14 @@ interface Made {
 interface Row {
   readonly name: string
   readonly recorded: Recorded
-  /** The dialect that is read of an admitted call. */
+  /** The dialect that is read from the response to an admitted call. */
   readonly dialect: string | undefined
   /**
-   * The member of the client's error that has the error of the paced fetch. Undefined if the client's error is that
-   * error.
+   * The member of the client's error that contains the PaceError. Undefined if the client rejects with the PaceError
+   * itself.
    */
   readonly wraps?: "cause" | "detail"
-  /** Sends one call. Resolves with a part of the response that shows that the client has understood it. */
+  /** Sends one call. Resolves with a part of the response, which proves that the client has parsed the response. */
   readonly call: (made: Made) => Promise<unknown>
   /** The response of the service, and the part of it that `call` returns. */
   readonly answer: object
@@ -181,7 +181,7 @@ afterAll(() => {
   vi.restoreAllMocks()
 })
 
-/** Returns a fetch that sends each request to a server on this machine, whatever its host is. */
+/** Returns a fetch that sends each request to a server on this machine, whatever the URL's host is. */
 function to(server: string): typeof fetch {
   return (input, init) => {
     const { pathname, search } = new URL(input instanceof Request ? input.url : input)
@@ -194,19 +194,19 @@ interface Service {
   readonly api: PacedFetch
   /** The requests that the service has received. */
   readonly received: Row["receives"][]
-  /** The statuses that it has sent. */
+  /** The statuses that the service has sent. */
   readonly sent: number[]
 }
 
-/** Ends what the tests have started. The tests run at the same time, because they mostly wait. */
+/** Functions that stop the servers of the tests. The tests run at the same time, because they mostly wait. */
 const ends: (() => Promise<void>)[] = []
 afterAll(async () => {
   for (const end of ends.splice(0)) await end()
 })
 
 /**
- * Starts a service that refuses its first calls, with a paced fetch for it that sends a call twice at most. Its
- * response has `waitMs` instead of the recorded wait.
+ * Starts a service that refuses its first calls, and creates a paced fetch that sends each call at most twice. If
+ * `waitMs` is given, it replaces the recorded wait in refusals.
  */
 async function start({ recorded, answer }: Row, refusals: number, waitMs?: string): Promise<Service> {
   const [received, sent]: [Row["receives"][], number[]] = [[], []]
@@ -243,12 +243,12 @@ describe.concurrent.each(rows)("docs/client/calling.md: $name", (row) => {
     expect(api.status()).toMatchObject([{ mode, dialect: row.dialect, inFlight: 0 }])
   })
 
-  it("waits as long as the service says after a refusal, and sends the same call again", async () => {
+  it("waits for the time in a refusal, and then sends the same call again", async () => {
     const { api, received, sent } = await start(row, 1)
     const retried: boolean[] = []
     api.on("refused", ({ isRetried }) => void retried.push(isRetried))
     expect(await row.call(await make(api))).toEqual(row.part)
-    // The service would have refused a call that comes too early.
+    // If the call had arrived too early, the service would have refused it.
     expect(sent).toEqual([row.recorded.refusal().status, 200])
     expect(received).toEqual([row.receives, row.receives])
     expect(retried).toEqual([true])
@@ -265,7 +265,7 @@ describe.concurrent.each(rows)("docs/client/calling.md: $name", (row) => {
     expect(sent).toEqual([status, status])
   })
 
-  it("rejects with the error of a call that was not sent, or has it in its own error", async () => {
+  it("rejects with the PaceError of a call that was not sent, or with an error that contains it", async () => {
     const { api, received } = await start(row, 0)
     api.close()
     const thrown: unknown = await row.call(await make(api)).catch((error) => error)
@@ -278,7 +278,7 @@ describe.concurrent.each(rows)("docs/client/calling.md: $name", (row) => {
 
 describe.concurrent("docs/client/calling.md: a server of Sluice", () => {
   it.each(rows.slice(0, 2))(
-    "refuses one call of $name at most when another client has used up the limit",
+    "refuses at most one call of $name after another client has used up the limit",
     async ({ call }) => {
       const server = await startLimitedApi({ limit: 4, window: "1 second", algorithm: "sliding-log" })
       const api = paced(to(server.url))
@@ -297,7 +297,7 @@ describe("docs/client/calling.md", () => {
   const guide = readFileSync(`${ROOT}docs/client/calling.md`, "utf8")
   const source = (file: string): string => readFileSync(`${ROOT}packages/client/src/${file}`, "utf8")
 
-  it("has a row for each code of an error", () => {
+  it("contains a row for each error code", () => {
     const codes = source("pace-error.ts").match(/(?<=\| ")SLUICE_\w+/g) ?? []
     expect(codes.length).toBeGreaterThan(3)
     const rows = guide.match(/(?<=^\| `)SLUICE_\w+/gm)

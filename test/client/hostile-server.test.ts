@@ -4,7 +4,8 @@ import fc from "fast-check"
 import { describe, expect, it, onTestFinished } from "vitest"
 import { listen } from "../contracts/adapter/listen.ts"
 
-// A server that stalls, resets, lies and sends absurd headers. No call waits longer than it may, and none is lost.
+// A server stalls, resets connections, lies and sends absurd headers. No call may wait too long, and no call may be
+// lost.
 
 const MAX_WAIT_MS = 300
 
@@ -14,7 +15,10 @@ async function serve(listener: RequestListener): Promise<string> {
   return url
 }
 
-/** Sends calls at the same time. Resolves with the outcome of each: a status, or the name or code of an error. */
+/**
+ * Sends calls at the same time. Resolves with the outcome of each call, which is a status, or the name or code of an
+ * error.
+ */
 function outcomes(url: string, calls: number, options = {}): Promise<(number | string)[]> {
   const api = paced(fetch, { maxWaitMs: MAX_WAIT_MS, ...options })
   const one = async (): Promise<number | string> => {
@@ -35,7 +39,7 @@ const tally = (all: readonly (number | string)[]) =>
   )
 
 describe("a server", () => {
-  it("that stalls makes the waiting calls fail, and only its own call wait", async () => {
+  it("that stalls lets waiting calls fail at their deadline, and delays only its own call", async () => {
     const stalled: ServerResponse[] = []
     const url = await serve((_req, res) => void stalled.push(res))
     const calls = outcomes(url, 20)
@@ -47,13 +51,13 @@ describe("a server", () => {
     expect(tally(await calls)).toEqual({ 200: 1, SLUICE_PACE_WAIT_TOO_LONG: 19 })
   })
 
-  it("that resets each connection gives each call its error", async () => {
+  it("that resets each connection causes an error of each call", async () => {
     const url = await serve((req) => req.socket.destroy())
     const all = await outcomes(url, 20, { maxWaitMs: 20_000 })
     expect(tally(all)).toEqual({ TypeError: 20 })
   })
 
-  it("that resets after a body has begun gives its call the error, and the others go on", async () => {
+  it("that resets a connection after the body has begun causes an error of this call only", async () => {
     let answered = 0
     const url = await serve((_req, res) => {
       if (answered++ > 0) return void res.end("ok")
@@ -109,7 +113,7 @@ describe("a server", () => {
   })
 })
 
-it("any headers: each call ends with a response or a coded error", async () => {
+it("each call ends with a response or an error with a code, whatever the headers", async () => {
   let headers: [string, string][] = []
   let status = 200
   const url = await serve((_req, res) => {

@@ -2,7 +2,7 @@ import { paced } from "@sluice/client"
 import { expect, it } from "vitest"
 import { startLimitedApi } from "../servers/limited-api.ts"
 
-// A small version of bench:client. It counts, and does not measure time.
+// A small version of bench:client, which counts responses and refusals, and measures no times.
 
 const LIMIT = 50
 const CALLS = 45
@@ -20,18 +20,18 @@ it("two clients that share a limit get all responses, are hardly ever refused, a
         return callers.filter((each) => each !== own).map(({ statuses }) => statuses.length)
       }),
     )
-    // When one client is done, the other one has got at least a third of its responses.
+    // When one client has finished, the other client must have received at least a third of its responses.
     expect(Math.min(...others)).toBeGreaterThanOrEqual(CALLS / 3)
     await Promise.all(callers.map((each) => each.run()))
     for (const { statuses } of callers) expect(statuses).toEqual(Array(CALLS).fill(200))
-    // At most one percent of the calls, or two.
+    // At most one percent of the calls, or two calls, may be refused.
     expect(api.refused).toBeLessThanOrEqual(2)
   } finally {
     await api.close()
   }
 })
 
-/** A client with workers that send its calls one after the other. */
+/** Creates a client whose workers each send one call after the other. */
 function caller(url: string) {
   const api = paced(fetch)
   const statuses: number[] = []

@@ -3,7 +3,7 @@ import { type PacedOptions, paced } from "@sluice/client"
 import { describe, expect, it, onTestFinished } from "vitest"
 import { listen } from "../contracts/adapter/listen.ts"
 
-// An API that redirects to another origin. The headers of that origin are about its limits.
+// An API redirects to another origin, whose headers describe only the limits of that origin.
 
 const YEAR = { "Retry-After": "31536000" }
 const NOTHING_LEFT = { RateLimit: '"a";r=0;t=86400', "RateLimit-Policy": '"a";q=9;w=86400' }
@@ -53,7 +53,7 @@ describe.each(KEYS)("a redirect to another origin, with %s,", (_name, options, p
     await expect(paced(fetch)(`${otherUrl}/there`)).resolves.toMatchObject({ status: 429 })
   })
 
-  it("that has nothing left does not hold the calls of the first origin", async () => {
+  it("that has no units left does not delay the calls of the first origin", async () => {
     const { url, otherUrl } = await startTwo((_req, res) => void res.writeHead(200, NOTHING_LEFT).end())
     const api = paced(fetch, { ...options, maxWaitMs: 100 })
     const init = pace && { pace }
@@ -63,7 +63,7 @@ describe.each(KEYS)("a redirect to another origin, with %s,", (_name, options, p
   })
 })
 
-it("calls to the other origin itself wait as its responses asked", async () => {
+it("calls to the other origin itself wait for the time in its responses", async () => {
   const { url, otherUrl, seen } = await startTwo((_req, res) => void res.writeHead(429, YEAR).end())
   const api = paced(fetch)
   await api(`${url}/away`)
@@ -73,7 +73,7 @@ it("calls to the other origin itself wait as its responses asked", async () => {
   expect(seen).toHaveLength(1)
 })
 
-it("calls refused by the other origin are sent again after its Retry-After, one before the others", async () => {
+it("calls refused by the other origin are sent again after its Retry-After, beginning with a single call", async () => {
   const arrivedAt: number[] = []
   const { url, otherUrl, own } = await startTwo((_req, res) => {
     arrivedAt.push(performance.now())
@@ -95,7 +95,7 @@ it("calls refused by the other origin are sent again after its Retry-After, one 
   expect(api.status().map(({ inFlight, waiting }) => inFlight + waiting)).toEqual([0, 0])
 })
 
-it("the refusals of the other origin use up no retries of the first one's key", async () => {
+it("the refusals of the other origin use up no retries of the first origin's key", async () => {
   let refusals = 0
   const { url, own } = await startTwo(
     (_req, res) => void res.writeHead(429, { "Retry-After": "0" }).end(),
@@ -138,7 +138,7 @@ it("a redirect that is not followed is read as a response of the first origin", 
   expect(api.status()).toMatchObject([{ key: url, remaining: 7 }])
 })
 
-it("a redirect to an origin without a server fails its call, and leaves nothing in flight", async () => {
+it("a redirect to an origin without a server fails its call, and leaves no call in flight", async () => {
   const url = await serve((_req, res) => void res.writeHead(302, { Location: "http://127.0.0.1:1/" }).end())
   const api = paced(fetch, { retries: 0 })
   await expect(api(`${url}/away`)).rejects.toThrow(TypeError)

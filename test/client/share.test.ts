@@ -25,7 +25,7 @@ function callerOf(limit: number, maxWaitMs: number) {
   return paced(fetch, { share })
 }
 
-it("callers with a limiter in Redis send no more calls together than it admits", async () => {
+it("callers that share a limiter in Redis together send no more calls than the limiter admits", async () => {
   let asked = 0
   const { url, close } = await listen((_req, res) => {
     asked++

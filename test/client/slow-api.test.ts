@@ -4,10 +4,10 @@ import { paced } from "@sluice/client"
 import { expect, it, onTestFinished, vi } from "vitest"
 import { listen } from "../contracts/adapter/listen.ts"
 
-// An API that needs longer for a response than a call may wait. The clock of the client is moved by hand.
+// The API takes longer to respond than a call may wait. The tests advance the clock of the client.
 
 const CALLS = 20
-/** Longer than a call may wait by default. */
+/** The response time, which is longer than a call may wait by default. */
 const RESPONSE_MS = 35_000
 
 it("an API that takes 35 seconds responds to all of 20 calls with defaults", async () => {
@@ -40,8 +40,8 @@ it("an API that takes 35 seconds responds to all calls after each used-up quota"
   }
 })
 
-it("calls that follow a slow one after a refusal stop when one of them is refused", async () => {
-  // Each block ends at the latest instant that the jitter allows: a quarter later.
+it("calls that are sent while an earlier call is slow stop when one of them is refused", async () => {
+  // With the largest jitter, each block is a quarter longer.
   const random = vi.spyOn(Math, "random").mockReturnValue(0.999)
   onTestFinished(() => random.mockRestore())
   const { url, held, arrive, answer, answerAll } = await startSlowApi()
@@ -51,7 +51,7 @@ it("calls that follow a slow one after a refusal stop when one of them is refuse
   answer(0, 429, { "Retry-After": "2" })
   await blocked(api)
   await vi.advanceTimersByTimeAsync(2_500)
-  // One call asks, and does not hear anything for a second. Then the second call is refused.
+  // The first call gets no response for a second. Then the second call is sent, and refused.
   await arrive(1)
   await vi.advanceTimersByTimeAsync(1_000)
   await arrive(2)
@@ -76,7 +76,7 @@ function callAll(url: string, api = paced(fetch)): Promise<(number | string)[]> 
   return Promise.all(Array.from({ length: CALLS }, one))
 }
 
-/** Resolves when the client has read a refusal. */
+/** Resolves when the client has processed a refusal. */
 async function blocked(api: ReturnType<typeof paced>): Promise<void> {
   const isBlocked = (): boolean => api.status().some(({ blockedForMs }) => blockedForMs > 0)
   for (let i = 0; !isBlocked() && i < 20_000; i++) await turn()

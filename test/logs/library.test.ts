@@ -30,7 +30,7 @@ beforeAll(() => {
 })
 afterAll(() => rmSync(folder, { recursive: true }))
 
-/** Resolves with the problems of the InvalidOptionError with which a call fails. */
+/** Resolves with the problems in the InvalidOptionError with which a call rejects. */
 async function problemsOf(call: () => unknown): Promise<readonly string[]> {
   try {
     await call()
@@ -79,7 +79,7 @@ describe("readLogs", () => {
 })
 
 describe("replayLogs", () => {
-  it("counts what rules would have refused, with defaults for everything else", async () => {
+  it("counts the requests that rules would have refused, with defaults for all other options", async () => {
     const { ok, total, clients } = await replayLogs(readLogs([log]), { rules: RULES })
     expect({ ok, total }).toEqual({
       ok: true,
@@ -97,7 +97,7 @@ describe("replayLogs", () => {
     expect((await replayLogs(readLogs([log]), { rules: RULES, maxRefused })).ok).toBe(ok)
   })
 
-  it("compares with other rules, and finds clients that must not be refused", async () => {
+  it("compares the rules with other rules, and reports refusals of clients that must not be refused", async () => {
     const { ok, against, bounds } = await replayLogs(readLogs([log]), {
       rules: RULES,
       against: { name: "before", rules: [{ ...RULES[0], limit: 3, window: "1 minute" }] },
@@ -144,7 +144,7 @@ describe("replayLogs", () => {
     },
   )
 
-  it("suggests the option for a misspelled one", async () => {
+  it("suggests the correct name of a misspelled option", async () => {
     const options = { rules: RULES, maxRefusd: 5 } as ReplayLogsOptions
     expect(await problemsOf(() => replayLogs(readLogs([log]), options))).toEqual([
       expect.stringMatching(/^maxRefusd: is not an option of replayLogs; did you mean "maxRefused"\?/),

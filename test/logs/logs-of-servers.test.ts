@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { type RunningServer, startApache, startNginx } from "../servers/web-server.ts"
 import { findWebServer } from "../servers/web-server-binary.ts"
 
-/** A request as bytes, one character each, and what a log must say about it. */
+/** A request as bytes, each as one character, and the record that its log line must produce. */
 interface Sent {
   readonly target: string
   readonly agent: string
@@ -57,7 +57,7 @@ async function send(port: number, { target, agent, key, user, pauseMs = 0 }: Sen
   return startMs
 }
 
-/** Sends bytes that are not a request, and waits for the server to close the connection. */
+/** Sends bytes that are not a request, and waits until the server closes the connection. */
 async function sendGarbage(port: number): Promise<void> {
   const socket = connect(port, "127.0.0.1")
   await once(socket, "connect")
@@ -66,7 +66,7 @@ async function sendGarbage(port: number): Promise<void> {
   await once(socket, "close")
 }
 
-/** Sends all requests one after the other. Returns when each of them was sent. */
+/** Sends all requests one after the other. Returns the time at which each request was sent. */
 async function sendAll({ port }: RunningServer): Promise<readonly number[]> {
   const sentMs: number[] = []
   for (const each of REQUESTS) sentMs.push(await send(port, each))
@@ -80,10 +80,10 @@ async function read(path: string, options: ReadLogOptions = {}): Promise<readonl
   for await (const list of logs) records.push(...list)
   expect(logs.summary.unparsedExamples, readFileSync(path, "latin1")).toEqual([])
   expect(logs.summary).toMatchObject({ requests: REQUESTS.length, unparsed: 0, late: 0 })
-  // The garbage has a line, too.
+  // The invalid bytes also produce a line.
   expect(logs.summary.skipped).toBe(logs.summary.lines - REQUESTS.length)
   expect(logs.summary.skipped).toBeGreaterThan(0)
-  // A line per request, by its number. Lines of one second may be in another order.
+  // The line of each request, by the number of the request, because lines of one second may be in any order.
   return records.sort((a, b) => a.line - b.line)
 }
 
@@ -106,13 +106,13 @@ function expectCombined(records: readonly LogRecord[], served: number, sentMs: r
     })),
   )
   for (const [at, { atMs }] of records.entries()) {
-    // The time of the log has whole seconds.
+    // The log contains times in whole seconds.
     expect(atMs).toBeGreaterThanOrEqual(Math.floor((sentMs[at] as number) / 1_000) * 1_000)
     expect(atMs - (sentMs[at] as number)).toBeLessThan(30_000)
   }
 }
 
-/** Checks the members of custom formats. Times must be those of arrival, in milliseconds. */
+/** Checks the members of custom formats. Times must be arrival times in milliseconds. */
 function expectCustom(records: readonly LogRecord[], served: number, sentMs: readonly number[]): void {
   expect(
     records.map(({ url, status, headers, cookies, named }) => ({ url, status, headers, cookies, named })),
@@ -126,7 +126,7 @@ function expectCustom(records: readonly LogRecord[], served: number, sentMs: rea
   )
   for (const [at, { atMs }] of records.entries()) {
     expect(atMs).toBeGreaterThanOrEqual((sentMs[at] as number) - 50)
-    // The server may only notice a request later. A request that pauses must not be dated to its end.
+    // The server may notice a request late. However, a request that pauses must not get the time of its end.
     expect(atMs - (sentMs[at] as number)).toBeLessThan(350)
   }
 }
@@ -148,7 +148,7 @@ describe("logs of nginx", () => {
   })
 
   it.each([CUSTOM, `log_format custom '${CUSTOM.slice(0, 40)}'\n  '${CUSTOM.slice(40)}';`])(
-    "in a format line are read with it: %s",
+    "are read with the format line that wrote them: %s",
     async (format) => {
       const map = { user_id: "remote_user" }
       const records = await read(server.logFile("custom"), { format, map })
@@ -176,7 +176,7 @@ describe("logs of Apache", () => {
   })
 
   it.each([CUSTOM, `LogFormat "${CUSTOM.replaceAll('"', '\\"')}" custom`])(
-    "in a format line are read with it: %s",
+    "are read with the format line that wrote them: %s",
     async (format) => {
       const records = await read(server.logFile("custom"), { format, map: { user_id: "%u" } })
       expectCustom(records, 404, sentMs)
@@ -185,8 +185,8 @@ describe("logs of Apache", () => {
 })
 
 describe("findWebServer", () => {
-  it("says in one line how to get a server if there is none", async () => {
-    // The cache folder cannot be created below a file, so nothing is downloaded.
+  it("explains in one line how to install a server if no server is found", async () => {
+    // The cache folder cannot be created below a file, so no server is downloaded.
     const cache = join(tmpdir(), "none", "\0")
     const failure = await findWebServer("apache", { env: { PATH: "" }, cacheFolder: cache }).catch(
       (error: unknown) => error,

@@ -7,7 +7,7 @@ const NO_PEAKS: RuleResult["peaks"] = { edges: EDGES, counts: EDGES.map(() => 0)
 const MAIN_LIMIT =
   "The log shows what clients did without these rules. Refused clients would have retried, paused or left."
 
-/** A result for a log of 2 million lines, with every optional section. The same in every run. */
+/** Returns a result for a log of 2 million lines, with every optional section. The result is the same in every run. */
 export function largeResult(): ReplayResult {
   const random = seeded(7)
   const steps = 167
@@ -160,7 +160,7 @@ export function emptyResult(): ReplayResult {
   }
 }
 
-/** Names that would change the page if any of them were written without escaping. */
+/** Names that would change the page if they were written without escaping. */
 export const HOSTILE: readonly string[] = [
   `</script><script>window.attacked = "script"</script>`,
   `<img src="https://attacker.example/" onerror="window.attacked = 'image'">`,
@@ -197,7 +197,7 @@ export function hostileResult(): ReplayResult {
     clients: HOSTILE.map((client, i) => ({ ...refusedClient(i, seeded(i)), client, rule: name(i + 1) })),
     timeline: {
       ...base.timeline,
-      // JSON.parse makes an own member of "__proto__", as in a result that was read from JSON.
+      // Use JSON.parse, because it creates an own member named "__proto__", as in a result that was read from JSON.
       refusedBy: JSON.parse(
         JSON.stringify(Object.fromEntries(HOSTILE.map((text) => [text, base.timeline.admitted]))),
       ),

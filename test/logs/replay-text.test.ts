@@ -14,7 +14,7 @@ describe("the text of a replay", () => {
     expect(textOf({ log: { ...log, from: 0, to: 10_020_000 } })).toContain(" lines, 2 h 47 min, ")
   })
 
-  it("shows how far lines were moved, and how many were skipped", () => {
+  it("shows how far lines were moved, and how many lines were skipped", () => {
     const { log } = largeResult()
     const text = textOf({ log: { ...log, reordered: 7, skipped: 3 } })
     expect(text).toContain("7 lines reordered by up to 2 s")
@@ -41,7 +41,7 @@ describe("the text of a replay", () => {
     expect(text).toContain("--report and --json show more clients.")
   })
 
-  it("shows the first 20 differences from the verdicts in the log", () => {
+  it("shows the first 20 differences between the replay and the verdicts in the log", () => {
     const difference = { file: "a.log", line: 5, live: "admitted", replayed: "refused by per-ip" }
     const text = textOf({ live: { compared: 50, different: 30, differences: Array(25).fill(difference) } })
     expect(text).toContain("30 of 50 verdicts in the log differ from the replay")
@@ -67,7 +67,7 @@ describe("the report of a replay", () => {
     expect(report({ bounds: [bound, bound] })).toContain("✓ all hold")
   })
 
-  it("says how many lines differ from the verdicts in the log", () => {
+  it("shows how many verdicts differ from the verdicts in the log", () => {
     const live = { compared: 9, different: 0, differences: [] }
     expect(report({ live })).toContain("The replay agrees with all of them.")
     const difference = { file: "a.log", line: 5, live: "admitted", replayed: "refused by per-ip" }

@@ -7,7 +7,7 @@ import { accessibilityFindings, drawnPlots, nextFrame, openTables, startBrowser 
 let browser: Awaited<ReturnType<typeof startBrowser>>
 beforeAll(async () => {
   browser = await startBrowser()
-  // Long enough to unpack Chromium over a slow network.
+  // This timeout is long enough to download and unpack Chromium over a slow network.
 }, 600_000)
 afterAll(() => browser?.stop())
 
@@ -32,7 +32,7 @@ describe.each(RESULTS)("the report of %s", (_name, result) => {
     await page.context().close()
   })
 
-  it("has no finding of axe-core, in light and dark", async () => {
+  it("causes no findings of axe-core, in light and dark mode", async () => {
     const { page } = await browser.open(replayReport(shortened(result)), { bypassCSP: true })
     expect(await accessibilityFindings(page)).toEqual([])
     await page.context().close()
@@ -48,7 +48,7 @@ describe("the plots", () => {
   })
   afterAll(() => page?.context().close())
 
-  it("are drawn with the limit between its bars", async () => {
+  it("show the limit between the correct bars", async () => {
     const plots = await drawnPlots(page)
     expect(plots.map(({ plot }) => plot)).toEqual(["requests", ...Array(3).fill(["refused", "peaks"]).flat()])
     for (const { plot, colors, limitPixels, limitAt } of plots) {
@@ -60,7 +60,7 @@ describe("the plots", () => {
     }
   })
 
-  it("follow a change of the colors, and are light in print", async () => {
+  it("follow a change of the color scheme, and are light in print", async () => {
     for (const media of [{ colorScheme: "dark" }, { media: "print" }, { media: "screen" }] as const) {
       await page.emulateMedia(media)
       await nextFrame(page)
@@ -83,7 +83,7 @@ describe("the plots", () => {
     expect(await readout.textContent()).toBe(`${at}: ${admitted} admitted, ${refused} refused (${share})`)
   })
 
-  it("keep to the width of the page when it changes", async () => {
+  it("follow the width of the page when the width changes", async () => {
     await page.setViewportSize({ width: 360, height: 740 })
     await nextFrame(page)
     expect(await page.evaluate("document.documentElement.scrollWidth")).toBe(360)
@@ -100,7 +100,7 @@ describe("the table of refused clients", () => {
   afterAll(() => page?.context().close())
   const button = (page: Page, name: string) => page.getByRole("button", { name, exact: true })
 
-  /** Returns the values of a column by which the table is sorted, and the header's aria-sort. */
+  /** Returns the values of the column by which the table is sorted, and the aria-sort of the column's header. */
   async function column(page: Page, index: number) {
     const cells = `[data-sortable] tbody tr > :nth-child(${index + 1})`
     const header = page.locator("[data-sortable] thead th").nth(index)
@@ -126,7 +126,7 @@ describe("the table of refused clients", () => {
     expect(asNumbers(ascending.values)).toEqual([...numbers].sort((one, other) => one - other))
   })
 
-  it("is sorted by the keyboard, and keeps the focus", async () => {
+  it("is sorted by the keyboard, and does not lose the focus", async () => {
     const client = button(page, "Client")
     const hasFocus = () => client.evaluate((element) => element === element.ownerDocument.activeElement)
     for (let tabs = 0; tabs < 60 && !(await hasFocus()); tabs++) await page.keyboard.press("Tab")
@@ -146,7 +146,7 @@ describe("the table of refused clients", () => {
 })
 
 describe("without JavaScript", () => {
-  it("has all tables, and no empty plots", async () => {
+  it("the report contains all tables, and no empty plots", async () => {
     const { page } = await browser.open(replayReport(largeResult()), { javaScriptEnabled: false })
     expect(await page.locator("[data-sortable] tbody tr").count()).toBe(1_000)
     expect(await page.locator("[data-sortable] button").count()).toBe(0)
@@ -159,7 +159,7 @@ describe("without JavaScript", () => {
 })
 
 describe("hostile names", () => {
-  it("stay text", async () => {
+  it("are shown as text", async () => {
     const { page, complaints } = await browser.open(replayReport(hostileResult()))
     await page.locator("[data-plot] .u-over").first().hover()
     expect(await page.evaluate("window.attacked")).toBeUndefined()
@@ -175,7 +175,7 @@ describe("hostile names", () => {
   })
 
   // This proves that the tests above would notice an attack.
-  it("would be blocked and reported if one of them became markup", async () => {
+  it("would be blocked and reported if a name became markup", async () => {
     const attacked = replayReport(largeResult()).replace(
       "<main>",
       `<main><p style="color: red">x</p><script>window.attacked = 1</script><img src="https://attacker.example/">`,
@@ -189,7 +189,7 @@ describe("hostile names", () => {
   })
 })
 
-/** Returns the result with a few rows in each table, which have the same findings as thousands. */
+/** Returns the result with only a few rows in each table, because thousands of rows have the same findings. */
 function shortened(result: ReplayResult): ReplayResult {
   const { clients, timeline } = result
   const some = <Each>(all: readonly Each[]): readonly Each[] => all.slice(0, 30)

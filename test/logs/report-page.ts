@@ -9,13 +9,13 @@ import { startChromium } from "../servers/chromium.ts"
 /** A report that is open in Chromium. */
 export interface OpenReport {
   readonly page: Page
-  /** URLs of everything that the page requested, its own file included. */
+  /** The URLs of all requests of the page, including its own file. */
   readonly requests: readonly string[]
   /** Messages in the console, uncaught errors, and reports of the Content-Security-Policy. */
   readonly complaints: readonly string[]
 }
 
-/** Starts Chromium. Rejects with one line if there is none. */
+/** Starts Chromium. Rejects with a one-line message if Chromium is missing. */
 export async function startBrowser() {
   const browser = await startChromium()
   const folder = mkdtempSync(join(tmpdir(), "sluice-report-"))
@@ -48,17 +48,22 @@ export async function startBrowser() {
   }
 }
 
-/** Waits until the page has been drawn again. Plots are drawn in the frame after their data or size has changed. */
+/**
+ * Waits until the page has been drawn again. Plots are drawn in the first frame after their data or size has changed.
+ */
 export async function nextFrame(page: Page): Promise<void> {
   await page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
 }
 
-/** Opens all tables that are closed at first. */
+/** Opens all tables that are initially closed. */
 export async function openTables(page: Page): Promise<void> {
   await page.evaluate('for (const each of document.querySelectorAll("details")) each.open = true')
 }
 
-/** Returns what axe-core finds in a page in light, and in the colors of the page in dark. Needs `bypassCSP`. */
+/**
+ * Returns the findings of axe-core in a page in light mode, and its findings about colors in dark mode. Needs
+ * `bypassCSP`.
+ */
 export async function accessibilityFindings(page: Page): Promise<string[]> {
   await openTables(page)
   await page.addScriptTag({ content: axe.source })
@@ -71,14 +76,14 @@ export async function accessibilityFindings(page: Page): Promise<string[]> {
   return [...inLight, ...(await find('runOnly: ["color-contrast"]'))]
 }
 
-/** The contents of a canvas, read from its pixels. */
+/** The measured contents of a canvas. */
 export interface Drawn {
   readonly plot: string
   /** Number of different colors. */
   readonly colors: number
   /** Number of pixels in the color of the limit line. */
   readonly limitPixels: number
-  /** Where most of these pixels are, as a fraction of the plot's width. */
+  /** The horizontal position of most of these pixels, as a fraction of the plot's width. */
   readonly limitAt: number
 }
 

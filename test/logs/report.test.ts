@@ -3,7 +3,7 @@ import { type ReplayResult, replayReport } from "@sluice/logs"
 import { describe, expect, it } from "vitest"
 import { emptyResult, HOSTILE, hostileResult, largeResult } from "./replay-results.ts"
 
-/** Returns the text of a report without tags, script and style, with one blank between words. */
+/** Returns the text of a report without tags, script and style, with one space between words. */
 function textOf(report: string): string {
   return report
     .replace(/<(script|style)[\s\S]*?<\/\1>/g, "")
@@ -16,7 +16,7 @@ function headings(report: string): string[] {
   return [...report.matchAll(/<h2 [^>]*>(.*?)<\/h2>/g)].map(([, title = ""]) => title.replace(/<[^>]*>/g, ""))
 }
 
-/** Returns the row of a table that begins with a name. */
+/** Returns the table row that begins with a name. */
 function row(report: string, name: string): string {
   const [found = ""] =
     report.match(new RegExp(`<tr[^>]*><th scope="row"[^>]*>(<bdi>)?${name}.*?</tr>`, "s")) ?? []
@@ -33,7 +33,7 @@ describe("replayReport", () => {
       expect(others).toHaveLength(1)
       return `&#39;sha256-${createHash("sha256").update(text).digest("base64")}&#39;`
     }
-    // The data is in a script element with a type, which is not run.
+    // The data is in a script element whose type prevents its execution.
     const withoutData = large.replace(/<script type="application\/json"[\s\S]*?<\/script>/, "")
     expect(withoutData.match(/<script/g)).toHaveLength(1)
     const [, script = ""] = /<script>([\s\S]*?)<\/script>/.exec(withoutData) ?? []
@@ -46,12 +46,12 @@ describe("replayReport", () => {
     expect(large.indexOf("Content-Security-Policy")).toBeLessThan(large.indexOf("<style>"))
   })
 
-  it("refers to no other file, and has no style attribute", () => {
+  it("refers to no other file, and contains no style attribute", () => {
     expect(large.match(/\s(src|href|style|on\w+)\s*=\s*["']/g)).toBeNull()
     expect(large.match(/@import|url\(|\bimport\(|fetch\(|XMLHttpRequest|innerHTML/g)).toBeNull()
   })
 
-  it("begins with the main limit of a replay, and has all sections in order", () => {
+  it("begins with the main limitation of a replay, and contains all sections in order", () => {
     expect(textOf(large)).toMatch(
       /^ Replay of 4 rules Replay of 4 rules access\.log and 1 more file, 2026-01-31 22:13:00 to 2026-02-01 00:59:55 UTC The log shows what clients did without these rules\./,
     )
@@ -70,7 +70,7 @@ describe("replayReport", () => {
     expect(textOf(large)).not.toMatch(/\bbots?\b/i)
   })
 
-  it("shows what each rule refuses, and both figures of a pessimistic rule", () => {
+  it("shows the requests that each rule refuses, and both figures of a pessimistic rule", () => {
     expect(row(large, "per-ip")).toBe(
       "per-ip 60 per minute sliding-window 1,999,871 308,830 15.4% 23 0.01% 8 11 4 0",
     )
@@ -84,7 +84,7 @@ describe("replayReport", () => {
     expect(row(large, "All enforced rules")).toBe("All enforced rules 1,999,871 383,567 19.2% 30 0.02%")
   })
 
-  it("says that a rule was not judged instead of showing zeros", () => {
+  it("states that a rule was not judged instead of showing zeros", () => {
     expect(row(large, "per-user")).toBe(
       "per-user 60 per minute sliding-window Not judged. The log does not contain user_id and request.body.plan , which the rule needs.",
     )
@@ -92,7 +92,7 @@ describe("replayReport", () => {
     expect(large.match(/data-plot="peaks"/g)).toHaveLength(plots)
   })
 
-  it("has the data of each plot as a table", () => {
+  it("contains the data of each plot as a table", () => {
     expect(row(large, "2026-01-31 22:13:00")).toMatch(/^2026-01-31 22:13:00 [\d,]+ [\d,]+ [\d.]+%$/)
     expect(row(large, "1× to 1.5×")).toBe("1× to 1.5× 8 <0.01%")
     expect(large.match(/<details><summary>[^<]* as a table/g)).toHaveLength(
@@ -100,7 +100,7 @@ describe("replayReport", () => {
     )
   })
 
-  it("shows comparisons, bounds and differences from the log", () => {
+  it("shows comparisons, bounds, and differences from the verdicts in the log", () => {
     expect(row(large, "2001:db8::17")).toBe("2001:db8::17 31 0 −31")
     expect(row(large, "login</bdi></th><td class=.n.>4")).toBe(
       "login 4 3 token-bucket does not support countRejected",
@@ -111,7 +111,7 @@ describe("replayReport", () => {
     expect(row(large, "<code>--max-refused-clients")).toBe("--max-refused-clients 20 30 ✗ exceeded")
   })
 
-  it("has the peak of all clients together for a rule that counts the whole service", () => {
+  it("contains the peak of all clients together for a rule that counts the whole service", () => {
     const [perIp] = largeResult().rules as [ReplayResult["rules"][number]]
     const service = {
       ...perIp,
@@ -132,7 +132,7 @@ describe("replayReport", () => {
     expect(report).not.toContain('data-plot="peaks"')
   })
 
-  it("does not say that requests of 0 clients are newly refused, if their clients were refused before", () => {
+  it("does not state that 0 clients are newly refused if their clients were refused before", () => {
     const { against } = largeResult() as Required<ReplayResult>
     const report = replayReport({
       ...largeResult(),
@@ -144,12 +144,12 @@ describe("replayReport", () => {
     expect(textOf(report)).not.toMatch(/[1-9] requests? of 0 clients/)
   })
 
-  it("shows lines that are not in the format among the key figures, if there are any", () => {
+  it("shows unparsed lines among the key figures if there are any", () => {
     expect(textOf(large)).toContain("Lines unparsed 17 <0.01%")
     expect(textOf(replayReport(emptyResult()))).not.toContain("Lines unparsed")
   })
 
-  it("says that there is nothing in an empty log", () => {
+  it("states that an empty log contains no requests", () => {
     const empty = replayReport(emptyResult())
     expect(headings(empty)).toEqual([
       "Rules",
@@ -162,7 +162,7 @@ describe("replayReport", () => {
     expect(empty.match(/data-plot="|<table/g)).toBeNull()
   })
 
-  it("adds no markup for hostile names, and shortens long ones", () => {
+  it("adds no markup for hostile names, and shortens long names", () => {
     const hostile = replayReport(hostileResult())
     const tags = (report: string): string[] =>
       [...new Set([...report.matchAll(/<([a-z]\w*)/g)].map(([, tag = ""]) => tag))].sort()

@@ -8,22 +8,22 @@ import { backoffMs, hasNotConnected, isIdempotent } from "./retries.ts"
 import { acquired } from "./share.ts"
 import { type PacedCall, throwIfAborted, watch } from "./watch.ts"
 
-/** A call, and what it needs to be sent. */
+/** A call, with everything that is needed to send it. */
 export interface AttemptedCall {
   readonly gate: Gate
-  /** Returns the gate of the origin that a response comes from: another one if a redirect has led there. */
+  /** Returns the gate for the origin of a response. After a redirect, this may be the gate of another origin. */
   readonly gateOf: (response: Response) => Gate
   readonly call: PacedCall
   /** The request without its body. */
   readonly head: Request
   /** Number of times that the request may be sent again. */
   readonly retries: number
-  /** Sends the request. With `isLast`, the call is not sent again afterwards. */
+  /** Sends the request. `isLast` is true if the call will not be sent again. */
   readonly send: (isLast: boolean) => Promise<Response>
 }
 
 /**
- * Sends a call, and sends it again as long as that is allowed and may help. Resolves with the last response, which may
+ * Sends a call, and retries it while retries are allowed and may succeed. Resolves with the last response, which may
  * be a refusal. Rejects with the error of the last attempt, the reason of a signal or {@link PaceError}.
  */
 export async function attempts(
@@ -32,9 +32,12 @@ export async function attempts(
   events: PaceListeners,
 ): Promise<Response> {
   const { call, gate, head, retries, send } = attempted
-  /** The outcome of the attempt before. The caller gets it if there cannot be another one. */
+  /** The outcome of the previous attempt. The caller gets this outcome if no further attempt is possible. */
   let before: { readonly response?: Response; readonly error?: unknown } | undefined
-  /** The gate of another origin that has refused the attempt before. The same redirect will lead there again. */
+  /**
+   * The gate of another origin that refused the previous attempt. The next attempt will be redirected to the same
+   * origin.
+   */
   let beyond: Gate | undefined
   for (let attempt = 0; ; attempt++) {
     const isLast = attempt >= retries
@@ -64,7 +67,7 @@ export async function attempts(
       beyond = undefined
       continue
     }
-    // A fetch of a test may return less than a response.
+    // A fetch in a test may return a value that is not a complete response.
     if (typeof response?.headers?.get !== "function") {
       gate.failed(sent)
       beyond?.failed(sentBeyond)
@@ -80,9 +83,9 @@ export async function attempts(
     // Report the failure only now, because that releases the next call, which must wait if this call was refused.
     beyond?.failed(sentBeyond)
     if (!limits.isRefused) return response
-    // A refused call was not processed, unless the server may have failed in the middle or has sent it elsewhere.
+    // A refused call was not processed, unless the server failed while processing it, or redirected it.
     const isSafe = response.status === 503 || response.redirected ? isIdempotent : () => true
-    // A promise of false must not repeat the call.
+    // Compare with true, because `idempotent` may return a promise, which must not cause a retry.
     const mayRepeat = !isLast && (idempotent ?? isSafe)(head) === true
     const isRetried =
       (await isWorthwhile(attempted, teller, response, { ...limits, waitMs }, mayRepeat, attempt)) &&
@@ -97,10 +100,11 @@ export async function attempts(
   }
 }
 
-/** Resolves with the number of the call when the call may leave, by its gate and by the share of all processes. */
+/** Resolves with the number of the call when both its gate and the option `share` allow the call. */
 async function entered({ gate, call }: AttemptedCall, share: ParsedPacedOptions["share"]): Promise<number> {
   if (share !== undefined) {
-    // A blocked call would take a permit that it cannot use. One that may not wait at all may still leave immediately.
+    // A blocked call would take a permit that it cannot use, so reject it first. A call that may not wait at all may
+    // still leave immediately.
     const error = gate.whyNot(call)
     if (error !== undefined && call.waitLeftMs > 0) throw error
     await acquired(share, gate, call)
@@ -108,14 +112,14 @@ async function entered({ gate, call }: AttemptedCall, share: ParsedPacedOptions[
   return gate.enter(call)
 }
 
-/** Frees the connection of a refusal that the caller does not get. */
+/** Frees the connection of a refusal that is not passed to the caller. */
 function discard(response: Response | undefined): void {
   void response?.body?.cancel().catch(() => {})
 }
 
 /**
- * Reads from a refusal, which `teller` has heard, whether another attempt may help. Resolves with true if so, and takes it
- * off the budget.
+ * Reads from a refusal whether another attempt may succeed. Resolves with true if so, and subtracts the attempt from
+ * the budget. `teller` is the gate that has processed the refusal.
  */
 async function isWorthwhile(
   { gate, call }: AttemptedCall,
@@ -139,17 +143,20 @@ async function isWorthwhile(
   return mayWait() && teller.budget.take()
 }
 
-/** The pauses after failed connections. */
+/** The first and the longest pause after failed connections. */
 const [FIRST_PAUSE_MS, LONGEST_PAUSE_MS] = [200, 20_000]
 
-/** Waits without blocking the gate. False if the call may not wait that long. Rejects with the reason of a signal. */
+/**
+ * Waits without blocking the gate. Resolves with false if the call may not wait that long. Rejects with the reason of
+ * a signal.
+ */
 function pause(call: PacedCall, attempt: number): Promise<boolean> {
   const ms = backoffMs(attempt, FIRST_PAUSE_MS, LONGEST_PAUSE_MS)
   return new Promise((resolve, reject) => {
     throwIfAborted(call)
     if (ms > call.waitLeftMs) return resolve(false)
     call.waitLeftMs -= ms
-    // A signal always has a reason, and the end of the pause has none.
+    // The reason is undefined if the pause has ended, because a signal always has a reason.
     const give = (reason: unknown): void => (reason === undefined ? resolve(true) : reject(reason))
     watch({ ...call, waitLeftMs: ms }, () => undefined, give)
   })

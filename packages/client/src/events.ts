@@ -6,13 +6,16 @@ export interface PaceEvents {
   /** A call joins the line. */
   readonly wait: GateStatus
   /**
-   * The server's response contains the remaining units for the first time, or again after a block, or it has no rate
-   * limit headers.
+   * A response contains the remaining units for the first time, or again after a block. Also emitted if it contains
+   * no rate limit headers.
    */
   readonly learned: GateStatus
   /** A server has refused a call. */
   readonly refused: {
-    /** The key whose calls have to wait. This is the key of the call, or of the origin to which a redirect has led. */
+    /**
+     * The key whose calls must wait. This is the key of the call, or the key of the origin that a redirect has led
+     * to.
+     */
     readonly key: string
     /** The status of the response, such as 429. */
     readonly status: number
@@ -30,7 +33,7 @@ export class PaceListeners {
   readonly #listeners: Listeners = { wait: new Set(), refused: new Set(), learned: new Set() }
 
   /**
-   * Adds a listener. Returns a function that removes it.
+   * Adds a listener. Returns a function that removes the listener.
    * @throws {@link PaceError} with the code SLUICE_INVALID_OPTION
    */
   on<Name extends keyof PaceEvents>(name: Name, listener: (event: PaceEvents[Name]) => void): () => void {

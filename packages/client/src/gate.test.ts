@@ -6,7 +6,7 @@ const times = <Result>(n: number, make: (i: number) => Result): Result[] =>
   Array.from({ length: n }, (_, i) => make(i))
 
 describe("a new gate", () => {
-  it("sends the second call after a second without a response, and then twice as many every tenth of a second", async () => {
+  it("sends the second call after a second without a response, and then doubles the calls every 0.1 s", async () => {
     const { api, call, arrived, pass, answer, timers } = world()
     const calls = times(40, () => call())
     await pass(999)
@@ -25,7 +25,7 @@ describe("a new gate", () => {
     expect(timers()).toBe(0)
   })
 
-  it("keeps the next call alone for a second if the one before has failed", async () => {
+  it("sends the next call alone for a second if the previous call has failed", async () => {
     const { call, arrived, pass, fail } = world()
     times(4, () => call())
     await pass(900)
@@ -38,7 +38,7 @@ describe("a new gate", () => {
 })
 
 describe("a gate that knows the remaining units", () => {
-  it("has no more calls in flight than units are left", async () => {
+  it("never has more calls in flight than units remain", async () => {
     const { api, call, arrived, answer } = world()
     times(9, () => call())
     await answer(0, 200, left(3, 60, 4))
@@ -48,7 +48,7 @@ describe("a gate that knows the remaining units", () => {
     ])
   })
 
-  it("spreads the last half over the time that it must last, give or take a quarter", async () => {
+  it("spreads the last half of the units over their time, and varies each interval by a quarter", async () => {
     const { call, arrived, pass, answer } = world()
     times(30, () => call())
     await answer(0, 200, left(20, 40))
@@ -73,7 +73,7 @@ describe("a gate that knows the remaining units", () => {
     expect(arrived).toHaveLength(4)
   })
 
-  it("waits until units come back if none is left, and then sends one call", async () => {
+  it("waits for the reset if no units remain, and then sends one call", async () => {
     const { api, call, arrived, pass, answer } = world()
     times(3, () => call())
     await answer(0, 200, left(0, 7))
@@ -96,7 +96,7 @@ describe("a gate that knows the remaining units", () => {
     expect(api.status()).toMatchObject([{ remaining: 60 }])
     await answer(2, 200, left(10, 60))
     expect(api.status()).toMatchObject([{ remaining: 10 }])
-    // Newer than the last one, but older than the newest.
+    // This call is newer than the previous one, but older than the newest call.
     await answer(3, 200, left(50, 60))
     expect(api.status()).toMatchObject([{ remaining: 10 }])
   })
@@ -110,7 +110,7 @@ describe("a gate that knows the remaining units", () => {
   })
 })
 
-it("a long call in flight does not delay other calls once the units are back", async () => {
+it("a long call in flight does not delay other calls after the reset", async () => {
   const { call, arrived, answer, pass } = world()
   call("long")
   call("short")
@@ -137,7 +137,7 @@ it("a server that no longer sends fields reports no remaining units", async () =
 })
 
 describe("the jitter of a block", () => {
-  it("is at most a quarter, differs between clients, and does not grow with the refusals", async () => {
+  it("is at most a quarter, differs between clients, and does not grow with further refusals", async () => {
     const ends: number[] = []
     for (let client = 0; client < 40; client++) {
       const { api, call, answer } = world()
@@ -155,7 +155,7 @@ describe("the jitter of a block", () => {
 })
 
 describe("a refusal", () => {
-  it("blocks all calls of the key for Retry-After and at most a quarter more, and then sends one", async () => {
+  it("blocks all calls of the key for Retry-After and at most a quarter longer, and then allows one call", async () => {
     const { api, call, arrived, pass, answer } = world()
     times(4, () => call())
     await answer(0, 429, { "retry-after": "4" })
@@ -202,7 +202,7 @@ describe("a refusal", () => {
 })
 
 describe("backoffMs", () => {
-  it("blocks all calls after a 429 without a wait, and doubles the wait with each one in a row", async () => {
+  it("blocks all calls after a 429 without a wait, and doubles with each consecutive 429", async () => {
     const { call, arrived, pass, answer } = world({ backoffMs: 1_000, retries: 9, maxWaitMs: 600_000 })
     const [first, second] = times(2, () => call())
     const waits: number[] = []
@@ -215,7 +215,7 @@ describe("backoffMs", () => {
     }
     waits.forEach((ms, i) => {
       expect(ms).toBeGreaterThanOrEqual(1_000 * 2 ** i)
-      // Twice as long by the backoff, a quarter more by the block.
+      // The jitter of the backoff at most doubles the wait, and the jitter of the block adds a quarter.
       expect(ms).toBeLessThanOrEqual(1_000 * 2 ** i * 2.5 + 10)
     })
     await answer(4)
@@ -223,7 +223,7 @@ describe("backoffMs", () => {
     expect([first?.result, second?.result]).toEqual([200, 200])
   })
 
-  it("is at most a minute and the jitter of a block", async () => {
+  it("is at most a minute plus the jitter of a block", async () => {
     const { api, arrived, call, pass, answer } = world({ backoffMs: 60_000, retries: 3, maxWaitMs: 600_000 })
     call()
     for (let i = 0; i < 3; i++) {
@@ -236,7 +236,7 @@ describe("backoffMs", () => {
     expect(arrived).toHaveLength(4)
   })
 
-  it("counts the refusals of calls that were in flight together as one", async () => {
+  it("counts the refusals of calls that were in flight together as one refusal", async () => {
     const { api, call, arrived, answer, pass } = world({ backoffMs: 1_000, maxWaitMs: 600_000 })
     call("open")
     await answer(0)
@@ -295,7 +295,7 @@ describe("the limit of the caller", () => {
     expect(arrived).toHaveLength(8)
   })
 
-  it("counts retries, too", async () => {
+  it("also counts retries", async () => {
     const { call, arrived, pass, answer } = world({ limit: { limit: 2, window: 10_000 } })
     const [first] = times(3, () => call())
     await answer(0, 429, { "retry-after": "1" })
@@ -310,7 +310,7 @@ describe("the limit of the caller", () => {
   })
 })
 
-it("the paced fetch forgets a key that has not been used, once another key is used", async () => {
+it("the paced fetch removes an unused key once another key is used", async () => {
   const { api, call, pass, answer } = world({
     key: ({ url }) => url.slice(-1),
     limit: { limit: 5, window: "2 minutes" },
@@ -329,7 +329,7 @@ it("the paced fetch forgets a key that has not been used, once another key is us
   expect(api.status().map(({ key }) => key)).toEqual(["b", "c", "d"])
 })
 
-it("the paced fetch keeps at most 10,000 keys without calls, and forgets those first that were used longest ago", async () => {
+it("the paced fetch keeps at most 10,000 keys without calls, and removes the least recently used first", async () => {
   const { pass } = world()
   const api = paced(async (input) => {
     const path = String(input).slice(17)
@@ -343,7 +343,7 @@ it("the paced fetch keeps at most 10,000 keys without calls, and forgets those f
     send(`${i}`)
     if (i % 1_000 !== 0) continue
     await pass(1)
-    // A call that fails immediately is a use.
+    // A call that fails immediately also uses its key.
     send("blocked")
     expect(api.status().length).toBeLessThanOrEqual(10_001)
   }
@@ -354,7 +354,7 @@ it("the paced fetch keeps at most 10,000 keys without calls, and forgets those f
   expect(kept.get("blocked")?.blockedForMs).toBeGreaterThan(86_000_000)
 })
 
-it("the paced fetch does not look for forgotten keys more often than once a minute", async () => {
+it("the paced fetch looks for unused keys at most once a minute", async () => {
   const { api, call, answer, pass } = world({ key: ({ url }) => url.slice(-1) })
   call("a")
   await answer(0, 200, left(99, 1))
@@ -364,7 +364,7 @@ it("the paced fetch does not look for forgotten keys more often than once a minu
   expect(api.status().map(({ key }) => key)).toEqual(["a", "b"])
 })
 
-it("the paced fetch does not forget a key while its calls count for the limit of the caller", async () => {
+it("the paced fetch does not remove a key while its calls count for the limit of the caller", async () => {
   const { api, call, answer, pass } = world({
     key: ({ url }) => url.slice(-1),
     limit: { limit: 2, window: "3 minutes" },
@@ -391,7 +391,7 @@ it("the paced fetch does not forget a key while its calls count for the limit of
   expect(keys()).toEqual(["c", "d"])
 })
 
-it("the paced fetch does not forget a key whose calls are refused", async () => {
+it("the paced fetch does not remove a key whose calls are refused", async () => {
   const { api, call, answer, pass } = world({ key: ({ url }) => url.slice(-1) })
   call("a")
   await answer(0, 429, { "retry-after": "300" })
@@ -418,7 +418,7 @@ it("the paced fetch reports a wait and what it has learned, until the listener i
   ])
 })
 
-it("an error of a listener is an uncaught error, and stops nothing", async () => {
+it("an error of a listener becomes an uncaught error, and does not stop a call", async () => {
   const { api, call, answer } = world()
   const thrown = vi.spyOn(globalThis, "queueMicrotask").mockImplementation(() => {})
   api.on("learned", () => {

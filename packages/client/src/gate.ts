@@ -9,13 +9,19 @@ import type { ResponseLimits } from "./response-limits.ts"
 import { backoffMs, RetryBudget } from "./retries.ts"
 import { LONGEST_TIMER_MS, type PacedCall, throwIfAborted } from "./watch.ts"
 
-/** A block ends up to this share later, so that clients with the same wait do not return in the same millisecond. */
+/**
+ * A block is lengthened by up to this share, so that clients with the same wait do not return in the same
+ * millisecond.
+ */
 const JITTER = 0.25
 /** The shortest block, so that a server that reports "0 left, for 0 s" is not called in a loop. */
 const SHORTEST_BLOCK_MS = 50
-/** The interval between two calls is the even one, give or take this share. */
+/** The interval between two calls varies by up to this share around its average. */
 const INTERVAL_SHARE = 0.25
-/** How long a call to learn from keeps the others waiting, and the time in which the calls without a response double after that. */
+/**
+ * The time that other calls wait for the response to learn from, and the time in which the number of calls in flight
+ * then doubles.
+ */
 const [EXCLUSIVE_MS, DOUBLING_MS] = [1_000, 100]
 
 /** The settings of a gate. */
@@ -25,11 +31,14 @@ export interface GateSettings
 }
 
 /**
- * The calls of one key. Decides when the first one in line may leave, by the contents of the responses. Times are those
- * of `performance.now()`, which never goes back.
+ * The calls of one key. From the responses, the gate decides when the first call in line may leave. Times come from
+ * `performance.now()`, which never goes back.
  */
 export class Gate {
-  /** The number of the last call that was sent. All gates count together, so that the calls of each have an order. */
+  /**
+   * The number of the last call that was sent. All gates share this counter, because a redirected response may belong
+   * to a call of another gate.
+   */
   static #lastSent = 0
   readonly key: string
   readonly #settings: GateSettings
@@ -39,27 +48,33 @@ export class Gate {
   #dialect: string | undefined
   #readings: readonly Reading[] = []
   #readAtMs = 0
-  /** The largest remaining quota so far. Stands in for the quota if the responses do not contain it. */
+  /** The highest number of remaining units so far. It replaces the quota if the responses contain no quota. */
   #mostRemaining = 0
   /** The number of the last call whose response was read. */
   #newest = 0
-  /** The responses to calls up to this one do not end the learning, because they were sent before it began. */
+  /**
+   * The number of the last call that was sent before learning began. Responses to calls up to this number do not end
+   * the learning.
+   */
   #sentBefore = 0
   #inFlight = 0
-  /** The calls in flight that were sent later than that, and when the first of them was. */
+  /**
+   * The number of calls in flight that were sent since learning began, and the time when the first of these calls was
+   * sent.
+   */
   #inFlightSince = 0
   #askedAtMs = 0
   #lastSentAtMs = Number.NEGATIVE_INFINITY
   #intervalShare = 1
   #blockedUntilMs = 0
   #jitter = 0
-  /** The refusals without a wait that this gate has backed off from since the last call that was not refused. */
+  /** The number of backoffs after refusals without a wait, since the last call that was not refused. */
   #backoffs = 0
   #timer: ReturnType<typeof setTimeout> | undefined
   readonly budget: RetryBudget
   /** The problem in the body of the last refusal. */
   detail: string | undefined
-  /** When a call last asked for this gate. */
+  /** The time when a call last used this gate. */
   usedAtMs = 0
 
   constructor(key: string, settings: GateSettings) {
@@ -83,7 +98,7 @@ export class Gate {
     const joined = this.#line.join(
       call,
       () => this.tooLong(call),
-      // Run later, because `close()` makes all calls leave immediately.
+      // Run later, because `close()` removes all calls from the line in the same turn.
       () => queueMicrotask(() => this.#run()),
     )
     this.#settings.emit("wait", this.status())
@@ -96,7 +111,7 @@ export class Gate {
     const waitMs = this.#leastWaitOf(call)
     if (call.waitLeftMs < Math.max(waitMs, 1)) return this.tooLong(call)
     if (this.#line.length < this.#settings.maxWaiting) return undefined
-    const message = `${this.#line.length} calls of ${this.key} wait already. Send fewer calls, or raise "maxWaiting".`
+    const message = `${this.#line.length} calls of ${this.key} already wait. Send fewer calls, or raise "maxWaiting".`
     return this.#error("SLUICE_PACE_LINE_FULL", message, waitMs)
   }
 
@@ -108,15 +123,15 @@ export class Gate {
     return this.#error("SLUICE_PACE_WAIT_TOO_LONG", message, waitMs)
   }
 
-  /** Ends the call with this number, and does what {@link heard} does. */
+  /** Ends the call with this number, and then calls {@link heard} does. */
   answered(sent: number, limits: ResponseLimits): number | undefined {
     this.#ended(sent)
     return this.heard(sent, limits)
   }
 
   /**
-   * Applies the head of a response. Its call has this number, and may be one of another gate. Returns the wait
-   * after a refusal; undefined if there is none.
+   * Applies the head of a response to the call with this number, which may belong to another gate. Returns the wait
+   * after a refusal; undefined if calls need not wait.
    */
   heard(sent: number, limits: ResponseLimits): number | undefined {
     const waitMs = limits.isRefused ? (limits.waitMs ?? this.#backoff(sent)) : undefined
@@ -128,13 +143,13 @@ export class Gate {
     return waitMs
   }
 
-  /** Ends the call with this number, which has no response. */
+  /** Ends the call with this number, which got no response. */
   failed(sent: number): void {
     this.#ended(sent)
     this.#run()
   }
 
-  /** Blocks all calls for some milliseconds. Then one call leaves, to learn from. */
+  /** Blocks all calls for some milliseconds. After that, one call leaves, to learn from its response. */
   blockFor(ms: number): void {
     this.#block(performance.now() + Math.max(ms, SHORTEST_BLOCK_MS))
     this.#run()
@@ -166,7 +181,7 @@ export class Gate {
     return isForgotten && this.#ceiling?.isEmpty(nowMs) !== false
   }
 
-  /** Sends calls as long as the first one in line may leave. Sets a timer if time alone decides about the next. */
+  /** Sends calls while the first call in line may leave. Sets a timer for the next call. */
   #run(): void {
     clearTimeout(this.#timer)
     while (this.#line.length > 0) {
@@ -204,7 +219,8 @@ export class Gate {
     if (this.#mode === "paced") {
       const { forMs } = this.#scarcest() as Reading
       const until = this.#readAtMs + Math.max(forMs, SHORTEST_BLOCK_MS)
-      // The next response brings a new number of units. That response may take longer than the units need to come back.
+      // Wait for the next response, which contains a new number of units. It may take longer than the time until the
+      // units are reset.
       if (nowMs < until && this.#inFlight > 0) return until - nowMs
       if (nowMs < until) {
         this.#block(until)
@@ -212,14 +228,16 @@ export class Gate {
       }
       this.#forget()
     }
-    // A call that was sent before may take long, and its response contains nothing about the current units.
+    // Do not wait for calls that were sent before the learning, because their responses do not contain the current
+    // units.
     if (this.#inFlightSince === 0) return 0
-    // An API may be slow, and most refuse quickly. So the calls double: a refusal then comes before many have left.
+    // An API may be slow, but most APIs refuse quickly. So double the calls in flight step by step, because a refusal
+    // then arrives before many calls have left.
     const aloneMs = EXCLUSIVE_MS + DOUBLING_MS * Math.log2(this.#inFlightSince)
     return Math.max(0, this.#askedAtMs + aloneMs - nowMs)
   }
 
-  /** Returns the least milliseconds until a call may leave that has `place` calls before it, as far as they are known. */
+  /** Returns the minimum known wait in milliseconds of a call that has `place` calls before it. */
   #leastWaitMs(nowMs: number, place = 0): number {
     const ownMs = this.#ceiling?.waitMs(nowMs, place) ?? 0
     // The response to a call in flight may change the interval.
@@ -231,22 +249,28 @@ export class Gate {
     return this.#leastWaitMs(performance.now(), this.#line.placeOf(call))
   }
 
-  /** Returns the milliseconds until the interval after the call before is over. Negative if it is over already. */
+  /**
+   * Returns the milliseconds until the end of the interval after the previous call. Negative if the interval has
+   * already ended.
+   */
   #spacedMs(nowMs: number): number {
     return this.#hasUnits() ? this.#lastSentAtMs + this.#intervalMs() - nowMs : 0
   }
 
-  /** Whether the server has left units for another call. */
+  /** True if the server has units left for another call. */
   #hasUnits(): boolean {
     return this.#mode === "paced" && (this.#scarcest() as Reading).remaining - this.#inFlight >= 1
   }
 
-  /** Returns the reading with the fewest units left. Of several without any, the one that lasts longest. */
+  /**
+   * Returns the reading with the fewest remaining units. If several readings are equal, returns the reading that
+   * lasts longest.
+   */
   #scarcest(): Reading | undefined {
     return [...this.#readings].sort((a, b) => a.remaining - b.remaining || b.forMs - a.forMs)[0]
   }
 
-  /** Returns the time between two calls: none while at least half of every quota is left. */
+  /** Returns the time between two calls, which is 0 while at least half of every quota remains. */
   #intervalMs(): number {
     const intervals = this.#readings.map(({ remaining, forMs, quota = this.#mostRemaining }) =>
       remaining < quota / 2 ? forMs / remaining : 0,
@@ -278,7 +302,7 @@ export class Gate {
     if (this.#mode !== before) this.#settings.emit("learned", this.status())
   }
 
-  /** Learns again, from a call that has not been sent yet. */
+  /** Begins to learn again, from the next call that is sent. */
   #forget(): void {
     this.#mode = "learning"
     this.#sentBefore = Gate.#lastSent
@@ -288,17 +312,18 @@ export class Gate {
   #block(untilMs: number): void {
     const nowMs = performance.now()
     this.#forget()
-    // Several refusals of one block share its jitter. The largest of many would be the same for all clients.
+    // All refusals during one block share its jitter. Otherwise, the largest of many jitters would apply, which is
+    // nearly the same for all clients.
     if (nowMs >= this.#blockedUntilMs) this.#jitter = Math.random() * JITTER
     const jitteredMs = untilMs + (untilMs - nowMs) * this.#jitter
     this.#blockedUntilMs = Math.max(this.#blockedUntilMs, jitteredMs)
   }
 
-  /** Returns the wait after a refusal that names none; undefined if the app has not asked to back off. */
+  /** Returns the wait after a refusal that contains no wait; undefined if the option `backoffMs` is 0. */
   #backoff(sent: number): number | undefined {
     const firstMs = this.#settings.backoffMs
     if (firstMs === 0) return undefined
-    // All calls that were in flight together are refused together, and count once.
+    // Calls that were in flight together are refused together, so they count as one refusal.
     return sent <= this.#sentBefore ? 0 : backoffMs(this.#backoffs++, firstMs, LONGEST_BACKOFF_MS)
   }
 

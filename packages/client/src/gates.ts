@@ -1,14 +1,14 @@
 import { Gate, type GateSettings } from "./gate.ts"
 import type { GateStatus } from "./gate-status.ts"
 
-/** How often gates without use are looked for, at most, unless there are many of them. */
+/** The minimum time between two sweeps for unused gates, unless there are too many gates. */
 const SWEEP_MS = 60_000
-/** The most gates without calls. Each takes about a kilobyte. */
+/** The maximum number of gates without calls. Each gate takes about a kilobyte. */
 const MOST_UNUSED = 10_000
 
 /**
- * The gates of a paced fetch, by key. A gate that remembers nothing useful is dropped when another key comes. If there are
- * too many, the gates without calls are dropped, too, beginning with those that were used longest ago.
+ * The gates of a paced fetch, by key. When a new key is used, gates whose state no longer matters are removed. If
+ * there are too many gates, gates without calls are also removed, beginning with the least recently used.
  */
 export class Gates {
   readonly #settings: GateSettings
@@ -43,7 +43,7 @@ export class Gates {
     const unused = [...this.#gates.values()]
       .filter((gate) => !gate.isUsed)
       .sort((a, b) => a.usedAtMs - b.usedAtMs)
-    // If there are too many, half of them go, so that sweeps stay rare.
+    // If there are too many gates, remove half of the maximum, so that sweeps stay rare.
     const kept = isFull ? MOST_UNUSED / 2 : unused.length
     unused.forEach((gate, index) => {
       if (unused.length - index > kept || gate.isIdle(nowMs)) this.#gates.delete(gate.key)

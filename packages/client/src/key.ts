@@ -9,8 +9,8 @@ export function keyOf({ url, headers }: Pick<Request, "url" | "headers">): strin
 }
 
 /**
- * Returns the key of the response's origin if a redirect has led to an origin other than the request's. The app's keys
- * are not asked, because the app has not chosen that origin.
+ * Returns the key of the response's origin if a redirect has led to an origin other than the request's. Does not call
+ * the app's function `key`, because the app has not chosen that origin.
  */
 export function keyAfterRedirect({ redirected, url }: Response, request: Request): string | undefined {
   if (!redirected || !URL.canParse(url) || new URL(url).origin === new URL(request.url).origin)
@@ -21,7 +21,10 @@ export function keyAfterRedirect({ redirected, url }: Response, request: Request
   return keyOf({ url, headers })
 }
 
-/** Returns 64 bits of a string, by two FNV-1a hashes, so that keys in logs and errors do not show credentials. */
+/**
+ * Returns a 64-bit fingerprint of a string, from two FNV-1a hashes, so that keys in logs and errors do not reveal
+ * credentials.
+ */
 function fingerprint(text: string): string {
   return [0x811c9dc5, 0x01000193]
     .map((seed) => {

@@ -2,14 +2,17 @@ import { type PacedCall, watch } from "./watch.ts"
 
 interface WaitingCall {
   readonly call: PacedCall
-  /** When it gives up, as a time of `performance.now()`. */
+  /** The time at which the call gives up, in terms of `performance.now()`. */
   readonly untilMs: number
   stop(): void
   resolve(sent: number): void
   reject(reason: unknown): void
 }
 
-/** The calls that wait at a gate, in the order in which they arrived. Each leaves at its deadline, or when it is aborted. */
+/**
+ * The calls that wait at a gate, in the order in which they arrived. Each call leaves the line at its deadline, or
+ * when it is aborted.
+ */
 export class CallLine {
   readonly #waiting: WaitingCall[] = []
 
@@ -39,7 +42,7 @@ export class CallLine {
     })
   }
 
-  /** Lets the first call go, with the number `sent`. */
+  /** Releases the first call, with the number `sent`. */
   next(sent: number): void {
     const { stop, resolve } = this.#waiting.shift() as WaitingCall
     stop()
@@ -55,7 +58,7 @@ export class CallLine {
     }
   }
 
-  /** Returns how many calls are before a call. */
+  /** Returns the number of calls before a call. */
   placeOf({ order }: PacedCall): number {
     return this.#waiting.findLastIndex(({ call }) => call.order < order) + 1
   }

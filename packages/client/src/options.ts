@@ -2,53 +2,58 @@ import { durationMs } from "./duration.ts"
 import { PaceError } from "./pace-error.ts"
 import { LONGEST_TIMER_MS } from "./watch.ts"
 
-/** The longest backoff after refusals that name no wait. */
+/** The longest backoff after refusals that contain no wait. */
 export const LONGEST_BACKOFF_MS = 60_000
 
 /** How {@link paced} paces and repeats calls. All options are optional. */
 export interface PacedOptions {
   /**
-   * Returns the key of a request. Calls with the same key share a quota. The request has no body. Default: its origin
-   * and a fingerprint of its `Authorization` or `X-Api-Key` header.
+   * Returns the key of a request. Calls with the same key share a quota. The given request has no body. Default: the
+   * origin of the request and a fingerprint of its `Authorization` or `X-Api-Key` header.
    */
   readonly key?: ((request: Request) => string) | undefined
   /**
-   * The longest time that a call waits in all, milliseconds. A call that would wait longer fails immediately. Default:
-   * 30,000.
+   * The longest total time that a call waits, in milliseconds. A call that would wait longer fails immediately.
+   * Default: 30,000.
    */
   readonly maxWaitMs?: number | undefined
-  /** The most calls of one key that wait. A call beyond that fails immediately. Default: 1,000. */
+  /** The maximum number of calls of one key that wait. Further calls fail immediately. Default: 1,000. */
   readonly maxWaiting?: number | undefined
-  /** How often a call is sent again after 429, after 503 with `Retry-After`, or if no connection was made. Default: 3. */
+  /**
+   * The maximum number of retries of a call. A call is retried after 429, after 503 with `Retry-After`, or if no
+   * connection was made. Default: 3.
+   */
   readonly retries?: number | undefined
   /**
-   * The first wait of a key after a 429 that names none, milliseconds, at most 60,000. The first wait doubles with each
-   * such 429 in a row, up to a minute, and is jittered upward. Default: 0. Then such a call is not sent again.
+   * The first wait of a key after a 429 that contains no wait, in milliseconds, at most 60,000. The wait doubles with
+   * each consecutive 429 of this kind, up to a minute, and is jittered upward. Default: 0, so such a call is not sent
+   * again.
    */
   readonly backoffMs?: number | undefined
-  /** The share of all calls of a key that may be retries, from 0 to 1. The first 10 are free. Default: 0.1. */
+  /** The share of all calls of a key that may be retries, from 0 to 1. The first 10 retries are free. Default: 0.1. */
   readonly retryBudget?: number | undefined
   /**
-   * Whether a request may be sent again. Default: after 429 each request, because it was not processed. Otherwise GET,
-   * HEAD, OPTIONS, PUT and DELETE, and requests with `Idempotency-Key`. The request has no body.
+   * Whether a request may be sent again. Default: each request after 429, because it was not processed. In other
+   * cases, only GET, HEAD, OPTIONS, PUT and DELETE, and requests with `Idempotency-Key`. The given request has no
+   * body.
    */
   readonly idempotent?: ((request: Request) => boolean) | undefined
   /**
-   * The most calls of one key in any window, such as `{ limit: 100, window: "1 minute" }`, whatever the responses
-   * contain. For servers that send no headers. Default: no limit.
+   * The maximum number of calls of one key in any window, such as `{ limit: 100, window: "1 minute" }`, whatever the
+   * responses contain. Use it for servers that send no headers. Default: no limit.
    */
   readonly limit?:
     | {
         /** The number of calls, from 1 to a million. */
         readonly limit: number
-        /** The time in which they may leave: "1 minute", or milliseconds. */
+        /** The window in which these calls may leave, such as "1 minute", or in milliseconds. */
         readonly window: string | number
       }
     | undefined
-  /** Paces several processes together: a limiter's `acquire`. Each call waits for it before it is sent. */
+  /** Paces several processes together, usually with a limiter. Each call waits for `acquire` before it is sent. */
   readonly share?:
     | {
-        /** Resolves once a call of the key may be sent. Must stop waiting when the signal is aborted. */
+        /** Resolves once a call of the key may be sent. It must stop waiting when the signal is aborted. */
         acquire(key: string, signal?: AbortSignal): Promise<unknown>
       }
     | undefined
@@ -56,11 +61,11 @@ export interface PacedOptions {
 
 /** Options of a single call, which override those of the fetch: `api(url, { pace: { maxWaitMs: 0 } })`. */
 export interface CallPace {
-  /** The key of this call, instead of what the option `key` returns. */
+  /** The key of this call, instead of the result of the option `key`. */
   readonly key?: string | undefined
-  /** The longest time that this call waits in all, milliseconds. 0 fails instead of waiting. */
+  /** The longest total time that this call waits, in milliseconds. If 0, the call fails instead of waiting. */
   readonly maxWaitMs?: number | undefined
-  /** How often this call is sent again. */
+  /** The maximum number of retries of this call. */
   readonly retries?: number | undefined
 }
 
@@ -74,14 +79,14 @@ export interface ParsedPacedOptions extends Omit<Required<PacedOptions>, "limit"
   readonly limit: { readonly limit: number; readonly windowMs: number } | undefined
 }
 
-/** The options of a call, with what they leave to {@link PacedOptions}. */
+/** The options of a call, completed from {@link PacedOptions}. */
 interface ParsedCallPace {
   readonly key: string | undefined
   readonly maxWaitMs: number
   readonly retries: number
 }
 
-/** The largest value of each option that is a whole number. */
+/** The largest accepted value of each option that is a whole number. */
 const MOST: Readonly<Record<string, number>> = {
   maxWaitMs: LONGEST_TIMER_MS,
   maxWaiting: LONGEST_TIMER_MS,

@@ -29,7 +29,7 @@ describe("another attempt", () => {
     ["a PATCH", 503, { method: "PATCH" }, false],
     ["a POST, which may have been processed", 503, { method: "POST", body: "text" }, false],
     ["a POST with a key", 503, { method: "POST", headers: { "Idempotency-Key": "7" } }, true],
-  ])("follows for %s after %d: %o", async (_name, status, init, isRepeated) => {
+  ])("is made for %s after %d: %o", async (_name, status, init, isRepeated) => {
     const { call, arrived, answer, pass } = world()
     const made = call("", init)
     await answer(0, status, REFUSED)
@@ -42,14 +42,14 @@ describe("another attempt", () => {
     expect(made.result).toBe(200)
   })
 
-  it.each([429, 503])("does not follow after %d if idempotent returns a promise", async (status) => {
+  it.each([429, 503])("is not made after %d if idempotent returns a promise", async (status) => {
     const { call, answer } = world({ idempotent: (async () => false) as never })
     const made = call()
     await answer(0, status, REFUSED)
     expect(made.result).toBe(status)
   })
 
-  it("does not follow without a connection if idempotent returns a promise", async () => {
+  it("is not made after a failed connection if idempotent returns a promise", async () => {
     const { call, fail } = world({ idempotent: (async () => false) as never })
     const made = call()
     await fail(0, refused)
@@ -68,7 +68,7 @@ describe("another attempt", () => {
     ["a GET with an unknown error", new TypeError("Failed to fetch"), {}, false],
     ["a GET after a timeout of the connection", codeOf("UND_ERR_CONNECT_TIMEOUT"), {}, true],
     ["a GET of an unknown host", codeOf("ENOTFOUND"), {}, true],
-  ])("follows for %s", async (_name, error, init, isRepeated) => {
+  ])("is made for %s", async (_name, error, init, isRepeated) => {
     const { call, arrived, fail, answer, pass } = world()
     const made = call("", init)
     await fail(0, error)
@@ -81,7 +81,7 @@ describe("another attempt", () => {
     expect(made.result).toBe(isRepeated ? 200 : error)
   })
 
-  it("waits longer after each failed connection, and gives up with its error", async () => {
+  it("waits longer after each failed connection, and finally rejects with its error", async () => {
     const { call, arrived, fail, pass } = world({ retries: 2 })
     const made = call()
     await fail(0, refused)
@@ -94,7 +94,7 @@ describe("another attempt", () => {
     expect(made.result).toBe(refused)
   })
 
-  it("follows at most `retries` times, of which the last refusal goes to the caller", async () => {
+  it("is made at most `retries` times, and the caller gets the last refusal", async () => {
     const { api, call, arrived, answer, pass } = world({ retries: 1 })
     const events: unknown[] = []
     api.on("refused", (event) => events.push(event))
@@ -120,7 +120,7 @@ describe("another attempt", () => {
       503,
       true,
     ],
-  ])("`idempotent` %s", async (_name, options, init, status, isRepeated) => {
+  ])("is controlled by `idempotent`, which %s", async (_name, options, init, status, isRepeated) => {
     const { call, answer } = world(options)
     const made = call("", init)
     await answer(0, status, REFUSED)
@@ -132,7 +132,7 @@ describe("another attempt", () => {
     ["false", undefined, false],
     ["false", "1", false],
     ["true", "1", true],
-  ])("follows as Stripe says: %s, Retry-After: %s", async (should, after, isRepeated) => {
+  ])("depends on Stripe-Should-Retry: %s, Retry-After: %s", async (should, after, isRepeated) => {
     const { call, arrived, answer, pass } = world()
     const made = call()
     const headers = { "stripe-should-retry": should, ...(after !== undefined && { "retry-after": after }) }
@@ -156,7 +156,7 @@ describe("another attempt", () => {
     expect(arrived.map(({ input }) => input === request)).toEqual([false, true])
   })
 
-  it("sends the body of the second argument again, and copies no other", async () => {
+  it("sends the body of the second argument again, and copies no other body", async () => {
     const { api, arrived, answer, pass } = world()
     const request = new Request("http://localhost/", { method: "POST", body: "other" })
     const response = api(request, { body: "text" })
@@ -170,7 +170,7 @@ describe("another attempt", () => {
     ])
   })
 
-  it("stays within the budget: ten at first, and then a tenth of the calls", async () => {
+  it("stays within the budget of ten retries at first, and then a tenth of the calls", async () => {
     const { call, arrived, answer, pass } = world({ retries: 100, maxWaitMs: 100_000 })
     const first = call()
     for (let i = 0; i < 11; i++) {
@@ -190,7 +190,7 @@ describe("another attempt", () => {
     expect(third.result).toBe(429)
   })
 
-  it("does not follow failed connections beyond the budget", async () => {
+  it("is not made after failed connections beyond the budget", async () => {
     const { call, arrived, fail, pass } = world({ retries: 100, maxWaitMs: 1_000_000 })
     const made = call()
     for (let i = 0; i < 11; i++) {
@@ -201,7 +201,7 @@ describe("another attempt", () => {
     expect(arrived).toHaveLength(11)
   })
 
-  it("is one of at most a hundred that earlier calls have earned", async () => {
+  it("is limited to a hundred retries that earlier calls have earned", async () => {
     const { call, arrived, answer, pass } = world({ retries: 1_000, maxWaitMs: 1_000_000 })
     call()
     await answer(0)
@@ -242,7 +242,7 @@ describe("another attempt", () => {
     expect(arrived).toHaveLength(24)
   })
 
-  it("is reported as impossible if its call may not wait for it", async () => {
+  it("is reported as impossible if the call may not wait for it", async () => {
     const { api, call, answer, pass } = world({ maxWaitMs: 100 })
     const events: unknown[] = []
     api.on("refused", (event) => events.push(event))
@@ -253,7 +253,7 @@ describe("another attempt", () => {
     expect(events).toMatchObject([{ isRetried: false, waitMs: undefined }])
   })
 
-  it("keeps its place before later calls", async () => {
+  it("stays before later calls in the line", async () => {
     const { call, arrived, answer, pass } = world()
     call("first")
     call("second")
@@ -271,7 +271,7 @@ describe("another attempt", () => {
     const [broken, unsure] = [call("broken"), call("unsure")]
     await fail(1, refused)
     await answer(2, 429, { "stripe-should-retry": "true" })
-    // The gate learns from a call that stalls, and another one fills the line.
+    // The gate learns from a call that stalls, and another call fills the line.
     const blocker = call("blocker")
     await answer(3, 429, { "retry-after": "1" })
     await pass(2_000)
@@ -309,7 +309,7 @@ describe("the advice of a Sluice server", () => {
     jitter: 0,
   }
 
-  it("to back off doubles the wait of each attempt, up to the longest one", async () => {
+  it("to back off doubles the wait of each attempt, up to the longest wait", async () => {
     const { call, arrived, answer, pass } = world()
     call()
     for (const [attempt, seconds] of [1, 2, 3].entries()) {
@@ -351,7 +351,7 @@ describe("the advice of a Sluice server", () => {
     expect(events).toMatchObject([{ isRetried: false }])
   })
 
-  it("is in the error of the calls that would wait too long", async () => {
+  it("is part of the error of calls that would wait too long", async () => {
     const { call, answer } = world({ maxWaitMs: 5_000 })
     const [first, second] = [call(), call()]
     await answer(0, 429, { ...json, "retry-after": "60" }, problem(undefined))
@@ -403,7 +403,7 @@ describe("the advice of a Sluice server", () => {
     expect([pulled, arrived.length]).toEqual([20, 1])
   })
 
-  it("is missing without a body", async () => {
+  it("is undefined without a body", async () => {
     const { api, arrived, pass } = world()
     void api("http://localhost/")
     await pass(0)
@@ -425,7 +425,7 @@ describe("the advice of a Sluice server", () => {
 })
 
 describe("a call that waits", () => {
-  it("fails when it has waited too long, also if the call to learn from stalls", async () => {
+  it("fails when it has waited too long, even if the call to learn from stalls", async () => {
     const { call, arrived, pass } = world({ maxWaitMs: 900 })
     call()
     await pass(50)
@@ -449,7 +449,7 @@ describe("a call that waits", () => {
   })
 
   it("fails immediately if few units must last longer than it may wait, and reports when it may leave", async () => {
-    // 0.5 leaves the interval as it is: 3,000 s for 10 units.
+    // With 0.5, the interval has no jitter, so 10 units last 3,000 s.
     const random = vi.spyOn(Math, "random").mockReturnValue(0.5)
     onTestFinished(() => random.mockRestore())
     const { api, call, arrived, answer, timers } = world({ maxWaitMs: 30_000 })
@@ -467,7 +467,7 @@ describe("a call that waits", () => {
     expect([arrived.length, timers()]).toEqual([1, 0])
   })
 
-  it("waits for its place while units come back sooner than that", async () => {
+  it("stays in line while units may become available before it gives up", async () => {
     const { call, arrived, answer, pass } = world({ maxWaitMs: 30_000 })
     const made = [call(), call(), call()]
     await answer(0, 200, left(3, 60, 100))
@@ -479,7 +479,7 @@ describe("a call that waits", () => {
     expect(made.map(({ result }) => result)).toEqual([200, 200, 200])
   })
 
-  it("fails immediately if the limit of the caller holds it longer than it may wait", async () => {
+  it("fails immediately if the limit of the caller delays it longer than it may wait", async () => {
     const { call, answer, pass } = world({ limit: { limit: 2, window: "1 minute" } })
     const calls = times(6, () => call("", { pace: { maxWaitMs: 70_000 } }))
     await answer(0)
@@ -500,7 +500,7 @@ describe("a call that waits", () => {
       "SLUICE_PACE_LINE_FULL",
     ])
     expect(String(calls[3]?.result)).toBe(
-      'PaceError: 2 calls of http://localhost wait already. Send fewer calls, or raise "maxWaiting".',
+      'PaceError: 2 calls of http://localhost already wait. Send fewer calls, or raise "maxWaiting".',
     )
   })
 })
@@ -509,7 +509,7 @@ describe("an abort", () => {
   const reason = new Error("no longer needed")
   const aborted = () => AbortSignal.abort(reason)
 
-  it("before the call sends nothing", async () => {
+  it("before the call prevents the call", async () => {
     const { call, arrived, pass } = world()
     const made = call("", { signal: aborted() })
     await pass(0)
@@ -529,7 +529,7 @@ describe("an abort", () => {
     expect(arrived).toHaveLength(2)
   })
 
-  it("by the signal of a Request counts, too", async () => {
+  it("by the signal of a Request also takes effect", async () => {
     const { api, arrived } = world()
     const request = new Request("http://localhost/", { signal: aborted() })
     await expect(api(request)).rejects.toBe(reason)
@@ -559,7 +559,7 @@ it.each(["is sent again", "is aborted"])("a refusal frees its connection when it
   const outcome = api("http://localhost/", { signal: abort.signal }).catch((error: Error) => error.message)
   await pass(0)
   const cancel = vi.fn()
-  // Longer than the part that is read for advice.
+  // The body is longer than the part that is read for advice.
   const pull = (controller: ReadableStreamDefaultController) => controller.enqueue(new Uint8Array(10_000))
   arrived[0]?.settle(new Response(new ReadableStream({ pull, cancel }), { status: 429, headers: REFUSED }))
   await pass(0)
@@ -603,7 +603,7 @@ describe("close", () => {
     expect(refusedCall.result).toBe(429)
   })
 
-  it("sends none of the calls that wait, even if the first one could leave", async () => {
+  it("sends no waiting call, even if the first call could leave", async () => {
     const { api, call, arrived, answer, pass } = world()
     const calls = times(4, () => call())
     await answer(0, 429, REFUSED)
@@ -629,7 +629,7 @@ describe("the key", () => {
     expect(api.status()).toEqual([])
   })
 
-  it("is the origin and a fingerprint of the credentials, which it does not show", async () => {
+  it("is the origin and a fingerprint of the credentials, without the credentials", async () => {
     const { api, call, arrived, pass } = world()
     call("a")
     call("b", { headers: { Authorization: "Bearer secret-1" } })
@@ -667,7 +667,7 @@ describe("share", () => {
     expect(timers()).toBe(0)
   })
 
-  it("lets no call leave while its gate is blocked, and none above the limit of the caller", async () => {
+  it("allows no call while its gate is blocked, or above the limit of the caller", async () => {
     const grants: (() => void)[] = []
     const share = { acquire: () => new Promise<void>((resolve) => void grants.push(resolve)) }
     const { call, arrived, answer, pass } = world({
@@ -702,14 +702,14 @@ describe("share", () => {
     expect(acquire).toHaveBeenCalledTimes(1)
   })
 
-  it("that fails is an error of the call", async () => {
+  it("that fails causes an error of the call", async () => {
     const cause = new Error("Redis is down")
     const { call, pass, timers } = world({ share: { acquire: () => Promise.reject(cause) } })
     const made = call()
     await pass(0)
     expect(made.result).toMatchObject({ code: "SLUICE_PACE_SHARE_FAILED", key: "http://localhost", cause })
     expect(timers()).toBe(0)
-    // The cause has no text.
+    // The cause contains no message.
     const acquire = () => {
       throw Object.create(null)
     }
@@ -719,7 +719,7 @@ describe("share", () => {
     expect(other.result).toMatchObject({ code: "SLUICE_PACE_SHARE_FAILED" })
   })
 
-  it("that hangs ends when the call has waited too long, or is aborted", async () => {
+  it("that hangs is aborted when the call has waited too long, or is aborted", async () => {
     const signals: AbortSignal[] = []
     const acquire = (_key: string, signal?: AbortSignal) => {
       signals.push(signal as AbortSignal)
@@ -768,7 +768,7 @@ describe("options", () => {
     [{ limit: { limit: 5 } }, "limit: this object is not valid."],
     [{ limit: 5 }, "limit: 5 is not valid."],
     [{ maxWaitMs: Symbol("odd") }, "maxWaitMs: Symbol(odd) is not valid."],
-  ])("%o are refused", (options, message) => {
+  ])("%o are rejected", (options, message) => {
     const create = () => paced(fetch, options as PacedOptions)
     expect(create).toThrow(PaceError)
     expect(create).toThrow(message)
@@ -780,13 +780,13 @@ describe("options", () => {
     [{ key: 7 }, "key: 7 is not valid. Use a string."],
     [{ retries: -1 }, "retries: -1 is not valid."],
     [null, "pace: null is not valid."],
-  ])("of a call, %o are refused", async (pace, message) => {
+  ])("of a call, %o are rejected", async (pace, message) => {
     const { api } = world()
     await expect(api("http://localhost/", { pace: pace as never })).rejects.toThrow(message)
   })
 })
 
-it("the paced fetch calls the current global fetch, and passes on everything but its own option", async () => {
+it("the paced fetch calls the current global fetch, and passes all arguments except its own option", async () => {
   const global = vi.spyOn(globalThis, "fetch").mockImplementation(async () => new Response("ok"))
   const api = paced()
   await api(new URL("http://localhost/a"), { method: "PUT", pace: { retries: 0 }, keepalive: true })
@@ -843,7 +843,7 @@ it("the paced fetch returns a value that is not a Response, and lets the next ca
   ])
 })
 
-it("the paced fetch adds one listener to a signal of many calls", async () => {
+it("the paced fetch adds only one listener to a signal of many calls", async () => {
   const { call, answer } = world()
   const { signal } = new AbortController()
   call("", { signal })

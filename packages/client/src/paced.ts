@@ -7,7 +7,7 @@ import { type CallPace, check, type PacedOptions, parseCallPace, parseOptions } 
 import { PaceError } from "./pace-error.ts"
 import { type FetchInit, type FetchInput, sendable } from "./sending.ts"
 
-/** A `fetch` that paces itself. It is called like `fetch`, and passed on as one. */
+/** A `fetch` that paces itself. Call it like `fetch`, or pass it wherever a `fetch` is expected. */
 export interface PacedFetch {
   /**
    * Sends a request once its key has quota for it. Returns the promise of `fetch`, which also rejects with
@@ -21,19 +21,19 @@ export interface PacedFetch {
     },
   ): Promise<Response>
   /**
-   * Adds a listener. Returns a function that removes it. An error of a listener becomes an uncaught error.
+   * Adds a listener. Returns a function that removes the listener. An error of a listener becomes an uncaught error.
    * @throws {@link PaceError} with the code SLUICE_INVALID_OPTION
    */
   on<Name extends keyof PaceEvents>(name: Name, listener: (event: PaceEvents[Name]) => void): () => void
-  /** Describes each key that has calls, or from which something is known. */
+  /** Returns the state of each key that has calls, or whose state is still known. */
   status(): readonly GateStatus[]
-  /** Rejects the calls that wait, and all later ones, with {@link PaceError}. Calls in flight go on. */
+  /** Rejects waiting calls, and all later calls, with {@link PaceError}. Calls in flight go on. */
   close(): void
 }
 
 /**
- * Returns a `fetch` that reads the rate limit headers of each response, and slows down before the server has to refuse
- * a call. After a refusal, all calls of the same key wait as long as the server says.
+ * Returns a `fetch` that reads the rate limit headers of each response, and slows down before the server has to
+ * refuse a call. After a refusal, all calls of the same key wait for the time that the response contains.
  * @param fetch the fetch that sends the calls. Default: the global one.
  * @throws {@link PaceError} with the code SLUICE_INVALID_OPTION
  * @example
@@ -63,7 +63,7 @@ export function paced(fetch?: typeof globalThis.fetch, options: PacedOptions = {
       init && "pace" in init ? rest : (init ?? {}),
     )
     const key = ownKey ?? (parsed.key ?? keyOf)(head)
-    // With a promise as its key, each call would get a new gate.
+    // Reject a promise as the key, because each call would get a new gate.
     check(typeof key === "string", "key", key, "a string")
     const gate = gates.of(key)
     const attempted = {
@@ -82,7 +82,7 @@ export function paced(fetch?: typeof globalThis.fetch, options: PacedOptions = {
     on: events.on.bind(events),
     status: () => gates.status(),
     close() {
-      const message = "The paced fetch was closed. Create another one."
+      const message = "The paced fetch was closed. Create a new paced fetch."
       closing.abort(new PaceError("SLUICE_PACE_CLOSED", message))
     },
   })

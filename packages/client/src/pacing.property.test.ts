@@ -3,8 +3,8 @@ import { expect, it, vi } from "vitest"
 import { PaceError, paced } from "./index.ts"
 import { fakeClock } from "./testing/fake-clock.ts"
 
-// The guarantees of a paced fetch, whatever a server responds, and in whatever order: nothing leaves before its
-// Retry-After, the line never exceeds its bound, no call waits too long, each call ends, and nothing is left behind.
+// The guarantees of a paced fetch, whatever a server responds, in any order: no call leaves before Retry-After, the
+// line stays within its bound, no call waits too long, each call ends, and no timer or listener remains.
 
 const MAX_WAITING = 4
 const MAX_WAIT_MS = 5_000
@@ -13,7 +13,7 @@ interface GivenResponse {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
   readonly body?: string
-  /** Whether the server never sends the body. */
+  /** True if the server never sends the body. */
   readonly hasStalled?: boolean
 }
 
@@ -80,13 +80,13 @@ const step = fc.oneof(
 
 interface Made {
   readonly abort: AbortController
-  /** The time that it has waited before it was sent, and since when it waits now. */
+  /** The total time that the call has waited, and the start of its current wait. */
   waitedMs: number
   sinceMs: number | undefined
   outcome?: unknown
 }
 
-it("the paced fetch keeps to the limit of the server, for any calls and responses", async () => {
+it("the paced fetch stays within the limit of the server, for any calls and responses", async () => {
   const { timers } = fakeClock()
   await fc.assert(
     fc.asyncProperty(
@@ -156,7 +156,7 @@ it("the paced fetch keeps to the limit of the server, for any calls and response
             expect(waitOf(made)).toBeLessThanOrEqual(MAX_WAIT_MS)
         }
 
-        // Respond to everything that is still in flight, until each call has ended.
+        // Respond to all calls that are still in flight, until each call has ended.
         for (let rounds = 0; settled.size < calls.length && rounds < 200; rounds++) {
           while (flights.length > 0) answerFlight(0, { status: 200, headers: {} })
           await vi.advanceTimersByTimeAsync(500)
@@ -174,7 +174,7 @@ it("the paced fetch keeps to the limit of the server, for any calls and response
         expect(api.status().map(({ waiting, inFlight }) => waiting + inFlight)).toEqual(
           calls.length > 0 ? [0] : [],
         )
-        // A body that was read may leave its own timer for a second.
+        // The timer for reading a body may remain for a second.
         await vi.advanceTimersByTimeAsync(1_000)
         expect(timers()).toBe(0)
         api.close()

@@ -2,22 +2,25 @@ import { inRange } from "./reading.ts"
 
 /** The contents of the body of a refusal. */
 export interface ProblemAdvice {
-  /** The explanation for people. */
+  /** The explanation in words. */
   readonly detail?: string | undefined
-  /** Returns the least wait before the n-th attempt after a refusal, n from 0, in milliseconds; 0 if the body has no advice. */
+  /**
+   * Returns the minimum wait before the n-th attempt after a refusal, in milliseconds, counting from 0. Returns 0 if
+   * the body contains no advice.
+   */
   waitMs(attempt: number): number
 }
 
 const LARGEST_BYTES = 65_536
-/** A body that takes longer is ignored, so that a server that stalls delays nobody. */
+/** A body that takes longer is ignored, so that a stalled server does not delay calls. */
 const LONGEST_READ_MS = 1_000
 
 const NOTHING: ProblemAdvice = { waitMs: () => 0 }
 
 /**
- * Reads a problem document (RFC 9457) with the advice in `retry` that a Sluice server gives. Reads at most 64 kB of a
- * copy, for at most a second or `mostMs`: the caller may need the body, and its connection is free once it is read. Never
- * rejects: without a usable body, there is no advice.
+ * Reads a problem document (RFC 9457), with the retry advice of a Sluice server in its member `retry`. Reads at most
+ * 64 kB, for at most a second or `mostMs`. Reads a copy, because the caller may need the body. The connection is free
+ * once the body has been read. Never rejects, because a body that cannot be read contains no advice.
  */
 export async function readProblem(response: Response, mostMs: number): Promise<ProblemAdvice> {
   try {

@@ -1,35 +1,46 @@
 import { durationMs } from "./duration.ts"
 
-/** The information of a response about one quota. */
+/** The information in a response about one quota. */
 export interface Reading {
-  /** The units that are left. A call is counted as one unit. */
+  /** The remaining units. A call counts as one unit. */
   readonly remaining: number
-  /** The milliseconds that they must last, from the response on. */
+  /** The milliseconds that these units must last, counted from the response. */
   readonly forMs: number
   /** The units of a full window. Undefined if the response does not contain them. */
   readonly quota?: number | undefined
 }
 
 /**
- * Reads the fields of one dialect. Returns one reading for each quota, or none if the response does not have the fields
- * or they make no sense. `nowMs` is the server's time, epoch milliseconds.
+ * Reads the fields of one dialect. Returns one reading for each quota, or none if the response lacks the fields or
+ * they make no sense. `nowMs` is the server's time in epoch milliseconds.
  */
 export type Dialect = (headers: Headers, nowMs: number) => readonly Reading[]
 
-/** The longest time that a reading or a refusal can name. A server that names a longer one is mistaken or lies. */
+/**
+ * The longest time that is accepted in a reading or a refusal. A server that sends a longer time is mistaken or lies.
+ */
 export const LONGEST_MS = 86_400_000
 
-/** How long the units last if a response does not contain it, or contains it in an unknown form. */
+/** The time that the units must last if a response does not contain this time, or contains it in an unknown form. */
 const UNKNOWN_MS = 1_000
 
-/** A number of seconds below this one is a duration, and any other one an instant: 2001, or 11,574 days. */
+/**
+ * A number of seconds below this number is a duration, and any other number is an instant. The boundary is an instant
+ * in 2001, or a duration of 11,574 days.
+ */
 const LEAST_EPOCH_SECONDS = 1e9
-/** Epoch seconds are below this many milliseconds, until the year 33658. A larger number counts smaller units. */
+/**
+ * Epoch seconds are less than this number of milliseconds until the year 33658. A larger number is in milliseconds,
+ * microseconds or nanoseconds.
+ */
 const LARGEST_EPOCH_MS = 1e15
-/** Stands in for larger numbers, so that no product of them is infinite. */
+/** Replaces larger numbers, so that no product of numbers is infinite. */
 const LARGEST = 1e30
 
-/** Returns a reading in an array; an empty array if the units are not known. Negative units are overdrawn: none are left. */
+/**
+ * Returns a reading in an array; an empty array if the units are not known. Negative units count as 0, because the
+ * quota is overdrawn.
+ */
 export function readingsOf(remaining: number, forMs: number, quota = 0): readonly Reading[] {
   if (Number.isNaN(remaining)) return []
   return [
@@ -47,8 +58,8 @@ export function inRange(ms: number): number {
 }
 
 /**
- * Returns the values of a header without their parameters (";w=60"). There are several if several servers have added
- * theirs. The comma after the day in a date does not separate values.
+ * Returns the values of a header without their parameters (";w=60"). There are several values if several servers have
+ * added the header. The comma after the day in a date does not separate values.
  */
 export function valuesIn(headers: Headers, name: string): readonly string[] {
   const values = headers.get(name)?.match(/ *(?:[a-z]+,)?[^,]+/gi) ?? []
@@ -67,8 +78,9 @@ export function numberOf(text = ""): number {
 }
 
 /**
- * Returns the milliseconds from now to a time; negative if it is over, NaN if the string is not a time. A number is in
- * seconds from now or in seconds, milliseconds, microseconds or nanoseconds of the epoch, which differ by their size.
+ * Returns the milliseconds from now to a time; negative if the time has passed, NaN if the string is not a time. A
+ * number is in seconds from now or in seconds, milliseconds, microseconds or nanoseconds of the epoch, which differ
+ * by their size.
  */
 export function msUntil(text = "", nowMs: number): number {
   const seconds = numberOf(text)
@@ -79,8 +91,9 @@ export function msUntil(text = "", nowMs: number): number {
 }
 
 /**
- * Returns the epoch milliseconds of an HTTP date in each of its forms (RFC 9110, section 5.6.7), or of a date of RFC 3339
- * and its relatives; NaN for anything else. A date without a zone is in UTC, and `Date.parse` would take the local zone.
+ * Returns the epoch milliseconds of an HTTP date in any of its forms (RFC 9110, section 5.6.7), or of a date in RFC
+ * 3339 or a similar format; NaN for anything else. A date without a zone is in UTC, but `Date.parse` would assume the
+ * local zone.
  */
 export function dateMs(text = ""): number {
   if (!/\d:\d\d/.test(text)) return Number.NaN

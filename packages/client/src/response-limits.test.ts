@@ -12,7 +12,7 @@ const read = (headers: Headers, status = 200) =>
   readLimits(new Response(null, { status, headers: { date: DATE, ...headers } }))
 const of = (remaining: number, forMs: number, quota?: number): Reading => ({ remaining, forMs, quota })
 
-/** Recorded headers, and what is read from them. */
+/** Recorded headers, and the limits that are read from them. */
 const RECORDED: Readonly<Record<string, readonly [Headers, string, readonly Reading[]]>> = {
   "draft-11": [
     { ratelimit: '"default";r=50;t=30', "ratelimit-policy": '"default";q=100;w=60' },
@@ -292,7 +292,7 @@ const SPELLINGS = [
   "2026-11-26T21:00:29.5-05:00",
   "2026-11-27 03:00:29.5+0100",
 ]
-/** The same with whole seconds, as HTTP dates have them, for 30 s after NOW. */
+/** The spellings with whole seconds, such as HTTP dates, for 30 s after NOW. */
 const DATES = [
   "Fri, 27 Nov 2026 02:00:30 GMT",
   "Fri, 27 Nov 2026 02:00:30 gmt",
@@ -303,7 +303,7 @@ const DATES = [
   "Fri, 27 Nov 2026 03:00:30 +0100",
   "2026-11-27 02:00:30 UTC",
 ]
-/** The fields that name a time, and a function that returns the time in milliseconds. */
+/** The fields that contain a time, each with a function that returns this time in milliseconds. */
 const TIMES: Readonly<Record<string, (text: string) => number | undefined>> = {
   "Retry-After": (text) => read({ "retry-after": text }, 429).waitMs,
   "RateLimit-Reset": (text) =>
@@ -430,7 +430,7 @@ describe("a refusal", () => {
       { "x-github-request-id": "1", "x-ratelimit-remaining": "0", "x-ratelimit-reset": String(EPOCH_S + 5) },
       5_000,
     ],
-  ] as const)("%d with %o asks to wait %s ms", (status, headers, waitMs) => {
+  ] as const)("with %d and %o causes a wait of %s ms", (status, headers, waitMs) => {
     expect(read(headers as Headers, status)).toMatchObject({ isRefused: true, waitMs })
   })
 
@@ -440,11 +440,11 @@ describe("a refusal", () => {
     [403, { "x-ratelimit-remaining": "0", "x-ratelimit-reset": "5" }],
     [403, { "x-github-request-id": "1", "x-ratelimit-remaining": "9", "x-ratelimit-reset": "5" }],
     [500, { "retry-after": "7" }],
-  ] as const)("%d with %o is not a refusal", (status, headers) => {
+  ] as const)("is not a response with %d and %o", (status, headers) => {
     expect(read(headers as Headers, status)).toMatchObject({ isRefused: false, waitMs: undefined })
   })
 
-  it("an instant is compared with the server's clock, and without one with this clock", () => {
+  it("may contain an instant, which is compared with the server's clock, or with this clock if Date is missing", () => {
     vi.useFakeTimers({ toFake: ["Date"], now: NOW + 3_600_000 })
     const until = { "retry-after": "Fri, 27 Nov 2026 02:00:09 GMT" }
     expect(read(until, 429).waitMs).toBe(9_000)
@@ -453,7 +453,7 @@ describe("a refusal", () => {
     vi.useRealTimers()
   })
 
-  it.each(["true", "false", undefined])("Stripe-Should-Retry: %s", (text) => {
+  it.each(["true", "false", undefined])("may contain Stripe-Should-Retry: %s", (text) => {
     const headers: Headers = text === undefined ? {} : { "stripe-should-retry": text }
     expect(read(headers, 429).shouldRetry).toBe(text ?? null)
   })

@@ -12,32 +12,41 @@ import {
 
 /** The information in the head of a response about the quotas of its call. */
 export interface ResponseLimits {
-  /** The name of the dialect that the fields are in. Undefined if the response has none. */
+  /** The name of the dialect of the fields. Undefined if the response contains no such fields. */
   readonly dialect: string | undefined
-  /** The quotas, at least one if there is a dialect. */
+  /** The quotas. There is at least one quota if there is a dialect. */
   readonly readings: readonly Reading[]
   /** True if the call was not processed, because a limit was reached or the server is overloaded. */
   readonly isRefused: boolean
   /**
-   * The least milliseconds until another call may be sent. Undefined unless the call was refused with a response that
-   * contains it.
+   * The minimum wait in milliseconds before another call. Undefined unless the call was refused with a response that
+   * contains this wait.
    */
   readonly waitMs: number | undefined
-  /** Stripe's advice about another attempt, `Stripe-Should-Retry`: "true" or "false". Null if there is none. */
+  /**
+   * Stripe's advice about another attempt, `Stripe-Should-Retry`: "true" or "false". Null if the response contains no
+   * advice.
+   */
   readonly shouldRetry: string | null
 }
 
-/** The headers of the origins before a redirect, because a fetch does not show their responses. */
+/**
+ * The limits of an origin that redirected a call. They are unknown, because a fetch does not return the response of a
+ * redirect.
+ */
 export const SAYS_NOTHING: ResponseLimits = {
   ...{ dialect: undefined, readings: [], isRefused: false, waitMs: undefined, shouldRetry: null },
 }
 
-/** The wait after a secondary limit of GitHub that names none. Source: GitHub's best practices for its REST API. */
+/**
+ * The wait after a refusal by a secondary limit of GitHub that contains no wait. Source: GitHub's best practices for
+ * its REST API.
+ */
 const GITHUB_SECONDARY_MS = 60_000
 
 /** Reads the head of a response. */
 export function readLimits({ status, headers }: Response): ResponseLimits {
-  // An instant is compared with the server's own clock, because this one may be wrong.
+  // Compare an instant with the server's own clock, because the clock of this machine may be wrong.
   const nowMs = dateMs(headers.get("date") ?? "") || Date.now()
   let dialect: string | undefined
   let readings: readonly Reading[] = []
@@ -67,14 +76,14 @@ export function readLimits({ status, headers }: Response): ResponseLimits {
 }
 
 /**
- * Returns the wait in `retry-after-ms`, which OpenAI and Azure send, or in `Retry-After` (RFC 9110, section 10.2.3). A
- * proxy may have added a second value, so the longest one counts. Undefined if no value makes sense.
+ * Returns the wait in `retry-after-ms`, which OpenAI and Azure send, or in `Retry-After` (RFC 9110, section 10.2.3).
+ * A proxy may have added a second value, so the longest one counts. Returns undefined if no value makes sense.
  */
 function retryAfterMs(headers: Headers, nowMs: number): number | undefined {
   const ms = ["retry-after-ms", "x-ms-retry-after-ms"].map((name) => numberIn(headers, name))
   const waits = valuesIn(headers, "retry-after").map((text) => {
     const waitMs = msUntil(text, nowMs)
-    // A number of seconds as large as an instant of long ago is a very long wait.
+    // If a positive number would be an instant in the distant past, it is a very long wait in seconds.
     return waitMs < -LONGEST_MS && numberOf(text) > 0 ? LONGEST_MS : waitMs
   })
   const [longestMs] = waits.filter((waitMs) => !Number.isNaN(waitMs)).sort((a, b) => b - a)

@@ -1,4 +1,4 @@
-/** The retries that a new gate may send before its calls have earned any, and the most that calls can earn. */
+/** The retries that a new gate may send before its calls have earned retries, and the maximum that calls can earn. */
 const [FIRST_RETRIES, MOST_RETRIES] = [10, 100]
 
 /**
@@ -18,7 +18,7 @@ export class RetryBudget {
     this.#retries = Math.min(this.#retries + this.#share, MOST_RETRIES)
   }
 
-  /** Takes a retry, if there is one left. */
+  /** Takes a retry from the budget. Returns false if no retry is left. */
   take(): boolean {
     if (this.#retries < 1) return false
     this.#retries--
@@ -28,7 +28,7 @@ export class RetryBudget {
 
 const IDEMPOTENT = ["GET", "HEAD", "OPTIONS", "PUT", "DELETE"]
 
-/** Whether a call may be sent again although the server may have processed it (RFC 9110, section 9.2.2). */
+/** True if a call may be sent again even if the server may have processed it (RFC 9110, section 9.2.2). */
 export function isIdempotent({ method, headers }: Request): boolean {
   return IDEMPOTENT.includes(method) || headers.has("idempotency-key")
 }
@@ -36,7 +36,9 @@ export function isIdempotent({ method, headers }: Request): boolean {
 /** Codes of errors that end a connection before a byte of the request was sent, in Node and Bun. */
 const NOT_CONNECTED = ["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "UND_ERR_CONNECT_TIMEOUT"]
 
-/** Whether a fetch failed before anything was sent. The errors of Deno and browsers do not show it. */
+/**
+ * True if a fetch failed before anything was sent. False in Deno and browsers, because their errors do not show this.
+ */
 export function hasNotConnected(error: unknown): boolean {
   const causes = [error, (error as Error | undefined)?.cause]
   return causes.some((cause) =>
@@ -45,8 +47,8 @@ export function hasNotConnected(error: unknown): boolean {
 }
 
 /**
- * Returns the wait after the n-th attempt, n from 0, if no response contains a wait. The wait doubles, and is jittered
- * upward.
+ * Returns the wait after the n-th attempt, counting from 0, if the response contains no wait. The wait doubles with
+ * each attempt, and is jittered upward.
  */
 export function backoffMs(attempt: number, firstMs: number, longestMs: number): number {
   return Math.min(firstMs * 2 ** attempt * (1 + Math.random()), longestMs)

@@ -3,24 +3,27 @@ export type FetchInput = Parameters<typeof globalThis.fetch>[0]
 /** The second argument of a fetch. */
 export type FetchInit = NonNullable<Parameters<typeof globalThis.fetch>[1]>
 
-/** The arguments of a fetch, and facts of its request. */
+/** The arguments of a fetch, and facts about its request. */
 export interface SendableCall {
-  /** Calls the fetch. A request with a body is copied, unless it is the last attempt, because sending it takes its body. */
+  /**
+   * Calls the fetch. Copies a request with a body before each attempt except the last, because sending a request
+   * consumes its body.
+   */
   send(fetch: typeof globalThis.fetch, isLast: boolean): Promise<Response>
-  /** The request without its body, for functions that look at it. */
+  /** The request without its body, for functions that inspect the request. */
   readonly head: Request
-  /** The signal of the caller, if there is one. */
+  /** The signal of the caller, or an empty array. */
   readonly signals: readonly AbortSignal[]
-  /** Whether the body can be sent twice. A stream cannot, unless a request holds it. */
+  /** Whether the body can be sent twice. A stream can be sent twice only as the body of a `Request`. */
   readonly isResendable: boolean
 }
 
 /**
- * Prepares the arguments of a fetch to be sent later. The URL and the headers are copied, because their caller may change
- * them in the meantime.
+ * Prepares the arguments of a fetch to be sent later. Copies the URL and the headers, because the caller may change
+ * them before the call is sent.
  */
 export function sendable(given: FetchInput, init: FetchInit): SendableCall {
-  // A request is a valid second argument, but its members are not its own properties.
+  // A `Request` is a valid second argument, but its members are not own properties, so a spread would lose them.
   if (isRequest(init)) return sendable(new Request(given, init), {})
   const from = isRequest(given) ? given : undefined
   const input = from ?? String(given)

@@ -4,8 +4,8 @@ import { PaceError } from "./pace-error.ts"
 import { type PacedCall, throwIfAborted, watch } from "./watch.ts"
 
 /**
- * Waits until the processes together may send a call of this key. Waits no longer than the call may, even if `acquire`
- * ignores its signal. Rejects with the reason of a signal, or with {@link PaceError}.
+ * Waits until `share.acquire` allows a call of this key for all processes together. Waits no longer than the call may
+ * wait, even if `acquire` ignores its signal. Rejects with the reason of a signal, or with {@link PaceError}.
  */
 export function acquired(
   share: NonNullable<PacedOptions["share"]>,

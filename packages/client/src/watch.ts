@@ -1,21 +1,22 @@
 /** The longest delay of a timer in JavaScript engines: 24.8 days. */
 export const LONGEST_TIMER_MS: number = 2 ** 31 - 1
 
-/** A call on its way through a gate. A retry is the same call, so it keeps its place before later calls. */
+/** A call on its way through a gate. A retry belongs to the same call, so it stays before later calls. */
 export interface PacedCall {
   /** The order in which the calls arrived. */
   readonly order: number
   /** The signals that end a wait early: the caller's, and the signal of `close()`. */
   readonly signals: readonly AbortSignal[]
-  /** The longest time that it waits in all. */
+  /** The longest total time that the call may wait, in milliseconds. */
   readonly maxWaitMs: number
-  /** The milliseconds that it may still wait. Each wait takes its time off. */
+  /** The milliseconds that the call may still wait. The duration of each wait is subtracted. */
   waitLeftMs: number
 }
 
 /**
- * The functions to call when a signal is aborted. A signal has one listener for all calls: Node warns about the eleventh
- * one, and `AbortSignal.any` leaks memory in Node 20 and 22 while its source lives.
+ * The functions to call when a signal is aborted. A signal has one listener for all calls, because Node warns about
+ * the eleventh listener. `AbortSignal.any` is not used, because it leaks memory in Node 20 and 22 while its source
+ * lives.
  */
 const callbacks = new WeakMap<AbortSignal, Set<() => void>>()
 
@@ -31,8 +32,8 @@ function callbacksOf(signal: AbortSignal): Set<() => void> {
 }
 
 /**
- * Watches a call that waits. Calls `give` once, with the reason of a signal, or with the error of `tooLate` when the call
- * has waited too long. Returns a function that ends the watch, which takes the time of the wait off.
+ * Watches a call that waits. Calls `give` once, with the reason of a signal, or with the error of `tooLate` when the
+ * call has waited too long. Returns a function that ends the watch, and that subtracts the duration of the wait.
  */
 export function watch(call: PacedCall, tooLate: () => unknown, give: (reason: unknown) => void): () => void {
   const sinceMs = performance.now()
@@ -51,7 +52,7 @@ export function watch(call: PacedCall, tooLate: () => unknown, give: (reason: un
   return stop
 }
 
-/** Throws the reason of a signal that is aborted already. */
+/** Throws the reason of a signal that has already been aborted. */
 export function throwIfAborted({ signals }: PacedCall): void {
   for (const signal of signals) signal.throwIfAborted()
 }

@@ -2,9 +2,10 @@ import type { Dialect, Reading } from "../reading.ts"
 import { counters } from "./counters.ts"
 
 /**
- * Reads the requests and tokens that a server of language models counts. The headers of OpenAI are like
- * `x-ratelimit-remaining-tokens`, and those of Anthropic like `anthropic-ratelimit-tokens-remaining`. The tokens of a
- * call are not known before it. So if 30 % of the tokens remain, 30 % of the requests count as remaining.
+ * Reads the remaining requests and tokens from the headers of a language model API. OpenAI sends headers such as
+ * `x-ratelimit-remaining-tokens`, and Anthropic sends headers such as `anthropic-ratelimit-tokens-remaining`. The
+ * tokens of a call are unknown before it is sent. Therefore, if 30 % of the tokens remain, 30 % of the requests count
+ * as remaining.
  */
 export function modelTokens(nameOf: (field: string, unit: string) => string): Dialect {
   return (headers, nowMs) => {

@@ -7,9 +7,9 @@ const INTEGER = /^\d{1,15}$/
 
 /**
  * Reads `RateLimit: "name";r=50;t=30` of the drafts 8 to 11 (draft-ietf-httpapi-ratelimit-headers-11, section 4), and
- * the text after them, in which `a` and `w` have the place of `r` and `t`. The quota is `q` of the policy of the same
- * name in `RateLimit-Policy`. Policies that count something else than requests are left out. Ignores a member that the
- * draft makes invalid: a name that is not a String, or a number that is not a non-negative Integer.
+ * of the text after draft 11, in which `a` and `w` replace `r` and `t`. The quota is the `q` of the policy with the
+ * same name in `RateLimit-Policy`. Ignores policies that count anything other than requests. Ignores a member that
+ * the draft makes invalid: a name that is not a String, or a number that is not a non-negative Integer.
  */
 export const rateLimitList: Dialect = (headers, nowMs) => {
   const policies = new Map(membersOf(headers, "ratelimit-policy"))
@@ -40,9 +40,9 @@ export const rateLimitMembers: Dialect = (headers, nowMs) => {
 type Parameters = ReadonlyMap<string, string>
 
 /**
- * Returns the members of a List or Dictionary with their parameters (RFC 9651), as they are written. Draft 7 is read
- * with numbers that the RFC does not allow, because servers send them, and calls are not limited by a field that is not
- * read.
+ * Returns the members of a List or Dictionary with their parameters (RFC 9651), as they are written. In draft 7,
+ * numbers that the RFC does not allow are accepted, because servers send them, and an ignored field would not slow
+ * calls down.
  */
 function membersOf(headers: Headers, name: string): [string, Parameters][] {
   return split(headers.get(name) ?? "", ",").map((member) => {
@@ -55,7 +55,7 @@ function pairsOf(texts: readonly string[]): Parameters {
   return new Map(texts.map((text) => text.split("=") as [string, string]))
 }
 
-/** Splits at a separator that is not in a string. A string without an end includes the rest of the field. */
+/** Splits at a separator that is not in a string. A string without a closing quote includes the rest of the field. */
 function split(text: string, separator: string): string[] {
   const parts = text.match(new RegExp(`("(\\\\.|[^"\\\\])*"?|[^"${separator}])+`, "g")) ?? []
   return parts.map((part) => part.trim())

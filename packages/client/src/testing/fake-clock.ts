@@ -12,8 +12,8 @@ const START_MS = 1_795_744_800_000
 let active: FakeClock | undefined
 
 /**
- * Replaces the clock until the test ends. Counts only timers of files in this package: tests that ran before in this
- * process may have left connections, which set timers, too.
+ * Replaces the clock until the test ends. Counts only timers of files in this package: earlier tests in this process
+ * may have left open connections, which also set timers.
  */
 export function fakeClock(): FakeClock {
   if (active !== undefined) return active

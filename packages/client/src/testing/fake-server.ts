@@ -15,9 +15,14 @@ export interface World extends FakeClock {
   readonly api: PacedFetch
   /** The calls that have arrived, in order. */
   readonly arrived: Arrived[]
-  /** Sends calls, and returns their outcomes: a status, an error, or nothing yet. */
+  /**
+   * Sends calls, and returns their outcomes. An outcome is a status, an error, or undefined while the call is
+   * pending.
+   */
   call(path?: string, init?: Parameters<PacedFetch>[1]): { result?: number | Error }
-  /** Responds to the n-th call that has arrived, n from 0, and lets everything happen that follows immediately. */
+  /**
+   * Responds to the n-th call that has arrived, counting from 0, and waits until all immediate effects have happened.
+   */
   answer(n: number, status?: number, headers?: Readonly<Record<string, string>>, body?: string): Promise<void>
   /** Breaks the connection of the n-th call. */
   fail(n: number, error: Error): Promise<void>
@@ -53,7 +58,7 @@ export function world(options?: PacedOptions): World {
     return made
   }
   const settle = async (n: number, outcome: Response | Error): Promise<void> => {
-    // A call arrives some promises later than it was made.
+    // Wait, because a call arrives only after several promises have settled.
     await pass(0)
     arrived[n]?.settle(outcome)
     await pass(0)
