@@ -639,7 +639,7 @@ client     rule    requests  refused  peak
       const log = JSON.stringify({ ts: START_MS / 1_000, request, duration: 0, status: 200 })
       const notes = (await replay(log, PER_IP)).result.notes.join()
       if (name === undefined) expect(notes).not.toContain("which is ignored")
-      else expect(notes).toContain(`The log has the header ${name}, which is ignored.`)
+      else expect(notes).toContain(`The log contains the header ${name}, which is ignored.`)
     })
 
     it("does not mistake its own refusals in the log for refusals by another limiter", async () => {

@@ -6,8 +6,8 @@ export interface PaceEvents {
   /** A call joins the line. */
   readonly wait: GateStatus
   /**
-   * A response contains the remaining units for the first time, or again after a block. Also emitted if it contains
-   * no rate limit headers.
+   * A response contains the remaining units for the first time, or again after a block. Also emitted when responses
+   * turn out to contain no rate limit headers.
    */
   readonly learned: GateStatus
   /** A server has refused a call. */
@@ -19,7 +19,7 @@ export interface PaceEvents {
     readonly key: string
     /** The status of the response, such as 429. */
     readonly status: number
-    /** The milliseconds that the server asks to wait. Undefined if its response names no wait. */
+    /** The milliseconds that the server asks to wait. Undefined if its response contains no wait. */
     readonly waitMs: number | undefined
     /** Whether the call is sent again. Otherwise, the caller gets the response. */
     readonly isRetried: boolean

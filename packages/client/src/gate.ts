@@ -14,7 +14,7 @@ import { LONGEST_TIMER_MS, type PacedCall, throwIfAborted } from "./watch.ts"
  * millisecond.
  */
 const JITTER = 0.25
-/** The shortest block, so that a server that reports "0 left, for 0 s" is not called in a loop. */
+/** The minimum length of a block, so that a server that reports "0 left, for 0 s" is not called in a loop. */
 const SHORTEST_BLOCK_MS = 50
 /** The interval between two calls varies by up to this share around its average. */
 const INTERVAL_SHARE = 0.25
@@ -106,7 +106,7 @@ export class Gate {
     return joined
   }
 
-  /** Returns the reason why a call cannot wait in this line; undefined if it can. */
+  /** Returns the reason why a call cannot wait in this line; undefined if the call can wait. */
   whyNot(call: PacedCall): PaceError | undefined {
     const waitMs = this.#leastWaitOf(call)
     if (call.waitLeftMs < Math.max(waitMs, 1)) return this.tooLong(call)
@@ -174,7 +174,7 @@ export class Gate {
     return this.#inFlight > 0 || this.#line.length > 0
   }
 
-  /** Whether the gate remembers nothing that a new gate would not learn from its first response. */
+  /** True if the gate can be removed, because a new gate would learn the same state from its first response. */
   isIdle(nowMs: number): boolean {
     const longestMs = Math.max(0, ...this.#readings.map(({ forMs }) => forMs))
     const isForgotten = nowMs >= this.#blockedUntilMs && nowMs >= this.#readAtMs + longestMs
@@ -240,7 +240,7 @@ export class Gate {
   /** Returns the minimum known wait in milliseconds of a call that has `place` calls before it. */
   #leastWaitMs(nowMs: number, place = 0): number {
     const ownMs = this.#ceiling?.waitMs(nowMs, place) ?? 0
-    // The response to a call in flight may change the interval.
+    // Ignore the interval while a call is in flight, because its response may change the interval.
     const spacedMs = this.#inFlight > 0 ? 0 : this.#spacedMs(nowMs)
     return Math.max(0, this.#blockedUntilMs - nowMs, ownMs, spacedMs)
   }

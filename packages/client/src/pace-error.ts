@@ -26,7 +26,10 @@ export class PaceError extends Error {
   readonly key: string | undefined
   /** The milliseconds after which a call can be sent. Undefined if this time is unknown. */
   readonly retryAfterMs: number | undefined
-  /** The message of the rule's owner in the last refusal of a call of this key, as soon as its body has been read. */
+  /**
+   * The message of the rule's owner in the latest refusal of a call of this key. Undefined until its body has been
+   * read.
+   */
   readonly detail: string | undefined
 
   /** Creates an error. Only {@link paced} needs this, and tests of code that handles the error. */

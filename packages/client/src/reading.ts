@@ -52,7 +52,7 @@ export function readingsOf(remaining: number, forMs: number, quota = 0): readonl
   ]
 }
 
-/** Returns a wait that is neither negative nor longer than the longest one: 0 for NaN. */
+/** Returns a wait of at least 0 and at most `LONGEST_MS`. Returns 0 for NaN. */
 export function inRange(ms: number): number {
   return ms > 0 ? Math.min(ms, LONGEST_MS) : 0
 }
@@ -79,8 +79,8 @@ export function numberOf(text = ""): number {
 
 /**
  * Returns the milliseconds from now to a time; negative if the time has passed, NaN if the string is not a time. A
- * number is in seconds from now or in seconds, milliseconds, microseconds or nanoseconds of the epoch, which differ
- * by their size.
+ * number is in seconds from now, or in seconds, milliseconds, microseconds or nanoseconds of the epoch. Its size
+ * determines the unit.
  */
 export function msUntil(text = "", nowMs: number): number {
   const seconds = numberOf(text)

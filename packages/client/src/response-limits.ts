@@ -31,8 +31,8 @@ export interface ResponseLimits {
 }
 
 /**
- * The limits of an origin that redirected a call. They are unknown, because a fetch does not return the response of a
- * redirect.
+ * The limits of an origin that redirected a call. These limits are unknown, because a fetch does not return the
+ * response of a redirect.
  */
 export const SAYS_NOTHING: ResponseLimits = {
   ...{ dialect: undefined, readings: [], isRefused: false, waitMs: undefined, shouldRetry: null },

@@ -2,8 +2,8 @@
 const [FIRST_RETRIES, MOST_RETRIES] = [10, 100]
 
 /**
- * Bounds the retries to a share of the calls that are sent, as gRPC's A6 and the SRE book advise, so that a server in
- * trouble does not get a multiple of the usual calls.
+ * Bounds the retries to a share of the calls that are sent, as gRPC's proposal A6 and the SRE book advise, so that an
+ * overloaded server does not receive a multiple of the usual calls.
  */
 export class RetryBudget {
   readonly #share: number

@@ -1,6 +1,6 @@
 /**
- * Reads access logs, shows what rules would have refused in them, and suggests limits. The command `sluice` of @sluice/cli
- * prints what these functions return. docs/rules/limits.md explains how to read the results.
+ * Reads access logs, shows the requests that rules would have refused, and suggests limits. The command `sluice` of
+ * @sluice/cli prints the results of these functions. docs/rules/limits.md explains how to read the results.
  * @module @sluice/logs
  */
 

@@ -3,7 +3,7 @@ import { mustBe, type OptionCheck } from "@sluice/core/kit"
 type Test = (value: unknown) => boolean
 type Checks = Readonly<Record<string, OptionCheck>>
 
-/** Returns a check that accepts the values that pass a test. `accepted` describes them: "a string". */
+/** Returns a check that accepts every value for which a test returns true. `accepted` describes them: "a string". */
 const only = (accepted: string, isValid: Test): OptionCheck => mustBe("valid", accepted, isValid)
 
 const isText: Test = (value) => typeof value === "string"
@@ -30,7 +30,7 @@ const address = { trustedProxies: later, clientIpHeader: later, ipv6Prefix: late
 /** Accepts an array of strings. */
 export const texts: OptionCheck = only("an array of strings", isListOf(isText, 0))
 
-/** Accepts an array. The core checks the rules in it. */
+/** Accepts an array. The core checks the rules in the array. */
 export const ruleList: OptionCheck = only("an array of rules", Array.isArray)
 
 /** Accepts a function. A class is not accepted, because it cannot be called. */

@@ -10,7 +10,7 @@ export function counted(value: number, noun: string): string {
   return `${count(value)} ${noun}${value === 1 ? "" : "s"}`
 }
 
-/** Returns a share as a percentage, such as "15.4%" or "0.02%". Returns "–" if the total is 0. */
+/** Returns a share as a percentage, such as "15.4%" or "0.02%". Returns "–" if the whole is 0. */
 export function percent(part: number, whole: number): string {
   if (whole === 0) return "–"
   if (part === 0 || part === whole) return part === 0 ? "0%" : "100%"

@@ -5,7 +5,7 @@
 export type TextLine =
   | string
   | {
-      /** The meaning of the text, such as a warning. */
+      /** The meaning of the text, such as good or bad. */
       readonly tone: "strong" | "quiet" | "good" | "bad" | "changed"
       /** The text, on one line. */
       readonly text: string

@@ -148,7 +148,8 @@ describe.each(bare)("the address of $name", (format) => {
   it.each(["999.0.2.1", "192.0.2.01", "192.0.2", "1:2", "ab::cd::ef", `${IPV6}:1:2`, "fe80::1%", "face"])(
     "cannot be %s, which only looks like an address",
     async (written) => {
-      // The line may be unparsed, or its format unknown. It is never a request of a client without an address.
+      // The line may be unparsed, or its format unknown. The line must never become a request of a client without an
+      // address.
       const read = await addresses(format, written).catch(() => ["unparsed"])
       expect(read.filter((each) => each !== "unparsed")).toEqual([])
     },

@@ -4,8 +4,8 @@ const DOT = 46
 const ZERO = 48
 
 /**
- * Returns the IPv4 address between two positions of a string as a number. Returns -1 for any other string, also for
- * "01.2.3.4", because parsers disagree about leading zeros.
+ * Returns the IPv4 address between two positions of a string as a number. Returns -1 for any other string. Also
+ * returns -1 for "01.2.3.4", because parsers disagree about leading zeros.
  */
 export function ipv4At(text: string, from: number, to: number): number {
   if (to - from < 7 || to - from > 15) return -1
@@ -31,15 +31,14 @@ export function ipv4At(text: string, from: number, to: number): number {
   return dots === 3 && digits > 0 ? address * 256 + part : -1
 }
 
-/** Strings that stand for a missing address. Servers write "unix:" or "@" for a Unix socket. */
+/** Strings that servers write if a request has no address. Servers write "unix:" or "@" for a Unix socket. */
 const NO_ADDRESS: ReadonlySet<string> = new Set(["", "-", "unknown", "unix:", "@"])
 
 /**
  * Returns the address in "192.0.2.1", "192.0.2.1:443", "2001:db8::1", "[2001:db8::1]:443" or "fe80::1%eth0", without
- * the port and without the zone, which limiters ignore. Some programs write an IPv6 address and a port without
- * brackets. If the whole string is a valid address, no port is removed. Returns undefined if the string stands for a
- * missing address. Returns null for any other string, because a limiter would count all clients with such an address
- * as one.
+ * the port and the zone. Limiters ignore both. Some programs write an IPv6 address and a port without brackets. If
+ * the whole string is a valid address, no port is removed. Returns undefined if the string means that the address is
+ * missing. Returns null for any other string, because a limiter would count all clients with such an address as one.
  */
 export function addressIn(text: string | undefined): string | undefined | null {
   if (text === undefined) return undefined

@@ -25,14 +25,14 @@ export function unescaped(text: string): string {
 }
 
 /**
- * Returns the text of a format line as its server reads it: `\t`, `\r`, `\n`, `\"`, `\'` and `\\` are escapes. Removes
- * line breaks at the end of the format, because lines are read without line breaks.
+ * Returns the text of a format line as its server reads it: `\t`, `\r`, `\n`, `\"`, `\'` and `\\` are escapes.
+ * Removes line breaks at the end of the format, because the reader removes the line break of each line.
  */
 export function unescapedFormat(text: string): string {
   return text.replace(/\\([trn"'\\])/g, (_, char: string) => SHORT[char] ?? char).replace(/[\r\n]+$/, "")
 }
 
-/** Returns the position of the next quote that is not escaped; -1 if there is none. */
+/** Returns the position of the next quote that is not escaped; -1 if there is no such quote. */
 export function quoteFrom(text: string, from: number): number {
   for (let at = text.indexOf('"', from); at !== -1; at = text.indexOf('"', at + 1)) {
     let start = at

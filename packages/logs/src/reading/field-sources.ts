@@ -94,7 +94,7 @@ function loggedFields(
   }
 }
 
-/** Returns the index of the time with the finest resolution; undefined if there is none. */
+/** Returns the index of the time with the finest resolution; undefined if the format contains no time. */
 function bestTime(variables: readonly Variable[]): number | undefined {
   const resolution = (index: number): number => resolutionOf(variables[index])
   const times = variables.flatMap(({ meaning }, index) => (meaning.kind === "time" ? [index] : []))

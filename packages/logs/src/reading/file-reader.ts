@@ -10,7 +10,10 @@ import { isArrival } from "./times.ts"
 /** Reads the records of a file in order of time. */
 export interface FileReader {
   readonly file: StartedFile
-  /** Resolves with the records of the next seconds; undefined at the end of the file. There is at least one record. */
+  /**
+   * Resolves with at least one record, and with all records of the same seconds. Resolves with undefined at the end
+   * of the file.
+   */
   next(): Promise<OpenRecord[] | undefined>
   /** Closes the file. */
   close(): Promise<void>

@@ -1,6 +1,6 @@
 /** Maximum length of a line in bytes. A longer line is not kept in memory. */
 export const MAX_LINE_BYTES: number = 64 * 1024
-/** Number of bytes of a long line that are kept for messages. */
+/** Number of bytes of a long line that are stored for messages. */
 const KEPT_BYTES = 256
 
 const NEWLINE = 10
@@ -10,9 +10,9 @@ export type OnLine = (text: string, isTooLong: boolean) => void
 
 /** Splits bytes into lines. */
 export interface LineSplitter {
-  /** Passes on all lines that end in the chunk. */
+  /** Calls `onLine` for all lines that end in the chunk. */
   push(chunk: Buffer, onLine: OnLine): void
-  /** Passes on the last line, if it does not end with a newline. */
+  /** Calls `onLine` for the last line, if it does not end with a newline. */
   end(onLine: OnLine): void
 }
 

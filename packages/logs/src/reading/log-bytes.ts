@@ -90,7 +90,10 @@ async function* countBytes(
   }
 }
 
-/** Returns the first bytes, at least as many as are needed to recognize a file. A pipe may deliver single bytes. */
+/**
+ * Returns at least the first bytes that are needed to recognize a file. It may have to read several chunks, because a
+ * pipe may deliver single bytes.
+ */
 async function firstBytes(chunks: AsyncGenerator<Buffer>): Promise<Buffer> {
   let start: Buffer = Buffer.alloc(0)
   while (start.length < LONGEST_MAGIC) {

@@ -15,7 +15,7 @@ export interface LogRecord extends RequestFacts {
         readonly allowed: boolean
         /** Name of the binding rule, "" if no rule applied. */
         readonly policy: string
-        /** Names of shadow rules that would have refused. Absent if there are none. */
+        /** Names of shadow rules that would have refused. Absent if no shadow rule would have refused. */
         readonly shadowed?: readonly string[] | undefined
       }
     | undefined
@@ -27,15 +27,15 @@ export interface LogRecord extends RequestFacts {
 
 export type LiveVerdict = NonNullable<LogRecord["live"]>
 
-/** The numbers of lines and requests that have been read so far. The numbers only grow. */
+/** The numbers of lines and requests that have been read so far. They never decrease. */
 export interface LogSummary {
   /** The files, in the order in which they were given. */
   readonly files: readonly {
     /** The name as given; "standard input" for "-". */
     readonly name: string
-    /** Name of its format, such as "combined". Undefined until the first lines have been read. */
+    /** Name of the file's format, such as "combined". Undefined until the first lines have been read. */
     readonly format: string | undefined
-    /** Number of its lines. */
+    /** Number of lines in the file. */
     readonly lines: number
   }[]
   /** Number of lines of all files. */

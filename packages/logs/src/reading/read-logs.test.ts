@@ -266,7 +266,7 @@ describe("several files", () => {
 
   it("are not all open at the same time", async () => {
     const paths = Array.from({ length: 40 }, (_, at) => fileOf(text(line(at * 100, at))))
-    // Count only these files, because other parts of the process open and close files, too.
+    // Count only these files, because other parts of the process also open and close files.
     const open = (): number =>
       readdirSync("/proc/self/fd").filter((fd) => linkOf(`/proc/self/fd/${fd}`)?.startsWith(folder)).length
     const fd = openSync(paths[0] ?? "", "r")
@@ -357,7 +357,7 @@ describe("unusual bytes", () => {
     }
   })
 
-  it("are not kept beyond 64 kB of a line, which is then unparsed", async () => {
+  it("are not stored beyond 64 kB of a line, which is then unparsed", async () => {
     const long = (length: number): string => line(1, "x".repeat(length - line(1, "").length))
     for (const [length, unparsed] of [
       [MAX_LINE_BYTES, 0],

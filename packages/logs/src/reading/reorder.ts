@@ -32,16 +32,16 @@ interface Second {
 
 /**
  * Stores records in buckets of one second until a line is `reorderMs` later than the end of the bucket. Records with
- * equal times keep the order of their lines. A record that comes after its bucket was released gets the time of the
- * previous record, and counts as late. The result depends only on the lines, not on when `release` is called.
+ * equal times keep the order of their lines. A record that arrives after the release of its bucket gets the time of
+ * the previous record, and counts as late. The result depends only on the lines, not on when `release` is called.
  */
 export function reorder(reorderMs: number, counts: OrderCounts): Reorder {
-  /** The buckets, ordered by time. There is at most one bucket for each second of the reorder time. */
+  /** The buckets in order of time. There is at most one bucket for each second of the reorder time. */
   const buckets: Second[] = []
   let newest: Second | undefined
   let held = 0
   let latestMs = Number.NEGATIVE_INFINITY
-  /** The next time that completes a bucket. */
+  /** The time of a line at which the next bucket is complete. */
   let dueMs = Number.POSITIVE_INFINITY
   let readyMs = Number.NEGATIVE_INFINITY
   let ready: OpenRecord[] = []

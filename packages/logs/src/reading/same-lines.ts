@@ -4,7 +4,7 @@ import type { StartedFile } from "./start-file.ts"
 
 /**
  * Rejects two files with the same lines, such as a rotated log and its compressed copy, or a link, even if one of
- * them has grown since. Only files with the same first line are read to compare them. A pipe cannot be read twice, so
+ * them has grown since. To compare files, reads only files with the same first line. A pipe cannot be read twice, so
  * it is not compared.
  */
 export async function rejectSameLines(files: readonly StartedFile[]): Promise<void> {

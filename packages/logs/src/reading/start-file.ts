@@ -26,9 +26,9 @@ export interface StartedFile {
 }
 
 /**
- * Reads the first lines of a file and detects its format, unless it is given. Resolves with undefined if the file has
- * only empty lines. A file is closed again, so that any number of files can be given. Rejects with LogError if the
- * format is not known.
+ * Reads the first lines of a file and detects its format, unless the format is given. Resolves with undefined if the
+ * file contains only empty lines. Closes the file afterwards, so that any number of files can be given. Rejects with
+ * LogError if the format is not known.
  */
 export async function startFile(
   source: LogSource,

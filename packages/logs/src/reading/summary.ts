@@ -4,7 +4,7 @@ import type { OrderCounts } from "./reorder.ts"
 
 type Open<T> = { -readonly [Member in keyof T]: T[Member] }
 
-/** A summary that is being counted. */
+/** A summary whose numbers still change. */
 export type OpenSummary = Omit<Open<LogSummary>, "files" | "unparsedExamples"> &
   OrderCounts & {
     readonly files: Open<LogFile>[]

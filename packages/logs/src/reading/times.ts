@@ -21,8 +21,8 @@ const MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "
 export type TimeReader = (text: string, at: number) => number
 
 /**
- * Returns a reader of times such as "10/Oct/2025:13:55:36 +0000" (`$time_local` of nginx, `%t` of Apache). It remembers
- * the last time and the last minute, because neighboring lines often share them.
+ * Returns a reader of times such as "10/Oct/2025:13:55:36 +0000" (`$time_local` of nginx, `%t` of Apache). The reader
+ * caches the latest time and the latest minute, because neighboring lines often share these.
  */
 export function clfTimeReader(): TimeReader {
   let last = "none"
@@ -49,7 +49,7 @@ export function clfTimeReader(): TimeReader {
   }
 }
 
-/** Reads the minute of "10/Oct/2025:13:55:36 +0000" in epoch milliseconds. Returns NaN if it is invalid. */
+/** Reads the minute of "10/Oct/2025:13:55:36 +0000" in epoch milliseconds. Returns NaN if the minute is invalid. */
 function clfMinute(text: string, at: number): number {
   const month = MONTHS.indexOf(text.slice(at + 3, at + 6))
   const hasMarks =
@@ -63,8 +63,8 @@ function clfMinute(text: string, at: number): number {
 const ISO = /^\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,](\d{1,9}))?(?:Z|[+-]\d\d:?\d\d)$/
 
 /**
- * Returns the epoch milliseconds of an ISO time such as "2025-10-10T13:55:36.123Z". Digits after the millisecond are
- * cut off. Returns NaN for any other string, and for a time without an offset, because its time zone is unknown.
+ * Returns the epoch milliseconds of an ISO time such as "2025-10-10T13:55:36.123Z". Truncates the time to
+ * milliseconds. Returns NaN for any other string, and for a time without an offset, because its time zone is unknown.
  */
 export function isoTime(text: string): number {
   const match = text.length <= 40 ? ISO.exec(text) : null
@@ -80,7 +80,7 @@ export function isoTime(text: string): number {
  * Returns the epoch milliseconds of a number of seconds or milliseconds. Returns NaN if the number fits neither unit.
  */
 export function epochTime(value: number): number {
-  // A sum such as 1760104536.123 * 1000 is not exact, so round to microseconds before the rest is cut off.
+  // A sum such as 1760104536.123 * 1000 is not exact, so round to microseconds before truncating to milliseconds.
   const ms = value < LOWEST_MS ? Math.floor(Math.round(value * 1e6) / 1e3) : Math.floor(value)
   return ms >= LOWEST_MS && ms < HIGHEST_MS ? ms : Number.NaN
 }
@@ -93,7 +93,10 @@ export function arrivalTime(endMs: number, durationMs: number): number {
   return durationMs >= 0 && durationMs <= DAY_MS ? endMs - durationMs : Number.NaN
 }
 
-/** True if a request can have arrived at this time. A line from the future would make all later lines late. */
+/**
+ * True if a request can have arrived at this time. False for times more than a day in the future, because such a line
+ * would make all later lines late.
+ */
 export function isArrival(atMs: number, nowMs: number): boolean {
   return atMs >= LOWEST_MS && atMs < HIGHEST_MS && atMs < nowMs + DAY_MS
 }
@@ -103,7 +106,7 @@ export function textTime(text: string): number {
   return /^\d{9,14}(?:\.\d{1,9})?$/.test(text) ? epochTime(Number(text)) : isoTime(text)
 }
 
-/** Returns the epoch milliseconds of a value in JSON. Returns NaN if the text is not a time. */
+/** Returns the epoch milliseconds of a JSON value. Returns NaN if the value is not a time. */
 export function valueTime(value: unknown): number {
   if (typeof value === "number") return epochTime(value)
   return typeof value === "string" ? textTime(value) : Number.NaN
@@ -118,14 +121,17 @@ function utcMinute(year: number, month: number, day: number, text: string, at: n
   const hours = twoDigits(text, at)
   const minutes = twoDigits(text, at + 3)
   const ms = Date.UTC(year, month, day)
-  // `Date.UTC` accepts February 30.
+  // Check the day, because `Date.UTC` accepts February 30.
   const exists = new Date(ms).getUTCDate() === day && new Date(ms).getUTCMonth() === month
   const isTime = hours <= 23 && minutes <= 59
   const isValid = exists && isTime && ms >= LOWEST_MS && ms < HIGHEST_MS
   return isValid ? ms + (hours * 60 + minutes) * MINUTE_MS : Number.NaN
 }
 
-/** Returns the offset in "+0530", or in "+05:30" if `mark` is ":", in milliseconds. Returns NaN if it is invalid. */
+/**
+ * Returns the offset in "+0530", or in "+05:30" if `mark` is ":", in milliseconds. Returns NaN if the offset is
+ * invalid.
+ */
 function offsetMs(text: string, at: number, mark: string): number {
   const sign = text[at] === "-" ? -1 : text[at] === "+" ? 1 : Number.NaN
   const hours = twoDigits(text, at + 1)

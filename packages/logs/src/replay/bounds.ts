@@ -3,7 +3,7 @@ import { percent } from "../quantities.ts"
 import type { NeverList } from "./never-list.ts"
 import type { BoundResult, ReplayResult } from "./result.ts"
 
-/** A number, or a percentage of all. */
+/** A bound, which is a number or a percentage. */
 interface Bound {
   /** The bound as given, such as "0.5%". */
   readonly text: string
@@ -34,7 +34,7 @@ export function parseBound(text: string): Bound | undefined {
   return most > 100n * MILLIONTHS ? undefined : { text, most, isPercentage: true }
 }
 
-/** Returns the bound that was given as an option. Throws LogError if it is not valid. */
+/** Returns the bound that was given as an option. Throws LogError if the bound is not valid. */
 export function boundOf(option: string, given: number | string | undefined): Bound | undefined {
   const bound = given === undefined ? undefined : parseBound(String(given))
   if (given === undefined || bound !== undefined) return bound

@@ -4,7 +4,7 @@ import { roomFor } from "./typed-arrays.ts"
 
 /**
  * Numbers the clients of a replay from 0, so that their counts fit into typed arrays. An IPv4 address takes about 20
- * bytes, because its text is not kept.
+ * bytes, because its text is not stored.
  */
 export class ClientTable {
   readonly #addresses = new IPv4Numbers()

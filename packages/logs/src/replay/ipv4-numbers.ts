@@ -8,7 +8,7 @@ const SPREAD = 0x9e3779b1
  */
 export class IPv4Numbers {
   #addresses = new Uint32Array(FIRST_SLOTS)
-  /** The number of the address in each slot, plus 1. 0 is a free slot. */
+  /** The number of the address in each slot, plus 1. If 0, the slot is free. */
   #numbers = new Uint32Array(FIRST_SLOTS)
   #count = 0
 

@@ -15,7 +15,7 @@ interface Difference {
   readonly replayed: string
 }
 
-/** Compares the verdicts that the app has logged with those of a replay. */
+/** Compares the verdicts that the app has logged with the verdicts of a replay. */
 export class LiveVerdicts {
   #compared = 0
   #different = 0
@@ -37,7 +37,7 @@ export class LiveVerdicts {
     })
   }
 
-  /** Returns the comparison. Undefined if the log has no verdicts. */
+  /** Returns the comparison. Undefined if the log contains no verdicts. */
   result(files: readonly LogFile[]): LiveComparison | undefined {
     if (this.#compared === 0) return undefined
     return {

@@ -11,7 +11,7 @@ export function proxyNote({ ignored }: Pick<ProxyHeader, "ignored">): string[] {
   return ignored === undefined
     ? []
     : [
-        `The log has the header ${ignored}, which is ignored. If clients come through proxies, give --trusted-proxies.`,
+        `The log contains the header ${ignored}, which is ignored. If clients come through proxies, give --trusted-proxies.`,
       ]
 }
 

@@ -40,7 +40,7 @@ export class LogsReplay {
   constructor(options: LogsReplayOptions) {
     const { rules, against, algorithms = [] } = options
     this.#options = options
-    // The replay checks the address options. `ProxyHeader` relies on that.
+    // Create the replay first, because it checks the address options, and `ProxyHeader` does not.
     this.main = new ReplayRun(rules, options)
     this.forwarded = new ProxyHeader(options.address)
     this.compared = against && new ComparedRun(against, options)

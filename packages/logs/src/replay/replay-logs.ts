@@ -14,7 +14,7 @@ import type { ReplayResult } from "./result.ts"
 
 /** Options of `replayLogs`. */
 export interface ReplayLogsOptions extends ClientAddressOptions {
-  /** The rules, as in a rules file. */
+  /** The rules to replay, in the form of a rules file. */
   readonly rules: readonly StorableRule[]
   /** The service of the rules. Default: "default". */
   readonly service?: string | undefined
@@ -29,14 +29,14 @@ export interface ReplayLogsOptions extends ClientAddressOptions {
     | undefined
   /** Algorithms with which each rule is replayed in addition. */
   readonly algorithms?: readonly AlgorithmName[] | undefined
-  /** The most requests that may be refused: a number, or a percentage such as "0.5%". */
+  /** The maximum of refused requests, as a number or as a percentage such as "0.5%". */
   readonly maxRefused?: number | string | undefined
-  /** The most clients that may be refused: a number, or a percentage such as "0.5%". */
+  /** The maximum of refused clients, as a number or as a percentage such as "0.5%". */
   readonly maxRefusedClients?: number | string | undefined
-  /** The most requests that may be newly refused in comparison with `against`: a number, or a percentage. */
+  /** The maximum of newly refused requests in comparison with `against`, as a number or as a percentage. */
   readonly maxNewlyRefused?: number | string | undefined
   /**
-   * A list of clients that must not be refused, and the name that messages show for it. Each line of its text
+   * A list of clients that must not be refused, and the name of the list in messages. Each line of its text
    * contains an address, a network or a value of a field. A "#" at the start of a line begins a comment.
    */
   readonly never?: Readonly<Record<"name" | "text", string>> | undefined
@@ -52,12 +52,15 @@ export interface ReplayLogsOptions extends ClientAddressOptions {
   readonly skipUnjudged?: boolean | undefined
 }
 
-/** More than enough for 5 million clients under three rules. The store takes memory only for counters in use. */
+/**
+ * This number is more than enough for 5 million clients under three rules. The store allocates memory only for
+ * counters in use.
+ */
 const DEFAULT_MAX_KEYS = 20_000_000
 
 /**
- * Replays logs under rules, and resolves with what the rules would have refused. Every verdict is the one that a limiter
- * would have given.
+ * Replays logs under rules, and resolves with the refusals that the rules would have caused. Every verdict is the
+ * same as the decision of a limiter.
  *
  * Rejects with InvalidOptionError if an option is misspelled or has a value of the wrong type. A rule or an address option
  * that is not valid causes the same error. Rejects with LogError if another option is not valid, or a log cannot be read.

@@ -68,7 +68,7 @@ export function resultOf(logs: LogSummary, replay: LogsReplay, options: ResultOp
   }
 }
 
-/** Returns why the result cannot be relied on. */
+/** Returns the reasons why the result is not reliable. */
 function problemsOf(
   logs: LogSummary,
   replay: LogsReplay,

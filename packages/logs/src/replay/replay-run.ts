@@ -31,7 +31,7 @@ export class ReplayRun {
   readonly timeline: TimelineCounts
   seen = 0
   refused = 0
-  /** Number of requests without an address. A rule by address counts them as one client. */
+  /** Number of requests without an address. A rule by address counts all these requests as one client. */
   withoutAddress = 0
   /** Number of refused requests by client. A request without an address counts for the partition of the first rule. */
   refusedOf: Uint32Array = new Uint32Array(0)

@@ -1,10 +1,10 @@
-/** The result of replaying rules on logs. All of it is plain data. Times are epoch milliseconds. */
+/** The result of replaying rules on logs. The result is plain data. Times are epoch milliseconds. */
 export interface ReplayResult {
   /** The version of this format. */
   readonly schema: 1
   /** True if every bound holds and there are no problems. The command `sluice` then exits with 0. */
   readonly ok: boolean
-  /** Why the result cannot be relied on, such as a rule that the log cannot judge. */
+  /** The reasons why the result is not reliable, such as a rule that the log cannot judge. */
   readonly problems: readonly string[]
   /** The log as it was read. */
   readonly log: {
@@ -12,16 +12,16 @@ export interface ReplayResult {
     readonly files: readonly {
       /** The name as given; "standard input" for "-". */
       readonly name: string
-      /** Name of its format, such as "combined". */
+      /** Name of the file's format, such as "combined". */
       readonly format: string
-      /** Number of its lines. */
+      /** Number of lines in the file. */
       readonly lines: number
     }[]
     /** Number of lines. */
     readonly lines: number
     /** Number of requests that were replayed. */
     readonly requests: number
-    /** Number of lines that are not in the format of their file. */
+    /** Number of lines that do not match the format of their file. */
     readonly unparsed: number
     /** Number of lines that are not requests, or that the options exclude. */
     readonly skipped: number
@@ -51,7 +51,7 @@ export interface ReplayResult {
     readonly seen: number
     /** Number of refused requests. */
     readonly refused: number
-    /** The clients, and how many of them were refused at least once. */
+    /** The number of clients, and the number of clients that were refused at least once. */
     readonly clients: Readonly<Record<"seen" | "refused", number>>
   }
   /** The clients that the rules refused most often, worst first. At most 1,000. */
@@ -81,9 +81,9 @@ export interface ReplayResult {
     readonly rules: readonly {
       /** Name of the rule. */
       readonly name: string
-      /** Number of requests that the new rule refuses and the old one did not. */
+      /** Number of requests that the new rule refuses and the old rule did not. */
       readonly newlyRefused: number
-      /** Number of requests that the old rule refused and the new one does not. */
+      /** Number of requests that the old rule refused and the new rule does not. */
       readonly noLongerRefused: number
     }[]
     /** The clients whose numbers of refused requests change most, at most 20. */
@@ -106,10 +106,10 @@ export interface ReplayResult {
     readonly refused?: number
     /** Number of refused clients. Absent if the rule's other members do not fit the algorithm. */
     readonly clients?: number
-    /** Why the rule cannot be replayed with this algorithm. */
+    /** The reason why the rule cannot be replayed with this algorithm. */
     readonly problem?: string
   }[]
-  /** How the replay compares with the verdicts in the log, if the log has any. */
+  /** The comparison of the replay with the verdicts in the log. Absent if the log contains no verdicts. */
   readonly live?: {
     /** Requests that have a live verdict. */
     readonly compared: number
@@ -131,12 +131,12 @@ export interface ReplayResult {
   readonly bounds: readonly {
     /** The option of the command, such as "--max-refused 0.5%". */
     readonly bound: string
-    /** The value that was found as readable text, such as "5 of 1000, 0.5%". */
+    /** The actual value as readable text, such as "5 of 1000, 0.5%". */
     readonly value: string
     /** False if the bound is exceeded. */
     readonly holds: boolean
   }[]
-  /** Remarks for people, in the order of importance. The first one is the main limit of every replay. */
+  /** Remarks as text, in the order of importance. The first remark is the main limitation of every replay. */
   readonly notes: readonly string[]
 }
 
@@ -150,9 +150,9 @@ export interface RuleResult {
   readonly limit: number
   /** Length of the window in milliseconds. */
   readonly windowMs: number
-  /** The window as in the rule, such as "1 minute". */
+  /** The window as written in the rule, such as "1 minute". */
   readonly window: string
-  /** True if the rule only reports. `refused` then counts what it would have refused. */
+  /** True if the rule only reports. `refused` then counts the requests that the rule would have refused. */
   readonly shadow: boolean
   /**
    * False if the log lacks a field that the rule needs. All other numbers then cover only the requests that contain

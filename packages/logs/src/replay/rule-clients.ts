@@ -35,8 +35,8 @@ export interface RequestedUnits {
  * whether or not they were admitted. A peak does not depend on other clients. For windows, it is the count of a
  * sliding window, and does not depend on the limit. For buckets, it is the level of a bucket that never runs empty.
  *
- * The memory is 61 bytes for each client number up to the rule's highest. The counts that every request needs are
- * adjacent, because they are almost never in the processor's cache.
+ * The arrays take 61 bytes for each client number, up to the highest number of the rule's clients. The counts that
+ * every request needs are adjacent, because they are almost never in the processor's cache.
  */
 export class RuleClients {
   readonly #windowMs: number

@@ -17,7 +17,7 @@ const BY_DEMAND: ReadonlySet<Refusal | undefined> = new Set(["quota", "penalty"]
 
 const PEAK_EDGES = [0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1, 1.5, 2, 3, 5, 10, 20, 50, 100] as const
 
-/** Counts what one rule did in a replay. */
+/** Counts the decisions of one rule in a replay. */
 export class RuleStatistics {
   readonly rule: ParsedRule
   readonly clients: RuleClients

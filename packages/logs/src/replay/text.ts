@@ -159,7 +159,7 @@ function liveLines({ compared, different, differences }: LiveComparison): TextLi
   ]
 }
 
-/** Returns rows as columns. Columns of numbers are aligned to the right, except the first one. */
+/** Returns rows as columns. Aligns columns of numbers to the right, except the first column. */
 function table(rows: readonly (readonly string[])[]): string[] {
   const width = Math.max(...rows.map((row) => row.length))
   const columns = Array.from({ length: width }, (_, at) => rows.map((row) => row[at] ?? ""))

@@ -10,11 +10,11 @@ const STEPS_MS = [
 /** The times of requests, counted in steps. The steps become longer with the log, so the memory is bounded. */
 export class TimelineCounts {
   #stepMs = STEPS_MS[0] as number
-  /** Number of the first step since the epoch. Undefined until there is a request. */
+  /** Number of the first step since the epoch. Undefined until the first request. */
   #first: number | undefined
   readonly #series: number[][]
 
-  /** `series` is the number of counts that each step has. */
+  /** `series` is the number of counts in each step. */
   constructor(series: number) {
     this.#series = Array.from({ length: series }, () => [])
   }

@@ -1,6 +1,6 @@
 const MARKUP: unique symbol = Symbol("markup")
 
-/** A piece of HTML. Only `html` and `trusted` create it, and data read from a log cannot imitate it. */
+/** A piece of HTML. Only `html` and `trusted` create such an object, and data from a log cannot imitate it. */
 export interface Html {
   readonly [MARKUP]: string
 }
@@ -8,7 +8,9 @@ export interface Html {
 /** A value that a template accepts. Text is escaped. `undefined` and `false` add nothing. */
 export type HtmlContent = Html | string | number | undefined | false | readonly HtmlContent[]
 
-/** Creates HTML from a template. Escapes each value, so that no value can add markup, also inside a quoted attribute. */
+/**
+ * Creates HTML from a template. Escapes each value, so that no value can add markup, also inside a quoted attribute.
+ */
 export function html(parts: TemplateStringsArray, ...values: readonly HtmlContent[]): Html {
   return trusted(parts.map((part, i) => (i === 0 ? "" : markupOf(values[i - 1])) + part).join(""))
 }
@@ -28,8 +30,8 @@ export function markupOf(content: HtmlContent): string {
 }
 
 /**
- * Returns a value as JSON for a `<script type="application/json">` element. There is no `<`, so the text can neither end
- * the element nor begin a comment.
+ * Returns a value as JSON for a `<script type="application/json">` element. The result contains no `<`, so it can
+ * neither end the element nor begin a comment.
  */
 export function jsonForScript(value: unknown): Html {
   return trusted(JSON.stringify(value).replaceAll("<", "\\u003c"))

@@ -1,9 +1,9 @@
 import type { PeakHistogram, Timeline } from "../replay/result.ts"
 
-/** The data that the script of the page draws. The page contains it as JSON. */
+/** The data that the script of the page draws. The page contains the data as JSON. */
 export interface PageData {
   readonly timeline: Omit<Timeline, "refusedBy">
-  /** The rules in the order of the page. Elements refer to them by index. */
+  /** The rules in the order of the page. Elements of the page refer to a rule by its index. */
   readonly rules: readonly {
     readonly name: string
     readonly refused: readonly number[]

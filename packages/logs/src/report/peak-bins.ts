@@ -7,7 +7,7 @@ export interface PeakBin {
   /** Undefined for the last bar. */
   readonly upTo: number | undefined
   readonly clients: number
-  /** True if all of its clients exceed the limit. */
+  /** True if all clients of the bar exceed the limit. */
   readonly isOver: boolean
 }
 

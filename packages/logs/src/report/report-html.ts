@@ -73,7 +73,7 @@ ${logSection(result.log)}
 `)
 }
 
-/** Allows the style and the script by their hashes, and nothing else. */
+/** The policy allows only the style and the script of the report, by their hashes. */
 function policyFor(styles: string): string {
   const hash = (text: string): string => `'sha256-${createHash("sha256").update(text).digest("base64")}'`
   return [

@@ -73,7 +73,7 @@ describe("candidatesOf", () => {
     ])
   })
 
-  it("never refuses more than the given share, or the clients far above the others, with any candidate", () => {
+  it("returns only candidates that refuse at most the given share, or the clients far above the others", () => {
     fc.assert(
       fc.property(peaks, fc.double({ min: 0, max: 1, noNaN: true }), (list, refuseAtMost) => {
         const curve = curveOf(list)

@@ -9,7 +9,7 @@ export interface Candidate {
   readonly limit: number
   /** Clients that the limit would have refused at least once. */
   readonly clients: number
-  /** Half-width of the 95% confidence interval of `clients`. 0 if it is exact. */
+  /** Half-width of the 95% confidence interval of `clients`. 0 if the number is exact. */
   readonly clientsError: number
   /** The smallest peak above the limit; undefined if no client is above it. */
   readonly nextPeak: number | undefined
@@ -38,8 +38,8 @@ const CAREFUL_FACTOR = 1.5
 const FAR_FACTOR = 3
 const LEAST_FAR_PEAK = 10
 /**
- * Maximum number and share of clients that count as far above the others. More such clients are a normal kind of
- * client.
+ * Maximum number and share of clients that count as far above the others. If there are more such clients, they are a
+ * separate kind of client, and not exceptions.
  */
 const MOST_FAR = 10
 const MOST_FAR_SHARE = 0.01
@@ -92,8 +92,8 @@ export function candidatesOf(curve: PeakCurve, options: CandidateOptions): reado
 }
 
 /**
- * Returns the candidate that becomes the rule: balanced, because the log itself shows where ordinary clients end. Without
- * balanced, the rule is careful, or the highest limit that the algorithm can count.
+ * Returns the candidate that becomes the rule. Prefers balanced, because the log itself shows where ordinary clients
+ * end. Without balanced, the rule is careful, or the highest limit that the algorithm can count.
  */
 export function activeOf(candidates: readonly Candidate[]): Candidate | undefined {
   return candidates.find(({ name }) => name === "balanced") ?? candidates[0]

@@ -40,7 +40,7 @@ export class ClientDemand {
   constructor(options: DemandOptions) {
     const { groups, maxClients, capacity, algorithm } = options
     this.#options = options
-    // The reader checks the address options. `ProxyHeader` relies on that.
+    // Create the reader first, because it checks the address options, and `ProxyHeader` does not.
     this.#reader = new ClientReader(options)
     this.proxies = new ProxyHeader(options.address)
     this.#groups = [{ name: "all" }, ...groups].map((group) => this.#newGroup(group))

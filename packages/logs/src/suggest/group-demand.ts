@@ -11,7 +11,7 @@ import { createWindowPeaks, type WindowAlgorithm, type WindowPeaks } from "./win
 export class GroupDemand {
   readonly group: RequestGroup
   requests = 0
-  /** Number of requests with the status of a failed login. Counted only for logins. */
+  /** Number of requests with the status of a failed login. These requests are counted only for logins. */
   failed = 0
   readonly #peaks: readonly WindowPeaks[]
   /** True if the group contains every client, so the place of a client is its number. */

@@ -1,6 +1,6 @@
 import type { PeakCurve } from "./peak-curve.ts"
 
-/** A curve with fewer clients or fewer distinct peaks has no shape. */
+/** The minimum number of clients and of distinct peaks. A smaller curve has no recognizable shape. */
 const FEWEST_CLIENTS = 20
 const FEWEST_POINTS = 3
 
@@ -11,15 +11,15 @@ const FEWEST_POINTS = 3
 const LEAST_HEIGHT = 0.5
 
 /**
- * How far below its chord the curve must be, if both axes are scaled to 1. A straight line (a power law) with a
- * random tail stays within about 0.1. Many ordinary clients and a few programs reach 0.2 and more.
+ * The minimum distance of the curve below its chord, if both axes are scaled to 1. A straight line (a power law) with
+ * a random tail stays within about 0.1. Many ordinary clients and a few programs reach 0.2 and more.
  */
 const LEAST_DISTANCE = 0.15
 
 /**
  * Returns the peak at which the curve has a knee; undefined if the curve has no knee. The curve is log(peak) against
- * the logarithm of the number of clients above it. Below the knee, the number of clients falls quickly: these are the
- * ordinary clients. Above it, a few clients are far apart.
+ * the logarithm of the number of clients above it. Below the knee, the number of clients falls quickly, because these
+ * are the ordinary clients. Above the knee, a few clients are far apart.
  */
 export function kneeOf(curve: PeakCurve): number | undefined {
   const points: { readonly peak: number; readonly x: number; readonly y: number }[] = []

@@ -1,6 +1,6 @@
 /** Requests to a path before it was known to be a login, in the order of their times. */
 export interface EarlierRequests {
-  /** The path as it is matched by rules. */
+  /** The path as rules match it. */
   readonly path: string
   readonly clients: readonly number[]
   readonly timesMs: readonly number[]
@@ -17,7 +17,7 @@ export function isFailedLogin(status: number | undefined): boolean {
 
 /** Number of failed requests after which a path may be a login. */
 const FEWEST_FAILED = 20
-/** A path with more requests and fewer failures is not a login. */
+/** Number of requests after which a path with too few failures is not a login. */
 const MOST_EARLIER = 10_000
 /** Bounds for logs in which every target is different. Each request takes about 16 bytes. */
 const MOST_PATHS = 10_000

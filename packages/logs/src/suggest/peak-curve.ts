@@ -12,7 +12,7 @@ export interface ClientEstimate {
  * not depend on the limit until the first refusal.
  */
 export class PeakCurve {
-  /** All distinct peaks, from small to large. */
+  /** All distinct peaks in ascending order. */
   readonly peaks: readonly number[]
   readonly #factor: number
   /** At each index, the number of clients with a larger peak, separately for exact and for sampled clients. */
@@ -21,7 +21,7 @@ export class PeakCurve {
   readonly #exact: number
   readonly #sampled: number
 
-  /** `exact` and `sampled` count clients by peak. A sampled client stands for `factor` clients. */
+  /** `exact` and `sampled` count clients by peak. A sampled client represents `factor` clients. */
   constructor(
     exact: ReadonlyMap<number, number>,
     sampled: ReadonlyMap<number, number> = new Map(),
@@ -85,7 +85,7 @@ export class PeakCurve {
 const Z = 1.96
 
 /**
- * Returns the error of a number of clients that was estimated from `sampled` clients, each of which stands for
+ * Returns the error of a number of clients that was estimated from `sampled` clients, each of which represents
  * `factor` clients. Adds two clients, as in the interval of Agresti and Coull. Otherwise, the error of very small
  * numbers would be too small.
  */

@@ -14,7 +14,7 @@ describe("the phrases of a suggestion", () => {
     expect(shortened("a".repeat(61))).toBe(`${"a".repeat(60)}…`)
   })
 
-  it("show the log, its days and its length", () => {
+  it("show the name of the log, its days and its length", () => {
     const file = { name: "a.log", format: "combined", lines: 5 }
     const rest = {
       lines: 5,

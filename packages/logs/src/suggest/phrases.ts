@@ -23,7 +23,7 @@ function nounFor(noun: string, { value, error }: EstimatedNumber): string {
   return value === 1 && error === 0 ? noun : `${noun}s`
 }
 
-/** Returns a name from a log, shortened. */
+/** Returns a shortened name from a log. */
 export function shortened(name: string): string {
   if (name === "") return "(no name)"
   return name.length <= LONGEST_NAME ? name : `${name.slice(0, LONGEST_NAME)}…`
@@ -54,7 +54,7 @@ export function effectText(candidate: SuggestCandidate, per: string): string {
   return `${refused}${ofRequests}; ${nextText(limit, nextPeak)}.`
 }
 
-/** Returns the distance to the next larger client. */
+/** Returns a phrase about the distance to the next larger client. */
 export function nextText(limit: number, nextPeak: number | null): string {
   if (nextPeak === null) return "no client is above it"
   return `the next larger client reaches ${count(nextPeak)} (${(nextPeak / limit).toFixed(2)}x)`

@@ -10,7 +10,7 @@ import type { SampledClients } from "./sampled-clients.ts"
 import type { Capacity, WindowLength } from "./window-length.ts"
 import type { WindowAlgorithm } from "./window-peaks.ts"
 
-/** A limit whose refused requests are to be counted. */
+/** A limit whose refused requests must be counted. */
 export interface TriedLimit {
   readonly group: GroupDemand
   /** Index of the window. */
@@ -23,7 +23,7 @@ export interface RefusedRequests {
   readonly requests: number
   /** Half-width of the 95% confidence interval. 0 if the number is exact. */
   readonly error: number
-  /** The refusals without those of the largest clients. */
+  /** The number of refusals, without refusals of the largest clients. */
   readonly ofOthers: number
 }
 

@@ -20,7 +20,7 @@ export interface ClientReading {
   readonly address: ClientAddressOptions
 }
 
-/** Larger than the number of requests in any log. */
+/** A limit that is larger than the number of requests in any log. */
 const NEVER_REFUSED = 1e15
 
 /**

@@ -3,7 +3,7 @@ import type { ReplayResult } from "../replay/result.ts"
 import type { WindowLength } from "./window-length.ts"
 import type { WindowAlgorithm } from "./window-peaks.ts"
 
-/** Suggested limits. All of it is plain data. Times are epoch milliseconds. */
+/** Suggested limits. The result is plain data. Times are epoch milliseconds. */
 export interface SuggestResult {
   /** The version of this format. */
   readonly schema: 1
@@ -41,7 +41,7 @@ export interface SuggestResult {
   }
   /** The few clients that make most of the requests, and their share. */
   readonly largest: {
-    /** The clients, the largest first. Empty if there are none. */
+    /** The clients, the largest first. Empty if the requests are spread over more clients. */
     readonly clients: readonly {
       /** The client. */
       readonly client: string
@@ -50,10 +50,10 @@ export interface SuggestResult {
       /** Number of requests that the client may have made in addition. */
       readonly error: number
     }[]
-    /** Their share of all requests, from 0 to 1. */
+    /** The share of all requests that these clients make, from 0 to 1. */
     readonly share: number
   }
-  /** Remarks for people, the most important first. */
+  /** Remarks as text, the most important first. */
   readonly notes: readonly string[]
 }
 
@@ -65,7 +65,7 @@ export interface EstimatedNumber {
   readonly error: number
 }
 
-/** Requests that have separate limits, and the limits that are suggested for them. */
+/** Requests that get separate limits, and the suggested limits. */
 export interface SuggestGroup {
   /** "all", the name of a rule, or a login such as "POST /login". */
   readonly name: string
@@ -89,7 +89,7 @@ export interface SuggestGroup {
     readonly usualShare: number
     /** Number of clients that are far above all others. Candidates ignore these clients. */
     readonly far: number
-    /** The limits to choose from. Empty if the log has too few requests. */
+    /** The limits to choose from. Empty if the log contains too few requests. */
     readonly candidates: readonly SuggestCandidate[]
     /**
      * The candidates without the few clients that make most of the requests. Present if a few clients make most of
@@ -103,7 +103,7 @@ export interface SuggestGroup {
 
 /** A limit, and the effect that it would have had. */
 export interface SuggestCandidate {
-  /** How the limit was found. */
+  /** The method by which the limit was found. */
   readonly name: "careful" | "balanced" | "tight"
   /** Requests per window. */
   readonly limit: number

@@ -4,7 +4,7 @@ const STEPS = [1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10] as const
 export function roundLimit(least: number): number {
   if (least <= 1) return 1
   const power = 10 ** Math.floor(Math.log10(least))
-  // Try the next power of ten, too, because the logarithm of a power of ten may be rounded down.
+  // Also try the next power of ten, because the logarithm of a power of ten may be rounded down.
   for (const base of [power, 10 * power]) {
     for (const step of STEPS) {
       const limit = Math.round(step * base * 10) / 10

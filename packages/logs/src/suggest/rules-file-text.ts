@@ -62,7 +62,7 @@ function rulesWithEvidence(result: SuggestResult): readonly SuggestedRule[] {
               shadow: true,
             },
             comments: [
-              "The capacity that was given. A log cannot show what the service can handle.",
+              "This capacity was given as an option. A log cannot show what the service can handle.",
               `The highest demand was ${count(capacity.peak)} per ${capacity.window.per}.` +
                 (capacity.requests === null
                   ? ""
@@ -150,7 +150,7 @@ function uniqueName(name: string, names: Set<string>): string {
 
 const LONGEST_LINE = 116
 
-/** Returns a text as lines of a comment, whatever it contains. */
+/** Returns any text as lines of a comment. */
 function commentLines(text: string): string[] {
   const lines: string[] = []
   let line = "#"

@@ -53,7 +53,7 @@ describe("SampledClients", () => {
       const { clients, demand } = demandOf(2_000, requestsOf(run, 20_000))
       expect(clients.factor).toBeGreaterThanOrEqual(8)
       const curve = demand.curve(0, clients)
-      // 20 clients with thousands of requests, 600 with 30, and the others with up to 4.
+      // 20 clients with thousands of requests, 600 clients with 30, and other clients with up to 4.
       for (const [estimate, truth] of [
         [curve.all, 20_000],
         [curve.above(3), 5_000 + 600 - 150],

@@ -9,9 +9,9 @@ const MOST_BITS = 32
 
 /**
  * Numbers clients from 0 and counts their requests. The table contains all clients while there are at most `most`.
- * Each time when the table is full, k grows by 1, and only clients whose hash ends in k zero bits stay. The sample
+ * Whenever the table is full, k grows by 1, and clients are removed unless their hash ends in k zero bits. The sample
  * consists of clients and not of requests, so all requests of a sampled client are counted. The 1,000 largest clients
- * also stay. With three windows, an IPv4 client takes about 130 bytes.
+ * are never removed. With three windows, an IPv4 client takes about 130 bytes.
  */
 export class SampledClients {
   readonly #seed: number
@@ -22,7 +22,7 @@ export class SampledClients {
   /** Numbers that are free, because their client was removed. */
   readonly #free: number[] = []
   #requests = new Uint32Array(0)
-  /** Number of zero bits that the hash of a sampled client ends in. */
+  /** Number of zero bits at the end of a sampled client's hash. */
   #bits = 0
   #sampled = 0
   #isSampled = new Uint8Array(0)
@@ -30,8 +30,8 @@ export class SampledClients {
   #largest: LargestClients | undefined
 
   /**
-   * `seed` chooses the sample; by default it is random. `onForget` is called with the number of each client that is
-   * removed. The number may then be given to another client.
+   * `seed` determines the sample. By default, it is random. `onForget` is called with the number of each client that
+   * is removed. The number may then be reused for another client.
    */
   constructor(most: number, onForget: (client: number) => void, seed: number = randomInt(2 ** 32)) {
     this.#seed = seed
@@ -108,7 +108,7 @@ export class SampledClients {
     return clientHash(name, this.#seed) % this.factor === 0
   }
 
-  /** Removes half of the sampled clients. */
+  /** Removes about half of the sampled clients. */
   #halve(): void {
     this.#largest ??= this.#largestOfAll(MOST_LARGE)
     this.#bits++

@@ -31,7 +31,7 @@ export interface SuggestOptions extends ClientAddressOptions {
   readonly maxClients?: number | undefined
   /** Requests that a `match` of these rules selects get separate limits. */
   readonly matchFrom?: readonly StorableRule[] | undefined
-  /** The capacity of the whole service, such as "500/s". If given, a rule with this limit is added. */
+  /** The capacity of the whole service, such as "500/s". If given, the result contains a rule with this limit. */
   readonly capacity?: string | undefined
   /**
    * Show hashes instead of clients. Default: false. Values of headers and cookies are always hashed, because they may be
@@ -46,7 +46,7 @@ export interface SuggestOptions extends ClientAddressOptions {
  *
  * Rejects with InvalidOptionError if an option is misspelled or has a value of the wrong type. Rejects with
  * InvalidRuleError if a rule of `matchFrom` is not valid. Rejects with LogError if another option is not valid, a log
- * cannot be read, or the logs have no requests.
+ * cannot be read, or the logs contain no requests.
  * @example
  * ```ts
  * import { readLogs, suggestedRulesFile, suggestLimits } from "@sluice/logs"
@@ -80,7 +80,7 @@ export async function suggestLimits(open: () => Logs, options: SuggestOptions = 
   if (summary.allBytes === undefined) return suggestion.resultOf(summary, undefined)
   const { clients } = demand
   const refusals = new Refusals(suggestion.tried, { ...demandOptions, clients, largest: suggestion.largest })
-  // Read no further than in the first pass, because a log may have grown since.
+  // Read no further than in the first pass, because a log may have grown since then.
   const again = await readAll(open(), summary.requests, (record) => refusals.offer(record))
   if (again.requests < summary.requests)
     throw new LogError("the logs have become shorter while they were read: run the command again")
@@ -104,8 +104,8 @@ async function readAll(
 
 /** Returns a group for each `match` of the rules. Throws InvalidRuleError if a rule is invalid. */
 function groupsOf(rules: readonly StorableRule[]): RequestGroup[] {
-  // Number the groups, because rules of several services may have the same name. A rule without a field counts all
-  // requests.
+  // Number the groups, because rules of several services may have the same name. Accept a rule without a field, which
+  // counts all requests.
   const numbered = Array.from(rules, (rule, at) => {
     return { field: "service", ...rule, ...(typeof rule?.name === "string" && { name: `${at}` }) }
   })

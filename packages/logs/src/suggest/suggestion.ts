@@ -42,15 +42,15 @@ interface WindowLimits {
 }
 
 const LARGEST = 10
-/** With fewer clients, a few of them always make most of the requests. */
+/** The minimum number of clients. With fewer clients, a few clients always make most of the requests. */
 const FEWEST_CLIENTS = 100
 
 /** The maximum limit of each algorithm that has a maximum. For example, `sliding-log` stores every unit. */
 const MOST_UNITS: Readonly<Partial<Record<WindowAlgorithm, number>>> = { "sliding-log": 1_000 }
 
-/** Limits found by the first pass. The second pass adds the refused requests. */
+/** The limits that the first pass has found. The second pass adds the refused requests. */
 export class Suggestion {
-  /** The numbers of the few clients that make most of the requests. Empty if there are none. */
+  /** The numbers of the few clients that make most of the requests. Empty if there are no such clients. */
   readonly largest: ReadonlySet<number>
   readonly #demand: ClientDemand
   readonly #options: SuggestionOptions

@@ -6,7 +6,8 @@ export interface WindowPeaks {
   /** Counts a request. */
   add(client: number, atMs: number): void
   /**
-   * Returns the most units that the client has ever used within a window. Every lower limit would refuse the client.
+   * Returns the most units that the client has ever used within a window. Every limit below this number would refuse
+   * the client.
    */
   peakOf(client: number): number
   /** Removes the counts of a client, so that its number can be reused for another client. */
@@ -107,7 +108,7 @@ class TwoWindowPeaks implements WindowPeaks {
 }
 
 /**
- * Peaks of counters that count the current step of time and the `span` steps before it. A queue contains one entry
+ * Peaks of counters that count the current step of time and the `span` previous steps. A queue contains one entry
  * for each client and step, and each entry is added and removed once. Therefore, the memory depends only on the
  * requests in one window.
  */
@@ -127,7 +128,7 @@ class StepPeaks implements WindowPeaks {
   #peaks = new Uint32Array(0)
   /** The number of the latest entry of each client, plus 1. */
   #latest = new Float64Array(0)
-  /** Entries before this number belong to an earlier client with the same number. */
+  /** The first entry of each client. Earlier entries belong to a removed client whose number was reused. */
   #since = new Float64Array(0)
 
   constructor(stepMs: number, span: number) {

@@ -24,13 +24,14 @@ export interface ChargerNames {
   readonly withinMs: number
   /** The name of the data center; "" for the shared store. */
   readonly to: string
-  /** The start of a message: `The data center "eu"`. If absent, failures are reported with their own message. */
+  /**
+   * The start of a message, such as `The data center "eu"`. If absent, failures are reported with their own message.
+   */
   readonly title?: string
 }
 
 /**
- * Settles units with a store in the background: charges and refunds them, and counts what was lost. Sends nothing
- * twice.
+ * Charges and refunds units in a store in the background, and counts lost units. Sends nothing twice.
  */
 export class Charger {
   /** Refunded units that the store has confirmed. */

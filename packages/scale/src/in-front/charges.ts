@@ -32,7 +32,10 @@ export class Charges {
     return this.#counters.size === 0
   }
 
-  /** Adds units that were taken. `after` is the state after that. A negative number is a refund of such units. */
+  /**
+   * Adds units that were taken. `after` is the state after these units were taken. A negative number of units is a
+   * refund.
+   */
   add({ policy, partition }: CounterKey, units: number, after: CounterState): void {
     let counter = this.#counters.find(policy.counter, partition)
     if (counter === undefined) {
@@ -41,8 +44,8 @@ export class Charges {
     }
     // The limit may have changed. The algorithm cannot have changed, because it is part of the counter's name.
     counter.policy = policy
-    // All charges of a bucket form one part. Its refunds stay separate, because their effect depends on when the
-    // units were taken.
+    // All charges of a bucket form one part. Refunds of a bucket stay separate, because their effect depends on when
+    // the units were taken.
     const isWhole = units > 0 && algorithmOf(policy).filled !== undefined
     const part = counter.parts.find((one) => (isWhole ? one.units > 0 : one.after.startMs === after.startMs))
     if (part === undefined) counter.parts.push({ units, after })

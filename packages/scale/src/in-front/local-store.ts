@@ -39,7 +39,7 @@ export interface LocalCounter extends TableEntry {
 
 /** The parts of a store with local counters. */
 interface LocalParts extends ChargerNames {
-  /** Names the store in messages: "leased store". */
+  /** The name of the store in messages, such as "leased store". */
   readonly name: string
   readonly clock: Clock
   readonly mostCounters: number
@@ -77,7 +77,10 @@ export abstract class LocalStore<
   /** Returns the local counter for a check. Undefined if the shared store decides the check. */
   protected abstract counterOf(check: Check, nowMs: number): Counter | undefined
 
-  /** Sets units aside for the checks that local counters decide. Returns the result if they refuse the request. */
+  /**
+   * Sets units aside for the checks that local counters decide. Returns the result if local counters refuse the
+   * request.
+   */
   protected abstract setAside(request: SplitRequest<Counter, Aside>): StoreResult | undefined
 
   /**
@@ -189,7 +192,7 @@ export abstract class LocalStore<
       this.restore([...dropped, ...this.#drop(keys)], error)
       throw error
     }
-    // Drop again, because units may have been taken or booked while the store deleted the counters.
+    // Drop the counters again, because units may have been taken or booked while the store deleted the counters.
     this.#drop(keys)
   }
 
@@ -222,7 +225,7 @@ export abstract class LocalStore<
   }
 }
 
-/** A penalty counts the refusals of the check before it, so the shared store must see both. */
+/** A penalty counts the refusals of the previous check, so the shared store must see both. */
 export function isBeforePenalty(checks: readonly Check[], i: number): boolean {
   return checks[i + 1]?.policy.algorithm === "penalty"
 }

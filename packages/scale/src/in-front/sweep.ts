@@ -25,7 +25,8 @@ export class Sweep {
     this.#dueMs = dueMs
     const waiting = new AbortController()
     this.#waiting = waiting
-    // A timer that is set in a request would keep its AsyncLocalStorage context alive.
+    // Set the timer outside requests, because it would otherwise keep the AsyncLocalStorage context of a request
+    // alive.
     outsideRequests(() => void this.#wait(dueMs, Math.max(1, Math.ceil(dueMs - nowMs)), waiting.signal))
   }
 
@@ -42,7 +43,7 @@ export class Sweep {
       try {
         await wait(ms, signal)
       } catch {
-        // An earlier time was planned, the store was closed, or the clock cannot wait.
+        // The wait failed because an earlier time was planned, the store was closed, or the clock cannot wait.
       }
       if (signal.aborted) return
       if (this.#clock.now() >= dueMs) break

@@ -37,7 +37,7 @@ export interface Spent {
   readonly left: number
 }
 
-/** Units that were booked in the shared store, and when each of them expires. */
+/** Units that were booked in the shared store, and the times when they expire. */
 export class Bookings {
   readonly #algorithm: Algorithm
   readonly #counter: CounterKey
@@ -45,7 +45,7 @@ export class Bookings {
   readonly #partMs: number | undefined
   /** True if a refund depends on the level of the counter, not only on the part. */
   readonly #isBucket: boolean
-  /** The oldest booking comes first. Only a bucket that refills evenly has more than one. */
+  /** The oldest booking comes first. Only a bucket that refills evenly has more than one booking. */
   #all: Booking[] = []
   #units = 0
 
@@ -58,7 +58,7 @@ export class Bookings {
     this.#isBucket = counter.policy.algorithm === "token-bucket"
   }
 
-  /** Units that are held. Some of them may have expired, until `expired` removes them. */
+  /** Units that are held. This includes expired units until `expired` removes them. */
   get units(): number {
     return this.#units
   }

@@ -10,7 +10,7 @@ export class Demand {
     this.#leaseMs = leaseMs
   }
 
-  /** Units of the current interval of T or of the previous one, whichever is larger. */
+  /** Units of the current or the previous interval of T, whichever is larger. */
   get units(): number {
     return Math.max(this.#current, this.#previous)
   }

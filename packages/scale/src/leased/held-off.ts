@@ -2,7 +2,7 @@ import { algorithmOf, type Check, type Counted, countsRefusals, type StoreResult
 import type { Seen } from "../in-front/seen.ts"
 import type { LeasedRequest } from "./lease.ts"
 
-/** Returns the refusal of a request that is held off; undefined if it is not. */
+/** Returns the refusal of a request that is held off; undefined if the request is not held off. */
 export function heldOff({ checks, counters, nowMs }: LeasedRequest): StoreResult | undefined {
   let againAfterMs = 0
   let longestMs = -1

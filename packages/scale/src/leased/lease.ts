@@ -75,7 +75,7 @@ export class Lease implements LocalCounter {
     return limit === this.policy.limit && burst === this.policy.burst
   }
 
-  /** Adds to the demand. */
+  /** Adds a cost to the demand. */
   ask(cost: number, nowMs: number): void {
     this.#demand.add(cost, nowMs)
   }
@@ -85,7 +85,7 @@ export class Lease implements LocalCounter {
     return cost <= this.bookings.units && !this.bookings.isEmpty
   }
 
-  /** Takes units. Call it only if the lease covers them. Later refunds apply to the part of the state `after`. */
+  /** Takes units. Call it only if the lease covers the cost. Later refunds apply to the part of the state `after`. */
   grant(cost: number, nowMs: number): LeasedUnits {
     const spent = this.bookings.spend(cost)
     const seen = this.#seen as Seen
@@ -150,7 +150,7 @@ export class Lease implements LocalCounter {
     if (this.ended !== undefined) return [{ policy, partition, units, after: seen.state }]
     this.holdOff.granted(units)
     this.#seen = seen
-    // The part may have ended while the reply was on its way.
+    // The part may have ended while the reply was in flight.
     return [...this.bookings.add(units, seen), ...this.bookings.expired(seen.arrivedMs, false)]
   }
 

@@ -94,7 +94,7 @@ describe("a leased counter", () => {
     expect(world.store.status?.leases?.held).toBe(1_001)
   })
 
-  it("books with a policy that admits nothing above the limit and counts no refusals", () => {
+  it("books with a policy that admits no units above the limit and counts no refusals", () => {
     const world = leased()
     world.take(check(500, { policy: { ...SERVICE, extra: 100, countRejected: true } }))
     expect(world.calls.takes.at(-1)?.[0]).toStrictEqual(check(500))
@@ -212,7 +212,7 @@ describe("a store that responds late", () => {
     await answer()
     // The booking was sent before the start of the window in which the store applied it.
     expect(store.status?.leases).toMatchObject({ booked: 100, held: 0, returned: 100 })
-    // Half a window later, nothing of the first request counts.
+    // Half a window later, no units of the first request count.
     clock.advance(60_000)
     expect(counted()).toBe(0)
   })

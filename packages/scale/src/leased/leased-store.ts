@@ -7,8 +7,8 @@ export type { LeasedStoreOptions } from "./options.ts"
 /**
  * Creates a store in front of a store that processes share. For large limits, it books units ahead of time and grants
  * requests from them without asking the shared store. No limit is exceeded, because a lease ends with the window or
- * sub-window in which its units were booked. The guide "Scale" lists the exceptions: with a token bucket that refills
- * evenly, any window may admit at most 5 % of the limit more.
+ * sub-window in which its units were booked. The guide "Scale" lists the exceptions. With a token bucket that refills
+ * evenly, any window may admit up to 5 % of the limit in addition.
  *
  * A refusal comes from the shared store, or repeats its latest refusal for at most half of `leaseMs`. All checks of a
  * request are admitted and counted, or nothing is taken. No request waits for a reservation. Unused units are refunded

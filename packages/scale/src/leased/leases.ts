@@ -150,7 +150,10 @@ export class Leases extends LocalStore<Lease, LeasedUnits> {
     return againAfterMs > (answer.againAfterMs ?? 0) ? { ...answer, againAfterMs } : answer
   }
 
-  /** Books units for each lease that holds too few. The store can send the booking in the same call as the request. */
+  /**
+   * Books units for each lease that holds too few units. The store can send the booking in the same call as the
+   * request.
+   */
   protected override asked({ counters, withinMs }: LeasedRequest): void {
     const nowMs = this.nowMs()
     for (const lease of counters) {
@@ -161,8 +164,8 @@ export class Leases extends LocalStore<Lease, LeasedUnits> {
   }
 
   /**
-   * Books units if the lease holds too few. No request waits. The booking has the deadline of the request that causes
-   * it.
+   * Books units if the lease holds too few units. No request waits. The booking has the deadline of the request that
+   * causes it.
    */
   #book(lease: Lease, sentMs: number, withinMs: number | undefined): void {
     const cost = lease.wanted(sentMs, this.#roundTripMs)

@@ -2,7 +2,7 @@ import type { Clock, Store } from "@sluice/core"
 import { type OptionCheck, problemAt, requireOptions, steadyClock, wholeNumber } from "@sluice/core/kit"
 import { COMMON_CHECKS, type Parsed, sharedStore, timeMs } from "../in-front/options.ts"
 
-/** The options of a leased store. All of them have defaults. */
+/** The options of a leased store. All options have defaults. */
 export interface LeasedStoreOptions {
   /**
    * Milliseconds for which booked units are held without being used: a whole number, at least 1. Default: 1,000.

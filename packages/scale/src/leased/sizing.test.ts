@@ -84,9 +84,12 @@ describe("the size of a booking", () => {
     [2, 0, 16_000, 10 * T, 2],
     [2, 1, 16_000, 10 * T, 0],
     [100, 120, 16_000, 10 * T, 0],
-  ])("demand %i, held %i, left %i, %i ms to go: %i", (demand, held, left, restMs, expected) => {
-    expect(sizeOf({ demand, held, left, restMs, leaseMs: T })).toBe(expected)
-  })
+  ])(
+    "with a demand of %i, %i held, %i left and %i ms to go is %i",
+    (demand, held, left, restMs, expected) => {
+      expect(sizeOf({ demand, held, left, restMs, leaseMs: T })).toBe(expected)
+    },
+  )
 })
 
 describe("the hold-off", () => {

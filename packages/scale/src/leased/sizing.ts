@@ -1,17 +1,17 @@
 import { bucketMsOf, countsByPart, type Policy } from "@sluice/core/stores"
 
 // Terms: to book is to take units ahead of time. To hold is to keep booked units that no request has used yet. A part
-// is the stretch of store time in which an algorithm counts all units alike: a window, a sub-window or a refill
+// is the period of store time in which an algorithm counts all units alike: a window, a sub-window or a refill
 // period.
 
 /**
- * A lease lasts at most this fraction of the window, which bounds the units that a bucket that refills evenly admits
+ * A lease lasts at most this fraction of the window, which bounds the units that an evenly refilling bucket admits
  * above its limit.
  */
 const LEASES_PER_WINDOW = 20
-/** A booking takes at most this fraction of the remaining units, so that other processes find units as well. */
+/** A booking takes at most this fraction of the remaining units, so that units remain for other processes. */
 const BOOKINGS_OF_REST = 16
-/** A booking of a single unit saves nothing. */
+/** Minimum size of a booking, because a booking of a single unit saves nothing. */
 const SMALLEST_BOOKING = 2
 
 const SHORTEST_HOLD_OFF_MS = 10
@@ -53,8 +53,8 @@ export function withoutExtras(policy: Policy): Policy {
 
 /**
  * Returns the number of units to book, or 0. A booking raises the held units to the demand. Near the end of a part,
- * it covers only the demand until this end. With a demand of 100, 30 held and 800 remaining units, it books 50,
- * because that is a sixteenth of 800.
+ * the booking covers only the demand until this end. With a demand of 100, 30 held and 800 remaining units, the
+ * result is 50, because that is a sixteenth of 800.
  */
 export function sizeOf({
   demand,

@@ -53,8 +53,8 @@ describe("leases grant nothing that the exact algorithm refuses", () => {
   })
 
   it("a bucket that refills evenly, with refunds: up to these units and the refunded units", async () => {
-    // A refund subtracts units from the earlier level of the bucket. It does not know the other units that were
-    // refunded since then.
+    // A refund subtracts units from the earlier level of the bucket. The refund does not know the other units that
+    // were refunded since then.
     await fc.assert(
       fc.asyncProperty(stories([EVEN], { limits: false }), async (story) => {
         const { witness, policy, quiet } = await run(story)

@@ -66,7 +66,7 @@ export class Mirror {
       await this.#operate(async () => {
         await near.catch(() => undefined)
         for (const key of keys) this.#charges.take(key)
-        // Charges that arrive after the reset would count again.
+        // Wait for charges in flight, because they would count again if they arrived after the reset.
         await this.#sending
         await this.store.reset(keys, CHARGE_MS)
       })

@@ -46,7 +46,7 @@ describe("a mirrored store", () => {
     expect(b.take(check(4)).granted).toBe(true)
     await pass(100)
     expect([a.counted(), b.counted(), c.counted()]).toEqual([10, 10, 10])
-    // Data center a has sent one charge, and so has data center b.
+    // Both data centers have sent one charge.
     expect([a.charges.length, b.charges.length, c.charges.length]).toEqual([1, 1, 2])
   })
 
@@ -281,7 +281,7 @@ describe("while another data center does not respond, a mirrored store", () => {
 })
 
 describe("operations on a client", () => {
-  it("wait for charges in flight before a reset, because they would count again", async () => {
+  it("wait for charges in flight before a reset, because these charges would count again", async () => {
     const { a, b, pass } = two()
     let arrive = () => {}
     b.fault = () => new Promise((resolve) => (arrive = resolve))

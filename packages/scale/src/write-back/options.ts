@@ -2,7 +2,7 @@ import type { Clock, Store } from "@sluice/core"
 import { type OptionCheck, problemAt, requireOptions, steadyClock, wholeNumber } from "@sluice/core/kit"
 import { COMMON_CHECKS, type Parsed, sharedStore, timeMs } from "../in-front/options.ts"
 
-/** The options of a write-back store. All of them have defaults. */
+/** The options of a write-back store. All options have defaults. */
 export interface WriteBackStoreOptions {
   /**
    * Milliseconds from a request until its units are charged to the shared store, with a tolerance of a tenth. A whole
@@ -15,8 +15,9 @@ export interface WriteBackStoreOptions {
    */
   readonly instances?: number | undefined
   /**
-   * Largest number of counters in this process, of about 500 to 900 bytes each. While the shared store does not
-   * respond, at most as many evicted counters (but at least 1,024) wait to be charged. Default: 1,000,000.
+   * Maximum number of counters in this process. Each counter takes about 500 to 900 bytes. While the shared store
+   * does not respond, up to the same number of evicted counters (but at least 1,024) wait to be charged. Default:
+   * 1,000,000.
    */
   readonly maxKeys?: number | undefined
   /** Selects the rules that are written back, by name. Default: all rules. */

@@ -29,7 +29,7 @@ const FAILING: StoreCondition = { isRemembered: true }
 const DEGRADED: StoreCondition = { isRemembered: true, isDegraded: true }
 
 /**
- * The replies of the shared store to settlements. They determine the condition that decisions report, and the number
+ * The replies of the shared store to settlements, which determine the condition that decisions report and the number
  * of counters to settle.
  */
 export class Replies {

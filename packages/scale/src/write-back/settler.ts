@@ -147,7 +147,10 @@ export class Settler {
 
   readonly #failed = (error: unknown): void => this.replies.failed(error)
 
-  /** Plans to send a charge again that was not applied, if its units still count. Returns whether it did so. */
+  /**
+   * Plans to send a charge again that was not applied, if its units still count. Returns true if the charge will be
+   * sent again.
+   */
   #keep(counter: WrittenCounter, charge: Refund): boolean {
     const nowMs = this.#nowMs()
     if (counter.ended === "reset" || (counter.ended === "settled" && this.#isFull)) return false

@@ -98,7 +98,7 @@ describe("a counter that is written back", () => {
     expect(counted()).toBe(4)
     expect(calls.refunds).toMatchObject([{ partition: "ann", units: -4 }])
     expect(calls.reads).toEqual([[check(0)]])
-    // Nothing is charged twice.
+    // No units are charged twice.
     await pass(10 * SETTLE_MS)
     expect([counted(), calls.reads.length]).toEqual([4, 1])
   })
@@ -145,8 +145,8 @@ describe("a counter that is written back", () => {
     const { take, takeEach, other, pass, clock, answer } = open({}, { late: ["read"] })
     takeEach(1, fast)
     await pass()
-    // Another process has filled the bucket. This process grants 6 units before it knows that. All these units are
-    // refilled.
+    // Another process has filled the bucket. This process grants 6 units before it reads this count. All these units
+    // are refilled.
     other(9, fast)
     takeEach(6, fast)
     clock.advance(70)

@@ -10,8 +10,8 @@ export type { WriteBackStoreOptions } from "./options.ts"
  * store after `settleMs`, and then reads the units that other processes have used.
  *
  * A client whose requests all go to the same process is counted exactly. For other clients, the guide "Scale" states
- * the bound. Units above the limit reduce what is admitted later. If a process is killed, the units that it has not
- * yet charged are lost.
+ * the bound. Units above the limit reduce the units that are admitted later. If a process is killed, the units that
+ * it has not yet charged are lost.
  *
  * `sliding-log`, `leaky-bucket`, and rules with `countRejected` or a `penalty` are passed on to the shared store. A
  * request with both kinds of rules waits for the shared store. Such a request takes the units of all its rules, or

@@ -19,7 +19,7 @@ const MEANINGS: Readonly<Record<string, Meaning>> = {
   client_port: { kind: "port" },
   elb_status_code: { kind: "status" },
   user_agent: { kind: "header", name: "user-agent" },
-  // `time` is when the response was sent.
+  // `time` is the time when the response was sent.
   request_creation_time: { kind: "time", read: isoTime, resolutionMs: 1, isEnd: false },
 }
 

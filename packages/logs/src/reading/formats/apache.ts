@@ -28,7 +28,7 @@ export function isApacheLine(text: string): boolean {
   return /%[\d!,<>]*(?:\{[^}]*\})?[<>]?[a-z]/i.test(text)
 }
 
-/** Returns the text of the format, without the directive around it. */
+/** Returns the text of the format, without the surrounding directive. */
 function formatText(given: string): string {
   const [, quoted] = /^\s*(?:LogFormat|CustomLog\s+\S+)\s+"((?:[^"\\]|\\.)*)"/is.exec(given) ?? []
   return unescapedFormat(quoted ?? given)
@@ -85,7 +85,8 @@ function variableOf(text: string, letter: string, argument: string | undefined, 
   if (argument !== undefined && letter === "C") {
     return { ...own, names: [`cookie_${argument}`], meaning: { kind: "cookie", name: argument } }
   }
-  // `%{c}a` is the address of the connection, which may be a proxy's, and `%s` is the status before a redirect.
+  // `%{c}a` is the address of the connection, which may be the address of a proxy. `%s` is the status before a
+  // redirect.
   if (letter === "p" && argument === "remote")
     return { ...own, names: ["remote_port"], meaning: { kind: "port" } }
   const isOther = (letter === "a" && argument !== undefined) || (letter === "s" && !isFinal)

@@ -4,8 +4,8 @@ import { jsonFormat } from "./json-lines.ts"
 import { type JsonObject, numberOf, objectOf } from "./json-value.ts"
 
 /**
- * Access logs of Caddy. `ts` is when the response ended, and `duration` is in seconds. Caddy hides the headers Cookie
- * and Authorization, unless `log_credentials` is set.
+ * Access logs of Caddy. `ts` is the time when the response ended, and `duration` is in seconds. Caddy hides the
+ * headers Cookie and Authorization, unless `log_credentials` is set.
  */
 export const caddy: LogFormat = jsonFormat({
   name: "caddy",

@@ -7,8 +7,8 @@ import { arrivalTime, epochTime, isoTime } from "../times.ts"
 import { type FieldMap, type LineReader, type LineResult, type LogFormat, SKIPPED } from "./format.ts"
 
 /**
- * Standard logs of Amazon CloudFront, whose line `#Fields:` names the columns. Times are the end of the request in whole
- * seconds, so whole seconds of `time-taken` are subtracted.
+ * Standard logs of Amazon CloudFront, whose line `#Fields:` names the columns. A time is the end of the request in
+ * whole seconds, so `time-taken` is also subtracted in whole seconds.
  */
 export const cloudfront: LogFormat = {
   name: "cloudfront",
@@ -105,7 +105,7 @@ function arrivalMs(column: (name: string) => string | undefined): number {
   return isSeconds ? epochTime(arrivalTime(endMs, Math.round(Number(taken ?? 0)) * 1_000)) : Number.NaN
 }
 
-/** Decodes the percent encoding of a header. CloudFront encodes spaces and other bytes in it. */
+/** Decodes the percent encoding of a header. CloudFront encodes spaces and other bytes in headers. */
 function decoded(text: string | undefined): string | undefined {
   return text?.replace(/%(?:25)?([\da-f]{2})/gi, (_, code: string) =>
     String.fromCharCode(Number.parseInt(code, 16)),

@@ -112,7 +112,7 @@ interface StandardHeaders {
 
 const NO_HEADERS: StandardHeaders = {}
 
-/** Returns the position of the quote before the request; -1 if there is none. */
+/** Returns the position of the quote before the request; -1 if there is no such quote. */
 function requestQuote(line: string): number {
   let quote = line.indexOf('"')
   // Apache writes \" for a quote in the name of the user, and "" for an empty name.
@@ -120,7 +120,7 @@ function requestQuote(line: string): number {
   return quote !== -1 && line.startsWith('" [', quote + 1) ? line.indexOf('"', quote + 2) : quote
 }
 
-/** Returns the position after the status and the number of bytes that follow the request; -1 if they are invalid. */
+/** Returns the position after the status and the number of bytes, which follow the request; -1 if either is invalid. */
 function afterBytes(line: string, end: number): number {
   if (line.charCodeAt(end + 1) !== SPACE) return -1
   let at = end + 2
@@ -134,7 +134,7 @@ function afterBytes(line: string, end: number): number {
   return at > bytesAt && (at === line.length || line.charCodeAt(at) === SPACE) ? at : -1
 }
 
-/** Reads ` "referer" "user agent"` at a position. Returns undefined if the text is different. */
+/** Reads ` "referer" "user agent"` at a position. Returns undefined if the text at this position is different. */
 function headersAt(line: string, at: number, isEscaped: boolean): StandardHeaders | undefined {
   if (!line.startsWith(' "', at)) return undefined
   const refererEnd = isEscaped ? quoteFrom(line, at + 2) : line.indexOf('"', at + 2)
@@ -155,7 +155,7 @@ function valueAt(line: string, from: number, to: number, isEscaped: boolean): st
   return isEscaped ? unescaped(text) : text
 }
 
-/** Returns the end of the target, which is before " HTTP/1.1"; -1 if there is no protocol. */
+/** Returns the end of the target, which is before " HTTP/1.1"; -1 if the line contains no protocol. */
 function beforeProtocol(line: string, end: number): number {
   if (line.startsWith(" HTTP/", end - 9)) return end - 9
   const space = line.lastIndexOf(" ", end - 1)

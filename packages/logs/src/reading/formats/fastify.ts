@@ -4,7 +4,10 @@ import { type PinoLine, pinoLine } from "./pino-line.ts"
 import { pinoRecords } from "./pino-records.ts"
 import { readPinoLine } from "./read-pino-line.ts"
 
-/** Limits for requests that wait for their response line. Each of them keeps a chunk of the log in memory. */
+/**
+ * Limits for requests that wait for their response line, because each of these requests keeps a chunk of the log in
+ * memory.
+ */
 const MOST_OPEN = 100_000
 const LONGEST_WAIT_MS = 60_000
 

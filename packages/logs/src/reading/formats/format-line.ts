@@ -37,7 +37,7 @@ export function formatLineReader(format: FormatLine, file: number, map: FieldMap
   }
 }
 
-/** Returns the variables and segments of a format line. Throws LogError if its lines cannot be read. */
+/** Returns the variables and segments of a format line. Throws LogError if lines of the format cannot be read. */
 export function segmentsOf({ name, parts }: FormatLine): {
   readonly variables: readonly Variable[]
   readonly segments: readonly SegmentReader[]
@@ -96,7 +96,7 @@ function firstWords(line: string, from: number, to: number, { spaces }: SegmentR
   return line.slice(from, end)
 }
 
-/** Returns the position of the quote that ends a segment; -1 if there is none. */
+/** Returns the position of the quote that ends a segment; -1 if there is no such quote. */
 function segmentEnd(line: string, from: number, { afterEmptyUser }: SegmentReader): number {
   const quote = quoteFrom(line, from)
   if (quote === -1 || afterEmptyUser === undefined) return quote
@@ -144,7 +144,7 @@ function valueAt(values: readonly string[], index: number | undefined): string |
   return text === undefined || text === '""' ? undefined : unescaped(text)
 }
 
-/** Returns an object with these values; undefined if there are none. */
+/** Returns an object with these values; undefined if all values are missing. */
 function pick(
   list: readonly (readonly [name: string, index: number])[],
   values: readonly string[],

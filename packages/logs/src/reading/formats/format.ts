@@ -21,9 +21,9 @@ export type FieldMap = Readonly<Record<string, string>>
 /** A format of logs. */
 export interface LogFormat {
   readonly name: string
-  /** How bytes become text. In Latin-1, each byte is one character. */
+  /** The encoding of the text. In Latin-1, each byte becomes one character. */
   readonly encoding: "latin1" | "utf8"
-  /** Resolution of its times in milliseconds. If absent, the resolution follows from the times in the log. */
+  /** Resolution of the format's times in milliseconds. If absent, the resolution follows from the times in the log. */
   readonly resolutionMs?: number | undefined
   /** Creates the reader of the file with this index. Throws LogError if the format lacks a source that `map` names. */
   open(file: number, map: FieldMap): LineReader

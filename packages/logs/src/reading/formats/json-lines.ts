@@ -18,7 +18,7 @@ import {
 
 /** The facts about a request in a known kind of JSON line. Values are not checked yet. */
 export interface JsonRequest {
-  /** When the request arrived, in epoch milliseconds. NaN if it is invalid. */
+  /** When the request arrived, in epoch milliseconds. NaN if the time is invalid. */
   readonly atMs: number
   readonly method?: unknown
   readonly url?: unknown
@@ -72,7 +72,7 @@ export function objectReader(
   }
 }
 
-/** A function that returns the record of a request in a JSON line; undefined if a value is invalid. */
+/** A function that creates the record of a request from a JSON line, or returns undefined if a value is invalid. */
 export type ToRecord = (object: JsonObject, request: JsonRequest, number: number) => OpenRecord | undefined
 
 /** Returns a function that turns requests into records, with the fields of `map`. */
@@ -132,7 +132,7 @@ const MOST_SETS = 64
 const MOST_NAMES = 100_000
 
 /**
- * Returns a function that returns the set of fields for a line. The set is the same object for all lines with the
+ * Returns a function that determines the set of fields for a line. The set is the same object for all lines with the
  * same fields. Once a line contains a header, the header counts as logged for all later lines.
  */
 function rememberedFields(

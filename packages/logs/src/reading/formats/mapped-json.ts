@@ -4,8 +4,8 @@ import { jsonRecords, objectReader } from "./json-lines.ts"
 import { valueAt } from "./json-value.ts"
 
 /**
- * Any JSON lines, read by the fields of `--map`. Lines in which none of the mapped fields has a value, apart from the
- * time, are other messages of the app.
+ * Any JSON lines, read by the fields of `--map`. A line counts as another message of the app if it contains no mapped
+ * field except the time.
  */
 export const mappedJson: LogFormat = {
   name: "json",

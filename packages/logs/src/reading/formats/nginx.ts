@@ -41,7 +41,7 @@ export function isNginxLine(text: string): boolean {
 const DIRECTIVE = /^\s*log_format\s+\S+\s+/
 const QUOTED = /'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)"/gs
 
-/** Returns the text of the format, without the directive around it. */
+/** Returns the text of the format, without the surrounding directive. */
 function formatText(given: string): string {
   const hasDirective = DIRECTIVE.test(given)
   const [, escaping, rest = ""] =
@@ -52,7 +52,8 @@ function formatText(given: string): string {
     )
   }
   const text = hasDirective ? rest.replace(/;\s*$/, "").trim() : rest
-  // Several quoted strings, as in a configuration file. A format itself may also begin and end with a double quote.
+  // The directive contains several quoted strings, as in a configuration file. A format itself may also begin and end
+  // with a double quote.
   const isQuoted = /^'.*'$/s.test(text) || (hasDirective && /^".*"$/s.test(text))
   if (!isQuoted) return unescapedFormat(text)
   const parts = [...text.matchAll(QUOTED)].map(([, single, double]) => single ?? double ?? "")

@@ -50,7 +50,7 @@ function objectText(members: readonly (readonly [string, unknown])[]): string {
 }
 
 describe("scanPinoLine", () => {
-  it("reads what JSON.parse reads, or leaves the line to it", () => {
+  it("reads the same members as JSON.parse, or refuses the line", () => {
     let scanned = 0
     fc.assert(
       fc.property(line, (text) => {

@@ -199,7 +199,7 @@ function numberAt(line: string, from: number, to: number): number {
   return value
 }
 
-/** Returns the end of a number without an exponent, of true, false or null; -1 if there is none. */
+/** Returns the end of a number without an exponent, of true, false or null; -1 if there is no such value. */
 function scalarEnd(line: string, from: number, first: number): number {
   if (first === 116) return line.startsWith("true", from) ? from + 4 : -1
   if (first === 110) return line.startsWith("null", from) ? from + 4 : -1

@@ -38,7 +38,7 @@ interface Case {
   readonly options?: ReadLogOptions
   line(request: Written): string
   expected(request: Written): object
-  /** True if a line of this request is not a request in this format. */
+  /** True if the format cannot represent this request. */
   cannot?(request: Written): boolean
 }
 

@@ -18,7 +18,7 @@ export type Meaning =
 
 /** A variable in a format line. */
 export interface Variable {
-  /** As written in the format, such as "$remote_user" or "%{X-Api-Key}i". */
+  /** The variable as written in the format, such as "$remote_user" or "%{X-Api-Key}i". */
   readonly text: string
   /** The names by which `--map` may refer to it. */
   readonly names: readonly string[]
@@ -51,8 +51,8 @@ export interface SegmentReader {
 }
 
 /**
- * Returns the reader of a segment. Throws LogError if two variables touch, because the end of the first one would be
- * unknown.
+ * Returns the reader of a segment. Throws LogError if two variables touch, because the end of the first variable
+ * would be unknown.
  *
  * A client may write spaces into its values, so the segment is read from both ends up to the first variable that a
  * client can choose freely. If there are several such variables, both directions must agree. Otherwise, the line is

@@ -5,7 +5,7 @@ import type { JsonObject } from "./json-value.ts"
 
 const HEADER = "request_"
 
-/** Access logs of Traefik in JSON. Headers are logged as `request_NAME`, if Traefik is configured to keep them. */
+/** Access logs of Traefik in JSON. Headers are logged as `request_NAME`, if Traefik is configured to log them. */
 export const traefik: LogFormat = jsonFormat({
   name: "traefik",
   names: ["ip", "method"],

@@ -59,7 +59,10 @@ export function drawPeaks(target: HTMLElement, { name, peaks }: PageData["rules"
   )
 }
 
-/** Returns where the axis of clients has lines: 0, 1, 10, 100 and so on. Omits 1 if its label would cover the 0. */
+/**
+ * Returns the positions of lines on the axis of clients: 0, 1, 10, 100 and so on. Omits 1 if its label would cover
+ * the 0.
+ */
 function powersOfTen(max: number): number[] {
   const powers = Array.from({ length: Math.floor(Math.log10(max)) + 1 }, (_, i) => 10 ** i)
   return [0, ...powers.slice(max > 100 ? 1 : 0)]

@@ -53,7 +53,7 @@ export function countAxis(options: uPlot.Axis = {}): uPlot.Axis {
   return axis({ size: 48, gap: 4, space: 28, values, ...options })
 }
 
-/** Draws a plot as wide as its element. Draws it again if the width, the colors or the medium change. */
+/** Draws a plot as wide as its element. Redraws the plot if the width, the colors or the medium change. */
 export function draw(
   target: HTMLElement,
   label: string,

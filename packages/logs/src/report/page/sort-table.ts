@@ -9,7 +9,7 @@ export function makeSortable(table: HTMLTableElement): void {
     button.addEventListener("click", () => {
       const isNumber = header.classList.contains("n")
       const current = header.getAttribute("aria-sort")
-      // Readers want the largest numbers first, and names from A to Z.
+      // Sort numbers from the largest and names from A, because readers expect this order.
       const order = current === null ? isNumber : current === "ascending"
       for (const other of headers) other.removeAttribute("aria-sort")
       header.setAttribute("aria-sort", order ? "descending" : "ascending")

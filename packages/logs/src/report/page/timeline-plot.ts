@@ -48,7 +48,7 @@ function drawSteps(
   options: Pick<uPlot.Options, "series" | "bands">,
 ): void {
   const steps = lists[0]?.length ?? 0
-  // Each list ends with a copy of its last value, because the last step has a width, too.
+  // Each list ends with a copy of its last value, because the last step also has a width.
   const times = Array.from({ length: steps + 1 }, (_, i) => from + i * stepMs)
   const values = lists.map((list) => [...list, list.at(-1) ?? 0])
   const highest = (lists[0] ?? []).reduce((best, value, i, all) => (value > (all[best] ?? 0) ? i : best), 0)

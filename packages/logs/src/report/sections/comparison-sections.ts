@@ -4,7 +4,7 @@ import { shownName, visible } from "../format.ts"
 import { type Html, type HtmlContent, html } from "../html.ts"
 import { type Cell, countCell, table, textCell } from "../table.ts"
 
-/** Returns the section about what the rules change in comparison with other rules. */
+/** Returns the section about the differences between the rules and other rules. */
 export function againstSection({ file, newlyRefused, noLongerRefused, rules, clients }: Comparison): Html {
   // Omit a rule that was not judged: it has no changes, and a row of zeros would suggest that it refuses nothing.
   const changed = rules.filter((rule) => rule.newlyRefused + rule.noLongerRefused > 0)
@@ -65,7 +65,7 @@ ${table({
 })}</section>`
 }
 
-/** Returns the section about how the replay compares with the verdicts in the log. */
+/** Returns the section that compares the replay with the verdicts in the log. */
 export function liveSection({ compared, different, differences }: LiveComparison): Html {
   return html`<section aria-labelledby="live"><h2 id="live">Compared with the verdicts in the log</h2>
 <p>${counted(compared, "request")} in the log ${compared === 1 ? "has" : "have"} a verdict.

@@ -4,7 +4,7 @@ import { shownName, time } from "../format.ts"
 import { type Html, type HtmlContent, html } from "../html.ts"
 import { countCell, table, textCell } from "../table.ts"
 
-/** Returns the section about the log: its files, times, and the lines that were not replayed as they are. */
+/** Returns the section about the log: its files, times, and the lines that were moved or skipped. */
 export function logSection(log: LogResult): Html {
   const facts: readonly [term: string, value: HtmlContent][] = [
     ["Lines", count(log.lines)],

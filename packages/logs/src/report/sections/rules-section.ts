@@ -4,7 +4,7 @@ import { alignedRatio, ratio, shownName } from "../format.ts"
 import { type Html, type HtmlContent, html } from "../html.ts"
 import { countCell, shareCell, type TableRow, table, textCell } from "../table.ts"
 
-/** Returns the section with a row for each rule, and one for all enforced rules together. */
+/** Returns the section with a row for each rule, and a row for all enforced rules together. */
 export function rulesSection({ rules, total }: ReplayResult): Html {
   const ratios = rules[0]?.ratios ?? []
   const columns = [
