@@ -4,7 +4,7 @@ import { manualClock } from "../ground/clock.ts"
 import { memoryStore } from "../stores/memory/memory-store.ts"
 import { createLimiter } from "./create-limiter.ts"
 
-// This test has a separate file, because it takes seconds and hundreds of MB. That is too much to run for every mutant.
+// This test has a separate file, because it takes seconds and hundreds of MB, which is too much for every mutant.
 
 it("acquire admits 100,000 requests at 2,000 per second in 49 to 50 seconds", async () => {
   const clock = manualClock()

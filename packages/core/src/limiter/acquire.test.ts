@@ -185,7 +185,7 @@ describe("requests without a common counter", () => {
     { name: "all", field: "service", limit: 3, window: "1 minute", algorithm: "fixed-window" },
   ]
 
-  it("do not wait for a client that is over its own limit, even if a common rule has units left", async () => {
+  it("do not wait for a client that is over its own limit, even if a common rule has remaining units", async () => {
     const { limiter, clock } = limiterWith({ rules })
     const { acquire, pass, entries } = diary(limiter, clock)
     for (const nth of [1, 2, 3]) void acquire(`alice ${nth}`)
@@ -366,7 +366,7 @@ describe("maxWaitMs", () => {
 })
 
 describe("maxWaitMs of a request that waits behind others", () => {
-  it("admits the request if its turn comes at the very moment at which the wait ends", async () => {
+  it("admits the request if its turn comes exactly when the wait ends", async () => {
     const { limiter, clock } = limiterWith(THREE)
     const { acquire, pass, entries } = diary(limiter, clock)
     await limiter.decide(ALICE, { cost: 3 })
@@ -549,7 +549,7 @@ describe("a leaky bucket's delay", () => {
     expect(entries).toEqual(["0 a", "0 b: gone", "100 c", "200 d"])
   })
 
-  it("ends when the request leaves, and the units of other rules are refunded too", async () => {
+  it("ends when the request leaves, and the units of other rules are also refunded", async () => {
     const daily = {
       name: "daily",
       field: "service",
@@ -646,8 +646,8 @@ describe("units that are returned", () => {
     await pass(0)
     expect(entries).toEqual(["100 a", "100 b"])
     await pass(899)
-    // There is one call for the first request, which is refused. Then there is one call for each request, and the third
-    // is refused.
+    // There is one call for the first request, which is refused. Later there is one call for each request, and the
+    // third request is refused.
     expect(calls.takes).toBe(1 + 1 + 3)
     await pass(1)
     expect(entries.slice(2)).toEqual(["1000 c", "1000 d"])

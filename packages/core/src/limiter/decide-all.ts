@@ -34,8 +34,9 @@ export interface GroupDecision {
  * several services, each with its own limiter. Requests are not held, so a rule with a queue refuses immediately. To
  * refund the units, call `refund` of each limiter with its decision.
  *
- * In a Redis Cluster, units in different slots are taken one after the other, and refunded if a later slot refuses.
- * If the store is unavailable, each limiter applies its `onStoreFailure`, and the result is still all or nothing.
+ * In a Redis Cluster, units in different slots are taken one slot after the other, and are refunded if a later slot
+ * refuses. If the store is unavailable, each limiter applies its `onStoreFailure`, and the result is still all or
+ * nothing.
  * @example
  * ```ts
  * import { createLimiter, decideAll, memoryStore } from "@sluice/core"

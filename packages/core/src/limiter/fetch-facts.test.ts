@@ -115,7 +115,7 @@ describe("a request of the fetch API", () => {
     expect(warnings).toEqual(["SLUICE_BODY_NOT_PARSED"])
   })
 
-  it("keeps parsed cookies of the app, and reads the header if the app only has a cookie store", async () => {
+  it("uses the app's parsed cookies, and reads the header if the app has only a cookie store", async () => {
     const { admits } = limiterOf({ field: "cookie:session" })
     const headers = new Headers({ cookie: "session=1" })
     const store = new Map([["session", "3"]])

@@ -157,7 +157,7 @@ describe.each([
     expect(await matched.decide(REQUEST)).toMatchObject({ remaining: 1 })
   })
 
-  it("peek, reset, block and unblock find the client", async () => {
+  it("peek, reset, block and unblock apply to the client", async () => {
     const limiter = limiterWith(rule, { hashKeys })
     await limiter.decide(REQUEST)
     expect(await limiter.peek(REQUEST)).toMatchObject({ remaining: 1 })

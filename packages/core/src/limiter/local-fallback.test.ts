@@ -28,7 +28,7 @@ function instanceOf(instances: number, rule: Partial<Rule>) {
     logger: QUIET,
   })
   const decide = (cost = 1) => limiter.decide({}, { cost })
-  /** Returns how many requests of cost 1 are admitted at the same time. */
+  /** Returns the number of requests of cost 1 that are admitted at the same time. */
   const admitted = async () => {
     let count = 0
     while ((await decide()).allowed) count++
@@ -174,7 +174,7 @@ describe("while the store is unavailable, one of four instances with a bucket", 
     expect(await admitted()).toBe(2)
     const dear = instanceOf(4, { ...rule, burst: 40 })
     expect((await dear.decide(36)).allowed).toBe(true)
-    // 36 units come back at 2 per second, the rate of a quarter of the limit.
+    // The bucket refills 36 units at 2 per second, which is the rate of a quarter of the limit.
     expect(await dear.decide(36)).toMatchObject({ refusal: "quota", retryAfterMs: 18 * SECOND })
     expect(await instanceOf(4, { ...rule, burst: 40 }).decide(41)).toMatchObject({ refusal: "cost" })
   })

@@ -121,7 +121,7 @@ describe("a rule whose field is missing in each of its first 20 requests", () =>
     ])
   })
 
-  it("is counted once for each request, also if a later rule waits for a promise", async () => {
+  it("is counted once for each request, even if a later rule waits for a promise", async () => {
     const fields = { ...USER.fields, tenant: async () => "one" }
     const { limiter, said } = open({
       fields,

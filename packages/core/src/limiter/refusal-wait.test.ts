@@ -10,7 +10,10 @@ afterEach(() => {
   vi.restoreAllMocks()
 })
 
-/** Fills the counter of a client, and returns how often the wait of the next, refused request is computed. */
+/**
+ * Fills the counter of a client. Returns the number of times that the wait of the next request, which is refused, is
+ * computed.
+ */
 async function computedWaits(store: Store): Promise<number> {
   const limiter = createLimiter({ limit: 1, window: "1 minute", store, clock: manualClock() })
   await limiter.decide({ remoteAddress: "192.0.2.1" })

@@ -126,7 +126,7 @@ describe("one rule", () => {
     })
   })
 
-  it("returns a complete decision when it refuses, with the units that are left", async () => {
+  it("returns a complete decision when it refuses, with the remaining units", async () => {
     const { limiter } = limiterWith({ limit: 10, window: "1 minute", rejectionMessage: "slow down" })
     await limiter.decide(ALICE, { cost: 8 })
     const { checks, ...decision } = await limiter.decide(ALICE, { cost: 3 })
@@ -440,7 +440,7 @@ describe("enabled: false", () => {
       await off.reset(ALICE)
       expect((await on.decide(ALICE)).allowed).toBe(false)
       await off.close()
-      // Closing it does not release the names of the other limiter.
+      // Closing the disabled limiter does not release the names of the other limiter.
       expect(() => make(true)).toThrow(/another limiter already counts rule "ip-1m"/)
       await on.close()
       await make(true).close()
@@ -585,7 +585,7 @@ describe("reset", () => {
     expect(await remainingOf(limiter, { ...BOB, method: "POST" })).toEqual([3, 3, 46])
   })
 
-  it("resets the counters of rules for other requests too, because an operator knows only the address", async () => {
+  it("also resets the counters of rules for other requests, because an operator knows only the address", async () => {
     const { limiter, post } = await setUp()
     await limiter.reset(ALICE)
     expect(await remainingOf(limiter, post)).toEqual([5, 5, 46])

@@ -273,7 +273,9 @@ export class RequestLimiter<Request> implements Limiter<Request> {
     return undefined
   }
 
-  /** True if the given limiter is this one, or if both share their state because one or both belong to routes. */
+  /**
+   * True if the given limiter is this limiter, or if both share their state because at least one belongs to a route.
+   */
   isRelatedTo(limiter: object): boolean {
     return #state in limiter && limiter.#state === this.#state
   }

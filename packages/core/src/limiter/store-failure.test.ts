@@ -456,7 +456,7 @@ describe("degraded and recovered", () => {
     await verdicts(1)
     expect(events).toEqual(["degraded"])
     store.fault = undefined
-    // A store that fails for some keys only does not recover with each result for the other keys.
+    // A store that fails only for some keys does not recover whenever it responds for another key.
     clock.advance(9_999)
     await verdicts(3)
     expect(events).toEqual(["degraded"])
@@ -543,7 +543,7 @@ describe("the log of outages", () => {
     expect(events).toEqual(["degraded", "recovered", "degraded"])
   })
 
-  it("names at most four causes of an outage, because a store may give each failure its own message", async () => {
+  it("names at most four causes of an outage, because each failure of a store may have another message", async () => {
     const lines: string[] = []
     const add = (_: object, text: string) => lines.push(text)
     const { store, verdicts } = setUp({ limit: 99, window: "1m", logger: { warn: add, error: add } })

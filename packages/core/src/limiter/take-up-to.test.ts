@@ -133,7 +133,7 @@ describe("takeUpTo", () => {
       { name: "elsewhere", field: "service", limit: 20, window: "1 minute" },
     ]
     const { store } = busyStore(clock, () => undefined)
-    // The third counter is on another server, which is not asked when the first one has refused.
+    // The third counter is on another server, which is not called if the first server has refused.
     const take: Store["take"] = async (checks) => {
       const answer = await store.take(checks)
       return answer.granted ? answer : { ...answer, checks: answer.checks.toSpliced(2, 1, undefined) }
@@ -143,7 +143,7 @@ describe("takeUpTo", () => {
     expect(await limiter.takeUpTo(ALICE, 9)).toMatchObject({ allowed: true, cost: 6, shadowed: ["tried"] })
   })
 
-  it("asks for no more units than fit at the rule's own cost", async () => {
+  it("requests no more units than fit at the rule's own cost", async () => {
     const clock = manualClock()
     const { store, asked } = busyStore(clock, () => undefined)
     const rules: Rule[] = [{ name: "dear", limit: 10, window: "1 minute", field: "ip", cost: 2 }]

@@ -55,7 +55,7 @@ export interface RulesStatus {
    * Milliseconds since `loadedAtMs`; Infinity before the first load. The age normally grows up to the poll interval.
    */
   readonly ageMs: number
-  /** True if loading keeps failing and the rules are older than `staleAfterMs`. */
+  /** True if loading fails repeatedly and the rules are older than `staleAfterMs`. */
   readonly isStale: boolean
   /**
    * True while the source contains a version that was rejected. `error` is the reason, and the previous version stays
@@ -104,7 +104,7 @@ export interface ReaderEvents {
 
 /** Receives the events of a reader. */
 export interface ReaderListener {
-  /** Passes on an event. Neither throws nor rejects. */
+  /** Emits an event to the listeners of the reader. Never throws and never rejects. */
   emit<Name extends keyof ReaderEvents>(name: Name, ...args: ReaderEvents[Name]): void
 }
 
@@ -116,7 +116,7 @@ export interface RulesReader {
   readonly logger: Logger | undefined
   /** Logs that a version cannot come into force. */
   readonly warner: Warner
-  /** The behavior until the first version is in force, which messages describe. */
+  /** The behavior until the first version is in force. Used only in messages. */
   readonly untilLoaded: UntilLoaded
   /** Receives the events. */
   readonly events: ReaderListener

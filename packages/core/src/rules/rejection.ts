@@ -3,7 +3,7 @@ import type { Rejection, RejectionText } from "../ground/answer.ts"
 
 /**
  * A function that returns the body of the response to one refused request: a string, or an object or an array that is
- * sent as JSON. `rejection` is the standard response, with the status that will be sent.
+ * sent as JSON. `rejection` is the standard response, with the status of this response.
  */
 export type RejectionBody<Request = unknown> = (
   request: Request,

@@ -26,8 +26,8 @@ export interface RuleMatch<Request = unknown> {
    */
   readonly fields?: Readonly<Record<string, readonly string[]>> | undefined
   /**
-   * Returns whether the rule applies to a request that matches the other members; only in code. If the function fails,
-   * the rule applies.
+   * Returns whether the rule applies to a request that matches the other members. This member is possible only in
+   * code. If the function fails, the rule applies.
    */
   readonly when?: ((request: Request) => Awaitable<boolean>) | undefined
 }

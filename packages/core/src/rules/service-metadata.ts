@@ -1,6 +1,6 @@
 /**
- * The owner and contact of a service, and where its clients find help. The metadata is stored with the rules of the
- * service.
+ * The owner and contact of a service, and a page with help for its clients. The metadata is stored with the rules of
+ * the service.
  */
 export interface ServiceMetadata {
   /** The team or person that the service belongs to, at most 256 characters. */

@@ -51,7 +51,8 @@ export class PreparedRequest<Request> extends CallbackResults<Request> {
 
   /**
    * Returns a copy of this request with its checks under the current rules. Returns undefined if these checks are
-   * pending. They are pending if they call one of the app's functions for the first time and it returns a promise.
+   * pending. The checks are pending if they call one of the app's functions for the first time and this function
+   * returns a promise.
    */
   renewed(): PreparedRequest<Request> | undefined {
     const { rules, facts, request, units, scope, startedMs } = this

@@ -84,7 +84,7 @@ export class ClientControl<Request> {
   }
 
   /**
-   * Returns the counters of a client under the given rules, or under all rules that have a field.
+   * Returns the counters of a client under the named rules, or without names under all rules that have a field.
    */
   async #countersOf(request: Request, given: readonly string[] | undefined): Promise<readonly CounterKey[]> {
     await this.#rules.live?.first
@@ -120,9 +120,9 @@ function isBlocking({ policy }: CounterKey): boolean {
 }
 
 /**
- * Returns the counter that stores a block under the checked rule. Empty if the rule could not refuse the client. Also
- * empty if the request has neither the rule's field nor an address, because a block would affect all such requests or
- * none.
+ * Returns the counter that stores a block under the checked rule. Returns an empty array if the rule could not refuse
+ * the client. Also returns one if the request has neither the rule's field nor an address, because a block would
+ * affect all such requests or none.
  */
 function blockCounter(
   { policy, penalty, partition, refusal }: RuleCheck,

@@ -144,7 +144,7 @@ describe("explain", () => {
     await skipping.close()
   })
 
-  it("applies exactly the rules that a decision checks, and gives a reason for every other rule", async () => {
+  it("lists exactly the rules that a decision checks as applied, with a reason for every other rule", async () => {
     const some = <T>(...values: T[]) => fc.constantFrom(...values)
     const match = fc.record(
       {
@@ -160,7 +160,7 @@ describe("explain", () => {
     const rule = fc.record(
       {
         field: some<string | string[]>("ip", "service", "query:q", ["ip", "header:h"], "route"),
-        // "deny" is left out, because after such a refusal a decision has no checks of the other rules.
+        // "deny" is omitted, because a decision that it refuses contains no checks of other rules.
         onMissing: some("ip", "skip", "shared"),
         match,
         shadow: fc.boolean(),

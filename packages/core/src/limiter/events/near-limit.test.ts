@@ -222,13 +222,13 @@ describe("a threshold is not reported for", () => {
     expect(await decide(1, 11)).toEqual([])
   })
 
-  it("a client that is blocked while it has units left", async () => {
+  it("a client that is blocked while it has remaining units", async () => {
     const { limiter, decide } = open([{ ...RULE, notify: [50] }])
     await limiter.block(ALICE, { for: "1 hour" })
     expect(await decide(3)).toEqual([])
   })
 
-  it("a client that a penalty blocks while it has units left", async () => {
+  it("a client that a penalty blocks while it has remaining units", async () => {
     const { clock, decide } = open([
       { ...RULE, limit: 1, notify: [100], penalty: { refusals: 1, for: "1 hour" } },
     ])

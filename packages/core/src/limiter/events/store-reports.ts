@@ -47,7 +47,8 @@ export class StoreReports<Request> {
   #listenerWith(outages: OutageLog): StoreListener {
     const { ownsStore, storeTimeoutMs } = this.#options
     const events = this.#events
-    // The limiter closed its own store because the server is stopping. That is not an outage, so do not report it.
+    // The limiter closed its own store because the server is stopping. Such a closed store is not an outage, so do
+    // not report it.
     const isClosedWithLimiter = (error: unknown): boolean =>
       ownsStore &&
       (error instanceof ClosedError || (error instanceof Error && error.cause instanceof ClosedError))

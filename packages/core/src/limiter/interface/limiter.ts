@@ -33,8 +33,8 @@ export interface LimiterEvents<Request> {
    * Emitted for every decision of `decide`, `enforce`, `takeUpTo`, `acquire` and the adapters. Only listeners that
    * were added before the call began receive the event. Skipped requests and a disabled limiter emit no event.
    *
-   * In Fastify, a request that is decided in steps emits one event for all its rules. The event is emitted when the
-   * request is refused, has passed its last step or has been answered.
+   * In Fastify, a request that is decided in steps emits one event for all its rules. This event is emitted when the
+   * request is refused, has passed its last step, or has received its response.
    */
   decision: [decision: Decision, request: Request, call: DecisionCall]
   /**
@@ -47,7 +47,7 @@ export interface LimiterEvents<Request> {
   "store-error": [error: StoreUnavailableError]
   /**
    * Emitted at the beginning of an outage, when the store fails to respond for the first time. `recovered` is always
-   * emitted before the next `degraded`. Each of the two events is logged in one line.
+   * emitted before the next `degraded`. Each of these two events is logged in one line.
    */
   degraded: [error: StoreUnavailableError]
   /** Emitted after `degraded`, when the store has responded for ten seconds without a failure. */
@@ -73,8 +73,8 @@ export interface LimiterEvents<Request> {
   "refund-lost": [event: RefundLostEvent]
   /**
    * Emitted when other counters did not confirm the charge of units that this process has admitted. These are the
-   * counters of another data center (`mirroredStore`) or the shared counters of a `writeBackStore`. They may admit
-   * the same units again.
+   * counters of another data center (`mirroredStore`) or the shared counters of a `writeBackStore`. The other
+   * counters may admit the same units again.
    */
   "charges-lost": [event: ChargesLostEvent]
   /** Emitted for a problem that the app should fix, although requests are still decided. The same warning is logged. */
@@ -128,7 +128,7 @@ export interface CostOption {
   readonly cost?: number | undefined
 }
 
-/** The units that `acquire` requests, and how long it waits. */
+/** The units that `acquire` requests, and the limits of its wait. */
 export interface AcquireOptions extends CostOption {
   /**
    * A signal that ends the wait when it aborts. `acquire` then rejects with the signal's reason, and no units stay
@@ -249,10 +249,10 @@ export interface Limiter<Request = RequestFacts> extends Events<LimiterEvents<Re
    */
   peek(request: Request | RequestFacts, options?: PeekOptions): Promise<Decision>
   /**
-   * Returns an explanation for each rule, in order. It contains the counter and the cost with which `decide` would
-   * check the request, or the reason why the rule does not apply. The call does not use the store, so it takes
-   * nothing. The array is empty if the request is not counted, because of `skip` or a disabled limiter. Rejects as
-   * `peek` does.
+   * Returns an explanation for each rule, in the order of the rules. An explanation contains the counter and the cost
+   * with which `decide` would check the request, or the reason why the rule does not apply. The call does not use the
+   * store, so it takes nothing. The array is empty if the request is not counted, because of `skip` or a disabled
+   * limiter. Rejects as `peek` does.
    * @example
    * ```ts
    * import { createLimiter } from "@sluice/core"
@@ -315,8 +315,8 @@ export interface Limiter<Request = RequestFacts> extends Events<LimiterEvents<Re
    * with the remaining time as `retryAfterMs`. A longer block stays in force. Requests of cost 0 and shadow rules are
    * not affected.
    *
-   * The block is saved in the store. This limiter applies it immediately, and other processes apply it within a
-   * second of their next decision. Waits for the store as `reset` does, and rejects with
+   * The block is saved in the store. This limiter applies the block immediately, and other processes apply it within
+   * a second of their next decision. Waits for the store as `reset` does, and rejects with
    * {@link StoreUnavailableError} when it fails. The call can be repeated safely.
    *
    * Rejects with {@link InvalidOptionError} if no rule could refuse the client. That is the case if the request has
@@ -353,6 +353,9 @@ export interface Limiter<Request = RequestFacts> extends Events<LimiterEvents<Re
   readonly rules: RulesStatus
   /** The current state of the limiter. Reading the status does not call the store. */
   readonly status: LimiterStatus
-  /** Closes what the limiter created: its rules, and its store unless the app gave one. Later calls reject. */
+  /**
+   * Closes the objects that the limiter created: its rules, and its store unless the app passed one. Later calls
+   * reject.
+   */
   close(): Promise<void>
 }

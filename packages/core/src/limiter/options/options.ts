@@ -106,7 +106,7 @@ export interface LimiterSettings<Request, Response = unknown>
    * details (RFC 9457) as JSON, or lines of text.
    */
   readonly rejection?: RuleRejection<Request> | undefined
-  /** Takes over the response to a refused request. Default: the response of `rejection`, or the standard one. */
+  /** Takes over the response to a refused request. Default: the response of `rejection`, or the standard response. */
   readonly onRejected?: OnRejected<Request, Response> | undefined
   /**
    * Whether a request's units are refunded once its response is known. `(req, status) => status < 400` makes only

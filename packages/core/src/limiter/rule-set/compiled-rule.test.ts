@@ -82,7 +82,7 @@ describe("allow and deny lists", () => {
     expect(await limiterWith(rule).decide(withKey("foe"), { cost: 0 })).toMatchObject({ allowed: false })
   })
 
-  it("leave the other rules in force for a client that one rule allows", async () => {
+  it("exempt a client only from their own rule, not from other rules", async () => {
     const limiter = limiterWith({ rules: [rule, { name: "all", field: "service", limit: 1, window: "1m" }] })
     const decisions = [await limiter.decide(withKey("friend")), await limiter.decide(withKey("friend"))]
     expect(decisions).toMatchObject([

@@ -103,8 +103,8 @@ export class LimiterReader implements RulesReader {
     const taken = claimNames(store, service, names, this.#owner, again)
     if (taken.length > 0) throw new InvalidRuleError(taken.map((name) => takenProblem(service, name)))
     const isDenying = this.edition === undefined && this.untilLoaded.onRulesMissing === "deny"
-    // Compile synchronously while the limiter is being created. It may be used in the same turn, and would admit
-    // requests without its rules.
+    // Compile synchronously while the limiter is being created. Such a limiter may be used in the same turn, and
+    // would admit requests without its rules.
     const compiled = this.#owner.compileAll(edition, this.#opened === undefined && !isDenying)
     const enforceWith = (bringIntoForce: () => void) => () => {
       this.edition = edition

@@ -320,7 +320,7 @@ describe("a rule set that is large enough for an index", () => {
     expect(foundBy(rules, { paths: [shorter] })).toEqual([])
   })
 
-  it("finds each rule once, in the order of the rules, if a path has several readings", () => {
+  it("returns each rule once, in the order of the rules, if a path has several readings", () => {
     const paths = ["/b/*", "/a/*", ...Array.from({ length: 14 }, (_, index) => `/other-${index}`)]
     const rules = limited(paths.map((path) => ({ match: { path } })))
     expect(foundBy(rules, { paths: ["/a/1", "/b/1"] })).toEqual([0, 1])

@@ -228,8 +228,8 @@ function append(found: number[], positions: readonly number[]): void {
 }
 
 /**
- * Returns the positions in the order of the rules, without duplicates. There may be duplicates, because several
- * readings of a path may match the same rule.
+ * Returns the positions in the order of the rules, without duplicates. Duplicates exist if several readings of a path
+ * match the same rule.
  */
 function ascending(found: number[]): readonly number[] {
   for (let i = 1; i < found.length; i++) {

@@ -61,7 +61,7 @@ export interface RuleSet {
   counters(facts: RequestFacts, results: CallbackResults, names: readonly string[] | undefined): CounterKey[]
   /**
    * Returns the reasons why the rule at a position has no check in `ruleChecks`, or in `checksBy` if `readsMatch` is
-   * false. Empty if the rule has a check.
+   * false. Returns an empty array if the rule has a check.
    */
   mismatches(
     position: number,

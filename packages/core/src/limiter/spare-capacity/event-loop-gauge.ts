@@ -1,7 +1,7 @@
 import { monitorEventLoopDelay } from "node:perf_hooks"
 import { type LoopSample, SAMPLE_EVERY_MS } from "./spare-capacity.ts"
 
-/** A gauge of this thread's event loop. Each sample covers the time since the previous one. */
+/** A gauge of this thread's event loop. Each sample covers the time since the previous sample. */
 export interface LoopGauge {
   sample(): LoopSample
   stop(): void
@@ -14,17 +14,17 @@ export interface LoopGauge {
 const RESOLUTION_MS = 20
 
 /**
- * Returns how many milliseconds the loop was late. The result combines the longest interval of Node's timer and the
- * interval between two samples. The timer misses a stall that begins right after a sample, but such a stall delays
- * the next sample.
+ * Returns the delay of the event loop in milliseconds. The result combines the longest interval of Node's timer and
+ * the interval between two samples. The timer misses a stall that begins right after a sample, but such a stall
+ * delays the next sample.
  */
 export function latenessOf(longestNs: number, sinceSampleMs: number): number {
   return Math.max(0, longestNs / 1e6 - RESOLUTION_MS, sinceSampleMs - SAMPLE_EVERY_MS)
 }
 
 /**
- * Returns the measured utilization. Returns NaN if it is not between 0 and 1, because libuv's idle time is sometimes
- * far too large.
+ * Returns the measured utilization. Returns NaN if the utilization is not between 0 and 1, because libuv's idle time
+ * is sometimes far too large.
  */
 export function utilizationOf(measured: number): number {
   return measured >= 0 && measured <= 1 ? measured : Number.NaN

@@ -37,7 +37,7 @@ describe("spare capacity by samples of the event loop", () => {
     ["ccccSc", "---+--"],
     ["ccccDc", "---+--"],
     ["ccccnc", "---+--"],
-    // The capacity comes back after another calm second, counted from zero.
+    // There is spare capacity again after another calm second, counted from zero.
     ["ccccScccc", "---+----+"],
     ["cccSccccc", "-------++"],
     ["cccDccccc", "-------++"],
@@ -49,7 +49,7 @@ describe("spare capacity by samples of the event loop", () => {
     ["cccbcccc", "-------+"],
     ["ccclcccc", "-------+"],
     ["ccccSbbbbbbbb", "---+---------"],
-    // A load that alternates around one of the bounds does not make it flap.
+    // A load that alternates around one of the bounds does not cause flapping.
     ["ccccSbSbSbSb", "---+--------"],
     ["ccccbcbcbcbc", "---+++++++++"],
   ])("%s: %s", (samples, expected) => expect(told(samples)).toBe(expected))

@@ -46,7 +46,7 @@ describe("a request that returns from another queue, ahead of later requests", (
     for (const name of ["x1", "x2"]) enter(name, [x])
     enter("y1", [y])
     enter("y2", [y], { maxWaiting: 1 })
-    // "back" waits for x first, so one more request can wait behind "y2".
+    // "back" waits for x first, so one more request can wait behind "y2" for now.
     enter("back", [x, y])
     enter("leaves", [y], { maxWaiting: 2 })
     enter("stays", [y], { maxWaiting: 4 })
@@ -119,7 +119,7 @@ it("a new request does not wait if maxWaiting requests are delayed or waiting in
   expect(log).toEqual(["0 goes", "0 finds two: refused by leaky"])
 })
 
-it("a request is not refused for its maxWaiting while the first request asks again because its result is stale", async () => {
+it("a request is not refused for its maxWaiting while the first request calls the store again because its result is stale", async () => {
   let isSlow = false
   const { decider, room, enter, answer, pending, log } = setUp(() => isSlow)
   const other = await decider.take([ruleCheck("one", 3, 3)])

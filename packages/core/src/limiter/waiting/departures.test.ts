@@ -248,7 +248,7 @@ describe("the timers of waiting requests", () => {
     expect(running).toEqual([501])
   })
 
-  it("end when units come back before the queue would have woken", async () => {
+  it("end when units are refunded before the queue would have woken", async () => {
     const { clock, decider, room, enter, pass, log } = setUp()
     const running = timersOf(clock)
     const taken = await decider.take([ruleCheck("one", 1)])

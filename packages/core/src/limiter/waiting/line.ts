@@ -53,8 +53,8 @@ export interface Line {
   /** A lower bound of `maxWaiting`: no waiting request has a smaller value. */
   fewest: number
   /**
-   * Whether requests have moved here from other lines. For these requests it is still to be checked whether too many
-   * requests wait ahead of them.
+   * Whether requests have moved here from other lines. The number of requests ahead of such a request has not been
+   * checked yet.
    */
   hasUncounted: boolean
 }

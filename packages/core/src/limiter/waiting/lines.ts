@@ -93,7 +93,7 @@ export class Lines {
   /** Puts a request into the line of one of its rule checks, behind all earlier ones. */
   stand(ticket: Ticket, ruleCheck: RuleCheck): Line {
     const line = this.at(ruleCheck)
-    // For a new request, it was already checked whether too many requests wait.
+    // For a new request, the number of waiting requests was already checked.
     if (ticket.isKnown) line.hasUncounted = true
     line.fewest = Math.min(line.fewest, mostWaiting(ticket.options, ruleCheck))
     line.waiting.add(ticket)
@@ -229,8 +229,7 @@ function flush({ asking, refunds }: Line): void {
 }
 
 /**
- * Returns the requests that have too many others ahead of them, except requests that have been the first in this
- * line.
+ * Returns the requests with too many requests ahead of them, except those that have been the first in this line.
  */
 export function crowdedOut(line: Line): readonly Ticket[] {
   const crowded: Ticket[] = []

@@ -3,7 +3,7 @@ import { ruleCheck, SECOND } from "../../decision/testing/rule-checks.ts"
 import { setUp } from "./testing/room.ts"
 
 describe("a request that is refused by a result that was computed before a refund", () => {
-  it("asks again if a request behind it was granted as many units, even if the queue was not notified", async () => {
+  it("is checked again if a request behind it was granted as many units, even if the queue was not notified", async () => {
     let isSlow = false
     const { decider, enter, answer, log, calls } = setUp(() => isSlow)
     const other = await decider.take([ruleCheck("one", 3, 3)])
@@ -37,7 +37,7 @@ describe("units that were granted to a later request and not used", () => {
     return room
   }
 
-  it("are refunded before the first request asks again", async () => {
+  it("are refunded before the first request calls the store again", async () => {
     const { answer, log, calls } = await setUpVain()
     await answer()
     expect([log, calls.takes]).toEqual([[], 4])
@@ -70,7 +70,7 @@ describe("units that were granted to a later request and not used", () => {
     expect([log, calls.returns]).toEqual([["0 takes"], 1])
   })
 
-  it("are refunded if the store granted them immediately while an earlier request was asking", async () => {
+  it("are refunded if the store granted them immediately while an earlier store call was pending", async () => {
     const { enter, answer, pass, log } = setUp(([check]) => check?.cost === 3)
     enter("takes", [ruleCheck("one", 3)])
     enter("dear", [ruleCheck("one", 3, 3)])
@@ -81,7 +81,7 @@ describe("units that were granted to a later request and not used", () => {
     expect(log).toEqual(["0 takes"])
   })
 
-  it("do not let a request wait that would have to wait too long", async () => {
+  it("do not make a request wait if its wait would be too long", async () => {
     const { enter, answer, pending, log } = setUp(() => true)
     enter("takes", [ruleCheck("one", 3)])
     enter("dear", [ruleCheck("one", 3, 3)])
@@ -91,7 +91,7 @@ describe("units that were granted to a later request and not used", () => {
     expect(log).toEqual(["0 takes", "0 behind: refused by one"])
   })
 
-  it("make the first request ask again once", async () => {
+  it("make the first request call the store once more", async () => {
     const { enter, answer, pass, log, calls, pending } = setUp(() => true)
     enter("takes", [ruleCheck("one", 3)])
     enter("dear", [ruleCheck("one", 3, 3)])

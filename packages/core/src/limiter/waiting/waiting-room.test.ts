@@ -25,7 +25,7 @@ describe("a long queue", () => {
     expect(looks).toBeLessThan(300 * 10)
   })
 
-  it("is scanned once to refuse the requests that have too many waiters ahead", async () => {
+  it("is scanned once to refuse the requests that have too many requests ahead", async () => {
     const { log, enter, answer, pending } = setUp(() => true)
     // All requests call the store at the same time, because no request is known to wait.
     for (let i = 0; i < 4; i++) enter(`${i}`, [ruleCheck("one", 1)], { maxWaiting: 2 })
@@ -54,7 +54,7 @@ describe("many requests behind a request that waits for one of its two counters"
 })
 
 describe("units that are refunded while a store call for more units is pending", () => {
-  it("wake a sleeping request behind the asking one if another rule refuses the asking one", async () => {
+  it("wake a sleeping request if another rule refuses the request ahead of it", async () => {
     const { log, enter, answer, pass, decider, room } = setUp((checks) => checks.length === 2)
     const hourly = ruleCheck("hourly", 1, 1, { windowMs: 3_600 * SECOND })
     enter("takes the second", [ruleCheck("second", 1)])
@@ -87,7 +87,7 @@ describe("a request that had to wait in another queue", () => {
     enter("takes x again", [ruleCheck("x", 3, 2)])
     await answer()
     await pass(1)
-    // In the new second all units are back, and "first" asks.
+    // In the new second all units are available again, and "first" calls the store.
     enter("takes all but one of x", [ruleCheck("x", 3, 2)])
     enter("expensive", [ruleCheck("x", 3, 3)])
     await answer(1)
@@ -181,7 +181,7 @@ describe("the turn that a leaky bucket gave to a request that leaves", () => {
     expect(log.slice(2)).toEqual(["100 b", "300 c", "400 d"])
   })
 
-  it("stays taken while a request that asked later has a later turn but a shorter wait", async () => {
+  it("stays taken while a request that called the store later has a later turn but a shorter wait", async () => {
     const { enter, answer, pass, calls } = await setUpHeld()
     const gone = new AbortController()
     enter("c", [leaky()], { signal: gone.signal })

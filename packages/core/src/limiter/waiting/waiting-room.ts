@@ -282,7 +282,7 @@ export class WaitingRoom {
    */
   #setTimer(line: Line): void {
     const { untilMs, impatient, asking, timer } = line
-    // If the deadline of a request is right now, its turn may still come now.
+    // Add a millisecond, because a request whose deadline is right now may still get its turn now.
     const atMs = untilMs ?? (asking > 0 && impatient.first ? impatient.first.deadlineMs + 1 : undefined)
     if (atMs === timer?.atMs) return
     timer?.stop()

@@ -31,7 +31,7 @@ export type StoredRule = Readonly<Record<string, unknown>>
 /**
  * Returns the document that stores these rules. `parseRuleDocument` returns the same rules for this document. A
  * window of one second, minute, hour, day or week is written as a `rate`, and any other window as `limit` and
- * `window`. Members have a fixed order, so that equal rules give equal documents.
+ * `window`. Members have a fixed order, so that equal rules result in equal documents.
  * @example
  * ```ts
  * import { formatRuleDocument } from "@sluice/rules"
@@ -51,8 +51,8 @@ export function formatRuleDocument(
 }
 
 /**
- * Formats rules as `formatRuleDocument` does, in slices of about a millisecond, and lets the event loop run in between.
- * Rejects with the errors that `formatRuleDocument` throws.
+ * Formats rules as `formatRuleDocument` does, in slices of about a millisecond, and yields to the event loop after
+ * each slice. Rejects with the errors that `formatRuleDocument` throws.
  */
 export function formatRuleDocumentInSlices(
   service: string,

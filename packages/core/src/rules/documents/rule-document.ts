@@ -15,7 +15,7 @@ import { readStored, ruleDocument, type StoredMembers, storedRate, storedRule } 
 
 /** The valid content of a document, with its problems. */
 export interface RuleDocument {
-  /** The service as a string. Absent if the document names no service, or an invalid one, which is a problem. */
+  /** The service as a string. Absent if the document contains no service, or an invalid service, which is a problem. */
   readonly service?: string
   /** Version of the document, if given. */
   readonly version?: number
@@ -68,9 +68,9 @@ export function readRuleDocument(value: unknown): RuleDocument {
 }
 
 /**
- * Reads a document as `readRuleDocument` does, in slices of about a millisecond, and lets the event loop run in
- * between. Without slices, a document of 1,000 rules would block requests for 100 ms. Never rejects. The value must
- * not change until the promise resolves.
+ * Reads a document as `readRuleDocument` does, in slices of about a millisecond, and yields to the event loop after
+ * each slice. Without slices, a document of 1,000 rules would block requests for 100 ms. Never rejects. The value
+ * must not change until the promise resolves.
  */
 export async function readRuleDocumentInSlices(value: unknown): Promise<RuleDocument> {
   return located(await inSlices(pausableDocument(value)))

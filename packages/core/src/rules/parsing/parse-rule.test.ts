@@ -236,7 +236,7 @@ describe("an invalid rule", () => {
 describe("a list of rules", () => {
   const minute = { limit: 5, window: "1m" }
 
-  test("returns the valid rules in order, and the problems of the others", () => {
+  test("results in the valid rules in order, and the problems of the invalid rules", () => {
     const { rules, problems } = parseRules([minute, { limit: 5 }, { ...minute, field: "ip" }], "rules")
     expect(rules.map(({ name }) => name)).toEqual(["service-1m", "ip-1m"])
     expect(problems.map(({ path }) => path)).toEqual(["rules[1].window"])

@@ -94,7 +94,7 @@ describe("a rejection", () => {
     expect(problemsOf(rejection)).toEqual([problem])
   })
 
-  it("cannot have a body that is too large, nested too deep or circular, or an async function", () => {
+  it("cannot have a body that is too large, nested too deeply, circular, or an async function", () => {
     expect(problemsOf({ body: "x".repeat(16_384) })).toEqual([])
     expect(problemsOf({ body: "x".repeat(16_385) })).toHaveLength(1)
     expect(problemsOf({ body: { a: "x".repeat(16_376) } })).toEqual([])

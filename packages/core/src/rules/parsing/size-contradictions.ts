@@ -15,7 +15,7 @@ export interface CombinedRule {
   readonly fields: readonly string[]
   /** The throttle as an object, with the default of the algorithm. */
   readonly kind: Exclude<Throttle, string>
-  /** The limit. Undefined if a function returns it. */
+  /** The limit. Undefined if the limit is a function. */
   readonly units: number | undefined
   readonly burst: number | undefined
   /** The percentage of a soft throttle, or 0. */
@@ -128,7 +128,7 @@ function countProblems(rule: CombinedRule, knowsBurst: boolean): MemberProblem[]
 
 type CountedBy = readonly [path: readonly string[], units: number]
 
-/** Returns how many units may be counted, each with the member that sets the number. */
+/** Returns the numbers of units that may be counted, each with the member that determines it. */
 function countedBy(rule: CombinedRule, knowsBurst: boolean): readonly CountedBy[] {
   const { units, burst, percent } = rule
   const ceiling = ceilingOf(rule)

@@ -226,7 +226,7 @@ describe("an algorithm's own members", () => {
       const { buckets, burst, refill } = parsed({ algorithm })
       expect({ buckets, burst, refill }).toEqual({ refill: "continuous" })
     }
-    // Both are the same refill, so they share counters.
+    // Both rules have the same refill, so they share counters.
     expect(parsed({ algorithm: "token-bucket", refill: "continuous" })).toEqual(
       parsed({ algorithm: "token-bucket" }),
     )

@@ -53,7 +53,7 @@ describe("a percentage of a limit", () => {
   })
 })
 
-test("mostUnits keeps units times the window below 2^53, and a log at 1,000 units", () => {
+test("mostUnits limits units times the window to below 2^53, and a log to 1,000 units", () => {
   expect(mostUnits("sliding-window", 60_000)).toBe(150_119_987_579_016)
   expect(mostUnits("token-bucket", 1_500)).toBe(6_004_799_503_160)
   expect(mostUnits("sliding-log", 60_000)).toBe(1_000)

@@ -1,6 +1,6 @@
 import type { Rule } from "../../../rules/rule.ts"
 
-/** Each way to count that a rule can choose, with its name in tests. */
+/** Every way in which a rule can count, with its name in tests. */
 export const KINDS_OF_RULE: readonly (readonly [name: string, members: Partial<Rule>])[] = [
   ["sliding-window", {}],
   ["sliding-window with buckets", { buckets: 6 }],
