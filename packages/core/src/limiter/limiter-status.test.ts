@@ -25,7 +25,7 @@ describe("the status of a limiter", () => {
     expect(limiter.status.openBreakers).toBe(0)
   })
 
-  it("contains what the store reports about its leases, mirrors and write-back", () => {
+  it("contains the leases, mirrors and write-back that the store reports", () => {
     const leases = { held: 3, heldOff: 0, granted: 9, booked: 5, returned: 1, lost: 0 }
     const writeBack = { lost: 2, failingMs: 50 }
     const status: Store["status"] = { leases, mirrors: { "eu-west": writeBack }, writeBack }

@@ -97,7 +97,7 @@ describe("one rule", () => {
       remaining: 4,
       cost: 2,
       retryAfterMs: 0,
-      // The wait lasts to the end of the window, and until the last of its 6 units no longer counts in the next one.
+      // The wait lasts to the end of the window, and then until the last of its 6 units no longer counts.
       resetAfterMs: 30_000 + 50_001,
       delayMs: 0,
       overLimit: false,
@@ -553,7 +553,7 @@ describe("refund", () => {
     expect((await one.decide(ALICE)).remaining).toBe(4)
   })
 
-  it("rejects if the store does", async () => {
+  it("rejects if the refund in the store fails", async () => {
     const { store } = recordingStore()
     const { limiter } = limiterWith({
       store: { ...store, refund: () => Promise.reject(new Error("gone")) },

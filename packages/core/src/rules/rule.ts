@@ -85,7 +85,7 @@ export interface Rule<Request = unknown> {
    */
   readonly name?: string | undefined
   /**
-   * Quota units per window: a positive whole number, or in code a function that returns one for each request.
+   * Quota units per window: a positive whole number, or in code a function that returns this number for each request.
    * Infinity means that the request is not limited. If the function fails, the latest limit above 0 that it has
    * returned applies. If it has returned no such limit, the request is refused with 503.
    */

@@ -137,7 +137,7 @@ describe("explain", () => {
     await limiter.close()
   })
 
-  it("returns nothing for a request that is not counted", async () => {
+  it("returns an empty array for a request that is not counted", async () => {
     const skipping = createLimiter<RequestFacts>({ ...RULE, skip: ({ url }) => url === "/health" })
     expect(await skipping.explain({ ...CLIENT, url: "/health" })).toEqual([])
     expect(await skipping.explain({ ...CLIENT, url: "/" })).toHaveLength(1)

@@ -113,7 +113,7 @@ export function parseInlineRule(
   readonly rule?: ParsedRule
   readonly problems: readonly Problem[]
 } {
-  // An explicit undefined counts as not given.
+  // An explicit undefined counts as a missing option.
   const { field = "ip", name = defaultName } = value as { readonly field?: unknown; readonly name?: unknown }
   const { problems, rule } = parseRule({ ...value, field, name }, "")
   if (rule === undefined) return { problems: inOurNames(problems, RULE_NAMES) }

@@ -119,7 +119,7 @@ it("a new request does not wait if maxWaiting requests are delayed or waiting in
   expect(log).toEqual(["0 goes", "0 finds two: refused by leaky"])
 })
 
-it("a request is not refused for its maxWaiting while the first request calls the store again because its result is stale", async () => {
+it("a request is not refused for its maxWaiting while the first request repeats a store call with a stale result", async () => {
   let isSlow = false
   const { decider, room, enter, answer, pending, log } = setUp(() => isSlow)
   const other = await decider.take([ruleCheck("one", 3, 3)])

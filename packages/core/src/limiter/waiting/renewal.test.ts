@@ -55,7 +55,7 @@ it("a request is read again only if the rules change and its grant depends on th
   expect([log.slice(2), reads]).toEqual([["200 c"], 1])
 })
 
-it("rules that do not queue are checked after a rule change only for requests that have not called the store yet", async () => {
+it("rules that do not queue are checked after a rule change only for requests without a store call", async () => {
   const { decider, room, enter, calls, log } = setUp()
   const [one, hard] = [ruleCheck("one", 1), ruleCheck("hard", 9)]
   await decider.take([one])

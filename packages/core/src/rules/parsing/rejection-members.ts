@@ -23,7 +23,7 @@ const contentType = v.optional(v.pipe(v.string(TYPE), v.maxLength(128, TYPE), v.
 const body = (isAccepted: (value: unknown) => boolean, accepted: string): Schema =>
   v.optional(v.custom(isAccepted, says("a body", accepted)))
 
-/** The names in documents of the members of a rejection. */
+/** The names of a rejection's members in documents. */
 export const REJECTION_NAMES: StoredNames = { contentType: "content_type" }
 
 /** The shape of a rejection in code. */

@@ -25,7 +25,7 @@ const PERCENT = says("a percentage", "a number above 0 and up to 1000")
 const WAIT = says("a wait", `a whole number of milliseconds from 1 to ${LONGEST_TIMER_MS}`)
 const SIGNAL = says("a signal", "a function that returns whether there is spare capacity")
 
-/** The names in documents of the members of a queue. */
+/** The names of a queue's members in documents. */
 export const QUEUE_NAMES: StoredNames = { maxWaiting: "max_waiting", maxWaitMs: "max_wait_ms" }
 const codeQueue = strict("a queue", {
   /** 0 is valid only for a leaky bucket, which `contradictions` checks. */
