@@ -88,7 +88,7 @@ describe("the limit of a status", () => {
   })
 })
 
-describe("the metadata of a response, for values without a field in the protocol,", () => {
+describe("the metadata of a response", () => {
   it("contains the shadow rules that would have refused the request", async () => {
     const { envoy } = await startEnvoy(rule("limit: 1, window: 1 hour, shadow: true"))
     expect(await envoy.ask("shop", ADA)).toMatchObject({ overall: "OK", statuses: ["OK"], metadata: {} })

@@ -180,7 +180,7 @@ interface Differences {
   readonly hasHeaders: boolean
   readonly gone: number
   readonly hangs: number
-  /** The status of a check that failed with 400. */
+  /** The gateway's status after a check that failed with 400. */
   readonly invalid: number
   readonly misconfigured: (config: string) => string
 }

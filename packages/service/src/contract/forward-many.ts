@@ -22,8 +22,8 @@ const WRITTEN_TOGETHER = 128
 
 /**
  * Creates the call that decides many requests in order. An invalid request receives an error in its own response. A
- * batch with more than `mostRequests` is refused. Reading, deciding and writing are done in steps, so that other
- * calls are answered between these steps.
+ * batch with more than `mostRequests` requests is refused. Reading, deciding and writing are done in steps, so that
+ * other calls are answered between these steps.
  */
 export function forwardMany(
   forwarding: Forwarding,

@@ -75,7 +75,7 @@ function keysOf(entries: NonNullable<AskedRequest["entries"]>): string {
   return entries.map(({ key }) => fieldOfKey(key)).join(",")
 }
 
-/** Returns the key of an entry in the form that rules use, which has lowercase names of header fields. */
+/** Returns the key of an entry in the form that rules use, with the names of header fields in lower case. */
 export function fieldOfKey(key: string): string {
   return key.startsWith("header:") ? key.toLowerCase() : key
 }

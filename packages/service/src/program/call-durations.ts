@@ -110,7 +110,7 @@ function add(histogram: Histogram, seconds: number): void {
 
 /**
  * Returns the attributes of a call. HTTP calls use Connect's protocol, whose codes are in lower case and do not
- * include one for success. Checks of gateways use the same codes.
+ * include a code for success. Checks of gateways use the same codes.
  */
 function attributesOf(door: Door, path: string, code: number): Attributes {
   const isGrpc = door === "grpc"

@@ -90,7 +90,7 @@ describe("limiters that share a store", () => {
     expect(said).toEqual(["gone", "other", "back", "other", "gone", "other", "back", "other"])
   })
 
-  it("log each cause of an outage once, and each problem of a server", () => {
+  it("log each cause of an outage and each problem of a server once", () => {
     const to = written()
     const logger = oncePerOutage(createLog("info", to))
     const causes = ["Redis is late.", "Redis is late. The store keeps trying.", "Redis failed: READONLY"]

@@ -24,8 +24,8 @@ export async function createRedisClient(urls: readonly string[], isCluster: bool
  */
 export async function answers(client: ServiceRedis): Promise<boolean> {
   if (!("nodes" in client)) return (await client.ping()) === "PONG"
-  // Do not use PING. The list omits nodes that have left, and the remaining nodes may respond to PING but refuse
-  // every other command.
+  // Do not use PING, because the list omits nodes that have left, and the remaining nodes may respond to PING but
+  // refuse every other command.
   const views = await Promise.all(client.nodes("master").map((node) => node.cluster("INFO")))
   return views.length > 0 && views.every((view) => ALL_SLOTS.test(String(view)))
 }

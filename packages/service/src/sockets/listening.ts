@@ -32,7 +32,7 @@ export async function listenOnEach<Each extends Server>(
     } catch (error) {
       errors.push(error)
       if (NOT_HERE.has((error as NodeJS.ErrnoException).code)) continue
-      // Listen on no address, because clients that connect to this address would reach the other program.
+      // Stop listening on all addresses, because clients that connect to this address would reach the other program.
       for (const each of servers.splice(0)) each.close()
       throw error
     }
