@@ -31,7 +31,7 @@ const open = (options: Partial<DynamoDBRulesOptions> = {}): RuleSource =>
 
 // The test engines have one copy of a table, so all of their reads are consistent. These tests check the requests
 // instead.
-/** Returns which reads of a load and of a listing were requested as consistent. */
+/** Returns for each read of a load and a listing whether a consistent read was requested. */
 async function consistent(source: RuleSource, options?: LoadOptions): Promise<readonly unknown[]> {
   proxy.inputs.length = 0
   await source.load("checkout", options)

@@ -44,7 +44,7 @@ afterEach(() => limiter?.close())
 
 describe("while the table is polled", () => {
   it.each<Fault>(["throttle", "reset", "hang"])(
-    "decisions use the last valid rules during a failure, and a change is loaded after it: %s",
+    "decisions use the last valid rules during a failure, and a changed rule afterwards: %s",
     async (fault) => {
       limiter = createLimiter({
         rules: rules(),

@@ -2,7 +2,7 @@ import { createLimiter, InvalidOptionError, type Limiter, type Logger, type Stor
 import type { Options } from "express-rate-limit"
 import type { ParsedStoreOptions } from "./options.ts"
 
-/** The options of its limiter that express-rate-limit passes to a store. */
+/** The limiter options that express-rate-limit passes to a store. */
 export interface LimiterFacts {
   readonly windowMs: number
   /**
@@ -25,7 +25,7 @@ export function knownLimit(limit: Options["limit"] | undefined): number | undefi
 }
 
 /**
- * Creates the limiter behind a store. Its requests are the keys of express-rate-limit.
+ * Creates the limiter behind a store. The limiter's requests are the keys of express-rate-limit.
  *
  * Without a known limit, the limiter admits every hit, because express-rate-limit compares the count with the limit
  * later. Refused hits therefore count, too. In a sliding window, a client that keeps sending would never be admitted
@@ -49,7 +49,7 @@ export function createCounter(
   })
 }
 
-/** Returns the members of a rule that counts every hit, or all hits up to the largest limit. */
+/** Returns the members of a rule that counts every hit, or only hits up to the largest limit. */
 function everyHit({ largestLimit, counting }: ParsedStoreOptions) {
   // Ignore `instances`, because without the limit, the share that each instance grants in an outage cannot be
   // computed.

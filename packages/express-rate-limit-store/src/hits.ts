@@ -20,7 +20,7 @@ export function hitsOf(decision: Decision, mayBeUndone: boolean): ClientRateLimi
   return { totalHits, resetTime: timeAfter(nextUnitAfterMs + 1) }
 }
 
-/** Returns the count of a client from a peek, without a new hit; undefined if no hit counts. */
+/** Returns the count of a client from a peek, without a new hit; undefined if the client has no hits. */
 export function hitsBefore({
   allowed,
   limit,

@@ -29,7 +29,7 @@ export interface SluiceStoreOptions
   readonly algorithm?: Exclude<LimiterSettings<string>["algorithm"], "leaky-bucket">
   /**
    * The largest number that `limit` returns if it is a function. Hits above this number are refused from a cache,
-   * without a call of Redis. Default: unknown, so that every hit is counted.
+   * without a call of Redis. If it is not set, every hit is counted.
    */
   readonly largestLimit?: number | undefined
 }

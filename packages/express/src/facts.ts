@@ -23,8 +23,8 @@ export class ExpressFacts extends ServerFacts<Request> {
     return this.request.originalUrl ?? this.request.url
   }
   /**
-   * Returns the URL that Express routes by. Inserts the mount points again that Express has removed, after the host of
-   * an absolute URL.
+   * Returns the URL by which Express routes. Express removes the mount points, so they are inserted again, after the
+   * host of an absolute URL.
    */
   get routedUrl(): string {
     const { baseUrl = "", url } = this.request

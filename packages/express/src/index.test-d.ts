@@ -3,7 +3,7 @@ import express, { type Request, type Response } from "express"
 import { expectTypeOf } from "vitest"
 import { rateLimit } from "./index.ts"
 
-// Compiled by the type checker, never run.
+// The type checker compiles this file, but it is never run.
 
 const app = express()
 

@@ -228,7 +228,7 @@ describe("rateLimit", () => {
     expect(await statuses(await serve(app), "/?key=a", "/?key=b")).toEqual([200, 429])
   })
 
-  it("does not parse the query unless a rule needs it", async () => {
+  it("parses the query only if a rule needs it", async () => {
     let parsed = 0
     const app = express().set("query parser", () => {
       parsed++
@@ -475,7 +475,7 @@ describe("types", () => {
       })
     const listed: RequestHandler[] = [middleware]
     app.use(listed).use((req, res, next) => middleware(req, res, next))
-    // @ts-expect-error: Node's request, before Express has seen it
+    // @ts-expect-error: Node's own request, before it is passed to Express
     const byHand = (req: IncomingMessage, res: ServerResponse) => middleware(req, res, () => undefined)
     expect(byHand).toBeTypeOf("function")
     const ask = await serve(app)

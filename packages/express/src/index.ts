@@ -49,9 +49,9 @@ export type RateLimit = ((
 }
 
 /**
- * Creates middleware for Express 5 and 4, for an app, a router or a route. Mount it after the parsers of the fields
- * that its rules read, such as the body. It calls `next` with an error only if `throwOnRefusal` is true, or if
- * `onRejected` fails.
+ * Creates middleware for Express 5 and 4, for an app, a router or a route. Mount the middleware after the parsers of
+ * the fields that its rules read, such as the body. The middleware calls `next` with an error only if
+ * `throwOnRefusal` is true, or if `onRejected` fails.
  * @example
  * ```ts
  * import { rateLimit } from "@sluice/express"

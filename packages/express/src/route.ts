@@ -11,7 +11,7 @@ const mountOf = new WeakMap<object, string>()
 const SEVERAL = "/"
 
 /**
- * Returns the pattern of the route that the limiter is mounted on; undefined if the pattern is unknown.
+ * Returns the pattern of the route on which the limiter is mounted; undefined if the pattern is unknown.
  *
  * When a route calls `next`, Express does not remove that route from the request. A limiter that is mounted by `use`
  * ignores such a route.

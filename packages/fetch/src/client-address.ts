@@ -21,8 +21,8 @@ export const fromDeno: ClientAddress<{
 }> = (_request, { remoteAddr }) => (remoteAddr as { readonly hostname?: string }).hostname
 
 /**
- * Reads the address with Hono's own function for the server: `getConnInfo` of "@hono/node-server/conninfo", "hono/bun"
- * or "hono/deno".
+ * Reads the address with the function that Hono provides for the server: `getConnInfo` of
+ * "@hono/node-server/conninfo", "hono/bun" or "hono/deno".
  */
 export function fromHono<Context>(
   getConnInfo: (context: Context) => {

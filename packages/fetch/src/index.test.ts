@@ -253,7 +253,7 @@ describe("a refusal", () => {
     expect(warnings).toEqual([])
   })
 
-  it("rejects with the error of a failed onRejected, even for a wrapped handler", async () => {
+  it("becomes a rejection if onRejected fails, even for a wrapped handler", async () => {
     for (const thrown of [new Error("oops"), undefined]) {
       const limit = await started(once({ onRejected: () => Promise.reject(thrown) }))
       await limit(asked(), ALICE)
@@ -322,7 +322,7 @@ describe("withHeaders", () => {
     expect(await response.text()).toBe("AB")
   })
 
-  it("does not send one client's numbers to another client if the app sends a response again", async () => {
+  it("does not send one client's numbers to another client if the app reuses a response", async () => {
     const NO_CONTENT = new Response(null, { status: 204, headers: { "x-own": "yes" } })
     const limit = await started(once({ limit: 2, skip: (request: Request) => request.url.endsWith("/free") }))
     const get = limit.wrap(() => NO_CONTENT)

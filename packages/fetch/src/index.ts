@@ -52,9 +52,9 @@ export type Limited =
 /** The function that limits requests, and the limiter behind it. */
 export interface RateLimit<Context> {
   /**
-   * Decides on a request. `context` is passed to `clientAddress`. If the request's `signal` is aborted while the
-   * request is held, the client has hung up. Rejects with {@link InvalidOptionError} if `request` is not a `Request`,
-   * and with what `onRejected` throws.
+   * Decides whether to admit a request. `context` is passed to `clientAddress`. If the request's `signal` is aborted
+   * while the request is held, the client has hung up. Rejects with {@link InvalidOptionError} if `request` is not a
+   * `Request`, and with what `onRejected` throws.
    */
   (
     request: Request,
@@ -72,7 +72,7 @@ export interface RateLimit<Context> {
 }
 
 /**
- * Creates a function that limits the requests of a server. Create it once, when the app starts.
+ * Creates a function that limits the requests of a server. Create this function once, when the app starts.
  * @example
  * ```ts
  * import { fromProxies, rateLimit } from "@sluice/fetch"
@@ -101,7 +101,7 @@ export function rateLimit<Context = unknown>(options: RateLimitOptions<Context>)
   }
 
   const settle = (request: Request, context: Context, status: number): void => {
-    // A client that has hung up does not get the response, so its units stay taken.
+    // A client that has hung up does not receive the response, so its units stay taken.
     if (!guard.needsStatus || request.signal.aborted) return
     setContext(request, context)
     guard.reportStatus(request, status)
@@ -142,7 +142,7 @@ export function rateLimit<Context = unknown>(options: RateLimitOptions<Context>)
   return Object.assign(limit as RateLimit<Context>, { wrap, limiter: guard.limiter })
 }
 
-/** Returns the status that a framework sends for an error of a handler. */
+/** Returns the status that a framework sends when a handler throws this error. */
 function statusOf(error: unknown): number {
   const { status } = (error ?? {}) as { readonly status?: unknown }
   return typeof status === "number" ? status : 500

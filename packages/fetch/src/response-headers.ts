@@ -3,8 +3,8 @@ import type { Outcome } from "@sluice/core/adapters"
 /** The headers that the limiters of a request have set so far, in the form that Node's own response would contain. */
 const headersOf = new WeakMap<Request, Headers>()
 /**
- * The headers that were added to a response. They are remembered, because apps may send a response without a body
- * again.
+ * The headers that were added to a response. The headers are remembered, because apps may reuse a response without a
+ * body.
  */
 const given = new WeakMap<Response, Headers>()
 
@@ -23,7 +23,7 @@ export function headersAfter({ removed, headers }: Outcome, request: Request): H
  * response are immutable.
  */
 export function addHeaders(response: Response, headers: Headers): Response {
-  // A protocol switch (RFC 9110, section 15.2.2) belongs to the server, and cannot be copied.
+  // A protocol switch (RFC 9110, section 15.2.2) is handled by the server, and cannot be copied.
   if (response.status === 101) return response
   const former = given.get(response)
   if (former === undefined || former === headers) {

@@ -32,8 +32,8 @@ function withHeaders(ctx: Telling, error: Error | null | undefined, onerror: Con
   const { res } = ctx
   const { removeHeader } = res
   const told = new Set((ctx[TOLD] as readonly HeaderLine[]).map(([name]) => name.toLowerCase()))
-  // Wrap this function, because Koa does not always call the function that sets the error's headers. Since 3.3.0, Koa
-  // only calls it if the error has headers.
+  // Wrap this function, because since 3.3.0, Koa only calls the function that sets an error's headers if the error
+  // has headers.
   res.removeHeader = (name) => {
     if (!told.has(name.toLowerCase())) removeHeader.call(res, name)
   }

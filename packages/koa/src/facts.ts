@@ -14,7 +14,7 @@ interface Matched {
 /** The facts of a Koa context. Each fact is read only when a rule needs it. */
 export class KoaFacts extends ServerFacts<Context> {
   /**
-   * Returns the URL that the app routes by. A prefix that koa-mount has removed is not a rewrite. koa-mount stores
+   * Returns the URL by which the app routes. A prefix that koa-mount has removed is not a rewrite. koa-mount stores
    * only the prefix of the latest mount in `mountPath`, even after the mount has ended. Therefore, a rewrite before a
    * mount is not recognized inside the mount.
    */

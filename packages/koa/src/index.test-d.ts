@@ -2,7 +2,7 @@ import Koa, { type Context } from "koa"
 import { expectTypeOf } from "vitest"
 import { rateLimit } from "./index.ts"
 
-// Compiled by the type checker, never run.
+// The type checker compiles this file, but it is never run.
 
 const app = new Koa()
 

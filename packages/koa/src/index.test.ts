@@ -219,7 +219,7 @@ describe("rateLimit", () => {
     expect(warnings).toEqual(["SLUICE_ROUTE_UNKNOWN"])
   })
 
-  it("does not treat a prefix that a mount has cut off as rewriting", async () => {
+  it("does not treat the removal of a prefix by a mount as a rewrite", async () => {
     // Mounts as koa-mount does: the context keeps the prefix of the innermost mount, but its path is restored.
     const mount =
       (prefix: string, inside: Middleware): Middleware =>
@@ -379,7 +379,7 @@ describe("an error after the limiter", () => {
     expect(after).toBe(true)
   })
 
-  it("reaches the middleware before the limiter as the same object", async () => {
+  it("is passed to the middleware before the limiter as the same object", async () => {
     const error = new Error("No.")
     let caught: unknown
     const ask = await serve(

@@ -42,10 +42,10 @@ export type RateLimit = Middleware & {
 }
 
 /**
- * Creates middleware for Koa 3 and 2, for an app, a router or a route. Mount it after the parsers of the fields that
- * its rules read, such as the body. Within a router, call `router.use` before adding the routes. After the routes,
- * the middleware would never run, so it could not even warn. A refusal is an ordinary response. The middleware throws
- * only if `throwOnRefusal` is true, or if `onRejected` fails.
+ * Creates middleware for Koa 3 and 2, for an app, a router or a route. Mount the middleware after the parsers of the
+ * fields that its rules read, such as the body. Within a router, call `router.use` before adding the routes. After
+ * the routes, the middleware would never run, so it could not even warn. A refusal is an ordinary response. The
+ * middleware throws only if `throwOnRefusal` is true, or if `onRejected` fails.
  * @example
  * ```ts
  * import { rateLimit } from "@sluice/koa"

@@ -4,7 +4,7 @@ import type { Context } from "koa"
 /** Middleware. The middleware of @koa/router refers to its router, and the middleware of Sluice to its limiter. */
 type KoaMounted = object & { readonly router?: { readonly stack?: readonly KoaLayer[] } }
 
-/** An entry of a router: a route, or middleware that was added by `router.use`, which has no methods. */
+/** An entry of a router: a route, or middleware that was added by `router.use`. Such middleware has no methods. */
 interface KoaLayer {
   readonly methods: readonly string[]
   readonly path: unknown

@@ -16,7 +16,7 @@ export function countErrors<Request>(
   name: string,
   fit: Fit,
 ): Measuring {
-  // Counted in a tally first, because every decision adds to this counter while the store is unavailable.
+  // A tally, because every decision adds to this counter while the store is unavailable.
   const storeErrors = new Tally(
     createCounter(meter, fit, "sluice.store.errors", {
       description: "Number of times that the store failed and a decision was made without it.",

@@ -7,7 +7,7 @@ const RESULTS = ["booked", "granted", "returned", "lost"] as const
 
 /**
  * Measures the leases of a limiter's store: the units that are held when metrics are collected, and the outcome of
- * units. Observes nothing if the store does not lease.
+ * leased units. Observes nothing if the store does not lease.
  */
 export function measureLeases<Request>(
   limiter: Limiter<Request>,

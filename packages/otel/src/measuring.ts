@@ -48,7 +48,10 @@ export class Tally {
     this.#counter = counter
   }
 
-  /** Adds one. Different attributes need different keys. `attributesOf` is only called for a new key. */
+  /**
+   * Adds one to the sum of a key. Different attributes need different keys. `attributesOf` is only called for a new
+   * key.
+   */
   count(key: string, attributesOf: () => Attributes): void {
     const found = this.#sums.get(key)
     if (found === undefined) this.#sums.set(key, { attributes: attributesOf(), sum: 1 })

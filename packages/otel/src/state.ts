@@ -50,7 +50,7 @@ export function observeState<Request>(
     const { rules, status } = limiter
     result.observe(waiting, status.waiting, attributes)
     if (status.openBreakers !== undefined) result.observe(openBreakers, status.openBreakers, attributes)
-    // Rules in code do not have an age.
+    // Observe no age for rules in code, because they have none.
     if (rules.loadedAtMs === undefined && rules.ageMs === 0) return
     if (rules.loadedAtMs !== undefined) result.observe(age, rules.ageMs / 1_000, attributes)
     if (rules.version !== undefined) result.observe(version, rules.version, attributes)

@@ -12,9 +12,10 @@ const LISTENED = new WeakSet<Writable>()
 const MODE = 0o600
 
 /**
- * Returns a sink that appends each record as a line of JSON to a file or a stream. A file is created if it does not
- * exist, readable only by the user of the process, and opened for each batch, so it may be renamed at any time. The
- * sink does not close a stream. Errors of a stream count as lost records, and no longer end the process.
+ * Returns a sink that appends each record as a line of JSON to a file or a stream. If the file does not exist, it is
+ * created so that only the user of the process can read it. The file is opened for each batch, so it may be renamed
+ * at any time. The sink does not close a stream. Errors of a stream count as lost records, and no longer end the
+ * process.
  * @example
  * ```ts
  * import { createLimiter } from "@sluice/core"

@@ -3,7 +3,7 @@ import type { MaybePromise } from "@sluice/core/kit"
 
 /** The record of one decision, which contains only plain JSON values. The record does not contain the request. */
 export interface RecordedDecision {
-  /** When the request was decided, in epoch milliseconds. */
+  /** The time of the decision, in epoch milliseconds. */
   readonly timeMs: number
   /** The service of the limiter. */
   readonly service: string
@@ -24,8 +24,8 @@ export interface RecordedCheck {
   /** Name of the rule. */
   readonly policy: string
   /**
-   * The client, as the rule counts it: the value of its field, which may be personal data, or a hash. "" means the
-   * whole service.
+   * The client that the rule counts: the value of the rule's field, which may be personal data, or a hash. "" means
+   * the whole service.
    */
   readonly partition: string
   /**
@@ -37,7 +37,7 @@ export interface RecordedCheck {
   readonly allowed: boolean
   /** Quota units per window. */
   readonly limit: number
-  /** Units that were left under this rule. Absent if the store did not read its counter. */
+  /** Units that were left under this rule. Absent if the store did not read the rule's counter. */
   readonly remaining?: number
   /** Whether this is a shadow rule, which never refuses. */
   readonly shadow: boolean

@@ -22,7 +22,7 @@ export interface RecorderStatus {
   readonly lost: RecordLosses
 }
 
-/** Number of records that were lost, by the reason. */
+/** Number of lost records for each reason. */
 export interface RecordLosses {
   /** Decisions that were not recorded, because `maxWaiting` records waited for the sink. */
   readonly bufferFull: number
@@ -32,7 +32,7 @@ export interface RecordLosses {
   readonly closed: number
 }
 
-/** Records decisions until it is closed. Closing the limiter ends the recording, too. */
+/** Records decisions until the recorder is closed. Closing the limiter ends the recording, too. */
 export interface DecisionRecorder {
   /** The number of records for each outcome. */
   readonly status: RecorderStatus
@@ -56,7 +56,7 @@ export class Recorder<Request> implements DecisionRecorder {
   /** Number of records in the batch that the sink is currently writing. */
   #writing = 0
   #written = 0
-  /** Settles when no record waits. Undefined if no record waits. */
+  /** Settles when all waiting records are written; undefined if no record is waiting. */
   #writingAll: Promise<void> | undefined
   /** Aborts the wait for a batch to fill up. */
   #pause: AbortController | undefined
