@@ -43,7 +43,7 @@ export class Gates {
     const unused = [...this.#gates.values()]
       .filter((gate) => !gate.isUsed)
       .sort((a, b) => a.usedAtMs - b.usedAtMs)
-    // If there are too many gates, remove half of the maximum, so that sweeps stay rare.
+    // If there are too many gates, keep only half of the maximum, so that sweeps stay rare.
     const kept = isFull ? MOST_UNUSED / 2 : unused.length
     unused.forEach((gate, index) => {
       if (unused.length - index > kept || gate.isIdle(nowMs)) this.#gates.delete(gate.key)

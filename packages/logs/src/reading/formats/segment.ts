@@ -26,8 +26,7 @@ export interface Variable {
   /** True if the value cannot contain a space, because the client does not choose it freely. */
   readonly isWord: boolean
   /**
-   * True if the value may consist of several words, as nginx writes for several upstreams: "10.0.0.1:80,
-   * 10.0.0.2:80".
+   * True if the value may be a list of words, such as the upstreams "10.0.0.1:80, 10.0.0.2:80" of nginx.
    */
   readonly isList?: boolean | undefined
   /** Length of the value, if all values have the same length. */
