@@ -77,8 +77,8 @@ async function gather(contender: Contender): Promise<Team> {
 }
 
 /**
- * Runs a drill for all contenders at the same time, because they mostly wait. If `isAlone` is set, they run one after
- * the other.
+ * Runs a drill for all contenders at the same time, because they mostly wait. If `isAlone` is set, the contenders run
+ * one after the other.
  */
 async function runAll(drill: Drill): Promise<Entry[]> {
   if (!drill.isAlone) return Promise.all(teams.map((team) => run(drill, team)))

@@ -7,7 +7,7 @@ export interface CommandLine {
   readonly json: string | undefined
   /** Measures only contenders whose name contains this text. */
   readonly only: string
-  /** Number of processes to start for each contender. Undefined if the option is absent. */
+  /** Number of processes to start for each contender. This is undefined if the option is absent. */
   readonly starts: number | undefined
 }
 

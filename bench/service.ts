@@ -54,7 +54,7 @@ interface Sample {
   readonly p99Ms: number
   /** CPU time of the service's process per decision. */
   readonly cpuUs: number
-  /** Commands that Redis ran per decision, including those in scripts. */
+  /** Commands that Redis ran per decision, including commands in scripts. */
   readonly commands: number
   /** Script calls to Redis per decision. */
   readonly sent: number

@@ -58,7 +58,7 @@ describe("the packages have one way to", () => {
       // This file combines two signals, and waits for neither.
       "dynamodb/src/scan-items.ts",
       "rules/src/sources/watch-file.ts",
-      // These files bound sockets. Their timeouts share one timer, or end with the socket.
+      // These files bound sockets. The timeouts share one timer, or end with the socket.
       ...[
         "service/src/bounds/deadlines.ts",
         "service/src/grpc/grpc-door.ts",

@@ -9,7 +9,7 @@ import { takeEach } from "../packages/core/src/stores/testing/take-each.ts"
 import { entriesOf, type LogEntries } from "./log-entries.ts"
 import type { LogStep, LogTrace } from "./log-traces.ts"
 
-/** A slow but obviously correct sliding log. It is a list of the times of all units, the oldest first. */
+/** A slow but obviously correct sliding log. The log is a list of the times of all units, the oldest first. */
 class NaiveLog {
   readonly #windowMs: number
   #kept: readonly number[] = []

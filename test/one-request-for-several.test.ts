@@ -77,7 +77,7 @@ describe("as docs/rules/paths.md states about batches,", () => {
     ["/_next/data/:build/login.json", ["/_next/data/x1/login.json?a=1"], ["/login"]],
     ["/_app/remote/*", ["/_app/remote/abc/login"], ["/login"]],
     ["/login", ["/login?_data=routes%2Flogin", "/login?_rsc=x"], ["/login.data", "/login/__data.json"]],
-  ])("the path %s matches as the table says", async (path, matching, others) => {
+  ])("the path %s matches as the table states", async (path, matching, others) => {
     const limiter = createLimiter({ limit: 100, window: "1 minute", match: { path }, clock: manualClock() })
     const checks = async (url: string) =>
       (await limiter.decide({ url, remoteAddress: "192.0.2.1" })).checks.length

@@ -25,7 +25,7 @@ function setUp(stored: LoadedRules | Error, more: LimiterOptions<RequestFacts> =
       return place.stored
     },
   }
-  // Another limiter on the same store uses its name.
+  // A rule of another limiter on the same store uses this rule's name.
   const open = (name: string) =>
     createLimiter({ service: "shop", name, limit: 1, window: "1 hour", store, clock, logger })
   const make = () => {

@@ -3,7 +3,7 @@ import { globSync } from "tinyglobby"
 import ts from "typescript"
 import { expect, it } from "vitest"
 
-/** Adapters export the same names, so that an app needs to change only one import for another framework. */
+/** Adapters export the same names, so that an app that changes its framework needs to change only one import. */
 const OF_ADAPTERS = ["RateLimit", "RateLimitOptions"]
 
 it("no two types of the packages share a name", () => {

@@ -11,7 +11,7 @@ describe("traffic", () => {
     ["bursty", bursty],
     ["on/off", onOff],
     ["edge", edge],
-  ])("%s is in order, has the requested rate, and repeats for the same seed", (_name, make) => {
+  ])("%s is in order, has the requested rate, and is the same for the same seed", (_name, make) => {
     const times = make(50, 1_000, 400, 3)
     expect(times.length / 400).toBeGreaterThan(45)
     expect(times.length / 400).toBeLessThan(55)

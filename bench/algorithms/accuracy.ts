@@ -24,8 +24,8 @@ export interface Row extends Judged {
 }
 
 /**
- * Compares each algorithm with two exact logs. One records the algorithm's own admissions and judges each decision. The
- * other decides by itself, and its total is the reference.
+ * Compares each algorithm with two exact logs. The first log records the algorithm's own admissions and judges each
+ * decision. The other decides by itself, and its total is the reference.
  */
 export async function measureAccuracy(isQuick: boolean): Promise<readonly Row[]> {
   const windows = isQuick ? 20 : 100

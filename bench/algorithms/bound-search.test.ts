@@ -33,8 +33,8 @@ describe("the most units in any time span", () => {
 
 /** The most units that a client gets in the whole window, and in each other stretch that has a bound. */
 const KNOWN: Readonly<Record<string, readonly number[]>> = {
-  // The client gets 2 units at the end of a window, and 2 more as the next window ends. Within half a window, it gets
-  // 1 unit more than the limit.
+  // The client gets 2 units at the end of a window, and 2 more as the next window ends. Within half a window, the
+  // client gets 1 unit more than the limit.
   "sliding-window": [4, 2, 3],
   // Sub-windows of two milliseconds are too short for the weight of 2 units to fall below 1, unlike in the test with
   // two sub-windows.

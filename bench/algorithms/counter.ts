@@ -7,7 +7,7 @@ import type { CounterState, Policy } from "@sluice/core/stores"
  */
 export const START_MS: number = 720_720 * 2_000_000
 
-/** One client's counter in a memory store, with the time as an argument. */
+/** A single client's counter in a memory store. Its methods receive the time as an argument. */
 export class Counter {
   readonly #policy: Policy
   readonly #store: MemoryStore

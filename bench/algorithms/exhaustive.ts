@@ -16,7 +16,10 @@ interface Past {
   readonly state: CounterState | undefined
 }
 
-/** Number of windows in a search. One fills the counter, two more may affect it, and the fourth is judged. */
+/**
+ * Number of windows in a search. The first window fills the counter, two more may affect it, and the fourth is
+ * judged.
+ */
 const WINDOWS = 4
 
 /**

@@ -22,7 +22,7 @@ export interface MemoryTask {
   readonly seed: number
 }
 
-/** A round in Redis in real time. It runs for `warmMs` without measuring, then for `forMs` with measuring. */
+/** A round in Redis in real time. The round runs for `warmMs` without measuring, then for `forMs` with measuring. */
 export interface RedisTask {
   readonly store: "redis"
   readonly port: number

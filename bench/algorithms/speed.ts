@@ -137,7 +137,7 @@ async function measureRound(
   const before = await usageOf(server)
   const sample = await contender.ask<SpeedSample>(task)
   const after = await usageOf(server)
-  // The CPU time of Redis includes the warm-up, which has the same number of decisions per second.
+  // The CPU time of Redis includes the warm-up, which makes the same number of decisions per second.
   const share = task.store === "redis" ? task.forMs / (task.forMs + task.warmMs) : 0
   return { ...sample, redisUs: ((after.cpuUs - before.cpuUs) * share) / sample.decisions }
 }

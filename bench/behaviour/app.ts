@@ -10,7 +10,7 @@ export interface Limit {
 
 /** The setup of an app. The app runs behind one proxy, which sends the client's address in `X-Forwarded-For`. */
 export interface AppSetup {
-  /** The limits of every client address. All of them apply. The shorter window comes first. */
+  /** The limits of every client address. All of these limits apply. The limit with the shorter window is first. */
   readonly limits: readonly Limit[]
   /**
    * The Redis server that stores the counters, and whether it responds now. Default: counters are stored in the

@@ -1,8 +1,8 @@
 import { Agent, type IncomingHttpHeaders, request } from "node:http"
 
-/** The outcome of one request. Times come from `performance.now()`. */
+/** The outcome of one request. Times are from `performance.now()`. */
 export interface Answer {
-  /** Undefined if there was no response, because of a timeout or a broken connection. */
+  /** The status is undefined if a timeout or a broken connection prevented the response. */
   readonly status: number | undefined
   readonly headers: IncomingHttpHeaders
   readonly sentMs: number

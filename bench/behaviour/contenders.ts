@@ -8,8 +8,8 @@ export interface Contender {
 }
 
 /**
- * Each peer runs on the framework that it is made for. Sluice runs on all frameworks. It also runs with its strict
- * algorithm, and as the store of express-rate-limit.
+ * Each peer runs on the framework that it is made for. Sluice runs on all frameworks. Sluice also runs with its
+ * strict algorithm, and as the store of express-rate-limit.
  */
 export const CONTENDERS: readonly Contender[] = [
   {

@@ -25,7 +25,7 @@ import {
   inTwoSteps,
 } from "./testing/wrong-takes.ts"
 
-// Runs each drill over real HTTP and a real Redis, with limiters that have known faults and with a correct one.
+// Runs each drill over real HTTP and a real Redis, with limiters that have known faults and with a correct limiter.
 
 const run = (drill: Drill, create: CreateCounting, manners: Manners = {}) =>
   inWorldOf(create, manners, (world) => drill.run(world))

@@ -108,8 +108,8 @@ async function askEach(site: Site, round: number): Promise<Answer[]> {
 }
 
 /**
- * Returns the milliseconds until Redis counts a new client again and the app enforces that client's limit. Undefined
- * if that does not happen.
+ * Returns the milliseconds until Redis counts a new client again and the app enforces that client's limit. Returns
+ * undefined if that does not happen.
  */
 async function timeToRecover(world: World, site: Site): Promise<number | undefined> {
   const startMs = performance.now()

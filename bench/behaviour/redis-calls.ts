@@ -8,7 +8,7 @@ const SCRIPTS = ["evalsha", "eval", "fcall"]
 export interface Calls {
   /** Commands that the limiter sent. */
   readonly sent: number
-  /** Commands that Redis ran, including those in scripts. */
+  /** Commands that Redis ran, including commands in scripts. */
   readonly run: number
 }
 

@@ -5,8 +5,8 @@ const EPOCH_SECONDS = 1_000_000_000
 
 /**
  * Returns the milliseconds for which the headers ask a refused client to wait. Prefers `Retry-After` (RFC 9110,
- * section 10.2.3: whole seconds or a date), then the reset in the draft's field or in the older fields. Undefined if
- * no field is valid.
+ * section 10.2.3: whole seconds or a date), then the reset in the draft's field or in the older fields. Returns
+ * undefined if no field is valid.
  */
 export function toldWaitMs(headers: IncomingHttpHeaders, nowEpochMs: number): number | undefined {
   const retryAfter = headers["retry-after"]

@@ -13,7 +13,7 @@ export interface Allowed {
 
 /** The client that {@link CLIENTS} compares the others with. */
 export const PACED = "paced"
-/** The client that keeps retrying. The client shows how fast the server admits calls. */
+/** The name of the client that keeps retrying. The client shows how fast the server admits calls. */
 export const PERSISTENT = "axios-retry, 20 retries"
 
 /** Loads the package of a client, and returns a function that creates the client. */
@@ -22,8 +22,8 @@ type Load = () => Promise<(allowed: Allowed) => Client>
 const RETRIES = 20
 
 /**
- * The clients by name. Each client is set up as its documentation recommends. It uses its defaults unless its name
- * states other settings.
+ * The clients by name. Each client is set up as its documentation recommends. A client uses its defaults unless its
+ * name states other settings.
  */
 export const CLIENTS: Readonly<Record<string, Load>> = {
   async [PACED]() {

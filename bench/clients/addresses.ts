@@ -9,7 +9,7 @@ const DIGITS = Int32Array.from({ length: 128 }, (_, octet) => {
 
 /**
  * Returns the client address with a number below 2^21, as a new string at each call. The string is flat and has no
- * hash yet, like a string that Node has just read from a socket or a header. Different numbers give different
+ * hash yet, like a string that Node has just read from a socket or a header. Different numbers result in different
  * addresses, in no particular order. Building the string from character codes is five times faster than reading it
  * from a buffer.
  */

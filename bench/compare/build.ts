@@ -7,8 +7,8 @@ export const BUILD = "SLUICE_BENCH_BUILD"
 const USE_BUILD = new URL("./use-build.ts", import.meta.url).href
 
 /**
- * Sets the young generation to its largest size from the start. Otherwise its size grows by chance. Of two equal
- * processes, one had 1.5 times as many garbage collections as the other, and used 8 % more CPU.
+ * Sets the young generation to its largest size from the start. Otherwise its size grows by chance. For example, one
+ * of two equal processes ran 1.5 times as many garbage collections as the other, and used 8 % more CPU.
  */
 export const FLAGS: readonly string[] = ["--min-semi-space-size=16", "--max-semi-space-size=16"]
 

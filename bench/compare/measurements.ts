@@ -32,7 +32,7 @@ export interface Calling extends Amount {
   readonly each: number
 }
 
-/** The measurements of one process. Both builds get a new process for each job in each round. */
+/** The measurements of one process. Both builds are measured in a new process for each job in each round. */
 export type Job = { readonly group: Group } & (
   | {
       readonly kind: "counting"

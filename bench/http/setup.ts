@@ -39,5 +39,5 @@ export const REFUSAL_BODY = JSON.stringify({
 /** The response body of every handler. */
 export const BODY = { hello: "world" }
 
-/** Starts a server on a free port of the loopback interface, and resolves with the port. */
+/** Starts a server on a free port of the loopback interface, and resolves to the port. */
 export type StartServer = (setup: Setup) => Promise<number>

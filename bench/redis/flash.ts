@@ -121,8 +121,8 @@ async function burst(processes: readonly Process[]): Promise<number> {
 }
 
 /**
- * Waits until enough time for the burst remains in the server's window. The server runs on the same machine, so both
- * share a clock.
+ * Waits until enough time for the burst remains in the server's window. The server runs on the same machine, so this
+ * process and the server share a clock.
  */
 async function enoughOfWindow(): Promise<void> {
   const leftMs = WINDOW_MS - (Date.now() % WINDOW_MS)

@@ -8,7 +8,7 @@ import { quantile } from "../load/drive.ts"
 import { connect } from "./connect.ts"
 
 export interface FrozenTask {
-  /** Port of the Redis to use. Undefined selects the memory store. */
+  /** Port of the Redis to use. If undefined, the memory store is used. */
   readonly port: number | undefined
   readonly forMs: number
   /**

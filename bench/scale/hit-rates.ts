@@ -15,9 +15,9 @@ const WINDOW_MS = 30_000
 const PATIENCE_MS = 20_000
 const CALLS = ["evalsha"]
 /**
- * Interval at which the expiry of all keys is extended, in simulated milliseconds. Keys expire in real time, and a
- * simulated millisecond takes more real time on a busy machine. A key that the store has written expires after a
- * window or later.
+ * Interval at which the expiry of all keys is extended, in simulated milliseconds. Otherwise a key might expire too
+ * early, because keys expire in real time and a busy machine simulates slowly. A key that the store has written
+ * expires after a window or later.
  */
 const EXTENDED_EVERY_MS = WINDOW_MS / 15
 const EXTEND = 'for _, key in ipairs(redis.call("KEYS", "*")) do redis.call("PEXPIRE", key, 3600000) end'

@@ -32,8 +32,8 @@ const ROAMING: Traffic = {
 interface Charging {
   readonly everyMs: number
   /**
-   * Whether the processes of a data center charge the far counters at the same time. Otherwise, their times are
-   * evenly spread.
+   * Whether the processes of a data center charge the far counters at the same time. If false, the times are evenly
+   * spread.
    */
   readonly areTogether: boolean
 }
@@ -70,8 +70,8 @@ export async function mirrorCells(seed: number): Promise<readonly Cell[]> {
 }
 
 /**
- * Returns the most units in any minute of a client that uses the data centers in turn for three minutes. Its limit is
- * 100.
+ * Returns the most units in any minute of a client that uses the data centers in turn for three minutes. The client's
+ * limit is 100.
  */
 export async function mostOfRoaming(requestsPerSecond: number, seed: number): Promise<number> {
   const units = (requestsPerSecond * ROAMING.durationMs) / 1_000

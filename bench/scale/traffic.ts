@@ -26,14 +26,14 @@ export class Arrivals {
   }
 }
 
-/** Returns shares that are proportional to 1, 1/2, 1/3 and so on. Their sum is 1. */
+/** Returns shares that are proportional to 1, 1/2, 1/3 and so on. The shares sum to 1. */
 export function harmonicShares(count: number): readonly number[] {
   const weights = Array.from({ length: count }, (_, i) => 1 / (i + 1))
   const sum = weights.reduce((total, weight) => total + weight, 0)
   return weights.map((weight) => weight / sum)
 }
 
-/** Returns equal shares. Their sum is 1. */
+/** Returns equal shares. The shares sum to 1. */
 export function equalShares(count: number): readonly number[] {
   return new Array<number>(count).fill(1 / count)
 }

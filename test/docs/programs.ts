@@ -17,8 +17,8 @@ export interface Program {
 }
 
 /**
- * A module that is loaded before an app. It sets the clock so that a minute began ten seconds before the process
- * started. No minute therefore ends during a test that takes less than fifty seconds.
+ * A module that is loaded before an app. The module sets the clock so that a minute began ten seconds before the
+ * process started. No minute therefore ends during a test that takes less than fifty seconds.
  */
 const EARLY_IN_A_MINUTE = `
 const sinceMinuteMs = (performance.timeOrigin + performance.now()) % 60_000

@@ -9,7 +9,7 @@ interface Closable {
   close(): Promise<void>
 }
 
-/** The functions that take a clock, by module, with the index of their options. */
+/** The functions that accept a clock, by module, with the index of their options argument. */
 const MAKERS: Readonly<Record<string, Readonly<Record<string, number>>>> = {
   "@sluice/core": { createLimiter: 0, memoryStore: 0 },
   "@sluice/redis": { redisStore: 0 },

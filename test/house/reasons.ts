@@ -65,7 +65,7 @@ const REASONS: Readonly<Record<string, string>> = {
     "The function is one loop over the attempts of a call. The decision to retry depends on the results of all earlier steps.",
 
   "refusal-error.ts RefusalError":
-    "Error handlers that recognize the error of limiter.enforce() must also recognize this one. Both are Sluice errors.",
+    "Error handlers that recognize the error of limiter.enforce() must also recognize this one. Both errors are Sluice errors.",
 
   "request-limiter.ts":
     "The file implements the interface Limiter, which contains all calls of users. Each call is implemented by a part in its own file.",
@@ -75,7 +75,7 @@ const REASONS: Readonly<Record<string, string>> = {
     "The file is the only place that combines the fields, matching, limits and counters of a rule.",
   "scripts.ts": "The file joins the Lua files to scripts, and each Lua file is an import.",
   "decision-service.ts":
-    "The file is the root of the service. It creates the calls and both servers, and connects them.",
+    "The file is the root of the service. The file creates the calls and both servers, and connects them.",
 }
 
 /** The keys of all reasons, see {@link keyOf}. */

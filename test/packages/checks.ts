@@ -32,8 +32,8 @@ export function itLimitsTheAppsOfTheReadmes({ project, type }: Place): void {
   async function expectLimited(app: string): Promise<void> {
     const { admitted, first, refused, output } = await meet(project.programs(type), app, 200)
     expect(first).toEqual({ remaining: 99 })
-    // The app never admits fewer requests than the limit. It may admit more if a minute begins during the requests,
-    // which is not tested here.
+    // The app never admits fewer requests than the limit. The app may admit more if a minute begins during the
+    // requests, which is not tested here.
     expect(admitted).toBeGreaterThanOrEqual(100)
     expect(refused.status).toBe(429)
     expect(refused.headers.get("content-type")).toBe("application/problem+json")

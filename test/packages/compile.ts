@@ -40,14 +40,14 @@ interface Compilation {
   readonly names: readonly string[]
   /** The number of TypeScript blocks of each README; all by default. */
   readonly blocks?: number
-  /** True if TypeScript does not check declarations, ours or those of dependencies; false by default. */
+  /** True if TypeScript does not check declarations, whether they are ours or from dependencies. Default: false. */
   readonly skipLibCheck?: boolean
   /** Adapts the users' files to other versions of packages. */
   readonly edit?: (text: string) => string
 }
 
 /**
- * Compiles users' files in a project: `typescript/<name>.ts` beside this file, and the code in the READMEs of those
+ * Compiles users' files in a project: `typescript/<name>.ts` next to this file, and the code in the READMEs of those
  * packages. Returns TypeScript's messages, one per line, with paths in the project. Messages about faulty
  * declarations in other packages are excluded.
  */

@@ -11,7 +11,10 @@ const run = promisify(execFile)
 export const NODE_20 = "20.19.0"
 export const NODE_22 = "22.23.3"
 export const NODE_24 = "24.21.0"
-/** A version that runs the packages but cannot `require` ES modules. It is therefore below the range in `engines`. */
+/**
+ * A version that runs the packages but cannot `require` ES modules. The version is therefore below the range in
+ * `engines`.
+ */
 export const CANNOT_REQUIRE = "20.18.1"
 /** Versions that lack a function of `node:crypto` that the packages use. */
 export const TOO_OLD: readonly string[] = ["18.20.8", "20.10.0"]

@@ -15,8 +15,9 @@ export interface RefusingServer {
 }
 
 /**
- * Starts the server. Its responses contain the header fields of draft-11. Before the third call, the fields state
- * that a unit remains, as if another client took this unit meanwhile. Pages of every origin may read the fields.
+ * Starts the server. The server's responses contain the header fields of draft-11. Before the third call, the fields
+ * state that a unit remains, as if another client took this unit meanwhile. Pages of every origin may read the
+ * fields.
  */
 export async function startRefusingServer(): Promise<RefusingServer> {
   const counts = { admitted: 0, refused: 0 }

@@ -8,8 +8,8 @@ export const UNDO_IMPORTS: Imports = {
 
 /**
  * The body of a program that sends six concurrent requests under a limit of four. Three of the admitted requests fail
- * after the others were refused. The program prints the statuses and then the remaining hits. The hits depend on how
- * this Node version tracks async context.
+ * after the other two requests were refused. The program prints the statuses and then the remaining hits. The hits
+ * depend on how this Node version tracks async context.
  */
 export const UNDO_HITS = `
 const store = new SluiceStore()

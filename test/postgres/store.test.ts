@@ -30,7 +30,7 @@ beforeAll(async () => {
   const [table] = blocksTestedBy("test/postgres/store.test.ts", "docs/extend/stores.md", 2)
   await pool.query(table?.text as string)
 })
-// TRUNCATE creates a file, and takes longer than most tests.
+// Use DELETE, because TRUNCATE creates a file and takes longer than most tests.
 const clear = () => pool.query("DELETE FROM counters")
 afterEach(clear)
 afterAll(async () => {

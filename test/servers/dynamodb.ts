@@ -35,7 +35,7 @@ process.env.AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED = "true"
 
 /**
  * Starts a server on a free port of 127.0.0.1. Resolves once it responds. The server ends with this process. In
- * dynalite, creating and deleting a table take the given times, 0 ms by default. In dynoxide, these operations take a
+ * dynalite, creating and deleting a table takes the given time, by default 0 ms. In dynoxide, these operations take a
  * moment.
  */
 export async function startDynamoDB(

@@ -5,7 +5,7 @@
 const SLACK_MS = 10
 
 /**
- * Resolves with true if the work, which has already started, ends within `ms`. The time is measured by a timer that
+ * Resolves to true if the work, which has already started, ends within `ms`. The time is measured by a timer that
  * is set now. A stall of this process therefore delays both the timer and the work, and after the stall the work runs
  * first.
  */

@@ -3,7 +3,7 @@ import type { AddressInfo } from "node:net"
 
 /**
  * The fault of a call, which replaces a normal response. For "throttle", "deny", "fail", "reset" and "hang", the
- * server does not receive the call. For the others, the server executes the call but its response is lost. The
+ * server does not receive the call. For all other faults, the server executes the call, but its response is lost. The
  * connection breaks ("lose"), no response arrives ("silence"), or half of it arrives ("cut").
  */
 export type Fault =
@@ -34,7 +34,7 @@ export interface FaultProxy {
   readonly inputs: unknown[]
   /** Number of attempts that never receive a response. */
   unanswered: number
-  /** Returns the fault for later calls of an action. Undefined passes the call on. */
+  /** Returns the fault for later calls of an action. If it returns undefined, the call is forwarded. */
   fault: ((action: string) => Fault | undefined) | undefined
   /** A function that is called and awaited before each call is handled. */
   before: ((action: string) => Promise<void>) | undefined

@@ -37,7 +37,7 @@ export interface Places {
 }
 
 /**
- * Finds a program. Tries the file in the environment variable, then the PATH. Otherwise unpacks the packages of
+ * Finds a program. Tries the file in the environment variable, then the PATH. If both fail, unpacks the packages of
  * Debian or Ubuntu once into node_modules/.cache, without root and without changing the machine. Rejects with a
  * one-line Error that explains how to get the program.
  */

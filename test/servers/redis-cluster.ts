@@ -165,7 +165,7 @@ async function form(nodes: readonly RedisServer[], primaries: number): Promise<v
       await node.command("CLUSTER", "ADDSLOTS", ...Array.from({ length: end - first }, (_, k) => first + k))
     }),
   )
-  // Introduce every node to all others, because gossip alone takes seconds to spread.
+  // Introduce every node to all other nodes, because gossip alone takes seconds to spread.
   await Promise.all(
     nodes.flatMap((node, i) =>
       nodes.slice(i + 1).map((other) => node.command("CLUSTER", "MEET", other.host, other.port)),

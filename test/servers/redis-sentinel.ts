@@ -32,7 +32,7 @@ export async function startSentinel(): Promise<RedisSentinel> {
     const atOnce = ["--repl-diskless-sync-delay", "0"]
     const primary = await start({ args: atOnce })
     const replica = await start({ args: [...atOnce, "--replicaof", primary.host, `${primary.port}`] })
-    // Sentinel asks a primary for its replicas when it starts, and later only every 10 s.
+    // Sentinel requests a primary's replicas when Sentinel starts, and later only every 10 s.
     await until("the replica is in step", async () =>
       String(await primary.command("INFO", "replication")).includes(`port=${replica.port},state=online`),
     )

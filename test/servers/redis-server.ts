@@ -158,7 +158,7 @@ export class RedisServer {
     rmSync(this.#folder, { recursive: true, force: true })
   }
 
-  /** Like `stop`, but does not wait. It is for the exit of this process. */
+  /** Like `stop`, but does not wait. This method is for the exit of this process. */
   abandon(): void {
     this.#watchdog?.kill("SIGKILL")
     this.#child?.kill("SIGKILL")

@@ -11,13 +11,13 @@ interface Pending {
   readonly timer: NodeJS.Timeout
 }
 
-/** A timeout that only ends a test that would hang. It is long enough for a busy server. */
+/** A timeout that only ends a test that would hang. The timeout is long enough for a busy server. */
 const COMMAND_TIMEOUT_MS = 30_000
 const CRLF = Buffer.from("\r\n")
 
 /**
  * A RESP2 connection. The first command opens the connection, and the first command after a failure opens it again.
- * It shares no code with the clients under test, so it works even if they are broken.
+ * The class shares no code with the clients under test, so it works even if they are broken.
  */
 export class RespConnection {
   readonly #host: string
@@ -61,7 +61,7 @@ export class RespConnection {
     // React to "end" as well as "close". Otherwise, commands that are written between the two events would be lost.
     socket.on("end", () => this.#break(socket, new Error("the server closed the connection")))
     socket.on("close", () => this.#break(socket, new Error("the server closed the connection")))
-    // The timer of a command keeps this process alive; an idle connection does not.
+    // The timer of a command keeps this process alive, but an idle connection does not.
     socket.unref()
     this.#socket = socket
     return socket

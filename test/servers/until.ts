@@ -2,8 +2,8 @@
  * Calls `holds` every 10 ms until it returns true. An error counts as false, because a starting server refuses
  * connections at first. Rejects after `timeoutMs` with `what` and the last error.
  *
- * The timeout does not test speed. It only ends a test that would wait forever, earlier than the test runner and with
- * a reason.
+ * The timeout does not test speed. The timeout only ends a test that would wait forever, earlier than the test runner
+ * and with a reason.
  */
 export async function until(
   what: string,

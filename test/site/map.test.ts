@@ -37,7 +37,7 @@ it("each address of the site is listed, and a listed address still exists or red
   const errors = readdirSync(`${DOCS}errors`).map((name) => `errors/${name.replace(".md", "")}`)
   const addresses = new Set(["/", ...[...files, ...errors].map(addressOf)])
   const listed = readFileSync(`${DOCS}.vitepress/addresses.txt`, "utf8").trimEnd().split("\n")
-  // Add a new page to the list. Before removing a page that was released, give its address a row in moved.ts.
+  // Add a new page to the list. Before you remove a released page, add a row for its address to moved.ts.
   expect([...addresses].filter((address) => !listed.includes(address))).toEqual([])
   expect(listed.filter((address) => !addresses.has(address) && MOVED[address] === undefined)).toEqual([])
   expect(Object.values(MOVED).filter((address) => !addresses.has(address))).toEqual([])

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest"
 import { Example, HOUR, inMemoryAndRedis, MINUTE, SECOND } from "./example.ts"
 
-// Examples of buckets, throttling and clients that keep asking. docs/inside/worked-examples.md lists them by the
-// beginnings of their titles.
+// These are examples of buckets, throttling and clients that keep sending requests. docs/inside/worked-examples.md
+// lists the examples by the beginnings of their titles.
 
 inMemoryAndRedis((open) => {
   describe("above the limit", () => {

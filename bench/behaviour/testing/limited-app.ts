@@ -10,7 +10,7 @@ export interface Manners {
   readonly countsHeadApart?: boolean
   /** Maps an address to the client whose requests are counted together. */
   readonly identify?: (address: string) => string
-  /** Returns the value of `Retry-After`. Undefined omits the field. */
+  /** Returns the value of `Retry-After`. If it returns undefined, the field is omitted. */
   readonly tellWait?: (waitMs: number) => string | undefined
   readonly tellRemaining?: (remaining: number) => string | undefined
   /** Whether the app responds with a server error when the counter fails. If false, the request is admitted. */

@@ -20,7 +20,7 @@ export type RateLimit = Middleware & { readonly limiter: Limiter<Request> }
 /** The limiter's options, with functions that receive the framework's request and response. */
 type Options = GuardOptions<Request, ServerResponse>
 
-/** Creates middleware. Handlers call `decisionOn(req)` to get the decision. */
+/** Creates middleware. Handlers call `decisionOn(req)` to read the decision. */
 export function rateLimit(options: Options): RateLimit {
   const guard = createGuard(options, (request) => {
     return isRequest(request) ? factsOf(request) : undefined

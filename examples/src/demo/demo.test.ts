@@ -107,7 +107,7 @@ const hasTerminal =
   spawnSync("/usr/bin/script", ["--version"], { encoding: "utf8" }).stdout?.includes("util-linux") ?? false
 
 describe.skipIf(!hasTerminal)("the demo in a terminal", { concurrent: true }, () => {
-  it("keeps serving after the demo, and exits with code 0 at Ctrl-C", async () => {
+  it("continues to serve requests after the demo, and exits with code 0 on Ctrl-C", async () => {
     // Use exec, because some shells otherwise stay in front of the command and exit with 130 on Ctrl-C.
     const command = `exec "${process.execPath}" --import tsx examples/src/demo/main.ts`
     const child = spawn("/usr/bin/script", ["-qec", command, "/dev/null"], {

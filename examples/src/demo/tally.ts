@@ -16,8 +16,8 @@ export interface Tally {
   /** The time at which the client may retry, according to the last refusal. 0 before the first refusal. */
   retryAtMs: number
   /**
-   * Remaining units according to the last admitted response. All of these units must be granted to a client that
-   * sends one request at a time.
+   * Remaining units according to the last admitted response. A client that sends one request at a time must be
+   * granted all of these units.
    */
   owed: number
   firstSentMs: number

@@ -17,7 +17,10 @@ export interface Traffic {
   readonly done: Promise<void>
 }
 
-/** Starts three clients for each server. One stays within the limit, one exceeds it, and one waits for Retry-After. */
+/**
+ * Starts three clients for each server. The first client stays within the limit, the second exceeds it, and the third
+ * waits for Retry-After.
+ */
 export function startTraffic(servers: readonly ExampleServer[]): Traffic {
   const clients = servers.flatMap(({ framework, url }) => [
     {

@@ -46,7 +46,7 @@ const CONNECTION = {
 }
 
 /**
- * Statuses that a client can cause with long values. The service is still running, so the request must not be
+ * Statuses that a client can cause by sending long values. The service is still running, so the request must not be
  * forwarded.
  */
 const CLIENT_CAUSED: readonly status[] = [status.INVALID_ARGUMENT, status.RESOURCE_EXHAUSTED]

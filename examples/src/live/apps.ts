@@ -11,7 +11,7 @@ interface LiveApp {
   readonly limiter: Pick<Limiter, "close">
 }
 
-/** Creates the same app in each framework: one route, limited by rules from DynamoDB with counters in Redis. */
+/** Creates the same app in each framework: a single route, limited by rules from DynamoDB with counters in Redis. */
 export const CREATE: Readonly<Record<string, (surroundings: Surroundings) => Promise<LiveApp>>> = {
   express: createApp,
 

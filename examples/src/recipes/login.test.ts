@@ -64,7 +64,7 @@ describe("login", () => {
     expect((await login("right")).status).toBe(200)
   })
 
-  it("blocks a client that keeps guessing, each time for longer", async () => {
+  it("increases the block of a client that keeps guessing", async () => {
     const waits: number[] = []
     for (let round = 0; round < 4; round++) {
       await statuses(10, () => login("wrong"))

@@ -6,10 +6,12 @@ export interface Product {
   readonly id: number
 }
 
-/** Calls that are made at the same time. */
+/** Number of calls at the same time. */
 const WORKERS = 10
 
-/** Reads the products 1 to `count` of a supplier, as fast as its limit allows. Rejects if the supplier refuses a call. */
+/**
+ * Reads the products 1 to `count` of a supplier, as fast as its limit allows. Rejects if the supplier refuses a call.
+ */
 export async function importProducts(url: string, count: number, api = paced(fetch)): Promise<Product[]> {
   const products: Product[] = []
   let begun = 0

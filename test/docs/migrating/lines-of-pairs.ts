@@ -47,7 +47,7 @@ function linesOf(node: ts.Node, file: ts.SourceFile): number {
   return ts.isBlock(counted) || counted !== body ? Math.max(1, all - 2) : all
 }
 
-/** Returns the argument of a call that takes only options. */
+/** Returns the argument of a call whose only argument is its options. */
 function optionsOf(node: ts.Node): ts.ObjectLiteralExpression | undefined {
   if (!ts.isCallExpression(node) || node.arguments.length !== 1) return undefined
   const [only] = node.arguments

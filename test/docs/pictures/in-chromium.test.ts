@@ -126,7 +126,7 @@ describe("the check of pictures", () => {
       [text([360, 100], "pale").replace("<text", '<text style="fill: #bbb"')],
       ['"pale" has a contrast of only 1.9'],
     ],
-  ])("finds %s", async (_mistake, parts, expected) => {
+  ])("detects %s", async (_mistake, parts, expected) => {
     const svg = picture({ title: "A test", description: "A test.", height: 200 }, parts)
     expect(findMistakes(await measure(page, svg, "light"))).toEqual(expected)
   })

@@ -17,8 +17,8 @@ const UNTYPED_MODULE = 7016
 /**
  * Returns TypeScript's errors in blocks, each with its place: "README.md:15: Property … does not exist". The
  * repository's settings apply. Each block is a module that can use the names of its prelude. All blocks form one
- * program, except apps with another limiter, which form a second one. Their declarations of a framework's types would
- * conflict.
+ * program, except apps with another limiter, which form a second one. In a single program, the declarations of a
+ * framework's types would conflict.
  */
 export async function checkTypes(blocks: readonly Block[]): Promise<string[]> {
   const [others, ours] = [blocks.filter(isOfOthers), blocks.filter((block) => !isOfOthers(block))]

@@ -7,8 +7,8 @@ import { outlineOf } from "./outline.ts"
 type Values = Readonly<Record<string, unknown>>
 
 /**
- * Runs a block of TypeScript as an async module. Its imports are loaded, and `given` contains the names that it
- * assumes. Compares the values that the block states (`// => value`). Returns the values that the block declares.
+ * Runs a block of TypeScript as an async module. The block's imports are loaded, and `given` contains the names that
+ * it assumes. Compares the values that the block states (`// => value`). Returns the values that the block declares.
  * Limiters in the block use a clock that does not advance.
  */
 export async function runTypeScript(block: Block, given: Values = {}): Promise<Record<string, unknown>> {

@@ -65,7 +65,7 @@ const headersOf = (all: readonly Response[]): string[] =>
 describe("the README example of express-rate-limit", () => {
   const block = exampleOf("express-rate-limit", "// store:")
 
-  it("leads to the same statuses with Sluice after the changes in the guide", async () => {
+  it("has the same statuses with Sluice after the changes in the guide", async () => {
     const after = edited(block.text, REPLACED)
     const changed = linesChanged(block.text, after)
     expect(changed.written.length).toBeLessThanOrEqual(3)
@@ -74,7 +74,7 @@ describe("the README example of express-rate-limit", () => {
       expect(statusesOf(await answersOf(block, text))).toEqual(asLimited)
   })
 
-  it("needs one line and its import for the store, and then responds in the same way", async () => {
+  it("needs one line and an import for the store, and then responds in the same way", async () => {
     const after = `${IMPORT}\n${edited(block.text, [[/\/\/ store: .*/, STORE]])}`
     const changed = linesChanged(block.text, after)
     expect(changed.written).toEqual([IMPORT, STORE])

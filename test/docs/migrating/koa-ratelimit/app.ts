@@ -8,8 +8,8 @@ import { vi } from "vitest"
 import type { App, Pair } from "../pairs.ts"
 
 // koa-ratelimit and async-ratelimiter, its limiter on Redis, read their clock when they are loaded, and their clock
-// continues from that time. They are loaded again, because another test file of this process may have loaded them
-// before.
+// continues from that time. Both modules are loaded again, because another test file of this process may have loaded
+// them before.
 const require = createRequire(import.meta.url)
 for (const path of Object.keys(require.cache)) {
   if (/\/node_modules\/(koa-ratelimit|async-ratelimiter)\//.test(path)) delete require.cache[path]

@@ -103,7 +103,7 @@ describe.each([
     expectLinesTold("koa-ratelimit", `, ${name}`, changed)
   })
 
-  it("leads to the same statuses, bodies and headers with Sluice", async () => {
+  it("has the same statuses, bodies and headers with Sluice", async () => {
     const [before, now] = [await outcomeOf(block, block.text), await outcomeOf(block, after)]
     expect(now.all.map(seen)).toEqual(before.all.map(seen))
     const limited = block.text.includes("onLimited") ? ["192.0.2.7"] : []
