@@ -1,7 +1,7 @@
-/** Series of an exporter, each with its values from minute 0 on, in promtool's notation. */
+/** Series of an exporter. Each series has its values from minute 0 on, in promtool's notation. */
 type Series = Readonly<Record<string, string>>
 
-/** The input for an alert: series that make it fire after `minutes`, and series that do not. */
+/** The input for an alert, with series that make the alert fire after `minutes` and series that do not. */
 export interface AlertCase {
   readonly minutes: number
   /** Minutes between two values of a series, and between two evaluations; 1 by default. */
@@ -54,7 +54,7 @@ export const ALERT_CASES: Readonly<Record<string, AlertCase>> = {
   SluiceDecisionsSlow: {
     minutes: 20,
     fires: { [bucket("0.025")]: "0+90x30", [bucket("0.05")]: "0+100x30", [bucket("+Inf")]: "0+100x30" },
-    // Waiting is what acquire is for.
+    // Slow calls of acquire do not count, because it is meant to wait.
     quiet: {
       ...{ [bucket("0.025")]: "0+100x30", [bucket("0.05")]: "0+100x30", [bucket("+Inf")]: "0+100x30" },
       ...{ [bucket("0.025", "acquire")]: "0x30", [bucket("+Inf", "acquire")]: "0+100x30" },
@@ -78,7 +78,7 @@ export const ALERT_CASES: Readonly<Record<string, AlertCase>> = {
   SluiceRefusalsRising: {
     minutes: TWO_DAYS,
     every: 15,
-    // More than a day with 10 refusals each 15 minutes, then 60.
+    // For more than a day, there are 10 refusals every 15 minutes, and then 60.
     fires: { [policy("admitted")]: "0+100x200", [policy("refused")]: "0+10x186 1860+60x14" },
     quiet: { [policy("admitted")]: "0+100x200", [policy("refused")]: "0+60x200" },
   },

@@ -34,7 +34,7 @@ beforeAll(async () => {
 })
 afterAll(() => rmSync(folder, { recursive: true }))
 
-/** Runs promtool with files of unit tests. Resolves with its complaints, which are empty if all pass. */
+/** Runs promtool with files of unit tests. Resolves with its error output, which is empty if all tests pass. */
 async function complaintsOf(files: readonly object[]): Promise<string> {
   const paths = files.map((content, at) => {
     const path = join(folder, `${at}.test.yaml`)
@@ -50,7 +50,7 @@ async function complaintsOf(files: readonly object[]): Promise<string> {
   return code === 0 ? "" : `${stdout}${stderr}`
 }
 
-/** A file of tests for promtool: after the series, as many alerts of this name fire. */
+/** Returns a test file for promtool. The test expects that after the series, `count` alerts of this name fire. */
 function firing(alert: string, series: Readonly<Record<string, string>>, count: number): object {
   const { minutes, every = 1 } = ALERT_CASES[alert] as AlertCase
   const test = {
@@ -72,7 +72,7 @@ it("Prometheus accepts the alerts", async () => {
   expect(stdout).toContain(`SUCCESS: ${alerts.length} rules found`)
 })
 
-it("every alert has a case, and every case an alert", () => {
+it("every alert has a case, and every case belongs to an alert", () => {
   expect(Object.keys(ALERT_CASES)).toEqual(alerts.map(({ alert }) => alert))
 })
 
@@ -84,19 +84,19 @@ it("every alert fires in Prometheus when it should, and does not fire otherwise"
   expect(await complaintsOf(files)).toBe("")
 })
 
-it("an alert that should fire and does not is a complaint of Prometheus", async () => {
+it("promtool reports a failure if an alert fires although its test expects no alert", async () => {
   const { fires } = ALERT_CASES.SluiceRulesStale as AlertCase
   expect(await complaintsOf([firing("SluiceRulesStale", fires, 0)])).toContain("FAILED")
 })
 
 describe.each(alerts)("$alert", ({ alert, expr, for: delay, labels, annotations }) => {
-  it("asks only for metrics, labels and values that exist", () => {
+  it("queries only metrics, labels and values that exist", () => {
     const ofService = /\b(sluice_service|rpc)_/.test(expr)
     const sources: Exported[] = ofService ? [exported.service] : [exported.app, exported.service]
     for (const source of sources) expect(unknownIn(expr, source)).toEqual([])
   })
 
-  it("has a severity and a delay, and texts with the first step that use only labels of its result", () => {
+  it("has a severity, a delay, and texts that contain the first step and use only labels of its result", () => {
     expect(delay).toMatch(/^\d+m$/)
     expect(labels.severity).toMatch(/^(critical|warning)$/)
     const { summary, description } = annotations
@@ -106,7 +106,7 @@ describe.each(alerts)("$alert", ({ alert, expr, for: delay, labels, annotations 
     expect(alert).toMatch(/^Sluice/)
   })
 
-  it("leads to a page of the documentation, or one of its sections", () => {
+  it("links to a page of the documentation, or to a section of a page", () => {
     const [page = "", anchor] = annotations.runbook.split("#")
     const headings = [...readFileSync(ROOT + page, "utf8").matchAll(/^#+ (.*)$/gm)].map(([, text = ""]) =>
       text
@@ -124,6 +124,6 @@ it.each([
   ['sluice_rule_set_stale{service="shop"}', ["no label service of sluice_rule_set_stale"]],
   ["sum by (policy) (sluice_rule_set_stale)", ["no label policy of sluice_rule_set_stale"]],
   ['sluice_store_errors_total{error_type="slow"}', ['no error_type="slow" of sluice_store_errors_total']],
-])("the check of names complains about %s", (query, problems) => {
+])("the check of names reports the mistake in %s", (query, problems) => {
   expect(unknownIn(query, exported.app)).toEqual(problems)
 })

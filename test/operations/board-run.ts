@@ -14,11 +14,11 @@ import { findPromtool } from "../servers/promtool.ts"
 const MINUTE_MS = 60_000
 const SCRAPE_MS = 15_000
 const LENGTH_MS = 30 * MINUTE_MS
-/** The panels are evaluated this often. */
+/** Interval between two evaluations of the panels. */
 const SHOWN_MS = 30_000
 /** Grafana's `$__rate_interval` for scrapes every 15 seconds. */
 const RATE_INTERVAL = "1m"
-/** The panels that a run without real time can fill. Durations, for example, need real time. */
+/** The panels for which a run without real time has values. For example, a panel of durations would need real time. */
 const TITLES = [
   "Decisions per second, by result",
   "Refusals per second, by rule",
@@ -28,14 +28,14 @@ const TITLES = [
 const STEADY_CLIENTS = 40
 const STEADY_EVERY_MS = 5_000
 const SCRIPT_EVERY_MS = 200
-/** A script asks in these minutes, and the store is unavailable in those. */
+/** The minutes in which a script sends requests, and the minutes in which the store is unavailable. */
 const SCRIPT = { fromMs: 6 * MINUTE_MS, toMs: 14 * MINUTE_MS }
 const OUTAGE = { fromMs: 19 * MINUTE_MS, toMs: 24 * MINUTE_MS }
 
-/** Values of one series of Prometheus, by scrape. */
+/** The values of each Prometheus series, by scrape. */
 type Recorded = ReadonlyMap<string, readonly (number | undefined)[]>
 
-/** Runs a limiter for half an hour on a manual clock, and evaluates the queries of the dashboard with Prometheus. */
+/** Runs a limiter for half an hour on a manual clock, and evaluates the dashboard's queries with Prometheus. */
 export async function runBoard(): Promise<BoardRun> {
   const recorded = await recordMetrics()
   const board: { readonly panels: readonly Panel[] } = JSON.parse(
@@ -62,7 +62,7 @@ interface Panel {
   readonly targets?: readonly { readonly expr: string; readonly legendFormat: string }[]
 }
 
-/** Returns what Prometheus reads from an app in each scrape. */
+/** Returns the values that Prometheus reads from an app in each scrape. */
 async function recordMetrics(): Promise<Recorded> {
   const clock = manualClock(0)
   let isDown = false
@@ -108,7 +108,7 @@ async function recordMetrics(): Promise<Recorded> {
   return recorded
 }
 
-/** A store that all processes share, and that is unavailable at times. */
+/** Creates a store that all processes share and that is sometimes unavailable. */
 function failing(store: Store, isDown: () => boolean): Store {
   return {
     isShared: true,

@@ -25,7 +25,7 @@ interface Board {
 
 const board: Board = JSON.parse(readFileSync(`${ROOT}docs/operations/grafana.json`, "utf8"))
 const panels = board.panels.filter(({ type }) => type !== "row")
-/** The queries, with a value for each of Grafana's variables. */
+/** The queries, in which Grafana's variables are replaced by values. */
 const queries = panels.flatMap(({ title, targets = [] }) =>
   targets.map(({ expr, legendFormat }) => ({
     title,
@@ -40,12 +40,12 @@ beforeAll(async () => {
 })
 
 describe.each(queries)("$title: $query", ({ query, legendFormat }) => {
-  it("asks only for metrics, labels and values that exist", () => {
+  it("reads only metrics, labels and values that exist", () => {
     const sources = /\b(sluice_service|rpc)_/.test(query) ? [exported.service] : Object.values(exported)
     for (const source of sources) expect(unknownIn(query, source)).toEqual([])
   })
 
-  it("names its series by labels that they have", () => {
+  it("names its series with labels that its result has", () => {
     const used = [...legendFormat.matchAll(/\{\{(\w+)\}\}/g)].map(([, label]) => label)
     expect(groupingsOf(query).filter((label) => label !== "le")).toEqual(expect.arrayContaining(used))
   })
@@ -60,7 +60,7 @@ it("Prometheus accepts every query", async () => {
   expect((await run).stdout).toContain(`SUCCESS: ${queries.length} rules found`)
 })
 
-it("every variable is used, and chosen from labels that exist", () => {
+it("every variable is used, and has values from a label that exists", () => {
   const variables = board.templating.list.filter(({ name }) => name !== "datasource")
   for (const { name, query } of variables) {
     expect(JSON.stringify(board.panels)).toContain(`$${name}`)

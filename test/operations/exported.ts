@@ -21,7 +21,7 @@ import { createMetrics } from "../../packages/service/src/program/metrics.ts"
 import { createOperationsServer } from "../../packages/service/src/program/operations-server.ts"
 import { until } from "../servers/until.ts"
 
-/** The exported metrics: for each metric, the labels that it has and their values. */
+/** The exported metrics. Maps each metric to its labels, and each label to its values. */
 export type Exported = ReadonlyMap<string, ReadonlyMap<string, ReadonlySet<string>>>
 
 const QUIET = { warn() {}, error() {} }
@@ -29,9 +29,9 @@ const CALL = "/sluice.v1.RateLimiter/ShouldForwardRequest"
 const asked = (user: string): AskedRequest => ({ known: { user }, facts: {}, cost: 1 })
 
 /**
- * Drives limiters into every state that the metrics describe: refusals, a Redis that does not respond, lost charges, a
- * full memory store and rules from a source. Returns what the exporter of an app and the endpoint of the decision
- * service then write.
+ * Drives limiters into every state that the metrics describe: refusals, a Redis that does not respond, lost charges,
+ * a full memory store and rules from a source. Returns the metrics that an app's exporter and the decision service's
+ * endpoint then write.
  */
 export async function exportedMetrics(): Promise<{ readonly app: Exported; readonly service: Exported }> {
   const exporter = new PrometheusExporter({ preventServerStart: true, withoutScopeInfo: true })
@@ -77,7 +77,7 @@ const PER_USER = {
 } as const
 type Measured = (options: LimiterOptions<AskedRequest>) => Limiter<AskedRequest>
 
-/** Rules from a source: one refuses, and one would. */
+/** Decides requests by rules from a source. One rule refuses requests, and a shadow rule would. */
 async function decideByRules(measured: Measured): Promise<void> {
   const { fields, ...rule } = PER_USER
   const rules = [
@@ -94,7 +94,7 @@ async function decideByRules(measured: Measured): Promise<void> {
   for (let times = 0; times < 3; times++) await limiter.decide(asked("ann"))
 }
 
-/** A server that accepts connections and never responds. */
+/** Decides requests with a Redis server that accepts connections but never responds. */
 async function decideWithoutRedis(measured: Measured, ending: (() => unknown)[]): Promise<void> {
   const sockets: Socket[] = []
   const server = createServer((socket) => void sockets.push(socket)).listen(0, "127.0.0.1")
@@ -116,7 +116,7 @@ async function decideWithoutRedis(measured: Measured, ending: (() => unknown)[])
   for (let times = 0; times < 8; times++) await limiter.decide(asked("ann"))
 }
 
-/** Stores in front of a shared store that does not confirm charges. */
+/** Loses charges, with stores in front of a shared store that confirms no charges. */
 async function loseCharges(measured: Measured, ending: (() => unknown)[]): Promise<void> {
   const shared = (): Store => Object.assign(memoryStore(), { isShared: true })
   const broken = (): Store =>
@@ -141,7 +141,10 @@ async function loseCharges(measured: Measured, ending: (() => unknown)[]): Promi
   await until("the charges are lost", () => limiters.every(isLost))
 }
 
-/** Causes the counts that only the decision service has. Its tests cause each of them by real calls. */
+/**
+ * Causes the counts that only the decision service has. The service's own tests cause each of these counts with real
+ * calls.
+ */
 function refuseCallers(metrics: ReturnType<typeof createMetrics>): void {
   metrics.onPhase("ready")
   metrics.onUnknownService()

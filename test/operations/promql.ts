@@ -4,13 +4,16 @@ import type { Exported } from "./exported.ts"
 /** Labels that Prometheus adds when it reads metrics. */
 const ADDED = ["job", "instance"]
 
-/** A metric that a query reads: its name, and the text of the matchers behind it. */
+/** A metric that a query reads, with its name and the label matchers that follow it. */
 interface Selector {
   readonly name: string
   readonly matchers: readonly { readonly label: string; readonly operator: string; readonly value: string }[]
 }
 
-/** Returns what a PromQL query asks for and no exporter writes. Returns ["is not PromQL"] for a syntax error. */
+/**
+ * Returns the problems of a PromQL query, which are the metrics, labels and values that no exporter writes. Returns
+ * ["is not PromQL"] for a syntax error.
+ */
 export function unknownIn(query: string, exported: Exported): string[] {
   const { selectors, groupings, isValid } = read(query)
   if (!isValid) return ["is not PromQL"]
@@ -36,7 +39,7 @@ export function unknownIn(query: string, exported: Exported): string[] {
   return problems
 }
 
-/** Returns the labels that a query groups its result by. */
+/** Returns the labels by which a query groups its result. */
 export function groupingsOf(query: string): string[] {
   return read(query).groupings
 }

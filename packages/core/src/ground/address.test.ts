@@ -57,7 +57,7 @@ const SPELLINGS: readonly (readonly [spelling: string, canonical: string | undef
   ["::ffff:0x7f.0.0.1", undefined],
   ["::ffff:010.0.0.1", undefined],
   ["::ffff:256.0.0.1", undefined],
-  // Addresses that only end in dotted notation, or look like mapped ones.
+  // Addresses that only end in dotted notation, or that look like mapped addresses.
   ["::192.0.2.7", "::c000:207"],
   ["::1.2.3.4", "::102:304"],
   ["64:ff9b::192.0.2.7", "64:ff9b::c000:207"],
@@ -121,7 +121,7 @@ describe("the spellings of an address", () => {
     expect(canonicalAddress(spelling)).toBe(canonical)
   })
 
-  it("accept the same IPv4 strings as Node", () => {
+  it("are the same IPv4 strings as Node accepts", () => {
     const nearly = fc.stringMatching(/^[0-9]{0,3}(\.[0-9]{0,3}){2,4}[0-9x. ]?$/)
     fc.assert(
       fc.property(fc.oneof(fc.ipV4(), nearly), (text) => {
@@ -130,7 +130,7 @@ describe("the spellings of an address", () => {
     )
   })
 
-  it("accept the same IPv6 strings as Node, and leave a canonical address unchanged", () => {
+  it("are the same IPv6 strings as Node accepts, and a canonical address stays unchanged", () => {
     const nearly = fc.stringMatching(/^[0-9a-fA-F:.]{0,24}$/)
     fc.assert(
       fc.property(fc.oneof(fc.ipV6(), nearly), (text) => {
@@ -142,7 +142,7 @@ describe("the spellings of an address", () => {
     )
   })
 
-  it("parse and format IPv6 as ipaddr.js does", () => {
+  it("are parsed and formatted in the same way as by ipaddr.js", () => {
     const group = fc.oneof(fc.constantFrom(0, 0, 1), fc.integer({ min: 0, max: 0xffff }))
     fc.assert(
       fc.property(fc.array(group, { minLength: 8, maxLength: 8 }), (groups) => {
@@ -239,7 +239,7 @@ describe("a range of addresses", () => {
     expect(within(address)).toBe(expected ? "entry" : undefined)
   })
 
-  it("matches an address if any range of a list does, and an empty list matches nothing", () => {
+  it("matches an address if any range of an array does, and an empty array matches nothing", () => {
     const ranges = ["10.0.0.0/8", "192.0.2.7", "2001:db8::/32"].map(
       (text) => [parseAddressRange(text) as AddressRange, true] as const,
     )

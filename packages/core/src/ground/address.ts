@@ -7,7 +7,7 @@ export interface Address {
   readonly groups: readonly number[]
 }
 
-/** All addresses that share the first `prefix` bits of `groups`. For a single address, `prefix` is 32 or 128. */
+/** All addresses whose first `prefix` bits are those of `groups`. For a single address, `prefix` is 32 or 128. */
 export interface AddressRange {
   readonly text: string
   readonly groups: readonly number[]
@@ -19,16 +19,19 @@ export const ADDRESS_RANGE_ACCEPTED =
   'an IP address or a CIDR, such as "192.0.2.7", "10.0.0.0/8" or "2001:db8::/32"'
 
 const MAPPED = "::ffff:"
-/** The longest IPv6 address is 45 characters, with a dotted tail. A zone is the name of a network interface. */
+/**
+ * An IPv6 address with a dotted tail has at most 45 characters. After the address, a zone may name a network interface.
+ */
 const LONGEST_ADDRESS = 45
 const LONGEST_ZONE = 64
 
 /**
  * Returns the canonical form of an address, or undefined if the string is not a valid address.
  *
- * IPv4 must be four decimal parts. Other forms, such as "127.1", "0x7f.0.0.1" and "010.0.0.1", are rejected because
- * parsers disagree about them. IPv4-mapped IPv6 (::ffff:0:0/96, RFC 4291 section 2.5.5.2) becomes the IPv4 address
- * inside it, in any spelling. "::192.0.2.1" and "64:ff9b::192.0.2.1" only end in dotted notation and stay IPv6.
+ * An IPv4 address must have four decimal parts. Other forms, such as "127.1", "0x7f.0.0.1" and "010.0.0.1", are
+ * rejected because parsers disagree about them. IPv4-mapped IPv6 (::ffff:0:0/96, RFC 4291 section 2.5.5.2) becomes
+ * the IPv4 address that it contains, in any spelling. "::192.0.2.1" and "64:ff9b::192.0.2.1" are not mapped
+ * addresses. They only end in dotted notation, so they stay IPv6.
  */
 export function canonicalAddress(text: string): string | undefined {
   // Fast path: a socket nearly always reports plain IPv4, or the mapped form if it listens for both families.
@@ -37,7 +40,10 @@ export function canonicalAddress(text: string): string | undefined {
   return parseAddress(text)?.text
 }
 
-/** Returns the address with its bits, or undefined. Accepts the same strings as `canonicalAddress`. */
+/**
+ * Returns the address with its bits, or undefined if the string is not a valid address. Accepts the same strings as
+ * `canonicalAddress`.
+ */
 export function parseAddress(text: string): Address | undefined {
   const bits = readIPv4(text, 0)
   if (bits >= 0) return { text, groups: [bits >>> 16, bits & 0xffff] }
@@ -45,9 +51,9 @@ export function parseAddress(text: string): Address | undefined {
 }
 
 /**
- * Returns the range of a CIDR such as "10.0.0.0/8" or of a single address, or undefined for anything else. The length
- * of an IPv4 prefix may be a netmask: "10.0.0.0/255.0.0.0". Bits after the prefix are ignored. A range within
- * ::ffff:0:0/96 becomes an IPv4 range, because mapped addresses become IPv4 too.
+ * Returns the range of a CIDR such as "10.0.0.0/8" or of a single address, or undefined for anything else. The prefix
+ * length of an IPv4 range may be written as a netmask: "10.0.0.0/255.0.0.0". Bits after the prefix are ignored. A
+ * range within ::ffff:0:0/96 becomes an IPv4 range, because mapped addresses become IPv4 too.
  */
 export function parseAddressRange(text: string): AddressRange | undefined {
   const slash = text.indexOf("/")
@@ -57,7 +63,8 @@ export function parseAddressRange(text: string): AddressRange | undefined {
   const width = address.groups.length * 16
   if (slash === -1) return { text: address.text, groups: address.groups, prefix: width }
   const length = text.slice(slash + 1)
-  // The mapped address has become IPv4, but the written prefix still counts the 96 bits before it.
+  // The mapped address has become IPv4, but the prefix in the string still includes the 96 bits before the IPv4
+  // address.
   const mapped = width === 32 && written.includes(":")
   const isNetmask = length.includes(".") && written.includes(".") && !mapped
   const prefix = isNetmask ? prefixOfNetmask(length) : prefixOf(length) - (mapped ? 96 : 0)
@@ -77,14 +84,14 @@ function prefixOfNetmask(text: string): number {
 }
 
 /**
- * Compiles a table by address. The compiled function returns the entry of the narrowest range that contains the
- * address, or undefined if no range contains it. A lookup takes the same time for any number of ranges. IPv4 never
- * matches an IPv6 range, or vice versa.
+ * Compiles a table of address ranges. The compiled function returns the entry of the narrowest range that contains an
+ * address, or undefined if no range contains it. A lookup takes the same time for any number of ranges. An IPv4
+ * address never matches an IPv6 range, and vice versa.
  */
 export function compileAddressTable<T>(
   entries: Iterable<readonly [AddressRange, T]>,
 ): (address: string) => T | undefined {
-  // Tables of single addresses can be long, and most addresses are not in them.
+  // Look up single addresses separately, because their tables can be long and contain only a few of the clients.
   const single = new Map<string, T>()
   const byPrefix = new Map<number, Map<string, { readonly entry: T }>>()
   for (const [{ text, groups, prefix }, entry] of entries) {
@@ -113,10 +120,10 @@ export function compileAddressTable<T>(
 const NO_ENTRY: { readonly entry: undefined } = { entry: undefined }
 
 /**
- * Returns a function that maps an address to the group it is counted in. An IPv4 address is its own group. An IPv6
- * address is grouped by its first `ipv6Prefix` bits, such as "2001:db8:1:2::/64". A subscriber has a whole /64 or more,
- * so a single IPv6 address does not identify a client. The addresses of `networks` are grouped by other prefixes. The
- * function accepts canonical addresses only.
+ * Returns a function that returns the group in which an address is counted. An IPv4 address is its own group. An IPv6
+ * address is grouped by its first `ipv6Prefix` bits, such as "2001:db8:1:2::/64". A subscriber has a whole /64 or
+ * more, so a single IPv6 address does not identify a client. Addresses in `networks` are grouped by the prefix of
+ * their network. The function accepts canonical addresses only.
  */
 export function compileAddressGroup(
   ipv6Prefix: number,
@@ -133,9 +140,9 @@ export function compileAddressGroup(
 }
 
 /**
- * Returns a version of `compute` that caches its results. A cache with `max` results is cleared as a whole: results are
- * sometimes computed again, but a hit needs no bookkeeping. An undefined result is not cached, so invalid input cannot
- * push out valid results.
+ * Returns a version of `compute` that caches its results. When the cache contains `max` results, it is cleared as a
+ * whole. Some results are then computed again, but a cache hit needs no bookkeeping. An undefined result is not
+ * cached, so invalid input cannot evict valid results.
  */
 export function remember<T>(
   compute: (text: string) => T | undefined,
@@ -148,7 +155,7 @@ export function remember<T>(
     const value = compute(text)
     if (value === undefined) return undefined
     if (known.size >= max) known.clear()
-    // Copy the text: a substring of a header would keep the whole header in memory.
+    // Copy the text, because a substring of a header would keep the whole header in memory.
     known.set(Buffer.from(text).toString(), value)
     return value
   }
@@ -167,7 +174,10 @@ const parseIPv6 = remember((text): Address | undefined => {
   return { text: canonical, groups }
 })
 
-/** Returns an IPv6 address in the form of RFC 5952 section 4. The URL standard writes a host in this form. */
+/**
+ * Returns an IPv6 address in the form of RFC 5952 section 4. Uses the URL class, because the URL standard writes a host
+ * in this form.
+ */
 function serializeIPv6(ipv6: string): string {
   return new URL(`http://[${ipv6}]`).hostname.slice(1, -1)
 }

@@ -5,24 +5,26 @@ export type HeaderLine = readonly [name: string, value: string]
 export interface RejectionAnswer {
   /** A whole number from 200 to 599. */
   readonly status: number
-  /** Names and values. If a name occurs several times, the last line counts; for `Set-Cookie`, all lines do. */
+  /**
+   * Names and values. If a name occurs several times, only the last line is sent; for `Set-Cookie`, all lines are sent.
+   */
   readonly headers: readonly HeaderLine[]
-  /** The body as text. Its length is sent in bytes. */
+  /** The body as text. Content-Length is the body's length in bytes. */
   readonly body: string
 }
 
-/** The response to a refused client that is sent unless the app's `onRejected` returns another one. */
+/** The response to a refused client, unless the app's `onRejected` returns another response. */
 export interface Rejection extends RejectionAnswer {
   /**
-   * 429, or the status of the option `rejection`. 400 if the request lacks a field. 503 if the store is unavailable and
-   * the rule fails closed.
+   * 429, or the status in the option `rejection`. 400 if the request lacks a field. 503 if the store is unavailable
+   * and the rule then refuses requests.
    */
   readonly status: number
-  /** Retry-After if the request can succeed later, Cache-Control and Content-Type. */
+  /** Cache-Control and Content-Type, and Retry-After if the request can succeed later. */
   readonly headers: readonly HeaderLine[]
   /**
-   * The body of the option `rejection`. By default, a problem (RFC 9457) as JSON text, or lines of text for a client
-   * that does not accept JSON.
+   * The body in the option `rejection`. By default, a problem (RFC 9457) in JSON, or plain text for a client that
+   * does not accept JSON.
    */
   readonly body: string
 }
@@ -36,8 +38,8 @@ export interface RejectionText {
 }
 
 /**
- * Returns a string as it is, and any other value as JSON. The media type of a string gets a charset, because bodies are
- * sent in UTF-8. Throws for a value that JSON cannot represent.
+ * Returns a string unchanged, and any other value as JSON. The media type of a string gets a charset, because bodies
+ * are sent in UTF-8. Throws for a value that JSON cannot represent.
  */
 export function rejectionText(value: unknown, contentType?: string): RejectionText {
   const text = typeof value === "string" ? value : JSON.stringify(value)

@@ -2,7 +2,7 @@ import { describe, expect, it, vi } from "vitest"
 import { LATEST_MS, manualClock, soundTime, steadyClock } from "./clock.ts"
 
 describe("a manual clock", () => {
-  it("stands still until it is moved, forwards or back", () => {
+  it("does not change until a test moves it forward or back", () => {
     const clock = manualClock(1_000)
     expect([clock.now(), clock.now()]).toEqual([1_000, 1_000])
     clock.advance(500)
@@ -44,7 +44,7 @@ describe("a manual clock", () => {
 
 describe("the steady clock", () => {
   it("returns the time of the system in epoch milliseconds", () => {
-    // Allow a minute: the system may have adjusted its clock since the process started.
+    // Allow a difference of a minute, because the system may have adjusted its clock since the process started.
     expect(Math.abs(steadyClock.now() - Date.now())).toBeLessThan(60_000)
   })
 
@@ -57,7 +57,7 @@ describe("the steady clock", () => {
     }
   })
 
-  it("does not jump when the system clock is set", () => {
+  it("does not jump when the system clock is changed", () => {
     const real = Date.now
     const before = steadyClock.now()
     try {
@@ -70,7 +70,7 @@ describe("the steady clock", () => {
 })
 
 describe("the steady clock in a test with fake timers", () => {
-  it("follows the fake timers, with or without a fake Date, and is real again afterwards", () => {
+  it("follows the fake timers, with or without a fake Date, and returns the real time afterwards", () => {
     for (const toFake of [undefined, ["setTimeout", "performance"] as const]) {
       vi.useFakeTimers(toFake && { toFake: [...toFake] })
       const before = steadyClock.now()
@@ -117,7 +117,7 @@ describe("waiting on a manual clock", () => {
     expect(ended).toEqual(["short", "long"])
   })
 
-  it("rejects with the signal's reason, aborted before or during the wait", async () => {
+  it("rejects with the signal's reason if the signal is aborted before or during the wait", async () => {
     const clock = manualClock()
     const aborting = new AbortController()
     const waiting = clock.wait(100, aborting.signal)

@@ -3,7 +3,8 @@ import { inspect } from "node:util"
 import { InvalidOptionError } from "./errors.ts"
 
 /**
- * The source of time. In an app, this is the steady time of the process. In a test, it is a clock that the test moves.
+ * The source of time. In an app, this is the steady time of the process. In a test, this is a clock that the test
+ * moves.
  */
 export interface Clock {
   /** Returns the current time in epoch milliseconds. Callers drop fractions. */
@@ -13,16 +14,19 @@ export interface Clock {
 }
 
 /**
- * The latest valid time, in the year 2106: counters in memory store seconds in 32 bits. A clock that returns a later
- * time probably does not count milliseconds.
+ * The latest valid time, which is in the year 2106, because counters in memory store seconds in 32 bits. A clock that
+ * returns a later time probably does not count milliseconds.
  */
 export const LATEST_MS: number = 0xffff_ffff * 1000
 
-/** A clock for tests and replays, which stands still until it is moved. */
+/** A clock for tests and replays. Its time changes only when the test moves the clock. */
 export interface ManualClock extends Clock {
-  /** Resolves when the clock has been moved by `ms` milliseconds, or rejects when the signal is aborted. */
+  /** Resolves when the clock has moved by `ms` milliseconds, or rejects when the signal is aborted. */
   wait(ms: number, signal?: AbortSignal): Promise<void>
-  /** Moves the clock by `ms` milliseconds, back if negative. Throws {@link InvalidOptionError} for Infinity. */
+  /**
+   * Moves the clock by `ms` milliseconds. A negative value moves it back. Throws {@link InvalidOptionError} for
+   * Infinity.
+   */
   advance(ms: number): void
   /** Moves the clock to an instant, in epoch milliseconds. */
   set(epochMs: number): void
@@ -31,17 +35,17 @@ export interface ManualClock extends Clock {
 const startedAtMs = hooks.performance.timeOrigin
 
 /**
- * True if `Date` is the real one: fake timers may have replaced it before this module was loaded. A fake `Date` from
- * Node's `mock.timers` shares the prototype of the real one. The fakes of other libraries extend the real one.
+ * True if `Date` is the real class. Fake timers may have replaced it before this module was loaded. A fake `Date` of
+ * Node's `mock.timers` has the prototype of the real class. A fake `Date` of another library extends the real class.
  */
 const isReal = Date.prototype.constructor === Date && Object.getPrototypeOf(Date) === Function.prototype
 const REAL_DATE = isReal ? Date : undefined
 const REAL_SET_TIMEOUT = isReal ? setTimeout : undefined
 
 /**
- * A clock that never jumps: the wall-clock time at process start plus the time on the monotonic clock since then.
- * A change of the system clock (NTP, an operator) neither grants a quota twice nor keeps a client waiting. In a test
- * with fake timers, this clock follows them.
+ * A clock that never jumps. Its time is the wall-clock time at process start plus the time that has passed on the
+ * monotonic clock. A change of the system clock (NTP, an operator) therefore neither grants a quota twice nor makes a
+ * client wait longer. In a test with fake timers, this clock follows them.
  */
 export const steadyClock: Clock = {
   now: () =>
@@ -51,8 +55,8 @@ export const steadyClock: Clock = {
 }
 
 /**
- * Returns the time that a test has set, or the real time if no store could count at the test's time. Prefers a faked
- * `Date`, because both `tick` and `setSystemTime` move it. `setSystemTime` does not move `performance`.
+ * Returns the time that a test has set. Returns the real time if no store could count at the test's time. Prefers a
+ * faked `Date`, because both `tick` and `setSystemTime` move it. `setSystemTime` does not move `performance`.
  */
 function fakedTime(): number {
   const nowMs = Date === REAL_DATE ? startedAtMs + globalThis.performance.now() : Date.now()
@@ -65,8 +69,8 @@ export function isCountable(nowMs: unknown): nowMs is number {
 }
 
 /**
- * Creates a clock for tests, which stands still until it is moved. The clock starts at `epochMs`, by default
- * 2024-01-01T00:00:00Z. Windows of all usual lengths up to a day start at this default.
+ * Creates a clock for tests. Its time changes only when the test moves the clock. The clock starts at `epochMs`, by
+ * default 2024-01-01T00:00:00Z. Windows of all usual lengths up to a day start at this default.
  * @example
  * ```ts
  * import { createLimiter, manualClock } from "@sluice/core"
@@ -120,7 +124,9 @@ export function manualClock(epochMs: number = Date.UTC(2024, 0, 1)): ManualClock
   }
 }
 
-/** Throws for NaN and Infinity: a store with such a clock fails, and the test would see every request admitted. */
+/**
+ * Throws for NaN and Infinity. With such a clock, the store would fail and every request in the test would be admitted.
+ */
 function requireFinite(value: number, path: string, noun: string): number {
   if (Number.isFinite(value)) return value
   const accepted =

@@ -3,12 +3,12 @@ import manifest from "../../package.json" with { type: "json" }
 /** The version of this package. */
 export const VERSION: string = manifest.version
 
-/** A key that all copies of this version of the package share. A process may load several copies. */
+/** A key that all copies of this version of the package share. A process may load several copies of the package. */
 export const COPIES: unique symbol = Symbol.for(`@sluice/core ${VERSION}`) as never
 
 /**
- * Makes `instanceof` true for instances of the class that another copy of this version of the package made. The classes
- * of two copies are recognized by their names.
+ * Makes `instanceof` accept instances of the same class from other copies of this version of the package. Recognizes
+ * the class by its name.
  */
 export function acceptOtherCopies(type: { readonly prototype: object }): void {
   Object.defineProperty(type.prototype, COPIES, { value: true })

@@ -56,7 +56,7 @@ const part = fc
   .string({ unit: fc.constantFrom(..."abcXYZ019:/@#?%&=+ \\\"'.-_"), minLength: 1, maxLength: 20 })
   .map((text) => `S3cr${text}eT`)
 
-/** Returns the error with a message that was replaced after its stack was captured. */
+/** Returns an error whose message was replaced after its stack was captured. */
 function changed(error: Error): Error {
   String(error.stack)
   error.message = "short"
@@ -140,7 +140,7 @@ describe("an error", () => {
     ])
   })
 
-  it("is searched up to a limit of about 200 members, and the others are dropped", () => {
+  it("keeps only about 200 members, because the search is limited", () => {
     let reads = 0
     const socket = () =>
       new Proxy(

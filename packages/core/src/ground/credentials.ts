@@ -4,8 +4,8 @@ import { types } from "node:util"
  * Returns the text without secrets: `redis://user:pw@host:6379` becomes `redis://…@host:6379`, and `user:pw@host`
  * becomes `…@host`. `https://host/rules?token=x` becomes `https://host/rules?…`, and `password=x` becomes `password=…`.
  *
- * Use it for every string that may be logged. A client library may mistake a URL for a host or a path and quote it in
- * an error. The function may remove more than the secret, because a password may contain spaces, slashes and "@".
+ * Use this function for every string that may be logged. A client library may mistake a URL for a host or a path and
+ * quote it in an error. May remove more than the secret, because a password may contain spaces, slashes and "@".
  * @example
  * ```ts
  * import { withoutCredentials } from "@sluice/core"
@@ -18,22 +18,22 @@ export function withoutCredentials(text: string): string {
 }
 
 /**
- * Returns a thrown value without secrets. Strings are cleaned. An error or another object becomes a copy if a secret is
- * in it, in its causes or in nested members. Everything else is returned unchanged.
+ * Returns a thrown value without secrets. Strings are cleaned. If an error or another object contains a secret, also
+ * in its causes or nested members, returns a copy. Returns any other value unchanged.
  *
- * Members nested deeper than 8 levels, and those after about 200 members, are removed. The error of an HTTP client may
- * reference its sockets, which would make the search endless.
+ * Removes members that are nested deeper than 8 levels, and all members after about 200. Without these bounds, the
+ * search could be endless, because an HTTP client's error may reference its sockets.
  */
 export function errorWithoutCredentials(value: unknown): unknown {
   return cleanValue(value, { depth: 0, left: MOST_MEMBERS })
 }
 
-/** The maximum depth to which causes and members are searched. An error may be its own cause. */
+/** The maximum depth to which causes and members are searched. It is limited because an error may be its own cause. */
 const DEEPEST = 8
 /** The maximum number of members that are searched. */
 const MOST_MEMBERS = 200
 
-/** The current depth of the search, and the number of members that it may still look at. */
+/** The current depth of the search, and the number of members that it may still check. */
 interface Search {
   depth: number
   left: number
@@ -51,36 +51,36 @@ function cleanValue(value: unknown, search: Search): unknown {
     if (value instanceof Map || value instanceof Set) return cleanCollection(value, search)
     return cleanObject(value, search)
   } catch {
-    // A proxy failed, so the value cannot be searched.
+    // A Proxy threw, so the value cannot be searched.
     return undefined
   } finally {
     search.depth--
   }
 }
 
-/** Ends of names whose values are secrets: `password`, `x-api-key`, `secretAccessKey`. */
+/** Matches the end of a name whose value is a secret: `password`, `x-api-key`, `secretAccessKey`. */
 export const SECRET_NAME =
   "(?:pass|passw(?:or)?d|passphrase|pwd|secret|token|credentials?|sig|signature|authorization|cookie|(?:api|access|private|secret)[-_]?key)"
 
 const ENDS_IN_SECRET_NAME = new RegExp(`${SECRET_NAME}$`, "i")
 
 /**
- * Matches `password=x`, `"password":"x"` and `password: 'x'`. After a colon, only a quoted value is a secret, because
- * "token: expected" is prose.
+ * Matches `password=x`, `"password":"x"` and `password: 'x'`. After a colon, only a quoted value counts as a secret,
+ * because a text such as "token: expected" contains no secret.
  */
 const ASSIGNMENT = new RegExp(
   `(${SECRET_NAME}["']?\\s?(?:=(?!>)|(?:=>|:)\\s?(?=["'])))(?:"(?:[^"\\\\]|\\\\.)*"?|'(?:[^'\\\\]|\\\\.)*'?|\\S+)`,
   "gi",
 )
 
-/** The scope of our own packages: messages mention their names, and the "@" there is not the end of a user name. */
+/** The scope of our own packages. Messages contain package names, whose "@" does not end a user name. */
 const OWN_PACKAGE = "@sluice/"
 
 function cleanLine(line: string): string {
   return cleanUsers(line).split(/(\s+)/).map(cleanQuery).join("").replace(ASSIGNMENT, "$1…")
 }
 
-/** Removes the whole query, as in `https://host/rules?…`, because any parameter may be a secret. */
+/** Replaces the whole query, as in `https://host/rules?…`, because any parameter may be a secret. */
 function cleanQuery(word: string): string {
   const start = word.search(/[?&]/) + 1
   if (start === 0 || !(word.includes("=", start) || word.lastIndexOf("//", start) !== -1)) return word
@@ -95,7 +95,7 @@ function cleanUsers(line: string): string {
   return at === -1 ? line : cleanHead(line.slice(0, at + 1)) + line.slice(at + 1)
 }
 
-/** `head` is a line up to its last "@". */
+/** Removes the user and the password from `head`, which is a line up to its last "@". */
 function cleanHead(head: string): string {
   const start = authorityStart(head)
   return start === -1 ? cleanWords(head) : `${cleanWords(head.slice(0, start))}…@`
@@ -154,7 +154,7 @@ function cleanObject(object: object, search: Search): object {
   return copy
 }
 
-/** Returns undefined for a getter that fails. */
+/** Returns a member's value, or undefined if its getter throws. */
 function read(object: object, name: PropertyKey): unknown {
   try {
     return Reflect.get(object, name)
@@ -165,7 +165,8 @@ function read(object: object, name: PropertyKey): unknown {
 
 function cleanMember(name: PropertyKey, value: unknown, search: Search): unknown {
   if (search.left-- <= 0) return undefined
-  // ioredis adds the failed command to the error, and the arguments of AUTH are a user and a password.
+  // Remove the failed command, which ioredis adds to the error, because the arguments of AUTH are a user and a
+  // password.
   if (name === "command") return undefined
   if (typeof value === "string") {
     if (name === "stack") return cleanStack(value)
@@ -190,7 +191,7 @@ function cleanUrl(url: URL): unknown {
   return clean === url.href ? url : clean
 }
 
-/** Cleans all lines but the frames, because an "@" in the path of a module precedes a version. */
+/** Cleans all lines except stack frames, because an "@" in a module's path precedes a version. */
 function cleanStack(stack: string): string {
   return stack
     .split("\n")

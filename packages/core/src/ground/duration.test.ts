@@ -135,7 +135,7 @@ describe("a duration", () => {
     expect(parseDuration(`${" ".repeat(1_000_000)}!`)).toBeUndefined()
   })
 
-  it("is valid in each example of the error message", () => {
+  it("can be parsed from each example of the error message", () => {
     const examples = DURATION_ACCEPTED.match(/"[^"]+"/g) ?? []
     expect(examples.length).toBeGreaterThan(4)
     for (const example of examples) expect(parseDuration(JSON.parse(example))).toBeGreaterThan(0)

@@ -7,7 +7,7 @@ const MS_PER_UNIT = {
   week: 604_800_000,
 } as const
 
-/** The units that a stored rule's `rate.unit` may name. */
+/** The units that are valid for `rate.unit` of a stored rule. */
 export type RateUnit = "second" | "minute" | "hour" | "day" | "week"
 
 const SPELLINGS: Readonly<Record<string, keyof typeof MS_PER_UNIT>> = {
@@ -56,7 +56,9 @@ export function parseDuration(value: unknown): number | undefined {
   return Number.isInteger(partMs) && isWholeAndPositive(ms) ? ms : undefined
 }
 
-/** Returns the shortest exact spelling of a duration: 60000 is "1m", 90000 is "90s", 1500 is "1500ms". */
+/**
+ * Returns the shortest exact spelling of a duration. For example, 60000 becomes "1m", 90000 "90s", and 1500 "1500ms".
+ */
 export function formatDuration(ms: number): string {
   if (ms % MS_PER_UNIT.day === 0) return `${ms / MS_PER_UNIT.day}d`
   if (ms % MS_PER_UNIT.hour === 0) return `${ms / MS_PER_UNIT.hour}h`

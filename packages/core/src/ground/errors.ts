@@ -1,13 +1,14 @@
 import { acceptOtherCopies } from "./copies.ts"
 import { errorWithoutCredentials, withoutCredentials } from "./credentials.ts"
 
-/** One mistake in the input: where it is, what is wrong and what would be accepted instead. */
+/** One mistake in the input: its place, what is wrong, and what is accepted instead. */
 export interface Problem {
   /**
-   * The place: `rules[0].window` in code, `service "checkout" rules[0].rate.unit` in a document. Empty for the whole.
+   * The place: `rules[0].window` in code, `service "checkout" rules[0].rate.unit` in a document. Empty if the mistake
+   * concerns the whole input.
    */
   readonly path: string
-  /** The mistake, with the value: `"5 minuts" is not a window`. */
+  /** The mistake, with the invalid value: `"5 minuts" is not a window`. */
   readonly message: string
   /** The accepted input: `a positive whole number of milliseconds, or a string such as "90 seconds"`. */
   readonly accepted?: string
@@ -30,7 +31,7 @@ export abstract class SluiceError extends Error {
     acceptOtherCopies(SluiceError)
   }
 
-  /** A stable identifier of the error for programs, which does not change when messages change. */
+  /** A stable identifier of the error for programs. The code stays the same when messages change. */
   abstract readonly code: string
 
   /** `options.cause` is the underlying error. */
@@ -40,7 +41,7 @@ export abstract class SluiceError extends Error {
   }
 }
 
-/** An option is invalid, misspelled or contradicts another option, or an argument is invalid. */
+/** An option is invalid, is misspelled or contradicts another option, or an argument is invalid. */
 export class InvalidOptionError extends SluiceError {
   readonly code = "SLUICE_INVALID_OPTION"
   /** All problems, not only the first. `path` names the option. Not enumerable. */
@@ -56,7 +57,7 @@ export class InvalidOptionError extends SluiceError {
 /** A rule in code or in a stored document is invalid. `problems` lists every mistake. */
 export class InvalidRuleError extends SluiceError {
   readonly code = "SLUICE_INVALID_RULE"
-  /** All problems, not only the first. `path` leads to the member of the rule. Not enumerable. */
+  /** All problems, not only the first. `path` is the path to the rule's member. Not enumerable. */
   declare readonly problems: readonly Problem[]
 
   /** Builds the message from the first 50 problems. `options.cause` is the underlying error. */
@@ -66,10 +67,12 @@ export class InvalidRuleError extends SluiceError {
   }
 }
 
-/** The rules could not be read: the file is missing, is not YAML, or the source did not respond. */
+/** The rules could not be read. For example, the file is missing or is not YAML, or the source did not respond. */
 export class RuleSourceError extends SluiceError {
   readonly code = "SLUICE_RULE_SOURCE"
-  /** The problems of a document that was read but cannot be parsed. Empty if nothing could be read. Not enumerable. */
+  /**
+   * The problems of a document that was read but cannot be parsed. Empty if no document could be read. Not enumerable.
+   */
   declare readonly problems: readonly Problem[]
 
   /** `options.cause` is the underlying error. */
@@ -85,13 +88,13 @@ export class RuleSourceError extends SluiceError {
   }
 }
 
-/** The ways in which a store can fail. The set is small enough for a metric label. */
+/** The ways in which a store can fail. There are few enough values for a metric label. */
 export type StoreErrorKind =
   /** The store, its client or the connection failed. */
   | "error"
   /** The store did not respond in time. */
   | "timeout"
-  /** The store was not asked, because it has not responded for a while. The call failed without waiting. */
+  /** The store was not called, because it has not responded for a while. The call failed without waiting. */
   | "unavailable"
   /** The store's result was invalid. */
   | "invalid-answer"
@@ -100,7 +103,7 @@ export type StoreErrorKind =
 export type StoreOutcome =
   /** The call has certainly changed nothing, so it can be retried. */
   | "not-applied"
-  /** The call may have been carried out, in whole or in part. Retrying a refund could give units back twice. */
+  /** The call may have been executed completely or partly. Retrying a refund could refund units twice. */
   | "unknown"
 
 /**
@@ -110,7 +113,7 @@ export class StoreUnavailableError extends SluiceError {
   readonly code = "SLUICE_STORE_UNAVAILABLE"
   /** How the store failed. Metrics count errors by this kind. */
   readonly kind: StoreErrorKind
-  /** The effect of the call, which decides whether a refund can be retried. */
+  /** The effect of the call on the store, which determines whether a refund can be retried. */
   readonly outcome: StoreOutcome
 
   /** `options.cause` is the underlying error. */
@@ -135,38 +138,38 @@ export class ClosedError extends SluiceError {
 }
 
 function withCleanCause(options: ErrorOptions | undefined): ErrorOptions | undefined {
-  // Leave out an absent cause: an error has the member "cause" only if a cause was passed.
+  // Omit an absent cause, because an error must have the member "cause" only if a cause was passed.
   return options === undefined || !("cause" in options)
     ? options
     : { cause: errorWithoutCredentials(options.cause) }
 }
 
-/** Returns a string of any value for a message. Never throws. */
+/** Converts any value to a string for a message. Never throws. */
 export function textOf(value: unknown): string {
   try {
     return String(value)
   } catch {
-    // The object was created without a prototype, or its own toString fails.
+    // The object has no prototype, or its own toString throws.
     return `an unprintable ${typeof value}`
   }
 }
 
-/** Returns the text with a period at its end, so that another sentence can follow. */
+/** Returns the text with a period at the end, so that another sentence can follow. */
 export function sentenceOf(text: string): string {
   return /[.!?]$/.test(text) ? text : `${text}.`
 }
 
 /**
- * Attaches the problems as a member that is not enumerable. Node and loggers print enumerable members of an error, and
- * the message already contains each problem.
+ * Attaches the problems as a member that is not enumerable. Otherwise Node and loggers would print the problems
+ * again, although the message already contains them.
  */
 function attachProblems(error: SluiceError, problems: readonly Problem[]): void {
   Object.defineProperty(error, "problems", { value: problems.map(problemWithoutCredentials) })
 }
 
 /**
- * Returns the problem without secrets in its strings. Returns the same object if there are none, because callers
- * recognize a reported problem by identity.
+ * Returns the problem without secrets in its strings. Returns the same object if its strings contain no secrets,
+ * because callers recognize a reported problem by identity.
  */
 export function problemWithoutCredentials(problem: Problem): Problem {
   const hasNone = Object.values(problem).every(
@@ -180,7 +183,7 @@ export function problemWithoutCredentials(problem: Problem): Problem {
   return Object.fromEntries(members) as Problem
 }
 
-/** The maximum number of problems in a message: a file in the wrong format can have thousands. */
+/** The maximum number of problems in a message. A file in the wrong format can have thousands of problems. */
 const MOST_TOLD = 50
 
 function describe(title: string, problems: readonly Problem[]): string {

@@ -58,7 +58,7 @@ describe("events", () => {
     expect(events.has("said")).toBe(false)
   })
 
-  it("apply listeners added or removed during an event from the next event on", () => {
+  it("apply listeners that are added or removed during an event from the next event on", () => {
     const { events } = setUp()
     const heard: string[] = []
     const once = () => {

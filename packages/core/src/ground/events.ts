@@ -13,15 +13,15 @@ export interface Events<Table extends Record<keyof Table, unknown[]>> {
 }
 
 /**
- * Events whose listeners cannot make the request fail that caused them: `onListenerError` gets what a listener throws.
- * On the hot path, call `has` first, so that arguments are built only for events with listeners.
+ * Events whose listeners cannot make a request fail. If a listener throws, `onListenerError` receives the error. On
+ * the hot path, call `has` first, so that arguments are created only for events with listeners.
  */
 export class SafeEvents<Table extends Record<keyof Table, unknown[]>> implements Events<Table> {
   readonly #names: readonly (keyof Table & string)[]
   readonly #onListenerError: (error: unknown, name: keyof Table) => void
   #listeners: { [Name in keyof Table]?: readonly ((...args: Table[Name]) => void)[] } = {}
 
-  /** `names` has the name of every event. */
+  /** The keys of `names` are the names of all events. */
   constructor(
     names: Readonly<Record<keyof Table & string, true>>,
     onListenerError: (error: unknown, name: keyof Table) => void,
@@ -31,7 +31,7 @@ export class SafeEvents<Table extends Record<keyof Table, unknown[]>> implements
   }
 
   on<Name extends keyof Table>(name: Name, listener: (...args: Table[Name]) => void): void {
-    // Throw, because the listener of an unknown event would silently never be called.
+    // Throw, because otherwise the listener of an unknown event would silently never be called.
     if (!this.#isEvent(name)) {
       throw new InvalidOptionError([
         { path: "on", message: `"${textOf(name)}" is not an event`, accepted: this.#names.join(", ") },

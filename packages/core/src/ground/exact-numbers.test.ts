@@ -54,8 +54,9 @@ describe("withExactNumbers returns a JSON text in which", () => {
     )
   })
 
-  it("everything else is as JSON.parse reads it", () => {
-    // JSON.stringify writes larger numbers with an exponent, and they become strings of all their digits.
+  it("all other values are the same as with JSON.parse", () => {
+    // Use no larger numbers. JSON.stringify writes them with an exponent, so they would become strings with all of
+    // their digits.
     const json = fc.json().filter((text) => !text.includes("e+"))
     fc.assert(fc.property(json, (text) => void expect(parsed(text)).toEqual(JSON.parse(text))))
     const texts = ['": 12345678901234567"', '"\\" 12345678901234567"', '"\\\\"', '"\\u0022: 1e400, "']
@@ -78,7 +79,7 @@ test.each([
   expect(withExactNumbers(json)).toBe(json)
 })
 
-test("withExactNumbers leaves a number of more than 1,000 characters as it is spelled, in linear time", () => {
+test("withExactNumbers keeps the spelling of a number of more than 1,000 characters, in linear time", () => {
   const zeros = "0".repeat(1_000_000)
   expect(parsed(`[1${zeros}1, "${"\\\\".repeat(500_000)}"]`)).toEqual([`1${zeros}1`, "\\".repeat(500_000)])
 })

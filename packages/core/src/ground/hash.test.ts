@@ -11,7 +11,7 @@ it("hash hashes a string as node:crypto does", async () => {
   expect(hash("sha1", "abc")).toBe(crypto.createHash("sha1").update("abc").digest("hex"))
 })
 
-// test/packages/too-old.check.ts loads the packages in such a Node.
+// Also, test/packages/too-old.check.ts loads the packages in a Node version that is too old.
 it("hash.ts fails to load with one clear line in a Node without crypto.hash", async () => {
   vi.doMock("node:crypto", () => ({ hash: undefined }))
   await expect(import("./hash.ts")).rejects.toMatchObject({

@@ -1,7 +1,7 @@
 import * as crypto from "node:crypto"
 
-// Node links all imports before it runs any of them. A named import of `hash`, which an old Node does not have, would
-// fail then, with a message that does not mention the version.
+// Do not import `hash` by name. Old versions of Node do not have it, and Node links imports before it runs any
+// module. So a named import would fail with a message that does not mention the version.
 if (crypto.hash === undefined) {
   const message = `Sluice needs Node 20.19 or a later 20.x, or Node 22.12 or later. This is Node ${process.versions.node}.`
   throw Object.assign(new Error(message), { code: "SLUICE_NODE_TOO_OLD" })

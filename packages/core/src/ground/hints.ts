@@ -9,13 +9,13 @@ const SYNONYMS: Readonly<Record<string, string>> = {
   close: "deny",
   "fail-closed": "deny",
 }
-/** Matches a limit that includes its window: "5/minute" or "5 requests per minute". */
+/** Matches a string that contains both a limit and its window: "5/minute" or "5 requests per minute". */
 const PER = /^(\d+) *(?:[a-z]+ +)?(?:\/|per) *(\d* *[a-z]+)$/i
 
 /**
- * Returns what to write instead of a value of another type or spelling, such as `; it is a string, use the number 100`.
- * The hint is for somebody who is sure that the value is right. Returns an empty string if the accepted values say
- * enough. `noun` and `accepted` are the parts of the message about the value.
+ * Returns what to write instead of a value of another type or spelling, such as `; it is a string, use the number
+ * 100`. The hint is for a user who is sure that the value is right. Returns an empty string if the list of accepted
+ * values is sufficient. `noun` and `accepted` are the parts of the message about the value.
  */
 export function hintFor(given: unknown, noun: string, accepted: string): string {
   const hint = find(given, noun, accepted)
@@ -74,13 +74,16 @@ function ofText(given: string, noun: string, accepted: string): string | undefin
   const names = [...accepted.matchAll(/"([^"]+)"/g)].map(([, name]) => name as string)
   const here = SYNONYMS[text] ?? ""
   if (names.includes(here)) return `use "${here}"`
-  // A part of several names stands for none of them.
+  // Suggest no name if the text is a part of several names.
   return names.filter((name) => name.includes(text)).length > 1
     ? undefined
     : suggestion(given, names).slice(2) || undefined
 }
 
-/** Returns both readings of digits after a zero. YAML 1.1 reads them as an octal number, and YAML 1.2 as a decimal one. */
+/**
+ * Returns both possible values of digits after a zero. YAML 1.1 parses the digits as an octal number, and YAML 1.2 as a
+ * decimal number.
+ */
 function ofLeadingZero(digits: string): string {
   const decimal = Number(digits)
   const octal = /[89]/.test(digits) ? decimal : Number.parseInt(digits, 8)

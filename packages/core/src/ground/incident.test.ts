@@ -25,7 +25,7 @@ function line(message: IncidentLine["message"], key?: string): IncidentLine {
 
 const BACK: IncidentLine = { level: "warn", code: "SLUICE_RECOVERED", message: "back" }
 
-/** Moves the clock, and lets the waits that end continue. */
+/** Moves the clock, and then runs the code that follows the waits that have ended. */
 async function pass(clock: ReturnType<typeof manualClock>, ms: number): Promise<void> {
   clock.advance(ms)
   await new Promise((resolve) => setImmediate(resolve))
@@ -45,7 +45,7 @@ describe("an incident", () => {
     ])
   })
 
-  it("begins again with a cause that has replaced another one", () => {
+  it("begins again when a new cause replaces the old one", () => {
     const { incident, logged } = setUp((warner) => new Incident(warner))
     const news = ["a", "a", "b", "a"].map((cause) => incident.begin(line(cause, cause)))
     expect(news).toEqual([true, false, true, true])
@@ -63,7 +63,7 @@ describe("an incident", () => {
     expect(logged).toHaveLength(5)
   })
 
-  it("logs a loss immediately, and the number of later losses when a minute is over", async () => {
+  it("logs the first loss immediately, and the number of later losses after a minute", async () => {
     const clock = manualClock()
     const { incident, logged } = losses(clock)
     const lose = (times?: number) =>

@@ -3,13 +3,13 @@ import { sentenceOf } from "./errors.ts"
 import { outsideRequests, waitOf } from "./time.ts"
 import type { Warner, WarningCode } from "./warnings.ts"
 
-/** A line of the log about an incident. */
+/** A log line about an incident. */
 export interface IncidentLine {
-  /** The method of the logger. */
+  /** The logger's method. */
   readonly level: "warn" | "error"
   /** The code of the warning. */
   readonly code: WarningCode
-  /** The message. A function gets how often the incident has occurred since its last line. */
+  /** The message. A function is called with the number of occurrences since the last line. */
   readonly message: string | ((times: number) => string)
   /** The error that was caught. Absent if no error was caught. */
   readonly cause?: unknown
@@ -17,13 +17,16 @@ export interface IncidentLine {
   readonly key?: string
 }
 
-/** Interval between two lines about losses in milliseconds. In an outage, units may be lost many times a second. */
+/**
+ * Interval between two lines about losses, in milliseconds. Losses are not logged one by one, because an outage may
+ * cause many per second.
+ */
 const LOSSES_EVERY_MS = 60_000
 
 /**
- * A problem that may last, or occur many times. The log has a line when it begins and for each further cause, then at
- * most one for each interval, and one when it ends. If the clock cannot wait, the line of a lasting incident is not
- * repeated, and every occurrence of any other incident is logged.
+ * A problem that may last, or occur many times. One line is logged when the incident begins, and one for each further
+ * cause. After that, at most one line is logged per interval, and one when the incident ends. If the clock cannot
+ * wait, the line of a lasting incident is not repeated, and every occurrence of any other incident is logged.
  */
 export class Incident {
   readonly #warner: Pick<Warner, "say">
@@ -33,12 +36,13 @@ export class Incident {
   #lines: readonly IncidentLine[] = []
   #latest: IncidentLine | undefined
   #unlogged = 0
-  /** Ends the pause before the next line. Undefined if no line will follow by itself. */
+  /** Ends the pause before the next line. Undefined if no timer will log another line. */
   #pause: AbortController | undefined
 
   /**
-   * With `everyMs`, the latest line is repeated at this interval, as the clock measures it. If `isLasting`, it is repeated
-   * until `end`. Otherwise only occurrences since the last line are logged, and without any, the incident is over.
+   * With `everyMs`, the latest line is repeated at this interval, as the clock measures it. If `isLasting`, the line
+   * is repeated until `end`. Otherwise the line is repeated only if the problem has occurred since, and the incident
+   * ends if it has not.
    */
   constructor(
     warner: Pick<Warner, "say">,
@@ -52,7 +56,7 @@ export class Incident {
     this.#isLasting = isLasting
   }
 
-  /** Creates an incident with at most one line a minute, from `lossLine`. */
+  /** Creates an incident for losses, whose lines are from `lossLine`. Logs at most one line per minute. */
   static ofLosses(warner: Pick<Warner, "say">, clock: Clock): Incident {
     return new Incident(warner, LOSSES_EVERY_MS, clock, false)
   }
@@ -72,7 +76,7 @@ export class Incident {
     return { level: "warn", code, message, cause }
   }
 
-  /** The first line about each cause since the incident began. Empty if the incident has ended. */
+  /** The first line about each cause since the incident began. Empty after the incident has ended. */
   get lines(): readonly IncidentLine[] {
     return this.#lines
   }
@@ -82,15 +86,15 @@ export class Incident {
     return this.#lines.some((line) => keyOf(line) === key)
   }
 
-  /** Begins the incident with this cause. If the incident already lasts with other causes, they are dropped. */
+  /** Begins the incident with this cause. If the incident has already begun with other causes, ends it first. */
   begin(line: IncidentLine, times = 1): boolean {
     if (!this.has(keyOf(line))) this.end()
     return this.add(line, times)
   }
 
   /**
-   * Begins the incident, or adds to it. Logs the line if no earlier line has this cause. Otherwise the next line counts
-   * the occurrences. Returns whether the line was logged.
+   * Begins the incident, or adds occurrences to it. Logs the line if no earlier line has this cause. Otherwise, adds
+   * the occurrences to the count in the next line. Returns true if the line was logged.
    */
   add(line: IncidentLine, times = 1): boolean {
     const isNew = !this.has(keyOf(line))
@@ -107,7 +111,7 @@ export class Incident {
     return true
   }
 
-  /** Ends the incident without a count. Logs the line if the incident had begun. */
+  /** Ends the incident without logging remaining occurrences. Logs `line` if the incident had begun. */
   end(line?: IncidentLine): void {
     const hadBegun = this.#lines.length > 0
     this.#lines = []
@@ -135,14 +139,14 @@ export class Incident {
         if (this.#isLasting) this.#unlogged ||= 1
       } while (this.#log())
     } catch {
-      // The incident has ended, or the clock cannot wait.
+      // The wait rejects if the incident has ended or the clock cannot wait.
     }
     if (this.#pause !== pause) return
     this.#pause = undefined
     if (!this.#isLasting) this.#lines = []
   }
 
-  /** Logs the latest line with the number of occurrences. Returns false if there were none. */
+  /** Logs the latest line with the number of occurrences. Returns false if there were no occurrences. */
   #log(): boolean {
     if (this.#latest === undefined || this.#unlogged === 0) return false
     const times = this.#unlogged

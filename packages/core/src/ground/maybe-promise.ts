@@ -1,9 +1,9 @@
 import { types } from "node:util"
 
-/** A value or a promise of it. Code that gets a plain value continues synchronously. */
+/** A value, or a promise for it. Code that receives a plain value continues synchronously. */
 export type MaybePromise<T> = T | Promise<T>
 
-/** What a function of the app may return: a value, or any promise of it. */
+/** The result that a function of the app may return: a value, or any kind of promise for it. */
 export type Awaitable<T> = T | PromiseLike<T>
 
 /** True for a promise and for any other object that `await` would wait for. */

@@ -24,7 +24,7 @@ describe("requireOptions", () => {
     },
   )
 
-  it("throws one error with every problem, beginning with the problems that it was given", () => {
+  it("throws one error with all problems, beginning with the problems that were passed to it", () => {
     const other = { path: "store", message: "is missing", accepted: "a store" }
     expect(() => requireOptions("createIt", { prefix: 5 }, CHECKS, [other])).toThrow(InvalidOptionError)
     expect(problemsOf({ instances: 0, prefix: 5 }, [other])).toEqual([
@@ -47,7 +47,7 @@ describe("requireOptions", () => {
     expect(problemsOf(JSON.parse(`{ "${path}": 1 }`))).toEqual([{ path, message, accepted: NAMES }])
   })
 
-  it("gives the name of an option that has another name elsewhere", () => {
+  it("reports our name for an option that has another name elsewhere", () => {
     const message = 'is not an option of createIt; use "prefix" instead'
     expect(problemsOf({ keyPrefix: "a" })).toEqual([{ path: "keyPrefix", message }])
   })
@@ -65,14 +65,14 @@ describe("requireOptions", () => {
     expect(problemsOf(Object.create({ keyPrefix: "a" }))).toHaveLength(1)
   })
 
-  it.each([null, undefined, 5, "text", []])("rejects %j instead of options", (options) => {
+  it.each([null, undefined, 5, "text", []])("rejects %j, which is not an options object", (options) => {
     const message = `${JSON.stringify(options)} is not an options object`
     expect(problemsOf(options)).toEqual([{ path: "", message, accepted: `an object with ${NAMES}` }])
   })
 })
 
 describe("problemAt", () => {
-  it("returns the problem with its place, and an empty list if there is none", () => {
+  it("returns the problem with its place, or an empty array if there is no problem", () => {
     const problem = { path: "far.eu", message: "is not a string", accepted: "a string" }
     expect([problemAt("far.eu", 5, text), problemAt("far.eu", "", text)]).toEqual([[problem], []])
   })

@@ -5,10 +5,13 @@ import { show, suggestion } from "./show.ts"
 import { LONGEST_TIMER_MS } from "./time.ts"
 import type { Logger } from "./warnings.ts"
 
-/** Returns what is wrong with the value of an option, or undefined if the value is valid. Not called for undefined. */
+/**
+ * Returns a description of the problem with an option's value, or undefined if the value is valid. Not called for
+ * undefined values.
+ */
 export type OptionCheck = (value: unknown) => Omit<Problem, "path"> | undefined
 
-/** Returns a check whose message says what the value is not: `5 is not a clock`. */
+/** Returns a check with a message of the form "… is not …": `5 is not a clock`. */
 export function mustBe(noun: string, accepted: string, isGood: (value: unknown) => boolean): OptionCheck {
   return (value) => {
     if (isGood(value)) return undefined
@@ -16,7 +19,7 @@ export function mustBe(noun: string, accepted: string, isGood: (value: unknown) 
   }
 }
 
-/** Returns a check whose message also has a hint, if the value has another type or spelling. */
+/** Returns a check whose message also contains a hint, if the value has another type or spelling. */
 export function mustBeWithHint(
   noun: string,
   accepted: string,
@@ -28,14 +31,14 @@ export function mustBeWithHint(
       : { message: `${show(value)} is not ${noun}${hintFor(value, noun, accepted)}`, accepted }
 }
 
-/** Accepts an interval that a timer can wait. */
+/** Accepts an interval that is not too long for a timer. */
 export const interval: OptionCheck = mustBe(
   "an interval",
   `a whole number of milliseconds from 1 to ${LONGEST_TIMER_MS}`,
   (value) => Number.isInteger(value) && (value as number) >= 1 && (value as number) <= LONGEST_TIMER_MS,
 )
 
-/** Accepts a clock. A function with a method `now` is one, too, such as `Date`. */
+/** Accepts a clock. A function with a method `now`, such as `Date`, is also a valid clock. */
 export const clockOption: OptionCheck = mustBe(
   "a clock",
   "{ now(): epoch milliseconds, wait?(ms, signal) }",
@@ -61,7 +64,7 @@ export function wholeNumber(name: string, units: string): OptionCheck {
   )
 }
 
-/** Returns a list with the problem of a value at a place. The list is empty if the value is valid. */
+/** Checks a value and returns an array with its problem. The array is empty if the value is valid. */
 export function problemAt(path: string, value: unknown, check: OptionCheck): Problem[] {
   const problem = check(value)
   return problem === undefined ? [] : [{ path, ...problem }]
@@ -79,8 +82,8 @@ export function requireNone(problems: readonly Problem[]): void {
 
 /**
  * Throws {@link InvalidOptionError} with the problems of all options that are invalid or misspelled, after `others`.
- * `title` names the function: "leasedStore". `elsewhere` has the names that options have in other libraries, each with
- * the name of the option here.
+ * `title` is the name of the function, such as "leasedStore". `elsewhere` maps option names of other libraries to the
+ * names of our options.
  */
 export function requireOptions(
   title: string,
@@ -105,13 +108,13 @@ function problemsOf(
     return [{ path: "", message, accepted: `an object with ${accepted}` }]
   }
   const given = options as Readonly<Record<string, unknown>>
-  // Members may be inherited, or be getters of a class, which the loop does not find.
+  // Also check all accepted names, because the loop finds inherited members, but not getters of a class.
   const paths: string[] = []
   for (const path in given) paths.push(path)
   return [...new Set([...paths, ...names])].flatMap((path): Problem[] => {
     const value = given[path]
     if (value === undefined) return []
-    // An option may be called "toString".
+    // Use `hasOwn`, because a misspelled option may be called "toString".
     const check = Object.hasOwn(checks, path) ? checks[path] : undefined
     if (check !== undefined) return problemAt(path, value, check)
     const message = `is not an option of ${title}`

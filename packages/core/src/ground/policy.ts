@@ -1,6 +1,6 @@
 /** Where a fixed window starts. */
 export type Alignment =
-  /** At multiples of its length since the epoch: a day begins at midnight UTC. */
+  /** At multiples of the window's length since the epoch. For example, a day begins at midnight UTC. */
   | "epoch"
   /** At the client's first request. */
   | "first-hit"
@@ -9,10 +9,10 @@ export type Alignment =
 export type Refill =
   /** Evenly, with each millisecond. */
   | "continuous"
-  /** At the start of each window, by the units of a whole window. */
+  /** At the start of each window, with the units of a whole window. */
   | "periodic"
 
-/** How requests are decided while the shared store is unavailable. */
+/** How a rule decides requests while the shared store is unavailable. */
 export type OnStoreFailure =
   /** A limiter in this process decides, with its share of the limit. */
   | "local"
@@ -21,37 +21,40 @@ export type OnStoreFailure =
   /** The request is refused with status 503. */
   | "deny"
 
-/** A rule's `penalty`, with times in milliseconds: when a client is blocked because it was refused too often. */
+/**
+ * A rule's `penalty`, with times in milliseconds. Defines when a client is blocked because it was refused too often.
+ */
 export interface Penalty {
   /** Number of refusals after which the client is blocked. */
   readonly refusals: number
-  /** Time in which the refusals must occur, from the first of them. */
+  /** Time within which the refusals must occur, counted from the first refusal. */
   readonly withinMs: number
   /**
-   * Lengths of blocks, each from the refusal that caused it: at most 16. With several, each block moves the client one
-   * step up, and each `withinMs` without a refusal moves it one step down. A block lasts as long as its step.
+   * Durations of blocks, at most 16. A block starts with the refusal that causes it. If there are several durations,
+   * each block moves the client one step up, and each `withinMs` without a refusal moves the client one step down.
+   * The step determines how long a block lasts.
    */
   readonly forMs: readonly number[]
 }
 
 /** A queue in which adapters hold requests. */
 export interface ParsedQueue {
-  /** Maximum number of requests of one counter that are held in this process. */
+  /** Maximum number of requests of one counter that this process holds. */
   readonly maxWaiting: number
   /** Maximum time in milliseconds for which a request is held. */
   readonly maxWaitMs: number
 }
 
-/** A rule's `throttle` with every default filled in: how to treat a request that does not fit into the limit. */
+/** A rule's `throttle` with all defaults. Defines how to treat a request that exceeds the limit. */
 export type ParsedThrottle =
   /** The request is refused. */
   | { readonly kind: "hard" }
   /** Requests above the limit are admitted up to a percentage of it, and marked. */
   | {
       readonly kind: "soft"
-      /** Percentage of the limit that is admitted above it. */
+      /** Percentage of the limit that is additionally admitted. */
       readonly percent: number
-      /** The queue for requests above that limit. Absent if such requests are refused. */
+      /** The queue for requests above that percentage. Absent if such requests are refused. */
       readonly queue?: ParsedQueue
     }
   /** The request is admitted and marked while there is spare capacity. */
@@ -67,7 +70,7 @@ export type ParsedThrottle =
   /** The request is held until it fits. */
   | {
       readonly kind: "queue"
-      /** Maximum number of requests of one counter that are held in this process. */
+      /** Maximum number of requests of one counter that this process holds. */
       readonly maxWaiting: number
       /** Maximum time in milliseconds for which a request is held. */
       readonly maxWaitMs: number
@@ -80,7 +83,7 @@ export function queueOf(throttle: ParsedThrottle): ParsedQueue | undefined {
 }
 
 /**
- * A rule compiled for a store: how many units, in which window, and how they are counted.
+ * A rule that is compiled for a store. Defines how many units are admitted per window, and how they are counted.
  *
  * `counter` and the partition identify a counter. `counter` is a fingerprint of service, rule name, field, algorithm,
  * window, buckets, alignment and refill. A change of any of these starts new counts. A change of limit or burst keeps
@@ -92,8 +95,8 @@ export interface Policy {
   /** The fingerprint, a string of bounded length. With the partition, it identifies a counter. */
   readonly counter: string
   /**
-   * How the rule is counted: an `AlgorithmName`, or "penalty", which a rule cannot name. "penalty" counts a rule's
-   * refusals instead of its units, and stores blocks that operators set.
+   * How units are counted: an `AlgorithmName`, or "penalty", which is not valid in a rule. "penalty" counts a rule's
+   * refusals instead of its units, and stores manual blocks by operators.
    */
   readonly algorithm: string
   /** Quota units per window: a non-negative integer (0 only from a limit function). */
@@ -105,7 +108,8 @@ export interface Policy {
   /** Units that soft or elastic throttling admits above the limit. Absent: none. */
   readonly extra?: number
   /**
-   * Number of sub-windows. `sliding-window-strict` always has them; `sliding-window` counts by two windows without it.
+   * Number of sub-windows. Always present for `sliding-window-strict`. If absent, `sliding-window` counts in two
+   * windows.
    */
   readonly buckets?: number
   /** Capacity of the bucket. Only for `token-bucket` and `leaky-bucket`. Absent: the limit. */
@@ -115,19 +119,22 @@ export interface Policy {
   /** Whether refused requests count too, up to the ceiling. Absent: false. */
   readonly countRejected?: boolean
   /**
-   * When a client is blocked. Only for `penalty`. There, `limit` is the number of refusals (0: never block) and
-   * `windowMs` is the longest of its times.
+   * When a client is blocked. Only for `penalty`. In such a policy, `limit` is the number of refusals (0: never
+   * block) and `windowMs` is the longest time in this object.
    */
   readonly penalty?: Penalty
 }
 
-/** Returns the units that fit into an unused counter. `remaining` counts down from this number. */
+/** Returns the number of units that an unused counter admits. `remaining` counts down from this number. */
 export function capacityOf({ limit, burst }: Policy): number {
-  // Nothing flows in or out of a bucket with a limit of 0.
+  // With a limit of 0, the capacity is 0 too, because the bucket never refills.
   return burst === undefined || limit === 0 ? limit : burst
 }
 
-/** Returns the capacity plus the units that are admitted above the limit. A request that costs more never fits. */
+/**
+ * Returns the capacity plus the units that are admitted above the limit. A request that costs more than this can never
+ * be admitted.
+ */
 export function ceilingOf({ limit, burst, extra = 0 }: Policy): number {
   // Repeats `capacityOf` to save a call, because each decision needs the ceiling several times.
   return (burst === undefined || limit === 0 ? limit : burst) + extra
@@ -135,13 +142,15 @@ export function ceilingOf({ limit, burst, extra = 0 }: Policy): number {
 
 /** How a rule treats a request whose field is missing. */
 export type OnMissing =
-  /** The request is counted by the client's address, with other requests from it that lack the field. */
+  /**
+   * The request is counted by the client's address, together with other requests from this address that lack the field.
+   */
   | "ip"
   /** The rule does not count the request. */
   | "skip"
   /** The rule refuses the request with status 400. */
   | "deny"
-  /** The request is counted together with all others that lack the field. */
+  /** The request is counted together with all other requests that lack the field. */
   | "shared"
 
 /** Whether a value is a number of units: a non-negative safe integer. */

@@ -6,10 +6,10 @@ import { makeStringsQuick } from "./quick-strings.ts"
 setFlagsFromString("--allow-natives-syntax")
 const isQuick: (prototype: object) => boolean = runInThisContext("(object) => %HasFastProperties(object)")
 
-/** Code that does what ioredis does when it is loaded. */
+/** Code that has the same effect on strings as loading ioredis. */
 const EXTEND = "(class extends String {}); String.prototype"
 
-it("string methods are made fast after a class extends String, and are still fast after another class does", () => {
+it("string methods become fast after a class extends String, and stay fast after another class does", () => {
   const context = {}
   const prototype = runInNewContext(EXTEND, context)
   expect(isQuick(prototype)).toBe(false)

@@ -4,7 +4,8 @@ import { hintFor } from "./hints.ts"
 import { classOf, type MemberProblem, nearest, show, suggestion } from "./show.ts"
 
 /**
- * A schema. The schema does not change the values that it accepts. Its message for a refused value comes from `says`.
+ * A schema. The schema does not change the values that it accepts. Its message for an invalid value is created by
+ * `says`.
  */
 export type Schema = v.GenericSchema
 
@@ -19,13 +20,14 @@ export type ObjectSchema<
 export type RecordSchema = Schema & { readonly key: Schema; readonly value: Schema }
 
 /**
- * Returns the message for a refused value: it is not `noun`, and `accepted` is expected. `memberProblems` parses it.
+ * Returns the message for an invalid value, which is not `noun` although `accepted` is expected. `memberProblems`
+ * parses it.
  */
 export function says(noun: string, accepted: string): string {
   return `${noun}\n${accepted}`
 }
 
-/** Returns the schema of an enumeration. Its message for a refused value lists the choices. */
+/** Returns the schema of an enumeration. The message for an invalid value lists the valid choices. */
 export function choice(noun: string, names: readonly string[]): Schema {
   return v.picklist(names, says(noun, names.map((name) => `"${name}"`).join(", ")))
 }
@@ -35,7 +37,7 @@ export function integer(said: string, least: number, most: number = Number.MAX_S
   return v.pipe(v.number(said), v.safeInteger(said), v.minValue(least, said), v.maxValue(most, said))
 }
 
-/** Whether the value has these methods. Functions may have methods, too: Date is a valid clock. */
+/** Whether the value has these methods. The value may also be a function: for example, Date is a valid clock. */
 export function hasMethods(value: unknown, ...methods: string[]): boolean {
   const members = value as Readonly<Record<string, unknown>> | null | undefined
   return methods.every((name) => typeof members?.[name] === "function")
@@ -49,12 +51,12 @@ export const logger: Schema = v.optional(
   ),
 )
 
-/** The names that a message may list. More names would hide the rest of it. */
+/** Maximum number of names in a message. More names would make the rest of the message hard to find. */
 const MOST_LISTED = 12
 
 /**
  * Returns the schema of an object without unknown members. The schema accepts `older` spellings, but does not list
- * them. For a name that is usual `elsewhere`, the message has the name here.
+ * them. If an unknown name is usual `elsewhere`, the message contains the name to use instead.
  */
 export function strict<Entries extends Readonly<Record<string, Schema>>>(
   noun: string,
@@ -100,13 +102,13 @@ interface Issue {
 }
 type Report = (name: PropertyKey, issues: readonly Issue[] | undefined) => void
 
-/** The value of `expected` in the issue of an unknown member. */
+/** The `expected` value in an issue about an unknown member. */
 const UNKNOWN = "never"
 
 /**
- * Returns the schema of an object that is checked member by member. This schema replaces the object schemas of valibot,
- * which accept a list and report only the first unknown member. The schemas of valibot also do not report what a
- * missing member should be.
+ * Returns the schema of an object that is checked member by member. This schema replaces the object schemas of
+ * valibot, which accept an array and report only the first unknown member. Also, valibot does not report what is
+ * expected for a missing member.
  */
 function checkedInside(
   isRight: (value: unknown) => boolean,
@@ -135,19 +137,22 @@ function checkedInside(
 export interface Shape {
   /** The valid members, with their original values. */
   readonly good: Readonly<Record<string, unknown>>
-  /** Names of the invalid members, or all names if the value is not an object. */
+  /** Names of the invalid members, or the names of all members if the value is not an object. */
   readonly bad: ReadonlySet<string>
   readonly problems: readonly MemberProblem[]
 }
 
-/** Checks each member separately, so that valid members can be checked against each other while others are invalid. */
+/**
+ * Checks each member separately. So the caller can check valid members against each other even if other members are
+ * invalid.
+ */
 export function readShape(schema: ObjectSchema, unchecked: unknown): Shape {
   const { value, problems: pending } = withoutPromises(unchecked)
   const found = memberProblems(schema, value)
   const problems = pending.length === 0 ? found : [...pending, ...found.filter(isNew(pending))]
   if (!isObject(value)) return { good: {}, bad: new Set(Object.keys(schema.entries)), problems }
   const bad = problems.length === 0 ? NONE : new Set(problems.map(({ path }) => String(path[0])))
-  // Thousands of rules may be read in one go, and a loop takes a third of the time of fromEntries.
+  // Use a loop, which takes a third of the time of fromEntries, because thousands of rules may be read in one step.
   const good: Record<string, unknown> = {}
   for (const name in schema.entries) {
     const member = value[name]
@@ -157,8 +162,8 @@ export function readShape(schema: ObjectSchema, unchecked: unknown): Shape {
 }
 
 /**
- * Returns a filter that drops problems of the `pending` members. These were left out because they are promises, so they
- * would also be reported as missing.
+ * Returns a filter that drops problems of the `pending` members. Pending members are promises and were removed before
+ * the check, so the check would also report them as missing.
  */
 function isNew(pending: readonly MemberProblem[]): (problem: MemberProblem) => boolean {
   return ({ path }) => !pending.some((known) => isSamePath(known.path, path))
@@ -167,15 +172,15 @@ function isNew(pending: readonly MemberProblem[]): (problem: MemberProblem) => b
 const NONE: ReadonlySet<string> = new Set()
 
 /**
- * Returns all problems of `value`. Each unknown member is a separate problem. If two checks refuse a value with the
- * same message, they are one problem: for example, a number that is neither whole nor positive.
+ * Returns all problems of `value`. Each unknown member is a separate problem. If two checks report the same message
+ * for a value, that is only one problem. For example, a number may be neither whole nor positive.
  */
 export function memberProblems(schema: Schema, value: unknown): MemberProblem[] {
   const { issues = [] } = v.safeParse(schema, value)
   return issues.flatMap((issue, index): MemberProblem[] => {
     const path = pathOf(issue)
     const before = issues[index - 1]
-    // Issues of the same value are adjacent.
+    // Comparing with the previous issue is enough, because issues of the same value are adjacent.
     if (before?.message === issue.message && isSamePath(pathOf(before), path)) return []
     const [noun, accepted] = issue.message.split("\n") as [string, string]
     const message = mistakeOf(issue.input, noun)
@@ -204,15 +209,16 @@ function mistakeOf(given: unknown, noun: string): string {
 }
 
 /**
- * Whether the value is a function that returns synchronously. An async function is recognized only if a compiler has
- * not rewritten it.
+ * True if the value is a function that returns synchronously. Does not recognize an async function that a compiler
+ * has rewritten.
  */
 export function answersAtOnce(value: unknown): boolean {
   return typeof value === "function" && !types.isAsyncFunction(value)
 }
 
 /**
- * True if the paths are equal. Compares part by part, because a part can be a symbol, which cannot be joined to text.
+ * True if the paths are equal. Compares each part separately, because a part can be a symbol, which cannot be joined
+ * to a string.
  */
 function isSamePath(one: readonly PropertyKey[], other: readonly PropertyKey[]): boolean {
   return one.length === other.length && one.every((part, index) => part === other[index])
@@ -222,8 +228,8 @@ function isSamePath(one: readonly PropertyKey[], other: readonly PropertyKey[]):
 const DEEPEST = 3
 
 /**
- * Returns the value without the members that are promises, and a problem for each of them. To a schema, a promise is an
- * object without members, so a `match` that was not awaited would match every request.
+ * Returns the value without the members that are promises, and a problem for each removed member. A schema would
+ * accept a promise as an object without members, so a `match` that was not awaited would match every request.
  */
 function withoutPromises(value: unknown): {
   readonly value: unknown
@@ -233,7 +239,7 @@ function withoutPromises(value: unknown): {
   return { value: copyWithout(value, [], problems), problems }
 }
 
-/** Returns a copy of the value without promises, or the value itself if it does not contain any. */
+/** Returns a copy of the value without promises, or the value itself if it contains no promises. */
 function copyWithout(value: unknown, path: readonly string[], problems: MemberProblem[]): unknown {
   if (path.length >= DEEPEST || !isPlain(value)) return value
   let copy: Record<string, unknown> | undefined
@@ -254,7 +260,7 @@ function copyWithout(value: unknown, path: readonly string[], problems: MemberPr
   return copy ?? value
 }
 
-/** True for an object that is not a list. */
+/** True for an object that is not an array. */
 export function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === "object" && value !== null && !Array.isArray(value)
 }

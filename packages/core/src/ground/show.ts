@@ -4,11 +4,11 @@ import type { Problem } from "./errors.ts"
 
 /** A problem whose `path` starts at the object itself, because the place of that object is not known yet. */
 export interface MemberProblem {
-  /** The keys on the way from the object to the value. */
+  /** The keys that lead from the object to the value. */
   readonly path: readonly PropertyKey[]
   /** What is wrong. */
   readonly message: string
-  /** What would be right. */
+  /** What is accepted instead. */
   readonly accepted?: string
   /** The rule that has the problem. */
   readonly rule?: string
@@ -20,9 +20,9 @@ export function locate(place: string, { path, ...problem }: MemberProblem): Prob
 }
 
 /**
- * Returns a value as a string for a message: JSON if possible, on one line, at most 60 characters. For an instance of a
- * class, the text is only the name of the class, and passwords of URLs are removed. The value may be a Redis client
- * passed by mistake, and messages are logged.
+ * Returns a value as a string for a message: JSON if possible, on one line, at most 60 characters. For an instance of
+ * a class, returns only the name of the class, and removes passwords from URLs. This matters because the value may be
+ * a Redis client passed by mistake, and messages are logged.
  */
 export function show(value: unknown): string {
   const text = describe(value)
@@ -40,14 +40,15 @@ export function suggestion(name: string, names: readonly string[]): string {
   return meant === undefined ? "" : `; did you mean "${meant}"?`
 }
 
-/** Returns the name that needs the fewest changes to become the given one, however many these are. */
+/** Returns the name that needs the fewest changes to become the given name, even if it needs many changes. */
 export function nearest(name: string, names: readonly string[]): string {
   return scored(name.slice(0, 64), names)[0]?.candidate as string
 }
 
 /** Returns the name that was probably meant. Ignores case, "_" and "-", and allows a typo or two. */
 export function closest(name: string, names: readonly string[]): string | undefined {
-  // Comparing costs the product of the lengths, and the given name may be megabytes long.
+  // Do not compare a long name. The time grows with the product of both lengths, and the given name may be megabytes
+  // long.
   if (name.length > 64) return undefined
   const given = bare(name)
   const best = scored(name, names)[0]
@@ -77,7 +78,7 @@ function appendKey(place: string, key: PropertyKey): string {
 function describe(value: unknown): string {
   switch (typeof value) {
     case "string":
-      // Clean the whole text before it is cut: a password is recognized only by the "@" after it.
+      // Clean the whole text before cutting it, because a password is recognized only by the "@" after it.
       return JSON.stringify(withoutCredentials(value).slice(0, 60))
     case "function":
       return "a function"
@@ -99,7 +100,8 @@ function describe(value: unknown): string {
 }
 
 /**
- * Returns a string such as `an instance of Redis`, or undefined for a list or an object from a document or a literal.
+ * Returns a string such as `an instance of Redis`, or undefined for an array and for an object from a document or a
+ * literal.
  */
 export function classOf(value: unknown): string | undefined {
   if (typeof value !== "object" || value === null || Array.isArray(value)) return undefined

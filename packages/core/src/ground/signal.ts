@@ -1,9 +1,9 @@
 import { mustBe, requireNone, requireValue } from "./option-checks.ts"
 import { show } from "./show.ts"
 
-/** The signal of a call. */
+/** The options of a call that can be aborted. */
 export interface SignalOption {
-  /** Stops waiting: the call rejects with the signal's reason. */
+  /** Stops the wait, so that the call rejects with the signal's reason. */
   readonly signal?: AbortSignal | undefined
 }
 

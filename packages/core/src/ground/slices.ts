@@ -1,11 +1,15 @@
 import { setImmediate as nextTurn } from "node:timers/promises"
 
 /**
- * Milliseconds of work after which the event loop runs. A slice ends with a whole document, and still stays below 5 ms.
+ * Milliseconds of work after which other work of the event loop may run. A slice only ends after a whole document,
+ * but still stays below 5 ms.
  */
 const SLICE_MS = 1
 
-/** Work that can pause, such as after each rule of a document. The function yields where it can pause. */
+/**
+ * Work that can pause, for example after each rule of a document. The generator yields at each point where it can
+ * pause.
+ */
 export type Pausable<Result> = Generator<unknown, Result>
 
 /** Runs the work without a pause. Returns the result. */
@@ -41,7 +45,7 @@ export class Slices {
     this.begin()
   }
 
-  /** Begins a slice. The time before it does not count. */
+  /** Begins a slice. The time before this call does not count. */
   begin(): void {
     this.#beganAtMs = performance.now()
   }

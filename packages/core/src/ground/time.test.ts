@@ -60,7 +60,7 @@ describe("a deadline", () => {
   beforeEach(() => void vi.useFakeTimers())
   afterEach(() => void vi.useRealTimers())
 
-  it("is over one event loop turn after the time", () => {
+  it("ends one tick of the event loop after the time", () => {
     const onLate = vi.fn()
     void beforeDeadline(never, 10, onLate)
     vi.advanceTimersByTime(9)
@@ -87,7 +87,7 @@ describe("a deadline", () => {
   })
 })
 
-it("a deadline keeps the process alive, unless it is set not to", () =>
+it("a deadline keeps the process alive, unless the caller disables that", () =>
   countHeldTimers(async (alive) => {
     const before = alive()
     const work = nextTurn()
@@ -171,7 +171,8 @@ describe("beforeDeadline", () => {
   })
 
   it("accepts a response that arrived during an event loop stall, even after the deadline", async () => {
-    // A timer that is due after the deadline fires in the same turn: its result arrived while the event loop stalled.
+    // A timer that is due after the deadline fires in the same tick, like a result that arrived while the event loop
+    // stalled.
     const answer = new Promise<string>((resolve) => {
       setTimeout(resolve, 10, "answer")
     })
@@ -188,7 +189,7 @@ describe("beforeDeadline", () => {
     const answered = beforeDeadline(late, 5, tooLate)
     await expect(answered).rejects.toThrow("too late")
     end()
-    // An unhandled rejection would end the process in this turn.
+    // An unhandled rejection would end the process in this tick.
     await sleep(5)
     await expect(answered).rejects.toThrow("too late")
   })

@@ -1,5 +1,5 @@
 /*
- * The six ways to wait. Each of them is used with the clock of the app or with the timers of Node:
+ * The six ways to wait. Each uses the app's clock or the timers of Node:
  *
  * - `setTimer` calls back after milliseconds of the process, outside of requests.
  * - `after` calls back after milliseconds of a clock, and can be canceled.
@@ -24,7 +24,7 @@ const outside = new AsyncResource("Sluice")
 
 /**
  * Runs work that outlives the request that causes it. Otherwise a timer, a connection or a chain of calls that starts
- * inside a request would keep alive what the request holds in an AsyncLocalStorage.
+ * inside a request would keep the request's AsyncLocalStorage context in memory.
  */
 export function outsideRequests<Value>(work: () => Value): Value {
   return outside.runInAsyncScope(work)
@@ -35,14 +35,15 @@ export function setTimer(callback: () => void, ms: number): NodeJS.Timeout {
   return outsideRequests(() => setTimeout(callback, ms))
 }
 
-/** Runs the callback in a microtask. Avoids `queueMicrotask`, which fake timers in a test may have stopped. */
+/** Runs the callback in a microtask. Does not use `queueMicrotask`, which fake timers in a test may have stopped. */
 export function soon(run: () => void): void {
   void Promise.resolve().then(run)
 }
 
 /**
- * Returns how the clock waits: by itself, or by a timer. The timer does not keep the process alive, unless `keepsAlive` is
- * true. Rejects with the signal's reason when the signal is aborted.
+ * Returns a function that waits with the clock's own `wait`, or with a timer if the clock has none. The timer keeps
+ * the process alive only if `keepsAlive` is true. The wait rejects with the signal's reason when the signal is
+ * aborted.
  */
 export function waitOf(clock: Clock, keepsAlive = false): NonNullable<Clock["wait"]> {
   return clock.wait === undefined
@@ -51,8 +52,8 @@ export function waitOf(clock: Clock, keepsAlive = false): NonNullable<Clock["wai
 }
 
 /**
- * Waits by the global `setTimeout`. A test may have faked it: the steady clock then follows the fake time, but test
- * libraries do not fake `node:timers/promises`. A monitoring tool may also have wrapped it.
+ * Waits with the global `setTimeout`, which a test may have faked. The steady clock then follows the fake time, but
+ * test libraries do not fake `node:timers/promises`. A monitoring tool may also have wrapped `setTimeout`.
  */
 async function waitByTimer(ms: number, signal: AbortSignal | undefined, keepsAlive: boolean): Promise<void> {
   signal?.throwIfAborted()
@@ -65,18 +66,19 @@ async function waitByTimer(ms: number, signal: AbortSignal | undefined, keepsAli
       signal?.removeEventListener("abort", abort)
       resolve()
     }, ms)
-    // Fake timers that imitate a browser return a number.
+    // Fake timers that imitate a browser return a number, which has no `unref`.
     if (!keepsAlive) (timer as Partial<NodeJS.Timeout>).unref?.()
     signal?.addEventListener("abort", abort, { once: true })
   })
 }
 
-/** The reason to stop a wait. Without a reason, each abort would create an error with a stack, which is slow. */
+/** The reason to stop a wait. Without a given reason, each abort would create an error with a stack, which is slow. */
 const NOT_NEEDED = new Error("The wait is not needed.")
 
 /**
- * Calls back after `ms` milliseconds of the clock, or calls `failed` if the clock cannot wait. Returns the function that
- * cancels both. Without a clock that waits by itself, a timer keeps the process alive if `keepsAlive` is true.
+ * Calls back after `ms` milliseconds of the clock, or calls `failed` if the clock cannot wait. Returns the function
+ * that cancels both callbacks. Without a clock that waits by itself, a timer keeps the process alive if `keepsAlive`
+ * is true.
  */
 export function after(
   ms: number,
@@ -87,7 +89,8 @@ export function after(
 ): () => void {
   const waiting = new AbortController()
   const { signal } = waiting
-  // A clock may throw, and may ignore its signal.
+  // Use an async function, because a clock may throw. Check the signal again afterwards, because a clock may ignore
+  // it.
   const wait = async (): Promise<void> => {
     await waitOf(clock, keepsAlive)(ms, signal)
   }
@@ -103,9 +106,9 @@ export function after(
 }
 
 /**
- * Calls back after `ms` milliseconds and one more turn of the event loop. If the event loop stalled, replies that have
- * arrived are read in that turn. So a stall of this process does not count as a failure of the server. Returns the
- * function that cancels the callback.
+ * Calls back after `ms` milliseconds and one more tick of the event loop. If the event loop stalled, replies that
+ * have arrived are read in that tick. So a stall of this process does not count as a failure of the server. Returns
+ * the function that cancels the callback.
  */
 function atDeadline(ms: number, onLate: () => void, keepsAlive: boolean): () => void {
   let grace: NodeJS.Immediate | undefined
@@ -121,8 +124,9 @@ function atDeadline(ms: number, onLate: () => void, keepsAlive: boolean): () => 
 
 /**
  * Settles as `work` does, or as `late()` does if `work` is still pending after `ms` milliseconds. A later result of
- * `work` is dropped. A clock that waits by itself measures the time. Otherwise a timer does, which keeps the process
- * alive unless `keepsAlive` is false, and after which replies that arrived during a stall of the event loop still count.
+ * `work` is ignored. If the clock has its own `wait`, it measures the time. Otherwise a timer measures the time, and
+ * keeps the process alive unless `keepsAlive` is false. With a timer, replies that arrived during a stall of the
+ * event loop still count.
  */
 export function beforeDeadline<T>(
   work: PromiseLike<T>,
@@ -161,7 +165,10 @@ export function beforeDeadline<T>(
  */
 const callbacksOf = new WeakMap<AbortSignal, Set<() => void>>()
 
-/** Calls back when the signal is aborted, but not if it already is. Returns the function that cancels the callback. */
+/**
+ * Calls back when the signal is aborted, but not if the signal is already aborted. Returns the function that cancels
+ * the callback.
+ */
 export function onAbort(signal: AbortSignal, callback: () => void): () => void {
   let callbacks = callbacksOf.get(signal)
   if (callbacks === undefined) {
@@ -200,5 +207,5 @@ export async function keepingAlive<T>(work: Promise<T>): Promise<T> {
   }
 }
 
-/** Does nothing. Use it as the handler of work that is not awaited. */
+/** Does nothing. Use this function as the handler for work that is not awaited. */
 export function ignore(): void {}

@@ -7,7 +7,10 @@ import { waitOf } from "./time.ts"
 const waitHeld = waitOf(steadyClock, true)
 const waitUnheld = waitOf(steadyClock)
 
-/** Expects that a wait adds this number of timers that keep the process alive, until it is aborted. */
+/**
+ * Expects that a wait adds this number of timers that keep the process alive. When the wait is aborted, the timers must
+ * be cleared.
+ */
 async function expectHeld(wait: typeof waitHeld, held: number, timers: () => number): Promise<void> {
   const aborting = new AbortController()
   const before = timers()
@@ -32,7 +35,7 @@ describe("waiting by a timer", () => {
   it("keeps the process alive only if the caller requests that, even if a tool has replaced setTimeout", () =>
     countHeldTimers(async (timers) => {
       const real = globalThis.setTimeout
-      // Like a tool that counts timers: another function that sets Node's own timer.
+      // Replace setTimeout by another function that sets Node's own timer, as a tool that counts timers does.
       globalThis.setTimeout = ((...args: Parameters<typeof setTimeout>) => real(...args)) as typeof setTimeout
       try {
         await expectHeld(waitHeld, 1, timers)
@@ -62,7 +65,7 @@ describe("waiting by a timer in a test with fake timers", () => {
     expect(ended).toEqual([50, 100])
   })
 
-  it("rejects with the signal's reason, aborted before or during the wait, and leaves no timer", async () => {
+  it("rejects with the signal's reason if aborted before or during the wait, and leaves no timer", async () => {
     vi.useFakeTimers()
     const aborting = new AbortController()
     const waiting = waitUnheld(100, aborting.signal)

@@ -69,7 +69,7 @@ export interface Logger {
 export interface LogFields {
   /** The warning's code: `"SLUICE_DEGRADED"`. */
   readonly code: string
-  /** The error that was caught. The error is called `err` because pino prints errors under this name. */
+  /** The error that was caught. This member is called `err` because pino prints errors under this name. */
   readonly err?: unknown
 }
 
@@ -132,8 +132,8 @@ function log(
 const warners = new WeakMap<object, Warner>()
 
 /**
- * Emits a warning once per logger. Use it for a mistake that creates a new limiter each time: a new limiter does not
- * remember the warnings of earlier ones.
+ * Emits a warning once per logger. Use this function for a mistake that creates a new limiter each time, because a
+ * new limiter does not know which warnings earlier limiters have emitted.
  */
 export function warnOncePerLogger(logger: Logger | undefined, code: WarningCode, message: string): void {
   const warner = warners.get(logger ?? process) ?? createWarner(logger, () => undefined)

@@ -4,23 +4,23 @@ import { hintFor } from "../ground/hints.ts"
 import { show } from "../ground/show.ts"
 import { KNOWN_NETWORKS } from "./known-networks.ts"
 
-/** Options that decide which proxies may report a client's address. */
+/** Options that determine which proxies may report a client's address. */
 export interface ClientAddressOptions {
   /**
    * The number of proxies in front of the app, or their addresses: IP addresses, CIDRs, "loopback", "linklocal",
-   * "uniquelocal" or "private" (the same), or "cloudflare", "cloudfront" or "fastly". By default no proxy is trusted. 0
-   * or an empty list also trusts none, and silences the warning.
+   * "uniquelocal" or "private" (the same), or "cloudflare", "cloudfront" or "fastly". By default no proxy is trusted.
+   * 0 or an empty list also trusts no proxy, and prevents the warning.
    */
   readonly trustedProxies?: number | readonly string[] | undefined
   /**
-   * The only header to read the client's address from, and only if a trusted proxy sends it. A header such as
-   * "cf-connecting-ip" contains a single address. "x-forwarded-for" and "forwarded" (RFC 7239) contain lists.
-   * By default the list that is present is read, "x-forwarded-for" first.
+   * The only header from which to read the client's address. Read only if a trusted proxy sends the request. A header
+   * such as "cf-connecting-ip" contains a single address. "x-forwarded-for" and "forwarded" (RFC 7239) contain lists.
+   * By default, "x-forwarded-for" is read, or "forwarded" if that is absent.
    */
   readonly clientIpHeader?: string | undefined
   /**
    * The number of leading bits of an IPv6 address that identify a client, 1 to 128. Default: 64 (RFC 6177). An object
-   * has other numbers for some networks: `{ default: 64, "2001:db8::/32": 48 }`. The narrowest network applies.
+   * contains other numbers for some networks: `{ default: 64, "2001:db8::/32": 48 }`. The narrowest network applies.
    */
   readonly ipv6Prefix?: number | Readonly<Record<string, number>> | undefined
 }
@@ -42,8 +42,8 @@ const MOST_HOPS = 100
 const PROXIES_ACCEPTED = `the number of proxies in front of the app, 0 to ${MOST_HOPS}, or a list of their addresses, CIDRs or names: ${NAMES}`
 
 /**
- * Returns the address ranges of a list of proxies, with the name of the content delivery network that a range belongs
- * to; an empty name for other ranges. The list must be valid.
+ * Returns the address ranges of a list of proxies. Each range has the name of its content delivery network, or an
+ * empty name. The list must be valid.
  */
 export function proxyRanges(proxies: readonly string[]): [AddressRange, string][] {
   return proxies.flatMap((proxy) =>
@@ -57,7 +57,7 @@ export function proxyRanges(proxies: readonly string[]): [AddressRange, string][
   )
 }
 
-/** Returns the default prefix, and the networks with other prefixes. The option must be valid. */
+/** Returns the default prefix, and the networks that have other prefixes. The option must be valid. */
 export function ipv6Prefixes(
   option: ClientAddressOptions["ipv6Prefix"] = DEFAULT_IPV6_PREFIX,
 ): [ipv6Prefix: number, networks: [AddressRange, number][]] {
@@ -69,7 +69,9 @@ export function ipv6Prefixes(
   ]
 }
 
-/** Returns the problems with the options. Paths are the options' names. Accepts unchecked input. */
+/**
+ * Returns the problems with the options. The path of each problem is the name of the option. Accepts unchecked input.
+ */
 export function clientAddressProblems(
   options: {
     readonly [Name in keyof ClientAddressOptions]?: unknown
@@ -113,7 +115,8 @@ function prefixProblems(option: unknown): Problem[] {
     written.set(key, name)
     if (same === undefined) {
       const least = Math.max(1, range.prefix)
-      // A shorter prefix would put clients of the network into one group with clients outside of it.
+      // Reject a prefix that is shorter than the network's, because it would group clients of the network with other
+      // clients.
       return lengthProblems(length, path, least, `a whole number from ${least} to 128, within the network`)
     }
     const message = `${show(name)} is the same network as ${show(same)}`
@@ -136,7 +139,8 @@ function proxyProblems(proxy: unknown, path: string): Problem[] {
     return [{ path, message: `${show(proxy)} is not an address`, accepted }]
   }
   if (range.prefix > 0) return []
-  // If every address were trusted, the left-most entry would win, which the client can write itself.
+  // Reject a range of all addresses. If every address were trusted, the left-most entry would count, which the client
+  // can write itself.
   const message = `${show(proxy)} would let every client choose its own address`
   return [
     { path, message, accepted: "the number of proxies in front of the app, or the proxies' own addresses" },
@@ -154,7 +158,7 @@ function headerProblems(header: unknown, trustedProxies: unknown): Problem[] {
   return [{ path, message, accepted: "clientIpHeader together with trustedProxies" }]
 }
 
-/** Whether the option does not trust any proxy. */
+/** True if the option trusts no proxy. */
 export function trustsNobody(trustedProxies: unknown): trustedProxies is undefined | 0 | readonly [] {
   if (Array.isArray(trustedProxies)) return trustedProxies.length === 0
   return trustedProxies === undefined || trustedProxies === 0

@@ -96,14 +96,14 @@ describe("trusted addresses", () => {
       ["10.1.1.1", "172.31.0.1", "192.168.9.9", "fd00::1"],
       ["172.32.0.1", "192.169.0.1", "fe00::1"],
     ],
-  ])("named %j are %j and not %j", (name, proxies, others) => {
+  ])("with the name %j include %j and not %j", (name, proxies, others) => {
     for (const proxy of proxies)
       expect(client({ trustedProxies: [name] }, proxy, xff("192.0.2.2"))).toBe("192.0.2.2")
     for (const other of others)
       expect(client({ trustedProxies: [name] }, other, xff("192.0.2.2"))).toBe(other)
   })
 
-  it("never return an address to the left of an untrusted address", () => {
+  it("never lead to a client on the left of an untrusted address", () => {
     const proxy = fc.constantFrom("10.0.0.2", "10.200.0.3", "2001:db8:ffff::7")
     fc.assert(
       fc.property(fc.string(), fc.array(proxy, { maxLength: 5 }), (forged, appended) => {
@@ -199,7 +199,7 @@ describe("a forwarded header that confirms the peer, as on a serverless platform
 describe("with trustedProxies, the first 100 requests", () => {
   const PROXY = "10.0.0.1"
   const FROM_PROXY = facts(PROXY, {})
-  /** Returns the codes that are reported after each of the groups of requests. */
+  /** Sends groups of requests, and returns the codes that are reported after each group. */
   async function told(
     options: ClientAddressOptions,
     ...groups: (readonly [times: number, request: RequestFacts])[]
@@ -238,7 +238,7 @@ describe("with trustedProxies, the first 100 requests", () => {
     expect(await told(options, [300, request])).toEqual([MISSING])
   })
 
-  it("are reported if a few of them have the header, which clients can send themselves", async () => {
+  it("are reported even if a few of them have the header, which clients can send themselves", async () => {
     const forged = facts(PROXY, xff("192.0.2.7"))
     expect(await told({ trustedProxies: 1 }, [5, forged], [95, FROM_PROXY])).toEqual([
       expect.stringContaining(
@@ -267,14 +267,14 @@ describe("with trustedProxies, the first 100 requests", () => {
     },
   )
 
-  it("are counted without health checks, and a query does not make one", async () => {
+  it("are counted without health checks, which are not recognized by a query", async () => {
     const health = { ...FROM_PROXY, url: "/healthz" }
     const search = { ...FROM_PROXY, url: "/shipping/deliveries?status=ready" }
     expect(await told({ trustedProxies: 1 }, [200, health], [99, search])).toEqual([])
     expect(await told({ trustedProxies: 1 }, [200, health], [100, search])).toEqual([MISSING])
   })
 
-  it("are reported if a proxy that is not trusted forwards nearly all of them", async () => {
+  it("are reported if an untrusted proxy forwards nearly all of them", async () => {
     const options = { trustedProxies: ["127.0.0.1"] }
     const forwarded = facts("172.17.0.1", xff("192.0.2.7"))
     expect(await told(options, [99, forwarded])).toEqual([])
@@ -327,18 +327,19 @@ describe("names of networks", () => {
     [["cloudflare"], "198.51.100.1", "192.0.2.7", "198.51.100.1"],
     [["cloudfront"], "15.158.3.4", "198.51.100.66, 192.0.2.7", "192.0.2.7"],
     [["fastly"], "151.101.3.4", "192.0.2.7", "192.0.2.7"],
-    // A client of Cloudflare's VPN has an address in Cloudflare's networks, and may write any entry before it.
+    // A client of Cloudflare's VPN has an address in Cloudflare's networks, and may write any entry before that
+    // address.
     [["cloudflare"], CLOUDFLARE, `198.51.100.66, ${OTHER}`, OTHER],
     [["private", "cloudflare"], "10.0.0.1", `198.51.100.66, ${OTHER}, ${CLOUDFLARE}`, OTHER],
     [["private", "cloudflare"], "10.0.0.1", `192.0.2.7, ${CLOUDFLARE}, 10.0.0.2`, "192.0.2.7"],
-    // Networks of two different providers, and those that the app lists itself, are proxies.
+    // Networks of two different providers are proxies, and so are networks that the app lists itself.
     [["cloudflare", "fastly"], "151.101.3.4", `192.0.2.7, ${CLOUDFLARE}`, "192.0.2.7"],
     [["162.158.0.0/15", "172.64.0.0/13"], CLOUDFLARE, `192.0.2.7, ${OTHER}`, "192.0.2.7"],
   ])("%j behind %j with the list %j has the client %j", (trustedProxies, peer, list, expected) => {
     expect(client({ trustedProxies }, peer, xff(list))).toBe(expected)
   })
 
-  it("only let a proxy in one of them report a client in its own header", () => {
+  it("allow only their own proxies to report a client in the provider's header", () => {
     const options = { trustedProxies: ["cloudflare"], clientIpHeader: "cf-connecting-ip" }
     const headers = { "cf-connecting-ip": OTHER, ...xff("198.51.100.66") }
     expect(client(options, CLOUDFLARE, headers)).toBe(OTHER)

@@ -12,31 +12,32 @@ import { addressOfNode, type ForwardedHeader, visitForwarded } from "./forwarded
 import { HeaderWatch } from "./header-watch.ts"
 import type { ClientAddressReader, HeaderFields, RequestFacts } from "./request.ts"
 
-/** Whether the address at a hop is a trusted proxy. `nearer` is the proxy that has reported the address. */
+/** True if the address at a hop is a trusted proxy. `nearer` is the proxy that has reported the address. */
 type Trust = (address: string | undefined, hop: number, nearer?: string) => boolean
 
 /**
- * Returns a function that reads the client's address. The client is the socket's peer. If the peer is a trusted proxy,
- * the client is an entry of the list that the peer reports.
+ * Returns a function that reads the client's address. Normally, the client is the socket's peer. If the peer is a
+ * trusted proxy, the client is an entry of the list that the peer sends.
  *
- * - With addresses, it is the right-most entry that is not a trusted proxy. If all are trusted, it is the left-most. The
- *   networks of a content delivery network are crossed once: what it reports is the client, even in its own networks.
- *   Clients of its VPN have addresses there, and could otherwise choose any address.
- * - With n hops, it is the n-th entry from the right. The socket is the first hop, so 1 means the last entry and 2 the
- *   entry before it. If the list is shorter, it is the left-most entry.
+ * - If addresses are trusted, the client is the right-most entry that is not a trusted proxy. If all entries are
+ *   trusted, the client is the left-most entry. An address that a content delivery network reports is always the
+ *   client, even if it is in the network's own ranges. Otherwise clients of the provider's VPN, who have such
+ *   addresses, could choose any address.
+ * - If n hops are trusted, the client is the n-th entry from the right. The socket's peer is the first hop, so 1 means
+ *   the last entry and 2 the entry before it. If the list has fewer entries, the client is the left-most entry.
  *
- * The list is X-Forwarded-For, or Forwarded (RFC 7239) if there is no X-Forwarded-For. Proxies that only
- * know X-Forwarded-For pass on the Forwarded header that the client wrote. If the proxies only know
- * Forwarded, use `clientIpHeader: "forwarded"`. An invalid entry ends the walk. The client is then the last
- * valid address, which is the proxy that reported the invalid entry. A `clientIpHeader` that is absent,
- * repeated or invalid leaves the socket's peer.
+ * The list is X-Forwarded-For, or Forwarded (RFC 7239) if there is no X-Forwarded-For. X-Forwarded-For comes first,
+ * because proxies that do not support Forwarded forward that header unchanged from the client. If the proxies support
+ * only Forwarded, use `clientIpHeader: "forwarded"`. Reading stops at an invalid entry. The client is then the last
+ * valid address, which is the proxy that reported the invalid entry. If the `clientIpHeader` is absent, repeated or
+ * invalid, the client is the socket's peer.
  *
  * A peer without an address (a Unix socket) counts as a trusted hop, but is never trusted by address.
  *
- * If `trustedProxies` is not set and a forwarding header arrives that does not confirm the peer, `onForwardedIgnored` is
- * called once with its name. If `trustedProxies` is set, `onUnexpected` is called once if nearly all of the first 100
- * requests from trusted peers have no valid header, or if nearly all of the first 100 requests have one and no trusted peer.
- * The returned function does not throw.
+ * If `trustedProxies` is not set and a forwarding header arrives that does not confirm the peer, `onForwardedIgnored`
+ * is called once with the header's name. If `trustedProxies` is set, `onUnexpected` is called once if nearly all of
+ * the first 100 requests from trusted peers have no valid header, or if nearly all of the first 100 requests have a
+ * header but none has a trusted peer. The returned function does not throw.
  * @throws {@link InvalidOptionError}
  */
 export function compileClientAddress(
@@ -86,7 +87,7 @@ export function compileClientAddress(
 
 type OnForwardedIgnored = (headerName: ForwardedHeader, facts: RequestFacts) => void
 
-/** Number of requests whose headers only confirm their address, after which all headers count as such. */
+/** After this number of requests whose header confirms the peer, later headers are no longer checked. */
 const ENOUGH_CONFIRMED = 100
 
 function compilePeer(warns: boolean, onForwardedIgnored: OnForwardedIgnored): ClientAddressReader {
@@ -108,9 +109,10 @@ function compilePeer(warns: boolean, onForwardedIgnored: OnForwardedIgnored): Cl
 }
 
 /**
- * True if the peer is the client that the list names, as on a serverless platform: API Gateway passes the client's address
- * to the function, and libraries give it to the socket. The list names the client on the left. On the right, it names the
- * latest proxy, unless there was none: then a public address there is the client's own, after what the client wrote itself.
+ * True if the peer is the client that the list names, as on a serverless platform: API Gateway passes the client's
+ * address to the function, and libraries assign it to the socket. The left-most entry is normally the client, and the
+ * right-most entry the latest proxy. Without a proxy, the right-most entry is the client, after entries that the
+ * client wrote itself.
  */
 function isClient(peer: string | undefined, name: ForwardedHeader, field: unknown): boolean {
   const listed: string[] = []
@@ -120,7 +122,7 @@ function isClient(peer: string | undefined, name: ForwardedHeader, field: unknow
   return peer === listed.at(-1) || (peer === listed[0] && networkOfProxy(peer) === undefined)
 }
 
-/** Networks from which a proxy connects rather than a client. */
+/** Networks from which proxies connect, but not clients. */
 const PROXIES = ["loopback", "linklocal", "private", "cloudflare", "cloudfront", "fastly"]
 let networkOfProxy: ReturnType<typeof compileAddressTable<string>> | undefined
 
@@ -137,7 +139,7 @@ function fromRanges(proxies: readonly string[]): Trust {
   }
 }
 
-/** Returns the client that a list reports; undefined if the list is absent, or if its last entry is invalid. */
+/** Returns the client's address from a list; undefined if the list is absent, or if its last entry is invalid. */
 function walk(
   name: ForwardedHeader,
   field: unknown,
@@ -165,7 +167,7 @@ function singleAddress(headers: HeaderFields | undefined, name: string): string 
   return typeof value === "string" ? addressOfNode(value.trim()) : undefined
 }
 
-/** Returns the name of the list to read if none is pinned. The request may have neither list. */
+/** Returns the name of the header to read if no header is configured. The request may lack this header too. */
 function forwardedHeader(headers: HeaderFields | undefined): ForwardedHeader {
   return headers?.["x-forwarded-for"] === undefined ? "forwarded" : "x-forwarded-for"
 }

@@ -7,8 +7,8 @@ import type { ClientAddressReader, RequestFacts } from "./request.ts"
 const groupByDefault = compileAddressGroup(...ipv6Prefixes())
 
 /**
- * Returns the group that an address is counted in by default. An IPv4 address is its own group, even if it is mapped to
- * IPv6. An IPv6 address belongs to the group of its /64. Returns undefined for anything but an IP address.
+ * Returns the group in which an address is counted by default. An IPv4 address is its own group, even if it is mapped
+ * to IPv6. An IPv6 address belongs to the group of its /64. Returns undefined if the string is not an IP address.
  * @example
  * ```ts
  * import { addressGroup } from "@sluice/core/adapters"
@@ -33,9 +33,9 @@ export function clientAddressReader(
 }
 
 /**
- * Returns a function that reads the group in which a client is counted. `clientAddress` reads the client's address. If
- * no proxy is trusted, all requests of a connection have the same group. Then the first request computes it, and the
- * connection keeps it under a symbol of this limiter.
+ * Returns a function that reads the group in which a client is counted. `clientAddress` reads the client's address.
+ * If no proxy is trusted, all requests of a connection have the same group. In this case, the group is computed for
+ * the first request, and stored on the connection under a symbol of this limiter.
  */
 export function compileClientGroup(
   clientAddress: ClientAddressReader,
@@ -52,7 +52,7 @@ export function compileClientGroup(
     const connection: unknown = facts.keepsAddress
     if (typeof connection !== "object" || connection === null) return read(facts)
     const keeper = connection as { [kept]?: string | undefined }
-    // A missing group is read again next time, because the socket may still receive its address.
+    // If the group is missing, read it again for the next request, because the socket may have an address by then.
     if (keeper[kept] !== undefined) return keeper[kept]
     const group = read(facts)
     if (canKeep(keeper)) keeper[kept] = group
@@ -61,8 +61,8 @@ export function compileClientGroup(
 }
 
 /**
- * Whether a group may be kept on the connection. Node's socket inherits `remoteAddress`. An own `remoteAddress` was set
- * by the app, which may change it for each request.
+ * True if a group may be stored on the connection. Node's socket inherits `remoteAddress`. If `remoteAddress` is an
+ * own property, the app has set it and may change it for each request.
  */
 function canKeep(connection: object): boolean {
   return Object.isExtensible(connection) && !Object.hasOwn(connection, "remoteAddress")

@@ -8,14 +8,14 @@ import type { RequestFacts } from "./request.ts"
  */
 export type FactsReader = (request: object) => RequestFacts | undefined
 
-/** The readers of all mounted frameworks. The readers read the facts of any request. */
+/** The facts readers of all mounted frameworks. Together they read the facts of any request. */
 export class FactsReaders {
   readonly #readers: Set<FactsReader> = new Set()
   readonly #takesAnything: boolean
 
   /**
-   * With `takesAnything`, a request need not be an object. It may be a string that the app's
-   * `fields` read, for example.
+   * With `takesAnything`, a request need not be an object. For example, the request may be a string that the app's
+   * `fields` read.
    */
   constructor(takesAnything: boolean) {
     this.#takesAnything = takesAnything
@@ -26,8 +26,8 @@ export class FactsReaders {
   }
 
   /**
-   * Returns the facts of a request. If no framework's reader knows it, the request itself has the facts. Throws
-   * InvalidOptionError for an invalid request.
+   * Returns the facts of a request. If no framework's reader recognizes the request, its own members are the facts.
+   * Throws InvalidOptionError for an invalid request.
    */
   read(request: unknown): RequestFacts {
     if (typeof request !== "object" || request === null) {
@@ -42,7 +42,8 @@ export class FactsReaders {
   }
 
   /**
-   * Reads the facts of the client that a call changes. Throws for options alone: `reset({ rules })` names no client.
+   * Reads the facts of the client that a call changes. Throws if only options are passed, because a call such as
+   * `reset({ rules })` does not identify a client.
    */
   readClient(request: unknown): RequestFacts {
     const names = Object.keys(request ?? {})
@@ -55,8 +56,8 @@ export class FactsReaders {
 const CALL_OPTIONS: ReadonlySet<string> = new Set(["rules", "for"])
 
 /**
- * Returns the facts in the request's own members. If reading `headers` throws, they are left out. Frameworks throw
- * there when they render a page in advance.
+ * Returns the facts in the request's own members. If reading `headers` throws, returns no headers. Frameworks throw
+ * an error there when they prerender a page.
  */
 function ownFacts(request: object): RequestFacts {
   let isFetch: boolean
@@ -69,8 +70,8 @@ function ownFacts(request: object): RequestFacts {
 }
 
 /**
- * Adds the address of the request's socket. Node's own request has the address only in its socket. Without the address,
- * all clients would share one counter.
+ * Adds the address of the request's socket. The address of Node's own request is only in its socket. Without the
+ * address, all clients would share one counter.
  */
 function withSocketAddress(request: RequestFacts & { readonly socket?: unknown }): RequestFacts {
   if (request.remoteAddress !== undefined) return request
@@ -81,8 +82,8 @@ function withSocketAddress(request: RequestFacts & { readonly socket?: unknown }
 }
 
 /**
- * Throws InvalidOptionError for an invalid request, such as a bare key, which other rate limiters accept. Otherwise all
- * keys would count as one client.
+ * Throws InvalidOptionError for an invalid request. For example, other rate limiters accept a bare key instead of a
+ * request. Without this error, all keys would count as one client.
  */
 function throwNotARequest(request: unknown): never {
   if (Array.isArray(request)) {

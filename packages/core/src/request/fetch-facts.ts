@@ -1,6 +1,6 @@
 import type { HeaderFields, RequestFacts } from "./request.ts"
 
-/** The members of the fetch API's `Headers` that are used. A `Map` of header fields has them, too. */
+/** The members of the fetch API's `Headers` that Sluice uses. A `Map` of header fields has these members too. */
 export interface FetchHeaders {
   /** Returns the value of a header; null or undefined if it is absent. */
   get(name: string): unknown
@@ -22,7 +22,7 @@ export function isFetchRequest(request: { readonly headers?: unknown }): request
   return typeof get === "function" && typeof forEach === "function"
 }
 
-/** The facts of a fetch request. Each fact is read when a rule needs it. */
+/** The facts of a fetch request. Each fact is read only when a rule needs it. */
 export class FetchFacts implements RequestFacts {
   readonly #request: FetchRequest
   #headers: HeaderFields | undefined
@@ -51,7 +51,7 @@ export class FetchFacts implements RequestFacts {
   /** Returns the header fields in Node's form. */
   get headers(): HeaderFields {
     if (this.#headers === undefined) {
-      // Without a prototype, because "__proto__" is a valid name of a header field.
+      // Create the object without a prototype, because "__proto__" is a valid name of a header field.
       const fields: Record<string, string> = Object.create(null)
       this.#request.headers.forEach((value, name) => {
         fields[name.toLowerCase()] = value
@@ -73,7 +73,10 @@ export class FetchFacts implements RequestFacts {
     return this.#request.body
   }
 
-  /** Returns the request's `cookies`, unless they have a `get` method. Then the header is read. */
+  /**
+   * Returns the request's `cookies`. Returns undefined if they have a `get` method, so that cookies are read from the
+   * header.
+   */
   get cookies(): unknown {
     const cookies = this.#request.cookies as { readonly get?: unknown } | null | undefined
     return typeof cookies?.get === "function" ? undefined : cookies

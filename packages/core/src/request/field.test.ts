@@ -5,7 +5,7 @@ import { compileClientGroup } from "./client-group.ts"
 import { compileField, type FieldContext, isBuiltInField } from "./field.ts"
 import type { FieldReader, RequestFacts } from "./request.ts"
 
-/** Creates a context that records its callbacks' calls. */
+/** Creates a context that records the calls of its callbacks. */
 function context(matchedPath?: string): FieldContext & { readonly told: unknown[][] } {
   const told: unknown[][] = []
   return {
@@ -266,7 +266,7 @@ describe("a bare name", () => {
     [{ ...everywhere, params: { user_id: "" }, query: { user_id: ["1", "2"] } }, "body"],
     [{ headers: everywhere.headers }, "header"],
     [{}, undefined],
-  ])("without an extractor is the first value in the parts of %j: %j", (facts, text) => {
+  ])("without an extractor has the first value in the parts of %j: %j", (facts, text) => {
     expect(read("user_id", facts)).toBe(text)
   })
 
@@ -281,7 +281,7 @@ describe("a bare name", () => {
 
 describe("for any input", () => {
   it.each(["method", "route", "ip", "header:a", "query:a", "body:a", "param:a", "cookie:a", "a"])(
-    "%s survives a getter that throws, which is reported once",
+    "%s is missing if a getter throws, which is reported once",
     (field) => {
       const known = context()
       const error = new Error("malformed")

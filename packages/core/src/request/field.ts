@@ -5,13 +5,13 @@ import type { ClientAddressReader, FieldReader, RequestFacts } from "./request.t
 export interface FieldContext {
   /** Reads the group in which a client is counted by its address. */
   readonly clientGroup: ClientAddressReader
-  /** The rule's `match.path`. It serves as `route` if the framework does not name one. */
+  /** The rule's `match.path`. It replaces `route` if the framework does not provide the route. */
   readonly matchedPath?: string | undefined
   /** Called while compiling a bare name, because the client may choose its value. */
   onClientChosen(name: string): void
-  /** Called if the request carries a body that no parser has read yet. */
+  /** Called if the request has a body that no parser has read yet. */
   onBodyMissing(name: string): void
-  /** Called if neither the framework nor the rule names a route. */
+  /** Called if neither the framework nor the rule provides a route. */
   onRouteMissing(): void
   /** Called if a getter of the request threw. */
   onExtractorFailed(name: string, error: unknown): void
@@ -22,22 +22,23 @@ const DEEPEST_PATH = 8
 
 type ValueReader = (facts: RequestFacts) => unknown
 
-/** Whether the name is built in ("ip", "header:x-api-key"), so that an app's extractor cannot use it. */
+/** True if the name is built in, such as "ip" or "header:x-api-key". An app's extractor cannot have such a name. */
 export function isBuiltInField(name: string): boolean {
   return BUILT_IN.has(name) || name.includes(":")
 }
 
 /**
  * Returns the reader of a field. Fields are `ip` (grouped), `service` (always ""), `method` (HEAD is GET), `route`,
- * `header:x-api-key`, `query:page`, `body:user.email` (at most 8 levels), `param:id`, `cookie:session`, and bare names.
- * A bare name is the route parameter, query parameter, body member or header of that name: the first that has a value.
+ * `header:x-api-key`, `query:page`, `body:user.email` (at most 8 levels), `param:id`, `cookie:session`, and bare
+ * names. A bare name is the route parameter, query parameter, body member or header of that name: the first of these
+ * that has a value.
  *
  * A scalar counts as its string, so 1 and "1" are one client. Empty strings, NaN, null, lists, objects and repeated
- * parameters count as missing. Only a value's own properties are read. Header lines that Node has joined are one
- * string. The first of several cookies with the same name counts, as in every cookie parser.
+ * parameters count as missing. Only own properties of a value are read. Header lines that Node has joined count as
+ * one string. The first of several cookies with the same name counts, as in every cookie parser.
  */
 export function compileField(name: string, context: FieldContext): FieldReader {
-  // Here an empty string is not a missing value: the whole service is one client.
+  // For `service`, an empty string is not a missing value, because the whole service is one client.
   if (name === "service") return () => ""
   const read = compileValue(name, context)
   const isAddress = name === "ip"
@@ -104,7 +105,7 @@ function methodText(method: unknown): unknown {
 
 function compileRoute({ matchedPath, onRouteMissing }: FieldContext): ValueReader {
   let told = false
-  // Never use the raw path: each value of its dynamic segments would get its own counter.
+  // Never use the raw path, because each value of its dynamic segments would get its own counter.
   return ({ route }) => {
     if (typeof route === "string" && route !== "") return route
     if (matchedPath === undefined && !told) {
@@ -115,7 +116,10 @@ function compileRoute({ matchedPath, onRouteMissing }: FieldContext): ValueReade
   }
 }
 
-/** The host over HTTP/2 and HTTP/3. A `host` header that the client adds is ignored (RFC 9113 section 8.3.1). */
+/**
+ * The header that contains the host over HTTP/2 and HTTP/3. A `host` header that the client adds is then ignored (RFC
+ * 9113 section 8.3.1).
+ */
 const AUTHORITY = ":authority"
 
 function compileHeader(key: string): ValueReader {
@@ -128,7 +132,10 @@ function compileQuery(key: string): ValueReader {
   return ({ query, url }) => (isObject(query) ? ownValue(query, key) : onlyOne(queryValues(url, key)))
 }
 
-/** Returns the values of a query parameter of a URL. A caller of the core might pass any value as the URL. */
+/**
+ * Returns the values of a query parameter of a URL. The URL may be any value, because callers of the core may pass any
+ * value.
+ */
 export function queryValues(url: unknown, key: string): readonly string[] {
   return typeof url === "string" ? new URLSearchParams(queryOf(url)).getAll(key) : []
 }
@@ -145,7 +152,7 @@ function compileBody(name: string, key: string, { onBodyMissing }: FieldContext)
   }
 }
 
-/** True for the `body` of a `Request` of the fetch API, which has to be read and parsed first. */
+/** True if the body is the stream of a fetch API `Request`, which the app must first read and parse. */
 function isUnreadStream(body: unknown): boolean {
   return typeof (body as { readonly getReader?: unknown } | null)?.getReader === "function"
 }
@@ -176,7 +183,7 @@ function compileClientChosen(name: string, context: FieldContext): ValueReader {
   }
 }
 
-/** Returns a value's own member; undefined if it has none. */
+/** Returns an own member of a value; undefined if the value has no such member. */
 export function ownValue(holder: unknown, key: string): unknown {
   return isObject(holder) && Object.hasOwn(holder, key) ? holder[key] : undefined
 }
@@ -195,7 +202,10 @@ function queryOf(url: string): string | undefined {
   return mark === -1 ? undefined : target.slice(mark + 1)
 }
 
-/** Whether a request has a body (RFC 9112 section 6.3). Without known headers, it is assumed to have one. */
+/**
+ * True if a request has a body (RFC 9112 section 6.3). If the headers are unknown, the request is assumed to have a
+ * body.
+ */
 export function carriesBody(headers: RequestFacts["headers"]): boolean {
   if (headers === undefined) return true
   const length = headers["content-length"]

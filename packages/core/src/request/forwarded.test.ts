@@ -75,7 +75,7 @@ describe("X-Forwarded-For, read from the right", () => {
     expect(addresses("x-forwarded-for", field)).toEqual(visited)
   })
 
-  it("stops as soon as its caller does", () => {
+  it("ends when the visitor returns false", () => {
     expect(addresses("x-forwarded-for", "192.0.2.1, 192.0.2.2, 192.0.2.3", 2)).toEqual([
       "192.0.2.3",
       "192.0.2.2",
@@ -98,7 +98,7 @@ describe("X-Forwarded-For, read from the right", () => {
     const exact = `192.0.2.2,${" ".repeat(8192 - 19)}192.0.2.3`
     expect(exact).toHaveLength(8192)
     expect(addresses("x-forwarded-for", exact)).toEqual(["192.0.2.3", "192.0.2.2"])
-    // The cut would turn "1192.0.2.2" into a valid address that is not in the header.
+    // The cut would change "1192.0.2.2" into a valid address that is not in the header.
     expect(addresses("x-forwarded-for", `1${exact}`)).toEqual(["192.0.2.3"])
     expect(addresses("x-forwarded-for", `192.0.2.1,${exact}`)).toEqual(["192.0.2.3"])
     expect(addresses("x-forwarded-for", ["192.0.2.1", exact])).toEqual(["192.0.2.3", "192.0.2.2"])
@@ -144,7 +144,7 @@ describe("Forwarded (RFC 7239), read from the right", () => {
     expect(addresses("forwarded", field)).toEqual(visited)
   })
 
-  it("reads the entries of proxies, whatever a client wrote before them", () => {
+  it("includes the entries of proxies, whatever a client wrote before them", () => {
     const hostile = fc.oneof(
       fc.string(),
       fc.string({ unit: fc.constantFrom('"', "\\", ",", ";", "=", "for", " ", "10.0.0.1", "[") }),

@@ -1,19 +1,25 @@
 import { canonicalAddress } from "../ground/address.ts"
 
-/** The header fields in which proxies list the addresses that they forward for. Each proxy appends on the right. */
+/**
+ * The header fields in which proxies list the addresses from which they received the request. Each proxy appends its
+ * entry on the right.
+ */
 export type ForwardedHeader = "x-forwarded-for" | "forwarded"
 
-/** The bounds of what is read of a list, from the right. A client may have written any amount on the left. */
+/**
+ * The maximum number of elements and characters that are read from the right. A client may have written any amount on
+ * the left.
+ */
 const MOST_ELEMENTS = 50
 const MOST_CHARACTERS = 8192
 
 /**
- * Calls `visit` with the addresses of a forwarding header, from right to left. It stops when `visit` returns false, an
- * element is not a valid address, or the bounds are reached. Lines of a repeated header form one list, in their order.
- * Empty elements are skipped (RFC 9110 section 5.6.1).
+ * Calls `visit` with the addresses of a forwarding header, from right to left. Stops when `visit` returns false, when
+ * an element is not a valid address, or when the bounds are reached. Lines of a repeated header form one list, in
+ * their order. Skips empty elements (RFC 9110 section 5.6.1).
  *
- * It reads from the right, because only the elements of trusted proxies are known to be well formed. If it read from
- * the left, an open quote sent by the client would swallow those elements.
+ * Reads from the right, because only the elements of trusted proxies are certainly well formed. Reading from the
+ * left, an unclosed quote from the client would make these elements part of a quoted string.
  */
 export function visitForwarded(
   name: ForwardedHeader,
@@ -30,7 +36,7 @@ export function visitForwarded(
     const text = cut ? line.slice(line.length - characters) : line
     for (let end = text.length; end >= 0; ) {
       const comma = name === "forwarded" ? commaOutsideQuotes(text, end) : commaBefore(text, end)
-      // The rest of a cut line is at best the end of an element.
+      // Ignore the rest of a cut line, because it contains at most the end of an element.
       if (elements === 0 || (cut && comma === -1)) return
       elements -= 1
       const element = text.slice(comma + 1, end).trim()
@@ -45,9 +51,9 @@ export function visitForwarded(
 }
 
 /**
- * Returns the address of a node as proxies write it: bare, "192.0.2.1:4711", "[2001:db8::1]" or
- * "[2001:db8::1]:4711". A port may be obfuscated. Returns undefined for "unknown" and for an obfuscated name such as
- * "_hidden" (RFC 7239 section 6).
+ * Returns the address of a node as proxies write it: bare, "192.0.2.1:4711", "[2001:db8::1]" or "[2001:db8::1]:4711".
+ * The port may be obfuscated. Returns undefined for "unknown" and for an obfuscated name such as "_hidden" (RFC 7239
+ * section 6).
  */
 export function addressOfNode(node: string): string | undefined {
   if (node.startsWith("[")) {
@@ -86,8 +92,8 @@ function isEscaped(text: string, index: number): boolean {
 }
 
 /**
- * Matches at most one parameter, up to the next semicolon (RFC 7239 section 4). No two repetitions in it can match the
- * same string, so it does not backtrack exponentially.
+ * Matches at most one parameter, up to the next semicolon (RFC 7239 section 4). The pattern does not backtrack
+ * exponentially, because no two of its repetitions can match the same string.
  */
 const PARAMETER = /[ \t]*(?:([!#$%&'*+.^_`|~0-9A-Za-z-]+)=(?:"((?:[^"\\]|\\.)*)"|([^\s";,]+))[ \t]*)?(?:;|$)/y
 

@@ -3,22 +3,23 @@ import { hash, hashText } from "../ground/hash.ts"
 import type { PartitionReader } from "./partition.ts"
 
 /**
- * Matches the ends of names of fields whose values give access, in snake case: `header:authorization`, `cookie:sid`,
- * `body:user.password`, `api_key`.
+ * Matches the end of a field name, in snake case, if values of the field grant access: `header:authorization`,
+ * `cookie:sid`, `body:user.password`, `api_key`.
  */
 const SECRET = new RegExp(
   `(${SECRET_NAME}|auth|session|sess(ion)?[-_]?id|(?<![a-z])(sid|jwt|otp)|[^a-z]key)$`,
 )
 
-/** True if values of the field give access, by the name of the field. */
+/** True if values of the field grant access, judging by its name. */
 function isSecret(field: string): boolean {
   return SECRET.test(field.replace(/(?<=[a-z\d])(?=[A-Z])/g, "_").toLowerCase())
 }
 
 /**
- * Returns a function that replaces a partition by a keyed hash of 132 bits, if its rule counts by a secret or if all
- * partitions are hidden. Otherwise returns undefined. The same fields have the same hash under each rule, because the
- * counters of one client share a slot of a Redis cluster. The "#" cannot begin a client's own value.
+ * Returns a function that replaces a partition by a keyed hash of 132 bits. Returns such a function only if the rule
+ * counts by a secret or if all partitions are hidden. Otherwise returns undefined. The same field values have the
+ * same hash under each rule, because the counters of one client share a slot of a Redis cluster. A hash begins with
+ * "#", which cannot begin a client's own value.
  */
 export function compileHiding(
   fields: readonly string[],
@@ -28,11 +29,12 @@ export function compileHiding(
   if (!(hashKeys ?? fields.some(isSecret))) return undefined
   const secret = hash("sha256", JSON.stringify(key))
   return (partition) => {
-    // The first two partitions contain no value of a client. In the third, an address replaces a missing secret.
+    // Do not hash these partitions. The first two contain no value of a client, and in the third, an address replaces
+    // a missing secret.
     if (partition === "" || partition === "@shared" || (!hashKeys && partition.startsWith("@ip:")))
       return partition
-    // This hash is as safe as an HMAC, because the key has a fixed length, and half of the hash is cut off, so nobody
-    // can continue it.
+    // This hash is as safe as an HMAC. The key has a fixed length, and half of the hash is cut off, so a
+    // length-extension attack is not possible.
     return hashText(secret + partition)
   }
 }

@@ -1,6 +1,6 @@
 /** The networks from which a content delivery network connects to its customers' servers. */
 interface PublishedNetworks {
-  /** The date of the list: year, month and day. */
+  /** The date of the list, with year, month and day. */
   readonly date: string
   /** Where the list is published. */
   readonly source: string
@@ -9,8 +9,8 @@ interface PublishedNetworks {
 }
 
 /**
- * Published networks by the name that `trustedProxies` has for them. docs/production/proxies.md states the dates. A
- * network that is not listed yet is not trusted, so all clients behind it count as one client.
+ * Published networks, by their name in `trustedProxies`. docs/production/proxies.md states the dates. A network that
+ * is not listed yet is not trusted, so all clients behind one of its proxies count as one client.
  */
 export const KNOWN_NETWORKS: Readonly<Record<string, PublishedNetworks>> = {
   cloudflare: {
@@ -22,7 +22,8 @@ export const KNOWN_NETWORKS: Readonly<Record<string, PublishedNetworks>> = {
       104.24.0.0/14 172.64.0.0/13 131.0.72.0/22 2400:cb00::/32 2606:4700::/32 2803:f800::/32
       2405:b500::/32 2405:8100::/32 2a06:98c0::/29 2c0f:f248::/32`,
   },
-  // The service CLOUDFRONT_ORIGIN_FACING of the list. The networks of CLOUDFRONT are those that clients connect to.
+  // These are the networks of the service CLOUDFRONT_ORIGIN_FACING. Clients connect to the networks of the service
+  // CLOUDFRONT, which are not included.
   cloudfront: {
     date: "2026-08-22",
     source: "https://ip-ranges.amazonaws.com/ip-ranges.json",

@@ -15,10 +15,10 @@ it.each<[string, RequestFacts]>([
   ["a repeated parameter of the query", { url: "/item?_method=PUT&_method=delete" }],
   ["the parsed body", { body: { _method: "DELETE" } }],
   ["a list in the parsed body", { body: { _method: ["DELETE"] } }],
-])("a POST that names DELETE in %s has both methods", (_where, facts) => {
+])("a POST that specifies DELETE in %s has both methods", (_where, facts) => {
   const posted = { method: "POST", ...facts }
   expect([has(posted, "DELETE"), has(posted, "POST"), has(posted, "PATCH")]).toEqual([true, true, false])
-  // An override has run before the limiter.
+  // In this case, an override has already run before the limiter.
   const overridden = { ...facts, method: "DELETE" }
   expect([has(overridden, "DELETE"), has(overridden, "POST"), has(overridden, "PATCH")]).toEqual([
     true,
@@ -42,28 +42,31 @@ it.each<[string, RequestFacts]>([
     "facts of wrong types",
     { method: "POST", url: 7, headers: null, body: "_method" } as unknown as RequestFacts,
   ],
-])("a request does not have the method DELETE because of %s", (_what, facts) => {
+])("a request does not get the method DELETE from %s", (_what, facts) => {
   expect(has(facts, "DELETE")).toBe(false)
 })
 
-it.each(["GET", "HEAD"])("a %s that names DELETE in the query has both methods, and not POST", (method) => {
-  for (const url of ["/?_method=DELETE", "/?a=1&%5Fmethod=delete"]) {
-    const facts = { method, url }
-    expect(["DELETE", method, "POST"].map((name) => has(facts, name))).toEqual([true, true, false])
-  }
-})
+it.each(["GET", "HEAD"])(
+  "a %s that specifies DELETE in the query has both methods, and not POST",
+  (method) => {
+    for (const url of ["/?_method=DELETE", "/?a=1&%5Fmethod=delete"]) {
+      const facts = { method, url }
+      expect(["DELETE", method, "POST"].map((name) => has(facts, name))).toEqual([true, true, false])
+    }
+  },
+)
 
-it("the methods that a query names are found in linear time", () => {
+it("the methods that a query specifies are found in linear time", () => {
   const url = "?".repeat(1_000_000)
   expect(has({ method: "GET", url }, "DELETE")).toBe(false)
 })
 
-it("a request has the method that it arrived with, and the current one, in any case", () => {
+it("a request has its original method and its current method, in upper or lower case", () => {
   const facts = { method: "get", originalMethod: "Purge" }
   expect(["GET", "PURGE", "POST"].map((method) => has(facts, method))).toEqual([true, true, false])
   expect(has({}, "GET")).toBe(false)
 })
 
-it("a POST without an override is not searched in the query of another parameter", () => {
+it("a query parameter other than _method does not change the method of a request", () => {
   expect(has({ method: "PUT", url: "/?method=POST" }, "POST")).toBe(false)
 })

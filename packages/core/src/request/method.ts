@@ -1,15 +1,15 @@
 import { ownValue, queryValues } from "./field.ts"
 import type { RequestFacts } from "./request.ts"
 
-/** The headers in which clients name the method that a POST stands for. */
+/** The headers in which clients may specify another method for a POST. */
 const OVERRIDES = ["x-http-method-override", "x-http-method", "x-method-override"]
 
 /**
- * True if the app might handle the request by one of these methods, which are in upper case. A method override may run
- * before or after the limiter, and the limiter does not know whether there is one. So a request counts as each method
- * that it names, and a POST that names another one still counts as POST. A GET or HEAD names a method only by `_method`
- * in its query. An override reads such a query only if it is configured to. Headers of a GET are ignored, to avoid
- * reading them for each GET.
+ * True if the app might handle the request as one of these methods, which are in upper case. A method override may
+ * run before or after the limiter, and the limiter does not know whether there is one. So a request counts as each
+ * method that it specifies, and a POST that specifies another method still counts as POST too. For a GET or HEAD,
+ * only `_method` in the query counts, which a method override reads only if it is configured to. Headers of a GET are
+ * ignored, because reading them for each GET would take time.
  */
 export function hasMethod(facts: RequestFacts, methods: ReadonlySet<string>): boolean {
   const { method, originalMethod } = facts
@@ -23,7 +23,7 @@ export function hasMethod(facts: RequestFacts, methods: ReadonlySet<string>): bo
   )
 }
 
-/** Returns the methods that a request names. Undefined if it names none, which is nearly always so. */
+/** Returns the methods that a request specifies. Returns undefined for nearly all requests, which specify no method. */
 function namedBy({ headers, url, body }: RequestFacts): readonly string[] | undefined {
   let named = namedInQuery(url)
   for (let i = 0; i < OVERRIDES.length; i++) named = withNames(named, headers?.[OVERRIDES[i] as string])
@@ -33,7 +33,7 @@ function namedBy({ headers, url, body }: RequestFacts): readonly string[] | unde
 function namedInQuery(url: string | undefined): readonly string[] | undefined {
   const start = typeof url === "string" ? url.indexOf("?") : -1
   if (url === undefined || start === -1) return undefined
-  // Parsing a query is expensive. A name that is not written as it is contains a "%".
+  // Parse the query only if it can contain the name, because parsing is expensive. An encoded name contains a "%".
   if (!url.includes("_method", start) && !url.includes("%", start)) return undefined
   const values = queryValues(url, "_method")
   return values.length === 0 ? undefined : withNames(undefined, values)

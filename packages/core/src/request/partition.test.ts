@@ -90,7 +90,7 @@ describe("the text of a partition", () => {
     )
   })
 
-  it("never equals the stand-in for a missing field", () => {
+  it("never equals the text that replaces a missing field", () => {
     const value = fc.oneof(fc.constantFrom("@shared", "@ip:192.0.2.7", "ip:192.0.2.7", "shared"), fc.string())
     fc.assert(
       fc.property(fc.array(value, { minLength: 1, maxLength: 3 }), (values) => {
@@ -149,7 +149,7 @@ describe("the partition of a request", () => {
     expect(partition(["plan", "user"], "deny", { ip })).toEqual({ field: "plan" })
   })
 
-  it("of a request with no address is shared, and never the text undefined", () => {
+  it("is shared if the request has no address, and never contains the text undefined", () => {
     expect(partition(["ip"], "ip", { ip: undefined })).toBe("@shared")
     expect(partition(["user", "ip"], "ip", { user: "7", ip: undefined })).toBe("@shared")
   })

@@ -10,24 +10,24 @@ export interface MissingField {
   readonly field: string
 }
 
-/** The text that identifies the counter of a request, or the reason why it is not counted. */
+/** The text that identifies the counter of a request, or the reason why the request is not counted. */
 export type Partition = string | typeof SKIP | MissingField
 
 /** Returns the partition of a request. */
 export type PartitionReader = (facts: RequestFacts, request: unknown) => Partition
 
-/** True if the partition replaces a missing field. No string of a client's own values looks like it. */
+/** True if the partition replaces a missing field. A client's own values never produce such a partition. */
 export function isStandIn(partition: Partition): boolean {
   return typeof partition !== "string" || partition === SHARED || partition.startsWith("@ip:")
 }
 
-/** The longest string that stays readable. A UUID, an API key or an e-mail address fits. */
+/** The longest string that is not hashed. A UUID, an API key or an e-mail address is not longer. */
 export const LONGEST_PARTITION = 128
 
 /** The counter that requests without the field share. */
 export const SHARED = "@shared"
 
-/** The part of a rule that defines its partitions. */
+/** The members of a rule that define its partitions. */
 export interface PartitionRule {
   /** Empty for a rule that counts the whole service. */
   readonly fields: readonly string[]
@@ -60,11 +60,11 @@ export function partitionText(values: readonly string[]): string {
  * Returns a function that computes the partition of a request from a rule's fields. `readerOf` returns the reader of a
  * field. It is also called for "ip" if the address replaces a missing field.
  *
- * If one field is missing, the whole combination is missing. Then `onMissing` decides. "ip" gives "@ip:192.0.2.7", or
- * the text of "shared" if there is no address. "shared" gives "@shared", one counter for all such requests. "skip"
- * gives SKIP. "deny" gives the first missing field.
+ * If one of the fields is missing, the whole combination counts as missing. Then `onMissing` decides. "ip" gives
+ * "@ip:192.0.2.7", or the text of "shared" if there is no address. "shared" gives "@shared", one counter for all such
+ * requests. "skip" gives SKIP. "deny" gives the first missing field.
  *
- * A client cannot send a value that equals one of these.
+ * A client's value can never equal one of these results.
  */
 export function compilePartition(
   { fields, onMissing }: PartitionRule,
@@ -77,7 +77,7 @@ export function compilePartition(
   if (readers.length === 1) {
     const read = readers[0] as FieldReader
     const denial = denials[0] as MissingField
-    // An address has one canonical spelling, which needs no escaping.
+    // Use an address unchanged, because its canonical spelling needs no escaping.
     const isAddress = fields[0] === "ip"
     return (facts, request) => {
       const value = read(facts, request)
@@ -119,7 +119,7 @@ function compileStandIn(
 
 function singleText(value: string): string {
   const first = value.charCodeAt(0)
-  // "@" and "#" are the prefixes of strings that are not a client's own value.
+  // Double a leading "@" or "#", because these prefixes mark strings that are not a client's own value.
   return bounded(first === 64 || first === 35 ? value[0] + value : value)
 }
 

@@ -6,19 +6,23 @@ export type HeaderFields = Readonly<Record<string, string | readonly string[] | 
  * is a missing field, never an error.
  */
 export interface RequestFacts {
-  /** The HTTP method, in upper or lower case, for `match.methods` and for the field `method`. That field treats HEAD as GET. */
+  /**
+   * The HTTP method, in upper or lower case, for `match.methods` and for the field `method`. That field treats HEAD as
+   * GET.
+   */
   readonly method?: string | undefined
-  /** The method as it arrived, if the app has overridden it. `match.methods` checks both. Default: `method`. */
+  /** The original method, if the app has overridden it. `match.methods` checks both. Default: `method`. */
   readonly originalMethod?: string | undefined
-  /** The request target as it arrived, including mount points: "/users/7?full=1". */
+  /** The original request target, including mount points: "/users/7?full=1". */
   readonly url?: string | undefined
   /**
-   * The request target that the app routes by, including mount points, if the app has rewritten `url`. `match.path`
+   * If the app has rewritten `url`, the request target by which the app routes, including mount points. `match.path`
    * checks both. Default: `url`.
    */
   readonly routedUrl?: string | undefined
   /**
-   * The framework's route pattern, such as "/users/:id". Absent if the framework does not know it; never the raw path.
+   * The framework's route pattern, such as "/users/:id". Absent if the framework does not provide the pattern; never
+   * the raw path.
    */
   readonly route?: string | undefined
   /** Header fields, for `header:NAME` and for the client's address as reported by a trusted proxy. */
@@ -28,8 +32,8 @@ export interface RequestFacts {
   /** The route parameters, for `param:NAME`: an object of strings. */
   readonly params?: unknown
   /**
-   * Whether a body follows the headers, if the server knows: over HTTP/2, no header has to announce a body. Default: by the
-   * headers.
+   * Whether a body follows the headers, if the server reports that. Over HTTP/2, a body need not be announced by a
+   * header. Default: determined from the headers.
    */
   readonly hasBody?: boolean | undefined
   /** The parsed body, for `body:PATH`: an object, whose members may be objects. */
@@ -38,21 +42,22 @@ export interface RequestFacts {
   readonly cookies?: unknown
   /**
    * The only fields that this request has, written as in rules, but with header names in lower case
-   * ("header:x-api-key"). A rule that needs any other field does not apply. Rules without a field only apply if the set
-   * has `service`. If absent, every rule applies, and its `onMissing` decides about a missing field.
+   * ("header:x-api-key"). A rule that needs any other field does not apply. Rules without a field apply only if the
+   * set contains `service`. If absent, every rule applies, and its `onMissing` decides about a missing field.
    */
   readonly onlyFields?: ReadonlySet<string> | undefined
-  /** Address of the socket's peer; undefined when the socket is gone. */
+  /** Address of the socket's peer; undefined if the socket is already closed. */
   readonly remoteAddress?: string | undefined
   /**
    * An object that lives as long as the connection and belongs to one client, such as Node's socket. The group of
-   * `remoteAddress` is computed once and kept on it, under a symbol. It is computed for each request if this object is
-   * absent, frozen, or has a `remoteAddress` that is not inherited, which the app may change.
+   * `remoteAddress` is computed once and stored on this object, under a symbol. The group is computed for each
+   * request if this object is absent or frozen, or if its `remoteAddress` is an own property, which the app may
+   * change.
    */
   readonly keepsAddress?: object | undefined
   /**
-   * The framework's own setting of trusted proxies, if the app has set it: "Express' setting `trust proxy`". Sluice does
-   * not follow it, and the warning about an ignored header names it.
+   * The name of the framework's own setting for trusted proxies, if the app has set it: "Express' setting `trust
+   * proxy`". Sluice does not use this setting, and the warning about an ignored header contains its name.
    */
   readonly proxySetting?: string | undefined
 }

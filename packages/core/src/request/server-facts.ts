@@ -4,7 +4,7 @@ import type { HeaderFields, RequestFacts } from "./request.ts"
 export interface ServerRequest {
   /** The HTTP method. */
   readonly method: string
-  /** The request target as it arrived. */
+  /** The original request target. */
   readonly originalUrl: string
   /** Header fields in Node's form. */
   readonly headers: HeaderFields
@@ -16,11 +16,11 @@ export interface ServerRequest {
   readonly body?: unknown
 }
 
-/** The members of Node's own request that are read. */
+/** The members of Node's own request that Sluice reads. */
 export interface NodeRequest {
   /** The connection. Absent in an app that is called without a server. */
   readonly socket?: {
-    /** The address of its peer. */
+    /** The address of the socket's peer. */
     readonly remoteAddress?: string | undefined
   }
   /** The stream of the request. Only over HTTP/2. */
@@ -31,13 +31,13 @@ export interface NodeRequest {
 }
 
 /**
- * The facts of a framework's request on a server of Node. Each is read only when a rule needs it. An adapter overrides
- * the facts that its framework has elsewhere.
+ * The facts of a framework's request on a server of Node. Each fact is read only when a rule needs it. An adapter
+ * overrides the facts that its framework provides elsewhere.
  */
 export class ServerFacts<Request extends ServerRequest> implements RequestFacts {
   /** The framework's request. */
   declare readonly request: Request
-  /** Node's own request below it. */
+  /** Node's own request, which the framework's request wraps. */
   declare readonly node: NodeRequest
 
   /** Reads nothing yet. */
@@ -66,7 +66,10 @@ export class ServerFacts<Request extends ServerRequest> implements RequestFacts 
     return this.request.params
   }
 
-  /** Whether an HTTP/2 request has a body. Its stream ends with the headers if it has none (RFC 9113, section 8.1). */
+  /**
+   * Whether an HTTP/2 request has a body. Without a body, the request's stream ends with the headers (RFC 9113, section
+   * 8.1).
+   */
   get hasBody(): boolean | undefined {
     const { stream } = this.node
     return stream && !stream.endAfterHeaders

@@ -1,7 +1,7 @@
 /**
- * Returns a function that counts the timers set since now by code of `room`, a part of the path of its files, if
- * `isCounted` returns true for them. Timers must be fake. All test files of a worker share the global `setTimeout`, so a
- * client that an earlier file left may set timers, too.
+ * Returns a function that counts the timers that code of a folder sets from now on. `room` is a part of the paths of
+ * these files. Only timers for which `isCounted` returns true count. Timers must be fake. All test files of a worker
+ * share the global `setTimeout`, so a client that an earlier file did not close may also set timers.
  */
 export const countFakeTimers = (
   room: string,
@@ -20,7 +20,7 @@ export const countFakeTimers = (
     if (timer !== undefined) timers.delete(timer)
     clearTimeout(timer)
   }
-  // The library that fakes timers keeps what it must restore in members of its functions.
+  // Copy the members of the functions, in which the library for fake timers stores what it must restore.
   Object.assign(globalThis, {
     setTimeout: Object.assign(set, setTimeout),
     clearTimeout: Object.assign(clear, clearTimeout),
@@ -28,7 +28,9 @@ export const countFakeTimers = (
   return (isCounted = () => true) => [...timers].filter(isCounted).length
 }
 
-/** Returns a stack that also shows who calls the functions of `ground/time.ts`, which call each other. */
+/**
+ * Returns a stack that is long enough to include the callers of functions in `ground/time.ts`, which call each other.
+ */
 const deepStack = (): string => {
   const { stackTraceLimit } = Error
   Error.stackTraceLimit = 50

@@ -1,19 +1,25 @@
 import { createHook } from "node:async_hooks"
 
-/** Timers of the test runner come and go at any moment, so only timers that are set by code of our packages count. */
+/**
+ * Count only timers that are set by code of our packages, because the test runner may set or clear its own timers at
+ * any moment.
+ */
 const OWN = new URL("../../../..", import.meta.url).pathname
 
-/** A timer of Node. The timer has no public member that tells whether it has ended. */
+/** A timer of Node. No public member shows whether the timer has ended. */
 interface Timer extends NodeJS.Timeout {
   /** True when the timer has fired. */
   readonly _destroyed: boolean
   readonly _idleTimeout: number
 }
 
-/** The time of a timer that was cleared. */
+/** The value of the timer's time after it was cleared. */
 const CLEARED = -1
 
-/** Runs `work`. Passes a function to it that counts the timers set since then that keep the process alive. */
+/**
+ * Runs `work`. Passes a function to the work. The function counts the timers that were set since then and keep the
+ * process alive.
+ */
 export const countHeldTimers = async <T>(work: (held: () => number) => T): Promise<Awaited<T>> => {
   const timers: Timer[] = []
   const hook = createHook({
