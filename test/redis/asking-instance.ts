@@ -15,8 +15,8 @@ export type Order =
   /** Sends requests with all of these costs at the same time. */
   | { readonly do: "burst"; readonly costs: readonly number[] }
   /**
-   * Repeats requests of one unit, a few at a time, until one is refused or `most` units are admitted. Reports each
-   * admission.
+   * Repeats requests of one unit, a few at a time, until a request is refused or `most` units are admitted. Reports
+   * each admission.
    */
   | { readonly do: "load"; readonly most: number }
   /**

@@ -41,8 +41,8 @@ const PARTITIONS = ["", "alice"]
 
 /**
  * Generates calls of several requests on a few keys. Each request has one to four checks. Some requests are equal, so
- * that they are merged. A counter has one or two limits. Time moves by milliseconds, to the edges of windows, over
- * many windows, and back.
+ * that they are merged. A counter has one or two limits. The clock moves by milliseconds, to the edges of windows,
+ * over many windows, and back.
  */
 export function callTraces(): fc.Arbitrary<CallTrace> {
   return fc.array(tracedPolicies(), { minLength: 1, maxLength: 3 }).chain((limits) => {

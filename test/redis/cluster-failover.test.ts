@@ -21,7 +21,10 @@ function open(storeTimeoutMs: number) {
 const USERS = Array.from({ length: 12 }, (_, i) => `user-${i}`)
 const LIMIT = 500
 const ALL = USERS.length * LIMIT
-/** The most units that can be in flight to one primary: calls per client times requests per call. */
+/**
+ * The most units that can be in flight to one primary: the number of clients times calls per client times requests per
+ * call.
+ */
 const IN_FLIGHT = LIBRARIES.length * 4 * 64
 
 it("a cluster counts exactly through a coordinated failover", async () => {

@@ -143,7 +143,7 @@ function longestMs({ algorithm, windowMs, penalty }: Policy): number {
 }
 
 describe.each(KINDS)("a key of a %s", (_name, members) => {
-  it("that claims the largest possible count does not get a longer TTL", async () => {
+  it("that contains the largest possible count does not get a longer TTL", async () => {
     const { limiter, keys, close } = await open(members)
     const nowMs = await timeOf(client)
     for (const startMs of [nowMs, nowMs - (nowMs % HOUR_MS)]) {
@@ -177,7 +177,7 @@ describe.each(KINDS)("a key of a %s", (_name, members) => {
     await close()
   })
 
-  it("neither locks out a client nor lifts the limit for longer than the rule itself can", async () => {
+  it("neither locks out a client nor disables the limit for longer than the rule itself could", async () => {
     const { policies, close } = await open(members)
     await close()
     const most = ceilingOf(policies[0] as Policy)

@@ -113,7 +113,7 @@ describe("clients that retry without a pause", () => {
     const store = redisStore({ client, prefix: `${made++}:`, timeoutMs: 20_000 })
     const asked = check("ann")
     await ask(store, check("ann", 5))
-    // The request reaches Redis after 30 ms, and its refusal is 30 ms old when it arrives.
+    // The request reaches Redis after 30 ms, and its refusal is 30 ms old when the process receives it.
     proxy.delayMs = 30
     const refused = await ask(store, asked)
     proxy.delayMs = 0

@@ -80,7 +80,7 @@ describe.each(CLIENTS)("with %s", (library) => {
     await server.start()
     await until("it counts again", () => app.granted() > granted + 100)
     await stop()
-    // Units that were granted before the kill were lost with the server.
+    // Units that were granted before the kill are lost, because the server kept them only in memory.
     await until(
       "it has counted what was granted",
       async () => (await unitsIn(server, "")) === app.granted() - granted,

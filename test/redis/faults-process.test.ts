@@ -26,9 +26,12 @@ describe("a process that has finished its work", () => {
   const run = (choice: ClientChoice, ...args: string[]) =>
     runScript(new URL("decides-once.ts", import.meta.url), JSON.stringify(choice), ...args)
 
-  it.each(librariesInTurn(1))("is not kept alive by a store that was used (%s)", async (library) => {
-    expect(await run({ library, ports: [server.port], isCluster: false })).toBe("decided")
-  })
+  it.each(librariesInTurn(1))(
+    "is not kept alive by a store that has decided requests (%s)",
+    async (library) => {
+      expect(await run({ library, ports: [server.port], isCluster: false })).toBe("decided")
+    },
+  )
 
   it("is not kept alive by a store whose server does not respond", async () => {
     const choice: ClientChoice = { library: "ioredis 6", ports: [server.port], isCluster: false }

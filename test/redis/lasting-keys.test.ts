@@ -166,8 +166,8 @@ describe("a Redis user that lacks one command never leaves a key without a TTL",
           await useAll(policy, clock)
         }
       }
-      // The script uses the TTL to distinguish a counter of the previous window from one of a later window. In the same
-      // call, another counter begins.
+      // The script uses the TTL to distinguish a counter of the previous window from one of a later window. Another
+      // counter begins in the same call.
       const minute = Math.floor((await timeOf(server)) / MINUTE)
       const before = String((((minute - 1) % 2_047) + 1) * 2 ** 42 + 1)
       const there = check(SLIDING, 1, { partition: "there" })

@@ -108,7 +108,7 @@ describe("a penalty on a Redis that three instances share", () => {
     expect((await second.decide(ALICE)).refusal).toBe("penalty")
     await first.reset(ALICE)
     expect((await first.decide(ALICE)).allowed).toBe(true)
-    // This limiter has made no decision yet, so it has nothing cached.
+    // This limiter has made no decision yet, so its cache is empty.
     expect((await third.decide(ALICE)).allowed).toBe(true)
     clock.advance(DENY_CACHE_MS - 1)
     expect((await second.decide(ALICE)).refusal).toBe("penalty")

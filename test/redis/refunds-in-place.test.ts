@@ -47,7 +47,7 @@ const take = (units: number): Step => ({ take: units })
 const wait = (waitMs: number): Step => ({ waitMs })
 const refund = (units: number, of: number): Step => ({ refund: units, of })
 
-/** The traces. A period is a window, or a sub-window of the strict window. */
+/** The traces. A period is a window or, for the strict window, a sub-window. */
 const traces = (periodMs: number, most: number): readonly (readonly [string, readonly Step[]])[] => [
   ["some of the units of the current period", [take(5), refund(2, 0)]],
   ["all of the units of the current period", [take(5), refund(5, 0)]],

@@ -28,7 +28,7 @@ async function scriptCalls(): Promise<number> {
   return Number(/cmdstat_evalsha:calls=(\d+)/.exec(await client.info("commandstats"))?.[1] ?? 0)
 }
 
-it("8,000 concurrent refunds are batched into few calls, and each reaches its own counter", async () => {
+it("8,000 concurrent refunds are batched into few calls, and each refund changes its own counter", async () => {
   const store = redisStore({ client, prefix: "many:", timeoutMs: 20_000 })
   const shared = await took(store, MONTH, "ann", 5_000)
   const fixed = await took(store, FIXED, "ann", 3_500)

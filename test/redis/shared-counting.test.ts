@@ -40,7 +40,7 @@ afterAll(async () => {
 
 afterEach(closeAll)
 
-/** Closes all stores. An open store keeps listening to its client. */
+/** Closes all stores. Each store must be closed, because an open store keeps its listeners on the client. */
 function closeAll(): void {
   for (const store of opened) void store.close()
   opened = []

@@ -48,7 +48,7 @@ it.each([
   ["160 a second of 10,000", 10_000, 160, 61],
   ["4,000 a second of 250,000", 250_000, 4_000, 61],
 ])(
-  "60 parts, all in use, take at most 160 bytes in Redis and 320 with the key: %s",
+  "60 parts that are all in use take at most 160 bytes in Redis, and 320 with the key: %s",
   async (_, limit, units, seconds) => {
     const { value, bytes } = await kept(limit, units, seconds)
     expect(value.length).toBeLessThanOrEqual(160)

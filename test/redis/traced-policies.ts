@@ -8,7 +8,7 @@ const DAY_MS = 86_400_000
 const WINDOWS_MS = [10, 1_000, 60_000, DAY_MS, 30 * DAY_MS]
 const LIMITS = [1, 2, 5, 10, 100, MOST_PACKED, MOST_PACKED + 1]
 
-/** Changes to a policy that keep its counter. A member that is null does not change the policy. */
+/** Changes to a policy that do not change its counter. A member that is null does not change the policy. */
 const CHANGES = fc.record({
   limit: fc.constantFrom(null, 0, 3, 7, MOST_PACKED),
   burst: fc.constantFrom(null, 1, 9, 30, 1_000),

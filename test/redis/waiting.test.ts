@@ -7,7 +7,7 @@ import { redisForTests } from "../servers/redis-for-tests.ts"
 import { everyNth } from "../test-length.ts"
 import { keysWithoutTtl } from "./counted.ts"
 
-// Partial grants, settling and waiting on counters that live in Redis.
+// These tests cover partial grants, settling and waiting on counters in Redis.
 
 const MINUTE = 60_000
 const QUIET = { warn() {}, error() {} }

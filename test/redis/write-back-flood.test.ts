@@ -61,7 +61,7 @@ async function longTurnMs(work: () => Promise<unknown>): Promise<number> {
   return turnsMs.sort((a, b) => b - a)[2] ?? 0
 }
 
-/** Sends requests of new clients at a rate of 2,000 a second. Returns how many were granted. */
+/** Sends requests of new clients at a rate of 2,000 a second. Returns the number of granted requests. */
 async function flood(store: Store, ms: number, first = 0): Promise<number> {
   let granted = 0
   const beganMs = performance.now()

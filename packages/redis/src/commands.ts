@@ -2,10 +2,10 @@
  * The parts of a Redis client that the store needs. The store passes keys without the client's own prefix, which the
  * client adds if it is configured to. When the connection is lost before the reply, a call rejects and is not resent.
  *
- * A call may still be resent after Redis replied with an error. A cluster client does so after MOVED, ASK, TRYAGAIN
- * or CLUSTERDOWN, when the call was not run. An ioredis client does so if the app's `reconnectOnError` returns 2. An
- * ioredis client whose methods the app has replaced may also resend after a lost connection. In that case, only the
- * deadline in the call prevents Redis from counting it late.
+ * A call may still be resent after Redis replied with an error. A cluster client resends a call after MOVED, ASK,
+ * TRYAGAIN or CLUSTERDOWN, because the call was not run. An ioredis client resends a call if the app's
+ * `reconnectOnError` returns 2. An ioredis client whose methods the app has replaced may also resend after a lost
+ * connection. In that case, only the deadline in the call prevents Redis from counting it late.
  */
 export interface RedisCommands {
   readonly isCluster: boolean
@@ -17,22 +17,22 @@ export interface RedisCommands {
   isReady(key: string): boolean
   /**
    * True if the client has a connection or is trying to get one. False for a node-redis client that the app has not
-   * connected yet. Also false for a client that the app has closed or that has given up.
+   * connected yet. Also false for a client that the app has closed or that no longer tries to connect.
    */
   isOpen(): boolean
   /**
-   * Sends EVALSHA, with at least one key. Rejects with the client's error. If Redis refused the command, `message`
-   * begins with its error code (NOSCRIPT …). Numbers in the reply may be strings, depending on the client's
+   * Sends EVALSHA, with at least one key. Rejects with the client's error. If Redis returned an error, the error's
+   * `message` begins with its code (NOSCRIPT …). Numbers in the reply may be strings, depending on the client's
    * configuration.
    */
   evalsha(sha: string, keys: readonly string[], args: readonly string[]): Promise<unknown>
-  /** Sends EVAL, with at least one key. Rejects as `evalsha` does. */
+  /** Sends EVAL, with at least one key. Rejects in the same way as `evalsha`. */
   eval(script: string, keys: readonly string[], args: readonly string[]): Promise<unknown>
   /** Sends DEL, with at least one key. All keys must be in one slot. */
   del(keys: readonly string[]): Promise<unknown>
   /**
-   * Returns the address of the node that serves the key, or "" if it is not known. Each address has its own circuit
-   * breaker, and messages contain the address. Must be cheap.
+   * Returns the address of the node that serves the key, or "" if the address is not known. Each address has its own
+   * circuit breaker, and messages contain the address. Must be cheap.
    */
   nodeOf(key: string): string
   /**
@@ -49,7 +49,10 @@ export interface ServerAddress {
   readonly path?: unknown
 }
 
-/** Returns the server's address for messages: host and port, or a Unix socket. Uses the libraries' defaults. */
+/**
+ * Returns the server's address for messages: host and port, or a Unix socket. If an option is absent, uses the default
+ * value of the client libraries.
+ */
 export function addressOf({ host, port, path }: ServerAddress): string {
   return String(path || `${host || "localhost"}:${port || 6379}`)
 }

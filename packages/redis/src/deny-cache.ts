@@ -21,7 +21,7 @@ export interface Between {
   readonly answeredAtMs: number
 }
 
-/** A counter as Redis last reported it to this process. */
+/** The latest state of a counter that Redis has reported to this process. */
 interface KnownCounter extends Between {
   readonly policy: Policy
   readonly state: CounterState
@@ -30,7 +30,7 @@ interface KnownCounter extends Between {
 }
 
 /**
- * A cache that refuses requests without asking Redis. The cache remembers every counter of a refused request. It
+ * A cache that refuses requests without a call to Redis. The cache remembers every counter of a refused request. It
  * refuses a request only if it knows the state of all its counters, so its result is the same as that of Redis. When
  * this process takes units, the cache updates the remembered counter. After any other change by this process, even an
  * uncertain one, the cache forgets the counter. The cache misses changes by other processes for at most `longestMs`.
@@ -133,7 +133,7 @@ export class DenyCache {
     return isCountedAlike(policy, known.policy) ? known : undefined
   }
 
-  /** Forgets counters that have changed in an unknown way. */
+  /** Removes counters whose state is no longer certain. */
   forget(keys: readonly CounterKey[]): void {
     for (const { policy, partition } of keys) this.#counters.delete(policy.counter, partition)
   }

@@ -73,11 +73,11 @@ const SILENCE: Readonly<Record<Reach, string>> = {
 }
 
 /**
- * True if an error is the Redis error with this code. Errors begin with their code. Before Redis 7, a position and a
- * dash precede the code in errors of scripts.
+ * True if an error is the Redis error with this code. Redis errors begin with their code. Before Redis 7, a position
+ * and a dash precede the code in errors that scripts throw.
  */
 export function isCode(error: unknown, code: string): boolean {
-  // A StoreUnavailableError may quote the reply of a server.
+  // A StoreUnavailableError is not a Redis error, although its message may quote a server's reply.
   if (!(error instanceof Error) || error instanceof StoreUnavailableError) return false
   return new RegExp(`(^|\\s)-?${code}\\b`).test(error.message)
 }

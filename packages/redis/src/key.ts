@@ -17,7 +17,7 @@ const GROUPS = 256
  * policy's counter (16 characters) and the partition follow the hash tag. No two counters have the same key.
  */
 export function keyNamer(prefix: string): (counter: CounterKey) => string {
-  /** The part of a key before the counter, by group. */
+  /** For each group, the part of a key that precedes the counter. */
   const heads = Array.from({ length: GROUPS }, (_, group) => {
     return `${prefix}sl2:{${group.toString(16).padStart(2, "0")}}`
   })
@@ -57,7 +57,10 @@ export function redisKey(counter: CounterKey, prefix = ""): string {
   return keyNamer(prefix)(counter)
 }
 
-/** Returns the text's FNV-1a hash modulo 256. The hash is folded, because its low bits alone are weak. */
+/**
+ * Returns the text's FNV-1a hash modulo 256. The high bits are combined with the low bits, because the low bits alone
+ * are badly distributed.
+ */
 function groupOf(text: string): number {
   let hash = 0x811c9dc5
   for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193)

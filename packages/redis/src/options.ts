@@ -14,7 +14,7 @@ export interface RedisStoreOptions {
   /** A prefix for every key, without braces; "" by default. `sl2:` always follows the prefix. */
   readonly prefix?: string | undefined
   /**
-   * Milliseconds for which the process caches counters of refused requests, 10,000 by default; 0 turns the cache off.
+   * Milliseconds for which the process caches counters of refused requests, 10,000 by default; 0 disables the cache.
    * The process sees changes by other processes after at most this time, and its own changes immediately.
    */
   readonly denyCacheMs?: number | undefined

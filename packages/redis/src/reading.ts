@@ -3,7 +3,7 @@ import { algorithmOf, type CounterKey, type CounterReading, type StoreReading } 
 /** Most counters per call that reads them. This limits the time for which a call blocks the server. */
 export const MOST_READ = 64
 
-/** A counter as a server has returned it. */
+/** The state of a counter that a server has returned. */
 export interface ReadCounter extends CounterReading {
   /** The server's time. */
   readonly nowMs: number

@@ -101,7 +101,7 @@ export class RedisStore implements Store {
   take(checks: readonly Check[], withinMs: number = this.#parts.timeoutMs): MaybePromise<StoreResult> {
     this.#checkOpen()
     if (checks.length === 0) return { ...this.#readNothing(), granted: true, checks: [] }
-    // Validate before batching, so that one bad check cannot fail the whole batch.
+    // Validate before batching, so that one invalid check cannot make the whole batch fail.
     for (const check of checks) checkCountable(check)
     const asked = new WholeRequest(checks, this.#nameKey)
     if (this.#topology.areTogether(asked)) return this.#takeTogether(asked, withinMs)

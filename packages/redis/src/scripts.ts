@@ -42,13 +42,13 @@ export const TAKE: Script = script([
 ])
 /** Reads the states of counters. */
 export const PEEK: Script = script([input, ...READING, ...COUNTERS, peek])
-/** Refunds units to the windows that they were taken from. */
+/** Refunds units to the windows from which they were taken. */
 export const REFUND: Script = script([
   ...[input, ...READING, beginWindow, strictNext],
   ...["local function functions()", ...COUNTERS, refundSlow, "end", refund],
 ])
 
-/** Concatenates the parts of a script. Replaces each USE line with the text of the formula that it names. */
+/** Concatenates the parts of a script. Replaces each USE line with the text of the formula whose name it contains. */
 function script(parts: readonly string[]): Script {
   const named = formulas.split(/^-- FORMULA (.+)\n/m)
   const text = [layout, ...parts].join("\n").replace(/^ *-- USE (.+)$/gm, (_, name: string) => {

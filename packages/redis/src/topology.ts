@@ -58,9 +58,9 @@ export class RedisTopology {
   }
 
   /**
-   * Returns the batch sender for a request and its timeout. A call expires at the earliest deadline of its requests,
-   * so requests share a call only if their timeouts differ by less than a factor of two. Reads the request's keys
-   * only in a cluster, or once for a new batch sender.
+   * Returns the batch sender for a request and its timeout. Requests share a call only if their timeouts differ by
+   * less than a factor of two, because a call expires at its earliest deadline. Reads the request's keys only in a
+   * cluster, or once for a new batch sender.
    */
   senderOf(asked: RedisRequest, withinMs: number): BatchSender {
     const slot = this.#commands.isCluster ? this.slotOf(asked.keys[0] as string) : ONLY

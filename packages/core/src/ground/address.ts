@@ -195,7 +195,10 @@ export function rangeKey({ groups, prefix }: AddressRange): string {
   return `${networkOf(groups, prefix)}/${prefix}`
 }
 
-/** Returns a string that the addresses of a network share. The number of groups distinguishes IPv4 and IPv6. */
+/**
+ * Returns a string that the addresses of a network share. IPv4 and IPv6 have different strings, because the number of
+ * groups differs.
+ */
 function networkOf(groups: readonly number[], prefix: number): string {
   return groups.map((bits, index) => bits & mask(prefix - index * 16)).join()
 }

@@ -1,7 +1,7 @@
 /** One response header line: field name and value. */
 export type HeaderLine = readonly [name: string, value: string]
 
-/** The response that is sent to a refused client, besides the rate limit headers. */
+/** The response to a refused client, without the rate limit headers, which are added to it. */
 export interface RejectionAnswer {
   /** A whole number from 200 to 599. */
   readonly status: number
@@ -17,7 +17,7 @@ export interface RejectionAnswer {
 export interface Rejection extends RejectionAnswer {
   /**
    * 429, or the status in the option `rejection`. 400 if the request lacks a field. 503 if the store is unavailable
-   * and the rule then refuses requests.
+   * and the rule refuses requests then.
    */
   readonly status: number
   /** Cache-Control and Content-Type, and Retry-After if the request can succeed later. */

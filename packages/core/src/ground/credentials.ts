@@ -136,7 +136,7 @@ function cleanObject(object: object, search: Search): object {
     const value = read(object, name)
     return { name, value, clean: value }
   })
-  // Clean plain members, such as an error's name and code, before objects use up the limit of the search.
+  // Clean plain members, such as an error's name and code, before objects, which may use up the limit of the search.
   for (const isObject of [false, true]) {
     for (const member of members) {
       const { name, value } = member

@@ -4,8 +4,8 @@ import { errorWithoutCredentials, withoutCredentials } from "./credentials.ts"
 /** One mistake in the input: its place, what is wrong, and what is accepted instead. */
 export interface Problem {
   /**
-   * The place: `rules[0].window` in code, `service "checkout" rules[0].rate.unit` in a document. Empty if the mistake
-   * concerns the whole input.
+   * The place, such as `rules[0].window` in code or `service "checkout" rules[0].rate.unit` in a document. Empty if
+   * the mistake concerns the whole input.
    */
   readonly path: string
   /** The mistake, with the invalid value: `"5 minuts" is not a window`. */

@@ -62,7 +62,7 @@ export class Incident {
   }
 
   /**
-   * Returns the line about losses. `lost` returns what was lost and the consequence: "3 refunds were lost, so their
+   * Returns the line about losses. `lost` returns the losses and their consequence: "3 refunds were lost, so their
    * units may stay taken". `advice` is a sentence.
    */
   static lossLine(
@@ -134,7 +134,7 @@ export class Incident {
     try {
       do {
         await wait(everyMs, pause.signal)
-        // The app's clock may ignore the signal.
+        // Check the signal, because the app's clock may ignore it.
         pause.signal.throwIfAborted()
         if (this.#isLasting) this.#unlogged ||= 1
       } while (this.#log())

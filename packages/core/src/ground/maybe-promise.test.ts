@@ -16,7 +16,7 @@ it.each([
   expect(isThenable<unknown>(value)).toBe(expected)
 })
 
-it("ignoreRejection handles the rejection of a promise, even of another realm's promise", async () => {
+it("ignoreRejection handles the rejection of a promise, even if the promise is from another realm", async () => {
   const unhandled: unknown[] = []
   const listen = (reason: unknown): number => unhandled.push(reason)
   process.on("unhandledRejection", listen)

@@ -49,7 +49,7 @@ export interface ParsedQueue {
 export type ParsedThrottle =
   /** The request is refused. */
   | { readonly kind: "hard" }
-  /** Requests above the limit are admitted up to a percentage of it, and marked. */
+  /** Requests above the limit are admitted up to a percentage of the limit, and marked. */
   | {
       readonly kind: "soft"
       /** Percentage of the limit that is additionally admitted. */
@@ -86,8 +86,8 @@ export function queueOf(throttle: ParsedThrottle): ParsedQueue | undefined {
  * A rule that is compiled for a store. Defines how many units are admitted per window, and how they are counted.
  *
  * `counter` and the partition identify a counter. `counter` is a fingerprint of service, rule name, field, algorithm,
- * window, buckets, alignment and refill. A change of any of these starts new counts. A change of limit or burst keeps
- * the counts.
+ * window, buckets, alignment and refill. If any of these changes, counts start from zero. If the limit or burst
+ * changes, the counts stay.
  */
 export interface Policy {
   /** The rule's name. */

@@ -162,8 +162,8 @@ export function readShape(schema: ObjectSchema, unchecked: unknown): Shape {
 }
 
 /**
- * Returns a filter that drops problems of the `pending` members. Pending members are promises and were removed before
- * the check, so the check would also report them as missing.
+ * Returns a filter that drops problems of the `pending` members. Pending members are promises that were removed
+ * before the check, so the check also reports them as missing.
  */
 function isNew(pending: readonly MemberProblem[]): (problem: MemberProblem) => boolean {
   return ({ path }) => !pending.some((known) => isSamePath(known.path, path))

@@ -46,7 +46,7 @@ test.each([
   ["a\nb", '"a\\nb"'],
   ["a\u2028b\u202ec\u0085", '"a\\u{2028}b\\u{202e}c\\u{85}"'],
   [`${"x".repeat(57)}😀`, `"${"x".repeat(57)}\\u{d83d}…`],
-])("value %# is shown shortened and on one line", (value, text) => {
+])("show shortens value %# and returns one line", (value, text) => {
   expect(show(value)).toBe(text)
 })
 

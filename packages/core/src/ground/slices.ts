@@ -20,7 +20,10 @@ export function atOnce<Result>(work: Pausable<Result>): Result {
   }
 }
 
-/** Runs the work in slices and lets the event loop run in between. Rejects with the error that the work throws. */
+/**
+ * Runs the work in slices. Between two slices, other work of the event loop can run. Rejects with the error that the
+ * work throws.
+ */
 export async function inSlices<Result>(work: Pausable<Result>): Promise<Result> {
   const slices = new Slices()
   for (;;) {
@@ -39,7 +42,7 @@ export class Slices {
     return performance.now() - this.#beganAtMs >= SLICE_MS
   }
 
-  /** Lets requests and timers run, then begins the next slice. */
+  /** Waits for requests and timers of the event loop, then begins the next slice. */
   async pause(): Promise<void> {
     await nextTurn()
     this.begin()

@@ -17,7 +17,7 @@ import { type Clock, steadyClock } from "./clock.ts"
 export const LONGEST_TIMER_MS: number = 2 ** 31 - 1
 
 /**
- * The async context in which this module was loaded. The async context is outside all requests unless a request imports
+ * The async context in which this module was loaded. This context is outside all requests, unless a request imports
  * the module.
  */
 const outside = new AsyncResource("Sluice")
@@ -77,8 +77,8 @@ const NOT_NEEDED = new Error("The wait is not needed.")
 
 /**
  * Calls back after `ms` milliseconds of the clock, or calls `failed` if the clock cannot wait. Returns the function
- * that cancels both callbacks. Without a clock that waits by itself, a timer keeps the process alive if `keepsAlive`
- * is true.
+ * that cancels both callbacks. If the clock has no `wait` of its own, a timer is used, which keeps the process alive
+ * if `keepsAlive` is true.
  */
 export function after(
   ms: number,

@@ -50,7 +50,7 @@ export interface Warning {
   readonly code: WarningCode
   /** The problem with its values, and how to fix it. */
   readonly message: string
-  /** The error that was caught. Absent if there was none. */
+  /** The error that was caught. Absent if no error was caught. */
   readonly cause?: unknown
 }
 

@@ -9,8 +9,8 @@ const MOST_CALLS = 4
 const CALLS_AT_ONCE = 2
 /**
  * The value of CALLS_AT_ONCE for a process whose event loop is always busy. Such a process reads a reply long after
- * it has arrived. So a second call in flight would save no time, but would cost as much as the first. Batching the
- * requests that arrive during one call halves the number of calls.
+ * the reply has arrived. So a second call in flight would save no time, but would cost as much as the first. Batching
+ * the requests that arrive during one call halves the number of calls.
  */
 const CALLS_AT_ONCE_WHEN_BUSY = 1
 /**
@@ -23,7 +23,10 @@ const ENOUGH_REQUESTS = 32
 
 /** Number of calls between two samples of the event loop. */
 const CALLS_A_LOOK = 32
-/** Weight of one sample in the average idle share. On a busy machine, a single sample means little. */
+/**
+ * Weight of one sample in the average idle share. The weight is low because a single sample is unreliable on a busy
+ * machine.
+ */
 const WEIGHT_OF_LOOK = 1 / 16
 /** An event loop counts as busy up to this idle share. */
 const MOST_REST_OF_BUSY = 0.1
@@ -71,14 +74,14 @@ export class BatchPolicy {
   }
 
   /**
-   * Notes that no call is in flight and no request waits. Idle time from now on does not show how many calls would keep
-   * the process busy.
+   * Notes that no call is in flight and no request waits. The idle time of this pause is ignored, because more calls
+   * could not have used it.
    */
   paused(): void {
     if (this.#callsAtOnce === CALLS_AT_ONCE_WHEN_BUSY) this.#pausedAt = this.#loop()
   }
 
-  /** Notes that a call is sent. */
+  /** Must be called whenever a call is sent. Takes a sample when one is due. */
   sent(): void {
     if (this.#pausedAt !== undefined) {
       const { restedMs, nowMs } = this.#loop()

@@ -90,12 +90,12 @@ export class BatchSender {
     node.waitedFor(withinMs)
     return new Promise((resolve, reject) => {
       const waiting = { asked, withinMs, deadlineMs: 0, resolve, reject, isRejected: false, wasLate: false }
-      // Send after the other requests of the same callback have been added.
+      // Send only after the current callback, so that its other requests can join the call.
       if (this.#queue.add(waiting)) soon(this.#pump)
     })
   }
 
-  /** Rejects all waiting requests, and makes `take` throw. */
+  /** Rejects all waiting requests. From then on, `take` throws the error. */
   close(error: Error): void {
     this.#closedBy = error
     this.#queue.begin()
@@ -115,14 +115,14 @@ export class BatchSender {
     return waiting > 0 && this.#policy.hasRoom(this.#flights.length, waiting)
   }
 
-  /** Sends calls while there are requests and room for another call. */
+  /** Sends calls as long as requests wait and another call is allowed. */
   readonly #sendAll = (): void => {
     while (this.#canSend()) {
       const node = this.#nodeOf()
       if (node.breaker.isOpen) {
         this.#queue.reject(node.unavailable)
       } else if (this.#leaving !== undefined || this.#isResting || !node.isReady()) {
-        // Do not let the client queue the call: it would be sent after the callers have stopped waiting.
+        // Wait, because the client would queue the call and could send it after the callers have stopped waiting.
         this.#pumpLater()
         return
       } else if (node.knowsTime) {
@@ -273,7 +273,7 @@ export class BatchSender {
     for (const waiting of batch) settle(waiting, failure)
   }
 
-  /** Removes a call from those in flight. Returns true if the call had timed out. */
+  /** Removes a call from the calls in flight. Returns true if the call had timed out. */
   #land(flight: Flight): boolean {
     const at = this.#flights.indexOf(flight)
     if (at !== -1) this.#flights.splice(at, 1)
@@ -285,7 +285,7 @@ export class BatchSender {
     const nowMs = performance.now()
     for (const flight of [...this.#flights]) {
       if (expire(flight.batch, nowMs, flight.node).length > 0) continue
-      // No caller waits for this call, so it must not hold back other requests.
+      // No caller waits for this call any longer, so it must not delay other requests.
       this.#land(flight)
       flight.node.failed(flight.node.silence())
     }

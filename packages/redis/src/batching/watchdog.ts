@@ -35,7 +35,7 @@ export class Watchdog {
     this.#timer?.unref()
   }
 
-  /** Stops the watchdog for good. */
+  /** Stops the watchdog permanently. */
   stop(): void {
     this.#isStopped = true
     clearTimeout(this.#timer)

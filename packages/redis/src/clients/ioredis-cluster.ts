@@ -17,7 +17,7 @@ export function ioredisClusterCommands(client: IoredisClusterLike): RedisCommand
 
   const nodeOf = (key: string): string => client.slots[keySlot(prefix + key)]?.[0] ?? ""
 
-  // `nodes()` creates a list, which is too expensive for every call.
+  // Cache the nodes, because `nodes()` creates an array, which is too expensive for every call.
   const nodeNamed = (name: string): IoredisLike | undefined => {
     const known = nodes.get(name)
     if (known !== undefined && known.status !== "end") return known
@@ -63,8 +63,8 @@ export function ioredisClusterCommands(client: IoredisClusterLike): RedisCommand
 
 /**
  * Handles rejections of ASKING. To follow ASK, ioredis sends ASKING before the call, but handles only the promise of
- * the call. If ASKING failed, the unhandled rejection would end the process. Other callers of `asking` still get the
- * rejection.
+ * the call. If ASKING failed, the unhandled rejection would end the process. Other callers of `asking` still receive
+ * the rejection.
  */
 function hearAsking(node: IoredisLike & { asking?(...args: unknown[]): unknown }): void {
   const { asking } = node

@@ -76,9 +76,9 @@ export function callsOf(client: IoredisClient): Pick<RedisCommands, "evalsha" | 
   }
 }
 
-/** Connects a client whose status is "wait". This changes the status, so no client is connected twice. */
+/** Connects a client whose status is "wait". Connecting changes the status, so no client is connected twice. */
 export function connect(client: IoredisClient): void {
-  // ioredis also reports the failure to the app, by an event or on the console, and retries.
+  // Ignore a failure, because ioredis also reports it to the app, by an event or on the console, and retries.
   outsideRequests(() => client.connect()).catch(() => undefined)
 }
 

@@ -1,4 +1,4 @@
-/** Number of slots that a cluster divides its keys among. */
+/** Number of slots among which a cluster divides its keys. */
 const SLOTS = 16_384
 
 /** CRC-16/XMODEM of every byte: polynomial 0x1021, no reflection, starts at 0. */

@@ -23,7 +23,7 @@ export interface NodeRedisClusterLike extends NodeRedisCalls {
   readonly masters: readonly ClusterNode[]
 }
 
-/** Internals of the cluster client. The internals are not a public API, so any of them may be missing. */
+/** Internal members of the cluster client. They are not a public API, so any of them may be missing. */
 interface ClusterInside {
   readonly _keyPrefix?: unknown
   readonly _slots?: { rediscover?(startWith: NodeClient): Promise<unknown> }
@@ -38,8 +38,8 @@ export function nodeRedisClusterCommands(client: NodeRedisClusterLike): RedisCom
 
   const primaryOf = (key: string): ClusterNode | undefined => client.slots[keySlot(prefix + key)]?.master
 
-  // node-redis 5 detects a failover only with the next command, but the store sends none while the slot is not ready.
-  // node-redis 6 needs five seconds, even without a command.
+  // node-redis 5 detects a failover only with the next command, but the store sends no command while the slot is not
+  // ready. node-redis 6 needs five seconds, even without a command.
   const refresh = (): void => {
     const nowMs = performance.now()
     if (nowMs - refreshedAtMs < REFRESH_EVERY_MS) return
@@ -57,7 +57,7 @@ export function nodeRedisClusterCommands(client: NodeRedisClusterLike): RedisCom
       if (!client.isOpen) return false
       const primary = primaryOf(key)
       if (primary === undefined) return false
-      // Without a client, the first command makes node-redis connect to the node.
+      // A node without a client counts as ready, because the first command makes node-redis connect to the node.
       if (primary.client === undefined || primary.client.isReady) return true
       refresh()
       return false

@@ -69,7 +69,7 @@ export class Breaker {
         },
       )
     }, ms)
-    // An unavailable server must not keep the process alive.
+    // Unref the timer, because an unavailable server must not keep the process alive.
     this.#timer.unref()
   }
 }

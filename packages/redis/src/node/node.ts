@@ -23,10 +23,13 @@ const TIME =
 /** Delay before a client that was not ready is checked again. */
 export const LOOK_AGAIN_MS = 5
 
-/** The server's clock must go back by this many milliseconds in one step to be reported. */
+/** If the server's clock goes back by at least this many milliseconds in one step, a warning is emitted. */
 const WARNED_BACK_MS = 1_000
 
-/** Shortest time for which timeout errors report that a server is a replica. After that, its role counts as unknown. */
+/**
+ * Shortest time for which timeout errors report that a server is a replica. After that, the server's role counts as
+ * unknown.
+ */
 const REPLICA_REMEMBERED_MS = 1_000
 
 /** The source of the store's time: the servers or a given clock. */
@@ -139,7 +142,7 @@ export class Node {
     this.#learning ??= this.#askTime()
     const learning = this.#learning
     try {
-      // Callers keep the process alive while they wait for a reply.
+      // This wait need not keep the process alive, because the callers do so while they wait for a reply.
       await beforeDeadline(learning, Math.max(withinMs, this.#longestWaitMs), () => undefined, false)
     } finally {
       // Do not wait again for a reply that may never come. Another caller may already have started a new call.
@@ -202,7 +205,7 @@ export class Node {
     })
   }
 
-  /** True if the error means that the server is a replica. A replica has written nothing. */
+  /** True if the error means that the server is a replica. A replica has not written anything. */
   isReplica(error: unknown): boolean {
     return isCode(error, "READONLY") || isCode(error, "MASTERDOWN")
   }
@@ -376,7 +379,7 @@ export class Node {
       type: "warning",
       code: "SLUICE_STORE_CLOCK_BACK",
       subject: this.title,
-      message: `The clock of ${this.title} went back by ${Math.round(backMs / 1000)} s. Units come back only when it reaches its earlier time again. Keep it in sync by NTP.`,
+      message: `The clock of ${this.title} went back by ${Math.round(backMs / 1000)} s. Units come back only when the clock reaches its earlier time again. Keep the clock in sync with NTP.`,
     })
   }
 }

@@ -55,7 +55,7 @@ local function unpackValue(key, policy, value)
     local isSound = startMs <= LARGEST and previous <= LARGEST and current <= LARGEST
     if policy.stepMs > 1 then isSound = isSound and fmod(startMs, policy.stepMs) == 0 end
     if kind == LEVEL then
-      -- A bucket may owe any number of units: see `mostInUse`.
+      -- A bucket may owe any number of units (see `mostInUse`), so `current` is not limited here.
       isSound = isSound and previous <= policy.windowMs
     elseif kind == BUCKETED or kind == STRICT then
       isSound = isSound and sumOf(parts) == previous
@@ -113,7 +113,7 @@ local function stateNow(policy, startMs, previous, current, parts)
   return startMs, previous, current, false
 end
 
--- Returns the time at which the state becomes equal to an empty one.
+-- Returns the time at which the state becomes equal to an empty state.
 local function endMs(policy, startMs, previous, current, parts)
   local kind = policy.kind
   if kind == LEVEL then return levelEndMs(policy, startMs, previous, current) end
@@ -131,7 +131,7 @@ local function told(policy, startMs, previous, current, parts)
   return packedValue(policy, startMs, previous, current) or wideValue(startMs, previous, current, parts)
 end
 
--- Writes the state with a TTL: the key expires when the state equals an empty one. `endsAsBefore` is true if the
+-- Writes the state with a TTL: the key expires when the state equals an empty state. `endsAsBefore` is true if the
 -- key's current expiry is known to be correct. Returns the state for the reply. For a hash, returns nil and the
 -- number in the hash.
 local function writeState(key, policy, startMs, previous, current, parts, endsAsBefore)
@@ -212,7 +212,7 @@ local function withRejected(policy, startMs, previous, current, parts, units)
   local kind, most = policy.kind, policy.limit
   if kind == PENALTY then return withRefusal(policy, startMs, previous, current) end
   if kind == LOG then return logWithRejected(policy, startMs, current, parts, units) end
-  -- Keeps the sum of all sub-windows exact.
+  -- Limit the count further, so that the sum of all sub-windows stays exact.
   if kind >= BUCKETED then most = min(most, LARGEST - previous) end
   -- Refused units fill the bucket. A full bucket never contains an additional fraction of a unit.
   if kind == LEVEL and current < most then previous = 0 end

@@ -1,4 +1,4 @@
--- Numbers in base 64; the digits are the 64 characters from "0" on.
+-- Numbers in base 64. The digits are the 64 characters that begin with "0".
 
 local byte, char, rep, sub = string.byte, string.char, string.rep, string.sub
 local FIRST_DIGIT = 48

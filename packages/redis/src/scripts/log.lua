@@ -64,7 +64,7 @@ local function replaced(log, from, to, atMs, units)
   if units == 0 then return before .. after end
   local width = digitsFor(units)
   if width > log.unitsWidth then
-    -- Widen the units of all other entries.
+    -- Write the units of all other entries with more digits.
     local each = "(" .. string.rep(".", log.timeWidth) .. ")(" .. string.rep(".", log.unitsWidth) .. ")"
     local wider = "%1" .. string.rep("0", width - log.unitsWidth) .. "%2"
     before = digits(width, 1) .. string.gsub(string.sub(before, 2), each, wider)

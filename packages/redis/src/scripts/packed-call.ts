@@ -2,11 +2,12 @@ import { ceilingOf, type Policy } from "@sluice/core/stores"
 import { type CallTime, detailOf, kindOf } from "./script-input.ts"
 import { nonsense, type Reply, readReply } from "./script-reply.ts"
 
-// The arguments and the reply of a call of one check that can be counted in place: the twin of take-one.lua.
+// Encodes the arguments and decodes the reply for a call of one check that can be counted in place. This is the twin
+// of take-one.lua.
 
 /** Weight of the milliseconds in a reply that is one integer. The counter's state is below it. */
 const STATE = 2 ** 42
-/** The character of the digit 0. The digits are the 64 characters from this one on, as in digits.lua. */
+/** The character of the digit 0. The digits are the 64 characters that begin with "0", as in digits.lua. */
 const ZERO = 48
 
 /**

@@ -45,7 +45,7 @@ local function penaltyNow(policy, startMs, previous, current)
   local fromMs = quietFromMs(policy, startMs, previous, current)
   local currentUntilMs = isBlocked(previous, current) and fromMs or startMs + windowMs
   if nowMs < currentUntilMs then return startMs, previous, current, isBack end
-  -- If the clock went back, the last refusal may be in the future.
+  -- Clamp the time, because the last refusal may be in the future if the clock went back.
   fromMs = min(fromMs, nowMs)
   local stepsDown = floor((nowMs - fromMs) / windowMs)
   return fromMs + stepsDown * windowMs, (stepOf(policy, previous) - stepsDown) * STEP, 0, isBack

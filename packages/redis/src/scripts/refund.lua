@@ -67,7 +67,7 @@ local function refundInHash(key, policy, units, afterMs)
   return false
 end
 
--- Created on first use, because most refunds need only INCRBY.
+-- Create these functions on first use, because most refunds need only INCRBY.
 local refundSlowly
 for i = 1, #KEYS do
   local key, policy, units = KEYS[i], policies[nextNumber()], nextNumber()

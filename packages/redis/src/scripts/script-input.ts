@@ -12,9 +12,9 @@ const SUB_WINDOWS = 6
 const STRICT = 7
 const LOG = 8
 const PENALTY = 9
-/** Added to the kind of a policy under which refused requests count. */
+/** A flag that is added to the kind of a policy if refused requests count. */
 const COUNTS_REJECTED = 16
-/** Added to the kind of a strict policy whose grants, too, must return every part. */
+/** A flag that is added to the kind of a strict policy if replies to grants must also contain every part. */
 const TELLS_PARTS = 32
 /** Largest count of the current window that fits in a packed value. */
 const MOST_PACKED = 2 ** 20 - 1
@@ -53,9 +53,9 @@ export class WholeRequest implements RedisRequest {
 
 /** The first arguments of every script call. */
 export interface CallTime {
-  /** Epoch milliseconds to decide at, instead of the server's own time. */
+  /** The time at which to decide, in epoch milliseconds, instead of the server's own time. */
   readonly nowMs: number | undefined
-  /** The server's time after which the script counts nothing; undefined means that there is no such time. */
+  /** The deadline in the server's time, after which the script counts nothing. Undefined if there is no deadline. */
   readonly untilMs: number | undefined
   /** True if stored values contain their full window start, because keys do not expire by the clock. */
   readonly isWide: boolean
@@ -81,7 +81,10 @@ export class PolicyTable {
     return this.#policies.push(policy)
   }
 
-  /** Returns the only argument of a script, a JSON list: time, policies, then the script's own numbers. */
+  /**
+   * Returns the only argument of a script. It is a JSON list with the time, the policies, and then the script's own
+   * numbers.
+   */
   input({ nowMs, untilMs, isWide }: CallTime, rest: readonly number[]): string {
     let text = `[${nowMs ?? -1},${untilMs ?? 0},${isWide ? 1 : 0},${this.#policies.length}`
     this.#policies.forEach((policy, i) => {

@@ -6,7 +6,7 @@ import { createHook } from "node:async_hooks"
  */
 const OWN = new URL("../../../..", import.meta.url).pathname
 
-/** A timer of Node. No public member shows whether the timer has ended. */
+/** A Node timer with its private members. No public member shows whether the timer has ended. */
 interface Timer extends NodeJS.Timeout {
   /** True when the timer has fired. */
   readonly _destroyed: boolean
