@@ -1,7 +1,7 @@
 /**
  * For authors of stores, including stores in front of another store. Exports the port, counters in any table of
- * states, stores in a database with transactions, and functions that Sluice's stores share. docs/extend/stores.md has
- * examples.
+ * states, stores in a database with transactions, and functions that Sluice's stores share. docs/extend/stores.md
+ * contains examples.
  * @module @sluice/core/stores
  */
 

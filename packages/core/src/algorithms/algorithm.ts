@@ -38,7 +38,7 @@ export interface Algorithm {
   /**
    * Returns the state at `nowMs`, without expired units. `undefined` stands for an unused counter.
    *
-   * If the clock went back, all units are kept as if they were taken in the current window or the next one, so no
+   * If the clock went back, all units are kept as if they were taken in the current window or the next window, so no
    * unit is admitted twice. A refused client then waits at most two windows. The store must write the returned state
    * even if it takes no units. Otherwise the stored state would stay ahead of the clock.
    */

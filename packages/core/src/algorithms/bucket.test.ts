@@ -94,7 +94,7 @@ describe("the token bucket", () => {
     expect(refused(9, 30_000)).toEqual({ startMs: 0, current: 9, previous: 30_000 })
   })
 
-  it("is filled up to its ceiling, and keeps what it owes beyond it", () => {
+  it("is filled up to its ceiling, and keeps a debt beyond its ceiling", () => {
     const { filled } = algorithmOf(POLICY)
     expect(filled?.({ startMs: 5, current: 1, previous: 7 }, POLICY)).toEqual({
       startMs: 5,

@@ -77,8 +77,8 @@ export const tokenBucket: Algorithm = {
   withoutUnits(state, policy, units, after) {
     // The units that were taken last are refilled last. Compute how much of the level `after` is still in use with
     // these units and without them. The difference is the part that these units still occupy. A charge (negative
-    // units) raises the level, even if the whole level has been refilled. A large charge makes the parts larger, so
-    // use the scale of the fullest bucket.
+    // units) raises the level, even if the whole level has been refilled. A large charge requires larger parts of a
+    // unit, so use the scale of the fullest bucket.
     const current = Math.max(state.current, after.current) + Math.max(0, -units)
     const scale = scaleOf({ ...state, current }, policy)
     const left = inUse(after, scale) - flowed(after, policy, scale, state.startMs)

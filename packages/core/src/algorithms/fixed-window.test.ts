@@ -58,7 +58,7 @@ describe("a fixed window of one minute", () => {
     }
   })
 
-  it("is empty at the end of the window, or immediately if nothing was taken", () => {
+  it("is empty at the end of the window, or immediately if no units were taken", () => {
     expect(fixedWindow.emptyAtMs(stateOf(1), policyOf(10))).toBe(START + MINUTE)
     expect(fixedWindow.emptyAtMs(stateOf(0), policyOf(10))).toBe(START)
   })
@@ -148,7 +148,7 @@ describe("units charged later to a window that starts with its first request", (
     expect(fixedWindow.withoutUnits(state, policy, units, nothing, nowMs)).toEqual(expected)
   })
 
-  it("do not count in an earlier aligned window after the clock went back to it", () => {
+  it("do not count in an earlier aligned window after the clock went back to that window", () => {
     const state = stateOf(0, START - MINUTE)
     expect(fixedWindow.withoutUnits(state, policyOf(10), -5, stateOf(0), START - 1)).toBe(state)
   })

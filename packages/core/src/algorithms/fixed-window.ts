@@ -15,9 +15,9 @@ export const fixedWindow: Algorithm = {
     if (state === undefined || state.current === 0 || nowMs - state.startMs >= windowMs) {
       return { startMs: alignedMs, current: 0, previous: 0 }
     }
-    // The clock went back. The units stay in their window, or move to the next one if their window is later. If they
-    // moved to the current window, they would expire at its end, perhaps in a millisecond. The window in which they
-    // were taken would then admit the full limit again.
+    // The clock went back. The units stay in their window, or move to the next window if their window is later. If
+    // they moved to the current window, they would expire at its end, perhaps in a millisecond. The window in which
+    // they were taken would then admit the full limit again.
     if (state.startMs > nowMs) return { ...state, startMs: Math.min(state.startMs, alignedMs + windowMs) }
     return state
   },

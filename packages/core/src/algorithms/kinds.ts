@@ -28,7 +28,7 @@ export type AlgorithmName =
   | "fixed-window"
   /** Refills units evenly and saves them up to the burst. At most the burst plus the limit. */
   | "token-bucket"
-  /** Lets requests proceed one by one, evenly. Units up to the burst wait. At most the burst plus the limit. */
+  /** Lets requests proceed one by one at an even rate. Units up to the burst wait. At most the burst plus the limit. */
   | "leaky-bucket"
 
 /** The members of a rule that only some algorithms read. */
@@ -52,7 +52,7 @@ interface Counting {
   readonly countsByPart?: boolean
 }
 
-/** The properties of an algorithm besides its functions. */
+/** The functions of an algorithm, and its other properties. */
 interface AlgorithmRow extends Counting {
   /** A description of how the algorithm counts, for the JSON Schema of rules. */
   readonly summary: string

@@ -3,7 +3,7 @@ import { leakyBucket } from "./bucket.ts"
 import { algorithmOf } from "./kinds.ts"
 import { Counter, expectLedger, policyOf } from "./testing/counter-story.ts"
 
-/** A policy with one unit every 100 ms and room for three. */
+/** A policy with one unit every 100 ms and room for three units. */
 const POLICY = policyOf({ algorithm: "leaky-bucket", limit: 10, windowMs: 1_000, burst: 3 })
 
 /** Takes the cost. Returns for how long an admitted request waits, or undefined if the request is refused. */

@@ -68,7 +68,7 @@ describe("a penalty", () => {
     expect(waitMs(refusedAt(...refusals), ms)).toBe(wait)
   })
 
-  it("blocks after the first refusal if one is enough", () => {
+  it("blocks after the first refusal if one refusal is enough", () => {
     const once = { ...POLICY, limit: 1 }
     const state = penalty.withRejected(penalty.at(undefined, once, START_MS), once, 1, START_MS)
     expect(penalty.admits(state, once, 1, START_MS)).toBe(false)

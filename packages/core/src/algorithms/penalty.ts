@@ -12,8 +12,8 @@ import type { Algorithm, CounterState } from "./algorithm.ts"
  * time starts at the end of a block, and starts again with each refusal that counts.
  *
  * An operator blocks a client by charging the counter. Each unit is a millisecond of a block that starts now, unless
- * a longer block is in force. An operator's block does not change the client's step. The state then has 0 refusals
- * and stores the length of the block.
+ * a longer block is in force. An operator's block does not change the client's step. The state during such a block
+ * has 0 refusals and stores the length of the block.
  *
  * `previous` is the step times `STEP`, plus a remainder:
  *

@@ -29,7 +29,7 @@ describe("the token bucket with a periodic refill", () => {
     ])
   })
 
-  it("is filled up to its burst, and keeps what it owes beyond it", () => {
+  it("is filled up to its burst, and keeps a debt beyond its burst", () => {
     const { filled } = algorithmOf(POLICY)
     expect(filled?.({ startMs: 5, current: 1, previous: 0 }, POLICY).current).toBe(3)
     expect(filled?.({ startMs: 5, current: 4, previous: 0 }, POLICY).current).toBe(4)

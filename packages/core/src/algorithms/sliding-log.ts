@@ -18,7 +18,7 @@ import {
  * entry needs about 7 bytes.
  *
  * `parts` contains the entries (packed-log.ts). `startMs` is the time of the latest entry, or of a later take of 0
- * units. Such a take gets an entry only when units are charged for it.
+ * units. The log contains an entry for such a take only after units are charged for it.
  */
 export const slidingLog: Algorithm = {
   hasParts: true,
@@ -119,7 +119,7 @@ function endMs(state: CounterState, policy: Policy): number {
   return (latestMs(logOf(state, policy)) ?? state.startMs) + policy.windowMs + 1
 }
 
-/** Returns the state with the entries from `from` on merged into one entry at `nowMs`, with `units` added. */
+/** Merges the entries from `from` on into one entry at `nowMs`, adds `units` to it, and returns the state. */
 function withLast(
   { current }: CounterState,
   log: PackedLog,

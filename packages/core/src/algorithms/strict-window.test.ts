@@ -29,7 +29,7 @@ describe("the strict sliding window", () => {
     ])
   })
 
-  it("uses one sub-window for a window of 1 ms, even if more are configured", () => {
+  it("uses one sub-window for a window of 1 ms, even if more sub-windows are configured", () => {
     expectLedger({ ...POLICY, limit: 2, windowMs: 1, buckets: 60 }, [
       [100, 2, 0, 0],
       [100, 1, 2, 0],

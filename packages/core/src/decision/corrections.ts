@@ -7,7 +7,7 @@ import type { Decision } from "./decision.ts"
 import { DecisionRecord, type Receipt } from "./decision-record.ts"
 import { receiptFor, refundsOf, settlementOf } from "./settlement.ts"
 
-/** A call that changes what was counted. */
+/** A call that changes counters without a decision. */
 export type Correction = "refund" | "settle" | "reset" | "block" | "unblock"
 
 const NONE: readonly CounterKey[] = []
@@ -25,7 +25,7 @@ export interface CorrectionOptions {
   readonly onRefundLost: (error: unknown) => void
 }
 
-/** Changes what was counted: refunds or charges units of decisions, and resets or blocks counters. */
+/** Refunds or charges units of decisions, and resets or blocks counters. */
 export class Corrections {
   readonly #options: CorrectionOptions
 

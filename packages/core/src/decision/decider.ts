@@ -29,7 +29,7 @@ export interface DeciderOptions extends HealthOptions, CorrectionOptions {
  * or returns an invalid result, they return a degraded decision.
  */
 export class Decider {
-  /** Corrects what decisions have counted. */
+  /** Corrects the counts of earlier decisions. */
   readonly corrections: Corrections
   /** Receives the time of each store result. Undefined while no client can be blocked. */
   blockWatch: BlockWatch | undefined

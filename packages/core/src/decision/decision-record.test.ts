@@ -93,14 +93,14 @@ describe("the strictest rule", () => {
   const admitted = { allowed: true, remaining: 0, cost: 5, retryAfterMs: 0 }
   const refused = { allowed: false, remaining: 3, cost: 5, retryAfterMs: 7 }
 
-  it("is a rule that refuses, even if a rule that admits has no units left", () => {
+  it("is a rule that refuses, even if an admitting rule has no units left", () => {
     expect(isStricter(refused, admitted)).toBe(true)
     expect(isStricter(admitted, refused)).toBe(false)
     expect(isStricter({ ...refused, retryAfterMs: 0 }, admitted)).toBe(true)
   })
 
   it("is the rule with fewer units left if two rules can admit the same number of these requests", () => {
-    // The units of the first check suffice for 2.5 more requests, and those of the second for 2.33, so each check can
+    // The first check has units for 2.5 more requests, and the second check has units for 2.33. So each check can
     // admit two requests.
     const [five, seven] = [
       { ...admitted, remaining: 5, cost: 2 },

@@ -41,7 +41,7 @@ export const UNLIMITED: Decision = Object.freeze({
  */
 export const RETRY_WHEN_CLOSED_MS = 1_000
 
-/** The decision on a request that is refused because no rules have been loaded yet. */
+/** The decision that refuses a request because no rules have been loaded yet. */
 export const DENIED_WITHOUT_RULES: Decision = Object.freeze({
   ...UNLIMITED,
   allowed: false,
@@ -201,7 +201,7 @@ export class DecisionRecord implements Decision {
 }
 
 /**
- * Returns the check as if it had taken no units. A shadow check that would have refused has taken none. The
+ * Returns the check as if it had taken no units. A shadow check that would have refused has taken no units. The
  * remaining units of a check that is over the limit stay 0.
  */
 function untaken(check: PolicyCheck): PolicyCheck {
@@ -209,7 +209,7 @@ function untaken(check: PolicyCheck): PolicyCheck {
   return { ...check, remaining: check.remaining + check.cost }
 }
 
-/** Returns the binding check. If several are equally strict, the first one binds. */
+/** Returns the binding check. If several checks are equally strict, the first of them binds. */
 function bindingCheck(checks: readonly PolicyCheck[]): PolicyCheck | undefined {
   let binding: PolicyCheck | undefined
   for (let i = 0; i < checks.length; i++) {

@@ -81,7 +81,7 @@ export interface PolicyCheck {
 }
 
 /**
- * The result for one request: the verdict of its strictest rule, and of each rule by itself.
+ * The result for one request. It contains the verdict of the strictest rule, and the verdict of each rule by itself.
  *
  * For example, 6 units of a limit of 10 are taken. The seventh unit is then admitted with 3 remaining. Once 10 units
  * are taken, the next request is refused with 0 remaining and a time to wait.

@@ -179,7 +179,7 @@ describe("explainDecision", () => {
     ])
   })
 
-  it("says that a decision was made without the store, or by another request of its group", () => {
+  it("says whether a decision was made without the store, or because of another request of its group", () => {
     const degraded = new DecisionRecord([admitted], true, undefined)
     const { counts: _, ...uncounted } = refused
     const closed = new DecisionRecord([{ ...uncounted, refusal: "store-failure" }], true, undefined)
@@ -208,7 +208,7 @@ describe("explainDecision", () => {
     expect(textOf({}, at)).toMatch(/ in 24.6 s, at 2025-06-15T15:07:24.583Z$/)
   })
 
-  it("rejects anything but a decision", () => {
+  it("rejects a value that is not a decision", () => {
     for (const odd of [undefined, null, 5, {}, { checks: 5 }, { checks: [null] }]) {
       expect(() => explainDecision(odd as never)).toThrow(InvalidOptionError)
       expect(() => logFields(odd as never)).toThrow(InvalidOptionError)

@@ -7,7 +7,7 @@ import { isDecision, throwNotADecision } from "./is-decision.ts"
 
 /** An explanation, written for people, of why one rule admitted or refused a request. */
 export interface Explanation {
-  /** Name of the rule; "" if no rule made the decision. */
+  /** Name of the rule, or "" if no rule made the decision. */
   readonly policy: string
   /**
    * The verdict of the rule: "would-refuse" if a shadow rule is over its limit, and "not-read" if another rule had
@@ -34,7 +34,7 @@ export interface DecisionLogFields {
     readonly refusal?: Refusal
     /** Milliseconds to wait; null if the request can never succeed. Absent if the request was admitted. */
     readonly retryAfterMs?: number | null
-    /** Names of shadow rules that would have refused. Absent if there are none. */
+    /** Names of shadow rules that would have refused. Absent if no shadow rule would have refused. */
     readonly shadowed?: readonly string[]
   }
 }

@@ -25,7 +25,7 @@ function took(storeChecks: RuleCheck, state: CounterState) {
 }
 
 describe("the explanation of a counted check", () => {
-  it("has no next unit to wait for if no units are in use", () => {
+  it("reports no wait for the next unit if no units are in use", () => {
     expect(looked(fixed(5, 2), holding(0))).toMatchObject({ remaining: 5, nextUnitAfterMs: 0 })
     expect(looked(fixed(5, 2), holding(1))).toMatchObject({ remaining: 4, nextUnitAfterMs: 750 })
   })

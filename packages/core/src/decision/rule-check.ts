@@ -80,7 +80,6 @@ function isForLater({ policy, throttle, cost }: RuleCheck): boolean {
 }
 
 /**
- * Receives a store's result before it becomes a decision. `storeChecks[i]` is the check that `answer.checks[i]` belongs
- * to.
+ * Receives a store's result before it becomes a decision. `answer.checks[i]` is the result of `storeChecks[i]`.
  */
 export type OnStoreAnswer = (storeChecks: readonly RuleCheck[], answer: StoreResult) => void

@@ -124,7 +124,7 @@ describe("timeouts of a store whose replies take longer than the timeout", () =>
 describe("timeouts of a store whose replies are usually quick", () => {
   const SLOW = [1, 2, 1, 400, 60, 1, 1]
 
-  /** Lets the store miss the timeout for some decisions, and then respond to others in time. */
+  /** Makes the store miss the timeout for some decisions, and then respond to other decisions in time. */
   function stall(made: ReturnType<typeof setUp>, { late = 20, ms = 300, answers = 100 } = {}) {
     made.fail(timeout, 1)
     made.counts.nowMs += ms

@@ -12,13 +12,16 @@ const LATE_REPLIES_MS = 1_000
 /** The fewest short silences that indicate a slow store. At the end of an outage, a few replies may be slow as well. */
 const FEWEST_SLOW = 3
 
-/** The decisions of a minute that were made without the store because it did not respond in time. */
+/**
+ * The decisions of a minute, including the decisions that were made without the store because it did not respond in
+ * time.
+ */
 export interface Timeouts {
   /** All decisions of that minute so far. */
   readonly decisions: number
   /** Decisions degraded by a timeout, or by the circuit breaker that timeouts opened. */
   readonly late: number
-  /** The duration of the store's latest round trips. Undefined if none was measured. */
+  /** The duration of the store's latest round trips. Undefined if no round trip was measured. */
   readonly roundTrip: { readonly medianMs: number; readonly most95Ms: number } | undefined
 }
 

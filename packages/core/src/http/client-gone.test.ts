@@ -101,7 +101,7 @@ describe("the client of a response", () => {
   })
 })
 
-it("a request that is delayed behind another one on its connection leaves the queue when the client hangs up", async () => {
+it("a request that is delayed behind another request on its connection leaves the queue when the client hangs up", async () => {
   const clock = manualClock()
   const guard = createGuard<object>({
     limit: 1,
@@ -120,7 +120,7 @@ it("a request that is delayed behind another one on its connection leaves the qu
   expect(outcomes.map((outcome) => outcome instanceof Promise)).toEqual([false, true, true])
   await hangUp()
   expect(await Promise.all(outcomes.slice(1))).toEqual([undefined, undefined])
-  // The two requests have left the queue, so it has room for two others.
+  // Both requests have left the queue, so two other requests fit.
   const next = [guard.check(facts, {}), guard.check(facts, {})]
   clock.advance(1_000)
   expect((await next[0])?.rejection).toBeUndefined()

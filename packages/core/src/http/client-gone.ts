@@ -1,7 +1,7 @@
 import type { WaitingClient } from "../limiter/checking/hold.ts"
 
 /**
- * The part of Node's HTTP/1 or HTTP/2 response that shows whether its client has gone. The response alone is not
+ * The members of Node's HTTP/1 or HTTP/2 response that show whether the client has gone. The response alone is not
  * reliable. With HTTP/1 pipelining, a response shows nothing while it is queued behind another response on the same
  * connection. Over HTTP/2, a response does not show that the client has already gone, and a response to HEAD never
  * shows it.

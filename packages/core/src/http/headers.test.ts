@@ -319,7 +319,7 @@ it.each<[HeaderDialect, string, string]>([
   }
 })
 
-it("legacy counts its reset from the current time to the next whole second", () => {
+it("legacy adds its reset to the current time, rounded up to a whole second", () => {
   const reset = (nowMs: number): string | undefined =>
     fields("legacy", [policy("a", 100, MINUTE)], refused([{ ...A, ...refusing(12_000) }]), () => nowMs)[
       "X-RateLimit-Reset"

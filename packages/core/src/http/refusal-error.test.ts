@@ -15,7 +15,7 @@ describe("the error of a refusal", () => {
     expect([error.expose, error.status, error.statusCode]).toEqual([isExposed, status, status])
   })
 
-  it("has all headers except those of the body", () => {
+  it("has all headers except the headers that describe the body", () => {
     const headers = ["Retry-After", "Content-Type", "content-length", "X-Content-Type", "Content-Type-Note"]
     const error = new RefusalError(decision, {
       status: 429,

@@ -26,7 +26,10 @@ export class RefusalError extends RateLimitExceededError {
   readonly statusCode: number
   /** Whether Koa sends the message to the client instead of logging it. True for a status below 500. */
   readonly expose: boolean
-  /** The response that is sent without `throwOnRefusal`. Its headers are already set, except those of the body. */
+  /**
+   * The response that is sent without `throwOnRefusal`. Its headers are already set, except the headers that describe
+   * the body.
+   */
   readonly rejection: RejectionAnswer
 
   /** Creates the error of a refused request. */

@@ -26,7 +26,7 @@ const BAD_REQUEST = { type: "about:blank", title: "Bad Request", status: 400 }
 /** A quarter of a second past 12:10. */
 const NOW_MS = Date.UTC(2026, 0, 31, 12, 10, 0, 250)
 
-/** A refusal by one rule, and what the response contains. */
+/** A refusal by one rule, and the expected content of the response. */
 interface Row {
   readonly rule?: Partial<RejectionRule>
   readonly refusal?: Refusal
@@ -197,7 +197,7 @@ describe.each<[string, Row]>([
   const { refusal = "quota", waitMs = NEVER, problem = QUOTA, retryAfter, detail, rejection, retry } = row
   const decision = refused([refusing("ip-1m", refusal, waitMs, row.check)])
   const timed = retryAfter === undefined ? {} : { "Retry-After": retryAfter }
-  // A request without the field has used up no quota.
+  // A refusal because of a missing field names no rule, because no quota is used up.
   const isNamed = problem !== BAD_REQUEST
 
   it("is written as a problem", () => {
@@ -282,7 +282,7 @@ describe("several rules", () => {
   })
 })
 
-it("a rejection is written even for a rule that compileRejection was not given", () => {
+it("a rejection is written even for a rule that was not passed to compileRejection", () => {
   const decision = refused([refusing('o"ther', "cost", NEVER, { limit: 5, cost: 7 })])
   expect(JSON.parse(writerOf([rule()])(decision, undefined, neverAsked).body)).toEqual({
     ...QUOTA,

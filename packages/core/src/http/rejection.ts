@@ -22,9 +22,9 @@ export interface RejectionRule {
   /** Units that the rule takes for a request of cost 1. */
   readonly cost: number
   readonly rejectionMessage?: string | undefined
-  /** The response to requests that the rule refuses with 429, instead of the standard one. */
+  /** The rule's own response to requests that it refuses with 429, instead of the standard response. */
   readonly rejection?: ParsedOptions["rejection"] | undefined
-  /** Returns the most units that the rule ever admits in one burst under this limit. Default: the limit itself. */
+  /** Returns the largest burst, in units, that the rule admits under this limit. Default: the limit itself. */
   readonly most?: (limit: number) => number
 }
 
@@ -77,14 +77,14 @@ const TEXT_TYPE: HeaderLine = ["Content-Type", "text/plain; charset=utf-8"]
 /**
  * Returns a function that writes rejections under these rules. Compile the function again when the rules change.
  *
- * The body is a problem (RFC 9457) with `type`, `title`, `status` and `detail`. On 429 and 503 it also
- * has `violated-policies`, the names of the rules that refused. On 429 it also has `rejection`, the
+ * The body is a problem (RFC 9457) with `type`, `title`, `status` and `detail`. On 429 and 503, the body also
+ * contains `violated-policies`, the names of the rules that refused. On 429, it also contains `rejection`, the
  * message of the rule that binds.
  *
  * Three messages have a machine-readable meaning. These messages come with `retry`, a {@link RetryAdvice}. All three
  * announce success after a wait, so the body omits them if waiting does not help. A client that does not accept JSON
- * gets the same facts as lines of text. A rule may have another status and body for the requests that it refuses with
- * 429.
+ * receives the same information as lines of text. A rule may have another status and body for the requests that it
+ * refuses with 429.
  *
  * `link` is the address of a page about the limits, for the header `Link` (RFC 8288).
  */

@@ -26,7 +26,10 @@ function refuse(response: ServerResponse): void {
   respond(guard, {}, new NodeExchange(response.req, response, () => expect.unreachable()))
 }
 
-/** Returns what a client receives after `handle` has handled the response, and whether it was complete. */
+/**
+ * Returns the body that a client receives after `handle` has handled the response, and whether this body was
+ * complete.
+ */
 async function received(handle: (response: ServerResponse) => unknown) {
   const server = createServer((_request, response) => void handle(response))
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))

@@ -158,7 +158,7 @@ function carryOut<Request extends object>(
   guard: Guard<Request>,
   exchange: Exchange<Request>,
 ): unknown {
-  // The client has gone while its request was held.
+  // The outcome is undefined if the client has gone while its request was held.
   if (outcome === undefined) return undefined
   exchange.apply(outcome)
   const { rejection } = outcome

@@ -9,7 +9,10 @@ export interface TableEntry extends CounterKey {
   readonly usedMs: number
 }
 
-/** A bounded table of counters, indexed first by counter and then by partition, so that a lookup does not concatenate a key. */
+/**
+ * A bounded table of counters, indexed first by counter and then by partition, so that a lookup does not concatenate
+ * a key.
+ */
 export class BoundedTable<Entry extends TableEntry> implements Iterable<Entry> {
   readonly #most: number
   readonly #byCounter = new Map<string, Map<string, Entry>>()
@@ -63,7 +66,7 @@ export class BoundedTable<Entry extends TableEntry> implements Iterable<Entry> {
     this.#places.set(last, place)
   }
 
-  /** Returns the next entry, and starts again with the first entry after the last one. Undefined if the table is empty. */
+  /** Returns the next entry, or the first entry after the last entry. Undefined if the table is empty. */
   next(): Entry | undefined {
     return this.#all[this.#next++ % this.#all.length]
   }

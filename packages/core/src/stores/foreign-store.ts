@@ -22,15 +22,20 @@ import type { StoreStatus } from "./store-status.ts"
 /** The shortest timeout, in milliseconds, by which a refund is recognized as a background refund. */
 const LEAST_BACKGROUND_MS = 1_000
 
-/** The methods that one of Sluice's own stores inherits from its class. If the app has replaced a method, the store needs a guard. */
+/**
+ * The methods that one of Sluice's own stores inherits from its class. If the app has replaced a method, the store
+ * needs a guard.
+ */
 const METHODS: readonly (keyof Store)[] = ["take", "read", "refund", "reset"]
 
-/** The mark of a store that needs no guard. All copies of this version share the mark, so they trust the same stores. */
+/**
+ * The mark of a store that needs no guard. All copies of this version share the mark, so they trust the same stores.
+ */
 const GUARDED = Symbol.for(`@sluice/core ${VERSION} guarded store`)
 const guardOf = new WeakMap<Store, Store>()
 
 /**
- * Marks a store as one that needs no guard, and returns it. Such a store applies the deadlines itself. Its methods
+ * Marks a store that needs no guard, and returns the store. Such a store applies the deadlines itself. Its methods
  * return values or promises, but no other thenables. These methods fail with {@link StoreUnavailableError} or {@link
  * ClosedError} only, and their results are valid.
  */
@@ -43,7 +48,7 @@ export function guardedStore<Own extends Store>(store: Own): Own {
  * Returns the same guard for the same store, and returns one of Sluice's own stores unchanged.
  */
 export function foreignStore(store: Store): Store {
-  // A derived object has the mark of its prototype, but may have other methods.
+  // A derived object inherits the mark of its prototype, but may have other methods.
   if (Object.hasOwn(store, GUARDED) && !METHODS.some((name) => Object.hasOwn(store, name))) return store
   let guard = guardOf.get(store)
   if (guard === undefined) {
@@ -53,7 +58,9 @@ export function foreignStore(store: Store): Store {
   return guard
 }
 
-/** Applies the deadlines to a store, checks its results, and converts the values that it throws into Sluice's errors. */
+/**
+ * Applies the deadlines to a store, checks its results, and converts the values that it throws into Sluice's errors.
+ */
 class ForeignStore implements Store {
   readonly #store: Store
   readonly #roundTrips = new RoundTrips()
@@ -145,7 +152,10 @@ class ForeignStore implements Store {
     return beforeDeadline(sounded, withinMs, timeout, keepsAlive)
   }
 
-  /** Converts a failure into one of Sluice's errors. In an outage, equal failures share an error, because creating an error is expensive. */
+  /**
+   * Converts a failure into one of Sluice's errors. In an outage, equal failures share an error, because creating an
+   * error is expensive.
+   */
   #failureOf(error: unknown): Error {
     if (error instanceof ClosedError || error instanceof StoreUnavailableError) return error
     const message = error instanceof Error ? error.message : textOf(error)

@@ -3,8 +3,8 @@ import type { Check, Store, StoreResult } from "./store.ts"
 import { peekResult } from "./take-together.ts"
 
 /**
- * Returns the result that a `take` of these checks would have now. Takes nothing. The result includes every counter,
- * and no units are taken.
+ * Returns the result that a `take` of these checks would return now. Takes nothing. The result includes every
+ * counter, and no units are taken.
  */
 export function peekStore(
   store: Store,

@@ -40,7 +40,7 @@ describe("the result of a store", () => {
     expect(() => soundResult(CHECKS, result(false, FREE, undefined))).toThrow(INVALID)
   })
 
-  it("must not grant without taking the units, except those of shadow checks", () => {
+  it("must not grant without taking the units of all checks, except shadow checks", () => {
     expect(() => soundResult(CHECKS, result(true, FREE, counted()))).toThrow(INVALID)
     const shadow = [{ ...fixedCheck("a", 5), shadow: true }, fixedCheck("b", 5)]
     expect(soundResult(shadow, result(true, FULL, counted()))).toMatchObject({ granted: true })

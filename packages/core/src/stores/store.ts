@@ -28,15 +28,15 @@ export interface Check extends CounterKey {
 export interface CounterReading {
   /**
    * The counter's state. If units were taken from a strict window, `parts` may be an outline. An outline has the same
-   * number of parts, with a unit in the oldest part and 0 in the others. Everything that is computed after a grant is
-   * the same with an outline, so a store need not read the parts to grant. `startMs`, `current` and `previous` (the sum
-   * of the parts) are always exact.
+   * number of parts, with a unit in the oldest part and 0 in all other parts. Everything that is computed after a
+   * grant is the same with an outline, so a store need not read the parts to grant. `startMs`, `current` and
+   * `previous` (the sum of the parts) are always exact.
    */
   readonly state: CounterState
   /**
    * Age of the count in milliseconds, rounded up: the time since the shared counter was read, or since a counter that
-   * is written back was first used. Absent if the shared counter was read for this request. Otherwise the count comes
-   * from a lease, from this process, or from a remembered refusal.
+   * is written back was first used. Absent if the shared counter was read for this request. If present, the count
+   * comes from a lease, from this process, or from a remembered refusal.
    */
   readonly ageMs?: number
 }
@@ -125,8 +125,8 @@ export interface EvictionEvent {
    */
   readonly counters: number
   /**
-   * Milliseconds for which the counter would still have counted. If the event stands for several counters, for the
-   * last of them.
+   * Milliseconds for which the counter would still have counted. If the event stands for several counters, this is
+   * the time of the last counter.
    */
   readonly emptyAfterMs: number
   /** Milliseconds for which the client would still have been refused, or 0 if the client was not being refused. */
@@ -205,7 +205,7 @@ export interface Store {
    * check's own counter counts the refusal if its policy has `countRejected`. A check of the algorithm "penalty"
    * counts the refusal if it directly follows the refused check in the list. Both use `Algorithm.withRejected`.
    * Shadow checks, and costs that can never fit, are not counted. If the counters are on several servers that are
-   * asked one after another, the counters after the refusal are not counted.
+   * called one after another, refusals of counters after the first refusal are not counted.
    */
   take(checks: readonly Check[], withinMs?: number): MaybePromise<StoreResult>
   /**

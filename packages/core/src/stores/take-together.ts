@@ -3,7 +3,7 @@ import { algorithmOf } from "../algorithms/kinds.ts"
 import { ceilingOf } from "../ground/policy.ts"
 import type { Check, Counted, CounterReading, StoreReading, StoreResult } from "./store.ts"
 
-/** A check that is being decided, with its counter's state and the units it has taken. */
+/** A check that is being decided, with its counter's state and the units that it has taken. */
 export interface PendingCheck {
   /** The check of the counter. */
   readonly check: Check
@@ -27,8 +27,8 @@ export function countsRefusals({ policy, shadow }: Check): boolean {
  * Returns the states of a refused request's counters after counting its refusals. `before` contains the states before
  * the request. The refusal of each check that would have been refused alone is counted. If the check's policy has
  * `countRejected`, its units count. If a penalty directly follows the check in the list, the refusal counts in the
- * penalty's counter. Shadow checks, and costs that can never fit, are not counted. All checks of the same counter get
- * the same state.
+ * penalty's counter. Shadow checks, and costs that can never fit, are not counted. All checks of the same counter
+ * have the same resulting state.
  */
 export function statesAfterRefusal(
   pending: readonly PendingCheck[],
@@ -89,7 +89,7 @@ export function takeTogether(pending: readonly PendingCheck[], nowMs: number): b
   return true
 }
 
-/** Returns the result that a `take` of these checks would have at the time of the reading. Nothing is counted. */
+/** Returns the result that a `take` of these checks would return at the time of the reading. Nothing is counted. */
 export function peekResult(
   checks: readonly Check[],
   { counters, ...reading }: StoreReading,

@@ -14,7 +14,7 @@ export function policyOf(shape: Partial<Policy> & Pick<Policy, "algorithm" | "li
  */
 export type Row = readonly [atMs: number, cost: number, waitMs: number, remaining: number]
 
-/** Takes each row's cost at its time from one counter, and compares the whole ledger. */
+/** Takes each row's cost at its time from one counter, and compares the results of all rows. */
 export function expectLedger(policy: Policy, rows: readonly Row[]): void {
   const counter = new Counter(policy)
   const played = rows.map(([atMs, cost]): Row => {

@@ -60,7 +60,7 @@ describe("block", () => {
     expect(told(await limiter.decide(ALICE))).toEqual([true, undefined, 0, 0])
   })
 
-  it("is extended by a longer block, and not shortened by a shorter one", async () => {
+  it("is extended by a longer block, and not shortened by a shorter block", async () => {
     const { limiter, clock } = open()
     await limiter.block(ALICE, { for: "1 minute" })
     clock.advance(30_000)

@@ -58,7 +58,7 @@ describe("guards that check requests together", () => {
     expect([await left(search), await left(maps)]).toEqual([5, 0])
   })
 
-  it("admit a request that is skipped, beside one that is counted", async () => {
+  it("admit a skipped request beside a counted request", async () => {
     const [search, maps] = await mountTwo({ skip: () => true })
     const [counted, skipped] = await ask(search, maps)
     expect(counted?.decision.remaining).toBe(4)

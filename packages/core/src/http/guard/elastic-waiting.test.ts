@@ -82,7 +82,7 @@ describe("a request that waits under an elastic rule", () => {
     expect(entries.slice(30)).toEqual([...Array(10).fill("4000 w"), ...Array(60).fill("4000 w over")])
   })
 
-  it("is admitted above the limit at most a second after capacity is back", async () => {
+  it("is admitted above the limit at most a second after capacity is available again", async () => {
     const { limiter, acquire, entries, capacity, pass } = acquiring(TWO_AN_HOUR, 4)
     capacity.isSpare = false
     await limiter.decide(ALICE, { cost: 2 })
@@ -124,7 +124,7 @@ describe("a request that waits under an elastic rule", () => {
     expect(entries).toEqual(["0 bob", "30000 alice"])
   })
 
-  it("is admitted with a cost above the limit when capacity is back", async () => {
+  it("is admitted with a cost above the limit when capacity is available again", async () => {
     const { acquire, entries, capacity, pass } = acquiring(TWO_AN_HOUR, 4)
     capacity.isSpare = false
     acquire("expensive", { cost: 4 })
@@ -270,7 +270,7 @@ describe("an elastic rule beside a queueing rule", () => {
     expect(await told(held)).toBe("over")
   })
 
-  it("uses the current capacity, also for requests behind others", async () => {
+  it("uses the current capacity, even for requests that wait behind other requests", async () => {
     const { check, capacity, pass } = await holding(1)
     await told(check(BOB))
     const first = check()

@@ -70,7 +70,7 @@ describe("elastic throttling by a signal", () => {
     expect((await limiter.peek(ALICE)).checks[0]?.counts?.current).toBe(5)
   })
 
-  it("counts the requests above the limit, so a client must wait until enough of them have expired", async () => {
+  it("counts the requests above the limit, so a client must wait until enough of these requests have expired", async () => {
     const { rows, capacity, clock, limiter } = elastic({ algorithm: "sliding-log" }, { ceiling: 10 })
     await rows(2)
     clock.advance(1_000)

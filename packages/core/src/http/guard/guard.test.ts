@@ -17,7 +17,7 @@ import { createGuard } from "./create-guard.ts"
 import type { Guard, GuardOptions } from "./guard.ts"
 import type { Outcome } from "./mount-outcome.ts"
 
-/** A stand-in for the framework's own request. */
+/** A request that stands in for the framework's own request. */
 interface Req {
   readonly id?: string
 }
@@ -192,7 +192,7 @@ describe("a guard", () => {
     expect(decisionOn(request)).toBe(decision)
   })
 
-  it("asks the app for the response only with onRejected, on routes too", async () => {
+  it("calls the app for a response only if onRejected is set, on routes too", async () => {
     for (const [options, asksApp] of [
       [limit(1), false],
       [limit(1, { onRejected: () => undefined }), true],
@@ -470,7 +470,7 @@ describe("several mounts on one request", () => {
       const login = { name: "login", field: "body:email", onMissing: "skip", throttle } as const
       const BODY: RequestFacts = { ...FACTS, body: { email: "bob@example.com" } }
 
-      it("decide by the rules that match the request at each mount", async () => {
+      it("check the rules that match the request at each mount", async () => {
         const limiter = make({
           rules: [
             { name: "ip", limit: 9, window: "1m", field: "ip" },
@@ -528,7 +528,10 @@ describe("a limiter that is created in a handler", () => {
   const open = () => {
     const said: string[] = []
     const logger = { warn: (_fields: object, message: string) => said.push(message), error() {} }
-    /** Creates a limiter and passes a request to it, as a handler does. Returns a function that passes another one. */
+    /**
+     * Creates a limiter and passes a request to it, as a handler does. Returns a function that passes another request
+     * to the same limiter.
+     */
     const ask = (more: LimiterSettings<Req> = {}) => {
       const guard = createGuard<Req>({ ...limit(5, more), logger })
       guard.check(FACTS, {})
@@ -622,7 +625,7 @@ describe("onRejected", () => {
     return { outcome, answer, said }
   }
 
-  it("cannot modify the standard response, neither for this client nor for another one", async () => {
+  it("cannot modify the standard response, neither for this client nor for other clients", async () => {
     const guard = await mount(
       limit(1, {
         onRejected: (_request, rejection) => {
@@ -888,7 +891,7 @@ describe("refundWhen", () => {
     expect([await left(first), await left(second)]).toEqual([2, 8])
   })
 
-  it("refunds nothing for a request that the guard has not checked or has refused", async () => {
+  it("refunds no units for a request that the guard has not checked or has refused", async () => {
     const guard = await mount(limit(1, { refundWhen: () => true }))
     guard.reportStatus({}, 200)
     checked(guard)
@@ -952,7 +955,7 @@ describe("a guard of one route", () => {
     expect(checked(guard).decision).toMatchObject({ degraded: false, remaining: 7 })
   })
 
-  it("refunds by the limiter's refundWhen, and shares the limiter's warnings", async () => {
+  it("calls the limiter's refundWhen, and shares the limiter's warnings", async () => {
     const guard = await mount(limit(9, { refundWhen: () => true }))
     const route = guard.forRoute({ limit: 3, window: "1h" }, { label: "login" })
     await Promise.resolve()
@@ -994,7 +997,7 @@ describe("a guard of one route", () => {
     expect((await limiter.peek({ remoteAddress: "192.0.2.1" } as Req)).remaining).toBe(9)
   })
 
-  it("releases no request of other guards when it closes, and cannot be created by a closed guard", async () => {
+  it("releases no requests of other guards when it closes, and cannot be created by a closed guard", async () => {
     const clock = manualClock()
     const queue = { throttle: { kind: "queue" }, algorithm: "fixed-window", window: "1 second" } as const
     const guard = await mount(limit(1, { ...queue, name: "q" }), clock)

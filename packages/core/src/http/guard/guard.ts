@@ -54,9 +54,9 @@ export interface Guard<Request extends object> {
     step?: DecisionStep,
   ): MaybePromise<Outcome | undefined>
   /**
-   * Returns what to send to a refused client. Calls the app's `onRejected` first. Returns undefined if nothing must
-   * be sent, because the app responds by itself, now or later, or because `hasAnswered` returns true after
-   * `onRejected`. Rejects if `onRejected` throws or rejects; pass the error to the framework's error handler.
+   * Returns the response to send to a refused client. Calls the app's `onRejected` first. Returns undefined if
+   * nothing must be sent, because the app responds by itself, now or later, or because `hasAnswered` returns true
+   * after `onRejected`. Rejects if `onRejected` throws or rejects; pass the error to the framework's error handler.
    */
   answer(
     outcome: Outcome,
@@ -94,7 +94,7 @@ export interface Guard<Request extends object> {
     /** The problem, and how to fix it. */
     readonly message: string
   }): void
-  /** Refuses all held requests with 503 and holds no later ones. Call it when the server shuts down. */
+  /** Refuses all held requests with 503, and holds no later requests. Call it when the server shuts down. */
   drain(): void
   /**
    * Drains the guard, and closes the limiter if the guard created it. Idempotent. A route's guard frees the name of

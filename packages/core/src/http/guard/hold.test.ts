@@ -139,7 +139,7 @@ describe("a request that has to wait", () => {
     expect(calls.takes).toBe(3)
   })
 
-  it("waits without a response, if an adapter has none", async () => {
+  it("waits even if the adapter passes no response", async () => {
     const { guard, clock } = await setUp(QUEUE)
     guard.check(ALICE, {})
     const outcome = guard.check(ALICE, {})
@@ -278,7 +278,7 @@ describe("a rule beside a queueing rule", () => {
   const hard: Rule = { name: "hard", limit: 2, window: "1 minute", algorithm: "fixed-window", field: "ip" }
   const queue: Rule = { ...QUEUE, name: "queue", field: "service" }
 
-  it("refuses immediately and takes nothing, even if the request would wait behind others", async () => {
+  it("refuses immediately and takes no units, even if the request would wait behind other requests", async () => {
     const { check, clock, calls } = await setUp({ rules: [hard, queue] })
     const bob = { remoteAddress: "192.0.2.2" }
     check()
@@ -307,7 +307,7 @@ describe("a rule beside a queueing rule", () => {
     for (const refusal of ["quota", "penalty", "penalty"]) {
       expect(((await check().outcome) as Outcome).decision).toMatchObject({ policy: "hard", refusal })
     }
-    // Bob's request fits into both counters, because the requests that the hard rule refused have taken nothing.
+    // Bob's request fits into both counters, because the requests that the hard rule refused have taken no units.
     const bob = { remoteAddress: "192.0.2.2" }
     check(bob)
     check(bob)
@@ -377,7 +377,7 @@ it("no warning is logged if the client disconnects, the server drains or the lim
 })
 
 describe("when the server shuts down", () => {
-  it("releases delayed requests with 503, and delays no later ones", async () => {
+  it("releases delayed requests with 503, and delays no later requests", async () => {
     const { check, guard, calls } = await setUp(LEAKY)
     check()
     const held = check()
@@ -426,7 +426,7 @@ describe("when the server shuts down", () => {
     await limiter.close()
   })
 
-  it("releases requests when the limiter closes, and delays none afterwards", async () => {
+  it("releases requests when the limiter closes, and delays no later requests", async () => {
     const { check, guard } = await setUp(QUEUE)
     check()
     const held = check()

@@ -5,7 +5,7 @@ import { createGuard } from "./create-guard.ts"
 
 const QUIET = { warn() {}, error() {} }
 
-/** Returns the largest cost in the refusal's text, and whether that cost is accepted and a larger one is not. */
+/** Returns the largest cost in the refusal's text, and whether that cost is accepted and a larger cost is not. */
 async function largestCost(rule: Partial<Rule>) {
   const { cost: ruleCost, ...members } = rule
   let cost = Number.MAX_SAFE_INTEGER

@@ -21,7 +21,7 @@ describe("the place of a limiter after a route", () => {
     })
   })
 
-  it("has handlers if a function that could respond comes after it", () => {
+  it("has handlers if it is followed by a function that could respond", () => {
     const routes = "GET /login and every other route"
     expect(latePlace([route(["get"], "/login"), LIMITER, HANDLER], limiter)).toEqual({
       routes,
@@ -33,7 +33,7 @@ describe("the place of a limiter after a route", () => {
     expect(latePlace([route(["get"], "/login"), HANDLER], limiter)).toBeUndefined()
   })
 
-  it("does not count routes that come after it", () => {
+  it("is undefined if all routes are mounted after the limiter", () => {
     const alone = { ...LIMITER, path: "/api" }
     expect(
       latePlace([alone, { ...HANDLER, route: { methods: ["get"], pattern: "/" } }], limiter),

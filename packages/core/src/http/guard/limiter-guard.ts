@@ -17,7 +17,7 @@ import { noteCreatedInHandler, warnMountedTooLate, wasCreatedInHandler } from ".
 import { compileRejectionHandler, type RejectionHandler } from "./rejection-handler.ts"
 import { type GuardedRoute, readRouteRule, type WrittenRule } from "./route-rule.ts"
 
-/** The differences between the guard of a route and the guard of the whole limiter. */
+/** The settings in which a route's guard differs from the guard of a mount. */
 interface OfRoute {
   /** Aborts when the server drains. The route shares this controller with its mount. */
   readonly draining: AbortController
@@ -32,7 +32,10 @@ export class LimiterGuard<Request extends object> extends MountCheck<Request> im
   readonly needsStatus: boolean
   readonly asksApp: boolean
   readonly throws: boolean
-  /** Closes or leaves the limiter when the guard closes. A no-op for a shared limiter. */
+  /**
+   * Closes the guard's own limiter, or releases the route's limiter, when the guard closes. A no-op for a shared
+   * limiter.
+   */
   readonly #leave: () => void | Promise<void>
   /** The guards of this guard's routes. */
   readonly #routes = new Set<LimiterGuard<Request>>()

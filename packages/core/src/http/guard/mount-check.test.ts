@@ -138,7 +138,7 @@ describe("a guard that decides in steps", () => {
     )
   })
 
-  it("keeps the units of earlier steps when a later one refuses, whatever refundWhen returns", async () => {
+  it("keeps the units of earlier steps when a later step refuses, whatever refundWhen returns", async () => {
     const guard = await mount({
       rules: [address(4), user(1)],
       refundWhen: (_request, status) => status === 429,
@@ -332,7 +332,7 @@ describe("a guard that decides in steps", () => {
     expect(asked).toBe(1)
   })
 
-  it("refunds and settles the units of all steps by one decision", async () => {
+  it("refunds and settles the units of all steps through one decision", async () => {
     const limiter = createLimiter<Req>({
       clock: manualClock(),
       fields: { user: (request) => request.user },
@@ -399,7 +399,7 @@ describe("a guard that decides in steps", () => {
     await guard.close()
   })
 
-  it("decides by rules that have changed while a promise of skip was pending", async () => {
+  it("uses the new rules if they change while the promise of skip is pending", async () => {
     const { source, publish } = changingRules([address(9), user(9)] as Rule[])
     let pass = (): void => undefined
     const skip = (): Promise<boolean> =>
@@ -425,7 +425,7 @@ describe("a guard that decides in steps", () => {
     await guard.close()
   })
 
-  it("joins its headers with those of another mount that decides in steps", async () => {
+  it("joins its headers with the headers of another mount that decides in steps", async () => {
     const store = memoryStore({ clock: manualClock() })
     const one = await mount({ rules: [address(9), user(5)], store })
     const other = await mount({
@@ -447,7 +447,7 @@ describe("a guard that decides in steps", () => {
     expect(decisionOn(request)?.policy).toBe("user 2")
   })
 
-  it("counts once and warns if one limiter is mounted twice", async () => {
+  it("counts a request once and warns if one limiter is mounted twice", async () => {
     const warnings: string[] = []
     const log = ({ code }: { readonly code: string }) => void warnings.push(code)
     const limiter = createLimiter<Req>({

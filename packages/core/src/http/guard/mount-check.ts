@@ -172,7 +172,7 @@ export abstract class MountCheck<Request extends object> implements DecidingMoun
     prepared: Promise<PreparedRequest<Request>>,
   ): Promise<Outcome | undefined> {
     const made = await prepared
-    // The client has gone while its request was prepared, so nothing is taken.
+    // If the client has gone while its request was prepared, no units are taken.
     return hasLeft(at) ? undefined : this.#take(at, made)
   }
 

@@ -42,7 +42,7 @@ describe("the watch of a limiter's place", () => {
     expect(order.isWatching).toBe(true)
   })
 
-  it("ends without a warning if a request is not answered with 404", () => {
+  it("ends without a warning if a response has another status than 404", () => {
     const { order, warned, send } = setUp([ROUTE, LIMITER])
     vi.advanceTimersByTime(5_000)
     const [found, missing] = [send(200), send()]

@@ -75,7 +75,10 @@ export class MountOutcome implements MountDecision {
     return this.mount.limiter
   }
 
-  /** Returns the outcome of `mount`, which is this outcome or an earlier one. Undefined if `mount` has none. */
+  /**
+   * Returns the outcome of `mount`, which is this outcome or an earlier one. Undefined if `mount` has not decided the
+   * request.
+   */
   of(mount: DecidingMount): MountOutcome | undefined {
     return this.mount === mount ? this : this.earlier?.of(mount)
   }

@@ -69,8 +69,8 @@ const asked = new WeakSet<object>()
 
 /**
  * Records a request for a limiter that a request handler has created. A row of such limiters causes one warning per
- * logger. A second request for one of them ends the row, because apps create limiters on demand, such as one for each
- * tenant, and keep them.
+ * logger. A second request for one of these limiters ends the row. Such an app creates limiters on demand and keeps
+ * them, for example one for each tenant.
  */
 export function noteCreatedInHandler(limiter: CreatedLimiter): void {
   const { options, ruleSet } = limiter

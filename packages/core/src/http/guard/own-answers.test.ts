@@ -147,7 +147,7 @@ describe("the option rejection", () => {
     expect(answered(await blocked.refuse())).toMatchObject([403, { "Retry-After": "3600" }, "no"])
   })
 
-  it("leaves the responses 400 and 503 as they are", async () => {
+  it("does not change responses with status 400 or 503", async () => {
     const rejection = { status: 403, body: "no" }
     const missing = setUp({ rejection, field: "header:x-key", onMissing: "deny" })
     const { status, body } = await missing.refuse()

@@ -52,7 +52,7 @@ describe("headers", () => {
       { Rules: '"ip-1m";q=2;w=60', Left: '"ip-1m";a=1;w=61;c=1' },
     ],
     [false, {}],
-  ])("with %j have the app's own names", async (headers, expected) => {
+  ])("with the option %j have the app's own names", async (headers, expected) => {
     expect(await linesOf(headers)).toEqual(expected)
   })
 })

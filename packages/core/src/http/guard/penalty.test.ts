@@ -170,7 +170,7 @@ describe("a penalty", () => {
     expect(decision.checks.map(({ refusal }) => refusal)).toEqual(["quota", "penalty"])
   })
 
-  it("takes nothing from any rule during a block", async () => {
+  it("takes no units from any rule during a block", async () => {
     const opened = open({
       rules: [
         { name: "wide", field: "ip", limit: 100, window: "1 hour" },
@@ -312,7 +312,7 @@ describe("a penalty", () => {
       3_600_000,
     ],
   ])(
-    "of %j has a separate counter with a stable name, and its longest time as the window",
+    "of %j has a separate counter with a stable name, and uses its longest time as the window",
     async (...row) => {
       const [penalty, parsed, windowMs] = row
       const clock = manualClock()

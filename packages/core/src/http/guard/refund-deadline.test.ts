@@ -114,7 +114,7 @@ describe("refund, settle and reset", () => {
 })
 
 describe("a background refund", () => {
-  /** Creates a guard whose admitted requests are answered and then refunded. */
+  /** Creates a guard whose admitted requests receive a response and are then refunded. */
   function setUpGuard() {
     const { store, clock, line, remaining, limiter, warnings, lost } = setUp({ refundWhen: () => true })
     const guard = createGuard<RequestFacts>({ limiter })

@@ -10,8 +10,8 @@ import { copyOf } from "../rejection/own-body.ts"
 type Members = Readonly<Partial<Record<keyof RejectionAnswer, unknown>>>
 
 /**
- * A function that returns the response to a refused client: the standard response or another one. Returns undefined
- * if nothing must be sent, for example because `hasAnswered` returns true after `onRejected`.
+ * A function that returns the response to a refused client: the standard response or the app's own response. Returns
+ * undefined if nothing must be sent, for example because `hasAnswered` returns true after `onRejected`.
  */
 export type RejectionHandler = (
   standard: Rejection,

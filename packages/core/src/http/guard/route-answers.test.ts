@@ -40,7 +40,7 @@ describe("the onRejected of a route", () => {
     expect([await answered(other), await answered(guard)]).toEqual([standard, standard])
   })
 
-  it("is the route's own in a group, whose name is free when all its routes have closed", async () => {
+  it("belongs to one route of a group, and the group's name is free when all its routes have closed", async () => {
     const store = memoryStore({ clock: manualClock() })
     const guard = await mount({ ...RULE, store, name: "all" })
     const written = { limit: 3, window: "1 minute", group: "g" }
@@ -129,7 +129,7 @@ describe("a guard that decides by its rule alone", () => {
   )
 })
 
-it("a mount refunds what its routes have taken, by refundWhen", async () => {
+it("a mount refunds the units that its routes have taken if refundWhen returns true", async () => {
   const guard = await mount({ ...RULE, limit: 9, refundWhen: () => true })
   const route = guard.forRoute({ ...RULE, limit: 9 }, { label: "a", isAlone: true })
   const other = await mount({ ...RULE, limit: 9, name: "other" })

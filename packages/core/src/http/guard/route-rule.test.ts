@@ -21,7 +21,7 @@ async function nameOf(guard: Guard<object>): Promise<string> {
   return (await guard.check({ remoteAddress: "192.0.2.1" }, {})).decision.policy
 }
 
-/** Returns each problem of the thrown error as one string. */
+/** Formats each problem of the thrown error as a string. */
 function problemsOf(attempt: () => unknown): readonly string[] {
   try {
     attempt()
@@ -44,7 +44,7 @@ describe("the guards of routes", () => {
     expect(guard.forRoute({ limit: 5, window: 60_000 }, same)).toBe(b)
   })
 
-  it("are the same guard for a group, whose name no other route may have", async () => {
+  it("are the same guard for a group, whose name no other route may use", async () => {
     const guard = open()
     const group = guard.forRoute({ ...RULE, group: "auth" }, { label: "POST /a" })
     expect(await nameOf(group)).toBe("auth")

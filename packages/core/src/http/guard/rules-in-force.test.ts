@@ -258,7 +258,7 @@ describe("the first rules", () => {
       expect(timers()).toBe(before)
     }))
 
-  it("are retried by a real timer if the clock has none", async () => {
+  it("are loaded again by a real timer if the clock has no timer", async () => {
     const { limiter } = setUp(new Publisher([rule(5)]), { clock: { now: () => 0 } })
     expect(await limiter.decide(ALICE)).toMatchObject({ policy: "rule" })
   })
@@ -278,7 +278,7 @@ describe("default rules", () => {
     expect(await left(limiter)).toEqual([["rule", 8]])
   })
 
-  it("are not in force if a source responds in time, or has no rules for the service", async () => {
+  it("are not in force if a source responds in time, even without rules for the service", async () => {
     const { limiter } = setUp(new Publisher([rule(9)]), defaults)
     expect(await limiter.decide(ALICE)).toMatchObject({ limit: 9 })
     const none = setUp(new Publisher([]), defaults)

@@ -138,7 +138,7 @@ describe("a request that waits while the rules of a source change", () => {
     expect(counters).toEqual(["hourly 192.0.2.1", "hourly ", "hourly "])
   })
 
-  it("no longer waits for a removed rule, and is decided by the remaining ones", async () => {
+  it("no longer waits for a removed rule, and is decided by the remaining rules", async () => {
     const { limiter, publish, log, acquire } = await acquiring([hourly(2), leaky(3600)])
     await limiter.decide(ALICE, { cost: 2 })
     acquire("a")
@@ -161,7 +161,7 @@ describe("a request that waits while the rules of a source change", () => {
     expect(log.slice(1)).toEqual(["60 b"])
   })
 
-  it("is refused immediately by a new rule that denies it, even behind others", async () => {
+  it("is refused immediately by a new rule that denies it, even behind other requests", async () => {
     const all = hourly(1, { field: "service" })
     const { publish, pass, log, acquire } = await acquiring([all])
     for (const name of ["a", "first"]) acquire(name)
@@ -187,7 +187,7 @@ describe("a request that waits while the rules of a source change", () => {
     expect(log.slice(2)).toEqual(["7200 patient"])
   })
 
-  it("is refused at the end of its maximum wait if it is behind others in the new counter", async () => {
+  it("is refused at the end of its maximum wait if other requests are before it in the new counter", async () => {
     const { limiter, store, answer, publish, pass, log, acquire } = await acquiring([hourly(2)])
     await limiter.decide(ALICE, { cost: 2 })
     await limiter.decide(BOB, { cost: 2 })
@@ -195,7 +195,7 @@ describe("a request that waits while the rules of a source change", () => {
     acquire("bob", { maxWaitMs: HOUR }, BOB)
     store.isSlow = true
     await publish([hourly(1, { field: "service" })])
-    // Waiters ask one by one, not all at the same time.
+    // The waiters call the store one by one, not all at the same time.
     expect(store.takes).toBe(2 + 2 + 1)
     await pass(HOUR + SECOND, SECOND)
     expect(log).toEqual(["3601 bob: hourly"])

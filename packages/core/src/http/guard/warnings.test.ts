@@ -183,7 +183,7 @@ describe("a warning", () => {
     expect(await saidOf({ ...RULE, trustedProxies: 0 }, [request])).toEqual([])
   })
 
-  it("about a method is not logged for any method that Node knows, in any case", async () => {
+  it("about a method is not logged for a method of Node, in upper or lower case", async () => {
     const match = { methods: ["get", "Post", "M-SEARCH"] }
     expect(await saidOf({ limit: 1, window: "1 minute", match })).toEqual([])
   })

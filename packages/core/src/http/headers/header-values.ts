@@ -9,7 +9,7 @@ export function fieldInteger(value: number): number {
   return Math.min(value, MAX_INTEGER)
 }
 
-/** Returns `ms` in whole seconds, rounded up, at least 1; undefined for Infinity. */
+/** Converts `ms` to whole seconds, rounded up and at least 1. Returns undefined for Infinity. */
 export function secondsUntil(ms: number): number | undefined {
   return ms === Number.POSITIVE_INFINITY ? undefined : fieldInteger(Math.max(1, Math.ceil(ms / 1000)))
 }

@@ -22,7 +22,7 @@ interface MemberDialect {
   readonly limit: string
   readonly remaining: string
   readonly seconds: string
-  /** The parameter for the units that this request costs; undefined if the dialect does not have it. */
+  /** The parameter for the units that this request costs. Undefined if the dialect has no such parameter. */
   readonly cost: string | undefined
 }
 

@@ -18,7 +18,7 @@ export interface SingleValueNames {
   readonly limit: string
   readonly remaining: string
   readonly reset: string
-  /** The field that lists all policies, without names; undefined if the dialect does not have it. */
+  /** The field that lists all policies without their names. Undefined if the dialect has no such field. */
   readonly policy?: string
 }
 

@@ -12,8 +12,8 @@ export interface BodyFunction {
 }
 
 /**
- * Returns the standard response with the body that the app's function returns. If the function throws or returns
- * anything but a string, an object or an array, returns the standard response and logs a warning once.
+ * Returns the standard response with the body that the app's function returns. If the function throws, or returns a
+ * value other than a string, an object or an array, returns the standard response and logs a warning once.
  */
 export function withOwnBody(
   standard: Rejection,

@@ -78,7 +78,7 @@ describe("a counter table", () => {
   )
 
   it("evicts a key of another segment if the segment of the new key is empty", () => {
-    // The table has two segments for 5,000 keys, and all keys are in the upper one.
+    // The table has two segments for 5,000 keys, and all keys are in the upper segment.
     const { table } = tableOf(5_000)
     const upper = (n: number) => ({ low: Math.imul(n + 1, 0x9e3779b1) >>> 0, high: 0xffff_ffff - n })
     for (let n = 0; n < 5_000; n++) table.write(upper(n), stateOf(n), NOW + 60_000, NOW)
@@ -132,7 +132,7 @@ describe("a counter table", () => {
     expect([table.size, ...states()]).toEqual([4, 10, 11, 12, 13])
   })
 
-  // Both keys have the same home slot, so one key moves when the other is removed.
+  // Both keys have the same home slot, so one key moves when the other key is removed.
   const [first, second] = [1, 2].map((high) => ({ low: 5, high })) as [KeyHash, KeyHash]
   const other = { low: 0xffff_0000, high: 9 }
 
@@ -190,7 +190,7 @@ describe("a counter table", () => {
     expect([table.read(keyOf(1)), table.read(keyOf(3))]).toEqual([undefined, stateOf(3)])
   })
 
-  it("ignores a refusal of a client that has no counter", () => {
+  it("ignores a refusal of a client without a counter", () => {
     const { table, losses } = tableOf(2)
     table.block(keyOf(0), NOW + 9_000)
     fill(table, 0, 3, NOW + 60_000)

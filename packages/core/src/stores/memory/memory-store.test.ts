@@ -203,7 +203,7 @@ describe("the store", () => {
     expect(store.close()).toBeUndefined()
   })
 
-  it("counts only keys with units in use, so refusals, zero costs and full refunds leave none", () => {
+  it("counts only keys with units in use, so refusals, zero costs and full refunds leave no keys", () => {
     const { store, clock } = open(10)
     takeOne(store, check("alice", 0))
     takeOne(store, check("alice", 6))

@@ -27,9 +27,9 @@ export interface MemoryStore extends Store {
 }
 
 /**
- * Creates a store that keeps at most `maxKeys` counters in the memory of this process. A full store samples 16 counters
- * and evicts an expired one or the least recently used one. Clients that are being refused are evicted last. The store
- * emits an event if the evicted counter still had an effect.
+ * Creates a store that keeps at most `maxKeys` counters in the memory of this process. A full store samples 16
+ * counters and evicts an expired counter or the least recently used counter. Clients that are being refused are
+ * evicted last. The store emits an event if the evicted counter still had an effect.
  *
  * Every call is atomic. Worker threads and `node:cluster` processes do not share the store, so each would grant a
  * separate quota.

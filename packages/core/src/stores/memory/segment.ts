@@ -18,8 +18,8 @@ const CANDIDATES = 16
 const MANY_CANDIDATES = 256
 /**
  * The mark advances after capacity / 64 new keys. So an eviction can order two keys by their last use if at least
- * that many new keys were added between the two uses. The marks repeat after about four times as many new keys as the
- * segment has slots.
+ * that many new keys were added between the two uses. All marks are used again after about four times as many new
+ * keys as the segment has slots.
  */
 const SLOTS_PER_MARK = 64
 /**
@@ -71,8 +71,8 @@ export class Segment extends SlotTable {
   }
 
   /**
-   * Adds a key. `found` is the negative number that `find` returned. Returns the key's slot, which must still be
-   * written.
+   * Adds a key. `found` is the negative number that `find` returned for the key. Returns the key's slot, which must
+   * still be written.
    */
   insert(key: KeyHash, found: number): number {
     let slot = -1 - found

@@ -49,7 +49,7 @@ export class SlotTable {
 
   /**
    * Returns the slot of a key. If the table does not contain the key, returns `-1 - free`, where `free` is a free
-   * slot for the key. Slots move, so a slot is valid only until the next one is claimed or freed.
+   * slot for the key. Keys move between slots, so a slot is valid only until the next slot is claimed or freed.
    */
   find(key: KeyHash): number {
     const low = key.low

@@ -17,14 +17,17 @@ export interface CounterChange {
   readonly counter: KeptCounter | undefined
 }
 
-/** A function that returns the changes for the counters found under a transaction's keys, in the order of the keys. */
+/**
+ * A function that returns the changes of a transaction. `found` contains the counters under the transaction's keys,
+ * in the order of the keys.
+ */
 export type ChangeCounters = (
   found: readonly (KeptCounter | undefined)[],
   nowMs: number,
 ) => readonly CounterChange[]
 
 /**
- * A back end for counters with transactions: a table of PostgreSQL or SQLite, or a key-value store with
+ * A back end that stores counters in transactions, such as a table of PostgreSQL or SQLite, or a key-value store with
  * compare-and-set. `transactionalStore` creates a store from it.
  */
 export interface CounterBackend {
@@ -41,7 +44,7 @@ export interface CounterBackend {
    * the counters that it finds in the retry. When `transact` ends, the latest result of `change` must have been
    * written. The result may be empty.
    *
-   * `nowMs` is the back end's own time in epoch milliseconds if it has a clock, so that all processes count by the same
+   * `nowMs` is the back end's own time in epoch milliseconds if it has a clock, so that all processes use the same
    * time. Throws or rejects only if the back end failed.
    *
    * `withinMs` is how long the caller waits from now. Use it as the timeout of the transaction if the back end

@@ -28,7 +28,7 @@ const KEPT: KeptCounter = {
   expiresAtMs: NOW_MS + 60_000,
 }
 
-/** Returns a back end that finds `found` under every key, the calls of the back end, and their changes. */
+/** Returns a back end that finds `found` under every key, and records its calls and their changes. */
 function backendWith(found: unknown, nowMs: unknown = NOW_MS) {
   const asked: (readonly string[])[] = []
   const changes: unknown[] = []
