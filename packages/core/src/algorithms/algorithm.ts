@@ -38,9 +38,9 @@ export interface Algorithm {
   /**
    * Returns the state at `nowMs`, without expired units. `undefined` stands for an unused counter.
    *
-   * If the clock went back, all units are kept as if they were taken in the current window or the next window, so no
-   * unit is admitted twice. A refused client then waits at most two windows. The store must write the returned state
-   * even if it takes no units. Otherwise the stored state would stay ahead of the clock.
+   * If the clock went back, all units count as if they were taken in the current or the next window, so no unit is
+   * admitted twice. A refused client then waits at most two windows. The store must write the returned state even if
+   * it takes no units. Otherwise the stored state would stay ahead of the clock.
    */
   at(state: CounterState | undefined, policy: Policy, nowMs: number): CounterState
   /** Whether `cost` more units fit within the policy's ceiling. A cost of 0 always fits. */
@@ -60,8 +60,8 @@ export interface Algorithm {
    */
   emptyAtMs(state: CounterState, policy: Policy): number
   /**
-   * True if `emptyAtMs` depends on settings that a rule may change without new counters, such as a bucket's refill
-   * rate or the length of a block. A store that reads such a state must extend the expiry of the state to
+   * True if `emptyAtMs` depends on settings that a rule may change without new counters. Examples are a bucket's
+   * refill rate and the length of a block. A store that reads such a state must extend the expiry of the state to
    * `emptyAtMs`. Absent: false.
    */
   readonly endsByRule?: boolean

@@ -4,11 +4,12 @@ import { timeUnitMs, withCountedUpTo } from "./exact-counts.ts"
 import { mostInUse, owesTooMuch } from "./most-in-use.ts"
 
 /**
- * The token bucket contains up to `burst` tokens, and is refilled evenly with L tokens per window. It admits a
- * request if it contains enough tokens for the cost. Worst case in any window of length W: burst + L.
+ * The token bucket contains up to `burst` tokens, and is refilled evenly with L tokens per window. The bucket admits
+ * a request if it contains enough tokens for the cost. Worst case in any window of length W: burst + L.
  *
- * The state counts the units in use, which are the missing tokens here and the water in a leaky bucket. It stores
- * whole units, and a fraction of a unit as parts of the window. So exactly L parts are refilled in each unit of time.
+ * The state counts the units in use, which are the missing tokens here and the water in a leaky bucket. The state
+ * stores whole units, and a fraction of a unit as parts of the window. So exactly L parts are refilled in each unit
+ * of time.
  */
 export const tokenBucket: Algorithm = {
   at(stored, policy, nowMs) {
@@ -90,9 +91,9 @@ export const tokenBucket: Algorithm = {
 }
 
 /**
- * The leaky bucket has room for `burst` units, and L units per window leak out evenly. It admits a request if there
- * is room for the cost. `delayMs` returns how long an admitted request must wait, so that L units per window proceed,
- * one after another.
+ * The leaky bucket has room for `burst` units, and L units per window leak out evenly. The bucket admits a request if
+ * there is room for the cost. `delayMs` returns how long an admitted request must wait, so that L units per window
+ * proceed, one after another.
  */
 export const leakyBucket: Algorithm = {
   ...tokenBucket,

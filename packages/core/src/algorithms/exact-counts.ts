@@ -16,8 +16,8 @@ export function timeUnitMs(most: number, windowMs: number): number {
 }
 
 /**
- * Returns floor(P * (W - e) / W), where e is the time since the current window started. This is the share of the
- * previous window's count that the sliding window still covers.
+ * Returns floor(P * (W - e) / W), where e is the time since the current window started. The result is the share of
+ * the previous window's count that the sliding window still covers.
  */
 export function weighted(count: number, elapsedMs: number, windowMs: number, ceiling: number): number {
   if (count === 0) return 0

@@ -38,7 +38,7 @@ export type AlgorithmMember = "align" | "buckets" | "burst" | "refill"
 interface Counting {
   /** The functions that count, unless `other` applies. */
   readonly algorithm: Algorithm
-  /** Other functions. They apply if the policy's member has this value, or any value if `value` is absent. */
+  /** Other functions. These functions apply if the policy's member has this value or, without `value`, any value. */
   readonly other?: {
     readonly member: AlgorithmMember
     readonly value?: string

@@ -4,9 +4,9 @@ import { ceilingOf, type Policy } from "../ground/policy.ts"
 export const YEAR_MS: number = 366 * 24 * 60 * 60 * 1000
 
 /**
- * Returns the most units that a bucket may owe: its ceiling plus the quota of a year, or fewer units if so many could
- * not be counted exactly in parts of a unit. Charges stop at this number. A bucket that owes more units counts as
- * full, because its limit was lowered or its state is corrupt. Otherwise its client would be refused, and its counter
+ * Returns the most units that a bucket may owe: its ceiling plus the quota of a year, or fewer units if the bucket
+ * could not count so many exactly. Charges stop at this number. A bucket that owes more units counts as full, because
+ * its limit was lowered or its state is corrupt. Otherwise the client of the bucket would be refused, and the counter
  * stored, for longer than any rule intends.
  */
 export function mostInUse(policy: Policy): number {

@@ -2,10 +2,10 @@ import type { Penalty, Policy } from "../ground/policy.ts"
 import type { Algorithm, CounterState } from "./algorithm.ts"
 
 /**
- * The penalty blocks a client that is refused repeatedly. It counts a rule's refusals and forgets them `withinMs`
- * after the first refusal. When the count reaches `limit`, a block begins, in which no request is admitted. Refusals
- * during a block do not extend the block. With a limit of 0, refusals never block. An admission does not change the
- * state, because stores count refusals only through `withRejected`.
+ * The penalty blocks a client that is refused repeatedly. The penalty counts a rule's refusals and forgets them
+ * `withinMs` after the first refusal. When the count reaches `limit`, a block begins, in which no request is
+ * admitted. Refusals during a block do not extend the block. With a limit of 0, refusals never block. An admission
+ * does not change the state, because stores count refusals only through `withRejected`.
  *
  * If `forMs` contains several lengths, each length is a step. A block moves the client one step up, at most to the
  * last step, and lasts as long as that step. Each `withinMs` without a refusal moves the client one step down. This
@@ -17,7 +17,7 @@ import type { Algorithm, CounterState } from "./algorithm.ts"
  *
  * `previous` is the step times `STEP`, plus a remainder:
  *
- * | | `current` | rest |
+ * | state | `current` | remainder |
  * | --- | --- | --- |
  * | refusals that count | their number | twice the milliseconds from the first to the last; 0 on step 0 |
  * | block | refusals | 1 |
@@ -80,7 +80,10 @@ export const penalty: Algorithm = {
   },
 }
 
-/** More than twice the epoch milliseconds of any time until the year 6000. So a safe integer can represent 31 steps. */
+/**
+ * More than twice the epoch milliseconds of any time until the year 6000. With this factor, a safe integer can
+ * represent 31 steps.
+ */
 const STEP = 2 ** 48
 
 /** Returns the length in milliseconds of a block that an operator set, or 0 if the state has no such block. */

@@ -412,9 +412,9 @@ describe("a sliding window", () => {
     return requests.reduce((sum, [atMs, cost]) => (counter.take(atMs, cost) ? sum + cost : sum), 0)
   }
 
-  // The interval lasts from the start of a window to y ms into the next window. It contains the P units of the first
-  // window. By the formula, the next window then admits at most L - floor(P * (W - y) / W). Both windows together
-  // admit at most L + ceil(P * y / W), which is L + 1 while y is at most W / P.
+  // The interval lasts from the start of a window to y ms into the next window. The interval contains the P units of
+  // the first window. By the formula, the next window then admits at most L - floor(P * (W - y) / W). Both windows
+  // together admit at most L + ceil(P * y / W), which is L + 1 while y is at most W / P.
   holds(
     "and y ms of the next one admit at most L + ceil(P * y / W)",
     "sliding",

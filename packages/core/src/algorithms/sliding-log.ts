@@ -13,9 +13,9 @@ import {
 } from "./packed-log.ts"
 
 /**
- * The sliding log stores every admission with its time. It admits a request if the cost plus the units of the past W
- * (including both ends) are within the limit. The count is exact, so any window of length W admits at most L. An
- * entry needs about 7 bytes.
+ * The sliding log stores every admission with its time. The log admits a request if the cost plus the units of the
+ * past W (including both ends) are within the limit. The count is exact, so any window of length W admits at most L.
+ * An entry needs about 7 bytes.
  *
  * `parts` contains the entries (packed-log.ts). `startMs` is the time of the latest entry, or of a later take of 0
  * units. The log contains an entry for such a take only after units are charged for it.

@@ -8,9 +8,9 @@ import { countOf, numberAt, pack, shift, unpack } from "./packed-counts.ts"
 // not read them.
 
 /**
- * Returns how many sub-windows cover a policy's window. This is the requested number, or fewer if the window does not
- * have enough milliseconds. For example, if 60 sub-windows are requested for 61 ms, each sub-window has 2 ms, and 31
- * of them are enough.
+ * Returns how many sub-windows cover a policy's window. The result is the requested number, or a smaller number if
+ * the window does not have enough milliseconds. For example, if 60 sub-windows are requested for 61 ms, each
+ * sub-window has 2 ms, and 31 of them are enough.
  */
 export function bucketsOf(policy: Policy): number {
   return Math.ceil(policy.windowMs / bucketMsOf(policy))

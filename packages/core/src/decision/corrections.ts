@@ -156,7 +156,7 @@ const DONE: Readonly<Record<Correction, string>> = {
   unblock: "the client was unblocked",
 }
 
-/** Returns the error for the caller. It says what failed, whether anything changed, and what to do. */
+/** Returns the error for the caller. The error says what failed, whether anything changed, and what to do. */
 function correctionFailed(call: Correction, error: unknown): Error {
   if (error instanceof ClosedError) return error
   const failure = storeErrorOf(error)

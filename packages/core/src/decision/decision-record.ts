@@ -36,8 +36,8 @@ export const UNLIMITED: Decision = Object.freeze({
 })
 
 /**
- * The wait, in milliseconds, that a client receives when the service fails closed. It is a guess, because the length
- * of an outage is unknown.
+ * The wait, in milliseconds, that a client receives when the service fails closed. This wait is a guess, because the
+ * length of an outage is unknown.
  */
 export const RETRY_WHEN_CLOSED_MS = 1_000
 
@@ -58,8 +58,8 @@ const NONE: readonly string[] = Object.freeze([])
 type Binding = PolicyCheck | typeof UNLIMITED
 
 /**
- * Degraded decisions that the store itself made, without the shared counters. They are listed here, because a field
- * would slow down every decision.
+ * Degraded decisions that the store itself made, without the shared counters. A set contains these decisions, because
+ * a field would slow down every decision.
  */
 const madeByStore = new WeakSet<Decision>()
 

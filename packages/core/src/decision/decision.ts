@@ -17,8 +17,9 @@ export type Refusal =
   /** A field that the rule needs is missing, and the rule's `onMissing` is "deny". */
   | "missing-field"
   /**
-   * The service fails closed. The store is unavailable and the rule's `onStoreFailure` is "deny", or no rules have been
-   * loaded yet and `onRulesMissing` is "deny", or the rule's `limit` function has failed before it ever returned a limit.
+   * The service fails closed. The store is unavailable and the rule's `onStoreFailure` is "deny", or no rules have
+   * been loaded yet and `onRulesMissing` is "deny". Another cause is a `limit` function that has failed before it
+   * ever returned a limit.
    */
   | "store-failure"
   /** The request fits here, but `decideAll` took no units, because another request of the group was refused. */
@@ -36,8 +37,8 @@ export interface PolicyCheck {
   readonly windowMs: number
   /**
    * Units that would still be admitted after this request or, in a peek, before it. 0 if the store was not called.
-   * Undefined if the store did not read this rule's counter because another rule had already refused, as happens in a
-   * Redis Cluster or while a leased rule is held off. In that case, `allowed` only means that this rule has not
+   * Undefined if the store did not read this rule's counter because another rule had already refused. This happens in
+   * a Redis Cluster, or while a leased rule is held off. In that case, `allowed` only means that this rule has not
    * refused.
    */
   readonly remaining: number | undefined
@@ -81,7 +82,8 @@ export interface PolicyCheck {
 }
 
 /**
- * The result for one request. It contains the verdict of the strictest rule, and the verdict of each rule by itself.
+ * The result for one request. The result contains the verdict of the strictest rule, and the verdict of each rule by
+ * itself.
  *
  * For example, 6 units of a limit of 10 are taken. The seventh unit is then admitted with 3 remaining. Once 10 units
  * are taken, the next request is refused with 0 remaining and a time to wait.
@@ -113,7 +115,7 @@ export interface Decision {
   readonly retryAfterMs: number
   /** Milliseconds until all units (the limit or the burst) are available again, if no other request arrives. */
   readonly resetAfterMs: number
-  /** Milliseconds to delay the request before it proceeds. This is the longest delay of its rules. */
+  /** Milliseconds to delay the request before it proceeds. The longest delay of the rules that apply to the request. */
   readonly delayMs: number
   /** Whether the request was admitted above the limit of any rule, by soft or elastic throttling. */
   readonly overLimit: boolean

@@ -6,8 +6,8 @@ import type { PolicyCheck, Refusal } from "./decision.ts"
 import { canNeverFit, type RuleCheck } from "./rule-check.ts"
 
 /**
- * The wait for a request that costs more than the limit while there is no spare capacity, in milliseconds. It is
- * unknown when spare capacity will be available again, but this takes at least one calm second.
+ * The wait for a request that costs more than the limit while there is no spare capacity, in milliseconds. The time
+ * until spare capacity is available again is unknown, but lasts at least one calm second.
  */
 const RETRY_WHEN_CALM_MS = 1_000
 

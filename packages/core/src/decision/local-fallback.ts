@@ -104,7 +104,8 @@ function isCountedHere(ruleCheck: RuleCheck): boolean {
 /**
  * Returns the share of a policy that one of several instances grants on its own, for a request that costs at least
  * `cost`. The share always has room for this one request if the whole limit, including the units admitted above it,
- * has room. So no client within the limit is refused forever because its requests reach the wrong instance.
+ * has room. Otherwise a client within the limit might be refused forever because its requests reach the wrong
+ * instance.
  *
  * A bucket refills at the instance's share of the rate, whatever a request costs, so expensive requests wait longer.
  */

@@ -56,7 +56,7 @@ const LARGEST_CHARGE = 2 ** 43
 /**
  * Returns the most units that are charged in one step, which is the quota of a year. A larger charge can only be a
  * mistake, and a bucket would refuse its client for longer. The result is lower if a bucket could not count so many
- * units exactly, because it counts at least one part of a unit per second of its window.
+ * units exactly. A bucket counts at least one part of a unit per second of its window.
  */
 export function mostCharged({ limit, windowMs }: Policy): number {
   const ofYear = limit * Math.ceil(YEAR_MS / windowMs)

@@ -26,8 +26,8 @@ export interface Timeouts {
 }
 
 /**
- * Detects whether the timeout is too short for the store. It is too short if timeouts degraded more than 5 % of a
- * minute's decisions, and at least 20 decisions, while the store replied, but too late.
+ * Detects whether the timeout is too short for the store. The timeout is too short if it degraded more than 5 % of a
+ * minute's decisions, and at least 20 decisions, while the store replied too late.
  *
  * Reports once, either as soon as most replies take longer than the timeout, or at the end of the minute. Outages are
  * not reported here, because a longer timeout does not help in an outage. An outage is a silence of more than a

@@ -27,8 +27,8 @@ export class RefusalError extends RateLimitExceededError {
   /** Whether Koa sends the message to the client instead of logging it. True for a status below 500. */
   readonly expose: boolean
   /**
-   * The response that is sent without `throwOnRefusal`. Its headers are already set, except the headers that describe
-   * the body.
+   * The response that is sent without `throwOnRefusal`. The headers of this response are already set, except the
+   * headers that describe the body.
    */
   readonly rejection: RejectionAnswer
 

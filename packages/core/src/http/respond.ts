@@ -191,8 +191,8 @@ function askApp<Request extends object>(
   }
   const failed = (error: unknown): void => {
     const { headersSent, writableEnded } = exchange.nodeResponse
-    // After the app has responded, the framework cannot respond again. It only has to end a response that has begun
-    // but not ended.
+    // After the app has responded, the framework cannot respond again. The framework only has to end a response that
+    // has begun but not ended.
     if (!hasAnswered() || (headersSent && !writableEnded)) throw error
     const message = `onRejected failed after it had responded: ${textOf(error)}. The response is sent.`
     guard.warn({ code: "SLUICE_CALLBACK_FAILED", message })
@@ -202,7 +202,7 @@ function askApp<Request extends object>(
 }
 
 /**
- * Ends a response whose headers have been sent. Otherwise its client would wait forever, because no handler after the
+ * Ends a response whose headers have been sent. Otherwise the client would wait forever, because no handler after the
  * limiter receives the request. Never throws.
  */
 function endBegun(guard: Pick<Guard<never>, "warnMountedTooLate">, response: ServerResponse): void {

@@ -94,7 +94,10 @@ export class Counters<Key> {
     }
   }
 
-  /** Takes the units of a request with a single check, which is the usual case. A single check never has to undo anything. */
+  /**
+   * Takes the units of a request with a single check, which is the usual case. A single check never has to undo
+   * anything.
+   */
   #takeOne(check: Check, nowMs: number): StoreResult {
     const { policy, partition, cost, shadow } = check
     const algorithm = algorithmOf(policy)
@@ -161,7 +164,7 @@ export class Counters<Key> {
 
   /**
    * Returns the counter's current state. If the clock went back, writes the state that `at` has moved back, even if
-   * no units are taken. Otherwise each request would move the state back again, so the client would wait until the
+   * no units are taken. Otherwise each request would move the state back again. The client would then wait until the
    * clock has caught up, instead of at most two windows.
    */
   #stateAt(key: Key, algorithm: Algorithm, policy: Policy, nowMs: number): CounterState {

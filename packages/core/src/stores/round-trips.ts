@@ -1,4 +1,6 @@
-/** Number of replies that are remembered. This is enough to distinguish one slow moment from a distant server. */
+/**
+ * Number of replies that are remembered. This number is enough to distinguish one slow moment from a distant server.
+ */
 const KEPT = 64
 
 /** The longest silence of a slow server, in milliseconds. A server that is silent for longer counts as gone. */

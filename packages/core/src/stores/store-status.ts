@@ -25,9 +25,12 @@ export interface StoreStatus {
  * Counts of the units that a store holds in leases, and of the outcome of all leased units since the store was created.
  */
 export interface LeaseCounts {
-  /** Units that the store holds now. They are taken from the shared counters, but no request has used them yet. */
+  /** Units that the store holds now. The units are taken from the shared counters, but no request has used them yet. */
   readonly held: number
-  /** Number of counters that are held off now. After a refusal, the store does not call the shared counter for a while. */
+  /**
+   * Number of counters that are held off now. After a refusal, the store does not call the shared counter for a
+   * while.
+   */
   readonly heldOff: number
   /** Units that requests took from leases, without a call to the shared counters. */
   readonly granted: number
@@ -43,6 +46,9 @@ export interface LeaseCounts {
 export interface ChargeCounts {
   /** Units that were not confirmed since the store was created. Some of them may have been counted nevertheless. */
   readonly lost: number
-  /** Milliseconds from the first to the latest charge of an unbroken row of failed charges. 0 if the latest charge was confirmed. */
+  /**
+   * Milliseconds from the first to the latest charge of an unbroken row of failed charges. 0 if the latest charge was
+   * confirmed.
+   */
   readonly failingMs: number
 }

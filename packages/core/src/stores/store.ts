@@ -34,9 +34,9 @@ export interface CounterReading {
    */
   readonly state: CounterState
   /**
-   * Age of the count in milliseconds, rounded up: the time since the shared counter was read, or since a counter that
-   * is written back was first used. Absent if the shared counter was read for this request. If present, the count
-   * comes from a lease, from this process, or from a remembered refusal.
+   * Age of the count in milliseconds, rounded up. The age is the time since the shared counter was read, or since a
+   * counter that is written back was first used. Absent if the shared counter was read for this request. If present,
+   * the count comes from a lease, from this process, or from a remembered refusal.
    */
   readonly ageMs?: number
 }
@@ -237,7 +237,7 @@ export interface Store {
 }
 
 /**
- * The timeout of a background refund. It is so long that a slow moment or a failover does not lose units, but so
- * short that refunds do not pile up in an outage.
+ * The timeout of a background refund. The timeout is long enough that a slow moment or a failover does not lose
+ * units, and short enough that refunds do not pile up in an outage.
  */
 export const BACKGROUND_REFUND_MS = 10_000

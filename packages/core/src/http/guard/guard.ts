@@ -20,7 +20,8 @@ export type GuardOptions<Request, Response = unknown> =
 
 /**
  * The link between a framework and a limiter. An adapter translates its request into facts and calls `respond`.
- * `respond` calls `check` and sets the headers. Then it passes the request on or sends what `answer` returns.
+ * `respond` calls `check` and sets the headers. Then `respond` passes the request on, or sends the response that
+ * `answer` returns.
  */
 export interface Guard<Request extends object> {
   /** The limiter behind the guard, for peeks, resets and event listeners. */

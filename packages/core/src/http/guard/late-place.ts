@@ -3,8 +3,8 @@ export interface MountedLayer {
   /** The function that the app mounted. Absent for a route, and for a function inside another function. */
   readonly handle?: object
   /**
-   * The path, including the paths of the routers around it, up to the first segment with a parameter. It is in lower
-   * case and has no trailing slash. "" is the root or an unknown path.
+   * The path, including the paths of the routers around it, up to the first segment with a parameter. The path is in
+   * lower case and has no trailing slash. "" is the root or an unknown path.
    */
   readonly path: string
   /** Whether this function, or one of the route's functions, is a limiter. */

@@ -11,8 +11,8 @@ const ENOUGH = 10
 /**
  * Detects a limiter that is mounted after all routes of its path, so that only unmatched requests reach it.
  * Inspecting the app once is enough if no route is mounted before the limiter, or if a route is mounted after the
- * limiter. Otherwise this class reads the status of each response. It stops at the first status other than 404, or
- * warns once when the limiter is certainly mounted too late.
+ * limiter. Otherwise this class reads the status of each response. The class stops at the first status other than
+ * 404, or warns once when the limiter is certainly mounted too late.
  */
 export class MountOrder {
   /** False once the place of the limiter is known. */

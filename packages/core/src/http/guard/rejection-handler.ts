@@ -44,8 +44,8 @@ export function compileRejectionHandler(
     }
     try {
       const own: unknown = onRejected(request, copyOf(standard), decision, response)
-      // Do not await Fastify's reply. Its `then` resolves only when the reply ends, so awaiting a reply that has not
-      // been sent would never end.
+      // Do not await Fastify's reply. The reply's `then` resolves only when the reply ends, so awaiting a reply that
+      // has not been sent would never end.
       return own !== response && isThenable(own) ? Promise.resolve(own).then(pick, fail) : pick(own)
     } catch (error) {
       return fail(error)

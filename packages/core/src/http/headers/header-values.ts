@@ -51,9 +51,9 @@ export function remainingTold(check: PolicyCheck): number {
  * Returns the effective window in whole seconds. Within this window the client can use at most `remainingTold` units
  * (draft-ietf-httpapi-ratelimit-headers-11, parameter t). Undefined if waiting does not help.
  *
- * Without remaining units, the window is the wait for the next unit. Otherwise it is at least the remaining units'
- * share of the policy's window, so that r / t never suggests a faster pace than the policy. For example, it is 30 s
- * for a limit of 100 per 60 s with 50 units left.
+ * Without remaining units, the window is the wait for the next unit. With remaining units, the window is at least
+ * their share of the policy's window, so that r / t never suggests a faster pace than the policy. For example, the
+ * result is 30 s for a limit of 100 per 60 s with 50 units left.
  */
 export function secondsTold(check: PolicyCheck, windowS: number): number | undefined {
   if (!check.allowed) return secondsUntil(check.retryAfterMs)

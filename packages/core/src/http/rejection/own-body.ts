@@ -7,13 +7,14 @@ import { called, yieldedText } from "../../limiter/callbacks/compile-test.ts"
 /** The app's function that returns the body of a refusal, and the media type of the body. */
 export interface BodyFunction {
   readonly body: (request: unknown, rejection: Rejection, decision: Decision) => unknown
-  /** Undefined if the media type depends on what the function returns. */
+  /** The media type of the body. Undefined if the media type depends on the value that the function returns. */
   readonly contentType?: string
 }
 
 /**
- * Returns the standard response with the body that the app's function returns. If the function throws, or returns a
- * value other than a string, an object or an array, returns the standard response and logs a warning once.
+ * Returns the standard response with the body that the app's function returns. The function must return a string, an
+ * object or an array. If the function throws or returns another value, returns the standard response and logs a
+ * warning once.
  */
 export function withOwnBody(
   standard: Rejection,

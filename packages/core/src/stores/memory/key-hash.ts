@@ -9,7 +9,7 @@ export interface KeyHash {
 
 /**
  * Returns a hasher for HalfSipHash-1-3 with 64 bits of output (J.-P. Aumasson, D. J. Bernstein, "SipHash: a fast
- * short-input PRF"). This is the variant on 32-bit words that Linux uses for its hash tables.
+ * short-input PRF"). HalfSipHash is the variant of SipHash with 32-bit words that Linux uses for its hash tables.
  *
  * The message is the counter's length, the counter and the partition, in UTF-16 code units, little-endian. The counter
  * is padded to whole words.
@@ -23,8 +23,8 @@ export function keyHasher(secret: readonly [number, number] = randomSecret()): N
   let lastCounter: string | undefined
   let start: Int32Array = new Int32Array(0)
 
-  // A single loop reads each character once. Between two calls, a few hundred kB of other code run and evict this
-  // function from the CPU cache, so its cost depends mostly on its size.
+  // A single loop reads each character once. Between two calls, a few hundred kB of other code evict this function
+  // from the CPU cache, so its cost depends mostly on its size.
   //
   // The round is written out in both loops, as in `absorb`. A function for the round would pass its four words
   // through memory.

@@ -12,7 +12,7 @@ import { type MemoryStoreOptions, parseOptions } from "./options.ts"
 
 export type { MemoryStoreOptions } from "./options.ts"
 
-/** A store in the memory of this process. Its methods return values and never promises. */
+/** A store in the memory of this process. The methods of this store return values and never promises. */
 export interface MemoryStore extends Store {
   /** Number of counters in the store, including expired counters that have not been swept yet. */
   readonly size: number

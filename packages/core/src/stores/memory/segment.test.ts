@@ -23,8 +23,8 @@ function stateIn(segment: Segment, key: KeyHash): CounterState | undefined {
 }
 
 /**
- * Evicts a key and returns the loss. It contains the milliseconds until the counter is empty and until its client is
- * released. Returns undefined if the counter had expired.
+ * Evicts a key and returns the loss. The loss contains the milliseconds until the counter is empty and until its
+ * client is released. Returns undefined if the counter had expired.
  */
 function lossOf(
   segment: Segment,

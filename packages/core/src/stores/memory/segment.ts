@@ -131,8 +131,8 @@ export class Segment extends SlotTable {
 
   /**
    * Removes one key to make room. Among 16 keys, it removes an expired one or, if none has expired, the least
-   * recently used one. It removes a refused client only if all clients of the segment are being refused, and then
-   * removes the client closest to its release. `onLoss` is called if the counter had not expired.
+   * recently used one. This method removes a refused client only if all clients of the segment are being refused, and
+   * then removes the client closest to its release. `onLoss` is called if the counter had not expired.
    */
   evict(nowMs: number, onLoss: OnLoss): void {
     const nowS = Math.floor(nowMs / 1000)

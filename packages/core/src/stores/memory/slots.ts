@@ -169,8 +169,8 @@ export class SlotTable {
       if (from[at + HASH_HIGH] === 0) continue
       const low = from[at + HASH_LOW] as number
       const free = -1 - this.find({ low, high: from[at + HASH_HIGH] as number })
-      // Copy the halves. A word that consists of two numbers may be a NaN if it is read as a 64-bit number, and
-      // copying a NaN may change its bits.
+      // Copy the halves. A word of two numbers may be a NaN if it is read as a 64-bit number, and copying a NaN may
+      // change its bits.
       for (let half = 0; half < HALVES; half++) to[free * HALVES + half] = from[at + half] as number
       if (this.#parts !== undefined) this.#parts[free] = fromParts?.[slot]
     }

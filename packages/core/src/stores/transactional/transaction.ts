@@ -13,8 +13,8 @@ const PLAIN = /^[\x20-\x7e]{0,128}$/
  * Returns a key of printable ASCII, which every database accepts. The database must distinguish upper and lower case.
  *
  * The length of the counter is part of the key, so that `a:b` with `c` differs from `a` with `b:c`. Clients may
- * choose partitions freely, so a hash replaces a partition that is long or contains other characters. It is the hash
- * of the partition's UTF-16 code units.
+ * choose partitions freely, so a hash replaces a partition that is long or contains other characters. The input of
+ * the hash is the partition in UTF-16.
  */
 export function textKey(counter: string, partition: string): string {
   const name = `${counter.length}:${counter}`

@@ -7,9 +7,9 @@ import type { CounterBackend } from "./counter-backend.ts"
 import { Transaction, textKey, wholeMs } from "./transaction.ts"
 
 /**
- * Creates a store on a back end with transactions, for apps that have a database but not Redis. It supports all
- * algorithms, several rules per request, and refunds. The back end only reads and writes counters. Each call, such as a
- * decision, is one transaction.
+ * Creates a store on a back end with transactions, for apps that have a database but not Redis. The store supports
+ * all algorithms, several rules per request, and refunds. The back end only reads and writes counters. Each call,
+ * such as a decision, is one transaction.
  *
  * The store does not apply a timeout. The limiter refunds the units of a decision that ends after its timeout.
  * @example
