@@ -3,7 +3,7 @@ import type { Algorithm } from "./algorithm.ts"
 import { withCountedUpTo } from "./exact-counts.ts"
 
 /**
- * The fixed window: a count that restarts at 0 in each window. The fixed window admits a request if C + cost <= L.
+ * The fixed window is a count that restarts at 0 in each window. The fixed window admits a request if C + cost <= L.
  *
  * Worst case in any window of length W: 2L, in a burst around a boundary. Windows start at multiples of W since the
  * epoch, or with the first request (`align: "first-hit"`).

@@ -16,19 +16,22 @@ import { strictWindow } from "./strict-window.ts"
  */
 export type AlgorithmName =
   /**
-   * Weights the previous window by the share that the sliding window still covers. At most twice the limit; in a
-   * burst, the limit plus 1.
+   * Weights the previous window by the share that the sliding window still covers. Admits at most twice the limit in
+   * any window, and at most the limit plus 1 in a burst.
    */
   | "sliding-window"
-  /** Refuses everything that an exact log would refuse, in constant memory. At most the limit. */
+  /** Refuses everything that an exact log would refuse, in constant memory. Admits at most the limit in any window. */
   | "sliding-window-strict"
-  /** Stores the time of every admission, to the millisecond. At most the limit. */
+  /** Stores the time of every admission, to the millisecond. Admits at most the limit in any window. */
   | "sliding-log"
-  /** Starts at 0 in each window. At most twice the limit. */
+  /** Starts at 0 in each window. Admits at most twice the limit in any window. */
   | "fixed-window"
-  /** Refills units evenly and saves them up to the burst. At most the burst plus the limit. */
+  /** Refills units evenly and saves them up to the burst. Admits at most the burst plus the limit in any window. */
   | "token-bucket"
-  /** Lets requests proceed one by one at an even rate. Units up to the burst wait. At most the burst plus the limit. */
+  /**
+   * Lets requests proceed one by one at an even rate. Units up to the burst wait. Admits at most the burst plus the
+   * limit in any window.
+   */
   | "leaky-bucket"
 
 /** The members of a rule that only some algorithms read. */

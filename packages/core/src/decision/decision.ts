@@ -96,7 +96,7 @@ export interface Decision {
    * wait. For an admitted request, this is the rule that can admit the fewest further requests of this cost.
    */
   readonly policy: string
-  /** Quota units per window under the binding rule; Infinity when no rule applies. */
+  /** Quota units per window under the binding rule, or Infinity if no rule applies. */
   readonly limit: number
   /**
    * Units left under the binding rule. Infinity if no rule applies. 0 if the store was not called (`refusal` "cost"

@@ -66,9 +66,9 @@ function isSameCounter({ check: one }: PendingCheck, { check: other }: PendingCh
 }
 
 /**
- * Takes the units of every check and updates its `state` and `taken`. Returns whether all checks were admitted,
- * except shadow checks. Checks of the same counter include each other's units. If the result is false, do not use the
- * states.
+ * Takes the units of every check and updates the check's `state` and `taken`. Returns whether all checks were
+ * admitted, except shadow checks. Checks of the same counter include each other's units. If the result is false, do
+ * not use the states.
  */
 export function takeTogether(pending: readonly PendingCheck[], nowMs: number): boolean {
   for (let i = 0; i < pending.length; i++) {

@@ -121,7 +121,7 @@ describe("a guard that decides in steps", () => {
             const [one, other] = [await ask(stepped, name, "stepped"), await ask(atOnce, name, "together")]
             expect(one.status).toBe(other.status)
             const [mine, theirs] = [decisionOn(one.request), decisionOn(other.request)]
-            // The address rule refuses on arrival, before the user's rule can be decided.
+            // The address rule refuses on arrival, before the user's rule can be checked.
             if (mine?.checks.length !== 2) continue
             expect(one.headers).toEqual(other.headers)
             const short = (decision: typeof mine) => {

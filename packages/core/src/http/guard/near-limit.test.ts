@@ -59,7 +59,7 @@ describe("the thresholds of routes", () => {
 })
 
 describe("rules that are decided in steps", () => {
-  it("report when the request has been decided", async () => {
+  it("report their thresholds when the request has been decided", async () => {
     const clock = manualClock()
     const guard = createGuard<{ user?: string }>({
       clock,

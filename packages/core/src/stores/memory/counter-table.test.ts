@@ -271,7 +271,7 @@ describe("memory", () => {
   it("is swept as fast as it is written, so expired keys do not accumulate", () => {
     const { table } = tableOf(100_000)
     let most = 0
-    // A thousand new clients per second are each counted for ten seconds, so 10,000 are live at any time.
+    // A thousand new clients per second are each counted for ten seconds, so 10,000 clients are counted at any time.
     for (let second = 0; second < 90; second++) {
       const nowMs = NOW + second * 1_000
       fill(table, second * 1_000, (second + 1) * 1_000, nowMs + 10_000, nowMs)
