@@ -19,7 +19,7 @@ const MAKERS: Readonly<Record<string, Readonly<Record<string, number>>>> = {
   "@sluice/fastify": { rateLimit: 1, default: 1 },
 }
 
-/** A timeout that is long enough for Redis on a busy machine. Blocks do not depend on milliseconds. */
+/** A timeout that is long enough for Redis on a busy machine. The results of blocks do not depend on milliseconds. */
 const storeTimeoutMs = 20_000
 
 /**
