@@ -25,7 +25,7 @@ export type CallStep = { readonly afterMs: number } & (
 /** A trace, with a few counters, the instant at which the trace begins, and its steps. */
 export interface CallTrace {
   readonly counters: readonly CounterKey[]
-  /** All policies under which the counters are counted. `policy.counter` is the name of its counter. */
+  /** All policies under which the counters are counted. `policy.counter` is the name of the policy's counter. */
   readonly policies: readonly Policy[]
   readonly startMs: number
   readonly steps: readonly CallStep[]

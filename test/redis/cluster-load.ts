@@ -3,7 +3,10 @@ import type { RedisCluster } from "../servers/redis-cluster.ts"
 import type { RedisServer } from "../servers/redis-server.ts"
 import { keysWithoutTtl, unitsIn } from "./counted.ts"
 
-/** A record of decisions. Decisions without Redis are marked as degraded, and their admissions are not counted here. */
+/**
+ * A record of decisions. Decisions without Redis are counted as degraded, but their admitted units are not counted
+ * here.
+ */
 export interface Ledger {
   readonly admitted: Map<string, number>
   degraded: number

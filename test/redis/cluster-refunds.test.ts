@@ -32,8 +32,8 @@ const EACH: readonly Partial<Rule>[] = [
 ]
 
 /**
- * Creates a limiter on the cluster and one in memory. The cluster's clock can advance by 1 ms with each call to a
- * slot.
+ * Creates one limiter on the cluster and another in memory. The cluster's clock can advance by 1 ms with each call to
+ * a slot.
  */
 function open(more: Partial<Rule>) {
   const rules = [{ ...PER_USER, ...more }, OVERALL]

@@ -46,7 +46,7 @@ function check(policy: Policy, cost: number): Check {
   return { policy, partition: "ann", cost, shadow: false }
 }
 
-/** Returns the integer of the current window, or of a window `back` windows ago. */
+/** Returns the packed value of the current window, or of a window `back` windows ago. */
 function packed(previous: number, current: number, back = 0): string {
   const code = BigInt(((START_MS / MINUTE_MS - back) % 2_047) + 1)
   return String(code * 2n ** 42n + BigInt(previous) * 2n ** 21n + BigInt(current))

@@ -133,7 +133,7 @@ describe("a client that", () => {
     expect(app.events).toEqual(["degraded"])
   })
 
-  it("never connected or was closed causes another log line than a client that cannot connect", async () => {
+  it("never connected or was closed causes a different log line than a client that cannot connect", async () => {
     const { port } = server
     const host = "127.0.0.1"
     const rootNodes = [{ socket: { host, port } }]

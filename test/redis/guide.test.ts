@@ -201,7 +201,7 @@ describe("the examples with REDIS_URL", () => {
   }
 
   it.each(everyNth(3, ["express", "koa", "fastify"]))(
-    "count together in two instances of %s",
+    "share one counter between two instances of %s",
     async (name) => {
       await server.command("FLUSHALL")
       const ports = [await freePort(), await freePort()]

@@ -117,7 +117,7 @@ async function useAll(policy: Policy, clock?: ManualClock): Promise<number> {
     await attempt((store) => store.read([one("full"), one("there")]))
     await take([one("k")], [one("there")], [one("full"), one("k")])
     await attempt((store) => store.reset([one("there")]))
-    // Another sub-window begins, with parts of earlier ones.
+    // Another sub-window begins after sub-windows that contain units.
     for (let part = 0; part < 2; part++) {
       await mayAll.take([one("next")])
       clock?.advance(MINUTE / 12)

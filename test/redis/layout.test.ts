@@ -142,7 +142,7 @@ describe("the number of a strict window is decoded in the same way by", () => {
     expect(refused?.checks[0]?.state).toEqual({ startMs: START_MS, previous: sum, current, parts: "2?X" })
   })
 
-  it("a peek, and a take that begins a sub-window", async () => {
+  it("a peek and by a take that begins a sub-window", async () => {
     const policy = await put(1)
     const look = await peekStore(store, [check(policy, 0)])
     expect(look?.checks[0]?.state).toEqual({ startMs: START_MS, previous: sum, current, parts: "2?X" })

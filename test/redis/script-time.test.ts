@@ -108,7 +108,7 @@ describe("a call of one check that begins a window", () => {
     expect(await grantedAt(startMs + 9_000 + 2_001)).toBe(true)
   })
 
-  it("fails and leaves no key if the user may not set its expiry", async () => {
+  it("fails and leaves no key if the Redis user may not set the key's expiry", async () => {
     await client.acl("SETUSER", "limited", "on", ">secret", "~*", "+@all", "-set")
     const limited = new Redis(server.port, server.host, { username: "limited", password: "secret" })
     try {

@@ -41,7 +41,7 @@ const SPELLINGS: readonly (readonly [spelling: string, canonical: string | undef
   ["1.2.3.4/32", undefined],
   ["1.2.3.4:80", undefined],
   ["١.٢.٣.٤", undefined],
-  // IPv4-mapped addresses, recognized by their bits in any spelling.
+  // IPv4-mapped addresses in any spelling, which are recognized by their bits.
   ["::ffff:192.0.2.7", "192.0.2.7"],
   ["::FFFF:192.0.2.7", "192.0.2.7"],
   ["::ffff:c000:207", "192.0.2.7"],

@@ -6,7 +6,7 @@ afterEach(() => {
   vi.resetModules()
 })
 
-it("hash hashes a string as node:crypto does", async () => {
+it("hash returns the same digest of a string as node:crypto", async () => {
   const { hash } = await import("./hash.ts")
   expect(hash("sha1", "abc")).toBe(crypto.createHash("sha1").update("abc").digest("hex"))
 })

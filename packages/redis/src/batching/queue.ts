@@ -61,7 +61,7 @@ export class TakeQueue {
     return { batch, deadlineMs }
   }
 
-  /** Restarts the timeouts of all requests. Returns the earliest of their deadlines. */
+  /** Restarts the timeouts of all requests. Returns the earliest of the new deadlines. */
   restart(): number {
     const others = this.#arrivals
     this.#arrivals = this.#waiting

@@ -1,4 +1,4 @@
--- Decodes the input of a script: ARGV[1] is a list in JSON, which begins with `givenNow` and `untilMs`.
+-- Decodes the input of a script: ARGV[1] is a JSON list, which begins with `givenNow` and `untilMs`.
 
 local floor, fmod, max, min = math.floor, math.fmod, math.max, math.min
 
