@@ -95,8 +95,7 @@ export class Admission<Request> {
     if (prepared === undefined) return UNLIMITED
     const { decider } = this.#state
     const { ruleChecks, startedMs } = prepared
-    const decision =
-      prepared.scope?.isStoreGone === true ? decider.takeWithoutStore(ruleChecks) : decider.take(ruleChecks)
+    const decision = prepared.isStoreGone ? decider.takeWithoutStore(ruleChecks) : decider.take(ruleChecks)
     return startedMs === undefined ? decision : this.#told(decision, prepared)
   }
 
@@ -130,7 +129,7 @@ export class Admission<Request> {
    */
   hold(prepared: PreparedRequest<Request>, leaving: Leaving): MaybePromise<Held | undefined> {
     const { isClosed, warner } = this.#state
-    if (!isClosed && prepared.scope?.isStoreGone !== true)
+    if (!isClosed && !prepared.isStoreGone)
       return holdInLine(this.#state.waitingRoom(), prepared, leaving, warner)
     const { ruleSet, ruleChecks } = prepared
     const held = (decision: Decision): Held => ({ decision, ruleSet, ruleChecks })

@@ -2,7 +2,7 @@ import type { Decision } from "../../decision/decision.ts"
 import type { RuleCheck } from "../../decision/rule-check.ts"
 import { ClosedError, textOf } from "../../ground/errors.ts"
 import type { MaybePromise } from "../../ground/maybe-promise.ts"
-import { queueOf } from "../../ground/policy.ts"
+import { type ParsedQueue, queueOf } from "../../ground/policy.ts"
 import { onAbort } from "../../ground/time.ts"
 import type { Warner } from "../../ground/warnings.ts"
 import type { RuleSet } from "../rule-set/rule-set.ts"
@@ -122,6 +122,7 @@ function isQueued({ throttle }: RuleCheck): boolean {
   return queueOf(throttle) !== undefined
 }
 
+/** Whether requests may wait in line for a rule that queues. */
 function hasLine({ throttle }: RuleCheck): boolean {
-  return (queueOf(throttle)?.maxWaiting ?? 0) > 0
+  return (queueOf(throttle) as ParsedQueue).maxWaiting > 0
 }

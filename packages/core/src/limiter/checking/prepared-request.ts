@@ -49,6 +49,11 @@ export class PreparedRequest<Request> extends CallbackResults<Request> {
     this.check(cost)
   }
 
+  /** True if the store did not respond at an earlier step of the request. */
+  get isStoreGone(): boolean {
+    return this.scope?.isStoreGone === true
+  }
+
   /**
    * Returns a copy of this request with its checks under the current rules. Returns undefined if these checks are
    * pending. The checks are pending if they call one of the app's functions for the first time and this function

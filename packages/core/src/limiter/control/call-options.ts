@@ -128,7 +128,8 @@ function requireObject(options: unknown, names: readonly string[]): undefined {
   return refuseOptions(options, names)
 }
 
-function refuseOptions(options: unknown, [name = "cost"]: readonly string[]): never {
+/** Throws InvalidOptionError with an example of valid options, which contains the first of `names`. */
+function refuseOptions(options: unknown, [name]: readonly string[]): never {
   const message = `${show(options)} is not an object of options`
   const isList = name === "rules"
   const value = isList ? show(typeof options === "string" ? [options] : options) : show(options)

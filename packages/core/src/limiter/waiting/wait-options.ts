@@ -24,7 +24,7 @@ export interface WaitOptions {
   waitsFor(ruleCheck: RuleCheck): boolean
   /**
    * Whether the request waits in line when this rule refuses it. Otherwise the request waits only for a delay by the
-   * rule. Default: true.
+   * rule. Called only with rules for which `waitsFor` is true. Default: true.
    */
   linesUpFor?(ruleCheck: RuleCheck): boolean
   /**
