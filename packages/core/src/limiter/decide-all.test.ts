@@ -152,8 +152,8 @@ describe("decideAll", () => {
     const [search, maps] = [limiterOf(store, "search", { limit: 1 }), limiterOf(store, "maps", {})]
     const events: string[] = []
     for (const limiter of [search, maps]) {
-      limiter.on("decision", (decision) =>
-        events.push(`${limiter.status.service} ${decision.allowed} ${decision.refusal}`),
+      limiter.on("decision", (decision, _request, { operation }) =>
+        events.push(`${operation} ${limiter.status.service} ${decision.allowed} ${decision.refusal}`),
       )
     }
     const group = [
@@ -163,10 +163,10 @@ describe("decideAll", () => {
     await decideAll(group)
     await decideAll(group)
     expect(events).toEqual([
-      "search true undefined",
-      "maps true undefined",
-      "search false quota",
-      "maps false group",
+      "decide search true undefined",
+      "decide maps true undefined",
+      "decide search false quota",
+      "decide maps false group",
     ])
   })
 
@@ -258,28 +258,39 @@ describe("decideAll", () => {
     const [a, b] = [limiterOf(memoryStore(), "a", {}), limiterOf(memoryStore(), "b", {})]
     const problemsOf = async (group: unknown) => {
       const error: unknown = await decideAll(group as never).catch((thrown: unknown) => thrown)
-      return (error as InvalidOptionError).problems.map(({ path, message }) => `${path} ${message}`)
+      return (error as InvalidOptionError).problems.map(
+        ({ path, message, accepted }) => `${path} ${message}; accepted: ${accepted}`,
+      )
     }
     expect(
       await problemsOf([
         { limiter: a, request: ANN },
         { limiter: b, request: ANN },
       ]),
-    ).toEqual(["requests[1].limiter has another store than requests[0].limiter"])
+    ).toEqual([
+      "requests[1].limiter has another store than requests[0].limiter; " +
+        "accepted: limiters that were created with the same store",
+    ])
     expect(
       await problemsOf([
         { limiter: a, request: ANN },
         { limiter: a, request: {} },
       ]),
     ).toEqual([
-      "requests[1].limiter is the limiter of requests[0] too, so both would count in the same counters",
+      "requests[1].limiter is the limiter of requests[0] too, so both would count in the same counters; " +
+        "accepted: one request for each limiter, with their sum as its cost",
     ])
-    expect(await problemsOf([{ limiter: {}, request: ANN }, null])).toEqual([
-      "requests[0].limiter {} is not a limiter",
-      "requests[1].limiter undefined is not a limiter",
+    const made = "accepted: a limiter that createLimiter() returned"
+    expect(await problemsOf([null, { limiter: {}, request: ANN }, { limiter: a, request: ANN }])).toEqual([
+      `requests[0].limiter undefined is not a limiter; ${made}`,
+      `requests[1].limiter {} is not a limiter; ${made}`,
     ])
-    expect(await problemsOf("all")).toEqual(['requests "all" is not a list of requests'])
-    expect(await problemsOf([{ limiter: a, request: ANN, cost: -1 }])).toEqual(["cost -1 is not a cost"])
+    expect(await problemsOf("all")).toEqual([
+      'requests "all" is not a list of requests; accepted: a list of objects with limiter and request',
+    ])
+    expect(await problemsOf([{ limiter: a, request: ANN, cost: -1 }])).toEqual([
+      "cost -1 is not a cost; accepted: 0 or a positive whole number",
+    ])
     expect(await a.peek(ANN)).toMatchObject({ remaining: 5 })
   })
 

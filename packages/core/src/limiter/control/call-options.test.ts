@@ -88,6 +88,7 @@ it("null counts as no options, for untyped code", async () => {
   await limiter.ready(null as never)
   await limiter.refresh(null as never)
   await limiter.reset({}, null as never)
+  await limiter.unblock({}, null as never)
   expect((await limiter.peek({})).remaining).toBe(2)
 })
 

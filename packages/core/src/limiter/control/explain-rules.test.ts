@@ -18,10 +18,12 @@ async function explained(rule: Partial<Rule<RequestFacts>>, request: RequestFact
 
 describe("explain", () => {
   it("returns the counter, the units and the refusal of a rule that applies", async () => {
-    expect(await explained({ cost: 3 })).toMatchObject({
+    const admitted = await explained({ cost: 3 })
+    expect(admitted).toMatchObject({
       ...{ policy: "r", applies: true, shadow: false, cost: 3, mismatches: [] },
       counter: { partition: "192.0.2.7", policy: { name: "r", limit: 10, windowMs: 60_000 } },
     })
+    expect(admitted).not.toHaveProperty("refusal")
     const denied = await explained({ deny: ["192.0.2.0/24"], shadow: true })
     expect(denied).toMatchObject({ applies: true, shadow: true, refusal: "denied", counter: {} })
     const missing = await explained({ field: "header:x-key", onMissing: "deny" })
