@@ -235,7 +235,9 @@ describe("block", () => {
     const { limiter } = open({ rules: [{ name: "all", field: "service", limit: 3, window: "1 minute" }] })
     await expect(limiter.block(ALICE, undefined as never)).rejects.toThrow("for: is missing")
     await expect(limiter.block(ALICE, { for: "soon" })).rejects.toThrow('for: "soon" is not a duration')
-    await expect(limiter.block(ALICE, { for: "367 days" })).rejects.toThrow('for: "367 days" is too long')
+    await expect(limiter.block(ALICE, { for: "367 days" })).rejects.toThrow(
+      /for: "367 days" is too long; accepted: .* "1 minute".*; at most 366d/,
+    )
     await expect(limiter.block(ALICE, { for: 1, rules: ["one"] })).rejects.toThrow(
       'rules: "one" is not the name of a rule; accepted: a list of these names: "all"',
     )
@@ -245,7 +247,9 @@ describe("block", () => {
     await expect(limiter.unblock(ALICE, { rule: "all" } as never)).rejects.toThrow(
       '"rule" is not an option of unblock(); did you mean "rules"?',
     )
-    await expect(limiter.block(ALICE, { for: 1 })).rejects.toThrow(InvalidOptionError)
+    await expect(limiter.block(ALICE, { for: 1 })).rejects.toThrow(
+      /the request has the rule's field .* not a shadow rule; .* name the rule in "rules"/,
+    )
     await limiter.close()
     await expect(limiter.block(ALICE, { for: 1 })).rejects.toThrow("The limiter has been closed.")
   })
@@ -313,6 +317,25 @@ describe("block", () => {
     expect((await limiter.decide(BOB)).refusal).toBe("blocked")
   })
 
+  it("blocks all requests without the field together even if another rule counts such requests by address", async () => {
+    const rule = { field: "header:x-api-key", limit: 3, window: "1 minute" }
+    const { limiter } = open({
+      rules: [
+        { ...rule, name: "by-address" },
+        { ...rule, name: "together", onMissing: "shared" },
+      ],
+    })
+    await limiter.block({}, { for: "1 hour" })
+    expect(await limiter.decide(BOB)).toMatchObject({ policy: "together", refusal: "blocked" })
+  })
+
+  it("rejects a request without the field that onMissing refuses, because the block would affect no client", async () => {
+    const { limiter } = open({ field: "header:x-api-key", limit: 3, window: "1 minute", onMissing: "deny" })
+    await expect(limiter.block(ALICE, { for: "1 hour" })).rejects.toThrow(
+      "request: is not limited by any of these rules",
+    )
+  })
+
   it("rejects while the store is gone, with an error that says that the call can be repeated", async () => {
     const failing = (): never => {
       throw new StoreUnavailableError("Gone.", { kind: "unreachable" } as never)
@@ -320,6 +343,9 @@ describe("block", () => {
     const store: Store = { take: failing, read: failing, refund: failing, reset: failing, close() {} }
     const { limiter } = open({ limit: 3, window: "1 minute", store })
     await expect(limiter.block(ALICE, { for: "1 hour" })).rejects.toThrow("You can call block again.")
+    await expect(limiter.unblock(ALICE)).rejects.toThrow(
+      "It is unknown whether the client was unblocked. You can call unblock again.",
+    )
     expect(await limiter.decide(ALICE)).toMatchObject({ allowed: true, degraded: true })
   })
 })
