@@ -202,6 +202,16 @@ describe("functions that return promises", () => {
     expect(await skipping.decide(ANN)).toMatchObject({ allowed: true, policy: "" })
   })
 
+  it("keep the process alive until they settle or time out", async () => {
+    const timers = () => process.getActiveResourcesInfo().filter((kind) => kind === "Timeout").length
+    const clock = { now: () => 0 }
+    const { limiter } = limited({ ...MINUTE, limit: 3, cost: never, callbackTimeoutMs: 1 }, clock)
+    const before = timers()
+    const deciding = limiter.decide({})
+    expect(timers()).toBe(before + 1)
+    await deciding
+  })
+
   it("may return any thenable, or return a value in some calls", async () => {
     // biome-ignore lint/suspicious/noThenProperty: libraries return thenables
     const thenable = { then: (resolve: (value: number) => void) => resolve(5) }
@@ -259,11 +269,23 @@ describe("a function that fails", () => {
     )
   })
 
-  it.each([-1, 1.5, Number.NaN, -Infinity])("leads to a cost of 1 if cost returns %s", async (units) => {
-    const { limiter, warned } = limited({ ...MINUTE, limit: 3, cost: () => units })
-    expect(await limiter.decide({})).toMatchObject({ cost: 1, remaining: 2 })
-    expect(warned[0]).toMatch("SLUICE_INVALID_COST: The cost function returned ")
-  })
+  it.each([...[-1, 1.5, Number.NaN, -Infinity], "99999999999999999"])(
+    "leads to a cost of 1 if cost returns %o",
+    async (units) => {
+      const { limiter, warned } = limited({ ...MINUTE, limit: 3, cost: () => units as number })
+      expect(await limiter.decide({})).toMatchObject({ cost: 1, remaining: 2 })
+      expect(warned[0]).toMatch("SLUICE_INVALID_COST: The cost function returned ")
+    },
+  )
+
+  it.each([2 ** 53, Number.POSITIVE_INFINITY])(
+    "does not lead to a cost of 1 if cost returns %s, which no rule admits",
+    async (units) => {
+      const { limiter, warned } = limited({ ...MINUTE, limit: 3, cost: () => units })
+      expect(await limiter.decide({})).toMatchObject({ allowed: false, refusal: "cost" })
+      expect(warned).toEqual([])
+    },
+  )
 
   it.each(failures)("does not skip the request if skip %s", async (_how, what, skip) => {
     const { limiter, warned, clock } = limited({ ...MINUTE, limit: 3, skip: skip as () => boolean })

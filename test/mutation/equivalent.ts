@@ -149,6 +149,16 @@ export const EQUIVALENT: Readonly<Record<string, Readonly<Record<string, string>
     "return guard.asksApp ? askApp(outcome, guard, exchange) : refuse(rejection, outcome, guard, exchange)":
       "ConditionalExpression: the guard would return the same rejection",
   },
+  "core/src/limiter/callbacks/callback-results.ts": {
+    "this.later = { results, pending: [], misses: 0 }":
+      "ArrayDeclaration: waiting for a string ends immediately, and the promise is added to the array in any case",
+  },
+  "core/src/limiter/callbacks/callback.ts": {
+    'const isObject = typeof result === "object" || typeof result === "function"':
+      "ConditionalExpression: no string, number or boolean has a method `then`, so this check is only faster",
+    'const units = typeof result === "number" && result > MAX ? MAX : result':
+      "EqualityOperator: the result for the maximum itself is the maximum in both cases",
+  },
   "core/src/limiter/checking/admission.ts": {
     "if (counts === false) return undefined":
       "ConditionalExpression: prepareAfter also returns undefined for such a request, as a promise",
@@ -163,6 +173,8 @@ export const EQUIVALENT: Readonly<Record<string, Readonly<Record<string, string>
   },
   "core/src/limiter/checking/hold.ts": {
     '"clock.wait",': "StringLiteral: any name works that no other callback uses",
+    "return renewed?.ruleChecks":
+      "OptionalChaining: an error in this function is caught and leads to the same result as undefined",
   },
   "core/src/limiter/events/near-limit.ts": {
     "if (counter === undefined || remaining === undefined || !showsUse(check)) return":

@@ -58,7 +58,11 @@ export const ROOMS: Readonly<Record<string, Room>> = {
   },
   limiter: {
     mutate: sourcesIn("limiter"),
-    tests: [...LIMITER, "test/{limiter-promises,rule-changes,async-options}.test.ts"],
+    tests: [
+      ...LIMITER,
+      "test/{limiter-promises,rule-changes,async-options}.test.ts",
+      "test/wrong-inputs/hints.test.ts",
+    ],
     needsRedis: false,
   },
   request: {
