@@ -76,8 +76,14 @@ export const ROOMS: Readonly<Record<string, Room>> = {
     needsRedis: false,
   },
   memory: {
-    mutate: [...sourcesIn("stores/memory"), ...sourcesIn("stores/transactional"), `${CORE}/stores/*.ts`],
+    mutate: [
+      ...sourcesIn("stores/memory"),
+      ...sourcesIn("stores/transactional"),
+      `${CORE}/stores/*.ts`,
+      `!${CORE}/stores/*.test.ts`,
+    ],
     tests: [
+      `${CORE}/stores/*.test.ts`,
       `${CORE}/stores/{memory,transactional}/*.test.ts`,
       "test/memory-store.contract.test.ts",
       "test/transactional-store.contract.test.ts",
