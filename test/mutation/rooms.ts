@@ -85,6 +85,8 @@ export const ROOMS: Readonly<Record<string, Room>> = {
     tests: [
       `${CORE}/stores/*.test.ts`,
       `${CORE}/stores/{memory,transactional}/*.test.ts`,
+      `${CORE}/http/corrupt-answers.test.ts`,
+      `${CORE}/limiter/store-failure.test.ts`,
       "test/memory-store.contract.test.ts",
       "test/transactional-store.contract.test.ts",
     ],
