@@ -95,7 +95,7 @@ export const EQUIVALENT: Readonly<Record<string, Readonly<Record<string, string>
       "ArrayDeclaration: no rule contains a member with the mutant's string as its name",
   },
   "core/src/http/guard/writers.ts": {
-    'return { name, limit: typeof limit === "number" ? limit : undefined, windowMs, shadow }':
+    'return { name, limit: typeof limit === "number" ? limit : undefined, windowMs, unit: counts, shadow }':
       "ConditionalExpression,StringLiteral: if the limit is unknown, each decision writes the same text",
   },
   "core/src/http/headers/header-values.ts": {

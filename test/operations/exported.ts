@@ -26,7 +26,7 @@ export type Exported = ReadonlyMap<string, ReadonlyMap<string, ReadonlySet<strin
 
 const QUIET = { warn() {}, error() {} }
 const CALL = "/sluice.v1.RateLimiter/ShouldForwardRequest"
-const asked = (user: string): AskedRequest => ({ known: { user }, facts: {}, cost: 1 })
+const asked = (user: string): AskedRequest => ({ known: { user }, facts: {}, cost: 1, units: undefined })
 
 /**
  * Drives limiters into every state that the metrics describe: refusals, a Redis that does not respond, lost charges,

@@ -22,7 +22,7 @@ it("metrics are served as text, and sent only if configured", async () => {
   metrics.onOverload("bytes", "192.0.2.7")
   metrics.onWrongToken("/a.B/C", "192.0.2.7")
   metrics.onFailedHandshake("ERR_TLS_HANDSHAKE_TIMEOUT", "192.0.2.7")
-  const asked = { known: {}, facts: {}, cost: 1 }
+  const asked = { known: {}, facts: {}, cost: 1, units: undefined }
   await limiter.decide(asked)
   await limiter.decide(asked)
   const { contentType, text } = await metrics.read()

@@ -11,6 +11,7 @@ import {
   maxBytesOption,
   prefixOption,
   serviceOption,
+  unitOption,
 } from "./options.ts"
 import type { CommandOutcome } from "./outcome.ts"
 import { addRequestOptions } from "./request-options.ts"
@@ -37,6 +38,7 @@ export function addFileCommands(rules: Command, io: Io, done: (outcome: CommandO
     .addOption(serviceOption("only this service; or the service of a document without service_id"))
   addRequestOptions(matching)
     .addOption(costOption())
+    .addOption(unitOption())
     .addOption(ipv6PrefixOption())
     .addOption(prefixOption())
     .addOption(maxBytesOption())

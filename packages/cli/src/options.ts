@@ -36,6 +36,18 @@ export function costOption(): Option {
   return new Option("--cost <n>", "units that the request takes (default: 1)").argParser(parseVersion)
 }
 
+/** Returns the option `--unit`, which may be repeated. */
+export function unitOption(): Option {
+  const description =
+    "how many of a unit the request takes, such as tokens=1500 (default: 1); can be repeated"
+  const collect = (text: string, earlier?: ReadonlyMap<string, number>): ReadonlyMap<string, number> => {
+    const [name = "", amount = ""] = text.split(/=(.*)/s)
+    if (name === "") throw new InvalidArgumentError("Expected UNIT=NUMBER, such as tokens=1500.")
+    return new Map([...(earlier ?? []), [name, parseVersion(amount)]])
+  }
+  return new Option("--unit <unit=n>", description).argParser(collect)
+}
+
 /** Returns the option `--prefix`, the prefix of the Redis store in the app or the decision service. */
 export function prefixOption(): Option {
   return new Option("--prefix <text>", "the prefix of the Redis store (default: none)").argParser(parsePrefix)

@@ -21,8 +21,8 @@ export type { RetryAdvice } from "./http/rejection/retry.ts"
 export { type Exchange, NodeExchange, respond } from "./http/respond.ts"
 export type {
   AcquireOptions,
+  AmountOptions,
   BlockOptions,
-  CostOption,
   PeekOptions,
   ResetOptions,
   UnblockOptions,

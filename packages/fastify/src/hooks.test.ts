@@ -46,6 +46,8 @@ describe.each(["newer", "older"] as const)("a request of a route %s than the plu
     ["onRequest", "a rule by address", rule],
     ["preHandler", "a rule by body", { ...rule, ...body }],
     ["preHandler", "a field of the app", { ...rule, field: "user", fields: { user: () => "u" } }],
+    ["preHandler", "a function of its unit", { ...rule, counts: "tokens", units: { tokens: () => 1 } }],
+    ["onRequest", "a number of its unit", { ...rule, counts: "tokens", units: { tokens: 1 } }],
     ["preHandler", "a limit of the app", { ...rule, limit: () => 1 }],
     [
       "onRequest",

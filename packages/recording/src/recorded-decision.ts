@@ -28,6 +28,8 @@ export interface RecordedCheck {
    * the whole service.
    */
   readonly partition: string
+  /** The unit that the rule counts. Absent if the rule counts requests. */
+  readonly unit?: string
   /**
    * Units that the request needed under this rule. The units were taken if both this rule and the request as a whole
    * were admitted.
@@ -69,9 +71,18 @@ export function recordOf(
 }
 
 function recordedCheck(
-  { policy, cost, allowed, limit, remaining, shadow }: PolicyCheck,
+  { policy, unit, cost, allowed, limit, remaining, shadow }: PolicyCheck,
   counters: DecisionCall["counters"],
 ): RecordedCheck {
   const { partition = "" } = counters.find((counter) => counter.policy.name === policy) ?? {}
-  return { policy, partition, cost, allowed, limit, ...(remaining !== undefined && { remaining }), shadow }
+  return {
+    policy,
+    partition,
+    ...(unit !== "requests" && { unit }),
+    cost,
+    allowed,
+    limit,
+    ...(remaining !== undefined && { remaining }),
+    shadow,
+  }
 }

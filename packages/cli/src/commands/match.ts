@@ -15,6 +15,7 @@ import { mismatchText } from "./mismatch-text.ts"
 export interface MatchOptions extends ReadOptions, RequestOptions {
   readonly service?: readonly string[]
   readonly cost?: number
+  readonly unit?: ReadonlyMap<string, number>
   readonly prefix?: string
   readonly ipv6Prefix?: ClientAddressOptions["ipv6Prefix"]
 }
@@ -61,7 +62,7 @@ export async function match(name: string, options: MatchOptions, io: Io): Promis
  */
 async function explain(
   { service, rules }: OwnedDocument,
-  { cost, prefix, ipv6Prefix, ...options }: MatchOptions,
+  { cost, unit, prefix, ipv6Prefix, ...options }: MatchOptions,
   looked: Set<string>,
 ): Promise<readonly Explained[]> {
   const own = new Map(options.field)
@@ -74,6 +75,7 @@ async function explain(
       looked.add(field)
       return undefined
     },
+    units: (name) => unit?.get(name) ?? 1,
     // Log nothing, because a limiter's warnings are about the code of an app, and this command already prints every
     // missing value.
     logger: { warn() {}, error() {} },
@@ -96,6 +98,7 @@ function ruleValue({
   policy,
   applies,
   shadow,
+  unit,
   cost,
   refusal,
   counter,
@@ -107,6 +110,7 @@ function ruleValue({
     rule: policy,
     applies,
     shadow,
+    ...(unit !== "requests" && { unit }),
     cost,
     refusal,
     partition: counter?.partition,
@@ -137,12 +141,20 @@ function ruleLines(explained: Explained): readonly OutputLine[] {
   ]
 }
 
-function countLines({ rule, cost, refusal, counter, key, penaltyKey }: Explained): readonly OutputLine[] {
+function countLines({
+  rule,
+  unit,
+  cost,
+  refusal,
+  counter,
+  key,
+  penaltyKey,
+}: Explained): readonly OutputLine[] {
   if (refusal === "missing-field") return [tinted("bad", `      refused: ${fieldsOf(rule)} is missing`)]
   return [
     ...(refusal === "denied" ? [tinted("bad", "      refused: on the deny list")] : []),
     `      counter: ${counterText(rule, counter?.partition as string)}`,
-    `      cost: ${cost} of ${counter?.policy.limit} per ${windowText(rule)}`,
+    `      cost: ${cost} of ${counter?.policy.limit}${unit === "requests" ? "" : ` ${unit}`} per ${windowText(rule)}`,
     `      key: ${key}`,
     ...(penaltyKey === undefined ? [] : [`      key of blocks: ${penaltyKey}`]),
   ]

@@ -5,7 +5,7 @@ import { BACKGROUND_REFUND_MS, type CounterKey, type Refund, type Store } from "
 import { storeErrorOf } from "../stores/store-error.ts"
 import type { Decision } from "./decision.ts"
 import { DecisionRecord, type Receipt } from "./decision-record.ts"
-import { receiptFor, refundsOf, settlementOf } from "./settlement.ts"
+import { receiptFor, refundsOf, settlementOf, type UsedUnits } from "./settlement.ts"
 
 /** A call that changes counters without a decision. */
 export type Correction = "refund" | "settle" | "reset" | "block" | "unblock"
@@ -69,12 +69,12 @@ export class Corrections {
   }
 
   /**
-   * Refunds the units that the decision took in excess of `units`, or charges the missing units. Only the first call
-   * has an effect. A no-op after a refund, for a refused decision, and if no rule applied. Returns the counters that
-   * have more units now. Rejects as `refund` does.
+   * Refunds the units that the decision took in excess of the used units, or charges the missing units. Only the first
+   * call has an effect. A no-op after a refund, for a refused decision, and if no rule applied. Returns the counters
+   * that have more units now. Rejects as `refund` does.
    */
-  async settle(decision: Decision, units: number): Promise<readonly CounterKey[]> {
-    return this.#correct("settle", decision, (receipt) => settlementOf(receipt, units))
+  async settle(decision: Decision, used: UsedUnits): Promise<readonly CounterKey[]> {
+    return this.#correct("settle", decision, (receipt) => settlementOf(receipt, used))
   }
 
   /** Resets the counters. `call` is the name of the call in error messages. */

@@ -91,9 +91,9 @@ export class Decider {
     return seen.allowed ? this.take(ruleChecks, onAnswer) : seen
   }
 
-  /** Takes as many units as are available, at most `units`. `ruleChecks` are the checks for one unit. */
-  takeUpTo(ruleChecks: readonly RuleCheck[], units: number): Promise<Decision> {
-    return takeUpTo(this, ruleChecks, units)
+  /** Takes as many units of one kind as are available, at most `units`. `ruleChecks` are the checks for one unit. */
+  takeUpTo(ruleChecks: readonly RuleCheck[], units: number, unit: string): Promise<Decision> {
+    return takeUpTo(this, ruleChecks, units, unit)
   }
 
   /** Returns the decision that `take` would make, without counting anything. */

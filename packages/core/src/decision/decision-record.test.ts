@@ -4,6 +4,7 @@ import { DecisionRecord, isStricter } from "./decision-record.ts"
 
 const ADMITTED: PolicyCheck = {
   policy: "a",
+  unit: "requests",
   algorithm: "sliding-window",
   limit: 5,
   windowMs: 1_000,

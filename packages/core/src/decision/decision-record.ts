@@ -210,7 +210,7 @@ function untaken(check: PolicyCheck): PolicyCheck {
 }
 
 /** Returns the binding check. If several checks are equally strict, the first of them binds. */
-function bindingCheck(checks: readonly PolicyCheck[]): PolicyCheck | undefined {
+export function bindingCheck(checks: readonly PolicyCheck[]): PolicyCheck | undefined {
   let binding: PolicyCheck | undefined
   for (let i = 0; i < checks.length; i++) {
     const check = checks[i] as PolicyCheck

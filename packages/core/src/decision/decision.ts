@@ -29,6 +29,8 @@ export type Refusal =
 export interface PolicyCheck {
   /** Name of the rule. */
   readonly policy: string
+  /** The unit that the rule counts: "requests", or what the rule's `counts` names. */
+  readonly unit: string
   /** How the rule counts. */
   readonly algorithm: AlgorithmName
   /** Quota units per window, as shown to clients. Units that a throttle admits above the limit are not included. */

@@ -10,6 +10,7 @@ const START_MS = 1_750_000_020_000
 /** A check that a rule of 10 a minute admits. 7 units are used, and 3 of them are carried over. */
 const admitted: PolicyCheck = {
   policy: "per-user",
+  unit: "requests",
   algorithm: "sliding-window",
   limit: 10,
   windowMs: MINUTE,
@@ -109,6 +110,15 @@ describe("explainDecision", () => {
   it("names the units that a request needs", () => {
     expect(textOf({ cost: 5, remaining: 3, counts: { startMs: START_MS, current: 7, previous: 0 } })).toBe(
       "per-user refused the request: 7 of 10 units are used; the 5 units that it needs are available in 24.6 s",
+    )
+  })
+
+  it("names the unit that a rule counts", () => {
+    expect(textOf({ unit: "tokens", counts: { startMs: START_MS, current: 10, previous: 0 } })).toBe(
+      "per-user refused the request: 10 of 10 tokens are used; the next token is available in 24.6 s",
+    )
+    expect(textOf({ unit: "tokens", refusal: "cost", cost: 12, retryAfterMs: Infinity })).toBe(
+      "per-user refused the request: it costs 12 tokens, more than the rule can ever grant",
     )
   })
 

@@ -2,6 +2,7 @@ import { weighted } from "../algorithms/exact-counts.ts"
 import type { AlgorithmName } from "../algorithms/kinds.ts"
 import { InvalidOptionError } from "../ground/errors.ts"
 import { mustBe, requireValue } from "../ground/option-checks.ts"
+import { REQUESTS } from "../ground/policy.ts"
 import type { Decision, PolicyCheck, Refusal } from "./decision.ts"
 import { isDecision, throwNotADecision } from "./is-decision.ts"
 
@@ -128,7 +129,7 @@ function refusalText(
     case "blocked":
       return `an operator has blocked the client for ${waitText(check.retryAfterMs, atMs, "until")}`
     case "cost":
-      return `it costs ${unitsText(check.cost)}, more than the rule can ever grant`
+      return `it costs ${unitsText(check.cost, check.unit)}, more than the rule can ever grant`
     case "denied":
       return "the rule's deny list has the client"
     case "missing-field":
@@ -144,11 +145,12 @@ function countText(check: PolicyCheck, atMs: number | undefined): string {
   const { allowed, cost, retryAfterMs, delayMs, overLimit, ageMs } = check
   const notes = [usedText(check, atMs)]
   if (!allowed) {
-    const what = cost === 1 ? "the next unit is" : `the ${unitsText(cost)} that it needs are`
+    const what =
+      cost === 1 ? `the next ${oneOf(check.unit)} is` : `the ${unitsText(cost, check.unit)} that it needs are`
     notes.push(
       Number.isFinite(retryAfterMs)
         ? `${what} available in ${waitText(retryAfterMs, atMs)}`
-        : "no unit ever comes back",
+        : `no ${oneOf(check.unit)} ever comes back`,
     )
   }
   if (overLimit) notes.push("the request is above the limit but was admitted")
@@ -161,8 +163,8 @@ function countText(check: PolicyCheck, atMs: number | undefined): string {
 const BUCKETS: ReadonlySet<AlgorithmName> = new Set(["token-bucket", "leaky-bucket"])
 
 function usedText(check: PolicyCheck, atMs: number | undefined): string {
-  const { algorithm, limit, remaining = 0, counts } = check
-  if (BUCKETS.has(algorithm)) return `${unitsText(remaining)} ${remaining === 1 ? "is" : "are"} left`
+  const { algorithm, limit, unit, remaining = 0, counts } = check
+  if (BUCKETS.has(algorithm)) return `${unitsText(remaining, unit)} ${remaining === 1 ? "is" : "are"} left`
   // Without `counts`, the store was not called.
   if (counts === undefined) return "it was not counted"
   const { current } = counts
@@ -170,7 +172,7 @@ function usedText(check: PolicyCheck, atMs: number | undefined): string {
   const isCarried = algorithm === "sliding-window" && counts.parts === undefined && carried > 0
   const used = isCarried ? current + carried : Math.max(limit - remaining, usedAlone(check))
   const ofThem = isCarried ? `, ${carried} of them carried over from the previous ${windowText(check)}` : ""
-  return `${used} of ${limit} units are used${ofThem}`
+  return `${used} of ${limit} ${nounOf(unit)} are used${ofThem}`
 }
 
 /**
@@ -200,8 +202,18 @@ function windowText({ windowMs }: PolicyCheck): string {
   return WINDOWS.get(windowMs) ?? "window"
 }
 
-function unitsText(units: number): string {
-  return units === 1 ? "1 unit" : `${units} units`
+/** Returns the noun for the units that a rule counts. */
+function nounOf(unit: string): string {
+  return unit === REQUESTS ? "units" : unit
+}
+
+/** Returns the noun for a single unit: "token" for "tokens". */
+function oneOf(unit: string): string {
+  return nounOf(unit).replace(/s$/, "")
+}
+
+function unitsText(units: number, unit: string): string {
+  return units === 1 ? `1 ${oneOf(unit)}` : `${units} ${nounOf(unit)}`
 }
 
 function waitText(ms: number, atMs: number | undefined, preposition: "at" | "until" = "at"): string {

@@ -33,6 +33,7 @@ describe("the explanation of a counted check", () => {
   it("has all fields except reason and message if the check is admitted", () => {
     expect(took(fixed(5, 2), holding(3))).toStrictEqual({
       policy: "a",
+      unit: "requests",
       algorithm: "fixed-window",
       limit: 5,
       windowMs: SECOND,
@@ -111,6 +112,7 @@ describe("the explanation of a counted check", () => {
 describe("the explanation of a check that was decided without counting", () => {
   const settled = {
     policy: "a",
+    unit: "requests",
     algorithm: "fixed-window",
     limit: 5,
     windowMs: SECOND,

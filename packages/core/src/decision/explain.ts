@@ -33,6 +33,7 @@ export function explainCounted(
   const waitMs = allowed ? 0 : Math.max(retryAfterMs(ruleCheck, algorithm, counted, nowMs), againAfterMs)
   const check: PolicyCheck & { refusal?: Refusal; rejectionMessage?: string; delayMs: number } = {
     policy: policy.name,
+    unit: ruleCheck.unit,
     algorithm: policy.algorithm as AlgorithmName,
     limit: policy.limit,
     windowMs: policy.windowMs,
@@ -112,6 +113,7 @@ export function explainUncounted(
   const { policy, cost, shadow, rejectionMessage, field } = ruleCheck
   return {
     policy: policy.name,
+    unit: ruleCheck.unit,
     algorithm: policy.algorithm as AlgorithmName,
     limit: policy.limit,
     windowMs: policy.windowMs,

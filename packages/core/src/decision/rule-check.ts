@@ -3,6 +3,8 @@ import type { Check, StoreResult } from "../stores/store.ts"
 
 /** A check of a request, with the settings of its rule that are needed before and after the store call. */
 export interface RuleCheck extends Check {
+  /** The unit that the rule counts. */
+  readonly unit: string
   /**
    * Units that the rule takes for each unit requested, at least 1. `cost` is the number of requested units times
    * `unitCost`.
@@ -44,16 +46,20 @@ export function costOf({ unitCost }: RuleCheck, units: number): number {
 }
 
 /**
- * Returns the rule checks for another number of units. Used for a request that also accepts fewer units than it
- * requests.
+ * Returns the rule checks for another number of units of one kind. Used for a request that also accepts fewer of these
+ * units than it requests. The checks of other units stay the same.
  */
-export function ruleChecksUpTo(ruleChecks: readonly RuleCheck[], units: number): readonly RuleCheck[] {
+export function ruleChecksUpTo(
+  ruleChecks: readonly RuleCheck[],
+  units: number,
+  unit: string,
+): readonly RuleCheck[] {
   if (ruleChecks === RULES_MISSING) return ruleChecks
-  return ruleChecks.map((ruleCheck) => ({
-    ...ruleCheck,
-    cost: costOf(ruleCheck, units),
-    leastCost: ruleCheck.unitCost,
-  }))
+  return ruleChecks.map((ruleCheck) =>
+    ruleCheck.unit === unit
+      ? { ...ruleCheck, cost: costOf(ruleCheck, units), leastCost: ruleCheck.unitCost }
+      : ruleCheck,
+  )
 }
 
 /** Returns the rule checks, each with the policy that is in force now. */

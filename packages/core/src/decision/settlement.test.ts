@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest"
 import { memoryStore } from "../stores/memory/memory-store.ts"
 import type { Receipt } from "./decision-record.ts"
 import type { RuleCheck } from "./rule-check.ts"
-import { mostCharged, refundsOf, settlementOf } from "./settlement.ts"
+import { mostCharged, refundsOf, settlementOf, type UsedUnits } from "./settlement.ts"
 import { ruleCheck } from "./testing/rule-checks.ts"
 
 const HOUR_MS = 3_600_000
@@ -16,6 +16,8 @@ async function receiptOf(...ruleChecks: readonly RuleCheck[]): Promise<Receipt> 
   return { by: { store }, store, ruleChecks, answer }
 }
 
+const requests = (used: number): UsedUnits => new Map([["requests", used]])
+
 describe("the refund", () => {
   it("returns the units to each rule that took units", async () => {
     const receipt = await receiptOf(ruleCheck("a", 5, 2), ruleCheck("b", 5, 0))
@@ -25,9 +27,9 @@ describe("the refund", () => {
   it("is the difference between taken and used units, or a charge if more units were used than taken", async () => {
     const receipt = await receiptOf(ruleCheck("a", 5, 3))
     // Under this rule, each unit costs three.
-    expect(settlementOf(receipt, 0).map(({ units }) => units)).toEqual([3])
-    expect(settlementOf(receipt, 1)).toEqual([])
-    expect(settlementOf(receipt, 2).map(({ units }) => units)).toEqual([-3])
+    expect(settlementOf(receipt, requests(0)).map(({ units }) => units)).toEqual([3])
+    expect(settlementOf(receipt, requests(1))).toEqual([])
+    expect(settlementOf(receipt, requests(2)).map(({ units }) => units)).toEqual([-3])
   })
 })
 

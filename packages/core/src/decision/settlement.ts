@@ -19,18 +19,22 @@ export function refundsOf({ ruleChecks, answer }: Receipt): Refund[] {
   return refundsOfChecks(ruleChecks, answer.checks)
 }
 
+/** How many of each unit a request has used. Units without a number stay as they were taken. */
+export type UsedUnits = ReadonlyMap<string, number>
+
 /**
  * Returns the refunds that change the taken units to the used units, times each rule's own cost. Units that were not
  * used are refunded. Missing units are charged, even above the limit. A shadow rule that would have refused has taken
  * no units, so it is not charged.
  */
-export function settlementOf({ ruleChecks, answer }: Receipt, usedUnits: number): Refund[] {
+export function settlementOf({ ruleChecks, answer }: Receipt, usedUnits: UsedUnits): Refund[] {
   const refunds: Refund[] = []
   ruleChecks.forEach((ruleCheck, i) => {
-    const { policy, partition, cost } = ruleCheck
+    const { policy, partition, cost, unit } = ruleCheck
+    const usedOf = usedUnits.get(unit)
     const { taken, state, after = state } = answer.checks[i] as Counted
-    if (taken !== cost) return
-    const used = Math.min(costOf(ruleCheck, usedUnits), Math.max(cost, mostCharged(policy)))
+    if (usedOf === undefined || taken !== cost) return
+    const used = Math.min(costOf(ruleCheck, usedOf), Math.max(cost, mostCharged(policy)))
     if (used < cost) refunds.push({ policy, partition, units: cost - used, after })
     if (used > cost)
       refunds.push({ policy, partition, units: cost - used, after: chargedFrom(after, policy) })

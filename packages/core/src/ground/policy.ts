@@ -153,6 +153,9 @@ export type OnMissing =
   /** The request is counted together with all other requests that lack the field. */
   | "shared"
 
+/** The unit of rules without `counts`. */
+export const REQUESTS = "requests"
+
 /** Whether a value is a number of units: a non-negative safe integer. */
 export function isUnits(value: unknown): value is number {
   return Number.isSafeInteger(value) && (value as number) >= 0

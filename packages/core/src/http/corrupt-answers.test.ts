@@ -37,7 +37,7 @@ async function ask(members: Partial<Rule>, store: Store): Promise<readonly Decis
 function expectSound(decision: Decision): void {
   for (const dialect of HEADER_DIALECTS) {
     const write = compileHeaders(headerFormats(dialect), [
-      { name: "rule", limit: LIMIT, windowMs: HOUR_MS, shadow: false },
+      { name: "rule", limit: LIMIT, windowMs: HOUR_MS, unit: "requests", shadow: false },
     ])
     expect(JSON.stringify(write(decision, () => 1_000))).not.toMatch(/NaN|Infinity|undefined|null|[=:]"?-/)
   }

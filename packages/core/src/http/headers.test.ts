@@ -28,6 +28,13 @@ describe("draft-11", () => {
     ["a window below a second", [policy("a", 5, 200)], '"a";q=5;w=1'],
     ["a name with quotes and backslashes", [policy('a"b\\c', 5, 1000)], '"a\\"b\\\\c";q=5;w=1'],
     ["a limit that has 16 digits", [policy("a", 2 ** 53 - 1, 1000)], `"a";q=${MAX_INTEGER};w=1`],
+    ["another unit than requests", [unitPolicy("a", "tokens")], '"a";q=5;qu="tokens";w=1'],
+    ["a unit that the draft registers", [unitPolicy("a", "bytes")], '"a";q=5;qu="content-bytes";w=1'],
+    [
+      "several units",
+      [policy("a", 5, 1000), unitPolicy("b", "tokens")],
+      '"a";q=5;w=1, "b";q=5;qu="tokens";w=1',
+    ],
     ["a limit that varies per request", [{ ...policy("a", 0, 1000), limit: undefined }], '"a";q=77;w=1'],
   ])("lists the policies: %s", (_case, policies, expected) => {
     const checks = policies.map(({ name, windowMs, limit = 77 }) => check({ policy: name, windowMs, limit }))
@@ -330,6 +337,31 @@ it("legacy adds its reset to the current time, rounded up to a whole second", ()
   expect(reset(1e18)).toBe(String(MAX_INTEGER))
 })
 
+describe.each(["triple", "legacy"] as const)("%s", (dialect) => {
+  const policies = [policy("rpm", 60, MINUTE), unitPolicy("tpm", "tokens"), policy("day", 100, DAY)]
+  const rpm = check({ policy: "rpm", limit: 60, remaining: 9 })
+  const tpm = check({
+    policy: "tpm",
+    unit: "tokens",
+    limit: 5,
+    remaining: 0,
+    allowed: false,
+    retryAfterMs: 9_000,
+  })
+  const day = check({ policy: "day", limit: 100, windowMs: DAY, remaining: 3 })
+  const written = (checks: readonly PolicyCheck[]): Readonly<Record<string, string>> =>
+    fields(dialect, policies, refused(checks, "tpm"))
+
+  it("shows the strictest rule that counts requests, because no field names a unit", () => {
+    expect(Object.values(written([rpm, tpm, day])).slice(0, 2)).toEqual(["100", "3"])
+    expect(JSON.stringify(written([rpm, tpm, day]))).not.toContain("5;w=1")
+  })
+
+  it("shows nothing if no rule counts requests", () => {
+    expect(written([tpm])).toEqual({})
+  })
+})
+
 it.each(["draft-11", "next"] as const)(
   "%s rejects a name that is invalid in a structured field",
   (dialect) => {
@@ -416,6 +448,7 @@ describe("for any names and numbers", () => {
           name,
           limit: varies ? undefined : limit,
           windowMs,
+          unit: "requests",
           shadow,
         }),
       )
@@ -600,7 +633,11 @@ function neverAsked(): number {
 }
 
 function policy(name: string, limit: number, windowMs: number): HeaderPolicy {
-  return { name, limit, windowMs, shadow: false }
+  return { name, limit, windowMs, unit: "requests", shadow: false }
+}
+
+function unitPolicy(name: string, unit: string): HeaderPolicy {
+  return { ...policy(name, 5, 1000), unit }
 }
 
 function shadowPolicy(name: string): HeaderPolicy {
@@ -614,6 +651,7 @@ function refusing(retryAfterMs: number): Pick<PolicyCheck, "allowed" | "retryAft
 function check(members: Partial<PolicyCheck>): PolicyCheck {
   return {
     policy: "p",
+    unit: "requests",
     algorithm: "sliding-window",
     limit: 100,
     windowMs: MINUTE,

@@ -270,6 +270,16 @@ describe("several rules", () => {
     }
   })
 
+  it("are answered with the unit of a cost that is not in requests", () => {
+    const check = { ...refusing("a", "cost", NEVER, { limit: 1_000, cost: 1_500 }), unit: "tokens" }
+    const { detail } = JSON.parse(
+      writerOf([rule({ name: "a" })])(refused([check]), undefined, neverAsked).body,
+    )
+    expect(detail).toBe(
+      "This request costs 1500 tokens and never succeeds. The largest cost that is accepted is 1000.",
+    )
+  })
+
   it("are described by each missing field once", () => {
     const checks = [
       refusing("a", "missing-field", NEVER, { field: "user_id" }),
@@ -446,6 +456,7 @@ function rule(members: Partial<RejectionRule> = {}): RejectionRule {
 function admitted(policy: string): PolicyCheck {
   return {
     policy,
+    unit: "requests",
     algorithm: "sliding-window",
     limit: 100,
     windowMs: MINUTE,

@@ -5,17 +5,15 @@ import { InvalidOptionError, type Problem } from "../ground/errors.ts"
 import { requireNone } from "../ground/option-checks.ts"
 import { show } from "../ground/show.ts"
 import type { PreparedRequest } from "./checking/prepared-request.ts"
-import type { Limiter } from "./interface/limiter.ts"
+import type { AmountOptions, Limiter } from "./interface/limiter.ts"
 import { notALimiter, RequestLimiter } from "./request-limiter.ts"
 
 /** A request of a group, and the limiter that decides it. */
-export interface GroupRequest<Request> {
+export interface GroupRequest<Request> extends AmountOptions {
   /** A limiter made by `createLimiter`. All limiters of a group count in the same store. */
   readonly limiter: Limiter<Request>
   /** The request, as for `limiter.decide`. */
   readonly request: Request
-  /** Units that the request takes: 0 or a positive whole number. Default: the limiter's option `cost`. */
-  readonly cost?: number | undefined
 }
 
 /** The decisions of a group: either all requests are admitted, or all are refused. */
@@ -58,9 +56,9 @@ export async function decideAll<Requests extends readonly unknown[]>(
   const group = requests as readonly GroupRequest<unknown>[]
   requireGroup(group)
   const asked = await Promise.all(
-    group.map(async ({ limiter, request, cost }) => {
+    group.map(async ({ limiter, request, cost, units }) => {
       const asking = limiter as RequestLimiter<unknown>
-      return { limiter: asking, prepared: await asking.prepare(request, cost) }
+      return { limiter: asking, prepared: await asking.prepare(request, { cost, units }) }
     }),
   )
   const decisions = await takeGroup(asked)

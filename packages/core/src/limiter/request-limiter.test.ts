@@ -106,6 +106,7 @@ describe("one rule", () => {
       checks: [
         {
           policy: "all",
+          unit: "requests",
           algorithm: "sliding-window",
           limit: 10,
           windowMs: MINUTE,

@@ -12,22 +12,31 @@ import type { FactsReader } from "../request/facts-readers.ts"
 import type { RequestFacts } from "../request/request.ts"
 import type { ReadyOptions, RulesStatus } from "../rules/live-rules.ts"
 import type { CounterKey } from "../stores/store.ts"
+import type { Amounts } from "./callbacks/callback-results.ts"
 import { Admission } from "./checking/admission.ts"
 import { LimiterState } from "./checking/limiter-state.ts"
 import type { PreparedRequest, Scope } from "./checking/prepared-request.ts"
 import { parsePeekOptions } from "./control/block-options.ts"
-import { parseAcquireOptions, parseCost, requireDecision, requireUnits } from "./control/call-options.ts"
+import {
+  parseAcquireOptions,
+  parseAmounts,
+  parseTakeUpToUnit,
+  parseUsed,
+  requireDecision,
+  requireUnits,
+} from "./control/call-options.ts"
 import { ClientControl } from "./control/client-control.ts"
 import { explainRules } from "./control/explain-rules.ts"
 import type {
   AcquireOptions,
+  AmountOptions,
   BlockOptions,
-  CostOption,
   Limiter,
   LimiterEvents,
   LimiterStatus,
   PeekOptions,
   ResetOptions,
+  TakeUpToOptions,
   UnblockOptions,
 } from "./interface/limiter.ts"
 import { MARK, type Marked } from "./interface/mount-decision.ts"
@@ -139,10 +148,10 @@ export class RequestLimiter<Request> implements Limiter<Request> {
     this.#state.listenersChanged()
   }
 
-  decide(request: Request, options?: CostOption): Promise<Decision> {
+  decide(request: Request, options?: AmountOptions): Promise<Decision> {
     // This function is not async, because an async function needs three more microtasks to pass on a promise.
     try {
-      const prepared = this.#prepare(request, options === undefined ? undefined : parseCost(options))
+      const prepared = this.#prepare(request, options === undefined ? undefined : this.#amounts(options))
       if (prepared instanceof Promise) return prepared.then((made) => this.admission.take(made))
       return Promise.resolve(this.admission.take(prepared))
     } catch (error) {
@@ -150,30 +159,35 @@ export class RequestLimiter<Request> implements Limiter<Request> {
     }
   }
 
-  /** Prepares a request for `decideAll`. Throws for an invalid cost, and if the limiter is closed. */
-  prepare(request: Request, cost: number | undefined): MaybePromise<PreparedRequest<Request> | undefined> {
-    return this.#prepare(request, parseCost({ cost }))
+  /** Prepares a request for `decideAll`. Throws for invalid amounts, and if the limiter is closed. */
+  prepare(request: Request, options: AmountOptions): MaybePromise<PreparedRequest<Request> | undefined> {
+    return this.#prepare(request, this.#amounts(options))
+  }
+
+  #amounts(options: AmountOptions): Amounts | undefined {
+    return parseAmounts(options, this.options.unitNames)
   }
 
   #prepare(
     request: Request,
-    cost: number | undefined,
+    amounts: Amounts | undefined,
     scope?: Scope,
   ): MaybePromise<PreparedRequest<Request> | undefined> {
     this.#state.requireOpen()
-    return this.admission.prepare(this.#state.factsReaders.read(request), request, cost, scope)
+    return this.admission.prepare(this.#state.factsReaders.read(request), request, amounts, scope)
   }
 
-  async enforce(request: Request, options?: CostOption): Promise<Decision> {
+  async enforce(request: Request, options?: AmountOptions): Promise<Decision> {
     const decision = await this.decide(request, options)
     if (!decision.allowed) throw new RateLimitExceededError(decision)
     return decision
   }
 
   async acquire(request: Request, options?: AcquireOptions): Promise<Decision> {
-    const { cost, signal, maxWaitMs, maxWaiting } = parseAcquireOptions(options)
+    const { unitNames } = this.options
+    const { amounts, signal, maxWaitMs, maxWaiting } = parseAcquireOptions(options, unitNames)
     signal?.throwIfAborted()
-    const preparing = this.#prepare(request, cost)
+    const preparing = this.#prepare(request, amounts)
     const prepared =
       preparing instanceof Promise ? await keepingAlive(unlessAborted(preparing, signal)) : preparing
     if (prepared === undefined) return UNLIMITED
@@ -195,12 +209,13 @@ export class RequestLimiter<Request> implements Limiter<Request> {
     return decision
   }
 
-  async takeUpTo(request: Request, units: number): Promise<Decision> {
+  async takeUpTo(request: Request, units: number, options?: TakeUpToOptions): Promise<Decision> {
     requireUnits(units)
-    const prepared = await this.#prepare(request, 1)
+    const unit = parseTakeUpToUnit(options, this.options.unitNames)
+    const prepared = await this.#prepare(request, new Map([[unit, 1]]))
     if (prepared === undefined) return { ...UNLIMITED, cost: units }
     const { ruleChecks, startedMs } = prepared
-    const decision = await this.#state.decider.takeUpTo(ruleChecks, units)
+    const decision = await this.#state.decider.takeUpTo(ruleChecks, units, unit)
     this.admission.tell(decision, request, "takeUpTo", startedMs, ruleChecks)
     return decision
   }
@@ -209,8 +224,8 @@ export class RequestLimiter<Request> implements Limiter<Request> {
   // receive the request that was passed.
   peek(request: Request | RequestFacts, options?: PeekOptions): Promise<Decision>
   async peek(request: Request, options?: PeekOptions): Promise<Decision> {
-    const { cost, rules } = parsePeekOptions(options, "peek()")
-    const prepared = await this.#prepare(request, cost, scopeOf(rules))
+    const { amounts, rules } = parsePeekOptions(options, "peek()", this.options.unitNames)
+    const prepared = await this.#prepare(request, amounts, scopeOf(rules))
     if (prepared === undefined) return UNLIMITED
     const names = this.#control.parseNames(rules)
     return this.#state.decider.peek(await this.#control.checksOf(prepared, names))
@@ -218,8 +233,8 @@ export class RequestLimiter<Request> implements Limiter<Request> {
 
   explain(request: Request | RequestFacts, options?: PeekOptions): Promise<readonly RuleExplanation[]>
   async explain(request: Request, options?: PeekOptions): Promise<readonly RuleExplanation[]> {
-    const { cost, rules } = parsePeekOptions(options, "explain()")
-    const prepared = await this.#prepare(request, cost, scopeOf(rules))
+    const { amounts, rules } = parsePeekOptions(options, "explain()", this.options.unitNames)
+    const prepared = await this.#prepare(request, amounts, scopeOf(rules))
     if (prepared === undefined) return []
     const names = this.#control.parseNames(rules)
     const checks = await this.#control.checksOf(prepared, names)
@@ -243,11 +258,11 @@ export class RequestLimiter<Request> implements Limiter<Request> {
     void this.#wakeAfter(decision, (part) => decider.corrections.refundInBackground(part))
   }
 
-  async settle(decision: Decision, units: number): Promise<void> {
+  async settle(decision: Decision, used: number | Readonly<Record<string, number>>): Promise<void> {
     this.#state.requireOpen()
     const { decider } = this.#state
     requireDecision(decision, decider)
-    requireUnits(units)
+    const units = parseUsed(used, this.options.unitNames)
     await this.#wakeAfter(decision, (part) => decider.corrections.settle(part, units))
   }
 
@@ -336,7 +351,7 @@ export class RequestLimiter<Request> implements Limiter<Request> {
     route: RouteKey & { readonly rule: object; readonly defaultName: string },
   ): RequestLimiter<Request> {
     this.#state.requireOpen()
-    const { rule, problems } = parseInlineRule(route.rule, this.options.cost, route.defaultName)
+    const { rule, problems } = parseInlineRule(route.rule, this.options, route.defaultName)
     if (rule === undefined) throw new InvalidOptionError(problems)
     const make = () =>
       new RequestLimiter<Request>(this.options, this.#state, this.#rules.ofRoute(rule), new RouteRules())

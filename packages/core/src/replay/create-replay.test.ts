@@ -203,6 +203,26 @@ describe("createReplay", () => {
     expect(replay.notJudged).toEqual([])
   })
 
+  it("counts the units that the option units returns", () => {
+    const rule = { field: "service", limit: 100, window: "1 minute" } as const
+    const units = {
+      tokens: (request: object) => Number((request as { readonly tokens?: number }).tokens ?? 1),
+    }
+    const replay = createReplay({
+      units,
+      rules: [
+        { ...rule, name: "tpm", counts: "tokens" },
+        { ...rule, name: "rpm" },
+      ],
+    })
+    expect(replay.offer({ atMs: 5, tokens: 90 } as ReplayRequest).checks).toMatchObject([
+      { cost: 90 },
+      { cost: 1 },
+    ])
+    expect(replay.offer({ atMs: 5, tokens: 11 } as ReplayRequest)).toMatchObject({ refusedBy: ["tpm"] })
+    expect(replay.offer({ atMs: 5, cost: 5 }).checks).toMatchObject([{ cost: 1 }, { cost: 5 }])
+  })
+
   it("reports the number of counters that were evicted too early", () => {
     const replay = createReplay({ rules: [{ field: "ip", limit: 1, window: "1 minute" }], maxKeys: 1 })
     for (let i = 0; i < 30; i++) replay.offer({ remoteAddress: `192.0.2.${i}`, atMs: 5 })

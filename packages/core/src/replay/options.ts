@@ -16,6 +16,8 @@ export interface ReplayOptions extends ClientAddressOptions {
   readonly service?: string | number | undefined
   /** Functions that read the app's own fields from a request, as in a limiter. */
   readonly fields?: LimiterOptions<ReplayRequest>["fields"]
+  /** How many of each unit besides requests a request takes, as in a limiter. */
+  readonly units?: LimiterOptions<ReplayRequest>["units"]
   /** Maximum number of counters, from 1 to 100 million. A counter needs about 60 bytes. Default: 4 million. */
   readonly maxKeys?: number | undefined
 }
@@ -31,6 +33,7 @@ const shape = strict("the options", {
   ),
   service: ANYTHING,
   fields: ANYTHING,
+  units: ANYTHING,
   maxKeys: v.optional(
     integer(says("a valid number of keys", `a whole number from 1 to ${MOST_KEYS}`), 1, MOST_KEYS),
   ),

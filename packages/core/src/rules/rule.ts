@@ -128,8 +128,13 @@ export interface Rule<Request = unknown> {
    * 100 means that no units remain. For a bucket, they are percentages of its capacity. Default: none.
    */
   readonly notify?: readonly number[] | undefined
-  /** Units that one request takes: a positive whole number, which is multiplied by the caller's cost. Default: 1. */
+  /** Units that the rule takes for each unit of a request: a positive whole number. Default: 1. */
   readonly cost?: number | undefined
+  /**
+   * The unit that the rule counts, such as "tokens": 1 to 64 printable ASCII characters without double quotes and
+   * backslashes. The limiter's option `units` gives the amount of each request. Default: "requests".
+   */
+  readonly counts?: string | undefined
   /**
    * The requests that the rule applies to. In code, a function is short for `{ when: function }`. Default: all
    * requests.
@@ -198,8 +203,10 @@ export interface ParsedRule {
   readonly penalty?: Penalty
   /** Percentages of the limit at which a client's usage is reported, in ascending order. Absent means none. */
   readonly notify?: readonly number[]
-  /** Units that one request takes, multiplied by the request's own cost. */
+  /** Units that the rule takes for each unit of a request. */
   readonly cost: number
+  /** The unit that the rule counts. */
+  readonly counts: string
   /** The requests that the rule applies to, with methods in upper case. Absent if the rule applies to every request. */
   readonly match?: RuleMatch
   /** Values of the rule's own field that the rule does not count. */

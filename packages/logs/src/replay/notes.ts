@@ -30,6 +30,7 @@ export function notesOn(
             `${name}: partly judged: ${counted(requests, "request")} of ${main.seen} cannot have ${field}.`,
         ),
     ),
+    ...rules.flatMap((rule) => unitNote(rule, main)),
     ...onlyRuleNotes(results, rules),
     ...shadowNote(results),
     ...rules.flatMap(throttleNote),
@@ -102,6 +103,16 @@ function onlyRuleNotes(results: readonly RuleResult[], rules: readonly ParsedRul
   return [
     `${name}: ${counted(slightly.clients, "client")} ${slightly.clients === 1 ? "is" : "are"} only slightly over the limit; ` +
       `a limit of ${higher} would refuse ${counted(clients.refused - slightly.clients, "client")} instead of ${clients.refused} (see "sluice rules suggest").`,
+  ]
+}
+
+/** Returns a note if some requests have no amount of the unit that a rule counts. */
+function unitNote({ name, counts }: ParsedRule, { withoutUnit }: ReplayRun): string[] {
+  const requests = withoutUnit.get(counts)
+  if (requests === undefined) return []
+  return [
+    `${name}: counts ${counts}, but ${counted(requests, "request")} without a whole number in the field ${counts} took 1. ` +
+      `Log it, or read it with --map ${counts}=….`,
   ]
 }
 

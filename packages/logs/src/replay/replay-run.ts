@@ -33,6 +33,8 @@ export class ReplayRun {
   refused = 0
   /** Number of requests without an address. A rule by address counts all these requests as one client. */
   withoutAddress = 0
+  /** Requests that have no amount of a unit that a rule counts, by the name of the unit. They take 1. */
+  readonly withoutUnit: Map<string, number> = new Map()
   /** Number of refused requests by client. A request without an address counts for the partition of the first rule. */
   refusedOf: Uint32Array = new Uint32Array(0)
   readonly #byName: ReadonlyMap<string, number>
@@ -51,6 +53,7 @@ export class ReplayRun {
       ...address,
       rules: rules.map((rule) => ({ field: "service", ...rule })),
       maxKeys,
+      units: (unit) => (request) => this.#amountIn(request as LogRecord, unit),
     })
     this.rules = this.replay.rules.map((rule) => new RuleStatistics(rule, thresholds))
     this.#byName = new Map(this.rules.map(({ rule }, at) => [rule.name, at]))
@@ -109,6 +112,14 @@ export class ReplayRun {
   /** True if a rule counts by address, and the log may contain addresses. */
   get countsAddresses(): boolean {
     return this.rules.some(({ rule }) => rule.fields.includes("ip") && this.missingOf(rule.name).length === 0)
+  }
+
+  /** Returns how many of a unit a request takes: the value of the field with that name. */
+  #amountIn({ named }: LogRecord, unit: string): number {
+    const amount = Number(named?.[unit])
+    if (Number.isSafeInteger(amount) && amount >= 0) return amount
+    this.withoutUnit.set(unit, (this.withoutUnit.get(unit) ?? 0) + 1)
+    return 1
   }
 
   #unjudged(name: string): readonly UnjudgedRule[] {

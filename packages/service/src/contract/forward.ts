@@ -2,7 +2,14 @@ import type { Decision } from "@sluice/core"
 import type { Outcome } from "@sluice/core/adapters"
 import type { CallPlaces } from "../bounds/in-flight.ts"
 import type { Asking, CallContext } from "../calls.ts"
-import { type AskedRequest, factsOf, type KnownFacts, NOTHING } from "../deciding/asked-request.ts"
+import {
+  type AskedRequest,
+  factsOf,
+  type KnownFacts,
+  NOTHING,
+  REQUESTS,
+  type Units,
+} from "../deciding/asked-request.ts"
 import { hasLeft, refund } from "../deciding/checking.ts"
 import { heldBy, noOutcome } from "../deciding/held-request.ts"
 import { notAnObject, readRequestText } from "../deciding/request-text.ts"
@@ -29,6 +36,7 @@ interface Question {
   /** Undefined if the request is not a JSON object. This is an error only if the rules read fields of the request. */
   readonly known: KnownFacts | undefined
   readonly cost: number
+  readonly units: Units
   readonly isPeek: boolean
   /** Whether the response omits headers and body. */
   readonly isBrief: boolean
@@ -47,7 +55,8 @@ export interface ForwardMember {
   readonly uncounted?: ForwardAnswer
 }
 
-const ONE_UNIT = { cost: 1, isPeek: false, isBrief: false, taken: undefined } as const
+const NO_UNITS: Units = new Map()
+const ONE_REQUEST = { cost: 1, units: NO_UNITS, isPeek: false, isBrief: false, taken: undefined } as const
 
 /** Decides whether requests may be forwarded, and returns the response messages of the contract. */
 export class Forwarding {
@@ -96,7 +105,7 @@ export class Forwarding {
     context: CallContext,
   ): ForwardAnswer | Promise<ForwardAnswer> {
     const { asking, places } = context
-    const question = { ...{ service, known, asking, places }, ...ONE_UNIT }
+    const question = { ...{ service, known, asking, places }, ...ONE_REQUEST }
     return settled(this.#ask(question, context))
   }
 
@@ -155,7 +164,8 @@ function readQuestion(
   return {
     service: serviceName(request),
     known: readRequestText(request.request),
-    cost: unitsOf(request.cost),
+    cost: request.cost === undefined ? 1 : exact(request.cost, "cost"),
+    units: unitsOf(request.units),
     isPeek: request.peek,
     isBrief,
     asking,
@@ -165,14 +175,13 @@ function readQuestion(
 }
 
 /** Returns the request for the guard. Throws StatusError if the rules read fields and the request is not an object. */
-function askedOf({ known, cost }: Question, { readsNothing }: ServiceGuard): AskedRequest {
+function askedOf({ known, cost, units }: Question, { readsNothing }: ServiceGuard): AskedRequest {
   if (known === undefined && !readsNothing) throw notAnObject()
-  return { known: known ?? NOTHING, facts: factsOf(known ?? NOTHING), cost }
+  return { known: known ?? NOTHING, facts: factsOf(known ?? NOTHING), cost, units }
 }
 
 async function peeked(asked: AskedRequest, { guard }: ServiceGuard): Promise<ForwardAnswer> {
-  const { cost } = asked
-  return told(await guard.limiter.peek(asked, { cost }))
+  return told(await guard.limiter.peek(asked))
 }
 
 function decided(
@@ -252,9 +261,24 @@ function headersOf({ headers, rejection }: Outcome): Record<string, string> {
   return map
 }
 
-function unitsOf(cost: bigint | undefined): number {
-  if (cost === undefined) return 1
-  if (cost <= BigInt(Number.MAX_SAFE_INTEGER)) return Number(cost)
-  const description = `${cost} is too large; it must be below 2^53`
-  throw invalidArgument({ field: "cost", description })
+/** Maximum number of units besides requests. A request is about one thing, and each name costs memory. */
+const MOST_UNITS = 16
+
+function unitsOf(given: Readonly<Record<string, bigint>>): Units {
+  // Nearly always there are none.
+  let units: Map<string, number> | undefined
+  for (const name in given) {
+    if (name === REQUESTS)
+      throw invalidArgument({ field: `units.${name}`, description: 'is not a unit here; use "cost"' })
+    units ??= new Map()
+    if (units.size === MOST_UNITS)
+      throw invalidArgument({ field: "units", description: `has more than ${MOST_UNITS} units` })
+    units.set(name, exact(given[name] as bigint, `units.${name}`))
+  }
+  return units ?? NO_UNITS
+}
+
+function exact(amount: bigint, field: string): number {
+  if (amount <= BigInt(Number.MAX_SAFE_INTEGER)) return Number(amount)
+  throw invalidArgument({ field, description: `${amount} is too large; it must be below 2^53` })
 }

@@ -16,7 +16,7 @@ export function requestOf({ name, fields }: ParsedRule, values: readonly string[
   }
   const known: Record<string, unknown> = Object.create(null)
   for (const [index, field] of fields.entries()) put(known, field, values[index] as string)
-  return { known, facts: factsOf(known), cost: 1 }
+  return { known, facts: factsOf(known), cost: 1, units: undefined }
 }
 
 /** Maps the prefix of a field to the member of a request that contains such fields. */

@@ -4,14 +4,19 @@ import type { HeaderFields } from "@sluice/core/adapters"
 /** The object in which a caller describes a request. */
 export type KnownFacts = Readonly<Record<string, unknown>>
 
+/** How many of each unit a request takes, by the name of the unit. */
+export type Units = ReadonlyMap<string, number>
+
 /** A request to decide. The guard stores its decision on this object. */
 export interface AskedRequest {
   /** The description from the caller. */
   readonly known: KnownFacts
   /** The same data in the form that the built-in fields read. */
   readonly facts: RequestFacts
-  /** Units that the request takes: an integer, 0 or more. */
+  /** How many requests it counts as: an integer, 0 or more. */
   readonly cost: number
+  /** How many of each other unit it takes. Undefined if `cost` is the amount of every unit, as Envoy's hits are. */
+  readonly units: Units | undefined
   /** The entries of Envoy's descriptor. Absent if the request is not a descriptor. */
   readonly entries?: readonly {
     /** Name of the entry, as the operator of the gateway configured it. */
@@ -41,6 +46,16 @@ export function factsOf(known: KnownFacts): RequestFacts {
     body: known,
   }
 }
+
+/** Returns a function that reads how many of a unit a request takes. Undefined if the caller has not named the unit. */
+export function amountOf(
+  unit: string,
+): (request: Pick<AskedRequest, "cost" | "units">) => number | undefined {
+  return ({ cost, units }) => (unit === REQUESTS || units === undefined ? cost : units.get(unit))
+}
+
+/** The unit of rules without `counts`. */
+export const REQUESTS = "requests"
 
 /**
  * Returns a function that reads the member with this name. If no such member exists, the function reads the name as a

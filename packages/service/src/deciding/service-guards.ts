@@ -2,7 +2,7 @@ import { InvalidRuleError, type Limiter, type LimiterOptions, RuleSourceError } 
 import { createGuard, type Guard } from "@sluice/core/adapters"
 import type { Edition, RuleBook } from "@sluice/rules"
 import { Code, StatusError } from "../status-error.ts"
-import { type AskedRequest, readerOf } from "./asked-request.ts"
+import { type AskedRequest, amountOf, readerOf } from "./asked-request.ts"
 import { serviceLog } from "./service-log.ts"
 
 /** The limiter options that all services share: the store, and how to decide and respond without it. */
@@ -79,7 +79,7 @@ export class ServiceGuards {
     const guard = createGuard<AskedRequest>(
       {
         ...this.#shared,
-        ...{ service, rules: this.#book, fields: readerOf, cost: ({ cost }) => cost },
+        ...{ service, rules: this.#book, fields: readerOf, units: amountOf },
         // Without rules, no guard is created, and the caller receives UNAVAILABLE.
         onRulesMissing: "deny",
         logger: serviceLog(this.#shared.logger, service),

@@ -54,11 +54,20 @@ export function readDescriptors(
   const asked = descriptors.map(({ entries }, index) => {
     const { known, facts, fields } = readEntries(entries)
     if (standsForAll) fields.add(ALL)
-    return { known, facts: { ...facts, onlyFields: fields }, cost: costs[index] as number, entries }
+    return {
+      known,
+      facts: { ...facts, onlyFields: fields },
+      cost: costs[index] as number,
+      units: undefined,
+      entries,
+    }
   })
   if (!countsAll || standsForAll) return { descriptors: asked, whole: undefined }
   const { known, facts } = readEntries(descriptors.flatMap(({ entries }) => entries))
-  return { descriptors: asked, whole: { known, facts: { ...facts, onlyFields: ONLY_ALL }, cost } }
+  return {
+    descriptors: asked,
+    whole: { known, facts: { ...facts, onlyFields: ONLY_ALL }, cost, units: undefined },
+  }
 }
 
 function exact(hits: bigint): number {

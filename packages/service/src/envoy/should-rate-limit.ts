@@ -117,7 +117,7 @@ function outcomeOf(
 ): MaybePromise<Outcome | undefined> {
   if (asked.cost > 0) return guard.check(asked.facts, asked, asking)
   return guard.limiter
-    .peek(asked, { cost: 1 })
+    .peek({ ...asked, cost: 1 })
     .then((decision) => ({ decision, headers: NONE, removed: NONE }))
 }
 

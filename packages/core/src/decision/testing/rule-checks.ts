@@ -15,6 +15,7 @@ export function ruleCheck(name: string, limit: number, cost = 1, more: Partial<P
     partition: "",
     cost,
     shadow: false,
+    unit: "requests",
     unitCost: cost,
     rejectionMessage: undefined,
     onStoreFailure: "local",

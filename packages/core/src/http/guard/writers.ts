@@ -20,8 +20,8 @@ export interface WritingLimiter {
 /** Compiles the functions that write headers and rejections. */
 export function compileWriters(ruleSet: RuleSet, { options, warner }: WritingLimiter): Writers {
   const { rules, link } = ruleSet
-  const policies = rules.map(({ name, limit, windowMs, shadow }) => {
-    return { name, limit: typeof limit === "number" ? limit : undefined, windowMs, shadow }
+  const policies = rules.map(({ name, limit, windowMs, counts, shadow }) => {
+    return { name, limit: typeof limit === "number" ? limit : undefined, windowMs, unit: counts, shadow }
   })
   return {
     headers: compileHeaders(options.headers, policies),

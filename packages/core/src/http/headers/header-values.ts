@@ -91,6 +91,8 @@ export interface HeaderPolicy {
   /** Quota units per window; undefined when a function returns the limit per request. */
   readonly limit: number | undefined
   readonly windowMs: number
+  /** The unit that the rule counts. */
+  readonly unit: string
   /** Whether the rule is a shadow rule. Headers omit shadow rules. */
   readonly shadow: boolean
 }

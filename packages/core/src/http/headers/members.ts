@@ -1,6 +1,7 @@
 import { serializeString } from "structured-headers"
 import type { Decision, PolicyCheck } from "../../decision/decision.ts"
 import type { HeaderLine } from "../../ground/answer.ts"
+import { REQUESTS } from "../../ground/policy.ts"
 import {
   decimal,
   fieldInteger,
@@ -157,11 +158,16 @@ function append(list: string, member: string): string {
   return list === "" ? member : `${list}, ${member}`
 }
 
-function memberText({ name, limit, windowMs }: HeaderPolicy, dialect: MemberDialect): MemberText {
+/** Units that the draft registers under another name (draft-ietf-httpapi-ratelimit-headers-11, parameter qu). */
+const REGISTERED: ReadonlyMap<string, string> = new Map([["bytes", "content-bytes"]])
+
+function memberText({ name, limit, windowMs, unit }: HeaderPolicy, dialect: MemberDialect): MemberText {
   const item = serializeString(name)
   const windowS = windowSeconds(windowMs)
   const beforeLimit = `${item};q=`
-  const afterLimit = `;w=${windowS}`
+  // Without a unit, a policy counts requests. A client must not take tokens for requests, so any other unit is named.
+  const unitText = unit === REQUESTS ? "" : `;qu=${serializeString(REGISTERED.get(unit) ?? unit)}`
+  const afterLimit = `${unitText};w=${windowS}`
   return {
     name,
     windowS,

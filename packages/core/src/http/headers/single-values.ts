@@ -1,5 +1,7 @@
-import type { PolicyCheck } from "../../decision/decision.ts"
+import type { Decision, PolicyCheck } from "../../decision/decision.ts"
+import { bindingCheck } from "../../decision/decision-record.ts"
 import type { HeaderLine } from "../../ground/answer.ts"
+import { REQUESTS } from "../../ground/policy.ts"
 import {
   decimal,
   fieldInteger,
@@ -35,7 +37,8 @@ interface ValueText {
 
 /**
  * Returns the writer of a dialect with one number in each field: `RateLimit-Limit: 100`, `RateLimit-Remaining: 50`,
- * `RateLimit-Reset: 30`. The numbers describe the policy that binds.
+ * `RateLimit-Reset: 30`. The numbers describe the strictest policy that counts requests, because no
+ * field names a unit.
  */
 export function compileSingleValues(
   policies: readonly HeaderPolicy[],
@@ -43,19 +46,20 @@ export function compileSingleValues(
   resetForm: ResetForm,
 ): HeaderWriter {
   const textOf = textsOf(
-    policies.filter(({ shadow }) => !shadow),
+    policies.filter(({ shadow, unit }) => !shadow && unit === REQUESTS),
     valueText,
   )
 
   return (decision, nowMs) => {
     const lines: HeaderLine[] = []
     let policyList = ""
+    const binding = bindingName(decision)
     for (const check of decision.checks) {
       const text = textOf(check.policy)
       if (text === undefined || !hasLimit(check)) continue
       const limit = check.limit === text.ownLimit ? text.ownLimitText : String(fieldInteger(check.limit))
       policyList += policyList === "" ? limit + text.window : `, ${limit}${text.window}`
-      if (check.policy !== decision.policy) continue
+      if (check.policy !== binding) continue
       lines.push([names.limit, limit])
       if (isCounted(decision, check)) pushCounts(lines, text, check, nowMs)
     }
@@ -68,6 +72,12 @@ export function compileSingleValues(
     const seconds = secondsTold(check, text.windowS)
     if (seconds !== undefined) lines.push([names.reset, String(fieldInteger(resetForm(seconds, nowMs)))])
   }
+}
+
+/** Returns the name of the strictest policy that counts requests. Undefined if there is none. */
+function bindingName({ policy, checks }: Decision): string | undefined {
+  if (checks.every(({ unit }) => unit === REQUESTS)) return policy
+  return bindingCheck(checks.filter(({ unit }) => unit === REQUESTS))?.policy
 }
 
 /** Returns the number of seconds from now. */

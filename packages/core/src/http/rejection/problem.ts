@@ -1,4 +1,5 @@
 import type { PolicyCheck, Refusal } from "../../decision/decision.ts"
+import { REQUESTS } from "../../ground/policy.ts"
 
 /** A kind of problem: RFC 9457 and draft-ietf-httpapi-ratelimit-headers-11, section "Problem Types". */
 export interface ProblemDetails {
@@ -85,15 +86,16 @@ function costDetail(
   refusing: readonly PolicyCheck[],
   largestCost: (check: PolicyCheck) => LargestCost,
 ): string {
-  let storeChecks = 0
+  let amount = ""
   let largest = Number.POSITIVE_INFINITY
   for (const check of refusing) {
     if (check.refusal !== "cost") continue
     const accepts = largestCost(check)
-    storeChecks = check.cost / accepts.ruleCost
-    largest = Math.min(largest, accepts.largest)
+    if (accepts.largest >= largest) continue
+    largest = accepts.largest
+    amount = `${check.cost / accepts.ruleCost}${check.unit === REQUESTS ? "" : ` ${check.unit}`}`
   }
-  return `This request costs ${storeChecks} and never succeeds. The largest cost that is accepted is ${largest}.`
+  return `This request costs ${amount} and never succeeds. The largest cost that is accepted is ${largest}.`
 }
 
 function missingFieldDetail(refusing: readonly PolicyCheck[]): string {

@@ -1,6 +1,9 @@
 import type { MaybePromise } from "../../ground/maybe-promise.ts"
 import type { Callback } from "./callback.ts"
 
+/** How many units of each kind a call takes, by the name of the unit. */
+export type Amounts = ReadonlyMap<string, number>
+
 const PENDING = Symbol("pending")
 
 interface Result {
@@ -28,14 +31,17 @@ export class CallbackResults<Request = unknown> {
   // One object is created per request. For speed, it has no private names, and only the constructor adds fields.
   /** The request that the functions receive. */
   declare readonly request: Request
+  /** The amounts that the call itself gives. They replace the results of functions. */
+  declare readonly amounts: Amounts | undefined
   /** The latest result, linked to the results before it. Undefined once `later` is set. */
   declare private latest: Result | undefined
   /** Set once a function has returned a promise. */
   declare private later: Later | undefined
 
   /** Reuses the results in `known` if one of its functions has returned a promise. */
-  constructor(request: Request, known?: CallbackResults) {
+  constructor(request: Request, amounts?: Amounts, known?: CallbackResults) {
     this.request = request
+    this.amounts = amounts
     this.latest = undefined
     this.later =
       known?.later === undefined

@@ -1,7 +1,7 @@
 import type { Clock } from "../../ground/clock.ts"
 import { textOf } from "../../ground/errors.ts"
 import { isThenable, type MaybePromise } from "../../ground/maybe-promise.ts"
-import { isUnits } from "../../ground/policy.ts"
+import { isUnits, REQUESTS } from "../../ground/policy.ts"
 import { beforeDeadline } from "../../ground/time.ts"
 import type { Warner } from "../../ground/warnings.ts"
 import { yieldedText } from "./compile-test.ts"
@@ -79,26 +79,44 @@ export class Callback<Value> {
 const { MAX_SAFE_INTEGER: MAX } = Number
 
 /**
- * Creates the callback that returns the units of a request. If the function fails, the request counts as 1 unit. A
- * result above the largest safe integer becomes that integer, which no rule admits.
+ * Creates the callback that returns how many units of one kind a request takes. If the function fails, the request takes
+ * 1 unit. A result above the largest safe integer becomes that integer, which no rule admits.
  */
-export function costCallback(cost: (request: never) => unknown, context: CallbackContext): Callback<number> {
-  return new Callback(cost as (request: unknown) => unknown, context, {
+export function amountCallback(
+  unit: string,
+  amount: (request: never) => unknown,
+  context: CallbackContext,
+): Callback<number> {
+  const name = unit === REQUESTS ? "The cost function" : `The function of the unit "${unit}"`
+  return new Callback(amount as (request: unknown) => unknown, context, {
     read(result) {
       // Otherwise a request that is too expensive to count exactly would count as 1 unit.
       const units = typeof result === "number" && result > MAX ? MAX : result
+      if (units === undefined && unit !== REQUESTS) return warnOfUnit(unit, context.warner)
       return isUnits(units) ? units : wrong(result)
     },
     failed(what, cause) {
       context.warner.once(
         "SLUICE_INVALID_COST",
-        `The cost function ${what}. It must return 0 or a positive whole number, or a promise of one. Such a request counts as 1 unit.`,
-        "",
+        `${name} ${what}. It must return 0 or a positive whole number, or a promise of one. Such a request counts as 1 unit.`,
+        unit === REQUESTS ? "" : unit,
         cause,
       )
       return 1
     },
   })
+}
+
+/** Warns that nothing says how many of a unit a request takes. Returns the amount that applies. */
+export function warnOfUnit(unit: string, warner: Warner): number {
+  const named = JSON.stringify(unit)
+  warner.once(
+    "SLUICE_UNIT_UNKNOWN",
+    `A rule counts ${named}, but nothing says how many a request takes, so each request takes 1. ` +
+      `Add ${named} to the limiter's option units, or pass units: { ${named}: 20 } with each call.`,
+    unit,
+  )
+  return 1
 }
 
 /**

@@ -2,8 +2,10 @@ import type { Decision } from "../../decision/decision.ts"
 import { UNLIMITED } from "../../decision/decision-record.ts"
 import type { SafeEvents } from "../../ground/events.ts"
 import type { MaybePromise } from "../../ground/maybe-promise.ts"
+import { REQUESTS } from "../../ground/policy.ts"
 import type { RequestFacts } from "../../request/request.ts"
-import { type Callback, costCallback, testCallback } from "../callbacks/callback.ts"
+import { type Callback, testCallback } from "../callbacks/callback.ts"
+import type { Amounts } from "../callbacks/callback-results.ts"
 import type { DecisionCall, LimiterEvents } from "../interface/limiter.ts"
 import type { ParsedOptions } from "../options/parse-options.ts"
 import type { RulesInForce } from "../rule-set/rules-in-force.ts"
@@ -22,13 +24,13 @@ export class Admission<Request> {
   /** The option `skip`. Undefined if no request is skipped. */
   readonly #skip: Callback<boolean> | undefined
 
-  constructor({ enabled, skip, cost }: ParsedOptions, state: LimiterState<Request>, rules: RulesInForce) {
+  constructor({ enabled, skip }: ParsedOptions, state: LimiterState<Request>, rules: RulesInForce) {
     this.#state = state
     this.rules = rules
     this.events = state.events
     this.#isEnabled = enabled
     const { context } = state
-    this.#cost = typeof cost === "number" ? cost : costCallback(cost, context)
+    this.#cost = context.amountOf(REQUESTS) ?? 1
     this.#skip = skip && testCallback("skip", skip, false, "the request is counted", context)
   }
 
@@ -43,12 +45,12 @@ export class Admission<Request> {
    * Prepares a request, which is the first step of every call. Returns the request with its checks under the rules in
    * force. Returns undefined if the request is not counted, because `skip` skips it or the limiter is disabled.
    * Returns a promise only while the first rules are loading, or if one of the app's functions returns a promise.
-   * `cost` overrides the option of the same name.
+   * `amounts` override the options `cost` and `units`.
    */
   prepare(
     facts: RequestFacts,
     request: Request,
-    cost: number | undefined,
+    amounts: Amounts | undefined,
     scope?: Scope,
   ): MaybePromise<PreparedRequest<Request> | undefined> {
     // Read the clock only if the event has a listener.
@@ -59,20 +61,20 @@ export class Admission<Request> {
     const first = this.rules.live?.first
     // No closures here: they would cost the synchronous path an allocation.
     if (first !== undefined || counts !== true)
-      return this.#prepareAfter(counts, first, facts, request, cost, scope, startedMs)
-    return this.prepareCounted(facts, request, cost, scope, startedMs)
+      return this.#prepareAfter(counts, first, facts, request, amounts, scope, startedMs)
+    return this.prepareCounted(facts, request, amounts, scope, startedMs)
   }
 
   /** Prepares a counted request under the rules in force. Does not call `skip`. */
   prepareCounted(
     facts: RequestFacts,
     request: Request,
-    cost: number | undefined,
+    amounts: Amounts | undefined,
     scope: Scope | undefined,
     startedMs: number | undefined,
   ): MaybePromise<PreparedRequest<Request>> {
-    const units = cost ?? this.#cost
-    const prepared = new PreparedRequest(this.rules, facts, request, units, scope, startedMs)
+    const units = amounts?.get(REQUESTS) ?? this.#cost
+    const prepared = new PreparedRequest(this.rules, facts, request, amounts, units, scope, startedMs)
     return prepared.isPending ? prepared.settled(units) : prepared
   }
 
@@ -81,13 +83,13 @@ export class Admission<Request> {
     first: Promise<void> | undefined,
     facts: RequestFacts,
     request: Request,
-    cost: number | undefined,
+    amounts: Amounts | undefined,
     scope: Scope | undefined,
     startedMs: number | undefined,
   ): Promise<PreparedRequest<Request> | undefined> {
     if (!(await counts)) return undefined
     await first
-    return this.prepareCounted(facts, request, cost, scope, startedMs)
+    return this.prepareCounted(facts, request, amounts, scope, startedMs)
   }
 
   /** Decides a request. Returns a value, not a promise, if the store returns a value. */

@@ -1,7 +1,7 @@
 import { RULES_MISSING, type RuleCheck } from "../../decision/rule-check.ts"
 import type { RequestFacts } from "../../request/request.ts"
 import type { Callback } from "../callbacks/callback.ts"
-import { CallbackResults } from "../callbacks/callback-results.ts"
+import { type Amounts, CallbackResults } from "../callbacks/callback-results.ts"
 import type { RuleSet } from "../rule-set/rule-set.ts"
 import { ALL_STEPS, type StepSet } from "../rule-set/steps.ts"
 
@@ -35,12 +35,13 @@ export class PreparedRequest<Request> extends CallbackResults<Request> {
     rules: { readonly current: RuleSet },
     facts: RequestFacts,
     request: Request,
+    amounts: Amounts | undefined,
     cost: number | Callback<number>,
     scope: Scope | undefined,
     startedMs: number | undefined,
     known?: CallbackResults,
   ) {
-    super(request, known)
+    super(request, amounts, known)
     this.rules = rules
     this.facts = facts
     this.scope = scope
@@ -60,8 +61,8 @@ export class PreparedRequest<Request> extends CallbackResults<Request> {
    * returns a promise.
    */
   renewed(): PreparedRequest<Request> | undefined {
-    const { rules, facts, request, units, scope, startedMs } = this
-    const renewed = new PreparedRequest(rules, facts, request, units, scope, startedMs, this)
+    const { rules, facts, request, amounts, units, scope, startedMs } = this
+    const renewed = new PreparedRequest(rules, facts, request, amounts, units, scope, startedMs, this)
     return renewed.isPending ? undefined : renewed
   }
 

@@ -3,8 +3,9 @@ import { DURATION_ACCEPTED, formatDuration, parseDuration } from "../../ground/d
 import { InvalidOptionError } from "../../ground/errors.ts"
 import { hintFor } from "../../ground/hints.ts"
 import { show } from "../../ground/show.ts"
+import type { Amounts } from "../callbacks/callback-results.ts"
 import type { BlockOptions, PeekOptions } from "../interface/limiter.ts"
-import { parseCost, requireKnown } from "./call-options.ts"
+import { parseAmounts, requireKnown, type UnitNames } from "./call-options.ts"
 
 /** The options of `block`, with the duration in milliseconds. */
 export interface ParsedBlockOptions {
@@ -28,15 +29,26 @@ export function parseBlockOptions(options: BlockOptions): ParsedBlockOptions {
   throw new InvalidOptionError([{ path: "for", message: message + hint, accepted }])
 }
 
-/** Returns the parsed options of `peek` or `explain`. Throws InvalidOptionError. */
-export function parsePeekOptions(options: PeekOptions | undefined, call: string): PeekOptions {
-  if (options === undefined) return NONE
-  requireKnown(options, ["cost", "rules"], call)
-  const { cost, rules } = options ?? NONE
-  return { cost: parseCost({ cost }), rules }
+/** The options of `peek` or `explain`, with the amounts that they give. */
+export interface ParsedPeekOptions {
+  readonly amounts?: Amounts | undefined
+  readonly rules?: readonly string[] | undefined
 }
 
-const NONE: PeekOptions = {}
+/** Returns the parsed options of `peek` or `explain`. Throws InvalidOptionError. */
+export function parsePeekOptions(
+  options: PeekOptions | undefined,
+  call: string,
+  unitNames: UnitNames,
+): ParsedPeekOptions {
+  if (options === undefined) return NONE
+  requireKnown(options, ["cost", "units", "rules"], call)
+  const { cost, units, rules } = options ?? NOTHING
+  return { amounts: parseAmounts({ cost, units }, unitNames), rules }
+}
+
+const NONE: ParsedPeekOptions = {}
+const NOTHING: PeekOptions = {}
 
 /** Returns the error of `block` for a client that no rule could refuse, because a block would have no effect. */
 export function refusedByNone(): InvalidOptionError {

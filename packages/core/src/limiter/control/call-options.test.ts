@@ -38,12 +38,14 @@ describe("an invalid option of acquire", () => {
     ["signal", { ...half, throwIfAborted: undefined }, '{"aborted":false} is not a signal', SIGNAL],
     ["signal", { ...half, addEventListener: undefined }, '{"aborted":false} is not a signal', SIGNAL],
   ])("is rejected with the accepted values: %s of %j", (path, value, message, accepted) => {
-    expect(problemsOf(() => parseAcquireOptions({ [path]: value }))).toEqual([{ path, message, accepted }])
+    expect(problemsOf(() => parseAcquireOptions({ [path]: value }, undefined))).toEqual([
+      { path, message, accepted },
+    ])
   })
 
   it("is rejected if its name is unknown", () => {
-    const accepted = "cost, signal, maxWaitMs, maxWaiting"
-    expect(problemsOf(() => parseAcquireOptions({ maxWaitms: 5, timeout: 5 } as object))).toEqual([
+    const accepted = "cost, units, signal, maxWaitMs, maxWaiting"
+    expect(problemsOf(() => parseAcquireOptions({ maxWaitms: 5, timeout: 5 } as object, undefined))).toEqual([
       {
         path: "maxWaitms",
         message: '"maxWaitms" is not an option of acquire(); did you mean "maxWaitMs"?',
@@ -63,9 +65,12 @@ describe("an invalid option of acquire", () => {
   })
 
   it("is not reported if all options are valid", () => {
-    const good = { cost: 0, maxWaitMs: 0, maxWaiting: Number.POSITIVE_INFINITY, signal }
-    expect(parseAcquireOptions(good)).toEqual(good)
-    expect(parseAcquireOptions({ maxWaiting: 1, signal: half as unknown as AbortSignal })).toMatchObject({
+    const good = { maxWaitMs: 0, maxWaiting: Number.POSITIVE_INFINITY, signal }
+    const amounts = new Map([["requests", 0]])
+    expect(parseAcquireOptions({ ...good, cost: 0 }, undefined)).toEqual({ ...good, amounts })
+    expect(
+      parseAcquireOptions({ maxWaiting: 1, signal: half as unknown as AbortSignal }, undefined),
+    ).toMatchObject({
       maxWaiting: 1,
     })
   })
@@ -100,14 +105,14 @@ it("an unknown option of a call is rejected, because a misspelled cost would cou
         {
           path: "cots",
           message: '"cots" is not an option of the call; did you mean "cost"?',
-          accepted: "cost",
+          accepted: "cost, units",
         },
       ],
     })
     await expect(limiter[call]({}, { cost: undefined })).resolves.toMatchObject({ allowed: true })
   }
   await expect(limiter.peek({}, { rule: ["ip-1m"] } as never)).rejects.toThrow(
-    '"rule" is not an option of peek(); did you mean "rules"?; accepted: cost, rules',
+    '"rule" is not an option of peek(); did you mean "rules"?; accepted: cost, units, rules',
   )
   await expect(limiter.reset({}, { policy: ["ip-1m"] } as never)).rejects.toThrow(
     '"policy" is not an option of reset(); use "rules" instead; accepted: rules',

@@ -2,25 +2,36 @@ import type { Decider } from "../../decision/decider.ts"
 import type { Decision } from "../../decision/decision.ts"
 import { DecisionRecord } from "../../decision/decision-record.ts"
 import { isDecision, throwNotADecision } from "../../decision/is-decision.ts"
+import type { UsedUnits } from "../../decision/settlement.ts"
 import { parseDuration } from "../../ground/duration.ts"
 import { InvalidOptionError, type Problem } from "../../ground/errors.ts"
 import {
+  mustBe,
   mustBeWithHint,
   type OptionCheck,
   problemAt,
   requireNone,
   requireValue,
 } from "../../ground/option-checks.ts"
-import { isUnits } from "../../ground/policy.ts"
+import { isUnits, REQUESTS } from "../../ground/policy.ts"
+import { isObject } from "../../ground/shape.ts"
 import { show, suggestion } from "../../ground/show.ts"
 import { isSignal } from "../../ground/signal.ts"
-import type { AcquireOptions, CostOption } from "../interface/limiter.ts"
+import type { Amounts } from "../callbacks/callback-results.ts"
+import type { AcquireOptions, AmountOptions, TakeUpToOptions } from "../interface/limiter.ts"
 
 const MAX_WAITING = 1_000
 const UNITS = "0 or a positive whole number"
 const checkCost = mustBeWithHint("a cost", UNITS, isUnits)
+const checkUnits = mustBeWithHint("a number of units", UNITS, isUnits)
+const checkAmounts = mustBe(
+  "an object of units",
+  "{ tokens: 1500 }, or a number of requests as cost",
+  isObject,
+)
 const ACQUIRE_CHECKS: Readonly<Record<string, OptionCheck>> = {
   cost: checkCost,
+  units: checkAmounts,
   signal: mustBeWithHint("a signal", "an AbortSignal", isSignal),
   maxWaitMs: mustBeWithHint(
     "a time",
@@ -36,14 +47,14 @@ const ACQUIRE_CHECKS: Readonly<Record<string, OptionCheck>> = {
 const ACQUIRE_OPTIONS: readonly string[] = Object.keys(ACQUIRE_CHECKS)
 
 export interface ParsedAcquireOptions {
-  readonly cost: number | undefined
+  readonly amounts: Amounts | undefined
   readonly signal: AbortSignal | undefined
   readonly maxWaitMs: number
   readonly maxWaiting: number
 }
 
 /** Returns the options of `acquire` with their defaults. Throws InvalidOptionError that lists every problem. */
-export function parseAcquireOptions(options: AcquireOptions = {}): ParsedAcquireOptions {
+export function parseAcquireOptions(options: AcquireOptions = {}, units: UnitNames): ParsedAcquireOptions {
   requireObject(options, ACQUIRE_OPTIONS)
   // Other calls treat null as "no options". For `acquire`, that would silently mean an unlimited wait.
   if (options === null) refuseOptions(options, ACQUIRE_OPTIONS)
@@ -53,8 +64,14 @@ export function parseAcquireOptions(options: AcquireOptions = {}): ParsedAcquire
     if (value !== undefined) problems.push(...problemAt(path, value, check))
   }
   requireNone(problems)
-  const { cost, signal, maxWaitMs = Number.POSITIVE_INFINITY, maxWaiting = MAX_WAITING } = options
-  return { cost, signal, maxWaitMs, maxWaiting }
+  const {
+    cost,
+    units: given,
+    signal,
+    maxWaitMs = Number.POSITIVE_INFINITY,
+    maxWaiting = MAX_WAITING,
+  } = options
+  return { amounts: parseAmounts({ cost, units: given }, units), signal, maxWaitMs, maxWaiting }
 }
 
 /**
@@ -78,17 +95,57 @@ const NAMES_HERE: Readonly<Record<string, readonly string[] | undefined>> = Obje
   {
     ...{ policies: ["rules"], policy: ["rules"] },
     ...{ duration: ["for"], durationMs: ["for"], ms: ["for"], until: ["for"] },
-    ...{ points: ["cost"], units: ["cost"], timeout: ["maxWaitMs"], timeoutMs: ["maxWaitMs"] },
+    ...{ points: ["cost"], unit: ["units"], timeout: ["maxWaitMs"], timeoutMs: ["maxWaitMs"] },
   },
 )
 
-/** Returns the `cost` option of a call, if given. Throws InvalidOptionError. */
-export function parseCost(options: CostOption): number | undefined {
+/**
+ * Returns the amounts that the options of a call give, if they give any. `units` are the units that calls may name;
+ * undefined if they may name any. Throws InvalidOptionError.
+ */
+export function parseAmounts(options: AmountOptions, units: UnitNames): Amounts | undefined {
   // Untyped code may pass null.
-  const cost = options?.cost
-  if (cost === undefined) return requireKnown(options, ["cost"], "the call")
+  const { cost, units: given } = options ?? NOTHING
+  if (cost === undefined && given === undefined) return requireKnown(options, ["cost", "units"], "the call")
+  const amounts = new Map(given === undefined ? [] : parseUnits("units", given, units))
+  if (cost === undefined) return amounts
   requireValue("cost", cost, checkCost)
-  return cost
+  const isTwice = amounts.has(REQUESTS)
+  const message = 'is given together with "cost", which is short for it'
+  requireNone(isTwice ? [{ path: `units.${REQUESTS}`, message, accepted: "one of the two" }] : [])
+  return amounts.set(REQUESTS, cost)
+}
+
+/** Returns the units that a request has used, by unit. A number means requests. Throws InvalidOptionError. */
+export function parseUsed(used: unknown, units: UnitNames): UsedUnits {
+  if (!isObject(used)) {
+    requireValue("units", used, checkUnits)
+    return new Map([[REQUESTS, used as number]])
+  }
+  return new Map(parseUnits("units", used, units))
+}
+
+/** The names of units that calls may use. Undefined if they may use any. */
+export type UnitNames = readonly string[] | undefined
+
+const NOTHING: AmountOptions = {}
+
+function parseUnits(path: string, given: object, known: UnitNames): readonly [string, number][] {
+  requireValue(path, given, checkAmounts)
+  const entries = Object.entries(given).filter(([, units]) => units !== undefined)
+  requireNone(
+    entries.flatMap(([name, units]) => {
+      if (known?.includes(name) === false) return [unknownUnit(`${path}.${name}`, name, known)]
+      return problemAt(`${path}.${name}`, units, checkUnits)
+    }),
+  )
+  return entries
+}
+
+/** Returns the problem of a unit that the option `units` does not name. */
+function unknownUnit(path: string, name: unknown, known: readonly string[]): Problem {
+  const message = `${show(name)} is not a unit of this limiter${suggestion(String(name), known)}`
+  return { path, message, accepted: `${known.join(", ")}; the option units of the limiter names units` }
 }
 
 /** Throws InvalidOptionError for unknown options of a call. */
@@ -143,7 +200,15 @@ export function requireUnits(units: number): void {
   requireValue("units", units, checkUnits)
 }
 
-const checkUnits = mustBeWithHint("a number of units", UNITS, isUnits)
+/** Returns the unit of `takeUpTo`. Throws InvalidOptionError. */
+export function parseTakeUpToUnit(options: TakeUpToOptions | undefined, known: UnitNames): string {
+  if (options === undefined) return REQUESTS
+  requireKnown(options, ["unit"], "takeUpTo()")
+  const unit: unknown = options?.unit ?? REQUESTS
+  const isKnown = typeof unit === "string" && known?.includes(unit) !== false
+  requireNone(isKnown ? [] : [unknownUnit("unit", unit, known ?? [REQUESTS])])
+  return unit as string
+}
 
 /** Returns the names in the option `rules`. Each must be one of `names`. Throws InvalidOptionError. */
 export function parseRuleNames(

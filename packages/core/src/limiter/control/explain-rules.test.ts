@@ -101,7 +101,14 @@ describe("explain", () => {
     ],
   ])("returns %s as the reason why a rule does not apply", async (_, rule, request, mismatches) => {
     const found = await explained(rule, request)
-    expect(found).toStrictEqual({ policy: "r", applies: false, shadow: false, cost: 0, mismatches })
+    expect(found).toStrictEqual({
+      policy: "r",
+      applies: false,
+      shadow: false,
+      unit: "requests",
+      cost: 0,
+      mismatches,
+    })
   })
 
   it("takes nothing, and multiplies the units of the call with the rule's cost", async () => {

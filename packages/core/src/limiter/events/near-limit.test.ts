@@ -62,7 +62,7 @@ describe("a rule with thresholds", () => {
     expect(await decide(1)).toEqual([])
     expect(await decide(1)).toEqual(["calls 192.0.2.1 100 %: 10 used"])
     expect(await decide(5)).toEqual([])
-    const report = { policy: "calls", partition: "192.0.2.1", limit: 10, shadow: false }
+    const report = { policy: "calls", unit: "requests", partition: "192.0.2.1", limit: 10, shadow: false }
     expect(events).toEqual([
       [{ ...report, threshold: 80, used: 8, remaining: 2, resetAfterMs: 112_501 }, ALICE],
       [{ ...report, threshold: 100, used: 10, remaining: 0, resetAfterMs: 114_001 }, ALICE],

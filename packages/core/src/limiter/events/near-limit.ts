@@ -79,7 +79,7 @@ export class NearLimitWatch<Request> {
     request: Request,
   ): void {
     const counter = counters.find(({ policy }) => policy.name === check.policy)
-    const { policy, limit, remaining, resetAfterMs, shadow } = check
+    const { policy, unit, limit, remaining, resetAfterMs, shadow } = check
     if (counter === undefined || remaining === undefined || !showsUse(check)) return
     const capacity = capacityOf(counter.policy)
     const used = capacity - remaining
@@ -89,6 +89,7 @@ export class NearLimitWatch<Request> {
       if (!this.#isFirst(counter, threshold, check)) continue
       const event = {
         policy,
+        unit,
         partition: counter.partition,
         threshold,
         used,

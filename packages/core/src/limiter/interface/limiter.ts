@@ -119,17 +119,28 @@ export interface LimiterStatus {
   readonly writeBack?: ChargeCounts
 }
 
-/** The units that a call requests. */
-export interface CostOption {
+/** How much a call requests. */
+export interface AmountOptions {
   /**
    * Units to take instead of the option `cost`: 0 or a positive whole number. A request of cost 0 takes nothing and
    * is admitted.
    */
   readonly cost?: number | undefined
+  /**
+   * How many of each unit to take, overriding the option `units`: `{ tokens: 1_500 }`. `cost` is short for
+   * `units.requests`.
+   */
+  readonly units?: Readonly<Record<string, number>> | undefined
+}
+
+/** What `takeUpTo` may take in part. */
+export interface TakeUpToOptions {
+  /** The unit to take as many as possible of. Rules of other units take their full amount. Default: "requests". */
+  readonly unit?: string | undefined
 }
 
 /** The units that `acquire` requests, and the limits of its wait. */
-export interface AcquireOptions extends CostOption {
+export interface AcquireOptions extends AmountOptions {
   /**
    * A signal that ends the wait when it aborts. `acquire` then rejects with the signal's reason, and no units stay
    * taken.
@@ -142,7 +153,7 @@ export interface AcquireOptions extends CostOption {
 }
 
 /** The units and rules of a `peek` or `explain` call. */
-export interface PeekOptions extends CostOption {
+export interface PeekOptions extends AmountOptions {
   /**
    * Names of the only rules to check, even if their `match` does not apply to this request. The request then needs
    * only the client's fields. Default: the rules that `decide` would check.
@@ -199,9 +210,9 @@ export interface Limiter<Request = RequestFacts> extends Events<LimiterEvents<Re
    * await limiter.decide(client, { cost: 4 }) // allowed: true, remaining: 0
    * ```
    */
-  decide(request: Request, options?: CostOption): Promise<Decision>
+  decide(request: Request, options?: AmountOptions): Promise<Decision>
   /** Decides as `decide` does, but rejects with {@link RateLimitExceededError} when the request is refused. */
-  enforce(request: Request, options?: CostOption): Promise<Decision>
+  enforce(request: Request, options?: AmountOptions): Promise<Decision>
   /**
    * Waits until the request is admitted under every rule, and takes the units. Within the process, requests that
    * share a counter are served first come, first served, without polling. The wait includes the delay of a leaky
@@ -226,7 +237,7 @@ export interface Limiter<Request = RequestFacts> extends Events<LimiterEvents<Re
    * Takes as many units as are available, at most `units`. Each rule charges its own cost for a unit. The decision's
    * `cost` is the number of units granted. These units are taken immediately, under every rule or none. The request
    * is refused only if not a single unit is available, and then `retryAfterMs` is the wait for one unit. `units` is 0
-   * or a positive whole number, and overrides the option `cost`.
+   * or a positive whole number, and overrides the option `cost`, or the amount of the unit that `options` name.
    *
    * Other requests may take units after this call has read how many are available. The call then retries with fewer
    * units, a few times.
@@ -242,7 +253,7 @@ export interface Limiter<Request = RequestFacts> extends Events<LimiterEvents<Re
    * await limiter.takeUpTo(client, 7) // allowed: false, cost: 0
    * ```
    */
-  takeUpTo(request: Request, units: number): Promise<Decision>
+  takeUpTo(request: Request, units: number, options?: TakeUpToOptions): Promise<Decision>
   /**
    * Returns whether `decide` would admit the request, and the remaining units before it. Takes nothing, so `cost` is
    * 0. Plain facts are accepted as the request, for tests and tools.
@@ -279,10 +290,11 @@ export interface Limiter<Request = RequestFacts> extends Events<LimiterEvents<Re
    */
   refund(decision: Decision): Promise<void>
   /**
-   * Corrects the units that a decision has taken to the units that were used, 0 or a positive whole number. Unused
-   * units are refunded. Missing units are charged, even beyond the limit. The correction applies to the window in
-   * which the units were taken, so the call is a no-op when that window has passed. A bucket is charged in full until
-   * the time that it needs to refill completely has passed.
+   * Corrects the units that a decision has taken to the units that were used. A number means requests. An object names
+   * units, such as `{ tokens: 1_234 }`, and all other units stay as they were taken. Amounts are 0 or positive whole
+   * numbers. Unused units are refunded. Missing units are charged, even beyond the limit. The correction applies to the
+   * window in which the units were taken, so the call is a no-op when that window has passed. A bucket is charged in
+   * full until the time that it needs to refill completely has passed.
    *
    * Only the first call to `settle` or `refund` has an effect. For a refused decision, the call is a no-op. `settle`
    * accepts the same decisions as `refund`, and rejects as `refund` does.
@@ -297,7 +309,7 @@ export interface Limiter<Request = RequestFacts> extends Events<LimiterEvents<Re
    * await limiter.settle(decision, 350) // it was 350: remaining is 650 now
    * ```
    */
-  settle(decision: Decision, units: number): Promise<void>
+  settle(decision: Decision, used: number | Readonly<Record<string, number>>): Promise<void>
   /**
    * Returns this limiter's decision on a request that passed one of its adapters, even if another limiter's decision
    * is stricter and binds the request. Returns undefined if this limiter has not decided the request. If the limiter

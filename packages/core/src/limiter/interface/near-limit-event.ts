@@ -2,6 +2,8 @@
 export interface NearLimitEvent {
   /** Name of the rule. */
   readonly policy: string
+  /** The unit that the rule counts. */
+  readonly unit: string
   /**
    * The client as the rule counts it: the value of its field, or a hash of the value. "" is the whole service.
    */

@@ -8,6 +8,8 @@ export interface RuleExplanation {
   readonly applies: boolean
   /** True if the rule never refuses. */
   readonly shadow: boolean
+  /** The unit that the rule counts. */
+  readonly unit: string
   /** Quota units that the request takes from the counter; 0 if the rule does not apply. */
   readonly cost: number
   /** The counter of the request's client. Absent if the rule does not apply, or refuses for a missing field. */

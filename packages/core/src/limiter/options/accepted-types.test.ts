@@ -6,7 +6,7 @@ import type { RequestFacts } from "../../request/request.ts"
 import type { Rule, RuleMatch } from "../../rules/rule.ts"
 import { type MemoryStoreOptions, memoryStore } from "../../stores/memory/memory-store.ts"
 import { createLimiter } from "../create-limiter.ts"
-import type { CostOption, Limiter } from "../interface/limiter.ts"
+import type { AmountOptions, Limiter } from "../interface/limiter.ts"
 import type { OnRejected } from "./answer-options.ts"
 import type { LimiterOptions } from "./options.ts"
 
@@ -32,6 +32,7 @@ const NO_MEMBERS: Undefined<Omit<Rule, "limit" | "window" | "field">> = {
   penalty: undefined,
   notify: undefined,
   cost: undefined,
+  counts: undefined,
   match: undefined,
   allow: undefined,
   deny: undefined,
@@ -53,6 +54,7 @@ const NO_OPTIONS: Undefined<Omit<LimiterOptions<RequestFacts>, keyof Rule>> = {
   hashKeys: undefined,
   hashSecret: undefined,
   fields: undefined,
+  units: undefined,
   skip: undefined,
   callbackTimeoutMs: undefined,
   onRejected: undefined,
@@ -70,7 +72,7 @@ const NO_FILE_OPTIONS: Undefined<FileRulesOptions> = {
   pollMs: undefined,
   required: undefined,
 }
-const NO_COST: Undefined<CostOption> = { cost: undefined }
+const NO_COST: Undefined<AmountOptions> = { cost: undefined, units: undefined }
 
 const LIMIT = { limit: 5, window: "1m" } as const
 const ALICE: RequestFacts = { remoteAddress: "192.0.2.1" }

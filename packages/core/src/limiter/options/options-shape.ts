@@ -15,7 +15,7 @@ import {
 import { show } from "../../ground/show.ts"
 import { isBuiltInField } from "../../request/field.ts"
 import type { LiveRules } from "../../rules/live-rules.ts"
-import { RULE_MEMBERS } from "../../rules/parsing/rule-members.ts"
+import { RULE_MEMBERS, unitShape } from "../../rules/parsing/rule-members.ts"
 import { onRulesMissing } from "../../rules/until-loaded.ts"
 import { headersShape } from "./header-formats.ts"
 
@@ -42,6 +42,14 @@ const redisName = (value: unknown): string | undefined =>
 const STORE = "memoryStore(), redisStore({ client }) or another Store"
 const REDIS_STORE = "redisStore({ client }) from @sluice/redis, with a client of ioredis or node-redis"
 const COST = says("a cost", "0 or a positive whole number, or a function that returns one for a request")
+const UNITS_AMOUNT = says(
+  "a number of units",
+  "0 or a positive whole number, or a function that returns one for a request",
+)
+const UNITS_EXAMPLE = '{ "tokens": (request) => … }'
+const AMOUNT = (said: Parameters<typeof v.custom>[1]) =>
+  v.custom((value) => isUnits(value) || isFunction(value), said)
+const UNITS = record(unitShape, AMOUNT(UNITS_AMOUNT), says("an object of units", UNITS_EXAMPLE))
 const SERVICE = says("a service", "a non-empty string, or a number below 2^53")
 const time = v.optional(
   integer(says("a time", "a whole number of milliseconds from 1 to 2147483647"), 1, 2_147_483_647),
@@ -128,7 +136,8 @@ export const optionsShape: ObjectSchema = strict("the options", {
   fields: v.optional(v.lazy((value) => (answersAtOnce(value) ? ANYTHING : FIELDS))),
   hashKeys: v.optional(v.boolean(BOOLEAN)),
   hashSecret: v.optional(v.pipe(v.string(SECRET), v.minLength(1, SECRET))),
-  cost: v.optional(v.custom((value) => isUnits(value) || isFunction(value), COST)),
+  cost: v.optional(AMOUNT(COST)),
+  units: v.optional(v.lazy((value) => (answersAtOnce(value) ? ANYTHING : UNITS))),
   skip: v.optional(v.custom(isFunction, says("a function", "(request) => boolean"))),
   callbackTimeoutMs: time,
   rejection: v.optional(RULE_MEMBERS.rejection.shape),

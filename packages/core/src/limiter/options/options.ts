@@ -16,6 +16,12 @@ import type { HeadersOption } from "./header-formats.ts"
  */
 export type Extractor<Request> = (request: Request) => Awaitable<string | number | undefined>
 
+/**
+ * How many of a unit a request takes: 0 or a positive whole number, or a function that returns it. The function is called
+ * only if a rule of its unit applies. If it fails, the request takes 1. It also takes 1 if the function returns undefined.
+ */
+export type Amount<Request> = number | ((request: Request) => Awaitable<number | undefined>)
+
 /** Every member of a rule except its cost, which a limiter reads differently. All members are optional here. */
 export type InlineRule<Request> = {
   // Mapped from an object type, so that each member keeps its docstring from Rule.
@@ -92,13 +98,22 @@ export interface LimiterSettings<Request, Response = unknown>
    */
   readonly cost?: number | ((request: Request) => Awaitable<number>) | undefined
   /**
+   * Units by name, each with how many a request takes: `{ tokens: (request) => estimate(request.body) }`. Rules count
+   * them with `counts: "tokens"`. If the names are not known in advance, a function that takes a name and returns the
+   * unit's amount, or undefined. "requests" is built in, and `cost` is short for `units.requests`. Default: none.
+   */
+  readonly units?:
+    | Readonly<Record<string, Amount<Request>>>
+    | ((unit: string) => Amount<Request> | undefined)
+    | undefined
+  /**
    * Whether a request is not counted at all. Default: every request is counted. If the function fails or does not
    * return a boolean, the request is counted. The function is called first, even before the rules have loaded.
    */
   readonly skip?: ((request: Request) => Awaitable<boolean>) | undefined
   /**
-   * Milliseconds that a decision waits for each promise of `skip`, `cost`, `fields`, `limit` and `match`. After that
-   * time, the function has failed. The time is measured by `clock` if that clock can wait. Default: 1,000.
+   * Milliseconds that a decision waits for each promise of `skip`, `cost`, `units`, `fields`, `limit` and `match`. After
+   * that time, the function has failed. The time is measured by `clock` if that clock can wait. Default: 1,000.
    */
   readonly callbackTimeoutMs?: number | undefined
   /**

@@ -39,9 +39,15 @@ const INSTANCES = "a positive whole number"
 const FIELD_AND_FUNCTION =
   'a name, with the function that reads it in "fields": { field: "user_id", fields: { user_id: (request) => … } }'
 const NAMES =
-  "name, field, limit, window, match, allow, deny, overrides, onMissing, algorithm, align, buckets, burst, refill, throttle, countRejected, penalty, notify, shadow, rejectionMessage, " +
-  "rules, defaultRules, onRulesMissing, service, store, trustedProxies, clientIpHeader, ipv6Prefix, fields, cost, skip, callbackTimeoutMs, rejection, onRejected, refundWhen, " +
+  "name, field, limit, window, match, allow, deny, overrides, onMissing, counts, algorithm, align, buckets, burst, refill, throttle, countRejected, penalty, notify, shadow, rejectionMessage, " +
+  "rules, defaultRules, onRulesMissing, service, store, trustedProxies, clientIpHeader, ipv6Prefix, fields, cost, units, skip, callbackTimeoutMs, rejection, onRejected, refundWhen, " +
   "headers, onStoreFailure, storeTimeoutMs, instances, enabled, logger, clock"
+
+/** A request counts as one, and there is no other unit. */
+const ONE_EACH = {
+  amountOf: (unit: string) => (unit === "requests" ? 1 : undefined),
+  unitNames: undefined,
+}
 
 describe("an invalid option", () => {
   it.each<[option: string, value: unknown, message: string, accepted: string]>([
@@ -229,7 +235,9 @@ describe("an invalid option", () => {
     expect(problemsOf({ rules: source, defaultRules: [{ ...LISTED, max: 5 }] })).toEqual([
       { path: "defaultRules[0].max", message: '"max" is not a member of a rule; use "limit" instead' },
     ])
-    expect(parseInlineRule({ max: 5, timeWindow: "1m" }, 1).problems.map(({ message }) => message)).toEqual([
+    expect(
+      parseInlineRule({ max: 5, timeWindow: "1m" }, ONE_EACH).problems.map(({ message }) => message),
+    ).toEqual([
       "is missing",
       "is missing",
       '"max" is not a member of a rule; use "limit" instead',
@@ -575,7 +583,8 @@ describe("options", () => {
       hasExtractors: false,
       hashKeys: undefined,
       hashSecret: "",
-      cost: 1,
+      amountOf: expect.any(Function),
+      unitNames: undefined,
       skip: undefined,
       rejection: {},
       onRejected: undefined,
@@ -613,23 +622,25 @@ describe("options", () => {
       clientIpHeader: "cf-connecting-ip",
     }
     const parsed = parseOptions({ ...given, ...RULE, field: "route" })
-    const { trustedProxies, ipv6Prefix, clientIpHeader, headers: _none, ...others } = given
+    const { trustedProxies, ipv6Prefix, clientIpHeader, headers: _none, cost, ...others } = given
     expect(parsed.headers).toEqual([])
     expect(parsed).toMatchObject({
       ...others,
+      unitNames: undefined,
       service: "7",
       ownsStore: false,
       clientAddress: { trustedProxies, ipv6Prefix, clientIpHeader },
       inline: { fields: ["route"] },
     })
+    expect(parsed.amountOf("requests")).toBe(cost)
     expect(parsed.store).toBe(given.store)
     expect(parsed.wallClock()).toBe(1_000)
   })
 
   it("become a route's rule, with defaults for an undefined name and field", () => {
     const rule = { ...RULE, name: undefined, field: undefined }
-    expect(parseInlineRule(rule, 1, "GET /x").rule).toMatchObject({ name: "GET /x", fields: ["ip"] })
-    expect(parseInlineRule({ ...rule, name: "own" }, 1, "GET /x").rule).toMatchObject({ name: "own" })
+    expect(parseInlineRule(rule, ONE_EACH, "GET /x").rule).toMatchObject({ name: "GET /x", fields: ["ip"] })
+    expect(parseInlineRule({ ...rule, name: "own" }, ONE_EACH, "GET /x").rule).toMatchObject({ name: "own" })
   })
 
   it("are read from inherited properties, and from objects without a prototype", () => {

@@ -1,9 +1,9 @@
 import { type Clock, soundTime, steadyClock } from "../../ground/clock.ts"
 import { InvalidOptionError, type Problem } from "../../ground/errors.ts"
 import { ignoreRejection } from "../../ground/maybe-promise.ts"
-import type { OnStoreFailure } from "../../ground/policy.ts"
+import { type OnStoreFailure, REQUESTS } from "../../ground/policy.ts"
 import { hasMethods, readShape } from "../../ground/shape.ts"
-import { classOf, locate } from "../../ground/show.ts"
+import { classOf, locate, show, suggestion } from "../../ground/show.ts"
 import type { Logger } from "../../ground/warnings.ts"
 import { type ClientAddressOptions, clientAddressProblems } from "../../request/client-address-options.ts"
 import type { LiveRules, UntilLoaded } from "../../rules/live-rules.ts"
@@ -21,6 +21,12 @@ import { inOurNames, OPTION_NAMES, RULE_NAMES } from "./foreign-names.ts"
 import { type HeaderFormat, headerFormats } from "./header-formats.ts"
 import type { LimiterOptions } from "./options.ts"
 import { optionsShape, RULE_OPTIONS } from "./options-shape.ts"
+
+/**
+ * Returns how many of a unit a request takes, or the function that returns it. Undefined if the options do not name the
+ * unit. Never undefined for "requests".
+ */
+export type AmountOf = (unit: string) => number | ((request: unknown) => unknown) | undefined
 
 /** The options after validation, with every default filled in. */
 export interface ParsedOptions {
@@ -42,7 +48,9 @@ export interface ParsedOptions {
   /** If undefined, only the values of secret fields are hashed. */
   readonly hashKeys: boolean | undefined
   readonly hashSecret: string
-  readonly cost: number | ((request: unknown) => unknown)
+  readonly amountOf: AmountOf
+  /** The names of units that calls may use. Undefined if they are not known in advance. */
+  readonly unitNames: readonly string[] | undefined
   readonly skip: ((request: unknown) => unknown) | undefined
   readonly onRejected: OnRejected<unknown> | undefined
   readonly refundWhen: ((request: unknown, status: number) => unknown) | undefined
@@ -82,12 +90,11 @@ export function parseOptions(value: unknown): ParsedOptions {
     store: options.store === undefined ? memoryStore({ clock }) : foreignStore(options.store),
     ownsStore: options.store === undefined,
     clientAddress: { trustedProxies, clientIpHeader, ipv6Prefix },
-    extractorOf: extractors(options.fields),
+    extractorOf: byName("fields", options.fields, (value) => typeof value === "function"),
     extractorNames: Object.keys(options.fields ?? {}),
     hasExtractors: typeof options.fields === "function" || Object.keys(options.fields ?? {}).length > 0,
     hashKeys: options.hashKeys,
     hashSecret: options.hashSecret ?? "",
-    cost: options.cost ?? 1,
     skip: options.skip,
     onRejected: options.onRejected,
     refundWhen: options.refundWhen,
@@ -104,10 +111,10 @@ export function parseOptions(value: unknown): ParsedOptions {
   }
 }
 
-/** Parses a single inline rule of a limiter or of a route. Its field defaults to "ip". `cost` is the limiter's cost. */
+/** Parses a single inline rule of a limiter or of a route. Its field defaults to "ip". `units` are the limiter's. */
 export function parseInlineRule(
   value: object,
-  cost: unknown,
+  units: UnitOptions,
   defaultName?: string,
 ): {
   readonly rule?: ParsedRule
@@ -117,46 +124,81 @@ export function parseInlineRule(
   const { field = "ip", name = defaultName } = value as { readonly field?: unknown; readonly name?: unknown }
   const { problems, rule } = parseRule({ ...value, field, name }, "")
   if (rule === undefined) return { problems: inOurNames(problems, RULE_NAMES) }
-  const tooDear = costProblems(cost, [rule])
-  return tooDear.length > 0 ? { problems: tooDear } : { rule, problems }
+  const ofUnits = unitProblems(units, [rule], "")
+  return ofUnits.length > 0 ? { problems: ofUnits } : { rule, problems }
+}
+
+type UnitOptions = Pick<ParsedOptions, "amountOf" | "unitNames">
+
+/**
+ * Returns how many of each unit a request takes by the options. Adds a problem if both `cost` and `units` say how many
+ * requests it counts as.
+ */
+function parseUnits({ cost, units }: LimiterOptions<unknown>, problems: Problem[]): UnitOptions {
+  const amountOf = byName("units", units, (value) => typeof value === "number" || typeof value === "function")
+  const requests = amountOf(REQUESTS)
+  if (cost !== undefined && requests !== undefined) {
+    const message = 'is given together with "cost", which is short for it'
+    problems.push({ path: `units.${REQUESTS}`, message, accepted: "one of the two" })
+  }
+  const isListed = typeof units === "object"
+  return {
+    amountOf: (unit) => (unit === REQUESTS ? (requests ?? cost ?? 1) : amountOf(unit)),
+    unitNames: isListed ? [...new Set([REQUESTS, ...Object.keys(units)])] : undefined,
+  }
 }
 
 /**
- * Returns a problem for each rule that would refuse every request, because the fixed cost exceeds the units that it
- * ever admits. A cost function is not checked, because it may return a smaller cost.
+ * Returns a problem for each rule in code whose unit the options do not name, because the name is probably misspelled.
+ * Also returns a problem for each rule that would refuse every request, because a fixed amount exceeds the units that
+ * the rule ever admits. A function is not checked, because it may return a smaller amount.
  */
-function costProblems(cost: unknown, rules: readonly ParsedRule[]): Problem[] {
-  if (typeof cost !== "number") return []
-  return rules.flatMap((rule) => {
+function unitProblems(
+  { amountOf, unitNames = [REQUESTS] }: UnitOptions,
+  rules: readonly ParsedRule[],
+  place: string,
+): Problem[] {
+  return rules.flatMap((rule, index) => {
+    const { counts } = rule
+    const amount = amountOf(counts)
+    if (amount === undefined) {
+      const path = place === "" ? "counts" : `${place}[${index}].counts`
+      const message = `${show(counts)} is not a member of the option units${suggestion(counts, unitNames)}`
+      const accepted = unitNames.map((name) => JSON.stringify(name)).join(" or ")
+      return [{ path, message, accepted: `${accepted}, or a unit that is added there` }]
+    }
+    if (typeof amount !== "number") return []
     // Ignore overrides, because their clients have other limits.
     const { overrides: _clients, ...ofOthers } = rule
     const most =
       typeof rule.limit === "number" ? mostAdmitted(ofOthers, rule.limit) : Number.POSITIVE_INFINITY
-    const units = cost * rule.cost
-    if (units <= most) return []
-    const message = `a request of cost ${cost} takes ${units} units of rule "${rule.name}", which never admits more than ${most}`
-    return [{ path: "cost", message, accepted: `0 to ${Math.floor(most / rule.cost)}, or a function` }]
+    const taken = amount * rule.cost
+    if (taken <= most) return []
+    const message = `a request of cost ${amount} takes ${taken} units of rule "${rule.name}", which never admits more than ${most}`
+    const path = counts === REQUESTS ? "cost" : `units.${counts}`
+    return [{ path, message, accepted: `0 to ${Math.floor(most / rule.cost)}, or a function` }]
   })
 }
 
 function parseOptionRules(
   options: LimiterOptions<unknown>,
   problems: Problem[],
-): Pick<ParsedOptions, "inline" | "rules" | "untilLoaded"> {
-  const untilLoaded = parseMissing(options, problems)
+): Pick<ParsedOptions, "inline" | "rules" | "untilLoaded" | "amountOf" | "unitNames"> {
+  const units = parseUnits(options, problems)
+  const untilLoaded = parseMissing(options, units, problems)
   const given = RULE_OPTIONS.filter((name) => options[name as keyof typeof options] !== undefined)
   // Invalid rules are still rules, so do not report an inline rule as missing.
   const hasRules = options.rules !== undefined || problems.some(({ path }) => path === "rules")
   if (!hasRules) {
     const { rule, problems: wrong } = parseInlineRule(
       Object.fromEntries(given.map((name) => [name, options[name as keyof typeof options]])),
-      options.cost,
+      units,
     )
     // A member whose value is a promise was removed from the options and reported, so do not also report it as
     // missing.
     const known = new Set(problems.map(({ path }) => path))
     problems.push(...wrong.filter(({ path }) => !known.has(path)))
-    return { inline: rule, rules: [], untilLoaded }
+    return { inline: rule, rules: [], untilLoaded, ...units }
   }
   for (const name of given) {
     const accepted = `"${name}" as a member of a rule in "rules", or an inline rule without "rules"`
@@ -164,20 +206,24 @@ function parseOptionRules(
   }
   // `rules` is undefined if its problem was already reported.
   if (!Array.isArray(options.rules)) {
-    return { inline: undefined, rules: options.rules as LiveRules, untilLoaded }
+    return { inline: undefined, rules: options.rules as LiveRules, untilLoaded, ...units }
   }
   const parsed = parseCodeRules(options.rules, "rules")
-  problems.push(...parsed.problems, ...costProblems(options.cost, parsed.rules))
-  return { inline: undefined, rules: parsed.rules, untilLoaded }
+  problems.push(...parsed.problems, ...unitProblems(units, parsed.rules, "rules"))
+  return { inline: undefined, rules: parsed.rules, untilLoaded, ...units }
 }
 
 const ADMIT: UntilLoaded = { defaultRules: [], onRulesMissing: "allow" }
 
 /** Returns the behavior until the first load, from the limiter's own options or else from its live rules. */
-function parseMissing(options: LimiterOptions<unknown>, problems: Problem[]): UntilLoaded {
-  const { rules, cost } = options
+function parseMissing(
+  options: LimiterOptions<unknown>,
+  units: UnitOptions,
+  problems: Problem[],
+): UntilLoaded {
+  const { rules } = options
   const own = parseUntilLoaded(options, problems)
-  if (own !== undefined) problems.push(...costProblems(cost, own.defaultRules))
+  if (own !== undefined) problems.push(...unitProblems(units, own.defaultRules, "defaultRules"))
   // Rules of the wrong kind have been reported already.
   if (problems.some(({ path }) => path === "rules")) return ADMIT
   if (rules === undefined || Array.isArray(rules)) {
@@ -195,16 +241,27 @@ function parseMissing(options: LimiterOptions<unknown>, problems: Problem[]): Un
   return chosen ?? ADMIT
 }
 
-function extractors(fields: LimiterOptions<unknown>["fields"] = {}): ParsedOptions["extractorOf"] {
-  if (typeof fields !== "function") return (name) => (Object.hasOwn(fields, name) ? fields[name] : undefined)
+/**
+ * Returns the members of an option that is an object, or a function that returns a member by its name. The object's
+ * members have been checked.
+ */
+function byName<Value>(
+  option: string,
+  given: Readonly<Record<string, Value>> | ((name: string) => Value | undefined) | undefined,
+  isValid: (value: unknown) => boolean,
+): (name: string) => Value | (() => never) | undefined {
+  if (given === undefined) return () => undefined
+  if (typeof given !== "function") return (name) => (Object.hasOwn(given, name) ? given[name] : undefined)
   return (name) => {
-    const made = attempt(() => fields(name))
-    if ("value" in made && (made.value === undefined || typeof made.value === "function")) return made.value
+    const made = attempt(() => given(name))
+    if ("value" in made && (made.value === undefined || isValid(made.value))) return made.value
     if ("value" in made) ignoreRejection(made.value)
-    // The app could not catch an error that is thrown while rules are compiled. Throw when the field is read instead,
-    // so that the failure is logged and the field counts as missing.
+    // The app could not catch an error that is thrown while rules are compiled. Throw when the member is used instead, so
+    // that the failure is logged. The field then counts as missing, and the amount as 1.
     return () => {
-      throw "error" in made ? made.error : new TypeError(`"fields" did not return a function for "${name}"`)
+      throw "error" in made
+        ? made.error
+        : new TypeError(`"${option}" did not return a function for "${name}"`)
     }
   }
 }

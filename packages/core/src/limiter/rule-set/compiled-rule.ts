@@ -12,6 +12,7 @@ import type { CounterKey } from "../../stores/store.ts"
 import { testCallback } from "../callbacks/callback.ts"
 import type { CallbackResults } from "../callbacks/callback-results.ts"
 import type { Mismatch } from "../interface/rule-explanation.ts"
+import { compileAmount } from "./amount.ts"
 import { compileElastic } from "./elastic.ts"
 import { rememberedReaders } from "./field-readers.ts"
 import { FieldWatch, warnOfMissingField } from "./field-watch.ts"
@@ -26,18 +27,18 @@ export interface CompiledRule {
   /** The step at which the rule can be decided. */
   readonly step: StepSet
   /**
-   * Returns the check of the request under this rule, which takes `units` times the rule's cost. Returns undefined if
-   * the rule does not apply to the request. `paths` contains the readings of the request's path, or is empty if no
-   * rule needs them.
+   * Returns the check of the request under this rule. Returns undefined if the rule does not apply to the request.
+   * `requests` is the number of requests that it counts as. `paths` contains the readings of the request's path, or is
+   * empty if no rule needs them.
    */
   ruleCheck(
     facts: RequestFacts,
     results: CallbackResults,
-    units: number,
+    requests: number,
     paths: readonly string[],
   ): RuleCheck | undefined
   /** Returns the check as if the rule's `match` applied to the request. Always checks for a block. */
-  checkAnyway(facts: RequestFacts, results: CallbackResults, units: number): RuleCheck | undefined
+  checkAnyway(facts: RequestFacts, results: CallbackResults, requests: number): RuleCheck | undefined
   /** Returns the value of a field that the rule's `match` names, as `match` reads the field. */
   matchedText(field: string, facts: RequestFacts, results: CallbackResults): string | undefined
   /** Returns the counters of the request's client, whether or not the rule applies to this request. */
@@ -76,7 +77,8 @@ export function compileRule(rule: ParsedRule, context: RuleContext): CompiledRul
   const asksForLimit = typeof rule.limit === "function"
   const overridden = compileOverrides(rule, counter, context.clientAddress, hide)
   const { throttle, policyNowOf } = compileElastic(rule, context.warner)
-  const { shadow, rejectionMessage, cost } = rule
+  const { shadow, rejectionMessage, cost, counts: unit } = rule
+  const amountOf = compileAmount(rule, context)
   const onStoreFailure = rule.onStoreFailure ?? context.onStoreFailure
   const needed = rule.fields.length === 0 ? ["service"] : rule.fields
   const countsPreflight = rule.match?.methods?.includes("OPTIONS") === true
@@ -84,7 +86,7 @@ export function compileRule(rule: ParsedRule, context: RuleContext): CompiledRul
   function checkOf(
     facts: RequestFacts,
     results: CallbackResults,
-    units: number,
+    requests: number,
     looksForBlock: boolean,
     isWatched: boolean,
   ): RuleCheck | undefined {
@@ -105,8 +107,9 @@ export function compileRule(rule: ParsedRule, context: RuleContext): CompiledRul
       policy: policyNow === undefined ? policy : policyNow(),
       policyNow,
       partition: isText ? partition : "",
+      unit,
       unitCost: cost,
-      cost: Math.min(units * cost, Number.MAX_SAFE_INTEGER),
+      cost: Math.min((amountOf === undefined ? requests : amountOf(results)) * cost, Number.MAX_SAFE_INTEGER),
       shadow,
       rejectionMessage,
       onStoreFailure,
@@ -140,15 +143,15 @@ export function compileRule(rule: ParsedRule, context: RuleContext): CompiledRul
 
   return {
     step: stepOfRule(rule, context),
-    ruleCheck(facts, results, units, paths) {
+    ruleCheck(facts, results, requests, paths) {
       if (!countsPreflight && facts.method === "OPTIONS" && isPreflight(facts)) return undefined
       if (facts.onlyFields !== undefined && lacks(facts.onlyFields, needed)) return undefined
       // Read the facts only if the rule has a `match`.
       if (matches?.(facts, results, paths, text(facts.route)) === false) return undefined
       if (when !== undefined && results.resultOf(when) !== true) return undefined
-      return checkOf(facts, results, units, hasPenalty || blocks.isOn, true)
+      return checkOf(facts, results, requests, hasPenalty || blocks.isOn, true)
     },
-    checkAnyway: (facts, results, units) => checkOf(facts, results, units, true, false),
+    checkAnyway: (facts, results, requests) => checkOf(facts, results, requests, true, false),
     matchedText: (field, facts, results) => listReaderOf(field)(facts, results),
     counters(facts, results) {
       const partition = partitionOf(facts, results)
@@ -206,7 +209,9 @@ export function isPreflight(facts: RequestFacts): boolean {
 
 /** Returns the earliest step at which the rule can be decided. */
 export function stepOfRule(rule: ParsedRule, context: RuleContext): StepSet {
-  return stepSet(stepOf(rule, (name) => context.fieldOf(name) !== undefined, context.firstStep))
+  const isAppField = (name: string): boolean => context.fieldOf(name) !== undefined
+  const readsAmount = typeof context.amountOf(rule.counts) === "object"
+  return stepSet(stepOf(rule, isAppField, readsAmount, context.firstStep))
 }
 
 function compileLists(

@@ -224,7 +224,10 @@ describe("a limit by a function", () => {
   })
 
   it("has a cached policy for few distinct limits, and a new policy after very many", () => {
-    const { rule } = parseInlineRule({ limit: ({ plan }: Asker) => plan, window: "1m" }, 1)
+    const { rule } = parseInlineRule(
+      { limit: ({ plan }: Asker) => plan, window: "1m" },
+      { amountOf: () => 1, unitNames: undefined },
+    )
     const warner = createWarner(undefined, () => undefined)
     const context = { callbackTimeoutMs: 1, clock: manualClock(), warner }
     const unknown = { ...policyWithout(rule as ParsedRule, "counter"), limit: 0 }

@@ -1,11 +1,12 @@
 import type { BlockState } from "../../decision/block-watch.ts"
+import { REQUESTS } from "../../ground/policy.ts"
 import type { Warner } from "../../ground/warnings.ts"
 import { compileClientAddress } from "../../request/client-address.ts"
 import type { ClientAddressOptions } from "../../request/client-address-options.ts"
 import { compileClientGroup } from "../../request/client-group.ts"
 import { isBuiltInField } from "../../request/field.ts"
 import type { ClientAddressReader } from "../../request/request.ts"
-import type { Callback, CallbackContext } from "../callbacks/callback.ts"
+import { amountCallback, type Callback, type CallbackContext } from "../callbacks/callback.ts"
 import type { ParsedOptions } from "../options/parse-options.ts"
 import { fieldCallback } from "./field-callback.ts"
 import type { FieldWatch } from "./field-watch.ts"
@@ -17,6 +18,11 @@ export interface RuleContext
     Pick<ParsedOptions, "service" | "onStoreFailure" | "extractorNames" | "hashKeys" | "hashSecret"> {
   /** Returns the callback of a field of the app's own; undefined for any other field. */
   readonly fieldOf: (name: string) => Callback<string | undefined> | undefined
+  /**
+   * Returns how many units of one kind a request takes, or the callback that returns it. Undefined if the options do not
+   * name the unit.
+   */
+  readonly amountOf: (unit: string) => number | Callback<number> | undefined
   readonly clientAddress: ClientAddressReader
   readonly clientGroup: ClientAddressReader
   /** The earliest step at which any rule can be decided. */
@@ -34,7 +40,7 @@ type ContextOptions = Pick<
   | "onStoreFailure"
   | "extractorOf"
   | "extractorNames"
-  | "cost"
+  | "amountOf"
   | "skip"
   | "callbackTimeoutMs"
   | "clock"
@@ -44,11 +50,12 @@ type ContextOptions = Pick<
 >
 
 export function createRuleContext(options: ContextOptions, warner: Warner): RuleContext {
-  const { extractorOf, extractorNames, onStoreFailure, service, cost, skip } = options
+  const { extractorOf, extractorNames, onStoreFailure, service, amountOf, skip } = options
   const { callbackTimeoutMs, clock, hashKeys, hashSecret } = options
   const callbackContext = { callbackTimeoutMs, clock, warner }
   // Changed rules reuse the same callbacks, so that waiting requests can reuse the callbacks' results.
   const known = new WeakMap<(request: unknown) => unknown, Callback<string | undefined>>()
+  const amounts = new Map<string, ReturnType<RuleContext["amountOf"]>>()
   const clientAddress = createAddressReader(options.clientAddress, warner)
   return {
     ...callbackContext,
@@ -64,8 +71,16 @@ export function createRuleContext(options: ContextOptions, warner: Warner): Rule
       known.set(extractor, callback)
       return callback
     },
+    amountOf(unit) {
+      if (!amounts.has(unit)) {
+        const amount = amountOf(unit)
+        const isFunction = typeof amount === "function"
+        amounts.set(unit, isFunction ? amountCallback(unit, amount, callbackContext) : amount)
+      }
+      return amounts.get(unit)
+    },
     // These functions are called before any rule is checked, and may read the body.
-    firstStep: typeof cost === "function" || skip !== undefined ? "body" : "arrival",
+    firstStep: typeof amountOf(REQUESTS) === "function" || skip !== undefined ? "body" : "arrival",
     watches: new Map(),
     blocks: { isOn: false },
     clientAddress,

@@ -1,15 +1,17 @@
 import { hash } from "../../ground/hash.ts"
-import type { Penalty, Policy } from "../../ground/policy.ts"
+import { type Penalty, type Policy, REQUESTS } from "../../ground/policy.ts"
 import type { ParsedRule } from "../../rules/rule.ts"
 
 /**
- * Returns the short name of a rule's counters. A change of the window, algorithm, buckets or refill starts new
+ * Returns the short name of a rule's counters. A change of the window, algorithm, buckets, refill or unit starts new
  * counters. A change of the limit, burst, throttle, cost or message does not.
  */
 export function counterOf(service: string, rule: ParsedRule): string {
-  const { name, fields, algorithm, windowMs, align, buckets, refill } = rule
-  // A rule without buckets and refill has the same name as before these options existed.
-  const more = buckets === undefined && refill === "continuous" ? [] : [buckets ?? 0, refill]
+  const { name, fields, algorithm, windowMs, align, buckets, refill, counts } = rule
+  // A rule without buckets, refill and unit has the same name as before these options existed.
+  const unit = counts === REQUESTS ? [] : [counts]
+  const isPlain = buckets === undefined && refill === "continuous" && unit.length === 0
+  const more = isPlain ? [] : [buckets ?? 0, refill, ...unit]
   const identity = JSON.stringify([service, name, fields, algorithm, windowMs, align, ...more])
   return fingerprint(identity)
 }

@@ -41,6 +41,7 @@ function contextWith(onRead: (field: string) => void = () => undefined): RuleCon
       }
       return fieldCallback(name, read, callbacks)
     },
+    amountOf: () => 1,
     extractorNames: [],
     watches: new Map(),
     firstStep: "arrival",

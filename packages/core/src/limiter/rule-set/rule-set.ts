@@ -34,13 +34,13 @@ export interface RuleSet {
   /** True if a rule needs this process's spare-capacity monitor. */
   readonly needsMonitor: boolean
   /**
-   * Returns the checks of a request that takes `units`, one for each rule that applies and is decided at one of the
-   * steps.
+   * Returns the checks of a request, one for each rule that applies and is decided at one of the steps. `requests` is
+   * the number of requests that it counts as.
    */
   ruleChecks(
     facts: RequestFacts,
     results: CallbackResults,
-    units: number,
+    requests: number,
     steps: StepSet,
   ): readonly RuleCheck[]
   /**
@@ -50,7 +50,7 @@ export interface RuleSet {
   checksBy(
     facts: RequestFacts,
     results: CallbackResults,
-    units: number,
+    requests: number,
     names: readonly string[] | undefined,
   ): readonly RuleCheck[]
   /**
@@ -119,14 +119,14 @@ export function* compileRuleSet(
     steps: stepsOf(() => true),
     holding: stepsOf(({ throttle, shadow }) => queueOf(throttle) !== undefined && !shadow),
     needsMonitor: rules.some(needsMonitor),
-    ruleChecks(facts, results, units, atSteps) {
+    ruleChecks(facts, results, requests, atSteps) {
       const paths = needsPath ? pathsIn(facts) : NO_PATHS
       const rules = index === undefined ? compiled : candidates(index, at, facts, results, paths, atSteps)
-      return checksOf(rules, facts, results, units, paths, atSteps)
+      return checksOf(rules, facts, results, requests, paths, atSteps)
     },
-    checksBy(facts, results, units, names) {
+    checksBy(facts, results, requests, names) {
       return rules.flatMap((rule, position) =>
-        isMeant(rule, names) ? (at(position).checkAnyway(facts, results, units) ?? []) : [],
+        isMeant(rule, names) ? (at(position).checkAnyway(facts, results, requests) ?? []) : [],
       )
     },
     counters(facts, results, names) {
@@ -149,7 +149,7 @@ function checksOf(
   rules: readonly CompiledRule[],
   facts: RequestFacts,
   results: CallbackResults,
-  units: number,
+  requests: number,
   paths: readonly string[],
   steps: StepSet,
 ): readonly RuleCheck[] {
@@ -157,7 +157,7 @@ function checksOf(
   for (let i = 0; i < rules.length; i++) {
     const rule = rules[i] as CompiledRule
     if ((rule.step & steps) === NO_STEPS) continue
-    const ruleCheck = rule.ruleCheck(facts, results, units, paths)
+    const ruleCheck = rule.ruleCheck(facts, results, requests, paths)
     if (ruleCheck === undefined) continue
     // There is nearly always one check, and pushing onto an empty array would allocate space for seventeen.
     if (ruleChecks === undefined) ruleChecks = [ruleCheck]

@@ -30,7 +30,7 @@ describe("new rules", () => {
   ])("of a limiter with %d rules and %d routes are compiled %s", async (count, routeCount, how) => {
     const routes: RulesInForce[] = []
     const rules = inForce({ rules: [] }, routes)
-    const own = parseInlineRule(OWN, 1).rule ?? expect.unreachable()
+    const own = parseInlineRule(OWN, { amountOf: () => 1, unitNames: undefined }).rule ?? expect.unreachable()
     for (let i = 0; i < routeCount; i++) routes.push(rules.ofRoute(own))
     const compiled = rules.compileAll({ rules: requireRules(listOf(count), "rules") } as Edition, false)
     expect(compiled instanceof Promise ? "in slices" : "immediately").toBe(how)

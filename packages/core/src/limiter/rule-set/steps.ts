@@ -38,17 +38,19 @@ export function stepsIn(set: StepSet): readonly DecisionStep[] {
 
 /**
  * Returns the earliest step at which a rule can be decided, `first` or later. `isAppField` returns whether one of the
- * app's functions reads a field. A rule with functions waits for "app", because they may read any data of the app,
- * such as the user's plan.
+ * app's functions reads a field. `readsAmount` is true if a function returns the amount of the rule's unit, because that
+ * function may read the body. A rule with functions waits for "app", because they may read any data of the app, such as
+ * the user's plan.
  */
 export function stepOf(
   { fields, limit, match }: ParsedRule,
   isAppField: (name: string) => boolean,
+  readsAmount: boolean,
   first: DecisionStep,
 ): DecisionStep {
   const read = [...fields, ...Object.keys(match?.fields ?? {})]
   if (typeof limit === "function" || match?.when !== undefined || read.some(isAppField)) return "app"
-  return first === "body" || read.some(mayBeInBody) ? "body" : first
+  return first === "body" || readsAmount || read.some(mayBeInBody) ? "body" : first
 }
 
 /**

@@ -1,7 +1,8 @@
 import * as v from "valibot"
 import { ALGORITHM_NAMES, ALGORITHMS } from "../../algorithms/kinds.ts"
 import { DURATION_ACCEPTED, parseDuration } from "../../ground/duration.ts"
-import { choice, integer, says } from "../../ground/shape.ts"
+import { REQUESTS } from "../../ground/policy.ts"
+import { choice, integer, type Schema, says } from "../../ground/shape.ts"
 import type { Rule } from "../rule.ts"
 import { fieldNames } from "./field-name.ts"
 import { matchShape, storedMatch, values } from "./match-members.ts"
@@ -21,6 +22,9 @@ export const NAME_ACCEPTED = '1 to 64 printable ASCII characters without " and \
 export const NAME: RegExp = /^[\x20!\x23-\x5b\x5d-\x7e]{1,64}$/
 
 const NAME_SAID = says("a name", NAME_ACCEPTED)
+const UNIT_SAID = says("the name of a unit", `${NAME_ACCEPTED}, such as "tokens"`)
+/** The names of units. Headers contain them as they are, too. */
+export const unitShape: Schema = v.pipe(v.string(UNIT_SAID), v.regex(NAME, UNIT_SAID))
 const MESSAGE = says("a rejection message", "a string of 1 to 1024 characters")
 const THRESHOLDS = says("a list of percentages", "a list such as [80, 100]")
 const THRESHOLD = says("a percentage of the limit", "a whole number from 1 to 100")
@@ -94,6 +98,12 @@ export const RULE_MEMBERS: { readonly [Name in keyof Rule]-?: RuleMember<NonNull
     default: "ip",
     description:
       "What to do with a request without the field: count it by address (ip, the default), count all such requests together (shared), do not count it (skip), or refuse it with 400 (deny).",
+  },
+  counts: {
+    shape: unitShape,
+    default: REQUESTS,
+    description:
+      "The unit that the rule counts, such as tokens or bytes. The app says how many a request takes. Default: requests.",
   },
   algorithm: {
     shape: choice("an algorithm", ALGORITHM_NAMES),

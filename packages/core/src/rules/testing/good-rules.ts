@@ -81,6 +81,7 @@ const common = fc.record({
   ),
   notify: optional(fc.uniqueArray(fc.integer({ min: 1, max: 100 }), { minLength: 1, maxLength: 3 })),
   cost: optional(fc.integer({ min: 1, max: 9 })),
+  counts: optional(fc.constantFrom("requests", "tokens", "__proto__")),
   match: optional(match),
   allow: optional(fc.array(fc.oneof(text, fc.constantFrom("10.0.0.0/8", "::1")), { maxLength: 3 })),
   deny: optional(fc.array(fc.oneof(text, fc.constant("192.0.2.7")), { maxLength: 3 })),
