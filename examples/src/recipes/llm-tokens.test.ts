@@ -49,7 +49,8 @@ function chat(steps: readonly Step[], promptLength = 1_000, signal?: AbortSignal
     ...(signal && { signal }),
   })
 }
-const leftAfter = ({ headers }: Response) => Number(/r=(\d+)/.exec(headers.get("ratelimit") ?? "")?.[1])
+const leftAfter = ({ headers }: Response) =>
+  Number(/"tokens";r=(\d+)/.exec(headers.get("ratelimit") ?? "")?.[1])
 /** Returns the remaining tokens, from the response to a request that reserves 1,004 tokens and uses none. */
 async function left(): Promise<number> {
   const response = await chat([], 4)
@@ -78,6 +79,15 @@ describe("tokens of a language model", () => {
     expect((await chat([10], 3_001)).status).toBe(429)
     clock.advance(1000)
     expect((await chat([10], 3_001)).status).toBe(200)
+  })
+
+  it("are not taken by a request that the limit on requests refuses", async () => {
+    for (let time = 0; time < 60; time++) await (await chat([], 4)).text()
+    expect(await (await chat([], 4)).json()).toMatchObject({ "violated-policies": ["requests"] })
+    clock.advance(60_000)
+    // All requests of the previous minute still count, and all tokens are left.
+    clock.advance(30_000)
+    expect(await left()).toBe(10_000)
   })
 
   it("are charged up to the moment when the client hangs up, and the model stops", async () => {

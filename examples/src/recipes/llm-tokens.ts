@@ -3,13 +3,13 @@ import { rateLimit } from "@sluice/express"
 import express, { type Express, type Request } from "express"
 import type { Surroundings } from "../surroundings.ts"
 
-/** Streams at most 1,000 tokens. `tokens` counts all so far, with the prompt. */
+/** Streams at most 1,000 tokens. `tokens` is the number so far, with the prompt. */
 type Ask = (
   prompt: string,
   signal: AbortSignal,
 ) => AsyncIterable<{ text: string; tokens: number }>
 
-/** Creates a chat that limits the tokens of each account. */
+/** Creates a chat that limits the requests and the tokens of each account. */
 export function createApp(
   ask: Ask,
   account: Extractor<Request>,
@@ -17,13 +17,21 @@ export function createApp(
 ): Express {
   const limiter = createLimiter<Request>({
     ...surroundings,
-    name: "tokens",
-    field: "account",
-    limit: 10_000,
-    window: "1 minute",
     fields: { account },
     // A token has at least one byte.
-    cost: ({ body }) => Buffer.byteLength(String(body?.prompt)) + 1_000,
+    units: {
+      tokens: ({ body }) => Buffer.byteLength(String(body?.prompt)) + 1_000,
+    },
+    rules: [
+      { name: "requests", field: "account", limit: 60, window: "1 minute" },
+      {
+        name: "tokens",
+        field: "account",
+        counts: "tokens",
+        limit: 10_000,
+        window: "1 minute",
+      },
+    ],
   })
   const limit = rateLimit({ limiter })
   return express().post("/chat", express.json(), limit, async (req, res) => {
@@ -38,7 +46,8 @@ export function createApp(
       res.end()
     } finally {
       // Settle also if the client has hung up or the model has failed.
-      await limiter.settle(limiter.decisionOn(req) as Decision, used)
+      const decision = limiter.decisionOn(req) as Decision
+      await limiter.settle(decision, { tokens: used })
     }
   })
 }

@@ -2,19 +2,19 @@ import { rateLimit } from "@sluice/express"
 import express, { type Express, type RequestHandler } from "express"
 import type { Surroundings } from "../surroundings.ts"
 
-/** Creates an app that limits the megabytes that an address uploads. */
+/** Creates an app that limits the bytes that an address uploads. */
 export function createApp(
   save: RequestHandler,
   surroundings: Surroundings = {},
 ): Express {
   const limit = rateLimit({
     ...surroundings,
-    name: "megabytes",
-    limit: 100,
+    name: "uploads",
+    counts: "bytes",
+    limit: 100_000_000,
     window: "1 hour",
     // Node reads no more of a body than its Content-Length.
-    cost: (req) =>
-      Math.max(1, Math.ceil(Number(req.get("content-length")) / 1_000_000)),
+    units: { bytes: (req) => Number(req.get("content-length")) },
   })
   const requireLength: RequestHandler = (req, res, next) => {
     if (req.get("content-length") === undefined) res.sendStatus(411)
