@@ -99,7 +99,7 @@ export function amountCallback(
       context.warner.once(
         "SLUICE_INVALID_COST",
         `${name} ${what}. It must return 0 or a positive whole number, or a promise of one. Such a request counts as 1 unit.`,
-        unit === REQUESTS ? "" : unit,
+        unit,
         cause,
       )
       return 1

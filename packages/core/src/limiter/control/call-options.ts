@@ -14,7 +14,6 @@ import {
   requireValue,
 } from "../../ground/option-checks.ts"
 import { isUnits, REQUESTS } from "../../ground/policy.ts"
-import { isObject } from "../../ground/shape.ts"
 import { show, suggestion } from "../../ground/show.ts"
 import { isSignal } from "../../ground/signal.ts"
 import type { Amounts } from "../callbacks/callback-results.ts"
@@ -24,6 +23,8 @@ const MAX_WAITING = 1_000
 const UNITS = "0 or a positive whole number"
 const checkCost = mustBeWithHint("a cost", UNITS, isUnits)
 const checkUnits = mustBeWithHint("a number of units", UNITS, isUnits)
+const isObject = (value: unknown): value is object =>
+  typeof value === "object" && value !== null && !Array.isArray(value)
 const checkAmounts = mustBe(
   "an object of units",
   "{ tokens: 1500 }, or a number of requests as cost",
