@@ -36,7 +36,6 @@ import type {
   LimiterStatus,
   PeekOptions,
   ResetOptions,
-  TakeUpToOptions,
   UnblockOptions,
 } from "./interface/limiter.ts"
 import { MARK, type Marked } from "./interface/mount-decision.ts"
@@ -209,7 +208,11 @@ export class RequestLimiter<Request> implements Limiter<Request> {
     return decision
   }
 
-  async takeUpTo(request: Request, units: number, options?: TakeUpToOptions): Promise<Decision> {
+  async takeUpTo(
+    request: Request,
+    units: number,
+    options?: { readonly unit?: string | undefined },
+  ): Promise<Decision> {
     requireUnits(units)
     const unit = parseTakeUpToUnit(options, this.options.unitNames)
     const prepared = await this.#prepare(request, new Map([[unit, 1]]))

@@ -2,14 +2,7 @@ import type { Decision } from "@sluice/core"
 import type { Outcome } from "@sluice/core/adapters"
 import type { CallPlaces } from "../bounds/in-flight.ts"
 import type { Asking, CallContext } from "../calls.ts"
-import {
-  type AskedRequest,
-  factsOf,
-  type KnownFacts,
-  NOTHING,
-  REQUESTS,
-  type Units,
-} from "../deciding/asked-request.ts"
+import { type AskedRequest, factsOf, type KnownFacts, NOTHING, REQUESTS } from "../deciding/asked-request.ts"
 import { hasLeft, refund } from "../deciding/checking.ts"
 import { heldBy, noOutcome } from "../deciding/held-request.ts"
 import { notAnObject, readRequestText } from "../deciding/request-text.ts"
@@ -55,6 +48,7 @@ export interface ForwardMember {
   readonly uncounted?: ForwardAnswer
 }
 
+type Units = ReadonlyMap<string, number>
 const NO_UNITS: Units = new Map()
 const ONE_REQUEST = { cost: 1, units: NO_UNITS, isPeek: false, isBrief: false, taken: undefined } as const
 

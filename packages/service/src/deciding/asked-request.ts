@@ -4,9 +4,6 @@ import type { HeaderFields } from "@sluice/core/adapters"
 /** The object in which a caller describes a request. */
 export type KnownFacts = Readonly<Record<string, unknown>>
 
-/** How many of each unit a request takes, by the name of the unit. */
-export type Units = ReadonlyMap<string, number>
-
 /** A request to decide. The guard stores its decision on this object. */
 export interface AskedRequest {
   /** The description from the caller. */
@@ -16,7 +13,7 @@ export interface AskedRequest {
   /** How many requests it counts as: an integer, 0 or more. */
   readonly cost: number
   /** How many of each other unit it takes. Undefined if `cost` is the amount of every unit, as Envoy's hits are. */
-  readonly units: Units | undefined
+  readonly units: ReadonlyMap<string, number> | undefined
   /** The entries of Envoy's descriptor. Absent if the request is not a descriptor. */
   readonly entries?: readonly {
     /** Name of the entry, as the operator of the gateway configured it. */

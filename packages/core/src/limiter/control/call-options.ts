@@ -17,7 +17,7 @@ import { isUnits, REQUESTS } from "../../ground/policy.ts"
 import { show, suggestion } from "../../ground/show.ts"
 import { isSignal } from "../../ground/signal.ts"
 import type { Amounts } from "../callbacks/callback-results.ts"
-import type { AcquireOptions, AmountOptions, TakeUpToOptions } from "../interface/limiter.ts"
+import type { AcquireOptions, AmountOptions } from "../interface/limiter.ts"
 
 const MAX_WAITING = 1_000
 const UNITS = "0 or a positive whole number"
@@ -202,7 +202,10 @@ export function requireUnits(units: number): void {
 }
 
 /** Returns the unit of `takeUpTo`. Throws InvalidOptionError. */
-export function parseTakeUpToUnit(options: TakeUpToOptions | undefined, known: UnitNames): string {
+export function parseTakeUpToUnit(
+  options: { readonly unit?: string | undefined } | undefined,
+  known: UnitNames,
+): string {
   if (options === undefined) return REQUESTS
   requireKnown(options, ["unit"], "takeUpTo()")
   const unit: unknown = options?.unit ?? REQUESTS

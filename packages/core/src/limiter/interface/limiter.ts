@@ -133,12 +133,6 @@ export interface AmountOptions {
   readonly units?: Readonly<Record<string, number>> | undefined
 }
 
-/** What `takeUpTo` may take in part. */
-export interface TakeUpToOptions {
-  /** The unit to take as many as possible of. Rules of other units take their full amount. Default: "requests". */
-  readonly unit?: string | undefined
-}
-
 /** The units that `acquire` requests, and the limits of its wait. */
 export interface AcquireOptions extends AmountOptions {
   /**
@@ -253,7 +247,16 @@ export interface Limiter<Request = RequestFacts> extends Events<LimiterEvents<Re
    * await limiter.takeUpTo(client, 7) // allowed: false, cost: 0
    * ```
    */
-  takeUpTo(request: Request, units: number, options?: TakeUpToOptions): Promise<Decision>
+  takeUpTo(
+    request: Request,
+    units: number,
+    options?: {
+      /**
+       * The unit of which to take as many as possible. Rules of other units take their full amount. Default: "requests".
+       */
+      readonly unit?: string | undefined
+    },
+  ): Promise<Decision>
   /**
    * Returns whether `decide` would admit the request, and the remaining units before it. Takes nothing, so `cost` is
    * 0. Plain facts are accepted as the request, for tests and tools.

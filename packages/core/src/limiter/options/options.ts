@@ -16,12 +16,6 @@ import type { HeadersOption } from "./header-formats.ts"
  */
 export type Extractor<Request> = (request: Request) => Awaitable<string | number | undefined>
 
-/**
- * How many of a unit a request takes: 0 or a positive whole number, or a function that returns it. The function is called
- * only if a rule of its unit applies. If it fails, the request takes 1. It also takes 1 if the function returns undefined.
- */
-export type Amount<Request> = number | ((request: Request) => Awaitable<number | undefined>)
-
 /** Every member of a rule except its cost, which a limiter reads differently. All members are optional here. */
 export type InlineRule<Request> = {
   // Mapped from an object type, so that each member keeps its docstring from Rule.
@@ -99,12 +93,14 @@ export interface LimiterSettings<Request, Response = unknown>
   readonly cost?: number | ((request: Request) => Awaitable<number>) | undefined
   /**
    * Units by name, each with how many a request takes: `{ tokens: (request) => estimate(request.body) }`. Rules count
-   * them with `counts: "tokens"`. If the names are not known in advance, a function that takes a name and returns the
-   * unit's amount, or undefined. "requests" is built in, and `cost` is short for `units.requests`. Default: none.
+   * them with `counts: "tokens"`. A value is 0 or a positive whole number, or a function that returns it, called only
+   * if a rule of its unit applies. If the function fails or returns undefined, the request takes 1. If the names are not
+   * known in advance, `units` is a function that takes a name and returns such a value, or undefined. "requests" is built
+   * in, and `cost` is short for `units.requests`. Default: none.
    */
   readonly units?:
-    | Readonly<Record<string, Amount<Request>>>
-    | ((unit: string) => Amount<Request> | undefined)
+    | Readonly<Record<string, number | ((request: Request) => Awaitable<number | undefined>)>>
+    | ((unit: string) => number | ((request: Request) => Awaitable<number | undefined>) | undefined)
     | undefined
   /**
    * Whether a request is not counted at all. Default: every request is counted. If the function fails or does not
