@@ -96,6 +96,15 @@ describe("sluice rules match", () => {
     expect(twice[6].partition).toBe("9")
   })
 
+  it("shows how many of each unit a request takes", async () => {
+    const stdin = "service_id: a\nrules: [{ name: tpm, limit: 1000, window: 1m, counts: tokens, cost: 2 }]\n"
+    expect((await match(["--unit", "bytes=3", "--unit", "tokens=40"], stdin)).out).toContain(
+      "cost: 80 of 1000 tokens per 1m",
+    )
+    const { out } = await match(["--json"], stdin)
+    expect(JSON.parse(out).services[0].rules[0]).toMatchObject({ unit: "tokens", cost: 2 })
+  })
+
   it("shows the rules of several services, of one service, or of a service that the file does not name", async () => {
     const one = "service_id: a\nrules: { limit: 1, window: 1m }\n"
     const two = `${one}---\nservice_id: b\nrules: []\n`
@@ -114,6 +123,8 @@ describe("sluice rules match", () => {
     [["--ip", "192.0.2"], "Expected an IPv4 or IPv6 address."],
     [["--header", "x"], "Expected a name, =, and a value"],
     [["--cost", "-1"], "Expected a whole number"],
+    [["--unit", "=5"], "Expected UNIT=NUMBER"],
+    [["--unit", "tokens=many"], "Expected a whole number"],
     [["--prefix", "{a}"], "except { and }"],
     [["--ipv6-prefix", "129"], "from 1 to 128"],
     [["--header", "x=1", "--bdy", "y=1"], "Did you mean --body?"],

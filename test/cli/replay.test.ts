@@ -163,6 +163,17 @@ client     rule    requests  refused  peak
     })
   })
 
+  it("takes the amount of a unit from the field of the same name, and 1 with a note from other requests", async () => {
+    const usage = [400, 500, 101, "many"].map((total_tokens, i) => pinoLine(i, { usage: { total_tokens } }))
+    const log = `${[...usage, pinoLine(9, {})].join("\n")}\n`
+    const tpm = rules("{ name: tpm, limit: 1000, window: 1 minute, counts: tokens }")
+    const { result } = await replay(log, tpm, "--map", "tokens=req.usage.total_tokens")
+    expect(result.rules[0]).toMatchObject({ name: "tpm", refused: 1 })
+    expect(result.notes).toContainEqual(
+      "tpm: counts tokens, but 2 requests without a whole number in the field tokens took 1. Log it, or read it with --map tokens=….",
+    )
+  })
+
   it("marks the result of a short window as pessimistic, and also shows it with each second's lines spread evenly", async () => {
     const perSecond = rules("{ name: burst, field: ip, limit: 2, window: 200 ms }")
     const log = Array.from({ length: 8 }, () => line(ANN, 0)).join("")
