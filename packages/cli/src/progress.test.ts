@@ -13,7 +13,7 @@ describe("progressText", () => {
       "11 lines, 2.0 MB/s",
     )
   })
-  it("omits the rate at the beginning", () => {
+  it("shows the time left as unknown at the beginning", () => {
     expect(progressText({ bytes: 0, allBytes: 100, lines: 0 }, 5)).toContain("? s left")
   })
 })

@@ -63,13 +63,13 @@ it("callService calls the default address if no URL is given", async () => {
 // For a host with several addresses, Node's error has no message.
 it.each<[what: string, cause: unknown, says: string]>([
   [
-    "several addresses",
+    "an error about several addresses",
     Object.assign(new AggregateError([]), { code: "ECONNREFUSED" }),
     "did not respond: ECONNREFUSED.",
   ],
   ["a cause without a message and a code", new Error(), "did not respond: fetch failed."],
   ["an error without a cause", undefined, "did not respond: fetch failed."],
-])("callService reports the reason of %s", async (_what, cause, says) => {
+])("callService reports why a call failed if the failure is %s", async (_what, cause, says) => {
   vi.spyOn(globalThis, "fetch").mockRejectedValue(new TypeError("fetch failed", { cause }))
   await expect(call("http://127.0.0.1:1")).rejects.toThrow(says)
 })

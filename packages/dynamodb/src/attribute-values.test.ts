@@ -67,7 +67,7 @@ const json = fc.letrec((tie) => ({
   ),
 })).value
 
-test("a plain value is unchanged after being stored and read", () => {
+test("a plain value is unchanged after it is stored and read", () => {
   fc.assert(
     fc.property(json, (value) => {
       expect(JSON.stringify(plainValue(attributeOf(value)))).toBe(JSON.stringify(value))
@@ -75,7 +75,7 @@ test("a plain value is unchanged after being stored and read", () => {
   )
 })
 
-test("equal values have the same string, regardless of the order of members, while different values have different strings", () => {
+test("canonicalText is the same for equal values in any member order, and different for different values", () => {
   expect(canonicalText({ b: [1, { d: null, c: "x" }], a: true })).toBe(
     canonicalText({ a: true, b: [1, { c: "x", d: null }] }),
   )
@@ -103,6 +103,6 @@ test.each<[string, AttributeValue, number]>([
   ["n", { N: "123" }, 5],
   ["l", { L: [{ S: "ab" }, { S: "c" }] }, 1 + 3 + 3 + 2],
   ["m", { M: { ab: { S: "c" } } }, 1 + 3 + 1 + 3],
-])("attribute %s %j takes %i bytes", (name, value, bytes) => {
+])("the attribute %s with the value %j takes %i bytes", (name, value, bytes) => {
   expect(bytesOf(name, value)).toBe(bytes)
 })

@@ -16,7 +16,7 @@ function open(options?: SluiceStoreOptions): SluiceStore {
 
 const client = { duplicate() {} } as never
 
-describe("the options of a SluiceStore", () => {
+describe("SluiceStore", () => {
   it.each<[string, object, string]>([
     [
       "of rate-limit-redis",
@@ -39,23 +39,23 @@ describe("the options of a SluiceStore", () => {
     ["that hold requests", { algorithm: "leaky-bucket" }, 'algorithm: "leaky-bucket" holds requests'],
     ["of an unknown algorithm", { algorithm: "guess" }, '"guess" is not'],
     ["that contradict the algorithm", { burst: 3 }, "burst"],
-    ["with a share for no instance", { instances: 0 }, "instances: 0"],
+    ["with 0 instances", { instances: 0 }, "instances: 0"],
     ["with something that is not a store", { store: {} }, "store"],
     ["with something that is not a client", { client: {} }, "client"],
-    ["that are a client", client, "is not an options object"],
+    ["that are a client themselves", client, "is not an options object"],
     ["that are a URL", "redis://:secret@localhost" as never, "is not an options object"],
     ["that are null", null as never, "is not an options object"],
-  ])("throw immediately %s", (_what, options, message) => {
+  ])("throws immediately for options %s", (_what, options, message) => {
     expect(() => new SluiceStore(options as SluiceStoreOptions)).toThrow(InvalidOptionError)
     expect(() => new SluiceStore(options as SluiceStoreOptions)).toThrow(message)
   })
 
-  it("are all reported together", () => {
+  it("reports all invalid options together", () => {
     const make = () => new SluiceStore({ sendCommand() {}, prefix: "" } as SluiceStoreOptions)
     expect(make).toThrow(/sendCommand.*prefix/s)
   })
 
-  it("have defaults for counting in memory", () => {
+  it("counts in memory by default", () => {
     expect(open()).toMatchObject({ prefix: "rl:", localKeys: true })
   })
 })
@@ -98,7 +98,7 @@ it.each([
   ],
   [Symbol("odd"), "windowMs: Symbol(odd) is not a window"],
   [5n, "windowMs: 5n is not a window"],
-])("a window of %s is reported by init and by each call", async (windowMs, text) => {
+])("the invalid window %s is reported by init() and by each call", async (windowMs, text) => {
   const store = open()
   expect(() => store.init({ limit: 1, windowMs: windowMs as number } as Options)).toThrow(text)
   await expect(store.increment("ann")).rejects.toThrow(InvalidOptionError)

@@ -110,7 +110,7 @@ describe("rateLimit", () => {
     expect(rateLimit({ limiter }).limiter).toBe(limiter)
   })
 
-  it("lets the app pass facts to the limiter that are not an Express request", async () => {
+  it("lets the app pass facts to the limiter instead of an Express request", async () => {
     const limiter = createLimiter<Request | RequestFacts>({
       limit: 2,
       window: "1 minute",
@@ -155,7 +155,7 @@ describe("rateLimit", () => {
     expect([status, headers.has("content-length")]).toEqual([304, false])
   })
 
-  it("counts by path and headers on Node's own server, which does not parse the query", async () => {
+  it("matches paths on Node's own server, which does not parse the query", async () => {
     const middleware = rateLimit(once({ match: { path: "/login" } })) as never as (
       req: IncomingMessage,
       res: ServerResponse,
@@ -166,14 +166,14 @@ describe("rateLimit", () => {
     expect(await statuses(ask, "/login", "/other", "/login?x=1", "/LOGIN/")).toEqual([200, 200, 429, 429])
   })
 
-  it("throws if it is called with only a request", () => {
+  it("creates middleware that throws if it is called with only a request", () => {
     const middleware = rateLimit(once()) as unknown as (req: unknown) => void
     expect(() => middleware({})).toThrow(
       /was called without an Express response, probably by another framework/,
     )
   })
 
-  it("proceeds or refuses synchronously if the store returns its result synchronously", async () => {
+  it("admits or refuses requests synchronously if the store returns its result synchronously", async () => {
     const middleware = rateLimit(once())
     const seen: unknown[] = []
     const app = express()
@@ -241,7 +241,7 @@ describe("rateLimit", () => {
 })
 
 describe("a path that the app has rewritten before a mount", () => {
-  it("is matched in any form of the request target", async () => {
+  it("is matched, whatever form the request target has", async () => {
     const app = express()
     app.use((req, _res, next) => {
       req.url = req.url.replace("/v1/", "/v2/")
@@ -382,7 +382,7 @@ describe("the route field", () => {
     expect(warnings).toEqual(["SLUICE_ROUTE_UNKNOWN"])
   })
 
-  it("is unknown for a list of paths, a regular expression, or outside of a route", async () => {
+  it("is unknown for an array of paths, a regular expression, or outside of a route", async () => {
     const app = express()
     app.get(["/list", "/of"], rateLimit(byRoute()), ok)
     app.get(/^\/expression/, rateLimit(byRoute({ name: "expression" })), ok)
@@ -393,12 +393,12 @@ describe("the route field", () => {
   })
 })
 
-describe("a late decision", () => {
+describe("an asynchronous decision", () => {
   for (const [what, n, handled] of [
-    ["continues the request when it admits", 1, ["/late"]],
-    ["stops the request when it refuses", 2, ["/"]],
+    ["continues an admitted request", 1, ["/late"]],
+    ["stops a refused request", 2, ["/"]],
   ] as const) {
-    it(`${what}, and does not touch a response that was already sent`, async () => {
+    it(`${what} without changing a response that was already sent`, async () => {
       const { store, answer, asked } = lateStore(n)
       const middleware = rateLimit(once({ store, storeTimeoutMs: 60_000 }))
       const decided = new Promise<void>((resolve) => {
@@ -429,7 +429,7 @@ describe("a late decision", () => {
   }
 })
 
-describe("types", () => {
+describe("the types of the Express adapter", () => {
   it("include the decision on the request, and declare the framework's request for every option", () => {
     expectTypeOf<Request["rateLimit"]>().toEqualTypeOf<Decision | undefined>()
     expectTypeOf(rateLimit).returns.toExtend<RequestHandler>()
@@ -496,15 +496,15 @@ describe("types", () => {
   })
 })
 
-describe("an error that is thrown after a late decision", () => {
+describe("an error that is thrown after an asynchronous decision", () => {
   it.each([
-    ["the headers of an admission", "RateLimit", {}],
+    ["the headers of an admitted request", "RateLimit", {}],
     [
-      "an answer of onRejected",
+      "the response of onRejected",
       "Content-Length",
       { deny: ["127.0.0.1"], onRejected: async () => ({ status: 429, headers: [], body: "" }) },
     ],
-  ] as const)("is passed to the error handler: %s", async (_what, broken, more) => {
+  ] as const)("is passed to the error handler if it comes from %s", async (_what, broken, more) => {
     const app = express()
     app.use((_req, res, next) => {
       res.setHeader = (name) => {

@@ -61,7 +61,7 @@ describe("a refusal by the plugin", () => {
     expect(text.body).toMatch(/^Quota Exceeded: ip-1m\n/)
   })
 
-  it("is handled by the app as an error if an onSend hook fails", async () => {
+  it("is replaced by the app's error response if an onSend hook fails", async () => {
     const app = fastify()
     let fails = false
     app.setErrorHandler((error: Error, _request, reply) => reply.code(500).send(`handled: ${error.message}`))
@@ -90,7 +90,7 @@ describe("a refusal by the plugin", () => {
     expect(errors).toBe(0)
   })
 
-  it("does not touch a reply that the app has taken over during the store call", async () => {
+  it("is not sent if the app takes over the reply during the store call", async () => {
     const asked = gate()
     const taken = gate()
     let rejected = 0
@@ -125,22 +125,22 @@ describe("a refusal by the plugin", () => {
 
 describe("onRejected", () => {
   it.each([
-    ["immediately", (reply: FastifyReply) => void reply.code(402).send("pay")],
-    ["and returns the reply", (reply: FastifyReply) => reply.code(402).send("pay") as never],
-    ["in a promise", async (reply: FastifyReply) => void reply.code(402).send("pay")],
+    ["synchronously", (reply: FastifyReply) => void reply.code(402).send("pay")],
+    ["and return the reply", (reply: FastifyReply) => reply.code(402).send("pay") as never],
+    ["in an async function", async (reply: FastifyReply) => void reply.code(402).send("pay")],
     [
-      "in a promise of the reply",
+      "in an async function that returns the reply",
       async (reply: FastifyReply) => (await reply.code(402).send("pay")) as never,
     ],
     [
-      "and then throws",
+      "and then throw",
       (reply: FastifyReply) => {
         reply.code(402).send("pay")
         throw new Error("after")
       },
     ],
-    ["by a redirect", (reply: FastifyReply) => void reply.header("location", "/pay").code(402).send("pay")],
-  ])("can respond by itself %s, while onSend hooks are still running", async (_how, answer) => {
+    ["with a redirect", (reply: FastifyReply) => void reply.header("location", "/pay").code(402).send("pay")],
+  ])("can send its own response %s, while onSend hooks are still running", async (_how, answer) => {
     const sent: unknown[] = []
     const app = fastify()
     app.addHook("onSend", async (_request, _reply, payload) => {
@@ -159,7 +159,7 @@ describe("onRejected", () => {
     expect(sent).toEqual(["ok", "pay"])
   })
 
-  it("takes over the reply, so that nothing else is sent", async () => {
+  it("can take over the reply, so that nothing else is sent", async () => {
     const logged: string[] = []
     const app = fastify({ logger: { level: "warn", stream: { write: (line) => void logged.push(line) } } })
     app.register(rateLimit, {
@@ -179,7 +179,7 @@ describe("onRejected", () => {
 describe("refundWhen", () => {
   const failuresOnly = { ...once, limit: 2, refundWhen: (_request: unknown, status: number) => status < 400 }
 
-  it("refunds units by the status, on every kind of route", async () => {
+  it("refunds units depending on the status, on every kind of route", async () => {
     const logged: string[] = []
     const app = fastify({ logger: { level: "warn", stream: { write: (line) => void logged.push(line) } } })
     app.register(rateLimit, failuresOnly)
@@ -203,7 +203,7 @@ describe("refundWhen", () => {
   })
 })
 
-it("the plugin passes an error after a late decision to the error handler", async () => {
+it("the plugin passes an error that follows an asynchronous decision to the error handler", async () => {
   const app = fastify()
   app.addHook("onRequest", async (_request, reply) => {
     reply.header = () => {

@@ -12,7 +12,7 @@ const QUEUE = {
 } as const
 
 it.each(["its own", "a shared"])(
-  "the plugin closes without waiting for the requests that it holds, with %s limiter",
+  "the plugin with %s limiter closes without waiting for the requests that it holds",
   async (whose) => {
     const clock = manualClock()
     const options = { ...QUEUE, clock }
@@ -39,7 +39,7 @@ it.each(["its own", "a shared"])(
   },
 )
 
-it("the plugin holds the requests of a route with its own rule", async () => {
+it("the plugin holds requests to a route that has its own rule", async () => {
   const clock = manualClock()
   const app = fastify()
   await app.register(rateLimit, { clock, limit: 100, window: "1 minute" })

@@ -41,22 +41,22 @@ const source: RuleSource = {
 }
 const body = { field: "body:account" } as const
 
-describe.each(["newer", "older"] as const)("a request of a route %s than the plugin is refused in", (age) => {
+describe.each(["newer", "older"] as const)("a request to a route that is %s than the plugin", (age) => {
   const plugins: readonly (readonly [Hook, string, RateLimitOptions])[] = [
-    ["onRequest", "a rule by address", rule],
-    ["preHandler", "a rule by body", { ...rule, ...body }],
+    ["onRequest", "a rule on the address", rule],
+    ["preHandler", "a rule on the body", { ...rule, ...body }],
     ["preHandler", "a field of the app", { ...rule, field: "user", fields: { user: () => "u" } }],
     ["preHandler", "a function of its unit", { ...rule, counts: "tokens", units: { tokens: () => 1 } }],
     ["onRequest", "a number of its unit", { ...rule, counts: "tokens", units: { tokens: 1 } }],
     ["preHandler", "a limit of the app", { ...rule, limit: () => 1 }],
     [
       "onRequest",
-      "a rule of a source by address",
+      "a rule on the address from a source",
       { ...base, rules: liveRules(source), onRulesMissing: "allow" },
     ],
     [
       "preValidation",
-      "a rule by body, if the app sets that hook",
+      "a rule on the body, if the app sets that hook",
       { ...rule, ...body, hook: "preValidation" },
     ],
     [
@@ -64,57 +64,62 @@ describe.each(["newer", "older"] as const)("a request of a route %s than the plu
       "a limit of the app, if the app sets that hook",
       { ...rule, limit: () => 1, hook: "onRequest" },
     ],
-    ["preParsing", "a rule by address, if the app sets that hook", { ...rule, hook: "preParsing" }],
-    ["preHandler", "a rule by address, if the app sets that hook", { ...rule, hook: "preHandler" }],
+    ["preParsing", "a rule on the address, if the app sets that hook", { ...rule, hook: "preParsing" }],
+    ["preHandler", "a rule on the address, if the app sets that hook", { ...rule, hook: "preHandler" }],
   ]
-  it.each(plugins)("%s by %s", async (hook, _why, options) => {
+  it.each(plugins)("is refused in %s by %s", async (hook, _why, options) => {
     expect(await refusedIn(age, options)).toBe(hook)
   })
 
   const own = { limit: 1, window: "1 minute" } as const
   const routes: readonly (readonly [Hook, string, RateLimitOptions, RouteRateLimit])[] = [
-    ["onRequest", "a route's rule by address", { ...rule, limit: 9 }, own],
+    ["onRequest", "a route's rule on the address", { ...rule, limit: 9 }, own],
     ["onRequest", "a route's rule if the plugin has none", base, own],
-    ["preHandler", "a route's rule by body", { ...rule, limit: 9 }, { ...own, ...body }],
-    ["preHandler", "a route's rule by body if the plugin has none", base, { ...own, ...body }],
+    ["preHandler", "a route's rule on the body", { ...rule, limit: 9 }, { ...own, ...body }],
+    ["preHandler", "a route's rule on the body if the plugin has none", base, { ...own, ...body }],
     [
       "onRequest",
-      "a route's rule by address instead of a plugin's by body",
+      "a route's rule on the address, instead of the plugin's rule on the body",
       { ...rule, limit: 9, ...body },
       own,
     ],
     [
       "preValidation",
-      "a route's rule by body, if it sets that hook",
+      "a route's rule on the body, if the route sets that hook",
       rule,
       { ...own, ...body, hook: "preValidation" },
     ],
-    ["preParsing", "a route's rule by address, if it sets that hook", rule, { ...own, hook: "preParsing" }],
+    [
+      "preParsing",
+      "a route's rule on the address, if the route sets that hook",
+      rule,
+      { ...own, hook: "preParsing" },
+    ],
     [
       "onRequest",
-      "a route's rule beside a plugin's by body, if it sets that hook",
+      "a route's rule beside the plugin's rule on the body, if the route sets that hook",
       { ...rule, ...body },
       { ...own, hook: "onRequest" },
     ],
     [
       "preValidation",
-      "a route's rule, if it sets that hook and the plugin another one",
+      "a route's rule, if the route sets that hook and the plugin another hook",
       { ...rule, hook: "preParsing" },
       { ...own, hook: "preValidation" },
     ],
     [
       "preValidation",
-      "a route's rule by body, if the plugin sets that hook",
+      "a route's rule on the body, if the plugin sets that hook",
       { ...rule, hook: "preValidation" },
       { ...own, ...body },
     ],
   ]
-  it.each(routes)("%s by %s", async (hook, _why, options, written) => {
+  it.each(routes)("is refused in %s by %s", async (hook, _why, options, written) => {
     expect(await refusedIn(age, options, written)).toBe(hook)
   })
 })
 
-describe.each(["newer", "older"] as const)("the hooks of a route %s than the plugin", (age) => {
+describe.each(["newer", "older"] as const)("the hooks of a route that is %s than the plugin", (age) => {
   it("run after the limit is checked, whether the route has one hook or several", async () => {
     for (const several of [false, true]) {
       const ran: string[] = []
@@ -141,7 +146,7 @@ describe.each(["newer", "older"] as const)("the hooks of a route %s than the plu
   })
 })
 
-describe("a rule by the body", () => {
+describe("a rule on the body", () => {
   const schema = { body: { type: "object", properties: { account: { type: "string" } } } }
 
   /**
@@ -164,7 +169,7 @@ describe("a rule by the body", () => {
     expect(await guesses({ ...rule, ...body, limit: 2 })).toEqual(["bob", "bob", 429, 429])
   })
 
-  it('refuses a value that is not a string if it is checked before validation with onMissing "deny"', async () => {
+  it('with onMissing "deny", refuses a value that is not a string if it is checked before validation', async () => {
     const early = { ...rule, ...body, limit: 2, hook: "preValidation", onMissing: "deny" } as const
     expect(await guesses(early)).toEqual(["bob", 400, "bob", 400])
   })
@@ -182,7 +187,7 @@ describe("a request that Fastify itself rejects", () => {
     await app.close()
   })
 
-  it("is not counted if the body cannot be parsed and the rule is checked later", async () => {
+  it("is not counted if its body cannot be parsed, unless the rule is checked before parsing", async () => {
     const bad: InjectOptions = { ...POST, headers: { "content-type": "application/json" }, payload: "{" }
     for (const [hook, left] of [
       ["preHandler", 2],
@@ -198,7 +203,7 @@ describe("a request that Fastify itself rejects", () => {
     }
   })
 
-  it("is not counted if the schema rejects it and the rule is checked later", async () => {
+  it("is not counted if the schema rejects it, unless the rule is checked before validation", async () => {
     for (const [hook, left] of [
       ["preHandler", undefined],
       ["preValidation", 2],
@@ -252,7 +257,7 @@ describe("a request that the app has changed", () => {
     expect((await app.inject("/?key=b")).statusCode).toBe(429)
   })
 
-  it("is counted by the cookies of a cookie parser", async () => {
+  it("is counted by the cookies that a cookie parser has set", async () => {
     const app = fastify()
     app.decorateRequest("cookies", null as never)
     app.addHook("onRequest", async (request) => {
@@ -265,7 +270,7 @@ describe("a request that the app has changed", () => {
   })
 })
 
-describe("a directly called limiter", () => {
+describe("a limiter that the app calls directly", () => {
   it("accepts Fastify's request", async () => {
     const limiter = createLimiter<FastifyRequest>({
       ...rule,
@@ -280,7 +285,7 @@ describe("a directly called limiter", () => {
     expect((await app.inject("/2")).body).toBe("1")
   })
 
-  it("accepts plain facts that contain a member of a request", async () => {
+  it("accepts plain facts that share a member with Fastify's request", async () => {
     const limiter = createLimiter<object>({ ...rule, onMissing: "deny" })
     const app = fastify()
     app.register(rateLimit, { limiter })

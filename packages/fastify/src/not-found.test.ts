@@ -13,7 +13,7 @@ async function quota(app: FastifyInstance, url: string): Promise<unknown> {
   return statusCode === 429 ? 429 : headers.ratelimit
 }
 
-describe.each(["before", "after"] as const)("a 404 handler set %s the plugin", (when) => {
+describe.each(["before", "after"] as const)("a 404 handler that is set %s the plugin", (when) => {
   async function appWith(options: object): Promise<FastifyInstance> {
     const app = fastify()
     const set = () => app.setNotFoundHandler((_request, reply) => void reply.code(404).send("none"))
@@ -24,7 +24,7 @@ describe.each(["before", "after"] as const)("a 404 handler set %s the plugin", (
     return app
   }
 
-  it("applies the limit of notFound instead of the plugin's inline rule", async () => {
+  it("is limited by the notFound rule instead of the plugin's inline rule", async () => {
     const app = await appWith({ ...plugin, notFound: own })
     for (const left of [3, 2, 1, 0]) expect(await quota(app, `/${left}`)).toBe(`"not-found";r=${left};t=61`)
     expect(await quota(app, "/none")).toBe(429)
@@ -43,21 +43,21 @@ describe.each(["before", "after"] as const)("a 404 handler set %s the plugin", (
     expect(await quota(app, "/")).toBeUndefined()
   })
 
-  it.each(["body:a", "user"])("checks its limit as soon as %s is available", async (field) => {
+  it.each(["body:a", "user"])("is limited as soon as the field %s is available", async (field) => {
     const fields = { user: () => "u" }
     const app = await appWith({ ...plugin, fields, notFound: { ...own, field, onMissing: "shared" } })
     expect(await quota(app, "/none")).toBe('"not-found";r=3;t=61')
     expect(await quota(app, "/")).toBe('"ip-1m";r=1;t=61')
   })
 
-  it("checks its limit in its own hook", async () => {
+  it("is limited in the hook of the notFound rule", async () => {
     const app = await appWith({ ...plugin, notFound: { ...own, hook: "preHandler" } })
     app.addHook("preValidation", async (_request, reply) => void reply.code(401).send())
     expect(await quota(app, "/none")).toBeUndefined()
     expect(await quota(app, "/")).toBe('"ip-1m";r=1;t=61')
   })
 
-  it("calls its own onRejected", async () => {
+  it("is refused with the onRejected of the notFound rule", async () => {
     const onRejected = () => ({ status: 404, headers: [], body: "hidden" })
     const app = await appWith({ ...plugin, notFound: { ...own, limit: 1, onRejected } })
     const told = []
@@ -75,14 +75,14 @@ describe.each(["before", "after"] as const)("a 404 handler set %s the plugin", (
   })
 })
 
-it("a known route keeps its own rule, even if its handler calls the 404 handler", async () => {
+it("a known route is limited by the plugin's rule, even if its handler calls the 404 handler", async () => {
   const app = fastify()
   await app.register(rateLimit, { ...plugin, notFound: own })
   app.get("/", (_request, reply) => void reply.callNotFound())
   expect(await quota(app, "/")).toBe('"ip-1m";r=1;t=61')
 })
 
-it("notFound covers the unknown paths of the scope that has registered it", async () => {
+it("notFound limits unknown paths only in the scope that has registered the plugin", async () => {
   const app = fastify()
   await app.register(
     async (scope) => {

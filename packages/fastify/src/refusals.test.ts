@@ -19,7 +19,7 @@ async function second(app: FastifyInstance, url: string): Promise<LightMyRequest
   return app.inject(url)
 }
 
-describe("the onRejected of a route", () => {
+describe("the onRejected function of a route or hook", () => {
   const ours = () => ({ status: 402, headers: [["X-Ours", "yes"]] as const, body: "ours" })
   const route = (onRejected = ours) => ({
     config: { rateLimit: { limit: 1, window: "1 minute", onRejected } },
@@ -27,7 +27,10 @@ describe("the onRejected of a route", () => {
 
   it.each<[string, object]>([
     ["instead of the standard response", {}],
-    ["instead of the plugin's", { onRejected: () => ({ status: 418, headers: [], body: "plugin" }) }],
+    [
+      "instead of the plugin's onRejected",
+      { onRejected: () => ({ status: 418, headers: [], body: "plugin" }) },
+    ],
   ])("responds %s, with Retry-After and the rate limit headers", async (_what, more) => {
     const app = await appWith({ ...plugin, ...more })
     app.get("/own", route(), handler)
@@ -70,7 +73,7 @@ describe("the onRejected of a route", () => {
     expect([statusCode, body, told]).toEqual([429, '{"error":"slow down"}', [["/1", 429, "GET /:id"]]])
   })
 
-  it("responds on a route that is older than the plugin, and for a HEAD request", async () => {
+  it("also responds on a route that is older than the plugin, and to HEAD requests", async () => {
     const app = fastify()
     app.get("/", route(), handler)
     app.register(rateLimit, { clock })
@@ -78,7 +81,7 @@ describe("the onRejected of a route", () => {
     expect((await app.inject({ method: "HEAD", url: "/" })).statusCode).toBe(402)
   })
 
-  it("responds to refusals by a hook of app.sluice, even on a shared limiter", async () => {
+  it("responds to refusals by a hook of app.sluice, even if the limiter is shared", async () => {
     const limiter = createLimiter<FastifyRequest>({ ...plugin, limit: 9 })
     const app = await appWith({ limiter })
     const hook = app.sluice.hook({ limit: 1, window: "1 minute", onRejected: ours })
@@ -87,7 +90,7 @@ describe("the onRejected of a route", () => {
     await limiter.close()
   })
 
-  it("prevents the start of the app if it is not a function", async () => {
+  it("makes the creation of the route throw if it is not a function", async () => {
     const app = await appWith(plugin)
     expect(() => app.get("/", route("no" as never), handler)).toThrow(
       "route GET / config.rateLimit.onRejected: 'no' is not a function; accepted: (request, rejection, decision, response) =>",
@@ -95,15 +98,15 @@ describe("the onRejected of a route", () => {
   })
 })
 
-describe("with throwOnRefusal, the app's error handler", () => {
+describe("with throwOnRefusal, an error handler", () => {
   const throwing = { ...plugin, throwOnRefusal: true }
 
   it.each<[string, object, object]>([
-    ["onRequest", {}, {}],
-    ["preHandler", { field: "body:a", onMissing: "shared" }, {}],
+    ["in onRequest", {}, {}],
+    ["in preHandler", { field: "body:a", onMissing: "shared" }, {}],
     ["right before the handler", { field: "user", fields: { user: () => "u" } }, {}],
-    ["a route's own hook", {}, { limit: 1, window: "1 minute", hook: "preValidation" }],
-  ])("is that of the scope, for a refusal in %s", async (_where, more, own) => {
+    ["in a route's own hook", {}, { limit: 1, window: "1 minute", hook: "preValidation" }],
+  ])("of the route's scope receives a refusal %s", async (_where, more, own) => {
     const app = await appWith({ ...throwing, ...more })
     const config = Object.keys(own).length === 0 ? {} : { rateLimit: own as never }
     app.setErrorHandler((_error, _request, reply) => reply.send("outer"))
@@ -117,7 +120,7 @@ describe("with throwOnRefusal, the app's error handler", () => {
     expect([statusCode, body]).toEqual([418, "inner quota"])
   })
 
-  it("receives refusals by hooks and of unknown routes, but only from registrations that set the option", async () => {
+  it("receives refusals of hooks and of unknown routes, but only from registrations that set the option", async () => {
     const rule = { limit: 1, window: "1 minute" }
     const app = await appWith({ clock, notFound: rule, throwOnRefusal: true })
     app.setErrorHandler((error, _request, reply) => reply.send(error instanceof RefusalError ? "thrown" : ""))

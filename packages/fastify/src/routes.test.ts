@@ -26,7 +26,7 @@ async function appWith(
   return app
 }
 
-describe.each(["before", "after"] as const)("a route added %s the plugin has run", (when) => {
+describe.each(["before", "after"] as const)("a route that is added %s the plugin has run", (when) => {
   it("uses its own rule and counter instead of the plugin's rule", async () => {
     const app = await appWith(when, (app) => {
       app.get("/", async () => "ok")
@@ -41,7 +41,7 @@ describe.each(["before", "after"] as const)("a route added %s the plugin has run
     expect(await quota(app, "/")).toBe('"ip-1m";r=4;t=61')
   })
 
-  it("opts out completely", async () => {
+  it("is not limited and gets no headers with rateLimit: false", async () => {
     const app = await appWith(when, (app) => {
       app.get("/health", { config: { rateLimit: false } }, async (request) => String(request.rateLimit))
       app.get("/", async () => "ok")
@@ -100,7 +100,7 @@ describe.each(["before", "after"] as const)("a route added %s the plugin has run
     expect(await quota(app, "/users/", { method: "HEAD" })).toBe(429)
   })
 
-  it("differs from the route with a trailing slash, as do their HEAD routes", async () => {
+  it("does not share a counter with the route that has a trailing slash, even for HEAD requests", async () => {
     const app = await appWith(when, (app) => {
       for (const url of ["/a", "/a/"]) {
         app.get(url, { config: { rateLimit: strict } }, async () => "ok")
@@ -112,7 +112,7 @@ describe.each(["before", "after"] as const)("a route added %s the plugin has run
     expect(await quota(app, "/a", { method: "HEAD" })).toBe('"GET /a";r=0;t=61')
   })
 
-  it("can have HEAD and other methods next to a GET route with the same path", async () => {
+  it("can have another rule for HEAD and other methods than for GET on the same path", async () => {
     const app = await appWith(when, (app) => {
       app.route({
         method: "GET",
@@ -152,8 +152,8 @@ describe.each(["before", "after"] as const)("a route added %s the plugin has run
   })
 })
 
-describe("a route added after the plugin has run", () => {
-  it("is distinguished by its constraints", async () => {
+describe("a route that is added after the plugin has run", () => {
+  it("has a separate counter for each of its constraints", async () => {
     const app = fastify()
     await app.register(rateLimit, plugin)
     for (const version of ["1.0.0", "2.0.0"]) {
@@ -166,10 +166,18 @@ describe("a route added after the plugin has run", () => {
   })
 
   it.each<[string, unknown, RegExp]>([
-    ["a limit", { limit: 0, window: 1000 }, /: route POST \/a config\.rateLimit\.limit: 0 is not a limit; /],
-    ["a hook", { ...strict, hook: "onSend" }, /\.hook: 'onSend' is not a hook; accepted: "onRequest", "preP/],
     [
-      "the rule of its GET route",
+      "a valid limit",
+      { limit: 0, window: 1000 },
+      /: route POST \/a config\.rateLimit\.limit: 0 is not a limit; /,
+    ],
+    [
+      "a valid hook",
+      { ...strict, hook: "onSend" },
+      /\.hook: 'onSend' is not a hook; accepted: "onRequest", "preP/,
+    ],
+    [
+      "the same rule as its GET route",
       { ...strict, limit: 3 },
       /: route GET \/h config\.rateLimit: differs from the existing rule for the same route; accepted: the same rule as route GET \/h, or/,
     ],
@@ -235,7 +243,7 @@ describe("a route that is older than the plugin", () => {
     await app.close()
   })
 
-  it("shares one counter at the root of a prefix, even if a HEAD route is requested first", async () => {
+  it("uses one counter at the root of a prefix, even if a HEAD route is requested first", async () => {
     const app = fastify()
     const own = { config: { rateLimit: { ...strict, name: "users" } } }
     app.register(async (scope) => scope.get("/", own, async () => "ok"), { prefix: "/users" })
@@ -250,7 +258,7 @@ describe("a route that is older than the plugin", () => {
   })
 
   it.each(["HEAD", "POST", "GET"] as const)(
-    "uses the same counter name if %s is requested first",
+    "has the same counter name, even if %s is requested first",
     async (method) => {
       const app = fastify()
       const handler = async () => "ok"
@@ -274,8 +282,8 @@ describe("a route that is older than the plugin", () => {
   })
 })
 
-describe("an app with only the rules of its routes", () => {
-  it("does not count other routes", async () => {
+describe("a plugin without a rule", () => {
+  it("counts only requests to routes that have their own rule", async () => {
     const app = fastify()
     app.register(rateLimit, {})
     app.get("/", async () => "ok")

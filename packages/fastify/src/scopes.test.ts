@@ -12,8 +12,8 @@ async function quota(app: FastifyInstance, url: string): Promise<unknown> {
   return (await app.inject(url)).headers.ratelimit
 }
 
-describe("a plugin registered at the root", () => {
-  it("covers routes of every scope, whether they are added before or after the plugin", async () => {
+describe("a plugin that is registered at the root", () => {
+  it("limits routes in every scope, whether they are added before or after the plugin", async () => {
     const app = fastify()
     app.get("/before", async () => "ok")
     app.register(async (scope) => scope.get("/scope-before", async () => "ok"))
@@ -27,7 +27,7 @@ describe("a plugin registered at the root", () => {
     expect(left).toEqual([4, 3, 2, 1].map((r) => expect.stringMatching(`^"ip-1m";r=${r};t=`)))
   })
 
-  it.each(["onRequest", "preHandler"] as const)("covers requests without a route, in %s", async (hook) => {
+  it.each(["onRequest", "preHandler"] as const)("limits requests without a route, in %s", async (hook) => {
     for (const setHandler of ["never", "before", "after"] as const) {
       const app = fastify()
       const handler = () => "none"
@@ -48,7 +48,7 @@ describe("a plugin registered at the root", () => {
   })
 
   it.each(["onRequest", "preHandler"] as const)(
-    "counts a request once, in %s, if its handler calls the 404 handler",
+    "in %s, counts a request once if its handler calls the 404 handler",
     async (hook) => {
       const codes: string[] = []
       const log = ({ code }: { readonly code: string }) => void codes.push(code)
@@ -69,15 +69,15 @@ it.each<[string, () => unknown]>([
   ["the promise of its module", () => import("./index.ts")],
   ["its module, as require() returns it", () => module],
   ["its default export", () => module.default],
-])("the plugin can be registered by %s", async (_what, given) => {
+])("the plugin can be registered as %s", async (_what, given) => {
   const app = fastify()
   await app.register(given() as typeof rateLimit, rule)
   app.get("/", async () => "ok")
   expect(await quota(app, "/")).toBe('"ip-1m";r=4;t=61')
 })
 
-describe("a plugin registered in a scope", () => {
-  it("covers only that scope and the scopes inside it", async () => {
+describe("a plugin that is registered in a scope", () => {
+  it("limits only that scope and its nested scopes", async () => {
     const app = fastify()
     app.register(async (scope) => {
       scope.register(rateLimit, rule)
@@ -109,7 +109,7 @@ describe("a plugin registered in a scope", () => {
   })
 })
 
-describe("a plugin registered twice", () => {
+describe("a plugin that is registered twice", () => {
   const outer = { ...rule, name: "outer" }
   const inner = { ...rule, name: "inner", limit: 3 }
 
@@ -171,7 +171,7 @@ describe("closing the app", () => {
     expect(second).not.toThrow()
   })
 
-  it("releases the app's route rules on a shared limiter, so that the next app can use them", async () => {
+  it("releases the app's route rules on a shared limiter, so that the next app can use their names", async () => {
     const limiter = createLimiter<FastifyRequest>(rule)
     const make = async () => {
       const app = fastify()

@@ -32,7 +32,7 @@ describe("app.sluice.limiter", () => {
     expect((await app.inject("/left")).body).toBe("9")
   })
 
-  it("is the limiter that the app shares", async () => {
+  it("is the shared limiter that the app passed to the plugin", async () => {
     const limiter = createLimiter<FastifyRequest>(plugin)
     const app = await appWith({ limiter })
     expect(app.sluice.limiter).toBe(limiter)
@@ -98,7 +98,7 @@ describe("app.sluice", () => {
 
 describe("a hook of app.sluice", () => {
   it.each(["onRequest", "preParsing", "preValidation", "preHandler"] as const)(
-    "limits a route, as its %s",
+    "limits a route as the route's %s hook",
     async (name) => {
       const app = await appWith()
       app.post("/a", { [name]: app.sluice.hook(strict) }, async ({ body }) => body)
@@ -112,7 +112,7 @@ describe("a hook of app.sluice", () => {
     },
   )
 
-  it("limits a scope and its nested scopes, except a route without any limit", async () => {
+  it("limits a scope and its nested scopes, except routes with rateLimit: false", async () => {
     const app = await appWith({ clock })
     app.register(async (scope) => {
       scope.addHook("preHandler", app.sluice.hook(strict))
@@ -140,7 +140,7 @@ describe("a hook of app.sluice", () => {
     expect(statuses).toEqual(['"hook-1";r=1;t=61', '"hook-1";r=0;t=61', 429, '"hook-1";r=1;t=61'])
   })
 
-  it("applies only its own rule, so that the plugin's list counts a request once", async () => {
+  it("applies only its own rule, so that the plugin's rules count a request once", async () => {
     const rules = [
       { name: "all", field: "service", limit: 9, window: "1 minute" },
       { name: "user", field: "user", limit: 9, window: "1 minute" },
@@ -195,7 +195,7 @@ describe("the counters of hooks", () => {
     expect(await quota(app, "/again")).toBe('"hook-1";r=0;t=61')
   })
 
-  it("are one shared counter for all hooks and routes of a group", async () => {
+  it("are one shared counter for all hooks and routes in a group", async () => {
     const app = await appWith({ clock })
     const auth = { ...strict, limit: 3, group: "auth" }
     app.get("/a", { preHandler: app.sluice.hook(auth) }, handler)
@@ -261,7 +261,7 @@ describe("app.sluice.hook()", () => {
 })
 
 it.each<HookName>(["preHandler", "handler"])(
-  "a hook in onRequest runs before a plugin in %s",
+  "a hook of app.sluice in onRequest runs before the plugin's check in %s",
   async (hook) => {
     const app = await appWith({ ...plugin, hook })
     app.get("/", { onRequest: app.sluice.hook(strict) }, handler)

@@ -70,26 +70,29 @@ describe("rules that are checked at different steps", () => {
   })
 
   it.each([
-    ["by the rules of the plugin", { rules: [user, address] }, {}],
-    ["by all rules with hook: handler", { rules: [user], hook: "handler" }, {}],
-    ["by a rule of the route", { rules: [] }, { rateLimit: { ...user, name: "own" } }],
-  ] as const)("are checked %s if a preHandler hook calls the 404 handler", async (_what, options, config) => {
-    const app = await make(options as unknown as RateLimitOptions)
-    app.get("/hidden", {
-      config: config as object,
-      preHandler: [authenticate, (_request, reply) => void reply.callNotFound()],
-      handler: async () => "ok",
-    })
-    app.get("/other", { preHandler: authenticate }, (_request, reply) => void reply.callNotFound())
-    const ask = async (url: string, name: string) =>
-      (await app.inject({ url, headers: { user: name } })).statusCode
-    expect([await ask("/hidden", "a"), await ask("/hidden", "a")]).toEqual([404, 429])
-    if (!("rateLimit" in config)) expect(await ask("/other", "a")).toBe(429)
-    // The routes share the 404 handler, and each client is counted once.
-    expect([await ask("/other", "b"), await ask("/none", "c"), await ask("/hidden", "d")]).toEqual([
-      404, 404, 404,
-    ])
-  })
+    ["rules of the plugin", { rules: [user, address] }, {}],
+    ["rules with hook: handler", { rules: [user], hook: "handler" }, {}],
+    ["a rule of the route", { rules: [] }, { rateLimit: { ...user, name: "own" } }],
+  ] as const)(
+    "are checked once, as %s, if a preHandler hook calls the 404 handler",
+    async (_what, options, config) => {
+      const app = await make(options as unknown as RateLimitOptions)
+      app.get("/hidden", {
+        config: config as object,
+        preHandler: [authenticate, (_request, reply) => void reply.callNotFound()],
+        handler: async () => "ok",
+      })
+      app.get("/other", { preHandler: authenticate }, (_request, reply) => void reply.callNotFound())
+      const ask = async (url: string, name: string) =>
+        (await app.inject({ url, headers: { user: name } })).statusCode
+      expect([await ask("/hidden", "a"), await ask("/hidden", "a")]).toEqual([404, 429])
+      if (!("rateLimit" in config)) expect(await ask("/other", "a")).toBe(429)
+      // The routes share the 404 handler, and each client is counted once.
+      expect([await ask("/other", "b"), await ask("/none", "c"), await ask("/hidden", "d")]).toEqual([
+        404, 404, 404,
+      ])
+    },
+  )
 })
 
 describe("a route's own rule", () => {
@@ -126,7 +129,7 @@ describe("rules of a source", () => {
   })
 })
 
-describe("a source whose rules are missing", () => {
+describe("a limiter whose rules are missing", () => {
   it("refuses requests on arrival, before the app's hooks", async () => {
     const source: RuleSource = { load: () => Promise.reject(new Error("no rules")) }
     const logger = { warn() {}, error() {} }
@@ -148,25 +151,27 @@ describe("functions of the app", () => {
   })
 
   it.each([
-    ["at the plugin's default", undefined, [200, 429, 429]],
-    ['with hook: "handler"', "handler", [200, 200, 200]],
-  ] as const)(
-    "that skip requests can use the user from the route's hooks: %s",
-    async (_when, hook, expected) => {
-      const app = await make({ ...minutely, skip: admin, ...(hook !== undefined && { hook }) })
-      expect(await statuses(app, "admin", "admin", "admin")).toEqual(expected)
-    },
-  )
+    ["before the hooks of the route by default", undefined, [200, 429, 429]],
+    ['after the hooks of the route with hook: "handler"', "handler", [200, 200, 200]],
+  ] as const)("that skip requests are called %s", async (_when, hook, expected) => {
+    const app = await make({ ...minutely, skip: admin, ...(hook !== undefined && { hook }) })
+    expect(await statuses(app, "admin", "admin", "admin")).toEqual(expected)
+  })
 })
 
 describe("the option hook", () => {
-  it.each(["onRequest", "preHandler", "handler"] as const)("moves all rules to %s", async (hook) => {
-    const limits = { rules: [{ ...user, onMissing: "ip" } as Rule, address], hook }
-    const app = await make(limits)
-    expect(await statuses(app, "a", "b", "a")).toEqual(hook === "handler" ? [200, 200, 429] : [200, 429, 429])
-  })
+  it.each(["onRequest", "preHandler", "handler"] as const)(
+    "moves the check of all rules to %s",
+    async (hook) => {
+      const limits = { rules: [{ ...user, onMissing: "ip" } as Rule, address], hook }
+      const app = await make(limits)
+      expect(await statuses(app, "a", "b", "a")).toEqual(
+        hook === "handler" ? [200, 200, 429] : [200, 429, 429],
+      )
+    },
+  )
 
-  it("of a route moves its rules to the handler", async () => {
+  it("of a route moves the check of its rule to just before the handler", async () => {
     const app = await make({ rules: [] }, { limit: 1, window: "1 minute", hook: "handler" })
     app.get("/closed", {
       config: { rateLimit: { limit: 1, window: "1 minute", hook: "handler" } },

@@ -54,7 +54,7 @@ describe("rateLimit", () => {
     )
   })
 
-  it("throws if no option names the source of the address", () => {
+  it("throws if no option specifies where the address comes from", () => {
     for (const options of [
       undefined,
       {},
@@ -67,7 +67,7 @@ describe("rateLimit", () => {
     }
   })
 
-  it("throws if the address comes from proxies whose number is not given", () => {
+  it("throws if the address comes from proxies and their number is not given", () => {
     for (const trustedProxies of [undefined, 0, ["10.0.0.0/8"]]) {
       const options = once({ clientAddress: fromProxies, trustedProxies })
       expect(() => rateLimit(options)).toThrow(/trustedProxies: is not a number of proxies/)
@@ -76,7 +76,7 @@ describe("rateLimit", () => {
     expect(rateLimit({ limiter, clientAddress: fromProxies }).limiter).toBe(limiter)
   })
 
-  it("rejects if it is called without a request of the fetch API", async () => {
+  it("creates a function that rejects if it is called without a Request", async () => {
     const limit = await started(once())
     for (const other of [undefined, {}, { headers: {} }, { req: { raw: asked() } }]) {
       await expect(limit(other as never, ALICE)).rejects.toThrow(
@@ -113,8 +113,8 @@ describe("rateLimit", () => {
       "failed: Error: no server",
     ],
     ["returns a promise that rejects", () => Promise.reject(new Error("no")), "returned [object Promise]"],
-    ["returns something else", () => ({ address: "192.0.2.1" }), "returned [object Object]"],
-  ])("reports a clientAddress that %s only once", async (_what, clientAddress, said) => {
+    ["returns an object", () => ({ address: "192.0.2.1" }), "returned [object Object]"],
+  ])("reports only once that a clientAddress function %s", async (_what, clientAddress, said) => {
     const limit = await started(once({ limit: 2, clientAddress }))
     const statuses = [await limit(asked(), ALICE), await limit(asked(), ALICE), await limit(asked(), ALICE)]
     expect(statuses.map(({ response }) => response?.status)).toEqual([undefined, undefined, 429])
@@ -122,7 +122,7 @@ describe("rateLimit", () => {
     expect(warnings[0]?.message).toContain(said)
   })
 
-  it("exposes the decision, and lets the app peek at the client of a request", async () => {
+  it("exposes the decision on a request, and lets the app peek at and reset the client's counter", async () => {
     const limit = await started(once({ limit: 3 }))
     const request = asked()
     expect(limit.limiter.decisionOn(request)).toBe(undefined)
@@ -134,8 +134,8 @@ describe("rateLimit", () => {
   })
 })
 
-describe("the context", () => {
-  it("is available to the functions of the options", async () => {
+describe("the functions in the options", () => {
+  it("can read the context of the request", async () => {
     const seen: unknown[] = []
     const limit = await started({
       ...once(),
@@ -162,7 +162,7 @@ describe("the context", () => {
     expect(contextOf(asked())).toBe(undefined)
   })
 
-  it("provides facts that a Request does not contain", async () => {
+  it("can provide facts that a Request does not contain", async () => {
     let reads = 0
     const limit = await started(
       once({
@@ -191,7 +191,7 @@ describe("the context", () => {
     ],
     ["returns a promise", async () => ({}), "returned [object Promise]"],
     ["returns nothing", () => undefined, "returned [object Undefined]"],
-  ])("is reported if facts %s", async (_what, facts, said) => {
+  ])("cause one warning if the facts function %s", async (_what, facts, said) => {
     const limit = await started(once({ match: { path: "/login" }, facts }))
     expect((await limit(asked("/login"), ALICE)).response).toBe(undefined)
     expect((await limit(asked("/login"), ALICE)).response?.status).toBe(429)
@@ -226,7 +226,7 @@ describe("a refusal", () => {
   const own = (): Response => Response.json({ slow: "down" }, { status: 403, headers: { "x-own": "yes" } })
   it.each<[what: string, onRejected: () => unknown, status: number, body: RegExp]>([
     ["a Response", own, 403, /^\{"slow":"down"\}$/],
-    ["a Response in a promise", async () => own(), 403, /^\{"slow":"down"\}$/],
+    ["a promise of a Response", async () => own(), 403, /^\{"slow":"down"\}$/],
     [
       "status, headers and body",
       (): RejectionAnswer => ({ status: 402, headers: [["x-own", "yes"]], body: "pay" }),
@@ -241,7 +241,7 @@ describe("a refusal", () => {
     ],
     ["nothing", () => undefined, 429, /quota-exceeded/],
     ["false, from code without types", () => false, 429, /quota-exceeded/],
-  ])("is the response that onRejected returns: %s", async (_what, onRejected, status, body) => {
+  ])("is a complete response if onRejected returns %s", async (_what, onRejected, status, body) => {
     const limit = await started(once({ onRejected }))
     await limit(asked(), ALICE)
     const { response } = await limit(asked(), ALICE)
@@ -253,7 +253,7 @@ describe("a refusal", () => {
     expect(warnings).toEqual([])
   })
 
-  it("becomes a rejection if onRejected fails, even for a wrapped handler", async () => {
+  it("becomes a rejected promise if onRejected fails, even for a wrapped handler", async () => {
     for (const thrown of [new Error("oops"), undefined]) {
       const limit = await started(once({ onRejected: () => Promise.reject(thrown) }))
       await limit(asked(), ALICE)
@@ -300,7 +300,7 @@ describe("withHeaders", () => {
     expect(await admit(response)).toBe(response)
   })
 
-  it("keeps the headers of the app, and all cookies", async () => {
+  it("keeps the app's own headers and all cookies", async () => {
     const headers = new Headers({ "RateLimit-Policy": "own" })
     for (const cookie of ["a=1", "b=2"]) headers.append("Set-Cookie", cookie)
     const response = await admit(new Response("ok", { headers }))
@@ -308,7 +308,7 @@ describe("withHeaders", () => {
     expect(response.headers.getSetCookie()).toEqual(["a=1", "b=2"])
   })
 
-  it("does not read a stream", async () => {
+  it("does not read the response's stream", async () => {
     let pulls = 0
     const body = new ReadableStream(
       {
@@ -322,7 +322,7 @@ describe("withHeaders", () => {
     expect(await response.text()).toBe("AB")
   })
 
-  it("does not send one client's numbers to another client if the app reuses a response", async () => {
+  it("does not send one client's quota to another client if the app reuses a response", async () => {
     const NO_CONTENT = new Response(null, { status: 204, headers: { "x-own": "yes" } })
     const limit = await started(once({ limit: 2, skip: (request: Request) => request.url.endsWith("/free") }))
     const get = limit.wrap(() => NO_CONTENT)
@@ -373,7 +373,7 @@ describe("refundWhen", () => {
     expect(statuses).toEqual([status])
   })
 
-  it("is not called for a client that has hung up", async () => {
+  it("is not called if the client has hung up", async () => {
     const { limit, statuses } = await setUp()
     const client = new AbortController()
     const limited = await limit(asked("/", { signal: client.signal }), ALICE)
@@ -384,7 +384,7 @@ describe("refundWhen", () => {
   })
 })
 
-describe("a request that is held", () => {
+describe("a request to a limiter with a queue", () => {
   const queue = { throttle: { kind: "queue", maxWaitMs: 600_000 }, store: memoryStore() }
 
   it("is released when its client hangs up, and takes no units", async () => {
@@ -410,7 +410,7 @@ describe("a request that is held", () => {
     expect(gone.response?.status).toBe(499)
   })
 
-  it("stops listening to its signal when it is served", async () => {
+  it("has no abort listener left after it is served", async () => {
     const clock = manualClock()
     const limit = await started(once({ ...queue, clock, store: memoryStore({ clock }) }))
     await limit(asked(), ALICE)
@@ -434,7 +434,7 @@ describe("a request that is held", () => {
 })
 
 describe("wrap", () => {
-  it("returns undefined if the handler does, as after Bun's upgrade to a WebSocket", async () => {
+  it("returns undefined if the handler does, as Bun requires for a WebSocket upgrade", async () => {
     const handler = (await started(once())).wrap(async (): Promise<Response | undefined> => undefined)
     expect(await handler(asked(), ALICE)).toBe(undefined)
     expect((await handler(asked(), ALICE))?.status).toBe(429)

@@ -80,7 +80,7 @@ describe("rateLimit", () => {
     expect(rateLimit({ limiter }).limiter).toBe(limiter)
   })
 
-  it("lets the app pass facts to the limiter that are not a Koa context", async () => {
+  it("lets the app pass facts to the limiter instead of a Koa context", async () => {
     const limiter = createLimiter<Context | RequestFacts>({
       limit: 2,
       window: "1 minute",
@@ -115,7 +115,7 @@ describe("rateLimit", () => {
     expect(warnings).toEqual(["SLUICE_ADDRESS_UNKNOWN"])
   })
 
-  it("proceeds synchronously if the store returns its result synchronously", async () => {
+  it("calls the next middleware synchronously if the store returns its result synchronously", async () => {
     const middleware = rateLimit(once())
     const turns: string[] = []
     const ask = await serve(async (ctx, next) => {
@@ -130,7 +130,7 @@ describe("rateLimit", () => {
     expect(turns).toEqual(["next", "after", "after"])
   })
 
-  it("waits for the middleware after it", async () => {
+  it("waits for the middleware that follows it", async () => {
     const order: string[] = []
     const ask = await serve(
       async (_ctx, next) => {
@@ -166,7 +166,7 @@ describe("rateLimit", () => {
     expect(seen).toEqual([200, 429])
   })
 
-  it("replaces a response that was already set", async () => {
+  it("replaces the body that the app has already set when it refuses a request", async () => {
     const ask = await serve((ctx, next) => {
       ctx.body = { about: "to be answered" }
       return next()
@@ -270,7 +270,7 @@ describe("rateLimit", () => {
     expect(await statuses(withSlash, "/admin/x", "/admin/x")).toEqual([200, 429])
   })
 
-  it("does not touch a response that the app handles without Koa", async () => {
+  it("does not change a response that the app sends without Koa", async () => {
     let went = 0
     const ask = await serve(
       (ctx, next) => {
@@ -294,7 +294,7 @@ describe("rateLimit", () => {
   })
 })
 
-describe("an error after the limiter", () => {
+describe("an error that is thrown after the limiter", () => {
   const failing =
     (error: unknown): Middleware =>
     () => {
@@ -439,16 +439,11 @@ describe("onRejected", () => {
 
   const rows: readonly (readonly [string, (ctx: Context) => void, number, string])[] = [
     ["with a body", (ctx) => Object.assign(ctx, { body: "own" }), 200, "own"],
-    [
-      "with a body, under the status that was already set",
-      (ctx) => Object.assign(ctx, { body: "own", status: 404 }),
-      404,
-      "own",
-    ],
+    ["with a body and a status", (ctx) => Object.assign(ctx, { body: "own", status: 404 }), 404, "own"],
     ["with a status", (ctx) => Object.assign(ctx, { status: 402 }), 402, "Payment Required"],
     ["with a redirect", (ctx) => ctx.redirect("/slow"), 302, "Redirecting to"],
     [
-      "past Koa",
+      "without Koa",
       (ctx) => {
         ctx.respond = false
         ctx.res.statusCode = 420
@@ -458,7 +453,7 @@ describe("onRejected", () => {
       "raw",
     ],
     [
-      "past Koa, immediately",
+      "without Koa, even if ctx.respond is not set",
       (ctx) => {
         ctx.res.statusCode = 420
         ctx.res.end("raw")
@@ -468,7 +463,7 @@ describe("onRejected", () => {
     ],
   ]
   for (const [how, reply, status, body] of rows) {
-    it(`responds by itself ${how}`, async () => {
+    it(`can send its own response ${how}`, async () => {
       const onRejected: OnRejected<Context> = (ctx, _rejection, _decision, response) => {
         expect(response).toBe(ctx)
         reply(ctx)
@@ -484,7 +479,7 @@ describe("onRejected", () => {
   }
 })
 
-describe("types", () => {
+describe("the types of the Koa adapter", () => {
   it("include the decision on the state, and declare the framework's context for every option", () => {
     expectTypeOf<Context["state"]["rateLimit"]>().toEqualTypeOf<Decision | undefined>()
     expectTypeOf(rateLimit).returns.toExtend<Middleware>()

@@ -27,7 +27,7 @@ beforeEach(async () => {
 })
 afterEach(() => rm(folder, { recursive: true }))
 
-describe("a file", () => {
+describe("a file of JSON lines", () => {
   it("receives a line for each record, in order", async () => {
     const path = join(folder, "a.jsonl")
     const sink = jsonLinesSink(path)
@@ -62,7 +62,7 @@ describe("a file", () => {
     expect(() => jsonLinesSink(folder)).toThrow(/destination: ".*" cannot be opened: Error: EISDIR/)
   })
 
-  it("that can no longer be written rejects the batch", async () => {
+  it("that can no longer be written makes the sink reject the batch", async () => {
     const path = join(folder, "a.jsonl")
     const sink = jsonLinesSink(path)
     await rm(folder, { recursive: true })
@@ -71,7 +71,7 @@ describe("a file", () => {
   })
 })
 
-describe("a stream", () => {
+describe("a stream of JSON lines", () => {
   it("receives the lines, and the sink waits until they are written", async () => {
     const pending: (() => void)[] = []
     const stream = new Writable({ write: (_chunk, _encoding, done) => void pending.push(done) })
@@ -85,7 +85,7 @@ describe("a stream", () => {
     await written
   })
 
-  it("that fails rejects the batch, and does not end the process", async () => {
+  it("that fails makes the sink reject the batch, but does not end the process", async () => {
     const stream = new Writable({ write: (_chunk, _encoding, done) => done(new Error("broken pipe")) })
     const sink = jsonLinesSink(stream)
     await expect(async () => await sink([record(1)])).rejects.toThrow("broken pipe")
@@ -93,7 +93,7 @@ describe("a stream", () => {
     await new Promise((resolve) => setImmediate(resolve))
   })
 
-  it("that was closed rejects every batch", async () => {
+  it("that was closed makes the sink reject every batch", async () => {
     const stream = new Writable({ write: (_chunk, _encoding, done) => done() })
     const sink = jsonLinesSink(stream)
     stream.destroy()
@@ -121,7 +121,7 @@ describe("a stream", () => {
     expect(lines).toHaveLength(3)
   })
 
-  it.each([undefined, null, 5, {}, ""])("cannot be %o", (destination) => {
+  it.each([undefined, null, 5, {}, ""])("or a path is required, so %o is rejected", (destination) => {
     expect(() => jsonLinesSink(destination as never)).toThrow(InvalidOptionError)
   })
 })

@@ -128,7 +128,7 @@ describe("a record", () => {
     expect(records.map(({ checks }) => checks[0]?.cost)).toEqual([1, 1, 7])
   })
 
-  it("contains a whole number of milliseconds, and all fields even without rules", async () => {
+  it("contains its time in whole milliseconds, and all fields even without rules", async () => {
     const records: RecordedDecision[] = []
     const rules = { ...{ name: undefined, limit: undefined, window: undefined, field: undefined }, rules: [] }
     const clock = { now: () => START_MS + 0.75 }
@@ -192,7 +192,7 @@ describe("records are written", () => {
     expect(order).toEqual(["decided", ["written", undefined]])
   })
 
-  it("without a pause if the clock cannot wait", async () => {
+  it("immediately if the clock cannot wait", async () => {
     const { sink, sizes } = slowSink()
     const clock = { now: () => START_MS, wait: () => Promise.reject(new Error("no timers")) }
     const { decide } = open(sink, { clock })
@@ -219,7 +219,7 @@ describe("records are lost", () => {
     expect(recorder.status).toEqual({ waiting: 4, written: 2, lost: { ...NOT_LOST, bufferFull: 7 } })
   })
 
-  it("with the batch for which the sink rejects, and with no other batch", async () => {
+  it("if the sink rejects their batch, but the records of other batches are written", async () => {
     const { sink, settle } = slowSink()
     const { decide, recorder, warnings } = open(sink, { batchSize: 2 })
     await decide(4)
@@ -232,7 +232,7 @@ describe("records are lost", () => {
     expect(warnings[0]).not.toContain("secret")
   })
 
-  it("with the batch for which the sink throws", async () => {
+  it("if the sink throws for their batch", async () => {
     const { decide, recorder } = open(
       () => {
         throw new Error("broken")
@@ -253,7 +253,7 @@ describe("records are lost", () => {
   })
 })
 
-describe("closing", () => {
+describe("close()", () => {
   it("writes waiting records immediately, and records no later decision", async () => {
     const { sink, sizes, settle } = slowSink()
     const { decide, limiter, recorder } = open(sink, { batchSize: 3 })
@@ -271,7 +271,7 @@ describe("closing", () => {
     expect(sizes()).toEqual([3, 1])
   })
 
-  it("resolves at its deadline, and counts the records that the sink has not confirmed as lost", async () => {
+  it("resolves at its deadline, and counts unconfirmed records as lost", async () => {
     const { sink, settle, sizes } = slowSink()
     const { decide, recorder, warnings } = open(sink, { batchSize: 3 })
     await decide(5)
@@ -314,31 +314,35 @@ describe("closing", () => {
   })
 })
 
-describe("invalid arguments", () => {
+describe("recordDecisions", () => {
   const limiter = createLimiter({ limit: 1, window: "1 minute" })
   const sink = () => undefined
 
   it.each<[string, readonly unknown[], RegExp]>([
     ["no limiter", [undefined, sink], /limiter: is missing; accepted: a limiter that/],
-    ["a middleware", [() => undefined, sink], /limiter: a function is not a limiter/],
+    ["a function instead of a limiter", [() => undefined, sink], /limiter: a function is not a limiter/],
     ["no sink", [limiter], /sink: is missing; accepted: a function .* jsonLinesSink/],
-    ["a path for a sink", [limiter, "a.jsonl"], /sink: "a.jsonl" is not a sink/],
+    ["a path instead of a sink", [limiter, "a.jsonl"], /sink: "a.jsonl" is not a sink/],
     [
-      "no options object",
+      "options that are not an object",
       [limiter, sink, 5],
       /5 is not an options object; accepted: an object with maxWaiting/,
     ],
-    ["no buffer", [limiter, sink, { maxWaiting: 0 }], /maxWaiting: 0 is not a valid number of records/],
+    [
+      "a buffer of 0 records",
+      [limiter, sink, { maxWaiting: 0 }],
+      /maxWaiting: 0 is not a valid number of records/,
+    ],
     ["a fractional batch", [limiter, sink, { batchSize: 1.5 }], /batchSize: 1.5 is not a valid number/],
-    ["no interval", [limiter, sink, { intervalMs: 0 }], /intervalMs: 0 is not an interval/],
-    ["no clock", [limiter, sink, { clock: 5 }], /clock: 5 is not a clock/],
+    ["an interval of 0 ms", [limiter, sink, { intervalMs: 0 }], /intervalMs: 0 is not an interval/],
+    ["an invalid clock", [limiter, sink, { clock: 5 }], /clock: 5 is not a clock/],
     ["a misspelled option", [limiter, sink, { batchsize: 5 }], /did you mean "batchSize"\?/],
-  ])("%s", (_what, args, message) => {
+  ])("throws for %s", (_what, args, message) => {
     expect(() => recordDecisions(...(args as Parameters<typeof recordDecisions>))).toThrow(InvalidOptionError)
     expect(() => recordDecisions(...(args as Parameters<typeof recordDecisions>))).toThrow(message)
   })
 
-  it("are all reported", () => {
+  it("reports all invalid arguments together", () => {
     expect(() => recordDecisions(null as never, null as never, { maxWaiting: -1 })).toThrow(
       /limiter: .*sink: .*maxWaiting: /s,
     )

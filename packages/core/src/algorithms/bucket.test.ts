@@ -77,7 +77,7 @@ describe("the token bucket", () => {
     expect(algorithmOf(none).resetAfterMs({ startMs: 5_000, current: 0, previous: 0 }, none, 5_000)).toBe(0)
   })
 
-  it("keeps the fraction of a token below one token when the window becomes shorter", () => {
+  it("keeps a partial token below one whole token when the window becomes shorter", () => {
     // A unit has 60,000 parts in a window of a minute, and 1,000 parts in a window of a second.
     const state = { startMs: 5_000, current: 1, previous: 59_999 }
     const second = { ...POLICY, windowMs: 1_000 }
@@ -94,7 +94,7 @@ describe("the token bucket", () => {
     expect(refused(9, 30_000)).toEqual({ startMs: 0, current: 9, previous: 30_000 })
   })
 
-  it("is filled up to its ceiling, and keeps a debt beyond its ceiling", () => {
+  it("raises its usage to the ceiling in filled(), unless the usage is already higher", () => {
     const { filled } = algorithmOf(POLICY)
     expect(filled?.({ startMs: 5, current: 1, previous: 7 }, POLICY)).toEqual({
       startMs: 5,
@@ -114,7 +114,7 @@ describe("a bucket whose debt is so large that it counts time in seconds", () =>
   const { withUnits, withoutUnits, at, used } = algorithmOf(policy)
   const nowMs = Date.UTC(2024, 0, 1)
 
-  it("charges and refunds exact units, even with odd numbers as limit and window", () => {
+  it("charges and refunds the exact number of units, even if its limit and window are odd numbers", () => {
     const odd = { ...policy, limit: 1_000_003, windowMs: 86_400_001 }
     const few = withUnits(at(undefined, odd, nowMs), odd, 10, nowMs)
     const charged = withoutUnits(few, odd, -366_000_007, few, nowMs)
@@ -123,7 +123,7 @@ describe("a bucket whose debt is so large that it counts time in seconds", () =>
     expect(withoutUnits(charged, odd, 366_000_007, charged, nowMs)).toEqual(few)
   })
 
-  it("starts at a whole second after the clock went back, even if the window has a fraction of a second", () => {
+  it("starts at a whole second after the clock is set back, even if its window includes a fractional second", () => {
     const odd = { ...policy, windowMs: 86_400_999, limit: 1_000_000_000 }
     const far = { startMs: nowMs + 90_000_000, current: 5, previous: 0 }
     expect(at(far, odd, nowMs + 7)).toEqual({ ...far, startMs: nowMs + 86_400_000 })

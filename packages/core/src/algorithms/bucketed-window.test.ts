@@ -6,7 +6,7 @@ const NEVER = Number.POSITIVE_INFINITY
 /** A policy with 10 units per minute and sub-windows of 10 s. */
 const POLICY = policyOf({ algorithm: "sliding-window", limit: 10, windowMs: 60_000, buckets: 6 })
 
-describe("the sliding window in sub-windows", () => {
+describe("a sliding window with sub-windows", () => {
   it("weights the oldest sub-window by the share that the window still covers", () => {
     expectLedger(POLICY, [
       [5_000, 10, 0, 0],
@@ -26,7 +26,7 @@ describe("the sliding window in sub-windows", () => {
     ])
   })
 
-  it("counts the previous and the current window if there is one sub-window", () => {
+  it("counts the current window and a share of the previous window if it has a single sub-window", () => {
     expectLedger({ ...POLICY, buckets: 1 }, [
       [30_000, 10, 0, 0],
       [84_000, 4, 0, 0],
@@ -46,7 +46,7 @@ describe("the sliding window in sub-windows", () => {
     expect([999, 1_000].map((ms) => counter.copy().take(30 * dayMs + ms, 1))).toEqual([false, true])
   })
 
-  it("waits at most one sub-window, even if its length is not a whole number of seconds", () => {
+  it("reports a wait of at most one sub-window, even if that is not a whole number of seconds", () => {
     const bucketMs = 30 * 86_400_000 + 1
     const limit = 5_000_017
     const counter = new Counter({ ...POLICY, limit, windowMs: 2 * bucketMs, buckets: 2 })

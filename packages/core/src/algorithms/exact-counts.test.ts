@@ -4,7 +4,7 @@ import { firstOffsetBelow, timeUnitMs, weighted } from "./exact-counts.ts"
 /** Length in milliseconds of the widest window whose unit of time is one second. */
 const WIDEST_MS = 94_000_000_000
 
-describe("the unit of time for exact counts", () => {
+describe("timeUnitMs()", () => {
   it.each([
     // Columns: highest count, window, unit of time.
     [1, 1, 1],
@@ -16,12 +16,12 @@ describe("the unit of time for exact counts", () => {
     [5_000_000, WIDEST_MS, 1_000],
     [5_000_000, WIDEST_MS + 1, 2_000],
     [5_000_000, 3 * WIDEST_MS, 3_000],
-  ])("of a count of %i in %i ms is %i ms", (most, windowMs, unitMs) => {
+  ])("for counts up to %i in a window of %i ms returns %i ms", (most, windowMs, unitMs) => {
     expect(timeUnitMs(most, windowMs)).toBe(unitMs)
   })
 })
 
-describe("a share of a count if the count times the seconds exceeds 2^53", () => {
+describe("the weighted share of a count whose product with the window exceeds 2^53", () => {
   const seconds = WIDEST_MS / 1_000
 
   it("falls below a given number at exactly the right second", () => {

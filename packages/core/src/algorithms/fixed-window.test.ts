@@ -35,7 +35,7 @@ describe("a fixed window of one minute", () => {
     [Number.MAX_SAFE_INTEGER, 1, 0, Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER - 1, 60_000, 60_000],
     [Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER, 0, 1, 0, 60_000, 60_000],
   ])(
-    "limit %i, count %i, %i ms into the window, cost %i: %i left, retry after %d, reset after %i ms",
+    "with limit %i, count %i, %i ms elapsed and cost %i, has %i left (retry after %d, reset after %i)",
     (...row) => {
       const [limit, current, elapsed, cost, left, retryAfterMs, resetAfterMs] = row
       const policy = policyOf(limit)
@@ -64,23 +64,48 @@ describe("a fixed window of one minute", () => {
   })
 })
 
-describe("windows aligned to the epoch", () => {
+describe("a window aligned to the epoch", () => {
   it.each([
-    ["nothing was taken yet", undefined, START + 7, stateOf(0)],
-    ["the first millisecond", stateOf(4), START, stateOf(4)],
-    ["the last millisecond", stateOf(4), START + 59_999, stateOf(4)],
-    ["the next window", stateOf(4), START + MINUTE, stateOf(0, START + MINUTE)],
-    ["many windows later", stateOf(4), START + 10 * MINUTE + 5, stateOf(0, START + 10 * MINUTE)],
-    ["the clock went back to the window before", stateOf(4), START - 1, stateOf(4)],
-    ["the clock went back by exactly one window", stateOf(4), START - MINUTE, stateOf(4)],
-    ["the clock went back by more than a window", stateOf(4), START - MINUTE - 1, stateOf(4, START - MINUTE)],
-    ["the clock went back by hours", stateOf(4), START - 50 * MINUTE + 9, stateOf(4, START - 49 * MINUTE)],
-    ["the clock went back and nothing had been taken", stateOf(0), START - 1, stateOf(0, START - MINUTE)],
+    ["is empty if nothing was taken yet", undefined, START + 7, stateOf(0)],
+    ["keeps its count in its first millisecond", stateOf(4), START, stateOf(4)],
+    ["keeps its count in its last millisecond", stateOf(4), START + 59_999, stateOf(4)],
+    ["is replaced by an empty window when it ends", stateOf(4), START + MINUTE, stateOf(0, START + MINUTE)],
+    [
+      "is replaced by an empty window many windows later",
+      stateOf(4),
+      START + 10 * MINUTE + 5,
+      stateOf(0, START + 10 * MINUTE),
+    ],
+    ["keeps its count if the clock is set back to the previous window", stateOf(4), START - 1, stateOf(4)],
+    [
+      "keeps its count if the clock is set back by exactly one window",
+      stateOf(4),
+      START - MINUTE,
+      stateOf(4),
+    ],
+    [
+      "starts earlier if the clock is set back by more than a window",
+      stateOf(4),
+      START - MINUTE - 1,
+      stateOf(4, START - MINUTE),
+    ],
+    [
+      "starts earlier if the clock is set back by hours",
+      stateOf(4),
+      START - 50 * MINUTE + 9,
+      stateOf(4, START - 49 * MINUTE),
+    ],
+    [
+      "is replaced by the previous window if nothing was taken and the clock is set back",
+      stateOf(0),
+      START - 1,
+      stateOf(0, START - MINUTE),
+    ],
   ])("%s", (_when, state, nowMs, expected) => {
     expect(fixedWindow.at(state, policyOf(10), nowMs)).toEqual(expected)
   })
 
-  it("returns the same state object within the current window, because that is the hot path", () => {
+  it("keeps the same state object until it ends, because this is the hot path", () => {
     for (const nowMs of [START, START + 59_999]) {
       const state = stateOf(4)
       expect(fixedWindow.at(state, policyOf(10), nowMs)).toBe(state)
@@ -88,17 +113,27 @@ describe("windows aligned to the epoch", () => {
   })
 })
 
-describe("windows that start with the first request", () => {
+describe("a window that starts with its first request", () => {
   const policy = policyOf(10, "first-hit")
 
   it.each([
     ["starts now if nothing was taken yet", undefined, START + 7, stateOf(0, START + 7)],
     ["starts now if everything was refunded", stateOf(0, START + 7), START + 9, stateOf(0, START + 9)],
-    ["the last millisecond", stateOf(4, START + 7), START + 60_006, stateOf(4, START + 7)],
-    ["the end of the window", stateOf(4, START + 7), START + 60_007, stateOf(0, START + 60_007)],
-    ["the clock went back a little", stateOf(4, START + 7), START + 6, stateOf(4, START + 7)],
+    ["keeps its count in its last millisecond", stateOf(4, START + 7), START + 60_006, stateOf(4, START + 7)],
     [
-      "the clock went back by hours",
+      "starts again, without units, at its end",
+      stateOf(4, START + 7),
+      START + 60_007,
+      stateOf(0, START + 60_007),
+    ],
+    [
+      "keeps its count if the clock is set back a little",
+      stateOf(4, START + 7),
+      START + 6,
+      stateOf(4, START + 7),
+    ],
+    [
+      "starts earlier if the clock is set back by hours",
       stateOf(4, START + 7),
       START - 50 * MINUTE,
       stateOf(4, START - 49 * MINUTE),
@@ -127,7 +162,7 @@ describe("units charged later to a window that starts with its first request", (
       START + 20,
       stateOf(9, START + 15),
     ],
-    ["start a window now if the clock went back", stateOf(0, START), -5, START, stateOf(5, START)],
+    ["start a window now if the clock was set back", stateOf(0, START), -5, START, stateOf(5, START)],
     [
       "start a window at the request up to its last millisecond",
       stateOf(0, START + 60_006),
@@ -136,20 +171,26 @@ describe("units charged later to a window that starts with its first request", (
       stateOf(5, START + 7),
     ],
     [
-      "are ignored if that window has passed",
+      "are ignored if the window of the request has passed",
       stateOf(0, START + 60_007),
       -5,
       START + 60_007,
       stateOf(0, START + 60_007),
     ],
-    ["start no window if there are no units", stateOf(0, START + 20), 0, START + 20, stateOf(0, START + 20)],
-    ["start no window if they are refunds", stateOf(0, START + 20), 3, START + 20, stateOf(0, START + 20)],
+    ["start no window if the charge is 0", stateOf(0, START + 20), 0, START + 20, stateOf(0, START + 20)],
+    [
+      "start no window if they are refunded instead",
+      stateOf(0, START + 20),
+      3,
+      START + 20,
+      stateOf(0, START + 20),
+    ],
   ] as const)("%s", (_what, state, units, nowMs, expected) => {
     expect(fixedWindow.withoutUnits(state, policy, units, nothing, nowMs)).toEqual(expected)
   })
+})
 
-  it("do not count in an earlier aligned window after the clock went back to that window", () => {
-    const state = stateOf(0, START - MINUTE)
-    expect(fixedWindow.withoutUnits(state, policyOf(10), -5, stateOf(0), START - 1)).toBe(state)
-  })
+it("an aligned fixed window ignores units charged to a later window after the clock is set back", () => {
+  const state = stateOf(0, START - MINUTE)
+  expect(fixedWindow.withoutUnits(state, policyOf(10), -5, stateOf(0), START - 1)).toBe(state)
 })

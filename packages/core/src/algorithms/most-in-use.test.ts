@@ -28,12 +28,12 @@ const BUCKETS: readonly (readonly [string, Policy])[] = [
 
 describe("mostInUse", () => {
   it.each([
-    ["the burst and ten a day for 366 days", bucket(), 3_664],
+    ["the burst plus ten units a day for 366 days", bucket(), 3_664],
     ["the burst, the extra units, and a year's quota", bucket({ extra: 6 }), 3_670],
-    ["a full bucket whose window is longer than a year", bucket({ windowMs: 3 * YEAR_MS }), 14],
+    ["the burst plus one quota if the window is longer than a year", bucket({ windowMs: 3 * YEAR_MS }), 14],
     ["unlimited under a limit of 0", bucket({ limit: 0 }), Number.MAX_SAFE_INTEGER],
     [
-      "limited to counts that are exact",
+      "limited to numbers that can be counted exactly",
       bucket({ limit: 2 ** 40 }),
       Math.floor(Number.MAX_SAFE_INTEGER / 86_400),
     ],

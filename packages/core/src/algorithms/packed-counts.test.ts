@@ -29,7 +29,7 @@ describe("packed counts", () => {
     [[4_095, 1], "2oo01"],
     [[4_096, 0, 63], "310000000o"],
     [[MOST], "9Ooooooooo"],
-  ])("packs %j as %j", (numbers, text) => {
+  ])("represent %j as %j", (numbers, text) => {
     expect(pack(numbers)).toBe(text)
     const kept = unpack(text)
     expect(kept).toEqual(numbers.slice(0, kept.length))
@@ -45,11 +45,11 @@ describe("packed counts", () => {
     ["x19", false],
     [7, false],
     [null, false],
-  ])("%j is packed: %j", (value, expected) => {
+  ])("are recognized: isPacked(%j) returns %j", (value, expected) => {
     expect(isPacked(value)).toBe(expected)
   })
 
-  it("return 0 at every index beyond their end", () => {
+  it("contain 0 at every index beyond their end", () => {
     expect([0, 1, 2, 3, 60].map((index) => numberAt("219150", index))).toEqual([73, 69, 0, 0, 0])
     expect(numberAt("", 0)).toBe(0)
   })
@@ -87,7 +87,7 @@ describe("packed counts", () => {
     ["2100002", 0, 1, 2, "20110"],
     ["2100302", 0, 5, 0, "15"],
   ])(
-    "shifted from %j, with %i zeros and the number %i in front and %i old numbers kept, are %j",
+    "starting as %j, after a shift by %i zeros and the number %i with %i numbers kept, become %j",
     (packed, empty, number, kept, text) => {
       expect(shift(packed, empty, number, kept)).toBe(text)
     },
@@ -98,7 +98,7 @@ describe("packed counts", () => {
     expect(pack(new Array(60).fill(1_000_000))).toHaveLength(241)
   })
 
-  it("unpack to the packed numbers, and contain no separator characters", () => {
+  it("unpack to the original numbers, and contain only digits", () => {
     const number = fc.oneof(fc.nat(70), fc.nat(5_000), fc.maxSafeNat())
     fc.assert(
       fc.property(fc.array(number, { maxLength: 70 }), (numbers) => {
@@ -118,7 +118,7 @@ describe("packed counts", () => {
     )
   })
 
-  it("parse digits at any index, and read missing digits as 0", () => {
+  it("are parsed from any index, and missing digits are read as 0", () => {
     expect(digits(4_097, 3)).toBe("101")
     expect(digits(1, 3)).toBe("001")
     expect(parseDigits("xx101", 2, 3)).toBe(4_097)

@@ -64,7 +64,7 @@ describe("a penalty", () => {
     { refusals: [0, 0, 0, 30_000, 59_999], ms: 60_000, wait: 0 },
     { refusals: [0, 0, 0, 60_000, 60_000], ms: 60_000, wait: 0 },
     { refusals: [0, 0, 0, 60_000, 60_000, 60_000], ms: 60_000, wait: 60_000 },
-  ])("after refusals at $refusals makes a client wait $wait ms at $ms", ({ refusals, ms, wait }) => {
+  ])("with refusals at $refusals makes a client wait $wait ms at time $ms", ({ refusals, ms, wait }) => {
     expect(waitMs(refusedAt(...refusals), ms)).toBe(wait)
   })
 
@@ -81,10 +81,10 @@ describe("a penalty", () => {
   })
 
   it.each([
-    { what: "nothing", state: refusedAt(), ms: 0 },
+    { what: "no refusals", state: refusedAt(), ms: 0 },
     { what: "two refusals", state: refusedAt(1_000, 2_000), ms: 11_000 },
     { what: "a block", state: refusedAt(1_000, 2_000, 3_000), ms: 63_000 },
-  ])("of $what expires after exactly $ms ms", ({ state, ms }) => {
+  ])("with $what expires at exactly $ms ms", ({ state, ms }) => {
     const endMs = START_MS + ms
     expect(penalty.emptyAtMs(state, POLICY)).toBe(endMs)
     expect(penalty.at(state, POLICY, endMs)).toEqual({ startMs: endMs, current: 0, previous: 0 })
@@ -95,7 +95,7 @@ describe("a penalty", () => {
     { what: "a block", state: refusedAt(0, 0, 0), lastsMs: 60_000 },
     { what: "a count", state: refusedAt(0, 0), lastsMs: 10_000 },
   ])(
-    "moves $what in the future to the current time when the clock goes back, and keeps its duration",
+    "moves $what to the current time when the clock is set back, and keeps its duration",
     ({ state, lastsMs }) => {
       const backMs = START_MS - 3_600_000
       const back = penalty.at(state, POLICY, backMs)
@@ -138,38 +138,45 @@ describe("a penalty with blocks that grow", () => {
   /** Three refusals. The last of these refusals happens at this time. */
   const burst = (ms: number): readonly number[] => [ms, ms, ms]
 
-  it("counts from the first refusal after a block, and not from the end of the block", () => {
+  it("starts a new count at the first refusal after a block, and not at the block's end", () => {
     const state = refusedUnder(GROWING, ...burst(0), 69_000, 74_000, 78_999)
     expect(waitMs(state, 78_999, GROWING)).toBe(2 * MINUTE)
   })
 
   it.each([
     { refusals: burst(0), wait: 1 * MINUTE, on: "the first step" },
-    { refusals: [...burst(0), ...burst(60_000)], wait: 2 * MINUTE, on: "the second" },
-    { refusals: [...burst(0), ...burst(60_000), ...burst(180_000)], wait: 5 * MINUTE, on: "the last" },
-    { refusals: [...burst(0), ...burst(70_000)], wait: 1 * MINUTE, on: "the first, after a quiet `within`" },
+    { refusals: [...burst(0), ...burst(60_000)], wait: 2 * MINUTE, on: "the second step" },
+    { refusals: [...burst(0), ...burst(60_000), ...burst(180_000)], wait: 5 * MINUTE, on: "the last step" },
+    {
+      refusals: [...burst(0), ...burst(70_000)],
+      wait: 1 * MINUTE,
+      on: "the first step, after a quiet `within`",
+    },
     {
       refusals: [...burst(0), ...burst(60_000), ...burst(180_000), ...burst(500_000)],
       wait: 2 * MINUTE,
-      on: "the second: two steps down, one step up",
+      on: "the second step, after two steps down and one step up",
     },
     // A refusal that does not block starts the quiet time again, even if it is the second refusal of its count.
     {
       refusals: [...burst(0), 65_000, 74_000, ...burst(84_000)],
       wait: 1 * MINUTE,
-      on: "the first, `within` after the last refusal",
+      on: "the first step, `within` after the latest refusal",
     },
     // Refusals during a block do not count.
-    { refusals: [...burst(0), 30_000, 59_999, ...burst(70_000)], wait: 1 * MINUTE, on: "the first" },
-  ])("blocks for $wait ms after refusals at $refusals: $on", ({ refusals, wait }) => {
-    const state = refusedUnder(GROWING, ...refusals)
-    const ms = refusals.at(-1) as number
-    expect(waitMs(state, ms, GROWING)).toBe(wait)
-    expect(waitMs(state, ms + wait - 1, GROWING)).toBe(1)
-    expect(waitMs(state, ms + wait, GROWING)).toBe(0)
-  })
+    { refusals: [...burst(0), 30_000, 59_999, ...burst(70_000)], wait: 1 * MINUTE, on: "the first step" },
+  ])(
+    "blocks for $wait ms after refusals at $refusals, because the client is on $on",
+    ({ refusals, wait }) => {
+      const state = refusedUnder(GROWING, ...refusals)
+      const ms = refusals.at(-1) as number
+      expect(waitMs(state, ms, GROWING)).toBe(wait)
+      expect(waitMs(state, ms + wait - 1, GROWING)).toBe(1)
+      expect(waitMs(state, ms + wait, GROWING)).toBe(0)
+    },
+  )
 
-  it("keeps its state until the client is on no step, and not longer", () => {
+  it("keeps its state exactly until the client is on no step", () => {
     const state = refusedUnder(GROWING, ...burst(0), ...burst(60_000))
     const endMs = START_MS + 180_000 + 2 * 10_000
     for (const atMs of [60_000, 180_000, 189_999, 190_000, 199_999]) {
@@ -201,7 +208,7 @@ describe("a penalty with blocks that grow", () => {
 
   const refusedGrowing = (state: CounterState, ms: number) => refusedMore(state, GROWING, ms)
 
-  it("applies a changed list to current blocks, and forgets steps if the list has one length", () => {
+  it("applies changed block lengths to current blocks, and forgets steps if only one length is left", () => {
     const state = refusedUnder(GROWING, ...burst(0), ...burst(60_000), ...burst(180_000))
     const two = growing({ refusals: 3, withinMs: 10_000, forMs: [60_000, 90_000] })
     expect(waitMs(state, 180_000, two)).toBe(90_000)
@@ -217,7 +224,7 @@ describe("a penalty with blocks that grow", () => {
     })
   })
 
-  it("moves no client up when the clock goes back", () => {
+  it("does not move a client to a higher step when the clock is set back", () => {
     const state = refusedUnder(GROWING, ...burst(0), 65_000, 74_000)
     for (const ms of [70_000, 60_000, -3_600_000]) {
       const nowMs = START_MS + ms

@@ -29,7 +29,7 @@ describe("the token bucket with a periodic refill", () => {
     ])
   })
 
-  it("is filled up to its burst, and keeps a debt beyond its burst", () => {
+  it("raises its usage to the burst in filled(), unless the usage is already higher", () => {
     const { filled } = algorithmOf(POLICY)
     expect(filled?.({ startMs: 5, current: 1, previous: 0 }, POLICY).current).toBe(3)
     expect(filled?.({ startMs: 5, current: 4, previous: 0 }, POLICY).current).toBe(4)
@@ -65,7 +65,7 @@ describe("the token bucket with a periodic refill", () => {
     expect(withoutUnits(state, POLICY, 2, { ...state, startMs: 0 }, 60_000)).toBe(state)
   })
 
-  it("admits a request of cost 0, even if more tokens are missing than a lowered burst", () => {
+  it("admits a request of cost 0, even if its burst was lowered below the number of missing tokens", () => {
     const state = { startMs: 60_000, current: 9, previous: 0 }
     expect(algorithmOf(POLICY).retryAfterMs(state, POLICY, 0, 60_000)).toBe(0)
   })

@@ -194,9 +194,9 @@ function costsFor(policy: Policy): number[] {
   return [...new Set([1, Math.ceil(ceiling / 3), ceiling])]
 }
 
-describe.each(KINDS)("%s", (kind) => {
+describe.each(KINDS)("a counter of kind %s", (kind) => {
   holds(
-    "reports the usage that a straightforward reference count yields",
+    "reports the same usage as a slow reference implementation",
     kind,
     6_001,
     (counter, nowMs, _log, counted) => {
@@ -205,7 +205,7 @@ describe.each(KINDS)("%s", (kind) => {
     },
   )
 
-  holds("never admits more than its bound", kind, 6_002, (counter, _nowMs, log) =>
+  holds("never admits more than its guaranteed maximum", kind, 6_002, (counter, _nowMs, log) =>
     expectBound(kind, counter.policy, log),
   )
 
@@ -242,7 +242,7 @@ describe.each(KINDS)("%s", (kind) => {
   )
 
   holds(
-    "has no units in use at the reported reset, but has some one millisecond earlier",
+    "has no units in use at the reported reset time, but still some one millisecond earlier",
     kind,
     6_005,
     (counter, nowMs) => {
@@ -255,7 +255,7 @@ describe.each(KINDS)("%s", (kind) => {
   )
 
   holds(
-    "equals an empty counter from the reported expiry, and not one millisecond earlier",
+    "equals an empty counter at the reported expiry, but not one millisecond earlier",
     kind,
     6_006,
     (counter, nowMs) => {
@@ -271,7 +271,7 @@ describe.each(KINDS)("%s", (kind) => {
   )
 
   holds(
-    "frees no units when the clock steps back, and reading twice changes nothing",
+    "frees no units when the clock is set back, and stays the same on a second read",
     kind,
     6_007,
     (counter, nowMs) => {
@@ -288,7 +288,7 @@ describe.each(KINDS)("%s", (kind) => {
   )
 
   holds(
-    "extends the longest wait by at most one window when the clock steps back",
+    "extends the longest wait by at most one window when the clock is set back",
     kind,
     6_008,
     (counter, nowMs) => {
@@ -299,7 +299,7 @@ describe.each(KINDS)("%s", (kind) => {
     true,
   )
 
-  it("admits no more than its bound in real time when the clock steps back", () => {
+  it("never admits more than its maximum in real time when the clock is set back", () => {
     fc.assert(
       fc.property(counterStories(kind, true, true), ({ policy, startMs, steps }) => {
         const counter = new Counter(policy)
@@ -416,7 +416,7 @@ describe("a sliding window", () => {
   // the first window. By the formula, the next window then admits at most L - floor(P * (W - y) / W). Both windows
   // together admit at most L + ceil(P * y / W), which is L + 1 while y is at most W / P.
   holds(
-    "and y ms of the next one admit at most L + ceil(P * y / W)",
+    "with P units, plus y ms of the next window, admits at most L + ceil(P * y / W)",
     "sliding",
     6_013,
     ({ policy: { limit, windowMs } }, nowMs, log) => {
@@ -429,7 +429,7 @@ describe("a sliding window", () => {
     },
   )
 
-  it("admits L + 1 in a burst across a boundary, and not more until W / L has passed", () => {
+  it("admits L + 1 units in a burst across a boundary, and no more until W / L has passed", () => {
     const ones = (atMs: number) => Array.from({ length: 12 }, () => [atMs, 1] as const)
     const all = [0, 1, 5_999, 6_000, 6_001].map((ms) =>
       admitted(SLIDING, [[59_999, 10], ...ones(60_000 + ms)]),
@@ -437,7 +437,7 @@ describe("a sliding window", () => {
     expect(all).toEqual([10, 11, 11, 11, 12])
   })
 
-  it("can admit 2L within 99 % of its length, and a fixed window can admit 2L within two milliseconds", () => {
+  it("can admit 2L units within 99 % of its length, but a fixed window within two milliseconds", () => {
     const requests = (atMs: number) => [[59_999, 10] as const, [atMs, 10] as const]
     expect(admitted(SLIDING, requests(118_999))).toBe(20)
     expect(admitted({ ...SLIDING, algorithm: "fixed-window" }, requests(60_000))).toBe(20)

@@ -43,7 +43,7 @@ describe("the sliding log", () => {
     expect([counter.look(1_066).parts, counter.look(1_067).parts]).toEqual(["21201", ""])
   })
 
-  it("drops the oldest units when refusals count, even a part of an entry", () => {
+  it("drops the oldest units when refusals count, even part of an entry", () => {
     const counter = new Counter({ ...POLICY, countRejected: true })
     for (const [atMs, units] of [
       [64, 2],
@@ -79,7 +79,7 @@ describe("the sliding log", () => {
     for (const atMs of [100, 101, 1_100]) expect(slidingLog.at(state, POLICY, atMs)).toBe(state)
   })
 
-  it("after the clock went back, charges a take in the future at the current time and does not refund it", () => {
+  it("after the clock is set back, charges a future take at the current time and does not refund it", () => {
     const counter = new Counter(POLICY)
     const taken = counter.charge(5_000, 2)
     const state = counter.look(4_000)
@@ -94,7 +94,7 @@ describe("the sliding log", () => {
     ])
   })
 
-  it("charges units to an instant until it leaves the window, and then keeps the same state", () => {
+  it("charges units to a past instant until it leaves the window, and ignores them afterwards", () => {
     const state = new Counter(POLICY).charge(900, 1)
     const nothing = { startMs: 100, current: 0, previous: 0 }
     expect(slidingLog.withoutUnits(state, POLICY, -2, nothing, 1_100)).toEqual({

@@ -23,7 +23,7 @@ function stateOf(previous: number, current: number, windowMs: number = MINUTE): 
   return { startMs: 100 * windowMs, current, previous }
 }
 
-describe("golden vectors: a window of one minute", () => {
+describe("a sliding window of one minute", () => {
   it.each([
     // Columns: limit, previous, current, elapsed, cost, retry after.
     [40, 50, 5, 24_600, 1, 0],
@@ -39,7 +39,7 @@ describe("golden vectors: a window of one minute", () => {
     [5, 7, 3, 30_000, 1, 12_858],
     [10, 10, 2, 54_000, 1, 0],
   ])(
-    "limit %i, previous count %i, current count %i, %i ms into the window, cost %i: retry after %d ms",
+    "with limit %i, counts %i and %i, %i ms elapsed and cost %i, reports a wait of %d ms",
     (L, P, C, e, cost, retryAfterMs) => {
       const state = stateOf(P, C)
       const nowMs = state.startMs + e
@@ -49,7 +49,7 @@ describe("golden vectors: a window of one minute", () => {
   )
 })
 
-describe("remaining and reset", () => {
+describe("a sliding window", () => {
   it.each([
     // Columns: limit, previous, current, elapsed, remaining, reset after.
     [10, 0, 0, 0, 10, 0],
@@ -69,7 +69,7 @@ describe("remaining and reset", () => {
     [10, 100_000, 0, 59_999, 9, 1],
     [0, 0, 0, 0, 0, 0],
   ])(
-    "limit %i, previous count %i, current count %i, %i ms into the window: %i left, reset after %i ms",
+    "with limit %i, counts %i and %i, and %i ms elapsed, has %i units left and resets after %i ms",
     (L, P, C, e, left, resetMs) => {
       const state = stateOf(P, C)
       const nowMs = state.startMs + e
@@ -83,7 +83,7 @@ describe("remaining and reset", () => {
     expect(slidingWindow.retryAfterMs(state, policyOf(1), 1, state.startMs)).toBe(2 * MINUTE)
   })
 
-  it("a cost of 0 is always admitted, even if the counted units exceed a lowered limit", () => {
+  it("admits a cost of 0, even if the counted units exceed a lowered limit", () => {
     const state = stateOf(40, 40)
     expect(slidingWindow.admits(state, policyOf(10), 0, state.startMs)).toBe(true)
     expect(slidingWindow.retryAfterMs(state, policyOf(10), 0, state.startMs)).toBe(0)
@@ -99,26 +99,36 @@ describe("remaining and reset", () => {
     }
   })
 
-  it("a limit of 0 never admits a unit", () => {
+  it("never admits a unit under a limit of 0", () => {
     const state = stateOf(0, 0)
     expect(slidingWindow.admits(state, policyOf(0), 1, state.startMs)).toBe(false)
     expect(slidingWindow.retryAfterMs(state, policyOf(0), 1, state.startMs)).toBe(NEVER)
   })
 })
 
-describe("the state at an instant", () => {
+describe("the state of a sliding window", () => {
   it.each([
-    ["nothing was taken yet", undefined, 30_000, [0, 0, 0]],
-    ["the same window", [3, 4, 0], 59_999, [3, 4, 0]],
-    ["the next window", [3, 4, 0], 60_000, [4, 0, 60_000]],
-    ["the end of the next window", [3, 4, 0], 119_999, [4, 0, 60_000]],
-    ["the next window, from a window with later counts", [3, 4, 60_000], 120_000, [4, 0, 120_000]],
-    ["the window after that", [3, 4, 0], 120_000, [0, 0, 120_000]],
-    ["many windows later", [3, 4, 0], 6_000_000, [0, 0, 6_000_000]],
-    ["the clock went back within the window", [3, 4, 60_000], 60_000, [3, 4, 60_000]],
-    ["the clock went back by one millisecond", [3, 4, 60_000], 59_999, [0, 7, 0]],
-    ["the clock went back by hours", [3, 4, 36_000_000], 119_999, [0, 7, 60_000]],
-    ["the clock went back with huge counts", [MOST, 5, 60_000], 59_999, [0, MOST, 0]],
+    ["is empty if nothing was taken yet", undefined, 30_000, [0, 0, 0]],
+    ["stays the same until the end of its window", [3, 4, 0], 59_999, [3, 4, 0]],
+    ["moves its count to the previous window when the next window starts", [3, 4, 0], 60_000, [4, 0, 60_000]],
+    ["keeps the moved count until the end of the next window", [3, 4, 0], 119_999, [4, 0, 60_000]],
+    ["moves only its current count, and drops the previous count", [3, 4, 60_000], 120_000, [4, 0, 120_000]],
+    ["is empty after two windows", [3, 4, 0], 120_000, [0, 0, 120_000]],
+    ["is empty many windows later", [3, 4, 0], 6_000_000, [0, 0, 6_000_000]],
+    ["stays the same if the clock is set back within the window", [3, 4, 60_000], 60_000, [3, 4, 60_000]],
+    [
+      "combines both counts if the clock is set back to the previous window",
+      [3, 4, 60_000],
+      59_999,
+      [0, 7, 0],
+    ],
+    ["combines both counts if the clock is set back by hours", [3, 4, 36_000_000], 119_999, [0, 7, 60_000]],
+    [
+      "combines both counts to at most a safe integer if the clock is set back",
+      [MOST, 5, 60_000],
+      59_999,
+      [0, MOST, 0],
+    ],
   ] as const)("%s", (_when, stored, nowMs, [previous, current, startMs]) => {
     const state = stored && { previous: stored[0], current: stored[1], startMs: stored[2] }
     expect(slidingWindow.at(state, policyOf(10), nowMs)).toEqual({ previous, current, startMs })
@@ -160,8 +170,8 @@ describe("a steady client at exactly the limit", () => {
   }
 })
 
-describe("large numbers", () => {
-  it("five million units a month are counted in whole seconds", () => {
+describe("a sliding window with large numbers", () => {
+  it("counts five million units a month in whole seconds", () => {
     const policy = policyOf(5_000_000, MONTH)
     const state = stateOf(5_000_000, 0, MONTH)
     // 5,000,000 / 2,592,000 s are 1.93 units per second. The count is rounded down, so 2 units remain after one
@@ -172,12 +182,12 @@ describe("large numbers", () => {
     expect(slidingWindow.retryAfterMs(state, policy, 3, state.startMs + 999)).toBe(1_001)
   })
 
-  it("three million units a month are still counted in milliseconds", () => {
+  it("still counts three million units a month in milliseconds", () => {
     const state = stateOf(3_000_000, 0, MONTH)
     expect(slidingWindow.retryAfterMs(state, policyOf(3_000_000, MONTH), 1, state.startMs)).toBe(1)
   })
 
-  it("a window that is not a whole number of seconds admits again by its end", () => {
+  it("admits again by its end, even if its length is not a whole number of seconds", () => {
     const windowMs = MONTH + 1
     const state = stateOf(MOST, 0, windowMs)
     expect(slidingWindow.retryAfterMs(state, policyOf(1, windowMs), 1, state.startMs)).toBe(windowMs)
@@ -206,7 +216,7 @@ describe("large numbers", () => {
     })
     .map(({ share, ...row }) => ({ ...row, elapsed: Math.floor((row.windowMs * share) / 1_001) }))
 
-  it("remaining is exact at any count, limit and window", () => {
+  it("reports the exact remaining units for any count, limit and window length", () => {
     fc.assert(
       fc.property(rows, ({ limit, previous, current, windowMs, elapsed }) => {
         const state = stateOf(previous, current, windowMs)
@@ -218,7 +228,7 @@ describe("large numbers", () => {
     )
   })
 
-  it("verdict and retry after are exact at any count, limit and window", () => {
+  it("reports the exact verdict and wait for any count, limit and window length", () => {
     fc.assert(
       fc.property(rows, ({ limit, previous, current, cost, windowMs, elapsed }) => {
         const policy = policyOf(limit, windowMs)
@@ -240,7 +250,7 @@ describe("large numbers", () => {
     )
   })
 
-  it("a quotient just below an integer is exact even if the product must be rounded", () => {
+  it("reports an exact wait if a quotient is just below an integer and its product must be rounded", () => {
     const seconds = MONTH / 1_000
     for (let i = 0; i < 2_000; i++) {
       const previous = MOST - i * 7_919

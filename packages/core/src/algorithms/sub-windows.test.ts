@@ -58,7 +58,7 @@ describe("sub-windows", () => {
     [139_999, 120_000, 10, 0, []],
     [20_000, 20_000, 10, 0, []],
   ])(
-    "at %i ms start at %i, with current count %i and sum of earlier counts %i: %j",
+    "at %i ms start at %i, with the current count %i and earlier counts that add up to %i: %j",
     (atMs, startMs, current, previous, counts) => {
       expect(plain(subWindowsAt(FULL, POLICY, atMs))).toEqual([startMs, current, previous, counts])
     },
@@ -84,7 +84,7 @@ describe("sub-windows", () => {
     [-5, 120_000, 4, 6, [3, 2, 1]],
     [1, 220_000, 4, 6, [3, 2, 1]],
   ])(
-    "after a refund of %i units to the sub-window at %i ms count %i units and %i earlier units: %j",
+    "after a refund of %i units to the sub-window at %i ms, count %i current and %i earlier units: %j",
     (units, takenMs, current, sum, counts) => {
       const left = withoutUnitsOf(FULL, POLICY, units, takenMs)
       expect(plain(left)).toEqual([200_000, current, sum, counts])
@@ -133,13 +133,15 @@ describe("sub-windows", () => {
     [{ ...FULL, current: 0, previous: 3, parts: pack([0, 2, 1]) }, 240_000],
     [{ ...FULL, current: 0, previous: 1, parts: pack([0, 0, 1]) }, 220_000],
     [{ ...FULL, current: 0, previous: 0, parts: "" }, 200_000],
-  ])("%j expires at %i", (state, endMs) => expect(subWindowsEndAtMs(state, POLICY)).toBe(endMs))
+  ])("in the state %j expire at %i ms", (state, endMs) =>
+    expect(subWindowsEndAtMs(state, POLICY)).toBe(endMs),
+  )
 
-  it("drop the oldest sub-windows one by one, then the current sub-window, then nothing", () => {
+  it("expire one by one, from the oldest sub-window to the current sub-window", () => {
     expect([0, 1, 2, 3, 4, 5].map((by) => oldestAfter(FULL, POLICY, by))).toEqual([1, 2, 3, 4, 0, 0])
   })
 
-  it("keep the sum within safe integers when the clock goes back", () => {
+  it("keep their sum a safe integer when the clock is set back", () => {
     const most = Number.MAX_SAFE_INTEGER
     const state = { startMs: 200_000, current: most, previous: 5, parts: pack([5]) }
     expect(plain(subWindowsAt(state, POLICY, 0))).toEqual([0, most, 0, []])

@@ -113,15 +113,15 @@ const SPELLINGS: readonly (readonly [spelling: string, canonical: string | undef
   [":".repeat(100_000), undefined],
 ]
 
-describe("the spellings of an address", () => {
-  it.each(SPELLINGS)("%j is %j", (spelling, canonical) => {
+describe("the address parser", () => {
+  it.each(SPELLINGS)("converts %j to %j", (spelling, canonical) => {
     expect(canonicalAddress(spelling)).toBe(canonical)
     expect(parseAddress(spelling)?.text).toBe(canonical)
     // The second result comes from the cache.
     expect(canonicalAddress(spelling)).toBe(canonical)
   })
 
-  it("are the same IPv4 strings as Node accepts", () => {
+  it("accepts the same IPv4 strings as Node", () => {
     const nearly = fc.stringMatching(/^[0-9]{0,3}(\.[0-9]{0,3}){2,4}[0-9x. ]?$/)
     fc.assert(
       fc.property(fc.oneof(fc.ipV4(), nearly), (text) => {
@@ -130,7 +130,7 @@ describe("the spellings of an address", () => {
     )
   })
 
-  it("are the same IPv6 strings as Node accepts, and a canonical address stays unchanged", () => {
+  it("accepts the same IPv6 strings as Node, and returns canonical addresses unchanged", () => {
     const nearly = fc.stringMatching(/^[0-9a-fA-F:.]{0,24}$/)
     fc.assert(
       fc.property(fc.oneof(fc.ipV6(), nearly), (text) => {
@@ -142,7 +142,7 @@ describe("the spellings of an address", () => {
     )
   })
 
-  it("are parsed and formatted in the same way as by ipaddr.js", () => {
+  it("parses and formats IPv6 addresses like ipaddr.js", () => {
     const group = fc.oneof(fc.constantFrom(0, 0, 1), fc.integer({ min: 0, max: 0xffff }))
     fc.assert(
       fc.property(fc.array(group, { minLength: 8, maxLength: 8 }), (groups) => {
@@ -156,7 +156,7 @@ describe("the spellings of an address", () => {
     )
   })
 
-  it("include every spelling of an IPv4-mapped address, which becomes plain IPv4", () => {
+  it("converts every spelling of an IPv4-mapped address to plain IPv4", () => {
     fc.assert(
       fc.property(fc.ipV4(), (ipv4) => {
         const hex = ipv4.split(".").map((part) => Number(part).toString(16).padStart(2, "0"))
@@ -169,7 +169,7 @@ describe("the spellings of an address", () => {
   })
 })
 
-describe("a range of addresses", () => {
+describe("address ranges", () => {
   it.each([
     ["10.0.0.0/8", "10.0.0.0/8"],
     ["10.1.2.3/8", "10.1.2.3/8"],
@@ -204,7 +204,7 @@ describe("a range of addresses", () => {
     ["10.0/16", undefined],
     ["/8", undefined],
     ["example.com", undefined],
-  ])("%j is %j", (written, range) => {
+  ])("written as %j are parsed as %j", (written, range) => {
     expect(parseAddressRange(written)?.text).toBe(range)
   })
 
@@ -233,13 +233,13 @@ describe("a range of addresses", () => {
     ["::ffff:192.0.2.7", "192.0.2.7", true],
     ["10.0.0.0/8", "unknown", false],
     ["10.0.0.0/8", "", false],
-  ])("%j contains %j: %j", (written, address, expected) => {
+  ])("written as %j contain the address %j: %j", (written, address, expected) => {
     const within = compileAddressTable([[parseAddressRange(written) as AddressRange, "entry"]])
     expect(within(address)).toBe(expected ? "entry" : undefined)
     expect(within(address)).toBe(expected ? "entry" : undefined)
   })
 
-  it("matches an address if any range of an array does, and an empty array matches nothing", () => {
+  it("in a table match an address in any of them, and an empty table matches nothing", () => {
     const ranges = ["10.0.0.0/8", "192.0.2.7", "2001:db8::/32"].map(
       (text) => [parseAddressRange(text) as AddressRange, true] as const,
     )
@@ -255,7 +255,7 @@ describe("a range of addresses", () => {
   })
 })
 
-describe("the group of an address", () => {
+describe("the address group", () => {
   it.each([
     ["192.0.2.7", 64, "192.0.2.7"],
     ["2001:db8:1:2:3:4:5:6", 64, "2001:db8:1:2::/64"],
@@ -268,7 +268,7 @@ describe("the group of an address", () => {
     ["ffff:db8::1", 1, "8000::/1"],
     ["::1", 64, "::/64"],
     ["::102:304", 64, "::/64"],
-  ])("%j with a prefix of %j is %j", (address, prefix, group) => {
+  ])("of %j with the prefix length %j is %j", (address, prefix, group) => {
     expect(compileAddressGroup(prefix)(address)).toBe(group)
   })
 
@@ -277,7 +277,7 @@ describe("the group of an address", () => {
     ["2001:db8:ff:2:3::1", "2001:db8:ff:2:3::/80"],
     ["2001:db9:1:2:3::1", "2001:db9:1:2::/64"],
     ["192.0.2.7", "192.0.2.7"],
-  ])("%j has the prefix of its narrowest network: %j", (address, group) => {
+  ])("of %j has the prefix length of the narrowest network that contains it: %j", (address, group) => {
     const networks = [
       ["2001:db8::/32", 48],
       ["2001:db8:ff::/48", 80],
@@ -285,7 +285,7 @@ describe("the group of an address", () => {
     expect(compileAddressGroup(64, networks)(address)).toBe(group)
   })
 
-  it("is the same for all 2^64 addresses of a subscriber", () => {
+  it("is the same for all 2^64 addresses of a /64 network", () => {
     const group = compileAddressGroup(64)
     fc.assert(
       fc.property(fc.array(fc.integer({ min: 0, max: 0xffff }), { minLength: 4, maxLength: 4 }), (low) => {

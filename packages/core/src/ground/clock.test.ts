@@ -43,7 +43,7 @@ describe("a manual clock", () => {
 })
 
 describe("the steady clock", () => {
-  it("returns the time of the system in epoch milliseconds", () => {
+  it("returns the system time in epoch milliseconds", () => {
     // Allow a difference of a minute, because the system may have adjusted its clock since the process started.
     expect(Math.abs(steadyClock.now() - Date.now())).toBeLessThan(60_000)
   })
@@ -96,7 +96,7 @@ describe("the steady clock in a test with fake timers", () => {
   )
 })
 
-describe("waiting on a manual clock", () => {
+describe("a wait on a manual clock", () => {
   it("ends only when the clock has moved by the full wait", async () => {
     const clock = manualClock(1_000)
     const ended: string[] = []
@@ -130,7 +130,7 @@ describe("waiting on a manual clock", () => {
   })
 })
 
-describe("a signal given to a manual clock", () => {
+describe("a signal that is passed to a manual clock", () => {
   it("has no listener left after the wait", async () => {
     const clock = manualClock()
     const { signal } = new AbortController()
@@ -144,8 +144,8 @@ describe("a signal given to a manual clock", () => {
   })
 })
 
-describe("the time of a clock that may be broken", () => {
-  it("is the value of that clock if the value is a valid epoch time", () => {
+describe("soundTime()", () => {
+  it("returns the clock's time if it is a valid epoch time", () => {
     for (const ms of [0, 5.5, LATEST_MS]) expect(soundTime({ now: () => ms })).toBe(ms)
   })
 
@@ -163,7 +163,7 @@ describe("the time of a clock that may be broken", () => {
         throw new Error("broken")
       },
     ],
-  ])("is the time of the steady clock if that clock returns or throws %s", (_what, now) => {
+  ])("returns the steady clock's time if the given clock returns or throws %s", (_what, now) => {
     const before = steadyClock.now()
     const ms = soundTime({ now })
     expect(ms).toBeGreaterThanOrEqual(before)

@@ -5,7 +5,7 @@ import { describe, expect, it } from "vitest"
 import { errorWithoutCredentials, withoutCredentials } from "./credentials.ts"
 import { InvalidRuleError, RuleSourceError, StoreUnavailableError } from "./errors.ts"
 
-describe("a string without credentials", () => {
+describe("withoutCredentials()", () => {
   it.each([
     ["redis://user:pw@host:6379/0", "redis://…@host:6379/0"],
     ["redis://:pw@host", "redis://…@host"],
@@ -23,7 +23,7 @@ describe("a string without credentials", () => {
     ['{"host":"h","password":"p w","db":1}', '{"host":"h","password":…,"db":1}'],
     ["{ secretAccessKey: 'p\\'w', region: 'eu' }", "{ secretAccessKey: …, region: 'eu' }"],
     ["first redis://a:b@c\nthen redis://d:e@f", "first redis://…@c\nthen redis://…@f"],
-  ])("%j becomes %j", (text, clean) => {
+  ])("converts %j to %j", (text, clean) => {
     expect(withoutCredentials(text)).toBe(clean)
     expect(withoutCredentials(clean)).toBe(clean)
   })
@@ -37,11 +37,11 @@ describe("a string without credentials", () => {
     "@sluice/core",
     "unexpected token: expected a token=> at https://host/r.yaml",
     "Is it https://host/r.yaml?",
-  ])("%j is unchanged", (text) => {
+  ])("returns %j unchanged", (text) => {
     expect(withoutCredentials(text)).toBe(text)
   })
 
-  it("is computed in linear time for any string", () => {
+  it("takes linear time for any string", () => {
     for (const piece of [":", "//", "@", "://", " :@", "@sluice/", "//:@"]) {
       expect(withoutCredentials(`${piece.repeat(200_000)}@`)).toMatch(/@$/)
     }
@@ -64,7 +64,7 @@ function changed(error: Error): Error {
 }
 
 describe("an error", () => {
-  it("prints neither user nor password in Node, whatever characters they contain", () => {
+  it("shows neither user nor password when Node prints it, whatever characters they contain", () => {
     fc.assert(
       fc.property(part, part, fc.constantFrom("http:", "redis:", ""), (user, password, protocol) => {
         const url = `${protocol}//${user}:${password}@host:6379`
@@ -91,7 +91,7 @@ describe("an error", () => {
     }
   })
 
-  it("keeps its class, code and stack, but drops the command of ioredis", () => {
+  it("keeps its class, code and stack, but not the ioredis command with its arguments", () => {
     class ReplyError extends Error {
       override readonly name = "ReplyError"
       readonly command = { name: "auth", args: ["user", "pw"] }
@@ -125,7 +125,7 @@ describe("an error", () => {
         },
       }),
     ],
-  ])("has no password in %s", (_, thrown) => {
+  ])("contains no password in %s", (_, thrown) => {
     const { cause } = new RuleSourceError("The rules cannot be read", { cause: thrown })
     expect(`${inspect(cause, { depth: 9, showHidden: true })} ${(cause as Error).stack}`).not.toContain(
       "S3cret",
@@ -133,7 +133,7 @@ describe("an error", () => {
     expect(inspect(thrown, { depth: 9, showHidden: true })).toContain("S3cret")
   })
 
-  it("has no password in its problems", () => {
+  it("contains no password in its problems", () => {
     const problem = { path: "rules[0]", message: `${url} is not a URL`, rule: url, line: 7 }
     expect(new InvalidRuleError([problem]).problems).toEqual([
       { path: "rules[0]", message: "redis://…@host:6379 is not a URL", rule: "redis://…@host:6379", line: 7 },

@@ -41,7 +41,7 @@ describe("a duration", () => {
     ["0.1 day", 8_640_000],
     ["1.000005 weeks", 604_803_024],
     ["999999999999999ms", 999_999_999_999_999],
-  ])("%j is %i ms", (value, ms) => {
+  ])("written as %j is %i ms", (value, ms) => {
     expect(parseDuration(value)).toBe(ms)
   })
 
@@ -97,7 +97,7 @@ describe("a duration", () => {
     expect(parseDuration(value)).toBeUndefined()
   })
 
-  it("of a whole number of units is exact, or undefined at 2^53 ms and above", () => {
+  it("with a whole number of units is exact, and is rejected at 2^53 ms and above", () => {
     const units = fc.constantFrom(
       ["ms", 1n],
       ["s", 1_000n],
@@ -114,7 +114,7 @@ describe("a duration", () => {
     )
   })
 
-  it("with decimals is exact, or undefined if it is not a whole number of milliseconds", () => {
+  it("with decimals is exact, and is rejected if it is not a whole number of milliseconds", () => {
     const units = fc.constantFrom(["s", 1_000n], ["min", 60_000n], ["d", 86_400_000n])
     fc.assert(
       fc.property(fc.nat(100_000), fc.stringMatching(/^\d{1,6}$/), units, (whole, decimals, [unit, ms]) => {
@@ -135,14 +135,14 @@ describe("a duration", () => {
     expect(parseDuration(`${" ".repeat(1_000_000)}!`)).toBeUndefined()
   })
 
-  it("can be parsed from each example of the error message", () => {
+  it("can be parsed from each example in the error message", () => {
     const examples = DURATION_ACCEPTED.match(/"[^"]+"/g) ?? []
     expect(examples.length).toBeGreaterThan(4)
     for (const example of examples) expect(parseDuration(JSON.parse(example))).toBeGreaterThan(0)
   })
 })
 
-describe("the shortest spelling", () => {
+describe("formatDuration", () => {
   it.each([
     [1, "1ms"],
     [1_500, "1500ms"],
@@ -154,11 +154,11 @@ describe("the shortest spelling", () => {
     [86_400_000, "1d"],
     [604_800_000, "7d"],
     [90_061_001, "90061001ms"],
-  ])("of %i ms is %s", (ms, text) => {
+  ])("for %i ms returns %s", (ms, text) => {
     expect(formatDuration(ms)).toBe(text)
   })
 
-  it("is parsed as the same duration", () => {
+  it("returns a string that is parsed as the same duration", () => {
     const durations = fc.tuple(
       fc.integer({ min: 1, max: 100_000 }),
       fc.constantFrom(1, 1_000, 60_000, 3_600_000, 86_400_000),

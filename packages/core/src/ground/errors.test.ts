@@ -16,7 +16,7 @@ describe("every error", () => {
     [new RuleSourceError("gone"), "RuleSourceError", "SLUICE_RULE_SOURCE"],
     [new StoreUnavailableError("gone"), "StoreUnavailableError", "SLUICE_STORE_UNAVAILABLE"],
     [new ClosedError("closed"), "ClosedError", "SLUICE_CLOSED"],
-  ])("%s has a name and a stable code", (error, name, code) => {
+  ])("has the name and the stable code of its class: %s", (error, name, code) => {
     expect(error).toBeInstanceOf(SluiceError)
     expect(error).toBeInstanceOf(Error)
     expect(error.name).toBe(name)
@@ -29,7 +29,7 @@ describe("every error", () => {
     new RuleSourceError("gone", { cause: "the cause" }),
     new StoreUnavailableError("gone", { cause: "the cause" }),
     new ClosedError("closed", { cause: "the cause" }),
-  ])("%s keeps its cause", (error) => {
+  ])("keeps its cause: %s", (error) => {
     expect(error.cause).toBe("the cause")
   })
 
@@ -38,15 +38,15 @@ describe("every error", () => {
   })
 })
 
-describe("the message", () => {
-  it("of one problem is one line with the path, the problem and the accepted values", () => {
+describe("an error's message", () => {
+  it("for one problem is one line with the path, the problem and the accepted values", () => {
     const problem = { path: "limit", message: "-1 is not positive", accepted: "a positive whole number" }
     const error = new InvalidOptionError([problem])
     expect(error.message).toBe("Wrong options: limit: -1 is not positive; accepted: a positive whole number")
     expect(error.problems).toEqual([problem])
   })
 
-  it("of several problems is a list", () => {
+  it("for several problems is a list", () => {
     const problems = [
       { path: "rules[0].window", message: '"5 minuts" is not a duration', accepted: "5 minutes" },
       { path: "", message: "there are two rules of one name" },
@@ -85,7 +85,7 @@ describe("the text of a thrown value", () => {
       }),
       "an unprintable function",
     ],
-  ])("describes value %#", (value, text) => {
+  ])("is readable for every kind of value (case %#)", (value, text) => {
     expect(textOf(value)).toBe(text)
   })
 })

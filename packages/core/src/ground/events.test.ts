@@ -58,7 +58,7 @@ describe("events", () => {
     expect(events.has("said")).toBe(false)
   })
 
-  it("apply listeners that are added or removed during an event from the next event on", () => {
+  it("let listeners add or remove listeners, which takes effect with the next event", () => {
     const { events } = setUp()
     const heard: string[] = []
     const once = () => {

@@ -30,15 +30,18 @@ describe("withExactNumbers returns a JSON text in which", () => {
   })
 
   it.each(["5", "5.0", "5e0", "50e-1", "0.5E+1", "5.0000000000000000000", "0.05e2"])(
-    "5 may be written as %s",
+    "5 is a number, even if it is written as %s",
     (number) => {
       expect(parsed(`{"id":${number}}`)).toEqual({ id: 5 })
     },
   )
 
-  it.each(["0", "-0", "0.0", "-0e5", "0.00000000000000000000"])("0 may be written as %s", (number) => {
-    expect(String(parsed(number))).toBe("0")
-  })
+  it.each(["0", "-0", "0.0", "-0e5", "0.00000000000000000000"])(
+    "0 is a number, even if it is written as %s",
+    (number) => {
+      expect(String(parsed(number))).toBe("0")
+    },
+  )
 
   it("two numbers are the same string or number only if they have the same value", () => {
     const digits = fc
@@ -79,7 +82,7 @@ test.each([
   expect(withExactNumbers(json)).toBe(json)
 })
 
-test("withExactNumbers keeps the spelling of a number of more than 1,000 characters, in linear time", () => {
+test("withExactNumbers keeps the spelling of a number with more than 1,000 characters, in linear time", () => {
   const zeros = "0".repeat(1_000_000)
   expect(parsed(`[1${zeros}1, "${"\\\\".repeat(500_000)}"]`)).toEqual([`1${zeros}1`, "\\".repeat(500_000)])
 })

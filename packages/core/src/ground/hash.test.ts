@@ -12,7 +12,7 @@ it("hash returns the same digest of a string as node:crypto", async () => {
 })
 
 // Also, test/packages/too-old.check.ts loads the packages in a Node version that is too old.
-it("hash.ts fails to load with one clear line in a Node without crypto.hash", async () => {
+it("hash.ts fails to load with a one-line error in a Node version without crypto.hash", async () => {
   vi.doMock("node:crypto", () => ({ hash: undefined }))
   await expect(import("./hash.ts")).rejects.toMatchObject({
     code: "SLUICE_NODE_TOO_OLD",

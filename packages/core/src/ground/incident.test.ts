@@ -52,7 +52,7 @@ describe("an incident", () => {
     expect(logged).toHaveLength(3)
   })
 
-  it("repeats its line until it ends, if it lasts", async () => {
+  it("that lasts repeats its line every minute until it ends", async () => {
     const clock = manualClock()
     const { incident, logged } = lasting(clock)
     incident.begin(line("gone"))
@@ -107,7 +107,7 @@ describe("an incident", () => {
   })
 })
 
-it("the line about losses says what was lost, why, and what to do", () => {
+it("lossLine returns a line with what was lost, why, and what to do", () => {
   const { message } = Incident.lossLine(
     "SLUICE_REFUND_LOST",
     (n) => `${n} refunds were lost`,

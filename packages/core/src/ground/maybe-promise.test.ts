@@ -30,7 +30,7 @@ it("ignoreRejection handles the rejection of a promise, even if the promise is f
   }
 })
 
-it("ignoreRejection does not call then of a thenable, and accepts other values", () => {
+it("ignoreRejection does not call a thenable's then(), and accepts any other value", () => {
   let started = 0
   // biome-ignore lint/suspicious/noThenProperty: a query that runs when it is awaited
   ignoreRejection({ then: () => started++ })

@@ -47,12 +47,12 @@ describe("requireOptions", () => {
     expect(problemsOf(JSON.parse(`{ "${path}": 1 }`))).toEqual([{ path, message, accepted: NAMES }])
   })
 
-  it("reports our name for an option that has another name elsewhere", () => {
+  it("suggests Sluice's name for an option that other libraries name differently", () => {
     const message = 'is not an option of createIt; use "prefix" instead'
     expect(problemsOf({ keyPrefix: "a" })).toEqual([{ path: "keyPrefix", message }])
   })
 
-  it("checks members that are inherited, and getters of a class", () => {
+  it("also checks inherited members and the getters of a class", () => {
     class Options {
       get prefix() {
         return 5

@@ -46,7 +46,7 @@ test.each([
   ["a\nb", '"a\\nb"'],
   ["a\u2028b\u202ec\u0085", '"a\\u{2028}b\\u{202e}c\\u{85}"'],
   [`${"x".repeat(57)}😀`, `"${"x".repeat(57)}\\u{d83d}…`],
-])("show shortens value %# and returns one line", (value, text) => {
+])("show returns one short line for every kind of value (case %#)", (value, text) => {
   expect(show(value)).toBe(text)
 })
 
@@ -58,7 +58,7 @@ test.each([
   ["rules[0]", ["match", "fields", "header:x"], 'rules[0].match.fields["header:x"]'],
   ["rules[0]", ["a\nb"], 'rules[0]["a\\nb"]'],
   ["", ["x".repeat(65)], `["${"x".repeat(58)}…]`],
-])("%j and %j are joined to one path", (place, path, whole) => {
+])("locate joins %j and %j into one path", (place, path, whole) => {
   expect(locate(place, { path, message: "is wrong" })).toEqual({ path: whole, message: "is wrong" })
 })
 
@@ -80,6 +80,6 @@ test.each([
   expect(suggestion(given, names)).toBe(meant === undefined ? "" : `; did you mean "${meant}"?`)
 })
 
-test("suggestion returns nothing if there are no names", () => {
+test("closest returns undefined if there are no names", () => {
   expect(closest("limit", [])).toBeUndefined()
 })

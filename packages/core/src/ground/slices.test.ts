@@ -15,11 +15,11 @@ describe("work in steps", () => {
     return "done"
   }
 
-  it("is done synchronously by atOnce", () => {
+  it("is completed synchronously by atOnce()", () => {
     expect(atOnce(steps())).toBe("done")
   })
 
-  it("is done in slices of a millisecond, so that timers can fire in between", async () => {
+  it("is done by inSlices() in slices of a millisecond, so that timers can fire in between", async () => {
     let turns = 0
     const turning = setInterval(() => turns++, 0)
     try {
@@ -30,7 +30,7 @@ describe("work in steps", () => {
     }
   })
 
-  it("rejects if a step throws", async () => {
+  it("makes inSlices() reject if a step throws", async () => {
     const failing = steps(() => {
       throw new Error("step")
     })

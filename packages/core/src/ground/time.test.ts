@@ -26,7 +26,7 @@ function blockEventLoop(forMs: number): void {
 describe("work outside of requests", () => {
   const request = new AsyncLocalStorage<string>()
 
-  it("does not see the request that started it", () => {
+  it("does not inherit the async context of the request that started it", () => {
     expect(request.run("a request", () => outsideRequests(() => request.getStore()))).toBeUndefined()
   })
 
@@ -60,7 +60,7 @@ describe("a deadline", () => {
   beforeEach(() => void vi.useFakeTimers())
   afterEach(() => void vi.useRealTimers())
 
-  it("ends one tick of the event loop after the time", () => {
+  it("expires one event-loop tick after its timer fires", () => {
     const onLate = vi.fn()
     void beforeDeadline(never, 10, onLate)
     vi.advanceTimersByTime(9)
@@ -71,7 +71,7 @@ describe("a deadline", () => {
     expect(onLate).toHaveBeenCalledOnce()
   })
 
-  it.each([9, 10])("leaves no timer if the work ends %i ms later", async (ms) => {
+  it.each([9, 10])("of 10 ms leaves no timer if the work ends after %i ms", async (ms) => {
     const onLate = vi.fn()
     let end: () => void = () => undefined
     const work = new Promise<void>((resolve) => {
@@ -146,7 +146,7 @@ describe("beforeDeadline", () => {
     await expect(beforeDeadline<string>(never, 5, () => "nothing")).resolves.toBe("nothing")
   })
 
-  it("measures the time by a clock that waits", async () => {
+  it("expires when the clock's wait() has ended, if the clock can wait", async () => {
     const clock = manualClock()
     const answered = beforeDeadline(never, 5, tooLate, true, clock)
     clock.advance(5)
@@ -181,7 +181,7 @@ describe("beforeDeadline", () => {
     await expect(answered).resolves.toBe("answer")
   })
 
-  it.each(["answer", "failure"])("ignores an %s after the deadline", async (what) => {
+  it.each(["answer", "failure"])("ignores an asynchronous %s that comes after the deadline", async (what) => {
     let end: () => void = () => undefined
     const late = new Promise<void>((resolve, reject) => {
       end = what === "answer" ? resolve : () => reject(new Error("late"))
@@ -196,7 +196,7 @@ describe("beforeDeadline", () => {
 })
 
 describe("after", () => {
-  it("calls back after the time of the clock, unless it was canceled", async () => {
+  it("calls back when the clock has advanced by the delay, unless it was canceled", async () => {
     const clock = manualClock()
     const called: string[] = []
     after(10, clock, () => called.push("stays"))

@@ -21,11 +21,11 @@ async function expectHeld(wait: typeof waitHeld, held: number, timers: () => num
   expect(timers()).toBe(before)
 }
 
-describe("waiting by a timer", () => {
+describe("a wait that uses a timer", () => {
   it.each([
     ["keeps the process alive", waitHeld, 1],
     ["does not keep the process alive", waitUnheld, 0],
-  ])("%s until it ends", (_what, wait, held) =>
+  ])("%s while it lasts", (_what, wait, held) =>
     countHeldTimers(async (timers) => {
       await expectHeld(wait, held, timers)
       await expect(waitHeld(1)).resolves.toBeUndefined()
@@ -46,10 +46,10 @@ describe("waiting by a timer", () => {
     }))
 })
 
-describe("waiting by a timer in a test with fake timers", () => {
+describe("a wait in a test with fake timers", () => {
   afterEach(() => void vi.useRealTimers())
 
-  it("ends only when the timers have moved by the full wait", async () => {
+  it("ends only when the fake timers have advanced by the full wait", async () => {
     vi.useFakeTimers()
     const { signal } = new AbortController()
     const ended: number[] = []

@@ -34,7 +34,7 @@ describe("the socket's peer", () => {
     [null, undefined],
     [7, undefined],
     [["192.0.2.7"], undefined],
-  ])("%j is the client %j when no proxy is trusted", (remoteAddress, expected) => {
+  ])("with address %j is the client %j when no proxy is trusted", (remoteAddress, expected) => {
     expect(client({}, remoteAddress)).toBe(expected)
     expect(client({}, remoteAddress, {})).toBe(expected)
     expect(client({ trustedProxies: 0 }, remoteAddress, xff("198.51.100.1"))).toBe(expected)
@@ -43,7 +43,7 @@ describe("the socket's peer", () => {
   })
 })
 
-describe("trusted hops", () => {
+describe("a number of trusted hops", () => {
   const list = "192.0.2.1, 192.0.2.2, 192.0.2.3"
   it.each<[number, unknown, unknown, string | undefined]>([
     [1, "10.0.0.1", list, "192.0.2.3"],
@@ -62,12 +62,15 @@ describe("trusted hops", () => {
     // A Unix socket does not have an address, but counts as a hop.
     [1, undefined, "192.0.2.3", "192.0.2.3"],
     [1, undefined, undefined, undefined],
-  ])("%j from %j with %j is %j", (trustedProxies, peer, field, expected) => {
-    expect(client({ trustedProxies }, peer, xff(field))).toBe(expected)
-  })
+  ])(
+    "of %j, with the peer %j and X-Forwarded-For %j, leads to the client %j",
+    (trustedProxies, peer, field, expected) => {
+      expect(client({ trustedProxies }, peer, xff(field))).toBe(expected)
+    },
+  )
 })
 
-describe("trusted addresses", () => {
+describe("the addresses of trusted proxies", () => {
   const trustedProxies = ["10.0.0.0/8", "2001:db8:ffff::/48"]
   it.each<[unknown, unknown, string | undefined]>([
     ["10.0.0.1", "192.0.2.1, 192.0.2.2", "192.0.2.2"],
@@ -84,7 +87,7 @@ describe("trusted addresses", () => {
     ["10.0.0.1", {}, "10.0.0.1"],
     [undefined, "192.0.2.2", undefined],
     ["nonsense", "192.0.2.2", undefined],
-  ])("%j with %j is %j", (peer, field, expected) => {
+  ])("with the peer %j and X-Forwarded-For %j lead to the client %j", (peer, field, expected) => {
     expect(client({ trustedProxies }, peer, xff(field))).toBe(expected)
   })
 
@@ -103,7 +106,7 @@ describe("trusted addresses", () => {
       expect(client({ trustedProxies: [name] }, other, xff("192.0.2.2"))).toBe(other)
   })
 
-  it("never lead to a client on the left of an untrusted address", () => {
+  it("never lead to an entry on the left of an untrusted address", () => {
     const proxy = fc.constantFrom("10.0.0.2", "10.200.0.3", "2001:db8:ffff::7")
     fc.assert(
       fc.property(fc.string(), fc.array(proxy, { maxLength: 5 }), (forged, appended) => {
@@ -114,7 +117,7 @@ describe("trusted addresses", () => {
   })
 })
 
-describe("which header is read", () => {
+describe("clientIpHeader", () => {
   const both = { "x-forwarded-for": "192.0.2.1", forwarded: "for=192.0.2.2", "cf-connecting-ip": "192.0.2.3" }
   it.each<[string | undefined, object | undefined, string]>([
     [undefined, both, "192.0.2.1"],
@@ -141,12 +144,12 @@ describe("which header is read", () => {
     ["cf-connecting-ip", { "cf-connecting-ip": 7 }, "10.0.0.1"],
     ["cf-connecting-ip", { "x-forwarded-for": "192.0.2.1" }, "10.0.0.1"],
     ["cf-connecting-ip", undefined, "10.0.0.1"],
-  ])("clientIpHeader %j in %j is %j", (clientIpHeader, headers, expected) => {
+  ])("set to %j, with the headers %j, leads to the client %j", (clientIpHeader, headers, expected) => {
     expect(client({ trustedProxies: 1, clientIpHeader }, "10.0.0.1", headers)).toBe(expected)
     expect(client({ trustedProxies: ["10.0.0.1"], clientIpHeader }, "10.0.0.1", headers)).toBe(expected)
   })
 
-  it("is trusted only from a trusted proxy", () => {
+  it("is read only if the peer is a trusted proxy", () => {
     const options = { trustedProxies: ["10.0.0.1"], clientIpHeader: "cf-connecting-ip" }
     expect(client(options, "10.0.0.2", both)).toBe("10.0.0.2")
     expect(client({ trustedProxies: ["10.0.0.1"] }, "10.0.0.2", both)).toBe("10.0.0.2")
@@ -158,7 +161,7 @@ describe("a forwarded header without trusted proxies", () => {
     [{ "x-forwarded-for": "192.0.2.1" }, "x-forwarded-for"],
     [{ forwarded: "for=192.0.2.1" }, "forwarded"],
     [{ forwarded: "for=192.0.2.1", "x-forwarded-for": "" }, "x-forwarded-for"],
-  ])("%j is reported once, and ignored", (headers, name) => {
+  ])("is reported once, and ignored: %j", (headers, name) => {
     const told: string[] = []
     const read = compileClientAddress({}, (header) => told.push(header))
     expect(read(facts("198.51.100.1", {}))).toBe("198.51.100.1")
@@ -170,7 +173,7 @@ describe("a forwarded header without trusted proxies", () => {
   })
 })
 
-describe("a forwarded header that confirms the peer, as on a serverless platform,", () => {
+describe("a forwarded header without trusted proxies, as on a serverless platform,", () => {
   const CLIENT = "203.0.113.7"
   it.each([
     ["the peer alone", CLIENT, CLIENT],
@@ -178,7 +181,7 @@ describe("a forwarded header that confirms the peer, as on a serverless platform
     ["the peer on the left of the gateway's own network", CLIENT, `${CLIENT}, 130.176.1.1`],
     ["the peer on the right of what the client wrote", CLIENT, `198.51.100.1, ${CLIENT}`],
     ["only a private peer, in a test", "127.0.0.1", "127.0.0.1, 127.0.0.2"],
-  ])("is not reported: %s", (_what, peer, list) => {
+  ])("is not reported if it lists %s", (_what, peer, list) => {
     expect(client({}, peer, xff(list))).toBe(client({}, peer))
   })
 
@@ -249,25 +252,25 @@ describe("with trustedProxies, the first 100 requests", () => {
   })
 
   it.each<[string, RequestFacts]>([
-    ["of a health check by its path", { ...FROM_PROXY, url: "/api/_health?full=1" }],
-    ["of a readiness probe", { ...FROM_PROXY, url: "/readyz" }],
-    ["of a load balancer", facts(PROXY, { "user-agent": "ELB-HealthChecker/2.0" })],
-    ["of Kubernetes", facts(PROXY, { "user-agent": "kube-probe/1.31" })],
-    ["with the header", facts(PROXY, xff("192.0.2.7"))],
-    ["with Forwarded", facts(PROXY, { forwarded: "for=192.0.2.7" })],
-    ["from other peers", facts("192.0.2.1", {})],
+    ["sent to the path of a health check", { ...FROM_PROXY, url: "/api/_health?full=1" }],
+    ["sent by a readiness probe", { ...FROM_PROXY, url: "/readyz" }],
+    ["sent by a load balancer", facts(PROXY, { "user-agent": "ELB-HealthChecker/2.0" })],
+    ["sent by Kubernetes", facts(PROXY, { "user-agent": "kube-probe/1.31" })],
+    ["sent with the header", facts(PROXY, xff("192.0.2.7"))],
+    ["sent with Forwarded", facts(PROXY, { forwarded: "for=192.0.2.7" })],
+    ["sent by other peers", facts("192.0.2.1", {})],
   ])("are not reported if they are %s", async (_what, request) => {
     expect(await told({ trustedProxies: [PROXY] }, [300, request])).toEqual([])
   })
 
   it.each(["/livestream/1", "/orders/status", "/monitors/3", "/readymade", "/healthy-food", "/ping-pong"])(
-    "are reported if their path is %s, which is not of a health check",
+    "are reported if their path is %s, which is not the path of a health check",
     async (url) => {
       expect(await told({ trustedProxies: 1 }, [100, { ...FROM_PROXY, url }])).toEqual([MISSING])
     },
   )
 
-  it("are counted without health checks, which are not recognized by a query", async () => {
+  it("are counted without health checks, and a query does not make a request a health check", async () => {
     const health = { ...FROM_PROXY, url: "/healthz" }
     const search = { ...FROM_PROXY, url: "/shipping/deliveries?status=ready" }
     expect(await told({ trustedProxies: 1 }, [200, health], [99, search])).toEqual([])
@@ -285,8 +288,8 @@ describe("with trustedProxies, the first 100 requests", () => {
   })
 })
 
-describe("for any input", () => {
-  it("never throws, and returns an address or undefined", () => {
+describe("the reader of client addresses", () => {
+  it("never throws for any input, and returns an address or undefined", () => {
     const anything = fc.record(
       {
         "x-forwarded-for": fc.anything(),
@@ -313,7 +316,7 @@ describe("for any input", () => {
   })
 })
 
-describe("names of networks", () => {
+describe("the names of networks", () => {
   const CLOUDFLARE = "162.158.1.2"
   const OTHER = "172.64.0.9"
   it.each<[proxies: string[], peer: string, list: string, client: string]>([
@@ -335,9 +338,12 @@ describe("names of networks", () => {
     // Networks of two different providers are proxies, and so are networks that the app lists itself.
     [["cloudflare", "fastly"], "151.101.3.4", `192.0.2.7, ${CLOUDFLARE}`, "192.0.2.7"],
     [["162.158.0.0/15", "172.64.0.0/13"], CLOUDFLARE, `192.0.2.7, ${OTHER}`, "192.0.2.7"],
-  ])("%j behind %j with the list %j has the client %j", (trustedProxies, peer, list, expected) => {
-    expect(client({ trustedProxies }, peer, xff(list))).toBe(expected)
-  })
+  ])(
+    "such as %j, with the peer %j and X-Forwarded-For %j, lead to the client %j",
+    (trustedProxies, peer, list, expected) => {
+      expect(client({ trustedProxies }, peer, xff(list))).toBe(expected)
+    },
+  )
 
   it("allow only their own proxies to report a client in the provider's header", () => {
     const options = { trustedProxies: ["cloudflare"], clientIpHeader: "cf-connecting-ip" }

@@ -29,7 +29,7 @@ function read(field: string, facts: unknown): string | undefined {
   return text
 }
 
-describe("a scalar counts as a string", () => {
+describe("the value of a field", () => {
   it.each<[unknown, string | undefined]>([
     ["5", "5"],
     [5, "5"],
@@ -56,7 +56,7 @@ describe("a scalar counts as a string", () => {
     [Symbol("5"), undefined],
     [() => "5", undefined],
     [new Date(0), undefined],
-  ])("%o is %j", (value, text) => {
+  ])("%o is read as %j", (value, text) => {
     expect(read("body:user", { body: { user: value } })).toBe(text)
     expect(read("param:user", { params: { user: value } })).toBe(text)
     expect(read("query:user", { query: { user: value } })).toBe(text)
@@ -64,26 +64,26 @@ describe("a scalar counts as a string", () => {
   })
 })
 
-describe("ip", () => {
+describe("the field ip", () => {
   it.each([
     ["192.0.2.7", "192.0.2.7"],
     ["::ffff:192.0.2.7", "192.0.2.7"],
     ["2001:DB8:1:2:3:4:5:6", "2001:db8:1:2::/64"],
     [undefined, undefined],
     ["unknown", undefined],
-  ])("of %j is %j", (remoteAddress, text) => {
+  ])("of the address %j is %j", (remoteAddress, text) => {
     expect(read("ip", { remoteAddress })).toBe(text)
   })
 })
 
-describe("service", () => {
-  it("is one value for every request", () => {
+describe("the field service", () => {
+  it("has the same value for every request", () => {
     expect(read("service", {})).toBe("")
     expect(read("service", { body: { service: "mine" }, query: { service: "mine" } })).toBe("")
   })
 })
 
-describe("method", () => {
+describe("the field method", () => {
   it.each([
     ["GET", "GET"],
     ["HEAD", "GET"],
@@ -94,19 +94,19 @@ describe("method", () => {
     ["", undefined],
     [undefined, undefined],
     [7, undefined],
-  ])("%j is %j", (method, text) => {
+  ])("of the method %j is %j", (method, text) => {
     expect(read("method", { method })).toBe(text)
   })
 })
 
-describe("route", () => {
+describe("the field route", () => {
   it.each([
     ["/users/:id", "/u/*", "/users/:id"],
     ["/users/:id", undefined, "/users/:id"],
     [undefined, "/u/*", "/u/*"],
     ["", "/u/*", "/u/*"],
     [/^\/u/, "/u/*", "/u/*"],
-  ])("%j with the matched path %j is %j", (route, matchedPath, text) => {
+  ])("of the route %j with the matched path %j is %j", (route, matchedPath, text) => {
     const known = context(matchedPath)
     const facts = { route, url: "/users/7" } as unknown as RequestFacts
     expect(compileField("route", known)(facts, undefined)).toBe(text)
@@ -123,7 +123,7 @@ describe("route", () => {
   })
 })
 
-describe("header:", () => {
+describe("a header field", () => {
   it.each<[string, unknown, string | undefined]>([
     ["header:x-api-key", { "x-api-key": "k1" }, "k1"],
     ["header:X-API-Key", { "x-api-key": "k1" }, "k1"],
@@ -143,12 +143,12 @@ describe("header:", () => {
     ["header:host", { ":authority": ["a.example", "b.example"], host: "b.example" }, undefined],
     ["header:hosts", { ":authority": "a.example" }, undefined],
     ["host", { ":authority": "a.example" }, "a.example"],
-  ])("%j of %j is %j", (field, headers, text) => {
+  ])("%j of the headers %j is %j", (field, headers, text) => {
     expect(read(field, { headers })).toBe(text)
   })
 })
 
-describe("query:", () => {
+describe("a query field", () => {
   it.each<[string, object, string | undefined]>([
     ["query:page", { url: "/list?page=2" }, "2"],
     ["query:page", { url: "/list?a=1&page=2#page=3" }, "2"],
@@ -171,12 +171,12 @@ describe("query:", () => {
     ["query:constructor", { query: {} }, undefined],
     ["query:__proto__", { query: JSON.parse('{"__proto__":"x"}') }, "x"],
     ["query:toString", { url: "/list" }, undefined],
-  ])("%j of %j is %j", (field, facts, text) => {
+  ])("%j of the request %j is %j", (field, facts, text) => {
     expect(read(field, facts)).toBe(text)
   })
 })
 
-describe("body:", () => {
+describe("a body field", () => {
   it.each<[string, unknown, string | undefined]>([
     ["body:user", { user: "ann" }, "ann"],
     ["body:user.email", { user: { email: "a@b.c" } }, "a@b.c"],
@@ -192,11 +192,11 @@ describe("body:", () => {
     ["body:__proto__.user", { user: "ann" }, undefined],
     ["body:a.b.c.d.e.f.g.h", { a: { b: { c: { d: { e: { f: { g: { h: 1 } } } } } } } }, "1"],
     ["body:a.b.c.d.e.f.g.h.i", { a: { b: { c: { d: { e: { f: { g: { h: { i: 1 } } } } } } } } }, undefined],
-  ])("%j of %j is %j", (field, body, text) => {
+  ])("%j of the body %j is %j", (field, body, text) => {
     expect(read(field, { body })).toBe(text)
   })
 
-  it("of a circular body is found or missing, and terminates", () => {
+  it("of a circular body is found or missing, without an endless loop", () => {
     const body: Record<string, unknown> = { id: 1 }
     body.self = body
     expect(read("body:self.self.self.id", { body })).toBe("1")
@@ -210,15 +210,18 @@ describe("body:", () => {
     ["that is not there", { headers: {} }, false],
     ["that is empty", { headers: { "content-length": "0" } }, false],
     ["that was parsed", { headers: { "content-length": "4" }, body: null }, false],
-  ])("of a body %s is missing, and a missing parser is reported once", (_what, facts, expected) => {
-    const known = context()
-    const reader = compileField("body:user", known)
-    expect([reader(facts, undefined), reader(facts, undefined)]).toEqual([undefined, undefined])
-    expect(known.told).toEqual(expected ? [["body-missing", "body:user"]] : [])
-  })
+  ])(
+    "of a body %s, with the facts %j, is missing; a missing body parser is reported: %j",
+    (_what, facts, expected) => {
+      const known = context()
+      const reader = compileField("body:user", known)
+      expect([reader(facts, undefined), reader(facts, undefined)]).toEqual([undefined, undefined])
+      expect(known.told).toEqual(expected ? [["body-missing", "body:user"]] : [])
+    },
+  )
 })
 
-describe("param:", () => {
+describe("a param field", () => {
   it.each<[unknown, string | undefined]>([
     [{ id: "7" }, "7"],
     [{ id: ["a", "b"] }, undefined],
@@ -226,12 +229,12 @@ describe("param:", () => {
     [{}, undefined],
     [undefined, undefined],
     ["id", undefined],
-  ])("id of %j is %j", (params, text) => {
+  ])("param:id of the parameters %j is %j", (params, text) => {
     expect(read("param:id", { params })).toBe(text)
   })
 })
 
-describe("cookie:", () => {
+describe("a cookie field", () => {
   it.each<[string, object, string | undefined]>([
     ["cookie:sid", { cookies: { sid: "s1" }, headers: { cookie: "sid=s2" } }, "s1"],
     ["cookie:sid", { cookies: {}, headers: { cookie: "sid=s2" } }, undefined],
@@ -247,7 +250,7 @@ describe("cookie:", () => {
     ["cookie:sid", {}, undefined],
     ["cookie:__proto__", { headers: { cookie: "a=b" } }, undefined],
     ["cookie:constructor", { headers: { cookie: "a=b" } }, undefined],
-  ])("%j of %j is %j", (field, facts, text) => {
+  ])("%j of the request %j is %j", (field, facts, text) => {
     expect(read(field, facts)).toBe(text)
   })
 })
@@ -266,11 +269,11 @@ describe("a bare name", () => {
     [{ ...everywhere, params: { user_id: "" }, query: { user_id: ["1", "2"] } }, "body"],
     [{ headers: everywhere.headers }, "header"],
     [{}, undefined],
-  ])("without an extractor has the first value in the parts of %j: %j", (facts, text) => {
+  ])("without an extractor is the first value in the parts of the request %j: %j", (facts, text) => {
     expect(read("user_id", facts)).toBe(text)
   })
 
-  it("is set by the client, which is reported once", () => {
+  it("is reported once, because clients can choose its value", () => {
     const known = context()
     const reader = compileField("User_Id", known)
     expect(known.told).toEqual([["client-chosen", "User_Id"]])
@@ -279,9 +282,9 @@ describe("a bare name", () => {
   })
 })
 
-describe("for any input", () => {
+describe("every field", () => {
   it.each(["method", "route", "ip", "header:a", "query:a", "body:a", "param:a", "cookie:a", "a"])(
-    "%s is missing if a getter throws, which is reported once",
+    "is missing if a getter throws, and the error is reported once: %s",
     (field) => {
       const known = context()
       const error = new Error("malformed")
@@ -299,7 +302,7 @@ describe("for any input", () => {
     },
   )
 
-  it("is a non-empty string or undefined, and never throws", () => {
+  it("is a non-empty string or undefined for any input, and never throws", () => {
     const fields = ["ip", "method", "route", "header:a", "query:a", "body:a.b", "param:a", "cookie:a", "a"]
     const readers: FieldReader[] = fields.map((field) => compileField(field, context()))
     const holder = fc.oneof(fc.record({ a: fc.anything() }), fc.anything())
@@ -331,7 +334,7 @@ describe("field names", () => {
     expect(["user_id", "plan", "IP", "header"].map(isBuiltInField)).not.toContain(true)
   })
 
-  it("without a reader are rejected when the rule is compiled", () => {
+  it("that no reader supports are rejected when the rule is compiled", () => {
     expect(() => compileField("session:id", context())).toThrow('"session:id" is not a field')
   })
 })

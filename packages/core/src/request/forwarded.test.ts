@@ -8,7 +8,7 @@ function addresses(name: ForwardedHeader, field: unknown, most = Number.POSITIVE
   return visited
 }
 
-describe("a node", () => {
+describe("a node of a forwarded header", () => {
   it.each([
     ["192.0.2.7", "192.0.2.7"],
     ["192.0.2.7:4711", "192.0.2.7"],
@@ -40,7 +40,7 @@ describe("a node", () => {
     ["_SEVKISEK:_x", undefined],
     ["", undefined],
     [":", undefined],
-  ])("%j is %j", (node, address) => {
+  ])("%j has the address %j", (node, address) => {
     expect(addressOfNode(node)).toBe(address)
   })
 })
@@ -71,11 +71,11 @@ describe("X-Forwarded-For, read from the right", () => {
     [null, []],
     [42, []],
     [{ length: 1, 0: "192.0.2.1" }, []],
-  ])("%j visits %j", (field, visited) => {
+  ])("with the value %j has the addresses %j", (field, visited) => {
     expect(addresses("x-forwarded-for", field)).toEqual(visited)
   })
 
-  it("ends when the visitor returns false", () => {
+  it("is read only until the visitor returns false", () => {
     expect(addresses("x-forwarded-for", "192.0.2.1, 192.0.2.2, 192.0.2.3", 2)).toEqual([
       "192.0.2.3",
       "192.0.2.2",
@@ -83,7 +83,7 @@ describe("X-Forwarded-For, read from the right", () => {
     expect(addresses("x-forwarded-for", ["192.0.2.1", "192.0.2.2"], 1)).toEqual(["192.0.2.2"])
   })
 
-  it("reads at most 50 elements, including empty ones, across the lines of the header", () => {
+  it("is read up to 50 elements, including empty elements, across all lines of the header", () => {
     const list = Array.from({ length: 60 }, (_, index) => `192.0.2.${index}`)
     const last50 = list.slice(10).toReversed()
     expect(addresses("x-forwarded-for", list.join(", "))).toEqual(last50)
@@ -94,7 +94,7 @@ describe("X-Forwarded-For, read from the right", () => {
     expect(addresses("x-forwarded-for", ["192.0.2.1", ...Array(50).fill("")])).toEqual([])
   })
 
-  it("reads the last 8192 characters, but not an entry that is cut off there", () => {
+  it("is read up to 8192 characters, without an entry that is cut off there", () => {
     const exact = `192.0.2.2,${" ".repeat(8192 - 19)}192.0.2.3`
     expect(exact).toHaveLength(8192)
     expect(addresses("x-forwarded-for", exact)).toEqual(["192.0.2.3", "192.0.2.2"])
@@ -140,11 +140,11 @@ describe("Forwarded (RFC 7239), read from the right", () => {
     ['for="192.0.2.1', []],
     ["before=192.0.2.1", []],
     [7, []],
-  ])("%j visits %j", (field, visited) => {
+  ])("with the value %j has the addresses %j", (field, visited) => {
     expect(addresses("forwarded", field)).toEqual(visited)
   })
 
-  it("includes the entries of proxies, whatever a client wrote before them", () => {
+  it("is read up to the proxies' entries, whatever a client wrote before them", () => {
     const hostile = fc.oneof(
       fc.string(),
       fc.string({ unit: fc.constantFrom('"', "\\", ",", ";", "=", "for", " ", "10.0.0.1", "[") }),
@@ -162,7 +162,7 @@ describe("Forwarded (RFC 7239), read from the right", () => {
     )
   })
 
-  it("reads invalid input of any shape in linear time", () => {
+  it("is read in linear time, whatever invalid input it contains", () => {
     const shapes = [" ", "\t;", '"', '\\"', "a=", "for=", ";", 'for="\\', "x"]
     for (const shape of shapes) {
       const rubbish = shape.repeat(Math.ceil(1_000_000 / shape.length))

@@ -6,7 +6,7 @@ import { KNOWN_NETWORKS } from "./known-networks.ts"
 const GUIDE = readFileSync(new URL("../../../../docs/production/proxies.md", import.meta.url), "utf8")
 
 it.each(Object.entries(KNOWN_NETWORKS))(
-  "%s has valid networks, each once, and the guide states its date and source",
+  "the networks of %s are valid and distinct, and the guide states their date and source",
   (name, { date, source, networks }) => {
     const all = networks.trim().split(/\s+/)
     expect(all.length).toBeGreaterThan(20)

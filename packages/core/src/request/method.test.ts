@@ -9,12 +9,12 @@ it.each<[string, RequestFacts]>([
   ["the header X-HTTP-Method", { headers: { "x-http-method": "delete" } }],
   ["the header X-Method-Override", { headers: { "x-method-override": " Delete " } }],
   ["a repeated header, as Node joins it", { headers: { "x-http-method-override": "PUT, DELETE" } }],
-  ["a list of header lines", { headers: { "x-http-method-override": ["PUT", "DELETE"] } }],
+  ["an array of header lines", { headers: { "x-http-method-override": ["PUT", "DELETE"] } }],
   ["the query", { url: "/item?a=1&_method=DELETE" }],
   ["an encoded query", { url: "/item?%5Fmethod=D%45LETE#x" }],
   ["a repeated parameter of the query", { url: "/item?_method=PUT&_method=delete" }],
   ["the parsed body", { body: { _method: "DELETE" } }],
-  ["a list in the parsed body", { body: { _method: ["DELETE"] } }],
+  ["an array in the parsed body", { body: { _method: ["DELETE"] } }],
 ])("a POST that specifies DELETE in %s has both methods", (_where, facts) => {
   const posted = { method: "POST", ...facts }
   expect([has(posted, "DELETE"), has(posted, "POST"), has(posted, "PATCH")]).toEqual([true, true, false])
@@ -35,7 +35,7 @@ it.each<[string, RequestFacts]>([
   ["the path of a GET", { method: "GET", url: "/_method=DELETE?a=%20" }],
   ["a header of another name", { method: "POST", headers: { "x-method": "DELETE" } }],
   ["an empty header", { method: "POST", headers: { "x-http-method-override": "" } }],
-  ["a body without its own such member", { method: "POST", body: Object.create({ _method: "DELETE" }) }],
+  ["an inherited member of the body", { method: "POST", body: Object.create({ _method: "DELETE" }) }],
   ["a member that is not a string", { method: "POST", body: { _method: { DELETE: 1 } } }],
   ["an unknown method", { headers: { "x-http-method-override": "DELETE" } }],
   [
@@ -61,7 +61,7 @@ it("the methods that a query specifies are found in linear time", () => {
   expect(has({ method: "GET", url }, "DELETE")).toBe(false)
 })
 
-it("a request has its original method and its current method, in upper or lower case", () => {
+it("a request has both its original and its current method, regardless of case", () => {
   const facts = { method: "get", originalMethod: "Purge" }
   expect(["GET", "PURGE", "POST"].map((method) => has(facts, method))).toEqual([true, true, false])
   expect(has({}, "GET")).toBe(false)

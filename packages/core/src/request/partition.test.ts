@@ -37,7 +37,7 @@ describe("the text of a partition", () => {
     [["", "a"], "@0:1:a"],
     [["@a", "#b"], "@2:@a2:#b"],
     [["é", "ü"], "@1:é1:ü"],
-  ])("of %j is %j", (values, text) => {
+  ])("with the values %j is %j", (values, text) => {
     expect(partitionText(values)).toBe(text)
   })
 
@@ -138,7 +138,7 @@ describe("the partition of a request", () => {
     expect(partition(fields, onMissing, request)).toBe(text)
   })
 
-  it("is not counted if the rule skips it", () => {
+  it("is not counted if a field is missing and the rule skips such requests", () => {
     expect(partition(["user"], "skip", { ip })).toBe(SKIP)
     expect(partition(["ip", "user"], "skip", { ip })).toBe(SKIP)
   })
@@ -154,7 +154,7 @@ describe("the partition of a request", () => {
     expect(partition(["user", "ip"], "ip", { user: "7", ip: undefined })).toBe("@shared")
   })
 
-  it("passes the facts and the app's own request to the readers", () => {
+  it("is computed by readers that receive the facts and the app's own request", () => {
     const seen: unknown[] = []
     const facts: RequestFacts = { method: "GET" }
     const request = {}

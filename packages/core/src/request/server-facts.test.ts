@@ -19,7 +19,7 @@ describe("ServerFacts", () => {
   })
 
   it.each([true, false])(
-    "reads from the stream of an HTTP/2 request whether a body follows: %s",
+    "reports whether an HTTP/2 request has a body if its stream's endAfterHeaders is %s",
     (endAfterHeaders) => {
       expect(new ServerFacts(REQUEST, { stream: { endAfterHeaders } }).hasBody).toBe(!endAfterHeaders)
     },

@@ -51,7 +51,7 @@ describe("a bounded table", () => {
     expect([...table].map(({ partition }) => partition).sort()).toEqual(["a", "d", "e"])
   })
 
-  it("may be changed while it is iterated", () => {
+  it("allows deletions during an iteration", () => {
     const table = new BoundedTable(1_000)
     for (const partition of ["a", "b", "c"]) table.add(entry(partition, 0))
     for (const one of table) table.delete(one)

@@ -3,7 +3,7 @@ import { chargeable } from "./counters.ts"
 
 const MOST = Number.MAX_SAFE_INTEGER
 
-describe("units that are refunded or charged", () => {
+describe("chargeable()", () => {
   it.each([
     // current, previous, requested units, resulting units
     [0, 0, 5, 5],
@@ -17,7 +17,7 @@ describe("units that are refunded or charged", () => {
     // The units of two windows together may exceed the safe integers.
     [MOST, 9, -5, 0],
   ])(
-    "with %i units in the current and %i in the previous window, a change by %i becomes %i",
+    "for counts of %i (current window) and %i (previous window), limits a change of %i units to %i",
     (current, previous, units, expected) => {
       expect(chargeable({ startMs: 0, current, previous }, units)).toBe(expected)
     },

@@ -18,8 +18,8 @@ function guarded(over: (memory: Store) => Partial<Store>) {
   return { store, guard: foreignStore(store), used }
 }
 
-describe("the guard of a store", () => {
-  it("is the same for the same store, and absent for one of Sluice's own stores", () => {
+describe("the guard of a third-party store", () => {
+  it("is created once per store, but not for Sluice's own stores", () => {
     const { store, guard } = guarded(() => ({}))
     expect(foreignStore(store)).toBe(guard)
     expect(foreignStore(guard)).toBe(guard)
@@ -36,14 +36,14 @@ describe("the guard of a store", () => {
       "returns a thenable that throws",
       { take: () => new Proxy({}, { get: () => () => fail(new TypeError("reset")) }) as never },
     ],
-  ])("converts what the store %s into one of Sluice's errors", async (_how, over) => {
+  ])("rejects with a StoreUnavailableError if the store's take() %s", async (_how, over) => {
     const { guard } = guarded(() => over)
     const error = await take(guard).catch((thrown: unknown) => thrown)
     expect(error).toBeInstanceOf(StoreUnavailableError)
     expect(error).toMatchObject({ message: "The store failed: reset", cause: { message: "reset" } })
   })
 
-  it("reports that the store has been closed", async () => {
+  it("rejects calls with a ClosedError after it is closed", async () => {
     const { guard } = guarded(() => ({}))
     await guard.close()
     await expect(take(guard)).rejects.toBeInstanceOf(ClosedError)
@@ -78,7 +78,7 @@ describe("the guard of a store", () => {
     expect(events).toMatchObject([{ type: "refund-lost", error: { message: "The store failed: gone" } }])
   })
 
-  it("reports the store's round trip times, unless the store reports them itself", async () => {
+  it("measures round-trip times, unless the store reports its own status", async () => {
     const { guard } = guarded((memory) => ({ take: async (checks) => memory.take(checks) }))
     expect(guard.status?.recentRoundTripsMs).toEqual([])
     await take(guard)
@@ -91,7 +91,7 @@ describe("the guard of a store", () => {
     ["refund", (store, refunds) => store.refund(refunds, 5)],
     ["reset", (store) => store.reset(CHECKS, 5)],
     ["read", (store) => store.read(CHECKS, 5)],
-  ])("applies the deadline to %s, too", async (method, call) => {
+  ])("also applies the deadline to %s()", async (method, call) => {
     const { guard } = guarded(() => ({ [method]: () => new Promise(() => undefined) }))
     await expect((async () => call(guard, []))()).rejects.toMatchObject({ kind: "timeout" })
   })

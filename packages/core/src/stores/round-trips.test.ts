@@ -5,7 +5,7 @@ beforeEach(() => void vi.useFakeTimers({ toFake: ["performance"] }))
 afterEach(() => void vi.useRealTimers())
 
 describe("RoundTrips", () => {
-  it("remembers the last 64 durations", () => {
+  it("remembers the latest 64 durations", () => {
     const roundTrips = new RoundTrips()
     expect(roundTrips.recent).toEqual([])
     for (let ms = 1; ms <= 65; ms++) {
@@ -18,7 +18,7 @@ describe("RoundTrips", () => {
     )
   })
 
-  it("ignores the replies of a server that was silent for over a second, and remembers later replies", () => {
+  it("ignores replies that arrive after a silence of over a second, but not later replies", () => {
     const roundTrips = new RoundTrips()
     const sentAtMs = [0, 300, 900].map((ms) => performance.now() + ms)
     vi.advanceTimersByTime(1_001)

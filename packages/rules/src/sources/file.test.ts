@@ -77,7 +77,7 @@ describe("an error about invalid rules", () => {
 })
 
 describe("loading", () => {
-  test("reads a file of 1 MiB and rejects a larger one by default", async () => {
+  test("reads a file of 1 MiB and rejects a larger file by default", async () => {
     const { source, limits } = open()
     const padded = (bytes: number) => `${text(5)}#`.padEnd(bytes, "-")
     writeFileSync(file, padded(2 ** 20))
@@ -134,7 +134,7 @@ describe("loading", () => {
     expect((await source.load("a")).rules).toBe(a.rules)
   })
 
-  test("sees the latest write in a fresh load, even if the file's modification time has not changed", async () => {
+  test("returns the latest write to a fresh load, even if the file's modification time has not changed", async () => {
     const { source } = open()
     const write = (limit: number) => writeFileSync(file, `service_id: a\n${text(limit)}`)
     const last = examples(140, 300)
@@ -148,7 +148,7 @@ describe("loading", () => {
     }
   })
 
-  test("reads once more for all fresh loads that start during a read", async () => {
+  test("reads the file once more for all fresh loads that start during a read", async () => {
     writeFileSync(file, text(5))
     const { source, limits } = open()
     await limits()
@@ -179,7 +179,7 @@ describe("loading", () => {
   test.each([
     ["rules: [ {\n", "Flow map"],
     ["", "is empty"],
-  ])("rejects with an error that Node prints once, for the content %j", async (content, mistake) => {
+  ])("rejects the content %j with an error that shows the mistake only once", async (content, mistake) => {
     writeFileSync(file, content)
     const error = await open()
       .source.load("a")

@@ -49,7 +49,7 @@ test("a problem of a missing member has the place of the object that lacks the m
   expect(await places("service_id: a\n")).toEqual(["1:1 rules | service_id"])
 })
 
-test("problems of JSON have places too, even on one line or with tabs", async () => {
+test("problems of JSON also have places, even on one line or with tabs", async () => {
   const text = '{\n\t"service_id": "a",\n\t"rules": [\n\t\t{ "limit": 1.5, "window": "1m" } ] }'
   expect(await places(text, "json")).toEqual(['4:5 rules[0].limit | "limit"'])
   expect(await places(text)).toEqual(['4:5 rules[0].limit | "limit"'])
@@ -67,7 +67,7 @@ test("a problem behind an alias has the place of the value that the alias refers
   ])
 })
 
-test("several documents and lists of documents are identified by service or index", async () => {
+test("problems in several documents or arrays of documents contain the service or the index", async () => {
   const text = `service_id: a
 rules: 5
 ---
@@ -89,7 +89,7 @@ rules: 5
   ])
 })
 
-test("a value that is not a document has a place", async () => {
+test("a problem with a value that is not a document has a place", async () => {
   expect(await places("5")).toEqual(["1:1  | 5"])
   expect((await places("- rules: []\n- 5\n- null\n- []\n")).map((place) => place.split(" ")[0])).toEqual([
     "2:3",
@@ -98,7 +98,7 @@ test("a value that is not a document has a place", async () => {
   ])
 })
 
-test("a text that cannot be parsed is one problem, with its place if it is known", async () => {
+test("a text that cannot be parsed results in one problem, with its place if it is known", async () => {
   const one = async (text: string, format: "yaml" | "json" = "yaml") => {
     const { documents, problems } = await readRuleFile(text, format)
     expect([documents.length, problems.length]).toEqual([0, 1])
@@ -153,7 +153,7 @@ test("readRuleFile rejects nesting deeper than 32 levels before it can overflow 
   }
 })
 
-test("readRuleFile accepts objects and lists with thousands of members", async () => {
+test("readRuleFile accepts objects and arrays with thousands of members", async () => {
   const entries = (count: number, more = "") =>
     Array.from({ length: count }, (_, index) => `n${index}${more}`)
   const problemsOf = async (text: string) =>
@@ -221,7 +221,7 @@ test.each([
   ["yaml", ["007", "1e3", "0x1F", "0o17", "+5", ".5", "5.0", "-0", "1_000", "0b1", "2001-01-01", "1:30"]],
   ["yaml", ["12345678901234567", "12345678901234568", "9007199254740992", "1e400", ".inf"]],
   ["json", ["1e3", "5.0", "-0", "12345678901234567", "12345678901234568", "1e400"]],
-] as const)("a service id in %s is the text as written: %s", async (format, ids) => {
+] as const)("a service id in %s stays the text as written: %s", async (format, ids) => {
   for (const id of ids) {
     for (const name of ["service_id", "Service_id", "serviceId"]) {
       const { documents } = await readRuleFile(`[{"rules": [], "${name}": ${id} }]`, format)
@@ -231,7 +231,7 @@ test.each([
 })
 
 test.each(["7", "0", "9007199254740991"])(
-  "a service id %s is the same in a number and in a string",
+  "a service id that is the number %s becomes a string",
   async (id) => {
     for (const format of ["yaml", "json"] as const) {
       const { documents } = await readRuleFile(`[{"service_id": ${id}, "rules": []}]`, format)
@@ -240,7 +240,7 @@ test.each(["7", "0", "9007199254740991"])(
   },
 )
 
-test.each(["true", "null", "[7]"])("a service id %s is a problem", async (id) => {
+test.each(["true", "null", "[7]"])("the service id %s is reported as a problem", async (id) => {
   for (const format of ["yaml", "json"] as const) {
     const { problems } = await readRuleFile(`{"service_id": ${id}, "rules": []}`, format)
     expect(problems).toEqual([expect.objectContaining({ path: "service_id" })])

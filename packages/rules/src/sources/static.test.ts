@@ -12,7 +12,7 @@ test("staticRules returns the same rules, with their functions, for every servic
   expect(await source.load("b")).toBe(await source.load("a"))
 })
 
-test("staticRules keeps its rules when the caller changes the given list", async () => {
+test("staticRules keeps its rules when the caller changes the given array", async () => {
   const rules: Rule[] = [{ field: "service", limit: 5, window: "1m" }]
   const source = staticRules(rules)
   rules.pop()

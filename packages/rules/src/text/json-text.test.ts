@@ -40,7 +40,7 @@ test.each([
   ["// rules\n{}", "a value is expected", 0],
   ['{"a":1,"b":{"a":1},"a":2}', 'the member "a" appears twice', 19],
   ['{"a":1,"\\u0061":2}', 'the member "\\u0061" appears twice', 7],
-])("%j %s at offset %d", (text, message, offset) => {
+])("parseJsonText rejects %j: %s at offset %d", (text, message, offset) => {
   expect(jsonMistake(text)).toEqual({ message, offset })
 })
 
@@ -49,7 +49,7 @@ test.each([
   ' [ 1 , -2.5e+3 , "a\\n\\u00e9" , true , false , { } , [ ] ] ',
   '{"a":{"a":[{"a":1},{"a":2}]},"__proto__":{"a":1}}',
   `"${"x".repeat(2_000_000)}\\n${"y".repeat(100)}"`,
-])("parseJsonText accepts valid text %#", (text) => {
+])("parseJsonText accepts valid JSON (case %#)", (text) => {
   expect(jsonMistake(text)).toBeUndefined()
 })
 

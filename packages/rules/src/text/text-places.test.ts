@@ -23,7 +23,7 @@ it.each([
   expect(placed(text, path)).toEqual({ line, column })
 })
 
-it("placesIn finds no values in an empty text, and one value for each entry of a list", () => {
+it("placesIn finds no values in an empty text, and one value for each item of an array", () => {
   expect(placesIn("")).toEqual([])
   expect(placesIn("---\n---\n~")).toEqual([])
   expect(placed("- a: 1\n- b: 1", ["b"], 1)).toEqual({ line: 2, column: 3 })

@@ -43,7 +43,7 @@ it("the service ends the oldest request of the connection with the most requests
   expect(refused).toEqual(["arriving 192.0.2.2"])
 })
 
-it("the service ends no request if enough requests have fully arrived by the end of the turn", async () => {
+it("the service does not end a request if enough requests have fully arrived before the next event-loop turn", async () => {
   const sender = connection(newPeer("192.0.2.1"))
   const all = ["a", "b", "c", "d", "e"].map((name) => begin(name, sender))
   for (const arrival of all.slice(0, 3)) arrivals.end(arrival)

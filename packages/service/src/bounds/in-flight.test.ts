@@ -15,8 +15,8 @@ beforeEach(() => {
 const room = (calls: number, bytes: number): InFlight =>
   new InFlight(calls, bytes, peers, { onOverload: (...overload) => void overloads.push(overload) })
 
-describe("the capacity of a server", () => {
-  it("refuses a call because of its bytes and reports the overload", () => {
+describe("the service", () => {
+  it("refuses a call that would use too many bytes, and reports the overload", () => {
     const inFlight = room(100, 1_600)
     new CallPlaces(inFlight, peer).take(undefined, 60)
     // Half of the 1600 bytes are reserved for held messages. A message counts as 8 times its length.
@@ -26,14 +26,14 @@ describe("the capacity of a server", () => {
     expect(overloads).toEqual([["bytes", PEER]])
   })
 
-  it("refuses a call because of the calls in flight and reports the overload", () => {
+  it("refuses a call while too many calls are in flight, and reports the overload", () => {
     const inFlight = room(1, 1_600)
     new CallPlaces(inFlight, peer).take(undefined, 1)
     expect(() => new CallPlaces(inFlight, peer).take(undefined, 1)).toThrow("Too many calls are in flight")
     expect(overloads).toEqual([["in-flight", PEER]])
   })
 
-  it("lets a long batch hold its last request once an earlier one has ended, and then frees all its capacity", () => {
+  it("lets a long batch hold its last request once an earlier request has ended, and finally frees all capacity", () => {
     const inFlight = room(4, 1_600)
     const batch = new CallPlaces(inFlight, peer)
     const usage = () => [peer.batched, peer.memory, peer.held, peer.heldMemory]

@@ -41,16 +41,16 @@ function fail(answerBytes: Call["answerBytes"], onFault: (error: unknown) => voi
 }
 
 describe("a call that fails", () => {
-  it("is answered and frees its place even if the fault cannot be reported", () => {
+  it("gets a response and frees its place, even if the fault cannot be reported", () => {
     const { messages, ask } = fail(throwFault, throwFault)
     for (let turn = 0; turn < 2; turn++) expect(ask).toThrow(FAULT)
     expect(messages).toEqual([TOLD, TOLD])
   })
 
   it.each([
-    ["immediately", throwFault],
-    ["later", async () => throwFault()],
-  ])("is answered and frees its place when it fails %s", async (_when, answerBytes) => {
+    ["synchronously", throwFault],
+    ["asynchronously", async () => throwFault()],
+  ])("gets a response and frees its place when it fails %s", async (_when, answerBytes) => {
     const { messages, faults, ask } = fail(answerBytes)
     for (let turn = 1; turn <= 2; turn++) {
       ask()

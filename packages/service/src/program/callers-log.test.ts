@@ -1,7 +1,7 @@
 import { expect, it } from "vitest"
 import { createCallersLog } from "./callers-log.ts"
 
-it("the log about callers writes one line a minute for each kind, with the number of events", () => {
+it("the log about callers writes one line per minute for each kind, with the number of events", () => {
   let nowMs = 0
   const lines: unknown[] = []
   const log = createCallersLog({ warn: (...line: unknown[]) => void lines.push(line) }, () => nowMs)

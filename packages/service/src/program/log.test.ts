@@ -25,10 +25,13 @@ describe("the log", () => {
   })
 
   it.each([
-    ["wrong rules", new InvalidRuleError([{ path: "rules[0].limit", message: "0 is not a limit" }])],
-    ["a source", new RuleSourceError("no table", { cause: new Error("refused") })],
-    ["a store", new StoreUnavailableError("no Redis", { cause: new Error("refused") })],
-  ])("omits the stacks of %s and of its cause, because the message says what to fix", (_what, err) => {
+    [
+      "an error about wrong rules",
+      new InvalidRuleError([{ path: "rules[0].limit", message: "0 is not a limit" }]),
+    ],
+    ["an error of a rule source", new RuleSourceError("no table", { cause: new Error("refused") })],
+    ["an error of a store", new StoreUnavailableError("no Redis", { cause: new Error("refused") })],
+  ])("omits the stack of %s and of its cause, because the message says what to fix", (_what, err) => {
     const to = written()
     createLog("info", to).error({ err }, "failed")
     const { type, code, message, cause } = JSON.parse(to.lines[0] as string).err

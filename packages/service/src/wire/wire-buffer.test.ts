@@ -8,7 +8,7 @@ import { WireBuffer } from "./wire-buffer.ts"
 const SIZES = Array.from({ length: 60 }, (_, index) => 970 + index)
 const DEEP = 12
 
-describe("a buffer that grows to the size of its message", () => {
+describe("a wire buffer that grows to the size of its message", () => {
   it.each([
     [
       "bytes",
@@ -31,7 +31,7 @@ describe("a buffer that grows to the size of its message", () => {
         for (let at = 0; at < size; at += 9) writer.tag(2, WireType.Varint).uint64(2n ** 53n - 1n)
       },
     ],
-  ])("encodes %s", (_what, write, writeByLibrary) => {
+  ])("encodes %s like the protobuf library", (_what, write, writeByLibrary) => {
     for (const size of SIZES) {
       const buffer = new WireBuffer()
       const writer = new BinaryWriter()
@@ -51,7 +51,7 @@ describe("a buffer that grows to the size of its message", () => {
   })
 })
 
-it("a buffer releases the memory of a long message", async () => {
+it("a wire buffer releases the memory of a long message", async () => {
   setFlagsFromString("--expose-gc")
   const collect = runInNewContext("gc") as () => void
   const usedBytes = (): number => {

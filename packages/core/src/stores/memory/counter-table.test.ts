@@ -42,7 +42,7 @@ function present(table: CounterTable, from: number, to: number): number {
 
 describe("a counter table", () => {
   it.each([1, 5_000, 50_000])(
-    "of at most %i keys returns written states, and no removed states",
+    "with at most %i keys returns the states that were written and not removed",
     (maxKeys) => {
       const { table } = tableOf(maxKeys)
       expect(table.read(keyOf(0))).toBeUndefined()
@@ -77,7 +77,7 @@ describe("a counter table", () => {
     },
   )
 
-  it("evicts a key of another segment if the segment of the new key is empty", () => {
+  it("evicts a key from another segment if the new key's segment is empty", () => {
     // The table has two segments for 5,000 keys, and all keys are in the upper segment.
     const { table } = tableOf(5_000)
     const upper = (n: number) => ({ low: Math.imul(n + 1, 0x9e3779b1) >>> 0, high: 0xffff_ffff - n })
@@ -94,7 +94,7 @@ describe("a counter table", () => {
     expect([table.size, table.read(second)]).toEqual([5_000, stateOf(3)])
   })
 
-  it("evicts a key of the next segment that contains keys, and skips empty segments", () => {
+  it("skips empty segments, and evicts a key from the next segment that contains keys", () => {
     // The table has four segments for 10,000 keys. All keys are in the third segment, and the first segment is new.
     const { table } = tableOf(10_000)
     const third = (n: number) => ({ low: Math.imul(n + 1, 0x9e3779b1) >>> 0, high: 0x8000_0000 + n })
@@ -136,7 +136,7 @@ describe("a counter table", () => {
   const [first, second] = [1, 2].map((high) => ({ low: 5, high })) as [KeyHash, KeyHash]
   const other = { low: 0xffff_0000, high: 9 }
 
-  it("writes a key to its current slot after another key was removed", () => {
+  it("writes a key to its new slot if the removal of another key has moved it", () => {
     const { table } = tableOf(100)
     table.write(first, stateOf(1), NOW + 60_000, NOW)
     table.write(second, stateOf(2), NOW + 60_000, NOW)
@@ -146,7 +146,7 @@ describe("a counter table", () => {
     expect([table.size, table.read(second)]).toEqual([1, stateOf(3)])
   })
 
-  it("writes a key to its current slot after another key was swept", () => {
+  it("writes a key to its new slot if the sweep of another key has moved it", () => {
     const { table } = tableOf(100)
     table.write(first, stateOf(1), NOW + 1_000, NOW)
     table.write(second, stateOf(2), NOW + 60_000, NOW)
@@ -190,7 +190,7 @@ describe("a counter table", () => {
     expect([table.read(keyOf(1)), table.read(keyOf(3))]).toEqual([undefined, stateOf(3)])
   })
 
-  it("ignores a refusal of a client without a counter", () => {
+  it("ignores the refusal of a client that has no counter", () => {
     const { table, losses } = tableOf(2)
     table.block(keyOf(0), NOW + 9_000)
     fill(table, 0, 3, NOW + 60_000)
@@ -199,8 +199,8 @@ describe("a counter table", () => {
   })
 })
 
-describe("memory", () => {
-  it("is allocated for slots, one segment at a time", () => {
+describe("the memory of a counter table", () => {
+  it("is allocated for each segment when the segment's first key is written", () => {
     const { table } = tableOf(5_000)
     expect(table.bytes).toBe(0)
     table.write({ low: 1, high: 1 }, stateOf(1), NOW + 60_000, NOW)
@@ -210,7 +210,7 @@ describe("memory", () => {
     expect(table.bytes).toBe((8 + 10) * 40)
   })
 
-  it("is swept at every 16th write, one segment after another", () => {
+  it("is swept on every 16th write, one segment after another", () => {
     const { table } = tableOf(5_000)
     for (let n = 1; n <= 40; n++) {
       for (const high of [n, 0xffff_ffff - n]) {
@@ -225,7 +225,7 @@ describe("memory", () => {
     expect(sizes).toEqual([...new Array(15).fill(81), ...new Array(16).fill(41), 1])
   })
 
-  it("is at most 60 bytes per key up to 300,000 keys", () => {
+  it("is at most 60 bytes per key for up to 300,000 keys", () => {
     const { table } = tableOf(300_000)
     const into = { low: 0, high: 0 }
     const state = stateOf(1)
@@ -237,7 +237,7 @@ describe("memory", () => {
     expect(table.size).toBe(300_000)
   })
 
-  it("grows one segment at a time, not all in one step", () => {
+  it("grows one segment at a time", () => {
     const { table } = tableOf(200_000)
     const perKey: number[] = []
     let most = 0
@@ -257,7 +257,7 @@ describe("memory", () => {
     expect(perKey.reduce((a, b) => Math.max(a, b)) - perKey.reduce((a, b) => Math.min(a, b))).toBeLessThan(4)
   })
 
-  it("is freed by normal use after a flood has expired", () => {
+  it("is freed by normal writes after a flood of keys has expired", () => {
     const { table } = tableOf(100_000)
     fill(table, 0, 100_000, NOW + 1_000)
     const flooded = table.bytes
@@ -268,7 +268,7 @@ describe("memory", () => {
     expect(table.bytes).toBeLessThan(flooded / 40)
   })
 
-  it("is swept as fast as it is written, so expired keys do not accumulate", () => {
+  it("is swept as fast as keys are written, so expired keys do not accumulate", () => {
     const { table } = tableOf(100_000)
     let most = 0
     // A thousand new clients per second are each counted for ten seconds, so 10,000 clients are counted at any time.

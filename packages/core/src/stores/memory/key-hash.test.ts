@@ -74,7 +74,7 @@ function hashOf(secret: readonly [number, number], counter: string, partition: s
   return keyHasher(secret)(counter, partition)
 }
 
-describe("the byte-wise reference", () => {
+describe("the reference implementation", () => {
   it.each([
     [0, "a9359f5b"],
     [1, "27475ab8"],
@@ -84,7 +84,7 @@ describe("the byte-wise reference", () => {
     [5, "c5fab669"],
     [6, "5863fc23"],
     [7, "8bcf63c5"],
-  ])("matches HalfSipHash-2-4 for %i bytes", (length, hex) => {
+  ])("returns the published HalfSipHash-2-4 of %i bytes", (length, hex) => {
     const counting = (count: number) => Uint8Array.from({ length: count }, (_, i) => i)
     expect(Buffer.from(halfSipHash([2, 4], counting(8), counting(length), 4)).toString("hex")).toBe(hex)
   })
@@ -96,7 +96,7 @@ describe("the hash of a key", () => {
   const unit = fc.oneof(fc.integer({ min: 0, max: 0xffff }), fc.constantFrom(0, 0x61, 0xd83d, 0xde00, 0xffff))
   const texts = fc.array(unit, { maxLength: 40 }).map((units) => String.fromCharCode(...units))
 
-  it("matches HalfSipHash-1-3 with 64 bits", () => {
+  it("matches the 64-bit HalfSipHash-1-3 of the reference implementation", () => {
     fc.assert(
       fc.property(secrets, texts, texts, (secret, counter, partition) => {
         const key = new Uint8Array(Int32Array.from(secret).buffer)
@@ -123,7 +123,7 @@ describe("the hash of a key", () => {
     }
   })
 
-  it("includes the length of long strings", () => {
+  it("depends on the length of long strings", () => {
     const secret = [1, 2] as const
     const key = new Uint8Array(Int32Array.from(secret).buffer)
     for (const length of [125, 126, 127, 128, 129, 1_000]) {
@@ -135,7 +135,7 @@ describe("the hash of a key", () => {
     }
   })
 
-  it("has a distinct message for every pair of strings", () => {
+  it("is computed from a distinct message for every pair of counter and partition", () => {
     // Only the message and its length are hashed, so pairs have different hashes if their messages differ.
     const short = [
       "",
@@ -176,7 +176,7 @@ describe("the hash of a key", () => {
     expect(new Set(hashes).size).toBe(20)
   })
 
-  it("does not collide for 100,000 addresses, and is distributed evenly", () => {
+  it("is distinct for each of 100,000 addresses, and is distributed evenly", () => {
     const hash = keyHasher([5, 6])
     const into = { low: 0, high: 0 }
     const seen = new Set<string>()

@@ -61,7 +61,7 @@ it("a memory store is not shared, because each process has its own store", () =>
   expect(memoryStore().isShared).toBe(false)
 })
 
-describe("options", () => {
+describe("the options of memoryStore", () => {
   it("default to a million keys", () => {
     // With a tenth of these keys, a flood of made-up clients would evict blocked clients.
     expect([{}, { maxKeys: undefined }].map((given) => parseOptions(given).maxKeys)).toEqual([1e6, 1e6])
@@ -116,7 +116,7 @@ describe("options", () => {
     expect(problems.map(({ path }) => path)).toEqual(["maxKeys", "clock", "ttl"])
   })
 
-  it("appear in errors without nested values, and missing options appear with an empty path", () => {
+  it("appear in errors without nested values, and with an empty path if they are null", () => {
     const wrong = { maxKeys: { secret: { password: "hunter2" } } } as unknown as MemoryStoreOptions
     expect(thrownBy(() => memoryStore(wrong)).message).not.toContain("hunter2")
     const none = null as unknown as MemoryStoreOptions
@@ -133,7 +133,7 @@ describe("options", () => {
   }
 })
 
-describe("the clock", () => {
+describe("a clock", () => {
   it.each([
     Number.NaN,
     -1,
@@ -145,7 +145,7 @@ describe("the clock", () => {
     1_704_067_200_000n,
     // A clock that returns microseconds, about 1.7e15, which as milliseconds is the year 55,000.
     Date.UTC(2024, 0, 1) * 1_000,
-  ])("that returns %s makes the store fail without admitting requests", (now) => {
+  ])("that returns %s makes every call to the store fail", (now) => {
     const store = memoryStore({ clock: { now: () => now as number } })
     expect(() => store.take([check("alice")])).toThrow(StoreUnavailableError)
     expect(() => peekStore(store, [check("alice")])).toThrow(StoreUnavailableError)
@@ -153,7 +153,7 @@ describe("the clock", () => {
     expect(store.size).toBe(0)
   })
 
-  it("may fail and recover without loss of earlier counts", () => {
+  it("may return an invalid time and recover without loss of earlier counts", () => {
     let now = Date.UTC(2024, 0, 1)
     const store = memoryStore({ clock: { now: () => now } })
     takeOne(store, check("alice", 4))
@@ -164,7 +164,7 @@ describe("the clock", () => {
     expect(takeOne(store, check("alice", 1)).granted).toBe(true)
   })
 
-  it("may be anywhere from 0 to the year 2106", () => {
+  it("may return any time from the epoch to the year 2106", () => {
     const clock = manualClock(0)
     const store = memoryStore({ clock })
     expect(takeOne(store, check("alice", 5)).granted).toBe(true)
@@ -174,7 +174,7 @@ describe("the clock", () => {
     expect(takeOne(store, check("alice", 1)).granted).toBe(false)
   })
 
-  it("that steps back moves each counter only once, so that the result of a peek stays valid", () => {
+  it("that is set back moves each counter only once, so that the wait of a peek stays correct", () => {
     const { store, clock } = open(10)
     clock.advance(10 * MINUTE)
     takeOne(store, check("alice", 5))
@@ -193,7 +193,7 @@ describe("the clock", () => {
   })
 })
 
-describe("the store", () => {
+describe("the memory store", () => {
   it("returns values, not promises", () => {
     const { store } = open(10)
     expect(store.take([check("alice")])).toHaveProperty("granted", true)
@@ -203,7 +203,7 @@ describe("the store", () => {
     expect(store.close()).toBeUndefined()
   })
 
-  it("counts only keys with units in use, so refusals, zero costs and full refunds leave no keys", () => {
+  it("contains only keys with units in use, and none after refusals, zero costs or full refunds", () => {
     const { store, clock } = open(10)
     takeOne(store, check("alice", 0))
     takeOne(store, check("alice", 6))
@@ -234,7 +234,7 @@ describe("the store", () => {
     expect([store.size, countOf(store, "alice", policy)]).toEqual([1, 0])
   })
 
-  it("returns a separate state for each of two limits on one bucket if a refusal changes nothing", () => {
+  it("returns each limit's own state of a shared bucket, even if a refusal writes nothing", () => {
     const { store, clock } = open(10)
     const bucket = (limit: number): Partial<Check> => ({
       policy: { ...POLICY, algorithm: "token-bucket", limit, countRejected: true },
@@ -261,7 +261,7 @@ describe("the store", () => {
     expect(store.size).toBe(0)
   })
 
-  it("forgets all counters when it is closed", () => {
+  it("discards all counters and throws on every call after it is closed", () => {
     const { store } = open(10)
     takeOne(store, check("alice"))
     store.close()
@@ -270,7 +270,7 @@ describe("the store", () => {
   })
 })
 
-describe("a full store", () => {
+describe("a full memory store", () => {
   it("with space for one key still decides a request with two checks, and keeps the last counter", () => {
     const { store } = open(1)
     const answer = takeOne(store, check("alice", 2), check("alice", 3, { policy: HOURLY }))
@@ -290,7 +290,7 @@ describe("a full store", () => {
     expect(events.filter(({ releaseAfterMs }) => releaseAfterMs > 0)).toEqual([])
   })
 
-  it("protects a client that was refused by one of several checks", () => {
+  it("protects a client that one of several checks refused", () => {
     const { store, events } = open(100)
     takeOne(store, check("brute force", 5), check("brute force", 5, { policy: HOURLY }))
     const refused = takeOne(store, check("brute force"), check("brute force", 1, { policy: HOURLY }))
@@ -338,7 +338,7 @@ describe("a full store", () => {
     expect(events.filter(({ releaseAfterMs }) => releaseAfterMs > 0)).toEqual([])
   })
 
-  it("protects a client only as long as its requests are refused", () => {
+  it("protects a client only until its requests would be admitted again", () => {
     const { store, clock, events } = open(100)
     takeOne(store, check("client", 5))
     takeOne(store, check("client"))
@@ -348,7 +348,7 @@ describe("a full store", () => {
     expect(events.filter(({ releaseAfterMs }) => releaseAfterMs > 0)).toEqual([])
   })
 
-  it("evicts the refused client nearest to its release if all are refused, and emits an event", () => {
+  it("evicts the refused client that is released soonest if all are refused, and emits an event", () => {
     const { store, clock, events } = open(3)
     for (const [client, cost] of [
       ["a", 1],
@@ -376,7 +376,7 @@ describe("a full store", () => {
     ["token-bucket", false],
     ["fixed-window", false],
   ] as const)(
-    "enforces the limit by %s for a client that sends one request per 100 new keys (shadow: %s)",
+    "enforces a %s limit for a client that sends one request per 100 new keys (shadow: %s)",
     (algorithm, shadow) => {
       const { store } = open(1_000)
       const policy: Policy = { ...HOURLY, algorithm }
@@ -393,7 +393,7 @@ describe("a full store", () => {
     },
   )
 
-  it("emits at most ten events a second, and reports further evictions with a later request", () => {
+  it("emits at most ten events per second, and reports further evictions with a later request", () => {
     const { store, clock, events } = open(1)
     const counted = () => events.reduce((sum, { counters }) => sum + counters, 0)
     takeOne(store, check("client"))
@@ -410,7 +410,7 @@ describe("a full store", () => {
   })
 })
 
-describe("listeners", () => {
+describe("listeners of a memory store", () => {
   /** Opens a store of one key whose client is refused. The next client evicts this client's counter. */
   function full(): ReturnType<typeof open> {
     const opened = open(1)
@@ -440,7 +440,7 @@ describe("listeners", () => {
     expect(told).toBe(3)
   })
 
-  it("may call the store, because the evicting request has been counted", () => {
+  it("may call the store, because the request that caused the eviction is already counted", () => {
     const { store, events } = full()
     const seen: number[] = []
     store.subscribe(() => {
@@ -480,7 +480,7 @@ describe("listeners", () => {
     expect(await warned).toContain("A listener of the memory store failed: Error: too late")
   })
 
-  it("are called for each client that a call evicts, after the whole call", () => {
+  it("are called for each client that a call evicts, after all checks of the call are counted", () => {
     const { store, events } = full()
     const sizes: number[] = []
     store.subscribe(() => sizes.push(countOf(store, "carol")))

@@ -6,7 +6,7 @@ import { memoryStore } from "./memory-store.ts"
 setFlagsFromString("--allow-natives-syntax")
 
 // This test has its own file, because string methods that have become fast stay fast for the rest of the process.
-it("string methods are fast in a process with a memory store, whatever Redis clients have done", () => {
+it("string methods stay fast in a process with a memory store, even if ioredis was loaded before", () => {
   // Slow down string methods as ioredis does when it is loaded.
   runInThisContext("(class extends String {}); String.prototype")
   memoryStore()

@@ -63,7 +63,7 @@ describe("a segment", () => {
     { maxLength: 400 },
   )
 
-  it("holds the same keys as a Map through insertion, removal, sweeping, eviction, growth and shrinking", () => {
+  it("contains the same keys as a Map during insertions, removals, sweeps, evictions, growth and shrinking", () => {
     fc.assert(
       fc.property(operations, fc.double({ min: 0, max: 0.99, noNaN: true }), (story, phase) => {
         const segment = new Segment(phase)
@@ -115,7 +115,7 @@ describe("a segment", () => {
     }
   })
 
-  it("keeps a key whose hash is 0 like any other key", () => {
+  it("stores a key whose hash is 0 like any other key", () => {
     const segment = new Segment(0)
     const zero = { low: 0, high: 0 }
     put(segment, zero, stateOf(1))
@@ -138,7 +138,7 @@ describe("a segment", () => {
     expect(keys.map((key) => stateIn(segment, key))).toEqual([stateOf(0), stateOf(1), stateOf(2)])
   })
 
-  it("keeps counts up to 2^53 - 1 and timestamps exactly", () => {
+  it("stores counts up to 2^53 - 1 and timestamps exactly", () => {
     const segment = new Segment(0)
     const state = {
       previous: Number.MAX_SAFE_INTEGER,
@@ -149,7 +149,7 @@ describe("a segment", () => {
     expect(stateIn(segment, { low: 1, high: 2 })).toStrictEqual(state)
   })
 
-  it("wraps keys of its last slot around to the first slot, and finds them after it has grown", () => {
+  it("wraps around from its last slot to its first slot, and finds all keys after growing", () => {
     const segment = new Segment(0)
     const keys = Array.from({ length: 20 }, (_, i) => ({ low: 0xffff_ffff, high: i + 1 }))
     for (const [i, key] of keys.entries()) {
@@ -160,7 +160,7 @@ describe("a segment", () => {
     }
   })
 
-  it("keeps the parts of a state, and allocates a list of parts only when needed", () => {
+  it("stores the parts of a state, and allocates an array for them only when needed", () => {
     const segment = new Segment(0)
     const [one, other] = keysOf(2) as [KeyHash, KeyHash]
     put(segment, one, stateOf(1))
@@ -176,7 +176,7 @@ describe("a segment", () => {
   })
 
   it.each([0, 0.25, 0.5, 0.99])(
-    "takes 49 to 68 bytes per key when it is large, starting from phase %d",
+    "needs 49 to 68 bytes per key when it is large and was created with phase %d",
     (phase) => {
       const segment = new Segment(phase)
       const most = { atLeast: 1_000, bytes: 0 }
@@ -259,7 +259,7 @@ describe("a sweep", () => {
     expect(segment.find(key) < 0).toBe(isGone)
   })
 
-  it("keeps keys that have not expired, even with an expiry after the year 2106", () => {
+  it("keeps unexpired keys, even if they expire after the year 2106", () => {
     const segment = new Segment(0)
     put(segment, { low: 1, high: 1 }, stateOf(1), NOW + 1_000)
     put(segment, { low: 2, high: 1 }, stateOf(2), Number.MAX_SAFE_INTEGER)
@@ -267,7 +267,7 @@ describe("a sweep", () => {
     expect(segment.count).toBe(2)
   })
 
-  it("examines every slot in turn, and frees memory", () => {
+  it("removes all expired keys when it is repeated, and frees their memory", () => {
     const segment = new Segment(0)
     const empty = segment.bytes
     for (const [i, key] of keysOf(5_000).entries()) put(segment, key, stateOf(i), NOW + (i < 20 ? 60_000 : 0))
@@ -387,7 +387,7 @@ describe("a sweep whose hand is halfway around", () => {
     expect(stateIn(segment, displaced)).toBeUndefined()
   })
 
-  it("removes keys in later rounds that had not expired when the hand passed", () => {
+  it("removes in later rounds the keys that had not expired when the hand passed them", () => {
     const segment = halfSwept()
     sweepRound(segment, 3_000)
     expect(segment.count).toBe(70)
@@ -397,7 +397,7 @@ describe("a sweep whose hand is halfway around", () => {
   })
 })
 
-describe("an eviction", () => {
+describe("evict()", () => {
   /** A key with its expiry and release in seconds from now. A key that is used again is used after all other keys. */
   interface Kept {
     readonly emptyInS: number
@@ -426,7 +426,7 @@ describe("an eviction", () => {
     return { order, losses }
   }
 
-  it("evicts expired keys first, then the least recently used keys, and refused clients last by release time", () => {
+  it("removes expired keys first, then the least recently used keys, and finally refused clients by release time", () => {
     const { order, losses } = evictAll([
       { emptyInS: 90, releaseInS: 50 },
       { emptyInS: 90 },
@@ -448,7 +448,7 @@ describe("an eviction", () => {
     ])
   })
 
-  it("evicts keys that were not used again first, and among used keys the first to expire", () => {
+  it("prefers keys that were not used again, and otherwise the key that expires first", () => {
     const { order } = evictAll([
       { emptyInS: 30, isUsedAgain: true },
       { emptyInS: 20, isUsedAgain: true },
@@ -458,7 +458,7 @@ describe("an eviction", () => {
     expect(order).toEqual([2, 1, 0, 3])
   })
 
-  it("treats a client as not refused after its release, and an expired counter as expired", () => {
+  it("treats a client as not refused after its release, and an expired counter of a refused client as expired", () => {
     const segment = new Segment(0)
     const [released, expired, blocked, idle] = keysOf(4) as [KeyHash, KeyHash, KeyHash, KeyHash]
     put(segment, released, stateOf(1), NOW + 60_000)
@@ -504,7 +504,7 @@ describe("an eviction", () => {
     )
   })
 
-  it("chooses among the next 16 keys, and evicts the first of several equal keys", () => {
+  it("chooses among the next 16 keys, and removes the first of several equal keys", () => {
     const evictedFrom = (emptyAtMs: (slot: number) => number): number[] => {
       const segment = new Segment(13)
       const slots = range(1, 60)
@@ -521,7 +521,7 @@ describe("an eviction", () => {
     expect(evictedFrom(() => NOW + 900_000)).toEqual([1, 17])
   })
 
-  it("continues the search for at most one round if all examined keys are refused", () => {
+  it("searches for at most one round if all clients that it examines are refused", () => {
     const segment = new Segment(0)
     const keys = keysOf(1_000)
     for (const [i, key] of keys.entries()) {
@@ -533,7 +533,7 @@ describe("an eviction", () => {
     expect(lossOf(segment)).toEqual([60_000, 60_000])
   })
 
-  it("keeps a key of a segment with n keys that is used once per n / 2 new keys", () => {
+  it("keeps a key that is used once per n / 2 new keys in a segment of n keys", () => {
     const segment = new Segment(0)
     const keys = keysOf(21_000)
     const [regular, ...others] = keys as [KeyHash, ...KeyHash[]]
@@ -547,7 +547,7 @@ describe("an eviction", () => {
     }
   })
 
-  it("does not hide the examined keys from later sweeps", () => {
+  it("does not hide the keys that it examines from later sweeps", () => {
     const segment = new Segment(9)
     const early = keysAt(range(60, 75), 166)
     const all = [...keysAt([20], 166), ...early, ...keysAt(range(80, 160), 166)]

@@ -131,7 +131,7 @@ describe("a transactional store", () => {
     ])
   })
 
-  it.each([0, LATEST_MS])("uses the time of its back end, %d", (nowMs) => {
+  it.each([0, LATEST_MS])("accepts %d as its back end's time", (nowMs) => {
     expect(peekStore(transactionalStore(backendWith(undefined, nowMs)), [check()])).toMatchObject({ nowMs })
   })
 

@@ -84,7 +84,7 @@ describe("settings", () => {
     expect(settings("--rules r --plain-calls off").plainCalls).toBe(false)
   })
 
-  it("read a table with all its options, and treat an empty variable as absent", () => {
+  it("can specify a table with all its options, and treat an empty variable as absent", () => {
     const env = {
       SLUICE_TABLE: "rules",
       SLUICE_RULES: "",
@@ -111,7 +111,7 @@ describe("settings", () => {
     expect(settings("--create-table").createTable).toBe(true)
   })
 
-  it("read the Redis of other data centers, and whether large limits are leased", () => {
+  it("can specify the Redis of other data centers, and enable leases for large limits", () => {
     const env = {
       REDIS_URL: "redis://:secret@us:6379",
       SLUICE_MIRRORS: '{"eu":"redis://:secret@eu:6379","ap":"rediss://ap/2"}',
@@ -142,7 +142,7 @@ describe("settings", () => {
     })
   })
 
-  it("read secrets from files that the environment names", () => {
+  it("read secrets from the files that environment variables specify", () => {
     const folder = mkdtempSync(join(tmpdir(), "sluice-settings-"))
     const tokens = join(folder, "tokens.json")
     const decideTokens = join(folder, "decide-tokens.json")
