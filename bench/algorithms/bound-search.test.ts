@@ -8,8 +8,8 @@ import { playOutflow } from "./outflow.ts"
 
 const SIZE = { limit: 2, windowMs: 6, buckets: 3, burst: 3 }
 
-describe("the most units in any time span", () => {
-  it("considers every time span of the given length", () => {
+describe("MostIn", () => {
+  it("finds the most units in any time span of the given length", () => {
     const any = new MostIn({ lengthMs: 6, isAligned: false })
     for (const atMs of [0, 4, 5, 6, 11, 30]) any.add({ atMs, units: 1 })
     // The stretch from 4 to 9 contains three units. The stretches from 0 to 5 and from 6 to 11 contain three and two.
@@ -18,13 +18,13 @@ describe("the most units in any time span", () => {
     expect([any.most, any.trace.map(({ atMs }) => atMs)]).toEqual([10, [30, 35]])
   })
 
-  it("considers only windows aligned with the epoch if requested", () => {
+  it("considers only windows aligned with the epoch if isAligned is true", () => {
     const aligned = new MostIn({ lengthMs: 6, isAligned: true })
     for (const atMs of [5, 6, 11, 12, 13, 17]) aligned.add({ atMs, units: 1 })
     expect(aligned.trace.map(({ atMs }) => atMs)).toEqual([12, 13, 17])
   })
 
-  it("rejects a time before the previous one", () => {
+  it("rejects a time that is before the previous time", () => {
     const any = new MostIn({ lengthMs: 6, isAligned: false })
     any.add({ atMs: 5, units: 1 })
     expect(() => any.add({ atMs: 4, units: 1 })).toThrow("4 is earlier than 5")
@@ -59,7 +59,7 @@ describe.each(KINDS)("$name", (kind) => {
     expect(pasts).toBeGreaterThan(100)
   })
 
-  it("stays within its bounds against a greedy client that finds the worst case", () => {
+  it("stays within its bounds, but nearly reaches them, against a greedy client", () => {
     const worst = playAdversary(kind, 40_000, 7)
     for (const { most, allowed, size, bound } of worst)
       expect(most, `${bound.of}, L = ${size.limit}`).toBeLessThanOrEqual(allowed)
@@ -69,12 +69,12 @@ describe.each(KINDS)("$name", (kind) => {
   })
 })
 
-it("two sub-windows admit more than the limit in a window, but not in half a window", () => {
+it("a sliding window with two sub-windows admits more than the limit in a window, but not in half a window", () => {
   const { worst } = searchAll(kindOf("sliding-window, buckets"), { limit: 2, windowMs: 8, buckets: 2 })
   expect(worst.map(({ most }) => most)).toEqual([3, 2])
 })
 
-it("searchAll searches each distinct state of the counter and of the last window's admissions", () => {
+it("searchAll visits each distinct state of the counter and of the past window's admissions once", () => {
   // This is a fixed window of 2 ms with a limit of 1, played over 8 ms. Each of the 4 windows grants either nothing,
   // or one unit in one of its two milliseconds.
   const names = new Set<string>()
@@ -90,7 +90,7 @@ it("searchAll searches each distinct state of the counter and of the last window
   expect(searchAll(kindOf("fixed-window"), { limit: 1, windowMs: 2 }).pasts).toBe(names.size)
 })
 
-it("a search for bounds finds and shows admissions above a bound", () => {
+it("searchAll reports the admissions that exceed a bound, with their times", () => {
   const kind = kindOf("fixed-window")
   const bounds = kind.bounds.slice(0, 1).map((bound) => ({ ...bound, most: () => SIZE.limit }))
   const wrong = { ...kind, bounds }

@@ -7,16 +7,16 @@ const pictures = await drawPictures()
 const guide = readFileSync(new URL("rules/algorithms.md", DOCS), "utf8")
 
 describe.each(pictures)("$file", ({ file, svg, words }) => {
-  it("matches the current decisions of a limiter", () => {
+  it("shows the decisions that a limiter makes", () => {
     expect(readFileSync(new URL(`pictures/charts/${file}`, DOCS), "utf8")).toBe(svg)
   })
 
-  it("is in the guide, with a matching description", () => {
+  it("appears in the guide with its description", () => {
     expect(guide).toContain(`![${words}](../pictures/charts/${file})`)
   })
 })
 
-it("the list contains every drawing", () => {
+it("drawPictures() returns every picture in docs/pictures/charts", () => {
   const drawn = readdirSync(new URL("pictures/charts", DOCS)).filter((name) => name.endsWith(".svg"))
   expect(drawn.toSorted()).toEqual(pictures.map(({ file }) => file).toSorted())
 })

@@ -33,11 +33,11 @@ describe.each(CONTENDERS)("the app of $name", ({ name }) => {
     expect(await admittedBy(name, {})).toEqual([3, 3])
   })
 
-  it("limits each client on a route", async () => {
+  it("limits each client when mounted on a route", async () => {
     expect(await admittedBy(name, { mount: "route" })).toEqual([3, 3])
   })
 
-  it("enforces all of several limits, with counters in Redis that outlive the app", async () => {
+  it("enforces several limits with counters in Redis, which outlive the app", async () => {
     await redis.command("FLUSHALL")
     const limits = [
       { limit: 5, windowMs: 1_800_000 },
@@ -49,6 +49,6 @@ describe.each(CONTENDERS)("the app of $name", ({ name }) => {
   })
 })
 
-it("an unknown contender is rejected", () => {
+it("contenderOf rejects an unknown name", () => {
   expect(() => contenderOf("nobody")).toThrow("There is no contender nobody")
 })

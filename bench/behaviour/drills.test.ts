@@ -69,16 +69,22 @@ const WRONG: readonly Wrong[] = [
   ],
   [retry, "sends no wait", right, { tellWait: () => undefined }, "no time is told"],
   [severalLimits, "enforces only the first limit", byFirstLimit, {}, /short one 4 of 4 /],
-  [severalLimits, "takes from the short one first", inTurn(false), {}, /long one 0 of 1;/],
+  [severalLimits, "takes units from the short limit first", inTurn(false), {}, /long one 0 of 1;/],
   [refusedCost, "calls Redis for each refusal", byLogs, {}, /; 1\.00 calls/],
   [exact, "reads before it counts", inTwoSteps, {}, /^(?!50, 50, 50)/],
-  [clockOff, "counts by its own clock", byOwnClock, {}, "10 more admitted"],
+  [clockOff, "uses the clock of its process", byOwnClock, {}, "10 more admitted"],
   [frozen, "waits for Redis", byLogs, { patienceMs: 5_000 }, /^first no response/],
-  [frozen, "keeps clients waiting", late, { promptMs: 1_000 }, /^first 200 in \d+\.\d s/],
+  [frozen, "waits two seconds before it falls back", late, { promptMs: 1_000 }, /^first 200 in \d+\.\d s/],
   [closed, "never asks Redis again", insured(byLogs, { isForEver: true }), {}, /does not recover$/],
-  [closed, "fails with Redis", byConnectedLogs, { failsWithRedis: true }, /^first 500/],
+  [
+    closed,
+    "responds with an error when Redis fails",
+    byConnectedLogs,
+    { failsWithRedis: true },
+    /^first 500/,
+  ],
   [atStart, "waits for Redis", byLogs, { patienceMs: 5_000 }, /^first no response/],
-  [head, "counts HEAD apart", right, { countsHeadApart: true }, "8 of 4 (4 GET, 4 HEAD)"],
+  [head, "counts HEAD requests separately", right, { countsHeadApart: true }, "8 of 4 (4 GET, 4 HEAD)"],
   [junkKeys, "evicts the least recently seen client", inMemory(5_000), {}, /^forgotten/],
   [ipv6, "counts each address separately", right, { identify: (address) => address }, /^20 of 5 .* 10 of 5 /],
   [
@@ -98,22 +104,22 @@ const WRONG: readonly Wrong[] = [
   ],
   [
     headers,
-    "sends too many remaining requests",
+    "reports too many remaining requests",
     right,
     { tellRemaining: (left) => `${left + 1}` },
     /told 5 left, were 4$/,
   ],
 ]
 
-describe.concurrent("a drill", { timeout: 600_000 }, () => {
-  it.each(NAMED)("%s finds no fault in a correct limiter", async (_name, drill) => {
+describe.concurrent("the drill", { timeout: 600_000 }, () => {
+  it.each(NAMED)('"%s" finds no fault in a correct limiter', async (_name, drill) => {
     const { isGood, seen } = await run(drill, rightFor(drill))
     expect(isGood, seen).toBe(true)
   })
 
   // The drill must also detect a second fault, listed below.
   it.each(NAMED.slice(0, examples(0, NAMED.length)))(
-    "%s rejects a limiter that admits everything",
+    '"%s" finds a fault in a limiter that admits everything',
     async (_name, drill) => {
       const finding = run(drill, admitsAll)
       // The outage drills first check that the app enforces its limit, and throw if it does not.
@@ -124,7 +130,7 @@ describe.concurrent("a drill", { timeout: 600_000 }, () => {
   )
 
   it.each(WRONG.map(([drill, fault, ...rest]) => [drill.name, fault, drill, ...rest] as const))(
-    "%s detects a limiter that %s",
+    '"%s" finds the fault of a limiter that %s',
     async (_name, _fault, drill, create, manners, seen) => {
       const finding = await run(drill, create, manners)
       expect(finding.isGood, finding.seen).toBe(false)

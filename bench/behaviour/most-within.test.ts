@@ -4,8 +4,8 @@ import { mostWithin } from "./most-within.ts"
 const at = (...times: readonly (readonly [number, number])[]) =>
   times.map(([sentMs, answeredMs]) => ({ sentMs, answeredMs }))
 
-describe("the most admitted within a window", () => {
-  it("is 0 without requests", () => {
+describe("mostWithin()", () => {
+  it("returns 0 without requests", () => {
     expect(mostWithin([], 1_000)).toBe(0)
   })
 

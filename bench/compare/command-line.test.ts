@@ -10,7 +10,7 @@ it("bench:compare measures every group in ten rounds by default", () => {
   })
 })
 
-it("bench:compare accepts groups as a list or one by one, and measures them in a fixed order", () => {
+it("bench:compare accepts a list of groups or repeated --only options, and measures groups in a fixed order", () => {
   expect(readCompareCommand(["--", "v1.0", "--only", "http,decide"]).groups).toEqual(["decide", "http"])
   expect(readCompareCommand(["--only", "store", "--only", "decide", "v1.0"]).groups).toEqual([
     "decide",
@@ -34,7 +34,7 @@ it.each([
   [["main", "--rounds", "9"], '--rounds "9" is invalid; use an integer from 10 to 999'],
   [["main", "--rounds", "many"], '--rounds "many" is invalid'],
   [["main", "--fast"], "--fast"],
-])("bench:compare rejects %j in one line that ends with the usage", (args, message) => {
+])("bench:compare rejects the arguments %j with one line that ends with the usage", (args, message) => {
   let thrown: unknown
   try {
     readCompareCommand(args)

@@ -13,7 +13,7 @@ const rounds = Array.from({ length: 11 }, (_, round) => ({
   ]),
 }))
 
-it("compareFigures computes ratios within a round, so that a slower machine does not change them", () => {
+it("compareFigures divides figures of the same round, so a machine that slows down does not change the ratios", () => {
   const [take] = compareFigures(rounds)
   expect(take?.median).toBeCloseTo(1.1)
   expect(take?.p10).toBeCloseTo(1.02)

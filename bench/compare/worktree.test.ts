@@ -32,7 +32,7 @@ function isGone(root: string): boolean {
   return !existsSync(root) && !git("worktree", "list").includes(root)
 }
 
-it("a worktree contains a commit outside the repository, and is removed at the end", async () => {
+it("a worktree contains the requested commit, outside the repository, until remove() is called", async () => {
   const worktree = new Worktree(repository, "HEAD~1")
   expect(readFileSync(join(worktree.root, "file"), "utf8")).toBe("first")
   expect(git("rev-parse", "HEAD~1")).toContain(worktree.commit)
@@ -51,7 +51,7 @@ it.each(["no-such-branch", "--help", ""])(
   },
 )
 
-it("a worktree shows the output of a program that fails in it", async () => {
+it("Worktree.run rejects with the output of a program that fails", async () => {
   const worktree = new Worktree(repository, "HEAD")
   await expect(worktree.run("sh", ["-c", "cat file no-such-file"])).rejects.toThrow(/second.*no-such-file/s)
   await worktree.remove()
@@ -63,7 +63,7 @@ it.each([
   ["waits", "SIGINT"],
   ["waits", "SIGKILL"],
 ] as const)(
-  "the worktree and its running programs are removed when the process %s (%s)",
+  "a worktree is removed, and its programs end, when the owner %s (signal: %s)",
   async (how, signal) => {
     const { child, root, pid } = await startOwner(how)
     if (signal !== undefined) child.kill(signal)

@@ -44,7 +44,7 @@ describe("updateFigures", () => {
     expect(barOf(after(150_000), "throughput", "Sluice, take", "64").missed).toBeUndefined()
   })
 
-  it("rounds milliseconds to two digits", () => {
+  it("rounds milliseconds to two significant digits", () => {
     const [latency] = figures.charts.latency as [BarFigure]
     const [updated] = updateFigures(figures, [measurement(latency, 0.0754, 12.34)], RUN).charts.latency
     expect(updated).toMatchObject({ least: 0.075, most: 12 })

@@ -21,7 +21,7 @@ async function refusalOf(framework: Framework, protection: Protection): Promise<
 }
 
 it.each(["fastify", "express", "koa"] as const)(
-  "a constant refusal of %s equals the response of Sluice",
+  "the benchmark's constant refusal on %s equals Sluice's refusal",
   async (framework) => {
     expect(await refusalOf(framework, "refusal")).toBe(await refusalOf(framework, "sluice"))
   },

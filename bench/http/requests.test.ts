@@ -51,10 +51,10 @@ it.each([
   ["HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\na", false],
   ["HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nab", true],
   ["HTTP/1.1 200 OK\r\ncontent-length:0\r\n\r\n", true],
-])("isComplete returns whether %j is a complete response: %s", (text, complete) => {
+])("isComplete(%j) returns %s", (text, complete) => {
   expect(isComplete(text)).toBe(complete)
 })
 
-it("sendRequests throws if a response has no length", () => {
+it("isComplete throws if a response has no Content-Length", () => {
   expect(() => isComplete("HTTP/1.1 200 OK\r\n\r\n")).toThrow("has no Content-Length")
 })

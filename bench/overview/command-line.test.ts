@@ -3,7 +3,7 @@ import { HELP } from "../help.ts"
 import { readOverviewCommand } from "./command-line.ts"
 import { PARTS } from "./measurement.ts"
 
-it("the command bench measures everything by default", () => {
+it("the bench command measures everything by default", () => {
   expect(readOverviewCommand([], "results")).toEqual({
     quick: false,
     parts: PARTS,
@@ -12,7 +12,7 @@ it("the command bench measures everything by default", () => {
   })
 })
 
-it("the command bench accepts parts by name, and measures them in a fixed order", () => {
+it("the bench command accepts the names of parts, and measures them in a fixed order", () => {
   const { parts, quick, into } = readOverviewCommand(
     ["--", "--only", "memory", "--only", "redis", "--quick", "--into", "elsewhere"],
     "results",
@@ -20,13 +20,13 @@ it("the command bench accepts parts by name, and measures them in a fixed order"
   expect({ parts, quick, into }).toEqual({ parts: ["redis", "memory"], quick: true, into: "elsewhere" })
 })
 
-it("the command bench writes figures only from a complete run", () => {
+it("the bench command rejects --figures together with --quick", () => {
   expect(readOverviewCommand(["--figures", "--only", "memory"], "results").figures).toBe(true)
   expect(() => readOverviewCommand(["--figures", "--quick"], "results")).toThrow("not --quick")
 })
 
 it.each([[["--only", "speed"]], [["--fast"]], [["extra"]]])(
-  "the command bench rejects %j and lists the accepted arguments",
+  "the bench command rejects the arguments %j, and lists the accepted arguments",
   (args) => {
     expect(() => readOverviewCommand(args, "results")).toThrow(
       /Accepted: --quick.*--only PART \(in-process, redis/,
@@ -34,7 +34,7 @@ it.each([[["--only", "speed"]], [["--fast"]], [["extra"]]])(
   },
 )
 
-it("the command bench shows help with every part and the drills", () => {
+it("the help of the bench command lists every part, and names --behaviour", () => {
   for (const part of PARTS) expect(HELP).toContain(part)
   expect(HELP).toContain("bench --behaviour")
 })

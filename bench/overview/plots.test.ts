@@ -46,7 +46,7 @@ it("drawPlots draws a longer bar for a larger value", async () => {
   expect(lengthOf("sluice") / lengthOf("a peer")).toBeCloseTo(2, 5)
 })
 
-it("drawPlots marks a guaranteed value if there is one", async () => {
+it("drawPlots marks the guaranteed bound of a measurement that has one", async () => {
   const bound: Measurement = {
     part: "bound",
     workload: "a greedy client",
@@ -60,7 +60,7 @@ it("drawPlots marks a guaranteed value if there is one", async () => {
   expect(await marks({ ...bound, promised: 2 })).toBeGreaterThan(await marks(bound))
 })
 
-it("drawPlots draws a line against the load for each counter", async () => {
+it("drawPlots draws the accuracy of several algorithms over the load in one picture", async () => {
   const plots = await drawPlots(
     ["sliding-log", "token-bucket"].flatMap((contender) =>
       [0.5, 10].map((load): Measurement => {
@@ -80,7 +80,7 @@ it("drawPlots draws a line against the load for each counter", async () => {
   expect(plots[0]?.picture).toContain("token-bucket")
 })
 
-it("drawPlots describes the machine in text above the pictures", () => {
+it("pageOf describes the machine above the pictures, and escapes HTML", () => {
   const page = pageOf({ machine: MACHINE, steadiness: "It was steady." }, [
     { title: "A & B", picture: "<svg/>" },
   ])

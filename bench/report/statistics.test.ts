@@ -17,11 +17,11 @@ it("percentile interpolates between the two nearest values", () => {
   expect(percentile([], 0.5)).toBeNaN()
 })
 
-it("pairedRatios returns the ratio of two values from the same round", () => {
+it("pairedRatios divides the two values of each round", () => {
   expect(pairedRatios([2, 9], [1, 3])).toEqual([2, 3])
 })
 
-it("rotated changes the order of the members in each round", () => {
+it("rotated moves the members by one place in each round", () => {
   expect([0, 1, 2].map((round) => rotated(["a", "b"], round))).toEqual([
     ["a", "b"],
     ["b", "a"],

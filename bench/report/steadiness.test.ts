@@ -1,7 +1,7 @@
 import { expect, it } from "vitest"
 import { Steadiness } from "./steadiness.ts"
 
-it("Steadiness reports a machine as busy only when its speed varies too much", () => {
+it("Steadiness reports a busy machine if its speed varies by a factor of 1.6, but not 1.4", () => {
   const ticks = [0, 10, 0, 10, 0, 14, 0, 16]
   const now = performance.now
   performance.now = () => ticks.shift() as number

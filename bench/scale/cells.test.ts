@@ -4,11 +4,11 @@ import { agrees, differenceOf, medianOf } from "./cells.ts"
 const cell = (run: number) => ({ name: "n", figure: "f", planned: 100, run })
 
 describe("a cell", () => {
-  it("agrees within 5 % of the plan", () => {
+  it("agrees with the plan if the run differs by at most 5 %", () => {
     expect([94, 96, 100, 104, 106].map((run) => agrees(cell(run)))).toEqual([false, true, true, true, false])
   })
 
-  it("shows how far the run is above the plan", () => {
+  it("shows how far the run is above or below the plan", () => {
     expect(differenceOf(cell(80))).toBeCloseTo(-0.2, 12)
   })
 

@@ -9,15 +9,15 @@ function countsOf(arrivals: Arrivals): readonly number[] {
   return Array.from({ length: 10_000 }, (_, ms) => arrivals.until(START_MS + ms + 1))
 }
 
-describe("shares", () => {
-  it("are proportional to 1, 1/2 and 1/3", () => {
+describe("traffic shares", () => {
+  it("of three processes are proportional to 1, 1/2 and 1/3", () => {
     const [first, second, third] = harmonicShares(3)
     expect(first).toBeCloseTo(6 / 11, 12)
     expect(second).toBeCloseTo(3 / 11, 12)
     expect(third).toBeCloseTo(2 / 11, 12)
   })
 
-  it.each([1, 4, 64])("of %i processes add up to 1", (count) => {
+  it.each([1, 4, 64])("add up to 1 if the number of processes is %i", (count) => {
     for (const shares of [harmonicShares(count), equalShares(count)]) {
       expect(shares).toHaveLength(count)
       expect(sum(shares)).toBeCloseTo(1, 12)
@@ -32,7 +32,7 @@ describe("arrivals", () => {
     expect(countsOf(new Arrivals(2, 5))).not.toEqual(counts)
   })
 
-  it("have the requested mean, and a variance equal to it", () => {
+  it("have the requested mean per millisecond, and a variance equal to the mean", () => {
     const counts = countsOf(new Arrivals(2, 3))
     const mean = sum(counts) / counts.length
     const variance = sum(counts.map((count) => (count - mean) ** 2)) / counts.length
@@ -42,14 +42,14 @@ describe("arrivals", () => {
     expect(variance / mean).toBeLessThan(1.1)
   })
 
-  it("are returned only once", () => {
+  it("are returned by until() only once", () => {
     const arrivals = new Arrivals(2, 3)
     const total = sum(countsOf(new Arrivals(2, 3)))
     expect(arrivals.until(START_MS + 10_000)).toBe(total)
     expect(arrivals.until(START_MS + 10_000)).toBe(0)
   })
 
-  it("of each process follow its share of the traffic and its own seed", () => {
+  it("of each process match its share of the traffic, and differ from those of other processes", () => {
     const [most = [], least = [], same = []] = spread(4, [0.5, 0.25, 0.25], 3).map(countsOf)
     expect(sum(most) / sum(least)).toBeGreaterThan(1.9)
     expect(sum(most) / sum(least)).toBeLessThan(2.1)

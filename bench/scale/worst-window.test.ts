@@ -22,7 +22,7 @@ describe("the most units in any window", () => {
     expect(grantsOf([150, 1], [1_050, 4], [1_140, 4], [2_100, 4]).mostIn(1_000)).toBe(9)
   })
 
-  it("includes grants that were added late, and all units of a millisecond", () => {
+  it("includes grants that were added out of order, and all grants of a millisecond", () => {
     expect(grantsOf([400, 1], [100, 2], [400, 3]).mostIn(301)).toBe(6)
   })
 

@@ -37,7 +37,7 @@ describe.each(FRAMEWORKS)("the $name example", ({ start, stacks }) => {
     return count
   }
 
-  it("admits a hundred requests a minute from an address", async () => {
+  it("admits 100 requests a minute from each address", async () => {
     const first = await get("/")
     expect(first.headers.get("ratelimit-policy")).toBe('"ip-1m";q=100;w=60')
     expect(await first.json()).toEqual({ hello: "world", remaining: 99 })

@@ -34,7 +34,7 @@ async function setUp(store: Store) {
   return { clock, statuses, scrape }
 }
 
-it("the example of metrics counts the requests of each rule by outcome, and exports the rules' version and age", async () => {
+it("the metrics example counts the requests of each rule by outcome, and exports the rules' version and age", async () => {
   const { clock, statuses, scrape } = await setUp(memoryStore({ clock: manualClock() }))
   expect(statuses).toEqual([200, 200, 200, 200, 429, 429])
   clock.advance(90_000)
@@ -61,7 +61,7 @@ it("the example of metrics counts the requests of each rule by outcome, and expo
   expect(metrics).not.toContain("127.0.0.1")
 })
 
-it("the example of metrics distinguishes decisions that were made without the shared store", async () => {
+it("the metrics example distinguishes decisions that were made without the shared store", async () => {
   const fail = () => Promise.reject(new Error("gone"))
   const { scrape } = await setUp({ take: fail, read: fail, refund: fail, reset: fail, close() {} })
   expect(await scrape()).toMatch(

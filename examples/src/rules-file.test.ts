@@ -58,7 +58,7 @@ describe("rules in a file", () => {
     expect((await fetch(server.url)).status).toBe(200)
   })
 
-  it("apply as soon as the file is edited, and keep their counts", async () => {
+  it("apply as soon as the file changes, without losing their counts", async () => {
     expect(await statuses(4)).toEqual([201, 201, 201, 429])
     const before = await readFile(path, "utf8")
     await replace("rules", before.replace("limit: 3", "limit: 5"))
@@ -72,7 +72,7 @@ describe("rules in a file", () => {
   })
 })
 
-it("the example does not start without its rules", () => {
+it("the rules-file example does not start if its file is missing", () => {
   const logger = { warn: () => undefined, error: () => undefined }
   expect(() => createApp(join(folder, "missing.yaml"), { logger })).toThrow("missing.yaml")
 })

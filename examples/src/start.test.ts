@@ -60,30 +60,36 @@ async function run(script: string, port: number, meanwhile: () => Promise<void>)
   }
 }
 
-describe("an example that is started", () => {
-  it.each(Object.entries(scripts))("by %s listens on PORT and limits", async (name, script) => {
-    const [method, path] = LIMITED[name] ?? []
-    if (method === undefined) throw new Error(`What does ${name} limit? Add a row.`)
-    const port = await freePort()
-    await run(script, port, async () => {
-      const answer = await fetch(`http://localhost:${port}${path}`, {
-        method,
-        headers: { authorization: "Bearer token-of-ann", "content-type": "application/json" },
-        ...(method === "POST" && { body: "{}" }),
+describe("an example", () => {
+  it.each(Object.entries(scripts))(
+    "that is started by the script %s listens on PORT and limits requests",
+    async (name, script) => {
+      const [method, path] = LIMITED[name] ?? []
+      if (method === undefined) throw new Error(`What does ${name} limit? Add a row.`)
+      const port = await freePort()
+      await run(script, port, async () => {
+        const answer = await fetch(`http://localhost:${port}${path}`, {
+          method,
+          headers: { authorization: "Bearer token-of-ann", "content-type": "application/json" },
+          ...(method === "POST" && { body: "{}" }),
+        })
+        expect(answer.status).not.toBe(404)
+        expect(answer.headers.get("ratelimit")).toMatch(/;r=\d+;t=\d+$/)
       })
-      expect(answer.status).not.toBe(404)
-      expect(answer.headers.get("ratelimit")).toMatch(/;r=\d+;t=\d+$/)
-    })
-  })
+    },
+  )
 
   // Test one example per framework. All other examples start their server in one of these ways.
-  it.each(["express", "fastify", "koa"])("by %s reports that its port is in use, and exits", async (name) => {
-    const other = createServer()
-    await new Promise<void>((resolve) => other.listen(0, resolve))
-    const { port } = other.address() as AddressInfo
-    const failed = run(scripts[name] ?? "", port, async () => {})
-    await expect(failed).rejects.toThrow(/^It ended with 1: .*EADDRINUSE/s)
-    await expect(failed).rejects.not.toThrow(/istens on/)
-    await new Promise((resolve) => other.close(resolve))
-  })
+  it.each(["express", "fastify", "koa"])(
+    "that is started by the script %s reports that its port is in use, and exits",
+    async (name) => {
+      const other = createServer()
+      await new Promise<void>((resolve) => other.listen(0, resolve))
+      const { port } = other.address() as AddressInfo
+      const failed = run(scripts[name] ?? "", port, async () => {})
+      await expect(failed).rejects.toThrow(/^It ended with 1: .*EADDRINUSE/s)
+      await expect(failed).rejects.not.toThrow(/istens on/)
+      await new Promise((resolve) => other.close(resolve))
+    },
+  )
 })

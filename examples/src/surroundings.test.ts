@@ -3,7 +3,7 @@ import { fromEnvironment } from "./surroundings.ts"
 
 afterEach(() => void vi.unstubAllEnvs())
 
-it.each([undefined, ""])("counters are in memory if REDIS_URL is %j", (url) => {
+it.each([undefined, ""])("the examples count in memory if REDIS_URL is %j", (url) => {
   vi.stubEnv("REDIS_URL", url)
   expect(fromEnvironment()).toEqual({ trustedProxies: 0 })
 })
@@ -12,7 +12,7 @@ it.each([
   [undefined, 0],
   ["", 0],
   ["2", 2],
-])("TRUSTED_PROXIES of %j means %i trusted proxies", (proxies, trustedProxies) => {
+])("the examples interpret a TRUSTED_PROXIES of %j as %i trusted proxies", (proxies, trustedProxies) => {
   vi.stubEnv("REDIS_URL", undefined)
   vi.stubEnv("TRUSTED_PROXIES", proxies)
   expect(fromEnvironment()).toEqual({ trustedProxies })

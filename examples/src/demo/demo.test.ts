@@ -91,7 +91,7 @@ describe.concurrent("the demo", () => {
     for (const line of sound.output.split("\n")) expect(line.length).toBeLessThanOrEqual(100)
   })
 
-  it("exits with code 1 and reports the problem when a server exceeds a limit", () => {
+  it("exits with code 1 and reports the problem when a refusal has no Retry-After", () => {
     expect(forgetful.code).toBe(1)
     expect(forgetful.output).toMatch(
       /^✗ Express, 203\.0\.113\.20, "ip-1m": a refusal does not say when to come back$/m,
@@ -107,7 +107,7 @@ const hasTerminal =
   spawnSync("/usr/bin/script", ["--version"], { encoding: "utf8" }).stdout?.includes("util-linux") ?? false
 
 describe.skipIf(!hasTerminal)("the demo in a terminal", { concurrent: true }, () => {
-  it("continues to serve requests after the demo, and exits with code 0 on Ctrl-C", async () => {
+  it("continues to serve requests after the summary, and exits with code 0 on Ctrl-C", async () => {
     // Use exec, because some shells otherwise stay in front of the command and exit with 130 on Ctrl-C.
     const command = `exec "${process.execPath}" --import tsx examples/src/demo/main.ts`
     const child = spawn("/usr/bin/script", ["-qec", command, "/dev/null"], {

@@ -37,22 +37,25 @@ describe("the table", () => {
     expect(table(TALLIES, NOW, plain).replace(/ +$/gm, "")).toBe(TABLE)
   })
 
-  it("has the same width with and without colours", () => {
+  it("has the same width with and without colors", () => {
     const coloured = table(TALLIES, NOW, createPaint(true, undefined))
     expect(coloured).toContain("\u001b[31m■■■■■■■■■■\u001b[0m")
     expect(coloured.replace(COLOURS, "")).toBe(table(TALLIES, NOW, plain))
   })
 })
 
-describe("colours", () => {
+describe("colors", () => {
   it.each([
     { isTerminal: true, noColor: undefined, text: "\u001b[32mgood\u001b[0m" },
     { isTerminal: true, noColor: "", text: "\u001b[32mgood\u001b[0m" },
     { isTerminal: true, noColor: "1", text: "good" },
     { isTerminal: false, noColor: undefined, text: "good" },
-  ])("follow terminal $isTerminal and NO_COLOR $noColor", ({ isTerminal, noColor, text }) => {
-    expect(createPaint(isTerminal, noColor)("good", "good")).toBe(text)
-  })
+  ])(
+    "depend on whether there is a terminal ($isTerminal) and on NO_COLOR ($noColor)",
+    ({ isTerminal, noColor, text }) => {
+      expect(createPaint(isTerminal, noColor)("good", "good")).toBe(text)
+    },
+  )
 })
 
 describe("the screen", () => {
@@ -67,7 +70,7 @@ describe("the screen", () => {
     return all
   }
 
-  it("draws in place in a terminal", () => {
+  it("redraws its lines in place in a terminal", () => {
     const inOnePiece = (text: string): string => `\u001b[?7l${text}\u001b[?7h`
     expect(shown(true)).toBe(
       inOnePiece("one\u001b[K\ntwo\u001b[K\n") +
@@ -76,7 +79,7 @@ describe("the screen", () => {
     )
   })
 
-  it("prints only the last text without a terminal", () => {
+  it("prints only the final text without a terminal", () => {
     expect(shown(false)).toBe("five\nsix\n")
   })
 })

@@ -46,7 +46,7 @@ describe("a tally", () => {
     })
   })
 
-  it("stores the first refusal and the time at which the client may retry", () => {
+  it("stores the first refusal, and the retry time of the latest refusal", () => {
     const tally = tallyOf([...ADMITTED, REFUSED, answer(429, 0, "49")])
     expect(tally).toMatchObject({ admitted: 3, refused: 2, owed: 0, retryAtMs: NOW + 49_000 })
     expect(tally.firstRefusal).toBe(REFUSED)
@@ -68,56 +68,56 @@ describe("the verdict", () => {
   const row = (name: string, tally: Tally, wrong: readonly string[]) => ({ name, tally, wrong })
 
   it.each([
-    row("within the limit", tallyOf(ADMITTED), []),
-    row("at the limit, and refused beyond it", tallyOf([...ADMITTED, REFUSED]), []),
+    row("accepts requests within the limit", tallyOf(ADMITTED), []),
+    row("accepts refusals after the limit is used up", tallyOf([...ADMITTED, REFUSED]), []),
     row(
-      "one admitted beyond the limit",
+      "reports an admission beyond the limit",
       tallyOf([...ADMITTED, answer(200, 0), REFUSED]),
       about("4 of 5 requests were admitted, not 3"),
     ),
     row(
-      "one refused below the limit",
+      "reports a refusal below the limit",
       tallyOf([answer(200, 2), answer(200, 1), REFUSED]),
       about("2 of 3 requests were admitted, not 3"),
     ),
     row(
-      "one more admitted in the next minute",
+      "accepts one more admission in the next minute",
       tallyOf([...ADMITTED, answer(200, 0), REFUSED], { lastAnsweredMs: NOW + 55_000 }),
       [],
     ),
     row(
-      "many more admitted in the next minute",
+      "reports too many admissions in the next minute",
       tallyOf([...ADMITTED, ...ADMITTED, REFUSED], {
         lastAnsweredMs: NOW + 51_000,
         firstSentMs: NOW + 49_000,
       }),
       about("6 of 7 requests were admitted, not 3 to 5"),
     ),
-    row("another status", tallyOf([...ADMITTED, answer(500, 0)]), [
+    row("reports a response with another status", tallyOf([...ADMITTED, answer(500, 0)]), [
       ...about("a response was HTTP/1.1 500 Text"),
       ...about("some requests were neither admitted nor refused"),
     ]),
     row(
-      "refusals without a retry time, reported once",
+      "reports refusals without a retry time once",
       tallyOf([...ADMITTED, answer(429, 0), answer(429, 0)]),
       about("a refusal does not say when to come back"),
     ),
     row(
-      "answers that do not name the rule",
+      "reports responses that do not name the rule",
       tallyOf([answer(200, 0, undefined, "else")]),
       about('a response says nothing of "ip-1m"'),
     ),
     row(
-      "a client that waited and was admitted",
+      "accepts a client that waited and was admitted",
       tallyOf(ADMITTED, { waited: { seconds: 2, isAdmitted: true } }),
       [],
     ),
     row(
-      "a client that waited and was refused again",
+      "reports a client that waited and was refused again",
       tallyOf(ADMITTED, { waited: { seconds: 2, isAdmitted: false } }),
       about("it waited the 2 s that it was told and was refused again"),
     ),
-  ])("of $name", ({ tally, wrong }) => {
+  ])("$name", ({ tally, wrong }) => {
     expect(verdict([tally])).toEqual(wrong)
   })
 })

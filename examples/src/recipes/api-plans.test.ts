@@ -27,29 +27,32 @@ async function admitted(times: number, token: string): Promise<number> {
   return all.filter(({ status }) => status === 200).length
 }
 
-describe("plans", () => {
+describe("the API plans recipe", () => {
   it.each([
     { account: "ann", what: "on the free plan", minute: 10, month: 1_000 },
     { account: "bob", what: "on the pro plan", minute: 60, month: 50_000 },
-  ])("give an account $what $minute a minute and $month a month", async ({ account, minute, month }) => {
-    const first = await get(account)
-    expect(first.headers.get("ratelimit-policy")).toBe(
-      `"minute";q=${minute};w=60, "month";q=${month};w=2592000`,
-    )
-    expect(first.headers.get("ratelimit")).toContain(`"minute";r=${minute - 1}`)
-    expect(await admitted(minute, account)).toBe(minute - 1)
+  ])(
+    "admits $minute requests a minute from an account $what, and announces $month a month",
+    async ({ account, minute, month }) => {
+      const first = await get(account)
+      expect(first.headers.get("ratelimit-policy")).toBe(
+        `"minute";q=${minute};w=60, "month";q=${month};w=2592000`,
+      )
+      expect(first.headers.get("ratelimit")).toContain(`"minute";r=${minute - 1}`)
+      expect(await admitted(minute, account)).toBe(minute - 1)
 
-    const refused = await get(account)
-    expect(refused.status).toBe(429)
-    expect(await refused.json()).toMatchObject({ "violated-policies": ["minute"] })
-    const seconds = Number(refused.headers.get("retry-after"))
-    clock.advance((seconds - 1) * 1000)
-    expect((await get(account)).status).toBe(429)
-    clock.advance(1000)
-    expect((await get(account)).status).toBe(200)
-  })
+      const refused = await get(account)
+      expect(refused.status).toBe(429)
+      expect(await refused.json()).toMatchObject({ "violated-policies": ["minute"] })
+      const seconds = Number(refused.headers.get("retry-after"))
+      clock.advance((seconds - 1) * 1000)
+      expect((await get(account)).status).toBe(429)
+      clock.advance(1000)
+      expect((await get(account)).status).toBe(200)
+    },
+  )
 
-  it("refuse requests once the quota of the month is used up, until the next month", async () => {
+  it("refuses requests after the monthly quota is used up, until the stated wait is over", async () => {
     for (let minute = 0; minute < 100; minute++) {
       expect(await admitted(10, "ann")).toBe(10)
       clock.advance(120_000)
@@ -63,7 +66,7 @@ describe("plans", () => {
     expect((await get("ann")).status).toBe(200)
   })
 
-  it("refuse requests without an account", async () => {
+  it("refuses requests without an account", async () => {
     expect((await get("nobody")).status).toBe(401)
   })
 })

@@ -53,8 +53,8 @@ const rejection = (cost: number, retryAfterMs: number | null) => ({
   errors: [{ message: "rate-limited", extensions: { cost, retryAfterMs } }],
 })
 
-describe("GraphQL", () => {
-  it("refuses a query that can never fit before it runs", async () => {
+describe("the GraphQL recipe", () => {
+  it("refuses a query that exceeds the whole limit, without running it", async () => {
     // 1 + 100 × (1 + 100 × 1)
     expect(await ask("{ users(first: 100) { friends(first: 100) { name } } }")).toEqual(
       rejection(10_101, null),
@@ -71,7 +71,7 @@ describe("GraphQL", () => {
     expect(await canAsk(996)).toBe(true)
   })
 
-  it("charges more than the estimate if a list without a requested size is long", async () => {
+  it("charges more than the estimate if a list without a requested size contains several items", async () => {
     await ask("{ users { name } }")
     expect(await canAsk(999)).toBe(false)
     expect(await canAsk(998)).toBe(true)

@@ -58,8 +58,8 @@ async function left(): Promise<number> {
   return leftAfter(response) + 1_004
 }
 
-describe("tokens of a language model", () => {
-  it("are reserved while a response is streamed, and corrected at its end", async () => {
+describe("the LLM tokens recipe", () => {
+  it("reserves tokens while a response is streamed, and corrects the count at its end", async () => {
     const answer = await chat([100, "hold", 150])
     expect(leftAfter(answer)).toBe(8_000)
     expect(await left()).toBe(8_000)
@@ -69,7 +69,7 @@ describe("tokens of a language model", () => {
     expect(await left()).toBe(9_500)
   })
 
-  it("are refused with the exact wait if a request could cost more than the remaining tokens", async () => {
+  it("refuses a request that could use more than the remaining tokens, with the exact wait", async () => {
     for (let time = 0; time < 3; time++) await (await chat([1_000], 4_000)).text()
     const refused = await chat([10], 3_001)
     expect(refused.status).toBe(429)
@@ -81,7 +81,7 @@ describe("tokens of a language model", () => {
     expect((await chat([10], 3_001)).status).toBe(200)
   })
 
-  it("are not taken by a request that the limit on requests refuses", async () => {
+  it("takes no tokens for a request that the limit on requests refuses", async () => {
     for (let time = 0; time < 60; time++) await (await chat([], 4)).text()
     expect(await (await chat([], 4)).json()).toMatchObject({ "violated-policies": ["requests"] })
     clock.advance(60_000)
@@ -90,7 +90,7 @@ describe("tokens of a language model", () => {
     expect(await left()).toBe(10_000)
   })
 
-  it("are charged up to the moment when the client hangs up, and the model stops", async () => {
+  it("stops the model when the client hangs up, and charges the tokens until then", async () => {
     const hangUp = new AbortController()
     await chat([100, "hold", 400], 1_000, hangUp.signal)
     hangUp.abort()
@@ -98,12 +98,12 @@ describe("tokens of a language model", () => {
     expect(await left()).toBe(10_000 - 250 - 100)
   })
 
-  it("are not charged if the model fails before the first piece", async () => {
+  it("charges nothing if the model fails before the first piece", async () => {
     expect((await chat([new Error("The model is overloaded.")])).status).toBe(500)
     expect(await left()).toBe(10_000)
   })
 
-  it("are charged up to the moment when the model fails", async () => {
+  it("charges the tokens that were used before the model failed", async () => {
     const answer = await chat([100, "hold", new Error("The model is overloaded.")])
     resume()
     await expect(answer.text()).rejects.toThrow("terminated")

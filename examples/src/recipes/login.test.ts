@@ -47,8 +47,8 @@ async function statuses(times: number, guess: (time: number) => Promise<Response
 const waitOf = (refused: Response) => Number(refused.headers.get("retry-after"))
 const times = (count: number, status: number) => Array<number>(count).fill(status)
 
-describe("login", () => {
-  it("refuses the sixth wrong password in a quarter of an hour until the stated wait is over", async () => {
+describe("the login recipe", () => {
+  it("refuses any password after five wrong passwords in 15 minutes, until the stated wait is over", async () => {
     expect(await statuses(5, () => login("wrong"))).toEqual(times(5, 401))
     const refused = await login("right")
     expect(refused.status).toBe(429)
@@ -64,7 +64,7 @@ describe("login", () => {
     expect((await login("right")).status).toBe(200)
   })
 
-  it("increases the block of a client that keeps guessing", async () => {
+  it("blocks a client that keeps guessing for longer each time", async () => {
     const waits: number[] = []
     for (let round = 0; round < 4; round++) {
       await statuses(10, () => login("wrong"))
@@ -82,7 +82,7 @@ describe("login", () => {
     expect(await statuses(6, () => login("wrong"))).toEqual([...times(5, 401), 429])
   })
 
-  it("does not count attempts that fail because of an error", async () => {
+  it("does not count attempts that fail because of a server error", async () => {
     expect(await statuses(10, () => login("outage"))).toEqual(times(10, 500))
     expect((await login("right")).status).toBe(200)
     expect(await statuses(6, () => login("wrong"))).toEqual([...times(5, 401), 429])
@@ -124,13 +124,13 @@ describe("login", () => {
     expect(checked).toHaveLength(5)
   })
 
-  it("admits 30 wrong passwords from an address, for any accounts", async () => {
+  it("admits 30 wrong passwords from one address, even for different accounts", async () => {
     const seen = await statuses(31, (time) => login("wrong", { email: `user${time}@example.com` }))
     expect(seen).toEqual([...times(30, 401), 429])
     expect((await login("right", { from: "203.0.113.2" })).status).toBe(200)
   })
 
-  it("admits 50 wrong passwords an hour for an account, from any addresses", async () => {
+  it("admits 50 wrong passwords an hour for one account, even from different addresses", async () => {
     const from = (time: number) => `198.51.100.${time}`
     expect(await statuses(50, (time) => login("wrong", { from: from(time) }))).toEqual(times(50, 401))
     // More refusals do not prolong the wait of the owner.
@@ -145,7 +145,7 @@ describe("login", () => {
     expect((await login("right")).status).toBe(200)
   })
 
-  it("counts other spellings of an account as the same account", async () => {
+  it("treats different spellings of an email address as one account", async () => {
     const spellings = ["ANN@example.com", " ann@example.com", "ann@Example.com ", ["ann@example.com"]]
     for (const email of spellings) expect((await login("wrong", { email })).status).toBe(401)
     expect(await statuses(2, () => login("wrong"))).toEqual([401, 429])

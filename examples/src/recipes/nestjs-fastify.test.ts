@@ -45,7 +45,7 @@ afterEach(() => app.close())
 const get = (path: string) => fetch(`${url}/${path}`)
 
 describe("the plugin in NestJS on Fastify", () => {
-  it("limits all routes, and sends the exact wait", async () => {
+  it("limits all routes, and sends the exact wait in Retry-After", async () => {
     for (let time = 0; time < 100; time++) expect((await get("reports")).status).toBe(200)
     const refused = await get("reports")
     expect(refused.status).toBe(429)
@@ -57,7 +57,7 @@ describe("the plugin in NestJS on Fastify", () => {
     expect((await get("reports")).status).toBe(200)
   })
 
-  it("supports a separate limit for a route, or no limit", async () => {
+  it("applies a separate limit to one route, and no limit to another", async () => {
     for (let time = 0; time < 2; time++) expect((await get("exports")).status).toBe(200)
     expect((await get("exports")).status).toBe(429)
     expect((await get("reports")).status).toBe(200)

@@ -76,7 +76,7 @@ describe("the guard for NestJS", () => {
     expect((await get("reports")).status).toBe(200)
   })
 
-  it("applies a separate limit to a route and a user", async () => {
+  it("applies a separate limit to each user of a route", async () => {
     expect((await get("exports")).headers.get("ratelimit-policy")).toBe('"all";q=5;w=60, "exports";q=2;w=60')
     expect((await get("exports")).status).toBe(200)
     expect((await get("exports")).status).toBe(429)

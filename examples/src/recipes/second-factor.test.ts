@@ -32,7 +32,7 @@ const post = (path: string, body: object, token = "token-of-ann") =>
 
 const wrong = { code: "no" }
 
-describe("the recipe for a second factor", () => {
+describe("the second-factor recipe", () => {
   it("admits five codes an hour for an account, from any address", async () => {
     for (let tries = 0; tries < 5; tries++) expect((await post(PATH, wrong)).status).toBe(403)
     const refused = await post(PATH, wrong)
@@ -50,9 +50,9 @@ describe("the recipe for a second factor", () => {
   })
 
   it.each([
-    ["with a query", `${PATH}?again=1`],
-    ["percent-encoded", "/%73econd-factor"],
-  ])("cannot be bypassed with the path %s", async (_how, spelling) => {
+    ["a query in the path", `${PATH}?again=1`],
+    ["a percent-encoded path", "/%73econd-factor"],
+  ])("cannot be bypassed with %s", async (_how, spelling) => {
     for (let tries = 0; tries < 5; tries++) await post(PATH, wrong)
     expect((await post(spelling, wrong)).status).toBe(429)
   })
@@ -63,7 +63,7 @@ describe("the recipe for a second factor", () => {
     expect(seen).toEqual([200, 200, 200, 200, 200, 429])
   })
 
-  it("requires an account before counting", async () => {
+  it("refuses requests without an account", async () => {
     expect((await post(PATH, { code: "code of ann" }, "token-of-nobody")).status).toBe(401)
   })
 })

@@ -21,8 +21,8 @@ beforeEach(() => {
 const callAll = (calls: number) =>
   Promise.allSettled(Array.from({ length: calls }, (_, call) => stockOf(`item ${call % 7}`)))
 
-describe("service to service", () => {
-  it("admits 500 calls per second in total, for any items", async () => {
+describe("the service-to-service recipe", () => {
+  it("admits 500 calls per second in total, for all items together", async () => {
     const calls = await callAll(600)
     expect(calls.filter(({ status }) => status === "fulfilled")).toHaveLength(500)
     expect(reached).toHaveLength(500)

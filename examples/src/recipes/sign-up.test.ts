@@ -39,7 +39,7 @@ async function statuses(times: number, one: (time: number) => Promise<Response>)
 }
 const times = (count: number, status: number) => Array<number>(count).fill(status)
 
-describe("sign-up", () => {
+describe("the sign-up recipe", () => {
   it("admits five accounts an hour from a network, and the next account after the stated wait", async () => {
     const five = await statuses(5, (time) => signUp(`${time}@gmail.com`, `2001:db8:1:${time}::1`))
     expect(five).toEqual(times(5, 201))

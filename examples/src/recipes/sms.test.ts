@@ -59,7 +59,7 @@ async function codes(times: number, country: string): Promise<number> {
 }
 
 describe("codes by SMS", () => {
-  it("are limited to three in ten minutes for a number, in any spelling and from any address", async () => {
+  it("are limited to three in ten minutes for each number, whatever its spelling or the client's address", async () => {
     await start()
     const spellings = ["+49 170 1234567", "+49-170-1234567", "+491701234567"]
     for (const [at, phone] of spellings.entries())
@@ -75,14 +75,14 @@ describe("codes by SMS", () => {
     expect(sent).toEqual(Array(4).fill("+491701234567"))
   })
 
-  it("are limited to ten an hour for an address", async () => {
+  it("are limited to ten an hour for each address", async () => {
     await start()
     const seen: number[] = []
     for (let time = 10; time < 21; time++) seen.push((await code(`+49170123450${time}`)).status)
     expect(seen).toEqual([...Array(10).fill(202), 429])
   })
 
-  it("are limited to a few in countries without users", async () => {
+  it("are limited in each country, most strictly in countries without users", async () => {
     await start()
     expect(await codes(7, "88")).toBe(5)
     expect(await codes(32, "33")).toBe(30)

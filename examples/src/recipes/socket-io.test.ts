@@ -48,8 +48,8 @@ async function open(from = "203.0.113.1"): Promise<Socket> {
 }
 const say = (socket: Socket, text: string): Promise<unknown> => socket.emitWithAck("say", text)
 
-describe("socket.io", () => {
-  it("admits ten connections a minute from an address, and sends the wait", async () => {
+describe("the socket.io recipe", () => {
+  it("refuses an address's eleventh connection in a minute, with the exact wait", async () => {
     for (let time = 0; time < 10; time++) await open()
     await expect(open()).rejects.toMatchObject({ message: "rate-limited", data: { retryAfterMs: 60_001 } })
     await open("203.0.113.2")

@@ -23,7 +23,7 @@ const feed = (token = "token-of-ann") =>
   fetch(`${server.url}/feed`, { headers: { authorization: `Bearer ${token}` } })
 
 describe("stacked limits", () => {
-  it("take units from both counters, and report the limit with fewer remaining units", async () => {
+  it("take units from both counters, and report the rule with fewer remaining units", async () => {
     const first = await feed()
     expect(left).toEqual({ minute: 9, hour: 499 })
     expect(first.headers.get("ratelimit-policy")).toBe('"minute";q=10;w=60, "hour";q=500;w=3600')

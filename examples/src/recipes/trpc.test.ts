@@ -55,7 +55,7 @@ const call = async (from?: string): Promise<unknown> =>
     .hello.query()
     .catch(({ data }) => data)
 
-describe("tRPC", () => {
+describe("the tRPC recipe", () => {
   it("refuses the 31st call in a minute with TOO_MANY_REQUESTS and the exact wait", async () => {
     const { hello } = client()
     // One batch is one HTTP request, but each call counts.

@@ -47,7 +47,7 @@ describe("uploads", () => {
     expect((await upload(41_000_000)).status).toBe(201)
   })
 
-  it("leave units for smaller files when a large file is refused", async () => {
+  it("that are refused take no units, so smaller files can still be sent", async () => {
     expect((await upload(60_000_000)).status).toBe(201)
     expect((await upload(41_000_000)).status).toBe(429)
     expect((await upload(40_000_000)).status).toBe(201)

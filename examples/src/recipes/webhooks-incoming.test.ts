@@ -62,19 +62,19 @@ describe("incoming webhooks", () => {
     expect((await signed("shop")).status).toBe(202)
   })
 
-  it("with a forged signature count by address, not against the sender", async () => {
+  it("with a forged signature count against the client's address, not against the sender", async () => {
     expect(await statuses(64, () => forged("shop"))).toEqual({ 401: 60, 429: 4 })
     expect(handled).toEqual([])
     expect((await forged("nobody", "203.0.113.8")).status).toBe(401)
     expect((await signed("shop")).headers.get("ratelimit")).toContain('"events";r=59')
   })
 
-  it("need a signature that matches the body", async () => {
+  it("without a signature are refused", async () => {
     const none = await fetch(`${server.url}/webhooks`, { method: "POST", headers: { "x-sender": "shop" } })
     expect(none.status).toBe(401)
   })
 
-  it("do not count if their handler failed, because the sender will send them again", async () => {
+  it("do not count if their handler fails, because the sender will send them again", async () => {
     isDown = true
     expect(await statuses(10, () => signed("shop"))).toEqual({ 500: 10 })
     isDown = false

@@ -38,7 +38,7 @@ async function settled(count: number): Promise<void> {
 }
 
 describe("outgoing webhooks", () => {
-  it("are sent to an endpoint five at once, and then in order every 200 ms", async () => {
+  it("are sent to an endpoint five at the same time, and then every 200 ms in order", async () => {
     const all = Array.from({ length: 8 }, (_, at) => to("/a", `${at}`))
     await settled(5)
     expect(received).toHaveLength(5)

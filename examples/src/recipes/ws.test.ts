@@ -53,8 +53,8 @@ async function say(socket: WebSocket, text: string): Promise<string> {
 }
 const refusal = (retryAfterMs: number) => JSON.stringify({ error: "rate-limited", retryAfterMs })
 
-describe("ws", () => {
-  it("admits ten connections a minute from an address, and responds with 429 and the wait", async () => {
+describe("the ws recipe", () => {
+  it("refuses an address's eleventh connection in a minute with status 429 and the wait", async () => {
     for (let time = 0; time < 10; time++) await connected()
     expect(await open()).toMatchObject({ statusCode: 429, headers: { "retry-after": "61" } })
     await connected("203.0.113.2")
