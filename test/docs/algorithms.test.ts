@@ -23,7 +23,7 @@ it("docs/reference/algorithms.md has a row for each algorithm, in order, with it
   }
 })
 
-it("docs/rules/rules.md lists the algorithms, and the algorithms that use each member", () => {
+it("docs/rules/rules.md lists all algorithms, and for each member the algorithms that use it", () => {
   const text = readFileSync(`${ROOT}docs/rules/rules.md`, "utf8")
   const cellOf = (member: string): string =>
     new RegExp(`^\\| \`${member}\` \\| ([^|]*) \\|`, "m").exec(text)?.[1] ?? ""

@@ -41,7 +41,7 @@ it("the TypeScript blocks of the documents type-check, and a wrong block is repo
 })
 
 describe.each(documents.filter(({ blocks }) => blocks.length > 0))("$document", ({ blocks }) => {
-  it.each(blocks)("line $line: $language", async (block) => {
+  it.each(blocks)("has a valid $language block in line $line", async (block) => {
     expect(await cover(block)).toEqual([])
   })
 })

@@ -28,7 +28,7 @@ describe("the checklist for production", () => {
     expect(codes.filter((code) => !existsSync(`${ROOT}docs/errors/${code}.md`))).toEqual([])
   })
 
-  it("contains only existing flags in its sluice commands", async () => {
+  it("uses only existing flags in its sluice commands", async () => {
     const commands = commandsOf(rows, "sluice").filter((command) => command !== "sluice clients show")
     const block: Block = { document: CHECKLIST, line: 1, language: "sh", text: commands.join("\n") }
     expect(commands.length).toBeGreaterThan(1)

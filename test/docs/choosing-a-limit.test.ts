@@ -43,7 +43,7 @@ async function expectOutput({ text }: Block): Promise<void> {
   expectShown(lines.join("\n"), out)
 }
 
-it("sluice rules suggest prints the limits that the guide shows, as a file of rules", async () => {
+it("sluice rules suggest prints the limits that the guide shows, and writes a rules file", async () => {
   await expectOutput(suggest)
   expect(await readFile("rules.yaml", "utf8")).toContain(
     "field: ip, limit: 20, window: 1 minute, shadow: true",
@@ -55,7 +55,7 @@ it("sluice rules replay prints the result that the guide shows", async () => {
   expect(await readFile("replay.html", "utf8")).toMatch(/^<!doctype html>/i)
 })
 
-it("the guide's check for CI passes, but fails for a stricter limit", async () => {
+it("the CI check in the guide passes, but fails if a limit is stricter", async () => {
   const [command] = commandLines(gate.text)
   const words = command?.words.slice(1) ?? []
   expect((await sluice(words)).code).toBe(0)

@@ -68,7 +68,7 @@ async function runShown({ text }: Block): Promise<{ shown: string; printed: stri
   return { shown: lines.join("\n"), printed: err + out }
 }
 
-it("the documented commands run one after the other, starting from version 7 of the rules", async () => {
+it("the documented commands succeed in their order if the registry contains version 7 of the rules", async () => {
   await writeRules(10, "minute")
   const codes: Record<string, number> = {}
   for (const { words } of commandLines(commands.text)) {
@@ -88,7 +88,7 @@ it("sluice rules check prints the documented message for a mistake", async () =>
   expectShown(shown, printed)
 })
 
-it("sluice rules match prints which rules apply to a request, and why", async () => {
+it("sluice rules match prints the documented explanation of which rules apply to a request", async () => {
   await writeFile(
     "checkout.yaml",
     `service_id: checkout

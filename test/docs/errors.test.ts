@@ -17,7 +17,7 @@ const SOURCES = [
     .map((path) => `packages/${path}`),
 ].map((path) => readFileSync(ROOT + path, "utf8"))
 
-it("docs/errors has a page for each code of a warning or an error", () => {
+it("docs/errors has a page for the code of each warning and error", () => {
   const codes = SOURCES.flatMap((text) => [
     ...text.matchAll(/(?:code\W+(?:string )?=? ?|[|] |new \w+\(\s*)"(SLUICE_[A-Z_]+)"/g),
   ]).map(([, code = ""]) => code)

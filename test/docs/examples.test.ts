@@ -47,12 +47,12 @@ afterEach(async () => {
   vi.restoreAllMocks()
 })
 
-describe.each(rows)("examples/README.md: $file", ({ file, script, curl }) => {
-  it("starts with the script in its row", () => {
+describe.each(rows)("$file in examples/README.md", ({ file, script, curl }) => {
+  it("is started by the script in its row", () => {
     expect(scripts[script]).toBe(`tsx ${file}`)
   })
 
-  it("admits the first requests of its curl line, and then refuses a request", async () => {
+  it("admits the first requests of the curl command in its row, and then refuses a request", async () => {
     vi.spyOn(console, "log").mockImplementation(() => undefined)
     const example = EXAMPLES[file]
     if (example === undefined) throw new Error(`${file} is in the README and in no row of this test.`)
@@ -68,7 +68,7 @@ describe.each(rows)("examples/README.md: $file", ({ file, script, curl }) => {
 })
 
 describe("examples/README.md", () => {
-  it("has a row with a curl line for every example that serves", () => {
+  it("has a row with a curl command for every example server", () => {
     expect(rows.map(({ file }) => file)).toEqual(Object.keys(EXAMPLES))
     expect(rows.map(({ script }) => script)).toEqual(Object.keys(scripts))
   })

@@ -21,7 +21,7 @@ const SHOWN: Readonly<Record<string, readonly [effect: string, reason: string]>>
   "sends an invalid reply": ["an invalid reply", "The Redis key"],
 }
 
-describe("Redis failures in the guide", () => {
+describe("the guide to Redis failures", () => {
   const kinds = rowsOf(ofErrors, "`kind`")
   const failures = Object.entries(SHOWN).map(([what, [effect, reason]]) => {
     const shown = kinds.filter(([, cell]) => cell?.includes(effect)).map(([kind]) => kind)
@@ -32,12 +32,12 @@ describe("Redis failures in the guide", () => {
     [...cell.matchAll(/`([^`]+)`/g)].map(([, part = ""]) => part),
   )
 
-  it("are all covered by a case", () => {
+  it("covers every Redis failure that the tests can cause", () => {
     expect(failures.map(([what]) => what)).toEqual(Object.keys(REDIS_FAILURES))
   })
 
   it.concurrent.for(failures)(
-    "Redis %s: the error is %s, and only a timeout delays a request",
+    "names the right error if Redis %s: %s",
     async ([what, kind, shown], { expect, onTestFinished }) => {
       const seen = await breakRedis(what, onTestFinished)
       // After five consecutive failures, no request waits. A server that still sends some replies may interrupt this
@@ -63,17 +63,17 @@ describe("Redis failures in the guide", () => {
   )
 })
 
-describe("rule failures in the guide", () => {
+describe("the guide to rule failures", () => {
   const cases = rowsOf(ofOthers, "`error.type`").flatMap(([type = "", cell = ""]) =>
     cell.split(", ").map((what) => [what, type.replaceAll("`", "")] as const),
   )
 
-  it("are all covered by a case", () => {
+  it("covers every rule failure that the tests can cause", () => {
     expect(cases.map(([what]) => what).toSorted()).toEqual(Object.keys(RULE_FAILURES).toSorted())
   })
 
   it.concurrent.for(cases)(
-    "%s: the previous rules stay in force, and the error is %s",
+    "names the right error, and the previous rules stay in force: %s, %s",
     async ([what, code], { expect, onTestFinished }) => {
       const seen = await breakRules(what, onTestFinished)
       expect(seen.errors).toEqual({ [code]: 1 })

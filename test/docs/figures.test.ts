@@ -98,7 +98,7 @@ describe("bench/figures.json", () => {
     },
   )
 
-  it("computes the clients' shares of refused requests from the counts of refused and sent requests", () => {
+  it("contains the shares of refused requests that follow from the counts of refused and sent requests", () => {
     for (const { name, group, least, refused, sent } of charts.refused as readonly (BarFigure & {
       readonly refused: number
       readonly sent: number

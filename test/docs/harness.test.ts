@@ -49,7 +49,7 @@ describe("a document", () => {
     ["a fence that is not closed", "```ts\nawait", /docs\/page\.md:1: the block is not closed/],
     ["a comment that is not before a block", "<!-- run: koa -->\nText", /docs\/page\.md:2: the comment/],
     ["a comment at the end of the document", "Text\n<!-- tested by: a.test.ts -->\n", /its last comment/],
-  ])("fails with %s", (_, page, message) => {
+  ])("is rejected if it contains %s", (_, page, message) => {
     expect(() => readBlocks("docs/page.md", page)).toThrow(message)
   })
 })
@@ -93,15 +93,19 @@ describe("a block", () => {
       block("sh", "UP=1 npx tsx examples/src/gateway/main.ts"),
       /reads no UP/,
     ],
-    ["curl with another host", block("sh", "curl http://example.com/"), /curl's http:\/\/example\.com/],
-    ["its own port", block("ts", "app.listen(3000)"), /listens on a port/],
     [
-      "its own Redis",
+      "a curl command with another host",
+      block("sh", "curl http://example.com/"),
+      /curl's http:\/\/example\.com/,
+    ],
+    ["a port of its own", block("ts", "app.listen(3000)"), /listens on a port/],
+    [
+      "a Redis client of its own",
       block("ts", 'import { Redis } from "ioredis"\nconst client = new Redis()'),
       /REDIS_URL/,
     ],
     [
-      "an app that responds otherwise",
+      "an app that responds differently",
       block("ts", 'app.use(rateLimit({ limit: 2, window: "1 minute" }))', { run: "express, / 200*3 429" }),
       /GET \/: 200\*2 429\*2, not 200\*3 429$/,
     ],
@@ -118,7 +122,7 @@ describe("a block", () => {
       block("ts", 'app.get("/jobs/:id", () => {\n  throw new Error("no")\n})'),
       /GET \/jobs\/1: 500/,
     ],
-  ])("fails with %s", async (_, wrong, message) => {
+  ])("with %s is reported", async (_, wrong, message) => {
     expect((await cover(wrong)).join("\n")).toMatch(message)
   })
 
@@ -134,11 +138,11 @@ describe("a block", () => {
     ["an undefined name", "ap.use(handler)", /page\.md:7: ap is not defined/],
     ["an unknown prelude", "app.use(handler)", /no prelude "hono"/, { run: "hono" }],
     ["requests that cannot be read", "app.use(handler)", /is not like/, { run: "express, GET 200" }],
-  ])("throws with %s", async (_, text, message, more: Partial<Block> = {}) => {
+  ])("with %s makes the check throw", async (_, text, message, more: Partial<Block> = {}) => {
     await expect(cover(block("ts", text, more))).rejects.toThrow(message)
   })
 
-  it("passes if all expected values are right", async () => {
+  it("passes if all its expected values are right", async () => {
     const text = [
       'const limiter = createLimiter({ limit: 5, window: "1 minute", field: "service" })',
       "const decision = await limiter.decide({}, { cost: 2 }) // => { allowed: true, remaining: 3 }",
@@ -150,7 +154,7 @@ describe("a block", () => {
 })
 
 describe("command lines", () => {
-  it("are split as by a shell", () => {
+  it("are split into words as in a shell", () => {
     const text = [
       "# first",
       "cd docs && npx a   # then",

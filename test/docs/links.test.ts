@@ -33,6 +33,6 @@ function brokenLinksOf(document: string): string[] {
     .map(([link]) => link)
 }
 
-it.each(findDocuments())("every link of %s leads to a file and to a heading", (document) => {
+it.each(findDocuments())("every link in %s leads to an existing file and heading", (document) => {
   expect(brokenLinksOf(document)).toEqual([])
 })

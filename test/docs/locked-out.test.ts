@@ -37,7 +37,7 @@ const decide = async () => (await post("ShouldForwardRequest", REQUEST)).shouldF
 const run = (words: readonly string[]) =>
   sluice(words.slice(1), { env: { SLUICE_URL: started.http, SLUICE_TOKEN: "the-token" } })
 
-it("sluice clients shows a client that is over its limit, and resets the client so that it is admitted", async () => {
+it("the documented sluice clients commands show, reset, block and unblock a client that is over its limit", async () => {
   for (let i = 0; i < 6; i++) await decide()
   const [first = "", ...lines] = shown.text.split("\n")
   const [line] = commandLines(first.replace("$ ", ""))
@@ -58,7 +58,7 @@ it("sluice clients shows a client that is over its limit, and resets the client 
   ])
 })
 
-it("sluice clients blocks a client over HTTP", async () => {
+it("the documented curl command blocks a client over HTTP", async () => {
   const [line] = commandLines(curl.text)
   const words = line?.words ?? []
   const [method = ""] = (words[1] ?? "").split("/").slice(-1)

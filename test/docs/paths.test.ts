@@ -16,7 +16,7 @@ it("docs/rules/paths.md shows at least four patterns", () => {
 })
 
 it.each(rows)(
-  "docs/rules/paths.md: a pattern matches the paths beside it, and no other paths %#",
+  "the pattern in row %# of docs/rules/paths.md matches exactly the paths that its row lists as matches",
   async (...cells) => {
     const [, [path = ""] = [], covered = [], others = []] = cells
     const limiter = createLimiter({ limit: 9, window: "1 minute", match: { path } })

@@ -38,16 +38,16 @@ describe("Redis, as the page on privacy says,", () => {
   })
 
   it.each([
-    ["as it is with 64 printable characters", "a".repeat(64), true],
-    ["as a hash with 65 characters", "a".repeat(65), false],
-    ["as a hash with another character", "zoë", false],
+    ["unchanged if it has 64 printable characters", "a".repeat(64), true],
+    ["as a hash if it has 65 characters", "a".repeat(65), false],
+    ["as a hash if it contains a character that is not ASCII", "zoë", false],
   ])("stores a value %s", async (_how, value, isReadable) => {
     await limiterBy("header:x-user").decide({ headers: { "x-user": value } })
     const [key = ""] = await client.keys("*")
     expect(key.endsWith(value)).toBe(isReadable)
   })
 
-  it("stores no secret", async () => {
+  it("does not store the value of the Authorization header", async () => {
     await limiterBy("header:authorization").decide({ headers: { authorization: "Bearer abc" } })
     const [key = ""] = await client.keys("*")
     expect(key).not.toMatch(/Bearer|abc/)

@@ -65,12 +65,12 @@ async function clientOf(options: Options, remoteAddress: string, headers: Record
 }
 
 describe("the table of proxies", () => {
-  it("contains many rows", () => {
+  it("contains more than 12 proxies", () => {
     expect(ROWS.length).toBeGreaterThan(12)
   })
 
   it.each(ROWS)(
-    "identifies the client behind %s, whatever the client forges",
+    "shows settings that identify the client behind %s, whatever the client forges",
     async (name, _set, cell, received) => {
       const options = optionsOf(cell ?? "")
       const header = /^`(.*)`$/.exec(received ?? "")?.[1] ?? "1.2.3.4"
@@ -197,7 +197,7 @@ it("a real nginx without the line lets a client choose its address, as the page 
   expect(seen.map(([client]) => client)).toEqual(["1.2.3.4", "127.0.0.1"])
 })
 
-it("the login recipe, with its page's lines, counts a forging client in two processes behind nginx", async () => {
+it("the login recipe limits a client that forges its address, across two processes behind nginx", async () => {
   const [shared, line] = blocksTestedBy("test/docs/proxies.test.ts", "docs/protect/login.md", 2) as [
     Block,
     Block,

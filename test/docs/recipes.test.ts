@@ -67,7 +67,7 @@ describe.each(shown.map(({ section, block }) => ({ name: fileOf(section), sectio
       expect(block.text).toBe(readFileSync(file, "utf8"))
     })
 
-    it("consists of at most 52 lines of code, which fit on a page", () => {
+    it("has at most 52 lines of code, with at most 84 characters each", () => {
       const text = readFileSync(file, "utf8")
       expect(codeOf(text).length).toBeLessThanOrEqual(52)
       expect(text.split("\n").filter((line) => line.length > 84)).toEqual([])

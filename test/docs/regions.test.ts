@@ -92,7 +92,7 @@ describe("the file for three regions", () => {
     expect(admitted(statuses)).toBe(LIMIT)
   })
 
-  it("keeps the excess of a client that uses all regions small", async () => {
+  it("admits only a few requests above the limit from a client that uses all regions", async () => {
     const statuses: number[] = []
     const sent: Promise<unknown>[] = []
     for (let nth = 0; nth < 2 * LIMIT; nth++) {
@@ -115,7 +115,7 @@ describe("the file for three regions", () => {
     })
   })
 
-  it("starts and counts while the Redis of the other regions is unavailable", async () => {
+  it("starts, and admits a request, while the Redis of the other regions is unavailable", async () => {
     await regions[0]?.stop()
     for (const far of servers.slice(1)) await far.kill()
     const alone = await startRegion("eu")
@@ -131,7 +131,7 @@ describe("the file for three regions", () => {
     expect(alone.app.url).toMatch(/^http/)
   })
 
-  it.each(["DATA_CENTER", "REDIS_URL_US"])("does not start without %s", async (name) => {
+  it.each(["DATA_CENTER", "REDIS_URL_US"])("does not start without the variable %s", async (name) => {
     vi.stubEnv("DATA_CENTER", "eu")
     vi.stubEnv(name, undefined)
     await expect(runTypeScript(file, { app: express(), rateLimit })).rejects.toThrow(`Set ${name}.`)

@@ -26,21 +26,21 @@ async function start(...args: Parameters<typeof startService>): Promise<Started>
   return started
 }
 
-it("the request of docs/service/start.md receives the decision that the page shows", async () => {
+it("the request in docs/service/start.md receives the decision that the page shows", async () => {
   const [block, response] = blocksTestedBy(SELF, "docs/service/start.md", 2) as [Block, Block]
   const { status, body } = await sendCurl(block, await start(TWO_SERVICES))
   expect(status).toBe(200)
   expectShownJson(JSON.parse(response.text), body)
 })
 
-it("the request of packages/service/README.md receives a decision", async () => {
+it("the request in packages/service/README.md receives a decision", async () => {
   const [block] = blocksTestedBy(SELF, "packages/service/README.md", 1) as [Block]
   const { status, body } = await sendCurl(block, await start(TWO_SERVICES))
   expect(status).toBe(200)
   expect(body).toMatchObject({ shouldForward: true, policy: "per-user", remaining: "4" })
 })
 
-it("the request of docs/service/registering.md registers rules", async () => {
+it("the request in docs/service/registering.md registers rules, and is rejected with an invalid unit", async () => {
   const [curl] = blocksTestedBy(SELF, "docs/service/registering.md", 1) as [Block]
   const service = await start(rulesInMemory(), { tokens: tokens({ "1": TOKEN }), isRegistrationOpen: false })
   expect(await sendCurl(curl, service)).toMatchObject({ status: 200, body: { version: "1" } })

@@ -9,7 +9,7 @@ const tableName = "rules"
 const [item] = blocksTestedBy("test/docs/table.test.ts", "docs/service/dynamodb.md", 1)
 type Item = NonNullable<PutItemCommandInput["Item"]>
 
-it("docs/service/dynamodb.md shows an item with rules, which stay in force when an invalid one is added", async () => {
+it("docs/service/dynamodb.md shows an item with rules, which stay in force when an invalid rule is added", async () => {
   const server = await startDynamoDB()
   onTestFinished(() => server.stop())
   const client = server.client()

@@ -22,7 +22,7 @@ it.each([
   "fastify-rate-limit.md",
   "koa-ratelimit.md",
   "rate-limiter-flexible-names.md",
-])("%s: an old option name throws, and the message names the replacement", (file) => {
+])("createLimiter rejects each old option name in %s, and the message names the replacement", (file) => {
   const left = namesWithCounterpart(readGuide(file).rows("Options"))
     .filter((name) => !SAME_NAME.includes(name) && !NOT_OPTIONS.includes(name))
     .map((name) => [name, messageFor(name)] as const)

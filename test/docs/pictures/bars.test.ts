@@ -33,7 +33,7 @@ describe("drawBars", () => {
     expect(pale[0]?.[0]).toBeCloseTo((rectsOf(svg, "bar ours")[0]?.[0] ?? 0) + forty)
   })
 
-  it("draws bars as long as the logarithms of their values on a logarithmic axis", () => {
+  it("draws bars in proportion to the logarithms of their values on a logarithmic axis", () => {
     const bars = [1, 10, 100].map((value) => bar({ least: value, most: value }))
     const svg = drawBars([{ name: "group", bars }], { ...SCALE, least: 1 }).join("\n")
     const [none, half, whole] = rectsOf(svg, "bar ours").map(([, width]) => width)

@@ -12,7 +12,7 @@ const diagrams = await drawDiagrams()
 const documents = findDocuments().map((path) => ({ path, text: readFileSync(ROOT + path, "utf8") }))
 
 describe.each(diagrams)("the picture $file", ({ file, description, svg }) => {
-  it("equals the drawing of `pnpm pictures`", () => {
+  it("equals the picture that `pnpm pictures` draws", () => {
     expect(readFileSync(`${ROOT}docs/pictures/${file}`, "utf8")).toBe(svg)
   })
 
@@ -30,7 +30,7 @@ describe.each(diagrams)("the picture $file", ({ file, description, svg }) => {
     for (const { alt } of own) expect(alt).toBe(description)
   })
 
-  it("contains a title and both color schemes, and loads nothing", () => {
+  it("contains a title and both color schemes, and loads no other file", () => {
     expect(svg).toMatch(/<title id="title">[^<]+<\/title>/)
     expect(svg).toContain("@media (prefers-color-scheme:dark)")
     expect(svg.replace('xmlns="http://www.w3.org/2000/svg"', "")).not.toMatch(
@@ -54,7 +54,7 @@ it.each([
   ["packages/redis/src/node/breaker.ts", `FAILURES_TO_OPEN = ${FAILURES_TO_OPEN}\n`],
   ["packages/core/src/decision/store-health.ts", `STEADY_MS = ${RECOVERED_AFTER_S}_000\n`],
   ["packages/scale/src/mirrored/options.ts", `everyMs = ${MIRROR_EVERY_MS},`],
-])("the pictures show the value of %s", (file, line) => {
+])("the pictures show the value in %s", (file, line) => {
   expect(readFileSync(ROOT + file, "utf8")).toContain(line)
 })
 

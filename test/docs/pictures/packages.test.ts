@@ -115,7 +115,7 @@ describe("layOut for 20 packages with 30 arrows", () => {
     }
   })
 
-  it("leads each arrow from the bottom of one box to the top of another", () => {
+  it("draws each arrow from the bottom of one box to the top of another", () => {
     const areaOf = (wanted: string) => boxes.find(({ name }) => name.join("") === wanted)?.area
     for (const { from, to, points } of arrows) {
       const [source, target] = [areaOf(from), areaOf(to)]

@@ -29,7 +29,7 @@ describe("the picture of throttles", () => {
     ["soft, percent: 40", "6 admitted, 3 above, 3 refused"],
     ["elastic, ceiling: 9", "6 admitted, 5 above, 1 refused"],
     ["queue, maxWaiting: 3", "10 admitted, 2 refused"],
-  ] as const)("shows how %s handles the burst", async (name, expected) => {
+  ] as const)("shows how a burst is handled by a throttle: %s", async (name, expected) => {
     const outcomes = await runThrottle(THROTTLES[name])
     const count = (wanted: string): number => outcomes.filter(({ result }) => result === wanted).length
     const counts = ["admitted", "above", "refused"].map((result) => `${count(result)} ${result}`)
@@ -41,7 +41,7 @@ describe("the picture of throttles", () => {
 })
 
 describe("the picture of leases", () => {
-  it("shows a limit that is granted exactly, units that are refunded, and one call for many requests", async () => {
+  it("shows that leases grant exactly the limit, refund unused units, and make few calls", async () => {
     const moments = await runLease()
     for (const { counted, granted, held } of moments) {
       expect(counted).toBe(granted + held)

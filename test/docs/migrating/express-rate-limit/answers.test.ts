@@ -40,7 +40,7 @@ describe("as the guide on responses states,", () => {
     expect(await policyOf(sluice(minutely))).toBe('"ip-1m";q=1;w=60')
   })
 
-  it("no dialect of Sluice sends the field of draft 7", () => {
+  it("Sluice rejects draft-7 as a header dialect", () => {
     expect(() => sluice({ ...minutely, headers: "draft-7" as never })).toThrow(/"draft-7"/)
   })
 

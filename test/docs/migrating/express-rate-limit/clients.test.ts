@@ -21,7 +21,7 @@ describe("as the guide on clients states,", () => {
     expect(await statuses(appOf(sluice({ ...minutely, trustedProxies: 1 })), steps)).toEqual([200, 200])
   })
 
-  it("the old library counts IPv6 by /56, and Sluice by /64", async () => {
+  it("the old library counts each IPv6 /56 network, and Sluice each /64 network", async () => {
     const steps = ["2001:db8:0:100::1", "2001:db8:0:101::1"].map((ip) => as("X-Forwarded-For", ip))
     expect(await statuses(appOf(peer(once)), steps)).toEqual([200, 429])
     expect(await statuses(appOf(sluice({ ...minutely, trustedProxies: 1 })), steps)).toEqual([200, 200])
@@ -39,7 +39,7 @@ describe("as the guide on clients states,", () => {
     expect(await statuses(appOf(all), steps)).toEqual([200, 429, 429])
   })
 
-  it("a user named like an address shares its counter in the old library, but not in Sluice", async () => {
+  it("a user named like an address shares the address's counter in the old library, but not in Sluice", async () => {
     const steps = ["/", as("X-User", "127.0.0.1")]
     const keyGenerator = (req: Request): string => req.get("x-user") ?? ipKeyGenerator(req.ip ?? "")
     expect(await statuses(appOf(peer({ ...once, keyGenerator })), steps)).toEqual([200, 429])
@@ -63,7 +63,7 @@ describe("as the guide on clients states,", () => {
     expect(() => sluice(async)).toThrow(/refundWhen: is an async function/)
   })
 
-  it("Sluice does not refund the unit of a request if the client hangs up", async () => {
+  it("a client that hangs up gets its unit back from the old library, but not from Sluice", async () => {
     for (const [limiter, then] of [
       [peer({ ...once, skipFailedRequests: true }), 200],
       [sluice({ ...minutely, refundWhen: (_req, status) => status >= 400 }), 429],

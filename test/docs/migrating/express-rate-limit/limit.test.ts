@@ -38,7 +38,7 @@ describe("as the guide on limits states,", () => {
     expect(await statuses(appOf(peer(once)), steps)).toEqual([200, 429, 429, 200])
   })
 
-  it("the first of two old limiters counts requests that the second refuses", async () => {
+  it("the first of two old limiters counts requests that the second refuses, unlike in Sluice", async () => {
     const steps = [...times(4, "/"), 61_000, "/"]
     const day = peer({ windowMs: 86_400_000, limit: 3 })
     const minute = peer({ windowMs: 60_000, limit: 2 })
@@ -74,7 +74,7 @@ describe("as the guide on limits states,", () => {
     expect(await statuses(appOf(sluice({ limit: 1, window: month })), ["/", "/"])).toEqual([200, 429])
   })
 
-  it("a limit of 0 refuses all requests, and Sluice accepts 0 only from a function", async () => {
+  it("a limit of 0 refuses all requests in the old library, and Sluice accepts 0 only from a function", async () => {
     expect(await statuses(appOf(peer({ limit: 0, logger: quiet })), ["/"])).toEqual([429])
     expect(() => sluice({ limit: 0, window: "1 minute" })).toThrow(/0 is not a limit/)
     expect(await statuses(appOf(sluice({ limit: () => 0, window: "1 minute" })), ["/"])).toEqual([429])

@@ -74,7 +74,7 @@ describe("the README example of express-rate-limit", () => {
       expect(statusesOf(await answersOf(block, text))).toEqual(asLimited)
   })
 
-  it("needs one line and an import for the store, and then responds in the same way", async () => {
+  it("needs only an import and one line for SluiceStore, and then responds in the same way", async () => {
     const after = `${IMPORT}\n${edited(block.text, [[/\/\/ store: .*/, STORE]])}`
     const changed = linesChanged(block.text, after)
     expect(changed.written).toEqual([IMPORT, STORE])
@@ -86,7 +86,7 @@ describe("the README example of express-rate-limit", () => {
   })
 })
 
-it("the README example of rate-limit-redis needs one line and its import for the store", async () => {
+it("the README example of rate-limit-redis needs only an import and one line for SluiceStore", async () => {
   const block = exampleOf("rate-limit-redis", "new RedisClient()")
   const after = edited(block.text, [
     [/import .* from 'rate-limit-redis'/, IMPORT],

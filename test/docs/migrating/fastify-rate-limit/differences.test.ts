@@ -52,7 +52,7 @@ describe("as the guide on limits states,", () => {
     expect(await (await ours({ limit: () => 0 }))(twice)).toEqual([429, 429])
   })
 
-  it("a ban ends with the window, and a block ends after its own duration", async () => {
+  it("a ban in the old plugin ends with the window, and a block in Sluice after its own duration", async () => {
     const steps = ["/", 50_000, "/", "/", 10_001, "/", 40_000, "/"]
     expect(await (await theirs({ ban: 0 }))(steps)).toEqual([200, 403, 403, 200, 403])
     const penalty = { refusals: 1, for: "1 minute" }
@@ -145,7 +145,7 @@ describe("as the guide on limits states,", () => {
     expect((await now(steps)).at(-1)).toBe(429)
   })
 
-  it("a route inherits missing options, but in Sluice it must set limit and window", async () => {
+  it("a route inherits missing options in the old plugin, but must set limit and window in Sluice", async () => {
     const partly = (app: FastifyInstance) => {
       app.get("/own", { config: { rateLimit: { max: 2 } as never } }, async () => "ok")
     }
@@ -168,7 +168,7 @@ describe("as the guide on limits states,", () => {
 })
 
 describe("as the guide on options states,", () => {
-  it("a route selects its clients with a function, and in Sluice with `match`", async () => {
+  it("a route exempts clients with `allowList` in the old plugin, and with `match` in Sluice", async () => {
     const isFriend = ({ headers }: FastifyRequest) => headers["x-user"] === "friend"
     const own = (limit: object) => (app: FastifyInstance) =>
       void app.get("/own", { config: { rateLimit: limit as never } }, async () => "ok")
@@ -181,7 +181,7 @@ describe("as the guide on options states,", () => {
     expect(await (await ours({}, own(rule)))(steps)).toEqual([200, 200, 200, 429])
   })
 
-  it("callbacks receive the key, and in Sluice the event `decision` contains it", async () => {
+  it("the old plugin passes the key to callbacks, and Sluice's `decision` event contains the key", async () => {
     const keys: unknown[] = []
     await (await theirs({ onExceeding: (_request, key) => keys.push(key) }))(["/"])
     const app: More = ({ sluice }) => {
@@ -191,7 +191,7 @@ describe("as the guide on options states,", () => {
     expect(keys).toEqual(["127.0.0.1", "127.0.0.1"])
   })
 
-  it("Sluice rejects an old store at the start", async () => {
+  it("Sluice rejects a store of the old plugin at startup", async () => {
     class OldStore {
       incr(_key: string, done: (error: null, result: { current: number; ttl: number }) => void): void {
         done(null, { current: 1, ttl: 1 })
@@ -206,7 +206,7 @@ describe("as the guide on options states,", () => {
     )
   })
 
-  it("the old plugin replaces a wrong option by the default, and Sluice's error names its own option", async () => {
+  it("the old plugin replaces a wrong option with the default, and Sluice's error names its own option", async () => {
     const limit = (await answers(await before({ max: "1" as never })(), commonClock(), ["/"]))[0]?.headers
     expect(limit?.["x-ratelimit-limit"]).toBe("1000")
     await expect(after({ limit: "1" as never })(commonClock())).rejects.toThrow(/limit: "1" is not a limit/)
@@ -223,14 +223,14 @@ describe("as the guide on options states,", () => {
   })
 })
 
-it("@sluice/fastify counts IPv6 by /64, like the old plugin", async () => {
+it("@sluice/fastify counts each IPv6 /64 network, like the old plugin", async () => {
   const steps = ["2001:db8::1", "2001:db8::2", "2001:db8:0:1::1"].map((ip) => as("X-Forwarded-For", ip))
   expect(await (await theirs({}, undefined, { trustProxy: ["127.0.0.1"] }))(steps)).toEqual([200, 429, 200])
   expect(await (await ours({ trustedProxies: 1 }))(steps)).toEqual([200, 429, 200])
 })
 
 describe("as the guide on responses states,", () => {
-  it("X-RateLimit-Reset was a number of seconds from now, and is a timestamp with `legacy`", async () => {
+  it("X-RateLimit-Reset contains the remaining seconds in the old plugin, and a timestamp with Sluice's `legacy` headers", async () => {
     const [old] = await answers(await before({})(), commonClock(), ["/"])
     expect(old?.headers["x-ratelimit-reset"]).toBe("60")
     const clock = commonClock()
@@ -240,7 +240,7 @@ describe("as the guide on responses states,", () => {
     expect(epochSeconds).toBeLessThan(clock.now() / 1000 + 120)
   })
 
-  it("the old header names are available in Sluice", async () => {
+  it("Sluice can send headers with the names that the old plugin uses", async () => {
     const [old] = await answers(await before({ max: 5 })(), commonClock(), ["/"])
     const clock = commonClock()
     const headers = { dialect: "triple", prefix: "X-RateLimit" } as const
@@ -301,7 +301,7 @@ describe("as the guide on responses states,", () => {
     expect([old?.headers["retry-after"], now?.headers["retry-after"]]).toEqual(["60", "61"])
   })
 
-  it("a route can set its own response and callback", async () => {
+  it("a route can set its own response and callback in both libraries", async () => {
     const calls: string[] = []
     const route = (rateLimit: object) => (app: FastifyInstance) =>
       void app.get("/own", { config: { rateLimit: rateLimit as never } }, async () => "ok")
@@ -325,7 +325,7 @@ describe("as the guide on responses states,", () => {
   })
 })
 
-it("@sluice/fastify counts calls of app.sluice.limiter together with the plugin", async () => {
+it("@sluice/fastify counts calls of app.sluice.limiter together with the plugin's requests", async () => {
   const app = await registered({ limit: 1, window: "1 minute" }, (app) => {
     app.get("/call", { config: { rateLimit: false } }, (request) => app.sluice.limiter.decide(request))
   })

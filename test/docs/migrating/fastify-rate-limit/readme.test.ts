@@ -53,7 +53,7 @@ describe("in the README of @fastify/rate-limit,", () => {
     expectLinesTold("fastify-rate-limit", "", lines)
   })
 
-  it.each(all)('the example "%s" needs as many changed lines as this file lists', (_name, example) => {
+  it.each(all)('the example "%s" needs as many changed lines as this test lists', (_name, example) => {
     const { written, deleted } = linesOf(example)
     expect([written.length, deleted]).toEqual(example.lines)
   })

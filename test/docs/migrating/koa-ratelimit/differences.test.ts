@@ -20,7 +20,7 @@ const ours = async (options: Parameters<typeof after>[0], steps: Steps): Promise
 }
 
 describe("as the guide on limits states,", () => {
-  it("under a limit of 10, the old library admits 19 requests in memory, and Redis and Sluice admit 10", async () => {
+  it("under a limit of 10, the old library admits 19 requests in memory and 10 in Redis, and Sluice 10", async () => {
     const burst = (count: number) => times(count, ["/", 1]).flat()
     const steps = ["/", 59_900, ...burst(9), 180, ...burst(10)]
     expect(admitted(await theirs({ max: 10 }, steps)) - 1).toBe(19)
@@ -47,17 +47,17 @@ describe("as the guide on limits states,", () => {
     expect(await afterTheWait(await after({})(clock), clock)).toBe(200)
   })
 
-  it("the old `Retry-After` is 0 when half a second remains", async () => {
+  it("the old library sends a `Retry-After` of 0 when half a second remains", async () => {
     const clock = commonClock()
     const [, , late] = await answers(await before({})(clock), clock, ["/", 59_500, "/", "/"])
     expect([late?.status, late?.headers["retry-after"]]).toEqual([429, "0"])
   })
 
-  it("a refused request takes no units from the old log in Redis either", async () => {
+  it("a refused request takes no units from the old library's log in Redis", async () => {
     expect(await theirs(inRedis(redis.client), ["/", 30_000, "/", 30_001, "/"])).toEqual([200, 429, 200])
   })
 
-  it("in Redis, the old library counts by the clock of the app, and Sluice by the clock of Redis", async () => {
+  it("with Redis, the old library uses the app's clock, and Sluice uses the clock of Redis", async () => {
     const clock = commonClock()
     const limits = peer({ ...inRedis(redis.client), duration: 60_000, max: 1 })
     const day = { limit: 1, window: "1 day", service: "clock", storeTimeoutMs: 20_000 } as const
@@ -83,7 +83,7 @@ describe("as the guide on clients states,", () => {
     expect(await ours({}, steps)).toEqual([200, 429])
   })
 
-  it("`maxIpsCount` prevents this spoofing", async () => {
+  it("Koa's option `maxIpsCount` prevents clients from spoofing their addresses", async () => {
     const app = new Koa({ proxy: true, maxIpsCount: 1 }).use(peer({ ...inMemory(), max: 1 }))
     app.use((ctx) => {
       ctx.body = "ok"
@@ -99,7 +99,7 @@ describe("as the guide on clients states,", () => {
     expect(await ours({ trustedProxies: 1 }, steps)).toEqual([200, 200])
   })
 
-  it("the old library counts each IPv6 address, and Sluice each /64", async () => {
+  it("the old library counts each IPv6 address, and Sluice each /64 network", async () => {
     const steps = ["2001:db8::1", "2001:db8::2"].map((ip) => as("X-Forwarded-For", ip))
     expect(await theirs({}, steps)).toEqual([200, 200])
     expect(await ours({}, steps)).toEqual([200, 429])
@@ -111,7 +111,7 @@ describe("as the guide on clients states,", () => {
     expect(await ours({ field: "header:x-user" }, twice)).toEqual([200, 429])
   })
 
-  it("`deny` takes a list, and responds with 429", async () => {
+  it("the old `blacklist` takes a function and leads to 403, and `deny` takes a list and leads to 429", async () => {
     const [denied, other] = ["192.0.2.66", "192.0.2.7"].map((ip) => as("X-Forwarded-For", ip))
     const steps = [denied, other] as Steps
     expect(await theirs({ blacklist: (ctx) => ctx.ip === "192.0.2.66" }, steps)).toEqual([403, 200])
@@ -127,7 +127,7 @@ describe("as the guide on clients states,", () => {
 })
 
 describe("as the guide on options and responses states,", () => {
-  it("a wrong option fails on the first request, and Sluice's immediate error names its own option", async () => {
+  it("the old library reports a wrong option late or never, and Sluice throws immediately, naming its own option", async () => {
     expect(await theirs({ driver: "memroy" as never }, ["/"])).toEqual([500])
     expect(await theirs({ durration: 1 } as PeerOptions, [...twice, 1_000, "/"])).toEqual([200, 429, 429])
     const old = { driver: "memory", max: 1, duration: 60_000 } as never
@@ -158,7 +158,7 @@ describe("as the guide on options and responses states,", () => {
     }
   })
 
-  it("the old `ctx.state` contains only refusals, and the state in Sluice contains every decision", async () => {
+  it("`ctx.state` contains only refusals in the old library, and every decision in Sluice", async () => {
     const seen: unknown[] = []
     const watch: Middleware = async (ctx, next) => {
       await next()

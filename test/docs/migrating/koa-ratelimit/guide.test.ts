@@ -12,7 +12,7 @@ const files = ["options.ts", "redis-options.ts"].map((name) => new URL(name, imp
 const options = readGuide("koa-ratelimit.md").rows("Options")
 
 describe("the guide for koa-ratelimit", () => {
-  it("contains a row for every option that the old code reads, which its README also lists", () => {
+  it("contains a row for every option that the code of the old library reads", () => {
     const { byCode, byReadme } = optionsRead()
     expect(namesIn(options)).toEqual(byCode)
     // The README of koa-ratelimit does not mention `status`, and mentions `onLimited` only in an example.

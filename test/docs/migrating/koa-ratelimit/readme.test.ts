@@ -97,7 +97,7 @@ describe.each([
   const block = exampleOf("koa-ratelimit", option)
   const after = edited(block.text, edits)
 
-  it("takes as many lines as the guide states", () => {
+  it("needs as many changed lines as the guide states", () => {
     const changed = linesChanged(block.text, after)
     expect(changed.written.length).toBeLessThanOrEqual(most)
     expectLinesTold("koa-ratelimit", `, ${name}`, changed)

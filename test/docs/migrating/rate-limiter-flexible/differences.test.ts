@@ -36,7 +36,7 @@ describe("as the guide on limits states,", () => {
     expect(admitted(await ours({ limit: 10 }, steps)) - 1).toBe(10)
   })
 
-  it("the old library counts refused units, so 1 unit is refused after 5 refused units, but not in Sluice", async () => {
+  it("refused units use up the limit in the old library, but not in Sluice", async () => {
     const steps = ["/?cost=8", "/?cost=5", "/"]
     expect(await theirs(memory({ points: 10 }), steps)).toEqual([200, 429, 429])
     expect(await ours({ limit: 10 }, steps)).toEqual([200, 429, 200])
@@ -118,7 +118,7 @@ describe("as the guide on limits states,", () => {
     expect(await ours({ rules }, steps)).toEqual([200, 200, 429, 429, 200])
   })
 
-  it("a window below one second in Redis locks out a client forever, but not in Sluice", async () => {
+  it("a window below one second in Redis locks out a client forever in the old library, but not in Sluice", async () => {
     const half = new RateLimiterRedis({ points: 1, duration: 0.5, storeClient: redis.client })
     expect(await theirs(consuming(half), twice)).toEqual([200, 429])
     expect(await redis.client.pttl("rlflx:somebody")).toBe(-1)
@@ -177,7 +177,7 @@ describe("as the guide on responses states,", () => {
 })
 
 describe("as the guide on outages states,", () => {
-  it("`consume` rejects while Redis fails, and `enforce` decides in the process", async () => {
+  it("the old `consume` rejects while Redis fails, and Sluice's `enforce` decides in the process", async () => {
     const client = await closedClient(redis)
     const old = new RateLimiterRedis({ ...minutely, storeClient: client })
     await expect(old.consume("somebody")).rejects.toThrow("Connection is closed")

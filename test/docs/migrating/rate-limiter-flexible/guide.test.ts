@@ -74,7 +74,7 @@ describe("the guide for rate-limiter-flexible", () => {
     expect(notShown(SHOWN_BY)).toEqual([])
   })
 
-  it("lists each option, method and member without a counterpart under what you lose", () => {
+  it('lists each option, method and member without a counterpart under "What you lose"', () => {
     const first = guide.text.split(/^## /m).find((section) => section.startsWith("What you lose\n")) ?? ""
     const without = [...options, ...methods, ...yielded].filter(({ becomes }) => /^No count/.test(becomes))
     expect(namesIn(without).filter((name) => !first.includes(`\`${name}\``))).toEqual([])

@@ -42,7 +42,7 @@ describe("the README example of rate-limiter-flexible", () => {
     expect(await statusesOf(after)).toEqual([200, 200, 200, 429, 429])
   })
 
-  it("takes as many changed lines as the guide states, and at most 8 new ones", () => {
+  it("needs as many changed lines as the guide states, and at most 8 new lines", () => {
     const lines = linesChanged(before, after)
     expect(lines.written.length).toBeLessThanOrEqual(8)
     expectLinesTold(PEER, "", lines)
