@@ -64,7 +64,7 @@ describe("functions that return values", () => {
     match: () => true,
   }
 
-  it("decide in the same turn of the event loop without creating a promise", async () => {
+  it("let a guard decide in the same turn of the event loop, without creating a promise", async () => {
     const guard = createGuard<Asker>(options)
     await nextTurn()
     let promises = 0
@@ -82,14 +82,14 @@ describe("functions that return values", () => {
     await guard.close()
   })
 
-  it("decide in the same turn of the event loop, even if the value is an invalid object", async () => {
+  it("let a guard decide in the same turn of the event loop, even if a value is invalid", async () => {
     const logger = { warn() {}, error() {} }
     const guard = createGuard<Asker>({ ...options, logger, cost: () => ({}) as never })
     expect(guard.check({}, { ...ANN })).toMatchObject({ decision: { cost: 1 } })
     await guard.close()
   })
 
-  it("are called once for each rule, in order", async () => {
+  it("are called once per decision, in a fixed order", async () => {
     const called: string[] = []
     const named = <T>(name: string, value: T) => {
       return () => {
@@ -143,7 +143,7 @@ describe("functions that return promises", () => {
     ])
   })
 
-  it("are called once per decision and in order, like the synchronous functions before them", async () => {
+  it("are called once per decision, after the functions whose results decide whether they are needed", async () => {
     const called: string[] = []
     const named = <T>(name: string, value: T) => {
       return () => {
@@ -187,7 +187,7 @@ describe("functions that return promises", () => {
     ])
   })
 
-  it("are not called for a client that is skipped, allowed by a list or excluded by onMissing", async () => {
+  it("can exempt a request through skip, allow or onMissing, so that limit is not called", async () => {
     const limit = () => expect.unreachable()
     const { limiter } = limited({
       rules: [
@@ -212,7 +212,7 @@ describe("functions that return promises", () => {
     await deciding
   })
 
-  it("may return any thenable, or return a value in some calls", async () => {
+  it("may return any thenable, or in some calls a plain value", async () => {
     // biome-ignore lint/suspicious/noThenProperty: libraries return thenables
     const thenable = { then: (resolve: (value: number) => void) => resolve(5) }
     const callable = Object.assign(() => 0, thenable) as unknown as PromiseLike<number>
@@ -279,7 +279,7 @@ describe("a function that fails", () => {
   )
 
   it.each([2 ** 53, Number.POSITIVE_INFINITY])(
-    "does not lead to a cost of 1 if cost returns %s, which no rule admits",
+    "leads to a refusal, not to a cost of 1, if cost returns %s",
     async (units) => {
       const { limiter, warned } = limited({ ...MINUTE, limit: 3, cost: () => units })
       expect(await limiter.decide({})).toMatchObject({ allowed: false, refusal: "cost" })
@@ -307,20 +307,23 @@ describe("a function that fails", () => {
     )
   })
 
-  it.each(failures)("makes the field missing if a function of fields %s", async (_how, what, user) => {
-    const options = { ...MINUTE, limit: 3, field: "user", onMissing: "deny" } as const
-    const { limiter, warned, clock } = limited({ ...options, fields: { user: user as () => string } })
-    expect(await afterDeadline(clock, limiter.decide({}))).toMatchObject({ refusal: "missing-field" })
-    // A client may send no value at all, so null means that the field is missing and causes no warning.
-    if (what === "returned null") expect(warned).toEqual([])
-    else
-      expect(warned[0]).toMatch(
-        `SLUICE_EXTRACTOR_FAILED: The function of field "user" ${what}. Rules that count by the field treat it as missing.`,
-      )
-  })
+  it.each(failures)(
+    "makes its field missing if it is a member of fields and %s",
+    async (_how, what, user) => {
+      const options = { ...MINUTE, limit: 3, field: "user", onMissing: "deny" } as const
+      const { limiter, warned, clock } = limited({ ...options, fields: { user: user as () => string } })
+      expect(await afterDeadline(clock, limiter.decide({}))).toMatchObject({ refusal: "missing-field" })
+      // A client may send no value at all, so null means that the field is missing and causes no warning.
+      if (what === "returned null") expect(warned).toEqual([])
+      else
+        expect(warned[0]).toMatch(
+          `SLUICE_EXTRACTOR_FAILED: The function of field "user" ${what}. Rules that count by the field treat it as missing.`,
+        )
+    },
+  )
 
   it.each(failures)(
-    "leaves the latest valid limit in force if limit %s, and refuses requests until there is one",
+    "leaves the latest valid limit in force if limit %s, and causes refusals before the first valid limit",
     async (_how, what, limit) => {
       let isSound = false
       const { limiter, warned, clock } = limited({
@@ -345,7 +348,7 @@ describe("a function that fails", () => {
     },
   )
 
-  it("times out after callbackTimeoutMs by the clock, and its later result has no effect", async () => {
+  it("times out after callbackTimeoutMs on the limiter's clock, and its later result has no effect", async () => {
     const unhandled: unknown[] = []
     const listen = (reason: unknown): number => unhandled.push(reason)
     process.on("unhandledRejection", listen)
@@ -376,12 +379,15 @@ describe("a function that fails", () => {
         throw new Error("broken")
       },
     ],
-  ])("times out after callbackTimeoutMs by a timer if the clock %s", async (_how, wait) => {
-    const clock = { now: () => 0, wait }
-    const { limiter, warned } = limited({ ...MINUTE, limit: 3, cost: never, callbackTimeoutMs: 1 }, clock)
-    expect(await limiter.decide({})).toMatchObject({ cost: 1 })
-    expect(warned[0]).toContain("did not settle within 1 ms")
-  })
+  ])(
+    "times out after callbackTimeoutMs, measured by a system timer, if the limiter's clock %s",
+    async (_how, wait) => {
+      const clock = { now: () => 0, wait }
+      const { limiter, warned } = limited({ ...MINUTE, limit: 3, cost: never, callbackTimeoutMs: 1 }, clock)
+      expect(await limiter.decide({})).toMatchObject({ cost: 1 })
+      expect(warned[0]).toContain("did not settle within 1 ms")
+    },
+  )
 })
 
 describe("asynchronous functions", () => {
@@ -390,7 +396,7 @@ describe("asynchronous functions", () => {
     fields: { user: async ({ user }: Asker) => later(user) },
   }
 
-  it("delay takeUpTo, enforce, acquire, peek and explain", async () => {
+  it("work with takeUpTo, enforce, acquire, peek and explain", async () => {
     const { limiter } = limited(options)
     expect(await limiter.takeUpTo(ANN, 2)).toMatchObject({ cost: 2, remaining: 1 })
     expect(await limiter.acquire(ANN)).toMatchObject({ remaining: 0 })
@@ -403,7 +409,7 @@ describe("asynchronous functions", () => {
     })
   })
 
-  it("delay an explanation of rules that do not apply", async () => {
+  it("can exclude a rule for any reason, which explain then reports", async () => {
     const rules: Rule<Asker>[] = [
       { name: "when", ...MINUTE, limit: 3, field: "user", match: async () => false },
       { name: "field", ...MINUTE, limit: 3, field: "user", match: { fields: { user: ["bob"] } } },
@@ -420,7 +426,7 @@ describe("asynchronous functions", () => {
     expect((await limiter.explain(ANN, { rules: ["when"] }))[0]).toMatchObject({ applies: true })
   })
 
-  it("delay reset, block and unblock", async () => {
+  it("work with reset, block and unblock", async () => {
     const { limiter } = limited(options)
     await limiter.takeUpTo(ANN, 3)
     await limiter.reset(ANN)
@@ -434,7 +440,7 @@ describe("asynchronous functions", () => {
     expect(await limiter.peek(ANN)).toMatchObject({ remaining: 3 })
   })
 
-  it("delay decideAll", async () => {
+  it("work with decideAll", async () => {
     const { limiter } = limited(options)
     const { allowed, decisions } = await decideAll([{ limiter, request: ANN, cost: 2 }])
     expect([allowed, decisions[0]?.remaining]).toEqual([true, 1])
@@ -452,7 +458,7 @@ describe("asynchronous functions", () => {
 })
 
 describe("while a function is pending", () => {
-  it("the duration of the decision grows, and the event is emitted after the decision", async () => {
+  it("the decision event is delayed, and its duration includes the wait", async () => {
     const { limiter } = limited({ ...MINUTE, limit: 3, skip: async () => later(false) })
     const events: string[] = []
     limiter.on("decision", (_decision, _request, { operation, durationMs }) => {
@@ -470,7 +476,7 @@ describe("while a function is pending", () => {
     await expect(acquiring).rejects.toThrow("left")
   })
 
-  it("closing the limiter does not reject the decision, which is then made without the store", async () => {
+  it("closing the limiter makes acquire reject, but decide still resolves without the store", async () => {
     const { limiter, clock } = limited({ ...MINUTE, limit: 3, cost: never })
     const deciding = limiter.decide({})
     const acquiring = limiter.acquire({})
@@ -480,7 +486,7 @@ describe("while a function is pending", () => {
     await expect(acquiring).rejects.toThrow("The limiter has been closed.")
   })
 
-  it("new rules apply to a queued request if its fields are known, and otherwise the previous rules apply", async () => {
+  it("new rules apply to a queued request if its fields are known; otherwise the previous rules apply", async () => {
     const read: string[] = []
     const fields = {
       user: async () => {

@@ -16,7 +16,7 @@ it.each([
   ["disabled", ["done"]],
   ["shared", ["done"]],
 ])(
-  "a limiter warns once, and only in a worker of node:cluster that counts in its own memory: %s",
+  "a limiter warns once, and only in a node:cluster worker with its own memory store: %s",
   async (mode, said) => {
     expect(await warningsOf(mode)).toEqual(said)
   },

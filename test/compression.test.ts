@@ -53,11 +53,11 @@ describe.each([
   ["Express 5", onExpress(express)],
   ["Express 4", onExpress(express4)],
   ["Fastify", onFastify],
-])("a refused request whose response has already started, with compression on %s", (_name, start) => {
+])("a request that is refused after its response has started, with compression on %s", (_name, start) => {
   it.each([
     ["immediately", memoryStore],
     ["later", laterStore],
-  ])("receives everything that was written until the store responds %s", async (_when, makeStore) => {
+  ])("gets the part that was already written, if the store responds %s", async (_when, makeStore) => {
     const warnings: unknown[] = []
     const log = ({ code }: { readonly code: string }): void => void warnings.push(code)
     const store: Store = makeStore()

@@ -25,7 +25,7 @@ function wrong(change: (store: Store) => Partial<Store>) {
   }
 }
 
-describe("the contract of stores", () => {
+describe("the store contract", () => {
   it("is met by the memory store", async () => {
     expect(await missing(wrong(() => ({})))).toEqual([])
   })

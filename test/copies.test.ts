@@ -27,11 +27,11 @@ const QUIET = { warn() {}, error() {} }
 const REQUEST = { remoteAddress: "192.0.2.1" }
 const RULE = { field: "ip", limit: 1, window: "1 minute" } as const
 
-it("the three copies of this test are different", () => {
+it("the three copies that this test imports are different", () => {
   expect(new Set([createLimiter, other.createLimiter, later.createLimiter]).size).toBe(3)
 })
 
-it("a guard uses a limiter of another copy, which recognizes the guard's decisions", async () => {
+it("a guard accepts another copy's limiter, and both copies recognize its decisions", async () => {
   const limiter = other.createLimiter(RULE)
   const guard = createGuard<object>({ limiter } as never)
   const requests = [{}, {}]
@@ -46,7 +46,7 @@ it("a guard uses a limiter of another copy, which recognizes the guard's decisio
   await limiter.close()
 })
 
-it("a limiter follows a rule book and counts in a store of another copy", async () => {
+it("a limiter accepts the rule book and the store of another copy", async () => {
   const book = otherRules.createRuleBook({ source: otherRules.staticRules([RULE]) })
   const store = other.memoryStore()
   const limiter = createLimiter({ service: "checkout", rules: book, store, onRulesMissing: "deny" })
@@ -56,7 +56,7 @@ it("a limiter follows a rule book and counts in a store of another copy", async 
   await Promise.all([limiter.close(), book.close(), store.close()])
 })
 
-it("a limiter rejects rules of another version, and explains how to find the other copy", () => {
+it("createLimiter rejects rules of another version, and names the accepted version", () => {
   const rules = laterRules.staticRules([RULE])
   const book = laterRules.createRuleBook({ source: rules })
   for (const given of [rules, book]) {
@@ -67,7 +67,7 @@ it("a limiter rejects rules of another version, and explains how to find the oth
   book.close()
 })
 
-it("a rule book of another copy reports to its limiters that a name is taken", async () => {
+it("another copy's rule book rejects a rule whose name is taken, until the other limiter is closed", async () => {
   const store = memoryStore()
   const first = createLimiter({ ...RULE, name: "taken", service: "twice", store })
   const book = otherRules.createRuleBook({
@@ -84,7 +84,7 @@ it("a rule book of another copy reports to its limiters that a name is taken", a
   await Promise.all([second.close(), book.close(), store.close()])
 })
 
-it("decideAll decides with limiters of several copies", async () => {
+it("decideAll accepts limiters of several copies", async () => {
   const store = memoryStore()
   const limiters = [
     createLimiter({ ...RULE, service: "a", store }),
@@ -95,7 +95,7 @@ it("decideAll decides with limiters of several copies", async () => {
   for (const limiter of limiters) await limiter.close()
 })
 
-it("an error is an instance of the class in another copy, and of its base class", () => {
+it("another copy's error is an instance of this copy's class and base class", () => {
   const error = new other.StoreUnavailableError("late", { kind: "timeout" })
   expect(error).toBeInstanceOf(StoreUnavailableError)
   expect(error).toBeInstanceOf(SluiceError)
@@ -105,7 +105,7 @@ it("an error is an instance of the class in another copy, and of its base class"
   }
 })
 
-it("a limiter of another version is rejected with an error that names the cause", () => {
+it("createGuard rejects a limiter of another version, and names the accepted version", () => {
   const problem = `limiter: is a limiter of another version of @sluice/core; accepted: a limiter of version ${manifest.version}`
   const limiter = later.createLimiter(RULE)
   expect(() => createGuard({ limiter } as never)).toThrow(problem)

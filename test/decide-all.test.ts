@@ -51,7 +51,7 @@ describe("decideAll on Redis", () => {
     await server.stop()
   })
 
-  it("is exact when many groups are decided at the same time", async () => {
+  it("admits exactly the lowest limit when many groups are decided at the same time", async () => {
     expect(await race(redisStore({ client, timeoutMs: PATIENCE_MS }))).toEqual(EXACT)
   })
 

@@ -30,7 +30,7 @@ describe.each(MOST)("the entry point %s of @sluice/core", (entry, most) => {
 })
 
 describe("the entry points of @sluice/core", () => {
-  it("are all listed here", () => {
+  it("are all listed in this test", () => {
     const { exports } = JSON.parse(
       readFileSync(new URL("../packages/core/package.json", import.meta.url), "utf8"),
     )
@@ -38,7 +38,7 @@ describe("the entry points of @sluice/core", () => {
     expect(paths).toEqual(MOST.map(([entry]) => (entry === "index" ? "." : `./${entry}`)))
   })
 
-  it("export each name only once, so that it has one place", () => {
+  it("export each name from only one entry point", () => {
     const names = MOST.flatMap(([entry]) => namesOf(entry)).map((name) => name.replace(/^type /, ""))
     expect(names.filter((name, at) => names.indexOf(name) !== at)).toEqual([])
   })

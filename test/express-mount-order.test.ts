@@ -90,7 +90,7 @@ const FINE: readonly [string, Mount][] = [
   ],
   ["an app follows", (app, limiter, _router, create) => app.get("/health", ok).use(limiter).use(create())],
   ["a function on a path follows", (app, limiter) => app.get("/", ok).use(limiter).use("/graphql", ok)],
-  ["a function after it answers", (app, limiter) => app.get("/health", ok).use(limiter).use(ok)],
+  ["a function after it responds", (app, limiter) => app.get("/health", ok).use(limiter).use(ok)],
   ["it is on a path without routes before it", (app, limiter) => app.get("/", ok).use("/nothing", limiter)],
   ["it is on a route", (app, limiter) => app.get("/", ok).all(/.*/, limiter, notFound)],
   ["there are no routes", (app, limiter) => app.use(skip).use(limiter)],
@@ -122,7 +122,7 @@ const FINE: readonly [string, Mount][] = [
 describe.each<[string, typeof express]>([
   ["Express 5", express],
   ["Express 4", express4 as typeof express],
-])("on %s", (_name, create) => {
+])("@sluice/express on %s", (_name, create) => {
   async function open(mount: Mount, limit = 100) {
     const warnings: string[] = []
     const logger = { warn: (_fields: object, message: string) => void warnings.push(message), error() {} }
@@ -143,7 +143,7 @@ describe.each<[string, typeof express]>([
     vi.spyOn(performance, "now").mockImplementation(() => now.call(performance) + 2_000)
   }
 
-  it.each(LATE)("reports a limiter after all routes only once if %s", async (_title, mount, routes) => {
+  it.each(LATE)("warns once about a limiter that protects no route if %s", async (_title, mount, routes) => {
     const { warnings, ask } = await open(mount)
     started()
     for (const path of ["/nothing", "/api/user/nothing/at/all"])
@@ -153,14 +153,14 @@ describe.each<[string, typeof express]>([
     ])
   })
 
-  it.each(FINE)("does not report a limiter if %s", async (_title, mount) => {
+  it.each(FINE)("does not warn about a limiter if %s", async (_title, mount) => {
     const { warnings, ask } = await open(mount)
     started()
     await Promise.all(Array.from({ length: 12 }, () => ask("GET", "/nothing")))
     expect(warnings).toEqual([])
   })
 
-  it("reports nothing while the app may still add routes, or if it adds routes", async () => {
+  it("does not warn while the app is starting, or if the app adds a route later", async () => {
     const { app, warnings, ask } = await open((app, limiter) => app.get("/health", ok).use(limiter))
     await ask("GET", "/late")
     app.get("/late", ok)
@@ -169,7 +169,7 @@ describe.each<[string, typeof express]>([
     expect(warnings).toEqual([])
   })
 
-  it("ignores refused requests, and OPTIONS requests that Express itself answers", async () => {
+  it("does not warn because of a refused request, or an OPTIONS request that Express itself handles", async () => {
     const { clock, warnings, ask } = await open((app, limiter) => app.get("/", ok).use(limiter), 1)
     await ask("OPTIONS", "/")
     started()

@@ -123,7 +123,7 @@ async function expectToMove(limiter: Limiter, move: (ms: number) => void): Promi
 describe.each(LIBRARIES)("the fake timers of %s", (_name, { install, uninstall }) => {
   afterEach(uninstall)
 
-  it("advance a limiter's clock, with the timers and with a changed system time", async () => {
+  it("advance a limiter's clock when timers are advanced or the system time is changed", async () => {
     const { tick, setSystemTime } = install()
     const moves = [tick, setSystemTime && ((ms: number) => setSystemTime(Date.now() + ms))]
     for (const move of moves) if (move !== undefined) await expectToMove(limiterOf(), move)

@@ -159,7 +159,7 @@ const CASES = Object.entries({ ...WIRINGS, ...UNSEEN_WIRINGS }).flatMap(([name, 
   (["newest", "oldest"] as const).map((release) => ({ name, wire, release })),
 )
 
-describe.each(CASES)("with rules by address and by user, and $name, on the $release Fastify 5", (each) => {
+describe.each(CASES)("with authentication in $name, on the $release release of Fastify 5,", (each) => {
   const { wire, release } = each
   const make = async (address: number, user: number) => {
     const app = await appWithJwt(release)
@@ -177,25 +177,25 @@ describe.each(CASES)("with rules by address and by user, and $name, on the $rele
     return app
   }
 
-  it("each user has a limit", async () => {
+  it("each user has a separate limit", async () => {
     const app = await make(100, 2)
     expect(await statuses(app, "alice", "alice", "alice", "bob")).toEqual([200, 200, 429, 200])
   })
 
-  it("logins that authentication rejects with 401 count by address", async () => {
+  it("requests that authentication rejects with 401 count against the address", async () => {
     const app = await make(3, 100)
     expect(await statuses(app, undefined, undefined, undefined, undefined, "alice")).toEqual([
       401, 401, 401, 429, 429,
     ])
   })
 
-  it("a request that the user's rule refuses counts by address, because authentication has run", async () => {
+  it("a request that the user's rule refuses counts against the address, because authentication has run", async () => {
     const app = await make(4, 1)
     expect(await statuses(app, "alice", "alice", "alice", "bob", "carol")).toEqual([200, 429, 429, 200, 429])
   })
 })
 
-describe("authentication runs at most as often as the rule by address allows", () => {
+describe("authentication runs at most as often as the address's limit allows", () => {
   const schema = { body: { type: "object", required: ["note"], properties: { note: { type: "string" } } } }
 
   /**

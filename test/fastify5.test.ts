@@ -5,7 +5,7 @@ import type { AppPlan, RoutePlan } from "./contracts/adapter/plan.ts"
 import { begin, sendInParts } from "./contracts/adapter/send-in-parts.ts"
 import { adapterContract } from "./contracts/adapter-contract.ts"
 
-adapterContract("Fastify 5", {
+adapterContract("@sluice/fastify on Fastify 5", {
   async start(plan) {
     const app = appOf(plan)
     const url = await app.listen({ port: 0, host: "127.0.0.1" })

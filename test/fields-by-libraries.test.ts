@@ -22,10 +22,10 @@ function once<Request>(more: Partial<LimiterOptions<Request>>): LimiterOptions<R
 describe.each([
   ["Express 5", express],
   ["Express 4", express4],
-] as const)("a cookie that was signed by cookie-parser, on %s,", (_name, create) => {
+] as const)("a rule by a cookie, with cookie-parser on %s,", (_name, create) => {
   const ok: RequestHandler = (_req, res) => void res.send("ok")
 
-  it("counts by its value, and is missing if its signature is wrong", async () => {
+  it("counts a signed cookie by its value, and treats a cookie with a wrong signature as missing", async () => {
     const app = create()
     app.use(cookieParser("secret"))
     app.get("/set", (_req, res) => void res.cookie("session", "alice", { signed: true }).send("set"))

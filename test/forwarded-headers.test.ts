@@ -27,7 +27,7 @@ describe("behind a proxy that sends no header, a limiter with trustedProxies", (
   })
 })
 
-describe("on AWS Lambda behind API Gateway", () => {
+describe("a limiter on AWS Lambda behind API Gateway", () => {
   /** Passes a request to the app as serverless-http does. The socket has the address that the gateway reports. */
   function ask(app: express.Express, sourceIp: string, forwardedFor: string): Promise<number> {
     const socket = Object.assign(new PassThrough(), { encrypted: true, remoteAddress: sourceIp })
@@ -44,7 +44,7 @@ describe("on AWS Lambda behind API Gateway", () => {
     })
   }
 
-  it("counts each client without a warning, even in a limiter that the first request creates", async () => {
+  it("counts each client without a warning, even if the limiter is created during the first request", async () => {
     let limit: ReturnType<typeof rateLimit> | undefined
     const app = express()
       .use((req, res, next) => {

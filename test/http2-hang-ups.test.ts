@@ -191,7 +191,7 @@ describe.each(STARTS)("over HTTP/2, on %s", (_name, start) => {
 })
 
 describe.each(STARTS.slice(1))("refundWhen over HTTP/2, on %s", (_name, start) => {
-  it("is not called for a request cancelled before its response, so its units are not refunded", async () => {
+  it("is not called for a request that is cancelled before its response, so its units are not refunded", async () => {
     const statuses: number[] = []
     const limiter = createLimiter<object>({
       limit: 5,

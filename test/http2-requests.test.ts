@@ -44,7 +44,7 @@ describe.each([
     return session
   }
 
-  it("clients of different hosts are counted separately", async () => {
+  it("requests to different hosts are counted separately", async () => {
     const session = await sessionWith({ limit: 1, window: "1 day", field: "header:host" })
     const statusOf = async (headers: object): Promise<unknown> => {
       const stream = session.request({ ":path": "/", ...headers }).resume()
@@ -58,7 +58,7 @@ describe.each([
     expect(await statusOf({ ":authority": "a.example", host: "c.example" })).toBe(429)
   })
 
-  it("a preflight is counted only if it has a body, even if no header states the length of the body", async () => {
+  it("a preflight is counted only if it has a body, even if no header states the body's length", async () => {
     const session = await sessionWith({ limit: 1, window: "1 day" })
     const preflight = async (body?: string): Promise<unknown> => {
       const headers = { origin: "https://a.example", "access-control-request-method": "PUT" }

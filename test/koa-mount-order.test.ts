@@ -33,7 +33,7 @@ const LATE: readonly [string, Mount, string][] = [
     "POST /a",
   ],
   [
-    "the routes are in a router of a router",
+    "the routes are in a nested router",
     (app, limiter) => app.use(router("/api").use(router("/b").get("/c", ok).routes()).routes()).use(limiter),
     "GET /api/b/c",
   ],
@@ -47,7 +47,7 @@ const FINE: readonly [string, Mount][] = [
       app.use(router().get("/health", ok).routes()).use(limiter).use(router().get("/", ok).routes()),
   ],
   [
-    "a function after it answers",
+    "a function after it responds",
     (app, limiter) => app.use(router().get("/", ok).routes()).use(limiter).use(ok),
   ],
   ["there are no routes", (app, limiter) => app.use(skip).use(limiter)],
@@ -70,7 +70,7 @@ const FINE: readonly [string, Mount][] = [
 describe.each<[string, typeof Koa]>([
   ["Koa 3", Koa],
   ["Koa 2", Koa2 as typeof Koa],
-])("on %s", (_name, Application) => {
+])("@sluice/koa on %s", (_name, Application) => {
   async function open(mount: Mount, limit = 100) {
     const warnings: string[] = []
     const logger = { warn: (_fields: object, message: string) => void warnings.push(message), error() {} }
@@ -87,7 +87,7 @@ describe.each<[string, typeof Koa]>([
     vi.spyOn(performance, "now").mockImplementation(() => now.call(performance) + 2_000)
   }
 
-  it.each(LATE)("reports a limiter after all routes only once if %s", async (_title, mount, route) => {
+  it.each(LATE)("warns once about a limiter that protects no route if %s", async (_title, mount, route) => {
     const { warnings, ask } = await open(mount)
     started()
     await Promise.all(Array.from({ length: 12 }, () => ask("/nothing")))
@@ -98,14 +98,14 @@ describe.each<[string, typeof Koa]>([
     ])
   })
 
-  it.each(FINE)("does not report a limiter if %s", async (_title, mount) => {
+  it.each(FINE)("does not warn about a limiter if %s", async (_title, mount) => {
     const { warnings, ask } = await open(mount)
     started()
     await Promise.all(Array.from({ length: 12 }, () => ask("/nothing")))
     expect(warnings).toEqual([])
   })
 
-  it("reports nothing just after the start, for refused requests or for OPTIONS", async () => {
+  it("does not warn just after the start, or because of a refused request or an OPTIONS request", async () => {
     const { warnings, ask } = await open(
       (app, limiter) => app.use(router().get("/", ok).routes()).use(limiter),
       1,

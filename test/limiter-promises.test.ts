@@ -247,7 +247,7 @@ describe("a limiter with any rules", () => {
     )
   })
 
-  it("does not change through a request whose units are refunded immediately", async () => {
+  it("has the same remaining units as before if a request's units are refunded immediately", async () => {
     await fc.assert(
       fc.asyncProperty(stories, async (story) => {
         await play(story, async ({ limiter, step }) => {

@@ -8,7 +8,7 @@ const withTsx = [process.execPath, "--import", "tsx"]
 
 // Starts each framework as its command in package.json does, without the build.
 it.each(["express", "fastify", "koa"])(
-  "the command start:%s serves rules from DynamoDB with counters in Redis until Ctrl-C",
+  "the live example on %s applies rules from DynamoDB with counters in Redis until it is terminated",
   async (framework) => {
     const port = await freePort()
     const child = spawn(

@@ -44,21 +44,21 @@ describe.each<[string, typeof express]>([
 
   it.each<[string, string, string, (app: ReturnType<typeof express>) => unknown, string]>([
     [
-      "a rule for DELETE counts overrides before the limiter",
+      "a rule for DELETE counts a POST that becomes DELETE before the limiter",
       STANDARD,
       "DELETE",
       (app) => app.use(methodOverride(STANDARD), limit("DELETE")).delete("/item", ok),
       "/item",
     ],
     [
-      "a rule for DELETE counts overrides after the limiter",
+      "a rule for DELETE counts a POST that becomes DELETE after the limiter",
       STANDARD,
       "DELETE",
       (app) => app.use(limit("DELETE"), methodOverride(STANDARD)).delete("/item", ok),
       "/item",
     ],
     [
-      "a rule for DELETE counts overrides in the query after the limiter",
+      "a rule for DELETE counts a POST that becomes DELETE after the limiter through its query",
       "",
       "",
       (app) => app.use(limit("DELETE"), methodOverride("_method")).delete("/item", ok),
@@ -72,7 +72,7 @@ describe.each<[string, typeof express]>([
       "/item",
     ],
     [
-      "a rule for POST counts a POST that becomes LOCK by a header of the app's choice",
+      "a rule for POST counts a POST that becomes LOCK through a custom header",
       "X-Verb",
       "LOCK",
       (app) => app.use(methodOverride("X-Verb"), limit("POST")).all("/item", ok),
@@ -101,7 +101,7 @@ describe.each<[string, typeof express]>([
 describe.each<[string, typeof Koa]>([
   ["Koa 3", Koa],
   ["Koa 2", Koa2 as typeof Koa],
-])("on %s with an override of the app", (_name, Application) => {
+])("on %s with a method override by the app", (_name, Application) => {
   const override: Middleware = (ctx: Context, next) => {
     ctx.method = ctx.get(STANDARD) || ctx.method
     return next()

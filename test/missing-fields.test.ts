@@ -27,7 +27,7 @@ async function send(app: Framework, times: number, path = "/users/7"): Promise<v
   for (let i = 0; i < times; i++) await request(app).get(path)
 }
 
-describe("on Express, a rule by user", () => {
+describe("on Express, a rule whose field is missing", () => {
   const authenticate: RequestHandler = (req, _res, next) => {
     Object.assign(req, { user: "ann" })
     next()
@@ -48,7 +48,7 @@ describe("on Express, a rule by user", () => {
     expect(warnings).toEqual([UNSET])
   })
 
-  it("causes a warning if it is a route parameter and the limiter is mounted for all routes", async () => {
+  it("causes a warning if the field is a route parameter and the limiter is mounted for all routes", async () => {
     const app = express()
       .use(expressRateLimit({ ...BASE, field: "param:id" }))
       .get("/users/:id", ok)
@@ -77,7 +77,7 @@ describe("on Fastify, a rule by user", () => {
     expect(warnings[0]).toContain('On Fastify, leave out "hook"')
   })
 
-  it("causes no warning if it is checked when its value is known", async () => {
+  it("causes no warning if it is checked when the user is known", async () => {
     const app = await open(undefined)
     for (let i = 0; i < 21; i++) await app.inject("/users/7")
     expect(warnings).toEqual([])
@@ -95,7 +95,7 @@ it("a rule by user on Koa causes a warning if the limiter is mounted before auth
   expect(warnings).toEqual([UNSET])
 })
 
-it("a function that returns an object to the fetch adapter causes a warning on its first request", async () => {
+it("a function of fields that returns an object causes a warning on the first request to @sluice/fetch", async () => {
   const users = new WeakMap<Request, object>()
   const limit = fetchRateLimit({
     ...BASE,

@@ -6,7 +6,7 @@ import { blocksTestedBy } from "./docs/shown.ts"
 
 adapterContract("the adapter of docs/extend/adapters.md, on node:http", onNodeHttp)
 
-it("docs/extend/adapters.md shows the code of this adapter", async () => {
+it("docs/extend/adapters.md shows the code of the adapter that is tested", async () => {
   const [block] = blocksTestedBy("test/node-http.test.ts", "docs/extend/adapters.md", 1)
   const example = await readFile(new URL("../examples/src/adapter/rate-limit.ts", import.meta.url), "utf8")
   expect(example).toContain(block?.text ?? "no block")

@@ -47,7 +47,7 @@ describe("as docs/rules/paths.md states about batches,", () => {
   const cost = (req: { path: string }) => req.path.split(/,|%2c/i).length
 
   it.each([",", "%2C", "%2c"])(
-    "a cost counts each call of a batch of tRPC that is joined with %s",
+    "a cost function counts each call in a tRPC batch that is joined with %s",
     async (comma) => {
       const { post, batch, tries } = await serving({ match: { path: "/trpc/*" }, cost })
       expect(await post("/trpc/login", {})).toBe(200)
@@ -56,12 +56,12 @@ describe("as docs/rules/paths.md states about batches,", () => {
     },
   )
 
-  it("a rule for one procedure of tRPC does not see a batch", async () => {
+  it("a rule for one tRPC procedure does not apply to a batch", async () => {
     const { batch, tries } = await serving({ match: { path: "/trpc/login" } })
     expect([await batch(5), tries()]).toEqual([200, 5])
   })
 
-  it("a cost counts each call of a list in the body", async () => {
+  it("a cost function counts each call in an array body", async () => {
     const cost = (req: { body: unknown }) => (Array.isArray(req.body) ? Math.max(1, req.body.length) : 1)
     const limit = limiting({ match: { path: "/graphql" }, cost })
     const post = await posting(express().use(express.json(), limit, (_req, res) => void res.end()))
@@ -86,10 +86,10 @@ describe("as docs/rules/paths.md states about batches,", () => {
   })
 })
 
-describe("as docs/errors/sluice_mounted_too_late.md states about a limiter after the routes,", () => {
+describe("as docs/errors/sluice_mounted_too_late.md states,", () => {
   const options = { limit: 1, window: "1 minute", clock: manualClock() } as const
 
-  it("the limiter does not run in a router of Koa", async () => {
+  it("a limiter that follows the routes of a Koa router does not run", async () => {
     const ok: Middleware = (ctx) => {
       ctx.body = "ok"
     }
@@ -98,7 +98,7 @@ describe("as docs/errors/sluice_mounted_too_late.md states about a limiter after
     expect([await post("/", {}), await post("/", {})]).toEqual([200, 200])
   })
 
-  it("the limiter does not run for a route of Hono", async () => {
+  it("a limiter that follows a Hono route does not run for that route", async () => {
     const app = new Hono().get("/", (c) => c.text("ok"))
     const limit = onFetch({ ...options, clientAddress: () => "192.0.2.1" })
     let ran = 0
@@ -116,7 +116,7 @@ describe("as docs/rules/paths.md states about hono/method-override,", () => {
     { match: { methods: ["DELETE"] }, field: "ip", limit: 1, window: "1 minute", name: "delete" },
   ]
 
-  it("a later limiter counts each request once, by its new method", async () => {
+  it("a limiter after the override counts each request once, under its new method", async () => {
     const decided: (readonly string[])[] = []
     const limit = onFetch({
       rules: [...rules, { field: "ip", limit: 9, window: "1 minute", name: "all" }],

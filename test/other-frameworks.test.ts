@@ -73,7 +73,7 @@ describe("middleware that another framework calls", () => {
     ["@sluice/fastify", "Koa 3", onFastify, inKoa(Koa)],
     ["@sluice/fastify", "Koa 2", onFastify, inKoa(Koa2)],
   ])(
-    "throws an error that names its framework and the right package: %s in %s",
+    "throws an error that names its own package and the right one: %s in %s",
     async (own, where, middleware, frame) => {
       const { status, error } = await frame(middleware as never)
       expect(status).toBe(500)

@@ -58,7 +58,7 @@ describe("a rule with 10,000 overrides", () => {
     await limiter.close()
   }
 
-  it("fits into an item of DynamoDB, and is read back as it was registered", async () => {
+  it("fits into a DynamoDB item, and is loaded unchanged", async () => {
     const options = { client: dynamoDB.client(), tableName: "rules" }
     await makeTable(options.client, options.tableName)
     const registry = dynamoDBRegistry(options)
@@ -71,7 +71,7 @@ describe("a rule with 10,000 overrides", () => {
   it.each([
     ["rules.json", JSON.stringify],
     ["rules.yaml", stringify],
-  ] as const)("is read from %s", async (name, format) => {
+  ] as const)("is loaded unchanged from %s", async (name, format) => {
     const file = join(folder, name)
     await writeFile(file, format(formatRuleDocument(name, [RULE])))
     await expectLimits(fileRules(file), name)

@@ -65,14 +65,18 @@ const overHttp: RuleSourceUnderTest = {
 runContract("rules over HTTP, as the guide loads them,", ruleSourceContract(overHttp))
 
 it.each<[string, (response: ServerResponse) => void, RegExp]>([
-  ["a page", (response) => response.end("<p>hello</p>"), /\/rules\/checkout has no rules: SyntaxError: /],
+  [
+    "an HTML page",
+    (response) => response.end("<p>hello</p>"),
+    /\/rules\/checkout has no rules: SyntaxError: /,
+  ],
   [
     "an error status",
     (response) => response.writeHead(503).end(),
     /\/rules\/checkout has no rules: Error: status 503\.$/,
   ],
-  ["nothing", (response) => response.destroy(), /\/rules\/checkout has no rules: TypeError: fetch failed\.$/],
-])("a response that is %s causes an error of the source", async (_what, answer, message) => {
+  ["cut off", (response) => response.destroy(), /\/rules\/checkout has no rules: TypeError: fetch failed\.$/],
+])("httpRules rejects with a rule source error if the response is %s", async (_what, answer, message) => {
   const server = createServer((_request, response) => answer(response))
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
   const { port } = server.address() as AddressInfo
@@ -83,7 +87,7 @@ it.each<[string, (response: ServerResponse) => void, RegExp]>([
   await new Promise((resolve) => server.close(resolve))
 })
 
-it("docs/extend/rule-sources.md shows the code of this source", async () => {
+it("docs/extend/rule-sources.md shows the code of httpRules", async () => {
   const [block] = blocksTestedBy("test/own-sources.test.ts", "docs/extend/rule-sources.md", 1)
   const example = await readFile(new URL("../examples/src/http-rules/source.ts", import.meta.url), "utf8")
   expect(block?.text.trim()).toBe(example.trim())

@@ -4,7 +4,7 @@ import { manualClock, memoryStore } from "@sluice/core"
 import { describe, expect, it } from "vitest"
 import { mapStore } from "../examples/src/own-store/store.ts"
 
-describe("a store of your own that implements Store", () => {
+describe("a custom store that implements Store", () => {
   for (const { name, show } of storeContract({
     create: (clock) => mapStore(() => clock.now()),
     effort: 0.2,
@@ -22,7 +22,7 @@ it.each([
   expect(code.length).toBeLessThanOrEqual(most)
 })
 
-it("the port of stores consists of at most eight members", () => {
+it("the interface Store consists of eight members", () => {
   const { text } = portOf(
     readFileSync(new URL("../packages/core/src/stores/store.ts", import.meta.url), "utf8"),
   )

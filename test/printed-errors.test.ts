@@ -42,7 +42,7 @@ describe.each([
        const error = await (async () => parseRuleDocument({ rules: [{ limit: 0, window: "5 minuts" }] }))().catch((e) => e)`,
       ["0 is not a limit", "rules[0].window", '"5 minuts" is not a window'],
     ],
-  ])("shows each problem once: %s", async (name, make, problems) => {
+  ])("is printed with each problem once: %s", async (name, make, problems) => {
     const printed = await printedBy(`${make}\n${show}`)
     const counts = problems.map((problem) => [problem, printed.split(problem).length - 1])
     expect(counts, printed).toEqual(problems.map((problem) => [problem, 1]))

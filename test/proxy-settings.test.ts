@@ -64,13 +64,13 @@ describe.each<[string, string, Start]>([
     return warnings
   }
 
-  it("names the framework's own setting if that is set", async () => {
+  it("names the framework's own proxy setting if the app has turned it on", async () => {
     const [warning, ...others] = await warningsOf(true)
     expect(warning).toContain(`${setting} has no effect on the limiter. Set trustedProxies to `)
     expect(others).toEqual([])
   })
 
-  it("does not name a setting that is not set", async () => {
+  it("does not name the framework's proxy setting if the app has not turned it on", async () => {
     const [warning, ...others] = await warningsOf(false)
     expect(warning).toContain("All clients behind a proxy count as one. Set trustedProxies to ")
     expect(others).toEqual([])

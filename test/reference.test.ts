@@ -137,7 +137,7 @@ describe("the reference", () => {
     )
   })
 
-  it("reports all missing docstrings and parts", async () => {
+  it("comes with a list of all missing docstrings, exports, chapters and link targets", async () => {
     const { problems } = await make({
       "packages/one/src/index.ts": `${WHOLE["packages/one/src/index.ts"]}export { Hole, late } from "./late.ts"\n`,
       "packages/one/src/half.ts": `${WHOLE["packages/one/src/half.ts"]}`

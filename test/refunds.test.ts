@@ -40,8 +40,8 @@ const STORES: [string, (clock: Clock) => Store][] = [
   ["Redis", (clock) => redisStore({ client, clock, prefix: `refund${made++}:`, timeoutMs: 20_000 })],
 ]
 
-describe.each(STORES)("in %s", (_store, open) => {
-  describe.each(KINDS)("%s", (_kind, rule) => {
+describe.each(STORES)("a limiter with counters in %s", (_store, open) => {
+  describe.each(KINDS)("under %s", (_kind, rule) => {
     /** Creates a guard that refunds every response below 400, and its limiter. */
     function setUp() {
       const clock = manualClock()

@@ -109,7 +109,7 @@ describe.each<[string, Start, { readonly RefusalError: typeof onExpress.RefusalE
 
   it.each<[string, Answer, number, string | null]>([
     ["may redirect, with the status of a redirect", "redirect", 302, "/x"],
-    ["may answer without a status, which is then that of the refusal", "json", 429, null],
+    ["may respond without a status, and the refusal's status is used", "json", 429, null],
     ["may choose a status", "status", 418, null],
   ])("%s", async (_title, answer, status, location) => {
     const app = await start({ options: rule(), answer })
@@ -137,7 +137,7 @@ describe.each<[string, Start, { readonly RefusalError: typeof onExpress.RefusalE
     expect(await response.text()).toContain("Refused by rate limit")
   })
 
-  it("receives the response of onRejected with its headers, immediately or later", async () => {
+  it("receives the response of onRejected with its headers, even if onRejected is asynchronous", async () => {
     for (const wrap of [<T>(value: T) => value, <T>(value: T) => Promise.resolve(value)]) {
       const lines = [
         ["X-Own", "yes"],
@@ -158,7 +158,7 @@ describe.each<[string, Start, { readonly RefusalError: typeof onExpress.RefusalE
     }
   })
 
-  it("receives refusals of a shared limiter, and Retry-After even if other headers are off", async () => {
+  it("receives refusals of a shared limiter, and Retry-After is set even if other headers are off", async () => {
     const { throwOnRefusal, ...others } = rule()
     const limiter = createLimiter<object>({ ...others, headers: false })
     const response = await second(await start({ options: { limiter, throwOnRefusal }, answer: "json" }))
@@ -172,7 +172,7 @@ describe.each<[string, Start, { readonly RefusalError: typeof onExpress.RefusalE
     expect([(await second(app)).status, app.errors]).toEqual([429, []])
   })
 
-  it("cannot be chosen by a string", async () => {
+  it("cannot be enabled with a string as throwOnRefusal", async () => {
     await expect(start({ options: { ...rule(), throwOnRefusal: "yes" } })).rejects.toThrow(
       'throwOnRefusal: "yes" is not a boolean; accepted: true or false',
     )

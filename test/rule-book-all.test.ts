@@ -35,8 +35,8 @@ const FIVE = Object.fromEntries(
   [1, 2, 3, 4, 5].map((limit): [string, Stored] => [`s${limit}`, { rules: [rule(limit)], version: limit }]),
 )
 
-describe("a book of all services", () => {
-  it("contains all services after one listing, each with its version, and requests no service by name", async () => {
+describe("a rule book for all services", () => {
+  it("contains all services and their versions after one listing, and requests no service by name", async () => {
     const { book, source, turns, limitOf } = await setUp()
     await book.ready()
     expect([1, 2, 3, 4, 5].map((n) => limitOf(`s${n}`))).toEqual([1, 2, 3, 4, 5])
@@ -68,7 +68,7 @@ describe("a book of all services", () => {
     expect(book.rulesOf("s1")).toBe(before)
   })
 
-  it("applies the pages that it has read if a listing fails, and treats unread services as still existing", async () => {
+  it("applies the pages that were read if a listing fails, and keeps the rules of unread services", async () => {
     const { source, book, advance, limitOf, errors, said } = await setUp()
     source.failure = { error: new RuleSourceError("throttled"), page: 1 }
     source.stored.set("s1", { rules: [rule(10)] })
@@ -104,7 +104,7 @@ describe("a book of all services", () => {
     expect(source.lists).toBe(3)
   })
 
-  it("allows a long listing as much time as its pages need", async () => {
+  it("allows a listing more than ten seconds if no single page takes that long", async () => {
     const { source, advance, clock, errors, limitOf } = await setUp()
     source.gate = () => clock.wait(9_000)
     source.stored.set("s5", { rules: [rule(50)] })
@@ -231,7 +231,7 @@ describe("a book of all services", () => {
   })
 })
 
-describe("a limiter on a book of all services", () => {
+describe("a limiter on a rule book for all services", () => {
   it("applies its rules immediately if they are loaded, and otherwise waits for the first listing", async () => {
     const { limiterOf } = await setUp()
     expect(await limiterOf("s3").decide({})).toMatchObject({ limit: 3, remaining: 2 })
@@ -240,7 +240,7 @@ describe("a limiter on a book of all services", () => {
     expect(await early.decide({})).toMatchObject({ limit: 4, remaining: 3 })
   })
 
-  it("emits only events of its own service", async () => {
+  it("emits only events about its own service", async () => {
     const { limiterOf, source, advance } = await setUp()
     const [one, two] = [limiterOf("s1"), limiterOf("s2")]
     const heard: string[] = []
@@ -476,7 +476,7 @@ describe("ready() of a book", () => {
   })
 })
 
-describe("a file", () => {
+describe("a rules file", () => {
   async function fileOf(text: string) {
     const folder = await mkdtemp(join(tmpdir(), "sluice-"))
     onTestFinished(() => rm(folder, { recursive: true }))
@@ -506,7 +506,7 @@ describe("a file", () => {
     expect(await limiter.peek({})).toMatchObject({ limit: 30 })
   })
 
-  it("lists hundreds of services, each with the same stamp until its document changes", async () => {
+  it("lists hundreds of services, each with the same stamp as long as its document is unchanged", async () => {
     const names = Array.from({ length: 250 }, (_, i) => `s${i}`)
     const { source } = await fileOf(names.map((name) => document(`service_id: ${name}\n`, 5)).join(""))
     const list = async () => {
@@ -555,7 +555,7 @@ describe("a file", () => {
     expect(said).toEqual([right])
   })
 
-  it("fails a listing if no document names its service", async () => {
+  it("makes the listing fail if a service_id is invalid", async () => {
     const { source } = await fileOf("service_id: []\nrules: []\n")
     const book = openBook({ source, services: "all" })
     await expect(book.ready()).rejects.toThrow(InvalidRuleError)

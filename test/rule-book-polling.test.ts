@@ -41,16 +41,19 @@ describe("polling", () => {
     [0, 30_000],
     [0.5, 27_000],
     [0.999, 24_006],
-  ])("happens up to a fifth of the interval early, and never late: %d, %d ms", async (random, ms) => {
-    const { source, advance, limit } = await setUp(ONE, random)
-    source.stored.set("checkout", { rules: [rule(9)], version: 2 })
-    await advance(ms - 1)
-    expect([source.asked.length, await limit()]).toEqual([1, 5])
-    await advance(1)
-    expect([source.asked.length, await limit()]).toEqual([2, 9])
-    await advance(ms)
-    expect(source.asked).toHaveLength(3)
-  })
+  ])(
+    "happens up to a fifth of the interval early, and never late: random %d, after %d ms",
+    async (random, ms) => {
+      const { source, advance, limit } = await setUp(ONE, random)
+      source.stored.set("checkout", { rules: [rule(9)], version: 2 })
+      await advance(ms - 1)
+      expect([source.asked.length, await limit()]).toEqual([1, 5])
+      await advance(1)
+      expect([source.asked.length, await limit()]).toEqual([2, 9])
+      await advance(ms)
+      expect(source.asked).toHaveLength(3)
+    },
+  )
 
   it("measures the interval from the start of a load, not from its end", async () => {
     const { source, advance, clock } = await setUp(ONE)
@@ -100,7 +103,7 @@ describe("polling", () => {
     ])
   })
 
-  it("clears the error when a document is restored to its previous content, without an event", async () => {
+  it("clears the error without an event when a document gets its previous content back", async () => {
     const { source, advance, turns, errors, said, book } = await setUp(ONE)
     source.stored.set("checkout", { rules: [rule(0)] })
     for (let polls = 0; polls < 2; polls++) await advance(POLL_MS)
@@ -115,7 +118,7 @@ describe("polling", () => {
   })
 })
 
-describe("a book that loads each of several services by name", () => {
+describe("a rule book that loads services by name", () => {
   it("loads each service on its own schedule until its last limiter closes, and a failure affects no other service", async () => {
     const { book, source, clock, advance, limit } = await setUp({ ...ONE, search: { rules: [rule(7)] } })
     const [one, two] = [limiterOn(book, "search", clock), limiterOn(book, "search", clock)]
@@ -153,8 +156,8 @@ describe("deeply equal rules", () => {
   })
 })
 
-describe("refresh", () => {
-  it("resolves when the result of a later load is in force", async () => {
+describe("refresh()", () => {
+  it("resolves when the rules of a load that began after the call are in force", async () => {
     const { source, limiter, limit, advance, clock } = await setUp(ONE)
     source.gate = () => clock.wait(100)
     // By now, a pending load has already read the table.
@@ -188,7 +191,7 @@ describe("refresh", () => {
     expect(await limit()).toBe(5)
   })
 
-  it("ends when its signal aborts or the book closes", async () => {
+  it("rejects when its signal aborts or the book closes", async () => {
     const { source, limiter, book } = await setUp(ONE)
     source.gate = () => new Promise(() => {})
     const enough = new Error("enough")
@@ -212,8 +215,8 @@ describe("refresh", () => {
   })
 })
 
-describe("age and version", () => {
-  it("are members of the book and the limiter, and are updated by each successful load", async () => {
+describe("the age and version of rules", () => {
+  it("are reported by the book and the limiter, and are updated by each successful load", async () => {
     const { clock, book, limiter, advance, source } = await setUp(ONE)
     const startedAtMs = clock.now()
     expect(book.statusOf("checkout")).toEqual({
@@ -241,7 +244,7 @@ describe("age and version", () => {
     })
   })
 
-  it("are undefined for a service that was never loaded", async () => {
+  it("are infinite and undefined for a service that was never loaded", async () => {
     const { book } = await setUp(ONE)
     expect(book.statusOf("nobody")).toEqual({
       ageMs: Number.POSITIVE_INFINITY,
@@ -334,7 +337,7 @@ describe("stale rules", () => {
   })
 })
 
-describe("options of a rule book", () => {
+describe("the options of createRuleBook", () => {
   it.each([
     ["source", { source: {} }, "is not a rule source"],
     ["source", {}, "is missing"],
@@ -352,7 +355,7 @@ describe("options of a rule book", () => {
       { source: { load: async () => ({ rules: [], problems: [] }) }, services: "all" },
       '"all" cannot be used, because the rule source cannot list its services',
     ],
-  ])("throw immediately for an invalid %s", (path, options, message) => {
+  ])("are rejected immediately if %s is invalid", (path, options, message) => {
     const problem = { path, message: expect.stringContaining(message) }
     expect(() => createRuleBook(options as never)).toThrow(InvalidOptionError)
     expect(() => createRuleBook(options as never)).toThrow(
@@ -360,7 +363,7 @@ describe("options of a rule book", () => {
     )
   })
 
-  it("accept a clock that is a function, or an object that only returns the time", () => {
+  it("may contain Date as the clock", () => {
     const book = createRuleBook({ source: new TableSource(), clock: Date })
     expect(book.name).toBe("the table")
     book.close()

@@ -78,7 +78,7 @@ describe.each(["asked", "all"] as const)("an unknown name, with services %s", (s
     expect(book.statusOf("new")).toMatchObject({ version: 1, ageMs: 0 })
   })
 
-  it("keeps its rules in force during another load, and loses them if the source has none", async () => {
+  it("keeps its rules in force while they are loaded again, and loses them if the source has none", async () => {
     const { book, source, advance, news, clock } = await setUp(services, {})
     source.stored.set("new", ONE.known as Stored)
     await ask(book, "new")
@@ -115,7 +115,7 @@ describe.each(["asked", "all"] as const)("an unknown name, with services %s", (s
     expect((await book.find("later"))?.rules[0]?.limit).toBe(5)
   })
 
-  it("is reloaded by a refresh if it has rules, at most sixteen names at a time; any failure rejects", async () => {
+  it("is reloaded by a refresh if it has rules, at most sixteen names at a time", async () => {
     const { book, source } = await setUp(services, {})
     source.loadAll = async function* () {}
     const names = Array.from({ length: 20 }, (_, i) => `s${i}`)
@@ -153,7 +153,7 @@ describe.each(["asked", "all"] as const)("an unknown name, with services %s", (s
     expect(source.asked.length).toBeLessThan(names.length)
   })
 
-  it("rejects with the cause until the source responds, and is retried with backoff", async () => {
+  it("makes find() reject until the source responds, and is requested again with backoff", async () => {
     const { book, source, advance } = await setUp(services, {})
     source.loadAll = async function* () {}
     source.failure = { error: new RuleSourceError("down"), page: -1 }
@@ -258,7 +258,7 @@ describe.each(["asked", "all"] as const)("an unknown name, with services %s", (s
     expect(source.asked).toEqual(["new", "nobody"])
   })
 
-  it("is not found while the source fails, which is reported once, and known names keep their rules", async () => {
+  it("cannot be found while the source fails; this is reported once, and known names keep their rules", async () => {
     const { book, source, errors, advance } = await setUp(services, {})
     source.stored.set("new", ONE.known as Stored)
     await ask(book, "new")
@@ -343,7 +343,7 @@ describe.each(["asked", "all"] as const)("an unknown name, with services %s", (s
     expect((await found)?.rules[0]?.limit).toBe(5)
   })
 
-  it("causes no read if it is longer than any key", async () => {
+  it("is not loaded if it is longer than the maximum key length", async () => {
     const { book, source } = await setUp(services, {})
     for (const length of [2_048, 2_049, 1_000_000]) await ask(book, "x".repeat(length))
     expect(source.asked.map((name) => name.length)).toEqual([2_048])
@@ -392,7 +392,7 @@ describe("clients that invent names", () => {
     expect(source.asked).toHaveLength(1_001)
   })
 
-  it("fill only a limited number of places in the book, and do not evict names in use", async () => {
+  it("occupy a limited number of entries in the book, and do not evict names in use", async () => {
     const { book, source } = await setUp("all", {}, 10)
     source.stored.set("friend", ONE.known as Stored)
     await ask(book, "friend")
@@ -446,7 +446,7 @@ describe("clients that invent names", () => {
     expect(await ask(book, "real")).toEqual([5, 9])
   })
 
-  it("lose their place to a name that turns out to have rules, even if it was evicted during its load", async () => {
+  it("lose their entry to a name that turns out to have rules, even if it was evicted during its load", async () => {
     const { book, source, clock } = await setUp("asked", { real: { rules: [rule(5)] } }, 1)
     source.gate = () => clock.wait(10)
     const found = [book.find("real"), book.find("nobody")]
@@ -482,7 +482,7 @@ describe("clients that invent names", () => {
 })
 
 describe("a decision", () => {
-  it("reads nothing, so ten thousand decisions cause no load", async () => {
+  it("never causes a load of rules", async () => {
     const { book, source, clock } = await setUp("asked", ONE)
     const limiters = [limiterOn(book, "known", clock), limiterOn(source, "known", clock)]
     for (const limiter of limiters) await limiter.ready()

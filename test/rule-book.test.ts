@@ -88,7 +88,7 @@ describe("the first load", () => {
     await book.ready()
   })
 
-  test("keeps the valid rules and reports the invalid rules after the problems of the source", async () => {
+  test("keeps the valid rules, and lists invalid rules below the problems that the source reported", async () => {
     const { book, page, loads } = open()
     const aside = { path: "rules[9]", message: "is wrong" }
     loads[0]?.resolve({
@@ -163,7 +163,7 @@ describe("a failed load", () => {
     [new TypeError("no such table"), 'The rules of service "checkout" cannot be loaded: no such table'],
     ["gone", 'The rules of service "checkout" cannot be loaded: "gone"'],
     [new ClosedError("client closed"), 'The rules of service "checkout" cannot be loaded: client closed'],
-  ])("with a foreign error is reported as an error of the source: %s", async (cause, message) => {
+  ])("whose error is not a RuleSourceError is reported as a RuleSourceError: %s", async (cause, message) => {
     const { book, loads } = open()
     const ready = book.ready()
     loads[0]?.reject(cause)
@@ -209,7 +209,7 @@ describe("a load that hangs", () => {
     expect(limitsOf(page.edition)).toEqual([5])
   })
 
-  test("does not replace the last valid rules, and its late result is ignored", async () => {
+  test("leaves the previous rules in force, and its late result is ignored", async () => {
     const { book, page, loads, deadlines, change, errors, editions } = open()
     loads[0]?.resolve(loaded(5))
     await book.ready()
@@ -225,7 +225,7 @@ describe("a load that hangs", () => {
 })
 
 describe("a change of the source", () => {
-  test("never lets an older load replace the result of a newer load or report a failure after it", async () => {
+  test("never lets an older load replace a newer load's rules, or report a failure after them", async () => {
     const { page, loads, change, editions, errors } = open()
     change()
     loads[1]?.resolve(loaded(2))
@@ -316,7 +316,7 @@ describe("a refresh", () => {
 })
 
 describe("ready()", () => {
-  test("ends for one caller when that caller's signal aborts", async () => {
+  test("rejects for a caller whose signal aborts, and still waits for other callers", async () => {
     const { book, loads } = open()
     const controller = new AbortController()
     const [given, kept] = [
@@ -330,7 +330,7 @@ describe("ready()", () => {
     await expect(book.ready({ signal: controller.signal })).rejects.toThrow("enough")
   })
 
-  test("adds one listener to the signal, however often it is used", async () => {
+  test("adds only one listener to a signal that is passed to many calls", async () => {
     const { book, loads } = open()
     const { signal } = new AbortController()
     const ready = Array.from({ length: 20 }, () => book.ready({ signal }))
@@ -340,7 +340,7 @@ describe("ready()", () => {
   })
 })
 
-describe("closing", () => {
+describe("closing a rule book", () => {
   test("stops watching, aborts the pending load and rejects waiting callers", async () => {
     const { book, loads, listeners, editions, change } = open()
     const ready = book.ready()
@@ -429,7 +429,7 @@ test("a book without its own clock uses timers that do not keep the process aliv
   expect(child).toMatchObject({ stdout, status: 0, signal: null })
 })
 
-test("a load caused by a request does not keep the request's async context alive", async () => {
+test("a load that a request causes runs outside the request's async context", async () => {
   const storage = new AsyncLocalStorage<string>()
   const { loads, book, source } = open()
   const seen: (string | undefined)[] = []

@@ -44,11 +44,11 @@ const redisOf = (clock?: ManualClock): Store =>
 
 const PLACES: readonly Place[] = [
   { name: "memory", create: (clock) => memoryStore({ clock }), isOnAClock: true },
-  { name: "Redis, by the server's time", create: () => redisOf(), isOnAClock: false },
-  { name: "Redis, by a clock", create: (clock) => redisOf(clock), isOnAClock: true },
+  { name: "Redis on the server's clock", create: () => redisOf(), isOnAClock: false },
+  { name: "Redis on a test clock", create: (clock) => redisOf(clock), isOnAClock: true },
 ]
 
-describe.each(PLACES)("a change of rules, counting in $name", ({ create, isOnAClock }) => {
+describe.each(PLACES)("with counters in $name,", ({ create, isOnAClock }) => {
   function setUp(rules: readonly Rule[], wrap: (store: Store) => Store = (store) => store) {
     const clock = manualClock()
     const source = new TableSource({ checkout: { rules } })
@@ -74,7 +74,7 @@ describe.each(PLACES)("a change of rules, counting in $name", ({ create, isOnACl
     return { clock, limiter, change, take }
   }
 
-  it("to another limit keeps the counts, and a higher limit admits even clients that were refused before", async () => {
+  it("a change of the limit keeps the counts, and a higher limit admits clients that were refused before", async () => {
     const { change, take } = setUp([rule(5)])
     expect(await take(5)).toMatchObject({ allowed: true, remaining: 0 })
     // Send two requests, because the store may cache the second refusal.
@@ -86,7 +86,7 @@ describe.each(PLACES)("a change of rules, counting in $name", ({ create, isOnACl
     expect(await take(3)).toMatchObject({ allowed: true, remaining: 0 })
   })
 
-  it("to a limit below the counts leaves 0 units remaining, and never fewer", async () => {
+  it("a change to a limit below the counts leaves 0 units remaining, and never fewer", async () => {
     const { limiter, change, take } = setUp([rule(10)])
     await take(8)
     await change(rule(2))
@@ -101,7 +101,7 @@ describe.each(PLACES)("a change of rules, counting in $name", ({ create, isOnACl
   })
 
   it.each(isOnAClock ? (["sliding-window", "fixed-window"] as const) : [])(
-    "that lowers the limit makes a client wait exactly as long as the refusal says: %s",
+    "a lower limit makes a client wait exactly as long as the refusal says: %s",
     async (algorithm) => {
       const window = "1 minute"
       const { clock, change, take } = setUp([rule(10, { algorithm, window })])
@@ -136,7 +136,7 @@ describe.each(PLACES)("a change of rules, counting in $name", ({ create, isOnACl
       rule(5, { algorithm: "token-bucket", refill: "periodic" }),
     ],
   ])(
-    "to another %s starts new counts, and the change back restores the old counts",
+    "a change to another %s starts new counts, and the change back restores the old counts",
     async (_what, one, other) => {
       const { change, take } = setUp([one])
       await take(3)
@@ -152,9 +152,9 @@ describe.each(PLACES)("a change of rules, counting in $name", ({ create, isOnACl
     ["rejection", { rejection: { status: 503, body: "later" } }],
     ["cost", { cost: 2 }],
     ["match", { match: { methods: ["GET"] } }],
-    ["choice for a store failure", { onStoreFailure: "deny" }],
+    ["onStoreFailure", { onStoreFailure: "deny" }],
     ["deny list", { deny: ["203.0.113.9"] }],
-  ])("to another %s keeps the counts", async (_what, more) => {
+  ])("a change to another %s keeps the counts", async (_what, more) => {
     const { change, limiter, take } = setUp([rule(9)])
     await take(3)
     await change(rule(9, more))
@@ -165,7 +165,7 @@ describe.each(PLACES)("a change of rules, counting in $name", ({ create, isOnACl
     ["soft", { throttle: { kind: "soft", percent: 20 } }],
     ["a queue", { throttle: { kind: "queue" } }],
     ["elastic", { throttle: { kind: "elastic", ceiling: 90, signal: () => false } }],
-  ])("of the throttle to %s keeps the counts, like the change back to hard", async (_kind, more) => {
+  ])("a change of the throttle to %s keeps the counts, like the change back to hard", async (_kind, more) => {
     const { change, limiter, take } = setUp([rule(9)])
     await take(3)
     await change(rule(9, more))
@@ -174,7 +174,7 @@ describe.each(PLACES)("a change of rules, counting in $name", ({ create, isOnACl
     expect(await limiter.peek(ANN)).toMatchObject({ remaining: 4 })
   })
 
-  it("to a soft throttle admits more in one burst, even just after a refusal, until the rule is hard again", async () => {
+  it("a soft throttle admits more units, even just after a refusal, until the rule is hard again", async () => {
     const { change, take } = setUp([rule(10)])
     await take(10)
     for (let times = 0; times < 2; times++) expect(await take(1)).toMatchObject({ allowed: false })
@@ -188,7 +188,7 @@ describe.each(PLACES)("a change of rules, counting in $name", ({ create, isOnACl
   })
 
   it.each(["token-bucket", "leaky-bucket"] as const)(
-    "to another burst keeps the content of a %s",
+    "a change of the burst keeps the units in a %s",
     async (algorithm) => {
       const more: Partial<Rule> = { algorithm, throttle: "hard" }
       const { change, take } = setUp([rule(5, more)])
@@ -201,7 +201,7 @@ describe.each(PLACES)("a change of rules, counting in $name", ({ create, isOnACl
     },
   )
 
-  it("counts a soft shadow rule up to its soft limit, never refuses, and reports when it would have refused", async () => {
+  it("a soft shadow rule counts up to its soft limit, never refuses, and reports when it would have refused", async () => {
     const soft: Partial<Rule> = { throttle: { kind: "soft", percent: 20 }, shadow: true }
     const { take } = setUp([rule(100, { name: "real" }), rule(10, soft)])
     expect((await take(10)).checks[1]).toMatchObject({ allowed: true, overLimit: false, remaining: 0 })
@@ -209,7 +209,7 @@ describe.each(PLACES)("a change of rules, counting in $name", ({ create, isOnACl
     expect(await take(1)).toMatchObject({ allowed: true, policy: "real", shadowed: ["rule"] })
   })
 
-  it("that removes a rule and adds it again keeps the rule's counts", async () => {
+  it("a rule that is removed and added again keeps its counts", async () => {
     const { change, take } = setUp([rule(5), rule(100, { name: "other" })])
     await take(3)
     await change(rule(100, { name: "other" }))
@@ -236,7 +236,7 @@ describe.each(PLACES)("a change of rules, counting in $name", ({ create, isOnACl
     return { wrap, release }
   }
 
-  it("leaves a pending decision to its original rules, which also receive its refund", async () => {
+  it("a pending decision and its refund use the rules from before a change", async () => {
     const { wrap, release } = slow()
     const { limiter, change, take } = setUp([rule(5)], wrap)
     await limiter.ready()
@@ -255,7 +255,7 @@ describe.each(PLACES)("a change of rules, counting in $name", ({ create, isOnACl
     expect(await limiter.peek(ANN)).toMatchObject({ limit: 5, remaining: 5 })
   })
 
-  it("does not apply to a pending request, which receives the response of its original rules", async () => {
+  it("a pending request gets the response of the rules from before a change", async () => {
     const { wrap, release } = slow()
     const { limiter, change } = setUp([rule(5, { rejectionMessage: "old" })], wrap)
     const guard = createGuard<RequestFacts>({ limiter })
@@ -274,7 +274,7 @@ describe.each(PLACES)("a change of rules, counting in $name", ({ create, isOnACl
     })
   })
 
-  it("leaves the first request to the rules for which it has waited", async () => {
+  it("the first request is decided under the rules for which it has waited", async () => {
     const { limiter } = setUp([rule(5)])
     const guard = createGuard<RequestFacts>({ limiter })
     const { headers, decision } = await guard.check(ANN, { ...ANN })
@@ -282,7 +282,7 @@ describe.each(PLACES)("a change of rules, counting in $name", ({ create, isOnACl
     expect(headers[0]).toEqual(["RateLimit-Policy", `"rule";q=5;w=${28 * 86_400}`])
   })
 
-  it("counts and reports a shadow rule without refusing, and keeps its counts when it is enforced", async () => {
+  it("a shadow rule counts and reports without refusing, and keeps its counts when it is enforced", async () => {
     const { limiter, change, take } = setUp([rule(100, { name: "real" }), rule(3, { shadow: true })])
     const told: (readonly string[])[] = []
     limiter.on("decision", ({ shadowed }) => told.push(shadowed))

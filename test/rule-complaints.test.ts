@@ -176,7 +176,7 @@ describe("a version of the rules with a rule name that another limiter already u
       'None of the stored rules are in force yet. The default rules stay in force: the rule "d".',
     ],
   ])(
-    "reports the state after the first rules are rejected: a limiter that %s",
+    "is reported with what applies instead if it is the first version: the limiter %s",
     async (_what, more, inForce) => {
       const { said, open, make } = setUp({ rules: [rule("login")], problems: [] }, more)
       const other = open("login")

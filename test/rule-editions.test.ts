@@ -85,7 +85,7 @@ async function inOwnSource(...documents: readonly Document[]): Promise<Place> {
   return { source: { ...source, ...liveRules(source) }, write, placeOf: (index) => `rules[${index}].window` }
 }
 
-const PLACES = { "a file": inFile, DynamoDB: inTable, "a source of your own": inOwnSource }
+const PLACES = { "a file": inFile, DynamoDB: inTable, "a custom source": inOwnSource }
 
 const login = (more: object = {}) => ({ name: "login", field: "ip", limit: 2, window: "1 hour", ...more })
 const overall = (more: object = {}) => ({ name: "overall", field: "ip", limit: 9, window: "1 hour", ...more })
@@ -125,7 +125,7 @@ function limit(source: LiveRules) {
 }
 
 describe.each(Object.entries(PLACES))("a version of the rules in %s", (_name, open) => {
-  it("is rejected as a whole when one rule is invalid: the previous version stays in force", async () => {
+  it("is rejected as a whole when one rule is invalid, and the previous version stays in force", async () => {
     const { source, write, placeOf } = await open(shop(1, login(), overall()))
     const { limiter, said, metric, inForce, statuses } = limit(source)
     await limiter.ready()
@@ -179,7 +179,7 @@ describe.each(Object.entries(PLACES))("a version of the rules in %s", (_name, op
     expect(said).toHaveLength(before)
   })
 
-  it("increases the error count for each rejected version, even if the problem is the same", async () => {
+  it("increases the error count if it is rejected, even for the same problem as before", async () => {
     const { source, write } = await open(shop(1, login(), overall()))
     const { limiter, metric } = limit(source)
     await limiter.ready()
@@ -200,7 +200,7 @@ describe.each(Object.entries(PLACES))("a version of the rules in %s", (_name, op
     expect(await inForce()).toEqual({ overall: 9 })
   })
 
-  it("applies its valid rules if there was no version before, and reports the invalid ones", async () => {
+  it("applies its valid rules if there was no version before, and reports its invalid rules", async () => {
     const other: Document = { service_id: "search", version: 1, rules: [overall()] }
     const third: Document = { ...other, service_id: "third" }
     const { source, write } = await open(other, third)
@@ -303,7 +303,7 @@ describe("a file of rules for several services", () => {
     expect(said[0]).toContain('The previous rules stay in force: version 1 with the rule "login".')
   })
 
-  it("changes the other services if the new rules of one service are rejected", async () => {
+  it("updates the other services if the new rules of one service are rejected", async () => {
     const { source, write } = await inFile(shop(1, login()), search(overall()))
     const { limiter, inForce } = limit(source)
     await limiter.ready()
@@ -352,7 +352,7 @@ describe("a file of rules for several services", () => {
   })
 
   it.each([["all" as const], ["asked" as const]])(
-    "keeps the rules in a rule book of %s services, for existing and new limiters",
+    "leaves the rules of a missing service in force in a rule book with services %s",
     async (services) => {
       const { source, write } = await inFile(shop(1, login()), search(overall()))
       const logger = { warn() {}, error() {} }

@@ -111,12 +111,15 @@ test.each([
   ["http://a/users\\7", ["Express 5", "Express 4", "Koa"]],
   ["/users/a%2Fb", ["Express 5", "Express 4", "Koa", "Fastify", "lenient Fastify"]],
   ["/users/", ["Fastify"]],
-])("%j reaches its handler in %j, and the rule matches it", async (target, frameworks) => {
-  const names: string[] = []
-  for (const [name, port] of ports) if ((await reached(port, target)) !== undefined) names.push(name)
-  expect(names).toEqual(frameworks)
-  expect(await uncovered(target)).toEqual([])
-})
+])(
+  "the target %j reaches its handler in %j, and the rule for that route matches it",
+  async (target, frameworks) => {
+    const names: string[] = []
+    for (const [name, port] of ports) if ((await reached(port, target)) !== undefined) names.push(name)
+    expect(names).toEqual(frameworks)
+    expect(await uncovered(target)).toEqual([])
+  },
+)
 
 test("no spelling of a path reaches a handler without the rule for its route", async () => {
   const start = fc.constantFrom(

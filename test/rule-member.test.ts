@@ -25,7 +25,7 @@ describe("a plain member of a rule", () => {
     ["onMissing", "on_missing"],
     ["onStoreFailure", "on_store_failure"],
     ["shadow", "shadow"],
-  ])("%s is named only by its type and its table where rules are read, checked and stored", (...names) => {
+  ])("such as %s is named only in its type and its table, in all code that handles rules", (...names) => {
     const folders = ["core/src/rules", "rules/src", "dynamodb/src", "service/src/registering"]
     expect(
       filesWith(
@@ -35,7 +35,7 @@ describe("a plain member of a rule", () => {
     ).toEqual([TABLE, TYPE].sort())
   })
 
-  test("of the algorithms is also named in one more file, which lists the algorithms that use it", () => {
+  test("that only some algorithms use is also named in the file that lists these algorithms", () => {
     const others = filesWith(["packages/core/src/rules"], ["refill"]).filter(
       (path) => path !== TYPE && path !== TABLE,
     )

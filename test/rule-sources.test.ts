@@ -30,8 +30,8 @@ function fileSource(extension: string): RuleSourceUnderTest {
   }
 }
 
-runContract("a file of YAML", ruleSourceContract(fileSource("yaml")))
-runContract("a file of JSON", ruleSourceContract(fileSource("json")))
+runContract("a YAML file", ruleSourceContract(fileSource("yaml")))
+runContract("a JSON file", ruleSourceContract(fileSource("json")))
 
 const FOR_ALL = "its rules are for every service"
 const NEVER_CHANGE = "its rules never change"

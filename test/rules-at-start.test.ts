@@ -71,7 +71,12 @@ describe("a limiter whose rules are in a file", () => {
     ["is missing", undefined, RuleSourceError, "does not exist: create it, or correct the path"],
     ["is not YAML", "rules: [", RuleSourceError, "is not YAML: line 1, column "],
     ["is empty", "", RuleSourceError, "is empty: write a document"],
-    ["has an invalid rule of its service", BAD, InvalidRuleError, "rules[0].window (line 3, column "],
+    [
+      "has an invalid rule for the limiter's service",
+      BAD,
+      InvalidRuleError,
+      "rules[0].window (line 3, column ",
+    ],
     [
       "is for another service",
       GOOD.replace("shop", "search"),
@@ -106,7 +111,7 @@ describe("a limiter whose rules are in a file", () => {
     expect(() => createLimiter({ ...options, rules: all })).toThrow(message)
   })
 
-  it("explains how to wait for a missing file, because defaultRules and onRulesMissing do not apply to files", async () => {
+  it("is not created without its file, and the error names the option `required: false`", async () => {
     const path = await rulesFile()
     const create = () => createLimiter({ rules: fileRules(path), onRulesMissing: "deny", logger: QUIET })
     expect(create).toThrow(
@@ -117,7 +122,7 @@ describe("a limiter whose rules are in a file", () => {
     await expect(book.refresh({ service: "shop" })).rejects.toThrow(/correct the path$/)
   })
 
-  it("is created if rules of another service are invalid, and logs this once", async () => {
+  it("is created if rules of another service are invalid, and logs the problem once", async () => {
     const { limiter, said } = create(fileRules(await rulesFile(OTHER_BAD)))
     expect(await limiter.decide(ALICE)).toMatchObject({ policy: "daily" })
     expect(limiter.rules.problems).toEqual([])
@@ -128,7 +133,7 @@ describe("a limiter whose rules are in a file", () => {
     expect(said[0]).toContain('service "search" rules[0].limit (line 7, column ')
   })
 
-  it("applies no rules if all documents are for other services, and logs this", async () => {
+  it("applies no rules if all documents are for other services, and logs the problem", async () => {
     const others = `${GOOD.replace("shop", "shpo")}---\n${GOOD.replace("shop", "search")}`
     const { limiter, said } = create(fileRules(await rulesFile(others)))
     expect(await limiter.decide(ALICE)).toMatchObject({ allowed: true, checks: [] })
@@ -169,19 +174,19 @@ describe("a limiter whose rules are in a file", () => {
     create(fileRules(path), { store })
   })
 
-  it("reads nothing if it is disabled", async () => {
+  it("does not read the file if it is disabled", async () => {
     const { limiter } = create(fileRules(await rulesFile()), { enabled: false })
     expect(await limiter.decide(ALICE)).toMatchObject({ allowed: true, policy: "" })
   })
 })
 
 describe("a file that may appear later", () => {
-  it("needs an option for what applies until it exists", async () => {
+  it("requires onRulesMissing or defaultRules", async () => {
     const source = fileRules(await rulesFile(), { required: false })
     expect(() => create(source)).toThrow(/onRulesMissing: is missing/)
   })
 
-  it("is loaded when it is created", async () => {
+  it("is loaded as soon as it exists", async () => {
     const path = await rulesFile()
     const { limiter, clock } = create(fileRules(path, { required: false, pollMs: 10 }), {
       onRulesMissing: "deny",
@@ -198,7 +203,7 @@ describe("a file that may appear later", () => {
   })
 })
 
-describe("a source of your own that loads synchronously", () => {
+describe("a custom source that loads synchronously", () => {
   it("is read when the limiter is created", async () => {
     const { limiter } = create(staticRules([{ name: "own", field: "ip", limit: 2, window: "1 day" }]))
     expect(await limiter.decide(ALICE)).toMatchObject({ policy: "own" })
@@ -223,7 +228,7 @@ describe("a source of your own that loads synchronously", () => {
   })
 })
 
-describe("a source of your own that returns the wrong shape", () => {
+describe("a custom source that returns the wrong shape", () => {
   const PROBLEM = { path: "", message: "is wrong" }
   const WRONG = [
     undefined,
@@ -275,8 +280,8 @@ describe("a source of your own that returns the wrong shape", () => {
   })
 })
 
-describe("a request that comes before the first rules", () => {
-  it("waits for them for at most a second, and not at all after a load has failed", async () => {
+describe("a request before the first rules are loaded", () => {
+  it("waits at most a second, and not at all after a load has failed", async () => {
     const loads: { resolve(): void; reject(error: Error): void }[] = []
     const source: RuleSource = {
       load: () =>
@@ -310,7 +315,7 @@ describe("a request that comes before the first rules", () => {
     expect(await other.limiter.decide(ALICE)).toMatchObject({ allowed: true, policy: "daily" })
   })
 
-  it("does not wait for a book that has already failed to load for an earlier limiter", async () => {
+  it("does not wait if the rule book has already failed to load rules for an earlier limiter", async () => {
     const source: RuleSource = {
       load: async () => {
         throw new Error("down")
@@ -341,7 +346,7 @@ function open() {
 }
 
 describe("a limiter whose rules are loaded over the network", () => {
-  it("needs an option for what applies until the first load", async () => {
+  it("requires onRulesMissing or defaultRules", async () => {
     const { source } = open()
     const explained = new RegExp(
       `onRulesMissing: is missing: the rules of ${source.name} are loaded after the limiter is created.*"allow".*"deny".*defaultRules`,
@@ -357,7 +362,7 @@ describe("a limiter whose rules are loaded over the network", () => {
     expect(() => createLimiter({ ...options, rules: book })).toThrow(explained)
   })
 
-  it('refuses requests with "deny" in every method', async () => {
+  it('refuses requests in every method until the first load if onRulesMissing is "deny"', async () => {
     const { source } = open()
     const { limiter } = create(source, { onRulesMissing: "deny" })
     const denied = { allowed: false, refusal: "store-failure", retryAfterMs: 1_000, cost: 0 }
@@ -408,7 +413,7 @@ describe("a limiter whose rules are loaded over the network", () => {
     }
   })
 
-  it("uses the option of its rule book unless it sets its own", async () => {
+  it("uses the onRulesMissing of its rule book unless it sets its own", async () => {
     const { source, mend } = open()
     const book = createRuleBook({ source, logger: QUIET, onRulesMissing: "deny" })
     onTestFinished(() => book.close())

@@ -58,7 +58,7 @@ describe("the JSON Schema of rules", () => {
     expect(readFileSync(SCHEMA, "utf8")).toBe(rulesSchemaText())
   })
 
-  it("describes every member and marks older spellings", () => {
+  it("describes every member, and marks old spellings as deprecated", () => {
     const members = Object.values(schema.definitions as Record<string, { properties: object }>).flatMap(
       ({ properties }) =>
         Object.entries(properties as Record<string, { description?: string; deprecated?: boolean }>),
@@ -84,7 +84,7 @@ describe("the JSON Schema of rules", () => {
     else expect({ isValid, errors: validate.errors }).toMatchObject({ isValid: problems.length === 0 })
   })
 
-  it("detects the problem in each member that the parser would reject", () => {
+  it("reports an error at each member that the parser would reject", () => {
     const errors = (rule: object): string[] => {
       validate({ rules: [{ limit: 5, window: "1 minute", ...rule }] })
       return (validate.errors ?? []).map(({ instancePath }) => instancePath)

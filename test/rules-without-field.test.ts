@@ -44,7 +44,7 @@ describe("a rule without a field causes one warning when it is loaded", () => {
     expect(await saidOf(fileRules(path))).toEqual([SAID])
   })
 
-  it("from a file, through a book", async () => {
+  it("from a file, through a rule book", async () => {
     const path = fileWith("rules:\n  - { name: whole, rate: { requests_per_unit: 9, unit: minute } }\n")
     const book = createRuleBook({ source: fileRules(path) })
     onTestFinished(() => book.close())

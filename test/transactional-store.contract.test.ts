@@ -66,7 +66,7 @@ runContract(
 )
 
 runContract(
-  "a transactional store whose transactions are tried again",
+  "a transactional store whose transactions are retried",
   storeContract({ create: (clock) => transactionalStore(new Contended(clock)), effort: 0.2 }),
 )
 

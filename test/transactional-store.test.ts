@@ -3,7 +3,7 @@ import { transactionalStore } from "@sluice/core/stores"
 import { describe, expect, it } from "vitest"
 
 describe("a transactional store", () => {
-  it("is unavailable to a limiter if its back end throws, rejects or hangs", async () => {
+  it("makes a limiter's decisions degraded if its back end throws, rejects or hangs", async () => {
     const logger = { warn() {}, error() {} }
     const down = new Error("connection refused")
     for (const transact of [

@@ -65,6 +65,6 @@ const DEVIATIONS: readonly Deviation[] = [
 ]
 
 runContract(
-  "a store that writes back",
+  "a write-back store",
   storeContract({ create: (clock) => writeBackStore(shared(clock), { clock }), deviations: DEVIATIONS }),
 )

@@ -7,7 +7,7 @@ import { codeLines, parse, parseText, sourcePaths, testPaths } from "./sources.t
 const sources = parse(sourcePaths())
 
 describe("pnpm counts", () => {
-  it("contains a reason for each long function, deep class and file with many imports, and no other reason", () => {
+  it("has a reason for each long function, deep class and file with many imports, and no other reason", () => {
     const needed = [
       ...functions(sources).filter(({ count }) => count > LONG),
       ...inheritance(sources).filter(({ count }) => count > DEEP),
@@ -21,7 +21,7 @@ describe("pnpm counts", () => {
     expect(codeLines("-- KEYS[1] is the counter\nlocal now = 1\n")).toBe(1)
   })
 
-  it("counts the words, the README and the pictures of the documents", () => {
+  it("counts the words, pages and pictures of the documents", () => {
     expect(wordsOf("# Two words\n\nand `three` more\n")).toBe(6)
     const counts = new Map(countDocuments())
     expect(counts.get("pages")).toBeGreaterThan(100)
@@ -37,7 +37,7 @@ describe("pnpm counts", () => {
     expect(tests).toEqual(expect.arrayContaining(["test/house/main.ts", "test/house/counts.test.ts"]))
   })
 
-  it("finds functions, classes and imports by their names", () => {
+  it("finds functions, classes and imports, and counts what belongs to each", () => {
     const source = parseText(
       "a.ts",
       'import "b"\nclass A extends Error {\n  constructor() {\n    super()\n  }\n}\nclass B extends A {}\nconst run = () => {}',

@@ -30,7 +30,7 @@ describe("pnpm sentences", () => {
     ])
   })
 
-  it("reads the titles of tests with their groups, and no messages of tests", () => {
+  it("reads the titles of tests with their groups, but not the messages in tests", () => {
     const test =
       'describe("the store", () => {\n  it("counts", () => expect(a).toBe("A message of the code here."))\n})'
     expect(read("a.test.ts", test)).toEqual(["titles a.test.ts:2 the store > counts"])

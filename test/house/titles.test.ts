@@ -60,7 +60,7 @@ describe("the titles of tests", () => {
     ["counts of a rule stay exact", false],
     ["the paced fetch accepts null as options", false],
     ["paced accepts null as options", false],
-  ])("may not be like %j: %j", (title, isWrong) => {
+  ])("that read %j lack a subject: %j", (title, isWrong) => {
     expect(lacksSubject(title)).toBe(isWrong)
   })
 })

@@ -15,7 +15,7 @@ it("staleLines returns a listed line that no longer exists", () => {
   expect(staleLines(lines, read)).toEqual(["a.ts: no line is if (b) return", "b.ts: the file does not exist"])
 })
 
-it("isEquivalent distinguishes a mutant of a listed line and mutator from all others", () => {
+it("isEquivalent returns true only for a listed mutator on a listed line of a listed file", () => {
   const listed = EQUIVALENT_LINES.find(({ mutators }) => mutators[0] !== "all")
   if (listed === undefined) throw new Error("no line is listed")
   const { path, line, mutators } = listed

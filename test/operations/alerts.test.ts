@@ -72,11 +72,11 @@ it("Prometheus accepts the alerts", async () => {
   expect(stdout).toContain(`SUCCESS: ${alerts.length} rules found`)
 })
 
-it("every alert has a case, and every case belongs to an alert", () => {
+it("every alert has a test case, and every test case belongs to an alert", () => {
   expect(Object.keys(ALERT_CASES)).toEqual(alerts.map(({ alert }) => alert))
 })
 
-it("every alert fires in Prometheus when it should, and does not fire otherwise", async () => {
+it("every alert fires for the series that should trigger it, and not for its quiet series", async () => {
   const files = Object.entries(ALERT_CASES).flatMap(([alert, { fires, quiet }]) => [
     firing(alert, fires, 1),
     firing(alert, quiet, 0),
@@ -96,7 +96,7 @@ describe.each(alerts)("$alert", ({ alert, expr, for: delay, labels, annotations 
     for (const source of sources) expect(unknownIn(expr, source)).toEqual([])
   })
 
-  it("has a severity, a delay, and texts that contain the first step and use only labels of its result", () => {
+  it("has a severity, a delay, and texts with a first step and only labels of its result", () => {
     expect(delay).toMatch(/^\d+m$/)
     expect(labels.severity).toMatch(/^(critical|warning)$/)
     const { summary, description } = annotations

@@ -51,7 +51,7 @@ describe.each(queries)("$title: $query", ({ query, legendFormat }) => {
   })
 })
 
-it("Prometheus accepts every query", async () => {
+it("Prometheus accepts every query of the dashboard", async () => {
   const folder = mkdtempSync(join(tmpdir(), "sluice-board-"))
   onTestFinished(() => rmSync(folder, { recursive: true }))
   const rules = queries.map(({ query }, at) => ({ record: `query_${at}`, expr: query }))
@@ -60,7 +60,7 @@ it("Prometheus accepts every query", async () => {
   expect((await run).stdout).toContain(`SUCCESS: ${queries.length} rules found`)
 })
 
-it("every variable is used, and has values from a label that exists", () => {
+it("every variable of the dashboard is used, and takes its values from an existing label", () => {
   const variables = board.templating.list.filter(({ name }) => name !== "datasource")
   for (const { name, query } of variables) {
     expect(JSON.stringify(board.panels)).toContain(`$${name}`)
@@ -70,7 +70,7 @@ it("every variable is used, and has values from a label that exists", () => {
   }
 })
 
-it("every panel has its own explanation and place", () => {
+it("every panel of the dashboard has a description, and overlaps no other panel", () => {
   expect(panels.length).toBeGreaterThan(10)
   expect(new Set(board.panels.map(({ id }) => id)).size).toBe(board.panels.length)
   for (const { title, description, gridPos } of panels) {

@@ -35,7 +35,7 @@ function open() {
   return { clock, limiter, recorder, warnings }
 }
 
-describe("the table of decisions", () => {
+describe("the decisions table", () => {
   it("contains a row for each decision and rule", async () => {
     const { limiter, recorder } = open()
     const client = { remoteAddress: "192.0.2.7" }
@@ -65,7 +65,7 @@ describe("the table of decisions", () => {
     expect(recorder.status).toMatchObject({ waiting: 0, written: 2 })
   })
 
-  it("sums the units that each client has used in a month", async () => {
+  it("can be summed to the units that each client used in a month", async () => {
     const { clock, limiter, recorder } = open()
     const [ann, bob] = [{ remoteAddress: "192.0.2.7" }, { remoteAddress: "192.0.2.8" }]
     await limiter.decide(ann, { cost: 4 })
@@ -82,7 +82,7 @@ describe("the table of decisions", () => {
     ])
   })
 
-  it("is summed with its index", async () => {
+  it("is summed through its index, without a scan of the table", async () => {
     const client = await pool.connect()
     // PostgreSQL would read an empty table faster without the index.
     await client.query("SET enable_seqscan = off")
@@ -93,7 +93,7 @@ describe("the table of decisions", () => {
   })
 })
 
-it("any text may identify a client", async () => {
+it("the decisions table accepts any string as a client", async () => {
   const { limiter, recorder } = openByKey()
   const keys = [
     "a\0b",
@@ -121,7 +121,7 @@ function openByKey() {
   return { limiter, recorder: recordDecisions(limiter, postgresDecisions(pool)) }
 }
 
-it("a failing database loses records, but affects no decision", async () => {
+it("a failure of the database loses records, but affects no decision", async () => {
   const { limiter, recorder, warnings } = open()
   await pool.query("ALTER TABLE decisions RENAME TO elsewhere")
   for (let n = 0; n < 4; n++)

@@ -68,7 +68,7 @@ describe("a limiter with counters in PostgreSQL", () => {
   const LIMITS = { limit: 10, window: "1 hour", service: "shop", storeTimeoutMs: 60_000 } as const
   const ALICE = { remoteAddress: "192.0.2.1" }
 
-  it("shares counters with another limiter under concurrency, by the database's time", async () => {
+  it("shares its counters with a concurrent limiter, and uses the database's clock", async () => {
     const limiters = [pool, connect()].map((each) =>
       createLimiter({ ...LIMITS, store: transactionalStore(postgresCounters(each)) }),
     )

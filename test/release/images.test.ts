@@ -52,7 +52,7 @@ describe("imagesToPin", () => {
     ])
   })
 
-  it("detects the images of this repository, each with a digest and a date", () => {
+  it("finds each image of this repository, with a digest and a date", () => {
     const here = fileURLToPath(new URL("../../", import.meta.url))
     const longAfter = Date.parse("2126-01-01")
     expect(imagesToPin(here, longAfter)).toEqual(

@@ -19,7 +19,7 @@ it.each(PACKAGES)(
   },
 )
 
-it.each(PACKAGES)("@sluice/%s lets apps update its dependencies", (name) => {
+it.each(PACKAGES)("@sluice/%s declares its dependencies as ranges, so that apps can update them", (name) => {
   const ranges = Object.values(manifestOf(name).dependencies ?? {})
   expect(ranges.filter((range) => !/^(\^|~|workspace:\^)/.test(range))).toEqual([])
 })
@@ -55,11 +55,14 @@ describe("changeset version", () => {
   it.each([
     ["core", "minor", 1],
     ["koa", "patch", 2],
-  ] as const)("gives every package the next version after a change of %s that is %s", (name, kind, part) => {
-    const next = manifestOf("core").version.split(".").map(Number)
-    next[part] = (next[part] ?? 0) + 1
-    const expected = next.map((number, at) => (at > part ? 0 : number)).join(".")
-    expect(new Set(versionsAfter(name, kind))).toEqual(new Set([expected]))
-    expect(readFileSync(join(root, `packages/${name}/CHANGELOG.md`), "utf8")).toContain("A change.")
-  })
+  ] as const)(
+    "gives every package the same next version if @sluice/%s has a %s change",
+    (name, kind, part) => {
+      const next = manifestOf("core").version.split(".").map(Number)
+      next[part] = (next[part] ?? 0) + 1
+      const expected = next.map((number, at) => (at > part ? 0 : number)).join(".")
+      expect(new Set(versionsAfter(name, kind))).toEqual(new Set([expected]))
+      expect(readFileSync(join(root, `packages/${name}/CHANGELOG.md`), "utf8")).toContain("A change.")
+    },
+  )
 })

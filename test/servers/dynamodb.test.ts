@@ -2,9 +2,9 @@ import { CreateTableCommand, ListTablesCommand } from "@aws-sdk/client-dynamodb"
 import { describe, expect, it } from "vitest"
 import { ENGINES, startDynamoDB } from "./dynamodb.ts"
 
-describe.each(ENGINES)("$engine", ({ engine, missing }) => {
+describe.each(ENGINES)("the server $engine", ({ engine, missing }) => {
   it.skipIf(missing !== undefined)(
-    `starts empty, shares no tables with another server, and is gone when it stops${missing === undefined ? "" : ` (${missing})`}`,
+    `starts empty, shares no tables with another server, and no longer responds after stop()${missing === undefined ? "" : ` (${missing})`}`,
     async () => {
       const [one, other] = [await startDynamoDB(engine), await startDynamoDB(engine)]
       await one.client().send(

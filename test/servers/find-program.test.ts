@@ -30,8 +30,8 @@ describe.each<[noun: string, variable: string, name: string, line: string, find:
     "Redis server v=9.9.9 sha=0",
     async (p) => (await findRedis(p)).server,
   ],
-])("the search for a %s", (noun, variable, name, line, find) => {
-  it("prefers the program in its variable to PATH", async () => {
+])("the search for the program %s", (noun, variable, name, line, find) => {
+  it("prefers the program that its environment variable names to one on the PATH", async () => {
     const named = programAt(join(scratch, name, "named/program"), line)
     const onPath = programAt(join(scratch, name, "path", name), line)
     const PATH = join(onPath, "..")
@@ -39,14 +39,14 @@ describe.each<[noun: string, variable: string, name: string, line: string, find:
     expect(await find({ env: { PATH } })).toBe(onPath)
   })
 
-  it("tries no other program if the file in its variable is the wrong program", async () => {
+  it("rejects if its environment variable names the wrong program", async () => {
     const other = programAt(join(scratch, name, "other/program"), "Lynx 2.9")
     await expect(find({ env: { ...process.env, [variable]: other } })).rejects.toThrow(
       `${variable} is ${other}, which is not a ${noun}`,
     )
   })
 
-  it("rejects with one line of instructions if no program is found or can be unpacked", async () => {
+  it("rejects with one line of instructions if the program can be neither found nor unpacked", async () => {
     // The cache folder cannot be created below a file, so nothing is downloaded.
     const file = join(scratch, `${name}-file`)
     writeFileSync(file, "")

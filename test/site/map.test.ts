@@ -43,7 +43,7 @@ it("each address of the site is listed, and a listed address still exists or red
   expect(Object.values(MOVED).filter((address) => !addresses.has(address))).toEqual([])
 })
 
-it("a page is found by its address below the base of the site", () => {
+it("pageAt finds a page by its address below the base of the site", () => {
   expect(pageAt("/protect/login#second-factor", "/")?.path).toBe("protect/login")
   expect(pageAt("/sluice/protect/", "/sluice/")?.path).toBe("protect/README")
   expect(pageAt("/sluice/no/such-page", "/sluice/")).toBeUndefined()

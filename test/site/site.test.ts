@@ -71,7 +71,7 @@ async function findingsIn(page: Page): Promise<string[]> {
 
 describe("the site", () => {
   it.each(ADDRESSES)(
-    "shows %s without an error, a foreign request, or a finding of axe-core",
+    "shows %s without an error, a request to another host, or a finding of axe-core",
     async (address) => {
       const { page, complaints, foreign } = await open(address)
       expect({ complaints, foreign, findings: await findingsIn(page) }).toEqual({
@@ -95,7 +95,7 @@ describe("the site", () => {
     },
   )
 
-  it("shows pictures in the color scheme of its switch, not of the system", async () => {
+  it("uses the color scheme that its switch selects, not that of the system", async () => {
     const { page } = await open("/", { colorScheme: "dark" })
     const background = () =>
       page.evaluate(
@@ -138,7 +138,7 @@ describe("the site", () => {
     expect(broken).toEqual([])
   })
 
-  it("lists each page once for programs, and serves each page's Markdown file next to it", () => {
+  it("lists each page once in llms.txt, and serves each page's Markdown file", () => {
     const list = readFileSync(join(site.folder, "llms.txt"), "utf8")
     const files = [...list.matchAll(/\]\(\/([^)]+)\)/g)].map(([, file = ""]) => file)
     expect(files).toEqual(GROUPS.flatMap(({ pages }) => pages.map(({ path }) => `${path}.md`)))

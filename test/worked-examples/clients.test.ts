@@ -58,7 +58,7 @@ inMemoryAndRedis((open) => {
       expect(await example.used(89 * MINUTE)).toBe(20)
     })
 
-    it("each second: a client is granted 2 units a minute, and none with countRejected until it pauses", async () => {
+    it("each second: a client that asks every second gets 2 units a minute, or none with countRejected until it pauses", async () => {
       const rule = { limit: 2, window: "1 minute", algorithm: "sliding-window-strict", buckets: 6 } as const
       // Ten seconds are added to each minute, because the units of a sub-window count until the whole sub-window has
       // passed.

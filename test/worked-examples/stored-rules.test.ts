@@ -36,7 +36,7 @@ inMemoryAndRedis((open) => {
     ["the attribute rule", itemOf({ rule: OLD })],
     ["the JSON text of a rule", itemOf({ rule: JSON.stringify(OLD) })],
     ["names in snake_case", itemOf({ version: 7, rules: [{ name: "per-user", ...NEW }] })],
-  ])("item shapes: %s under a number or a name limits each user", async (_shape, item) => {
+  ])("item shapes: %s, stored under a number or a name, limits each user", async (_shape, item) => {
     for (const [tableName, key, type] of [
       ["by-number", "service_id", "N"],
       ["by-name", "Service_id", "S"],

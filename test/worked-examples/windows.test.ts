@@ -7,7 +7,7 @@ import { at, Example, HOUR, inMemoryAndRedis, MINUTE, SECOND, START_MS } from ".
 
 inMemoryAndRedis((open) => {
   describe("the counter of two windows", () => {
-    it("35 of 40: after 50 requests in the previous minute and 5 in this one, 41 % is the 35th", async () => {
+    it("35 of 40: with 50 requests in the previous minute and 5 in this one, the next is the 35th", async () => {
       let limit = 50
       const example = new Example(open, { limit: () => limit, window: "1 minute" })
       expect(await example.ask(30 * SECOND, 60)).toBe(50)
@@ -28,7 +28,7 @@ inMemoryAndRedis((open) => {
       expect(example.latest).toMatchObject({ limit: 10, remaining: 10 - 4 })
     })
 
-    it("40 of 40: when exactly 40 count, the next request is refused for a millisecond", async () => {
+    it("40 of 40: when exactly 40 requests count, the next request is refused for a millisecond", async () => {
       let limit = 50
       const example = new Example(open, { limit: () => limit, window: "1 minute" })
       expect(await example.ask(30 * SECOND, 50)).toBe(50)
@@ -49,7 +49,7 @@ inMemoryAndRedis((open) => {
   })
 
   describe("fixed windows and logs", () => {
-    it("15 a second: the limit admits 900 requests a minute, and 15 a minute admit 15", async () => {
+    it("15 a second: a limit of 15 a second admits 900 requests a minute, and 15 a minute admits 15", async () => {
       const askEachSecond = async (...windows: string[]) => {
         const rules = windows.map((window) => ({ limit: 15, window, algorithm: "fixed-window" as const }))
         const example = new Example(open, ...rules)
@@ -62,7 +62,7 @@ inMemoryAndRedis((open) => {
       expect(await askEachSecond("1 second", "1 minute")).toBe(15)
     })
 
-    it("300 and 400 ms: requests count for a second in a rolling window, until 1,000 ms in a fixed one", async () => {
+    it("300 and 400 ms: requests count for a second in rolling windows, and until 1,000 ms in fixed windows", async () => {
       const rolling = new Example(open, { limit: 2, window: "1 second", algorithm: "sliding-log" })
       expect([await rolling.ask(300), await rolling.ask(400), await rolling.ask(1_000)]).toEqual([1, 1, 0])
       // Both ends of the second are included.
@@ -114,7 +114,7 @@ inMemoryAndRedis((open) => {
       ["sliding-window-strict", 3],
       ["sliding-log", 3],
     ] as const)(
-      "7 and 8 of 10: after 7 requests at 1:30, %s admits %i of 8 requests at 2:15",
+      "7 and 8 of 10: at 10 an hour, after 7 requests at 1:30, %s admits %i more at 2:15",
       async (algorithm, admitted) => {
         const example = new Example(open, { limit: 10, window: "1 hour", algorithm })
         expect(await example.ask(at("1:30"), 7)).toBe(7)
@@ -123,7 +123,7 @@ inMemoryAndRedis((open) => {
     )
   })
 
-  describe("windows of parts", () => {
+  describe("windows with sub-windows", () => {
     it.each([3, 60])(
       "10, 20 and 30: in an hour of %i sub-windows, only the requests of the past hour count",
       async (buckets) => {
@@ -140,7 +140,7 @@ inMemoryAndRedis((open) => {
       },
     )
 
-    it("10 of 20 minutes: the oldest of three sub-windows counts by its share that is still in the hour", async () => {
+    it("10 of 20 minutes: the oldest of three sub-windows counts in proportion to its share within the hour", async () => {
       // At 2:50, the hour begins in the middle of the sub-window from 1:40 to 2:00.
       const example = new Example(open, { limit: 100, window: "1 hour", buckets: 3 })
       expect([

@@ -13,7 +13,7 @@ const CALLS: Readonly<Record<string, (options: never) => Promise<unknown>>> = {
   "book.find": (options) => book.find("a", options),
 }
 
-it.each(Object.entries(CALLS))("%s refuses a signal that is not an AbortSignal", async (_name, call) => {
+it.each(Object.entries(CALLS))("%s rejects a signal that is not an AbortSignal", async (_name, call) => {
   for (const signal of [null, {}, 5, new AbortController()]) {
     await expect(call({ signal } as never)).rejects.toMatchObject({
       code: "SLUICE_INVALID_OPTION",
@@ -23,7 +23,7 @@ it.each(Object.entries(CALLS))("%s refuses a signal that is not an AbortSignal",
 })
 
 it.each(Object.entries(CALLS))(
-  "%s refuses options that are not an object, and accepts null",
+  "%s rejects options that are not an object, but accepts null",
   async (_name, call) => {
     await expect(call(5_000 as never)).rejects.toMatchObject({
       problems: [{ path: "", message: "5000 is not an options object" }],
@@ -37,7 +37,7 @@ it.each(Object.entries(CALLS))("%s rejects with the reason of an aborted signal"
   await expect(call({ signal: AbortSignal.abort(reason) } as never)).rejects.toBe(reason)
 })
 
-it("a rule book refuses a service that is not a string", async () => {
+it("a rule book rejects a service that is not a string", async () => {
   const problems = [{ path: "service", message: "5 is not the name of a service", accepted: "a string" }]
   for (const call of ["rulesOf", "statusOf"] as const) {
     expect(() => book[call](5 as never)).toThrow(expect.objectContaining({ problems }))

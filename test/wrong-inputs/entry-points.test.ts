@@ -583,8 +583,8 @@ const CALLED = Object.entries(EXPORTS).flatMap(([path, [module, entries]]) =>
   ),
 )
 
-describe("a wrong input of a function gets an error with a code", () => {
-  it.each(CALLED)("%s", (_name, call, args) => fuzz(call, args))
+describe("a wrong argument causes an error with a code", () => {
+  it.each(CALLED)("in %s", (_name, call, args) => fuzz(call, args))
 })
 
 describe.each([
@@ -593,22 +593,22 @@ describe.each([
   ["a registry", () => registry, REGISTRY],
   ["a manual clock", () => core.manualClock(), CLOCK],
   ["a paced fetch", () => paced.paced(async () => new Response("ok")), PACED],
-] as const)("a wrong input of a method gets an error with a code: %s", (_name, make, methods) => {
-  it.each(Object.entries(methods as Record<string, Args>))("%s", (name, args) =>
+] as const)("a wrong argument to a method of %s causes an error with a code", (_name, make, methods) => {
+  it.each(Object.entries(methods as Record<string, Args>))("in %s", (name, args) =>
     fuzz(method(make, name), args),
   )
 })
 
-describe("a wrong input of a paced call gets an error with a code", () => {
+describe("a wrong value in a paced call causes an error with a code", () => {
   const ok = async () => new Response("ok")
 
-  it("pace", () =>
+  it("in the option pace", () =>
     fuzz(
       (pace) => paced.paced(ok)("http://localhost", { pace } as never),
       [oddFor(["key", "maxWaitMs", "retries"])],
     ))
 
-  it.each(["key", "idempotent"])("what %s returns", (name) =>
+  it.each(["key", "idempotent"])("in the result of the function %s", (name) =>
     fuzz(
       (returned) => paced.paced(ok, { [name]: () => returned })("http://localhost"),
       [anyOr("a string", () => "a")],
@@ -628,7 +628,7 @@ describe("the entry points in this file", () => {
   })
 
   it.each(Object.entries(EXPORTS))(
-    "contain an input for every function of %s",
+    "contain arguments for every function of %s",
     (_name, [module, entries]) => {
       expect(Object.keys(entries).sort()).toEqual(functionsOf(module).sort())
     },
@@ -641,7 +641,7 @@ function functionsOf(module: object): string[] {
   return functions.filter(([, { prototype }]) => !(prototype instanceof Error)).map(([name]) => name)
 }
 
-describe("a limiter that accepts a wrong input", () => {
+describe("a limiter that accepts a wrong option", () => {
   // These options may legitimately disable the limit or replace it.
   const members = OPTIONS.filter(
     (name) => !["skip", "cost", "shadow", "enabled", "limiter", "rules"].includes(name),

@@ -66,7 +66,7 @@ const messageOf = async (act: () => unknown): Promise<string> => {
   return "nothing was wrong"
 }
 
-describe("an error about options has the remedy", () => {
+describe("an error about options states the remedy", () => {
   it.each(OPTIONS)("for %o", async (given, remedy) => {
     const options = "rules" in given ? given : { limit: 5, window: "1 minute", ...given }
     expect(await messageOf(() => createLimiter(options as never))).toContain(remedy)
@@ -80,7 +80,7 @@ describe("an error about options has the remedy", () => {
   })
 })
 
-describe("an error about a call has the remedy", () => {
+describe("an error about a call states the remedy", () => {
   const limiter = createLimiter({ limit: 5, window: "1 minute" })
   const client = { remoteAddress: "192.0.2.1" }
   const calls = limiter as unknown as Record<string, (...args: unknown[]) => Promise<unknown>>
@@ -105,12 +105,12 @@ describe("an error about a call has the remedy", () => {
     ["decide", [client, { cost: "3" }], "it is a string, use the number 3"],
     ["acquire", [client, { timeoutMs: 3 }], 'use "maxWaitMs" instead'],
     ["takeUpTo", [client, "3"], "use the number 3"],
-  ])("%s(...%j)", async (method, args, remedy) => {
+  ])("for %s(...%j)", async (method, args, remedy) => {
     expect(await messageOf(() => calls[method]?.(...args))).toContain(remedy)
   })
 })
 
-describe("a problem of a rules file has the remedy", () => {
+describe("a problem in a rules file is reported with the remedy", () => {
   const first = async (text: string): Promise<string> => {
     const [problem] = (await readRuleFile(text, "yaml")).problems
     return `${problem?.line}:${problem?.column} ${problem?.path} ${problem?.message}; ${problem?.accepted}`
@@ -145,7 +145,7 @@ describe("a problem of a rules file has the remedy", () => {
     ],
     ["rules:\n  - field: ip\n     limit: 5\n", "3:1  is not YAML: the line begins with more spaces"],
     ["rules:\n  -field: ip\n   limit: 5\n", '2:11  is not YAML: write a space after the "-"'],
-  ])("%j", async (text, remedy) => {
+  ])("for the file %j", async (text, remedy) => {
     expect(await first(text)).toContain(remedy)
   })
 })
