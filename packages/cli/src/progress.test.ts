@@ -28,7 +28,7 @@ describe("withProgress", () => {
     },
   } as unknown as Logs
 
-  it("shows the line at most ten times a second, and removes it at the end", async () => {
+  it("shows the progress line at most ten times a second, and removes it at the end", async () => {
     // Stop the clock, so that both batches arrive within 100 ms.
     vi.spyOn(performance, "now").mockReturnValue(0)
     const written: string[] = []

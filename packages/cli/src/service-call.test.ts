@@ -67,7 +67,7 @@ it.each<[what: string, cause: unknown, says: string]>([
     Object.assign(new AggregateError([]), { code: "ECONNREFUSED" }),
     "did not respond: ECONNREFUSED.",
   ],
-  ["a cause without a message and a code", new Error(), "did not respond: fetch failed."],
+  ["an error whose cause has no message and no code", new Error(), "did not respond: fetch failed."],
   ["an error without a cause", undefined, "did not respond: fetch failed."],
 ])("callService reports why a call failed if the failure is %s", async (_what, cause, says) => {
   vi.spyOn(globalThis, "fetch").mockRejectedValue(new TypeError("fetch failed", { cause }))

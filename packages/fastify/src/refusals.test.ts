@@ -31,7 +31,7 @@ describe("the onRejected function of a route or hook", () => {
       "instead of the plugin's onRejected",
       { onRejected: () => ({ status: 418, headers: [], body: "plugin" }) },
     ],
-  ])("responds %s, with Retry-After and the rate limit headers", async (_what, more) => {
+  ])("sends its response %s, with Retry-After and the rate limit headers", async (_what, more) => {
     const app = await appWith({ ...plugin, ...more })
     app.get("/own", route(), handler)
     app.get("/own-rule", { config: { rateLimit: { limit: 1, window: "1 minute" } } }, handler)

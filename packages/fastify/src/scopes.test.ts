@@ -201,7 +201,7 @@ describe("closing the app", () => {
   })
 })
 
-it("the plugin does not replace a decorator of the app", async () => {
+it("the plugin prevents the start of an app that already has the decorator rateLimit", async () => {
   const app = fastify()
   app.decorateRequest("rateLimit", null as never)
   app.register(rateLimit, rule)
@@ -214,7 +214,7 @@ describe("invalid options", () => {
     ["hook", { limiter: createLimiter(rule), hook: "onsend" }],
     ["limit", { limit: 0, window: "1 minute" }],
     ["limit", { limiter: createLimiter(rule), limit: 5 }],
-  ])("prevent the start of the app: %s", async (path, options) => {
+  ])("prevent the start of the app with an error about %s", async (path, options) => {
     const app = fastify()
     app.register(rateLimit, options as RateLimitOptions)
     await expect(app.ready()).rejects.toMatchObject({

@@ -231,7 +231,7 @@ describe("app.sluice.hook()", () => {
   it.each<[string, unknown, string]>([
     ["without a rule", undefined, `app.sluice.hook(): undefined is not a rule; ${accepted}`],
     [
-      "with a hook",
+      "with a rule that contains a hook",
       { ...strict, hook: "preHandler" },
       'app.sluice.hook().hook: "hook" is not a member of a rule',
     ],

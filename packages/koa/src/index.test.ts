@@ -166,7 +166,7 @@ describe("rateLimit", () => {
     expect(seen).toEqual([200, 429])
   })
 
-  it("replaces the body that the app has already set when it refuses a request", async () => {
+  it("refuses a request with its own response, even if the app has already set a body", async () => {
     const ask = await serve((ctx, next) => {
       ctx.body = { about: "to be answered" }
       return next()

@@ -45,7 +45,7 @@ describe("packed counts", () => {
     ["x19", false],
     [7, false],
     [null, false],
-  ])("are recognized: isPacked(%j) returns %j", (value, expected) => {
+  ])("are distinguished from other values: isPacked(%j) returns %j", (value, expected) => {
     expect(isPacked(value)).toBe(expected)
   })
 
@@ -63,7 +63,7 @@ describe("packed counts", () => {
     [262_143, 3],
     [262_144, 4],
     [MOST, 9],
-  ])("with numbers up to %i have %i digits per number", (most, width) => expect(digitsFor(most)).toBe(width))
+  ])("with a largest number of %i have a width of %i", (most, width) => expect(digitsFor(most)).toBe(width))
 
   it.each([
     // Columns: packed numbers, number of zeros, new number, how many numbers to keep, result.

@@ -149,7 +149,7 @@ describe("a steady client at exactly the limit", () => {
     [60, MINUTE],
     [7, 7_000],
     [1_000, MINUTE],
-  ])("with %i requests in %i ms is never refused, at any start time", (limit, windowMs) => {
+  ])("with %i requests in %i ms is never refused, whenever it starts", (limit, windowMs) => {
     const every = windowMs / limit
     for (const phase of new Set([1, 2, Math.floor(every / 3) || 1, Math.ceil(every / 2), every - 1])) {
       expect(refusedOf(limit, windowMs, phase), `from ${phase} ms into a window`).toBe(0)

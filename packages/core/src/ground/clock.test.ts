@@ -163,7 +163,7 @@ describe("soundTime()", () => {
         throw new Error("broken")
       },
     ],
-  ])("returns the steady clock's time if the given clock returns or throws %s", (_what, now) => {
+  ])("returns the steady clock's time if the given clock produces %s", (_what, now) => {
     const before = steadyClock.now()
     const ms = soundTime({ now })
     expect(ms).toBeGreaterThanOrEqual(before)

@@ -34,7 +34,7 @@ describe("the socket's peer", () => {
     [null, undefined],
     [7, undefined],
     [["192.0.2.7"], undefined],
-  ])("with address %j is the client %j when no proxy is trusted", (remoteAddress, expected) => {
+  ])("with the address %j is the client %j when no proxy is trusted", (remoteAddress, expected) => {
     expect(client({}, remoteAddress)).toBe(expected)
     expect(client({}, remoteAddress, {})).toBe(expected)
     expect(client({ trustedProxies: 0 }, remoteAddress, xff("198.51.100.1"))).toBe(expected)

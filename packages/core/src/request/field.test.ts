@@ -210,15 +210,12 @@ describe("a body field", () => {
     ["that is not there", { headers: {} }, false],
     ["that is empty", { headers: { "content-length": "0" } }, false],
     ["that was parsed", { headers: { "content-length": "4" }, body: null }, false],
-  ])(
-    "of a body %s, with the facts %j, is missing; a missing body parser is reported: %j",
-    (_what, facts, expected) => {
-      const known = context()
-      const reader = compileField("body:user", known)
-      expect([reader(facts, undefined), reader(facts, undefined)]).toEqual([undefined, undefined])
-      expect(known.told).toEqual(expected ? [["body-missing", "body:user"]] : [])
-    },
-  )
+  ])("is missing for a body %s (%j); a missing body parser is reported: %j", (_what, facts, expected) => {
+    const known = context()
+    const reader = compileField("body:user", known)
+    expect([reader(facts, undefined), reader(facts, undefined)]).toEqual([undefined, undefined])
+    expect(known.told).toEqual(expected ? [["body-missing", "body:user"]] : [])
+  })
 })
 
 describe("a param field", () => {

@@ -19,7 +19,7 @@ describe("ServerFacts", () => {
   })
 
   it.each([true, false])(
-    "reports whether an HTTP/2 request has a body if its stream's endAfterHeaders is %s",
+    "derives whether an HTTP/2 request has a body from its stream's endAfterHeaders: %s",
     (endAfterHeaders) => {
       expect(new ServerFacts(REQUEST, { stream: { endAfterHeaders } }).hasBody).toBe(!endAfterHeaders)
     },

@@ -103,7 +103,7 @@ describe("loading", () => {
     expect((await fileRules(pathToFileURL(join(folder, name))).load("a")).rules).toHaveLength(1)
   })
 
-  test("parses a name that ends in .json strictly as JSON", async () => {
+  test("parses a file whose name ends in .json strictly as JSON", async () => {
     const path = join(folder, "rules.json")
     writeFileSync(path, '{\n  "rules": [\n    { limit: 5 }\n  ]\n}')
     await expect(fileRules(path).load("a")).rejects.toThrow(

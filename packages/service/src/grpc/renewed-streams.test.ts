@@ -11,7 +11,7 @@ it.each<{ what: string; state: unknown }>([
   expect(renewStreams(session(state))).toBe(false)
 })
 
-it("renewStreams replaces the Map of a session after as many new streams as it copies", () => {
+it("renewStreams replaces a session's Map of streams after as many new streams as it must copy", () => {
   const open = new Map<number, object>()
   const state = { streams: open }
   const one = session(state)

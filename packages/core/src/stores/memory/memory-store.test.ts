@@ -74,7 +74,7 @@ describe("the options of memoryStore", () => {
     [{ maxKeys: 100_000_000 }],
     [{ maxKeys: undefined, clock: undefined }],
     [{ clock: Date }],
-  ])("%j create a store that admits requests", (options) => {
+  ])("such as %j create a store that admits requests", (options) => {
     const store = memoryStore(options as MemoryStoreOptions)
     expect(takeOne(store, check("alice"))).toMatchObject({
       granted: true,
@@ -105,7 +105,7 @@ describe("the options of memoryStore", () => {
     [{ maxkeys: 5 }, 'maxkeys: is not an option of memoryStore; did you mean "maxKeys"?'],
     [null, "null is not an options object; accepted: an object with maxKeys, clock"],
     [1_000, "1000 is not an options object"],
-  ])("%j are rejected immediately: %s", (options, message) => {
+  ])("such as %j are rejected immediately: %s", (options, message) => {
     expect(() => memoryStore(options as MemoryStoreOptions)).toThrow(InvalidOptionError)
     expect(() => memoryStore(options as MemoryStoreOptions)).toThrow(message)
   })

@@ -66,7 +66,7 @@ describe("settings", () => {
     })
   })
 
-  it("close registration and wait before closing if other machines can reach the service", () => {
+  it("close registration and delay the shutdown if other machines can reach the service", () => {
     const read = (line: string) => {
       const found = settings(`--rules r ${line}`)
       return [isRegistrationOpen(found), found.drainPauseMs]
