@@ -155,7 +155,7 @@ describe.each(LIBRARIES)("the fake timers of %s", (_name, { install, uninstall }
 })
 
 it.each(LIBRARIES.filter(([name]) => !name.includes("alone")))(
-  "the timers of %s wake a request that is waiting in the queue",
+  "the fake timers of %s wake a request that waits in the queue",
   async (_name, { install, uninstall }) => {
     const { tick } = install()
     onTestFinished(uninstall)

@@ -108,7 +108,7 @@ describe.each<[string, Start, { readonly RefusalError: typeof onExpress.RefusalE
   const told = { "retry-after": "61", "cache-control": "no-store", ratelimit: '"ip-1m";r=0;t=61' }
 
   it.each<[string, Answer, number, string | null]>([
-    ["may redirect, with the status of a redirect", "redirect", 302, "/x"],
+    ["may respond with a redirect, which keeps its status", "redirect", 302, "/x"],
     ["may respond without a status, and the refusal's status is used", "json", 429, null],
     ["may choose a status", "status", 418, null],
   ])("%s", async (_title, answer, status, location) => {

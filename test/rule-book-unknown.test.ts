@@ -250,7 +250,7 @@ describe.each(["asked", "all"] as const)("an unknown name, with services %s", (s
     expect(loads).toHaveLength(4)
   })
 
-  it("is read once for all concurrent callers", async () => {
+  it("is loaded once for all concurrent callers", async () => {
     const { book, source } = await setUp(services, {})
     source.stored.set("new", ONE.known as Stored)
     const found = await Promise.all([book.find("new"), book.find("new"), book.find("nobody")])

@@ -417,7 +417,7 @@ test("a caller that waits for rules keeps the process alive until the rules are 
   expect(child).toMatchObject({ stderr: "", stdout, status: 0, signal: null })
 })
 
-test("a book without its own clock uses timers that do not keep the process alive", () => {
+test("a rule book without its own clock uses timers that do not keep the process alive", () => {
   const child = runAlone(`
     import { createRuleBook } from ${BOOK}
     const source = { load: async () => { throw new Error("down") }, async *loadAll() {}, pollMs: 1000 }
@@ -429,7 +429,7 @@ test("a book without its own clock uses timers that do not keep the process aliv
   expect(child).toMatchObject({ stdout, status: 0, signal: null })
 })
 
-test("a load that a request causes runs outside the request's async context", async () => {
+test("a load of rules that a request causes runs outside the request's async context", async () => {
   const storage = new AsyncLocalStorage<string>()
   const { loads, book, source } = open()
   const seen: (string | undefined)[] = []

@@ -25,7 +25,7 @@ describe("a plain member of a rule", () => {
     ["onMissing", "on_missing"],
     ["onStoreFailure", "on_store_failure"],
     ["shadow", "shadow"],
-  ])("such as %s is named only in its type and its table, in all code that handles rules", (...names) => {
+  ])("such as %s is named only in its type and its table, among all files that handle rules", (...names) => {
     const folders = ["core/src/rules", "rules/src", "dynamodb/src", "service/src/registering"]
     expect(
       filesWith(

@@ -144,8 +144,8 @@ async function expectSums(
   )
 }
 
-describe("units of random decisions, settlements and refunds", () => {
-  it("are summed up by unit in memory", async () => {
+describe("after random decisions, settlements and refunds,", () => {
+  it("the counters in memory match a model that adds up each unit", async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(step, { maxLength: 30 }), async (steps) => {
         await compare(memoryStore({ clock: manualClock(1_000_000) }), "s", steps, true)
@@ -154,7 +154,7 @@ describe("units of random decisions, settlements and refunds", () => {
     )
   })
 
-  it("are summed up by unit in Redis", async () => {
+  it("the counters in Redis match a model that adds up each unit", async () => {
     const { client } = await redisForTests()
     let made = 0
     await fc.assert(
@@ -172,7 +172,7 @@ describe("units of random decisions, settlements and refunds", () => {
     )
   })
 
-  it("are summed up by unit through leases, once unused units are back", async () => {
+  it("the counters behind leases match a model that adds up each unit, once unused units are returned", async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(step, { maxLength: 30 }), async (steps) => {
         const clock = manualClock(1_000_000)

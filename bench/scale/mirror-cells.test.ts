@@ -13,7 +13,7 @@ async function mostAt(rates: readonly number[], seeds: readonly number[]): Promi
   return Math.max(...(await Promise.all(runs)))
 }
 
-it("the guide states the most units that a client gets by using all data centers in turn", async () => {
+it("docs/scale/data-centers.md states the most units that a client gets by using all data centers in turn", async () => {
   const guide = readFileSync(new URL("../../docs/scale/data-centers.md", import.meta.url), "utf8").replace(
     /\s+/g,
     " ",

@@ -43,19 +43,19 @@ async function expectOutput({ text }: Block): Promise<void> {
   expectShown(lines.join("\n"), out)
 }
 
-it("sluice rules suggest prints the limits that the guide shows, and writes a rules file", async () => {
+it("sluice rules suggest prints the limits that docs/rules/limits.md shows, and writes a rules file", async () => {
   await expectOutput(suggest)
   expect(await readFile("rules.yaml", "utf8")).toContain(
     "field: ip, limit: 20, window: 1 minute, shadow: true",
   )
 })
 
-it("sluice rules replay prints the result that the guide shows", async () => {
+it("sluice rules replay prints the result that docs/rules/limits.md shows", async () => {
   await expectOutput(replay)
   expect(await readFile("replay.html", "utf8")).toMatch(/^<!doctype html>/i)
 })
 
-it("the CI check in the guide passes, but fails if a limit is stricter", async () => {
+it("the CI check in docs/rules/limits.md passes, but fails if a limit is stricter", async () => {
   const [command] = commandLines(gate.text)
   const words = command?.words.slice(1) ?? []
   expect((await sluice(words)).code).toBe(0)

@@ -189,7 +189,7 @@ describe.each(Object.keys(PROXIES))("a real %s with the settings of its row", (n
   })
 })
 
-it("a real nginx without the line lets a client choose its address, as the page warns", async () => {
+it("a real nginx without the documented line lets a client choose its address, as the page warns", async () => {
   const { app, seen } = limitedApp({ trustedProxies: 1 })
   const port = await startProxy("nginx", app, "")
   await send(port, ["1.2.3.4"])
@@ -230,7 +230,7 @@ it("the login recipe limits a client that forges its address, across two process
   expect(statuses).toEqual([...Array(5).fill(401), 429])
 })
 
-it("the page's listener logs the counted client and the header", async () => {
+it("the listener in docs/production/proxies.md logs the counted client and the X-Forwarded-For header", async () => {
   const app = express()
   const log = vi.spyOn(console, "log").mockReturnValue(undefined)
   onTestFinished(() => log.mockRestore())

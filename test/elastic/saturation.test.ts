@@ -6,7 +6,7 @@ import type { Turn } from "./saturated-process.ts"
 
 const PROCESS = fileURLToPath(new URL("./saturated-process.ts", import.meta.url))
 
-it("an elastic rule exceeds its limit while the process is calm, and refuses requests within a second of saturation", {
+it("an elastic rule exceeds its limit while the process is calm, and stops within a second of saturation", {
   // The process waits for a calm second three times, which is rare on a busy machine.
   timeout: 600_000,
 }, async () => {

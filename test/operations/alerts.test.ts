@@ -124,6 +124,6 @@ it.each([
   ['sluice_rule_set_stale{service="shop"}', ["no label service of sluice_rule_set_stale"]],
   ["sum by (policy) (sluice_rule_set_stale)", ["no label policy of sluice_rule_set_stale"]],
   ['sluice_store_errors_total{error_type="slow"}', ['no error_type="slow" of sluice_store_errors_total']],
-])("the check of names reports the mistake in %s", (query, problems) => {
+])("unknownIn reports the mistake in the query %s", (query, problems) => {
   expect(unknownIn(query, exported.app)).toEqual(problems)
 })

@@ -28,7 +28,7 @@ const upload = (bytes: number) => fetch(`${server.url}/files`, { method: "POST",
 const leftAfter = ({ headers }: Response) => Number(/r=(\d+)/.exec(headers.get("ratelimit") ?? "")?.[1])
 
 describe("uploads", () => {
-  it("take their bytes", async () => {
+  it("take as many units as their file has bytes", async () => {
     expect(leftAfter(await upload(0))).toBe(100_000_000)
     expect(leftAfter(await upload(1))).toBe(99_999_999)
     expect(leftAfter(await upload(1_000_000))).toBe(98_999_999)

@@ -12,14 +12,14 @@ const daily = { limit: 5, window: "1 day" } as const
 const three = ["/", "/", "/"]
 const six = [...three, ...three]
 
-it("an immediate switch grants a client's quota twice on that day", async () => {
+it("an immediate switch to Sluice grants a client its daily quota twice on that day", async () => {
   const clock = commonClock()
   expect(await statuses(appOf(peer({ windowMs: DAY_MS, limit: 5 })), three, clock)).toEqual([200, 200, 200])
   const after = await statuses(appOf(sluice({ ...daily, clock })), six, clock)
   expect(after).toEqual([200, 200, 200, 200, 200, 429])
 })
 
-it("a switch grants no extra quota if both libraries have run together for one window", async () => {
+it("a switch to Sluice grants no extra quota if both libraries have run together for one window", async () => {
   const clock = commonClock()
   const old = peer({ windowMs: DAY_MS, limit: 5, requestPropertyName: "oldRateLimit", legacyHeaders: false })
   await statuses(appOf(old), three, clock)

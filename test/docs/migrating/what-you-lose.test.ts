@@ -7,7 +7,7 @@ it.each([
   ["koa-ratelimit.md", "koa-ratelimit.md"],
   ["rate-limiter-flexible.md", "rate-limiter-flexible-names.md"],
 ])(
-  "%s starts with the change, and lists each option without a counterpart before the other lists",
+  "%s begins with code before and after the change, and lists lost options before all other lists",
   (file, lists) => {
     const { text } = readGuide(file)
     const [start = "", ...sections] = text.split(/^## /m)

@@ -209,7 +209,7 @@ describe("as the guide on outages states,", () => {
   })
 })
 
-it("a result of the old library contains the values of a decision under other names", async () => {
+it("a result of rate-limiter-flexible contains the values of a decision under other names", async () => {
   const limiter = new RateLimiterMemory({ points: 3, duration: 60 })
   await limiter.consume("somebody", 2)
   const refused: unknown = await limiter.consume("somebody", 2).catch((reason: unknown) => reason)
