@@ -226,8 +226,8 @@ describe("a plugin that is called like middleware of other frameworks", () => {
   })
 })
 
-describe("the limiter's view of a request", () => {
-  it("ignores the address that Fastify's trustProxy trusts", async () => {
+describe("the plugin's limiter", () => {
+  it("ignores the address that Fastify's trustProxy reads from a header", async () => {
     const app = fastify({ trustProxy: true })
     app.register(rateLimit, rule)
     app.get("/", async ({ ip }) => ip)

@@ -27,7 +27,7 @@ describe("a plugin that is registered at the root", () => {
     expect(left).toEqual([4, 3, 2, 1].map((r) => expect.stringMatching(`^"ip-1m";r=${r};t=`)))
   })
 
-  it.each(["onRequest", "preHandler"] as const)("limits requests without a route, in %s", async (hook) => {
+  it.each(["onRequest", "preHandler"] as const)("in %s, limits requests without a route", async (hook) => {
     for (const setHandler of ["never", "before", "after"] as const) {
       const app = fastify()
       const handler = () => "none"

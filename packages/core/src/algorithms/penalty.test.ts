@@ -126,7 +126,7 @@ it("a penalty never blocks under a limit of 0", () => {
   expect(penalty.withRejected(state, never, 1, START_MS)).toBe(state)
 })
 
-it("a penalty stores no step for blocks of a single length", () => {
+it("a penalty does not store the client's step if its blocks have a single length", () => {
   expect(refusedAt(0, 500)).toEqual({ startMs: START_MS, current: 2, previous: 0 })
   expect(refusedAt(0, 500, 500)).toEqual({ startMs: START_MS + 500, current: 3, previous: 1 })
   const two = growing({ refusals: 3, withinMs: 10_000, forMs: [60_000, 90_000] })

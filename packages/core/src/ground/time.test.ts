@@ -43,7 +43,7 @@ describe("work outside of requests", () => {
   })
 })
 
-it("soon runs after the current callback, even with fake timers", async () => {
+it("soon() runs its callback after the current callback, even with fake timers", async () => {
   vi.useFakeTimers()
   try {
     const order: string[] = []

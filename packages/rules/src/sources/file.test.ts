@@ -195,7 +195,7 @@ describe("loading", () => {
     await expect(fileRules(join(file, "below.yaml")).load("a")).rejects.toThrow("does not exist")
   })
 
-  test("names any other reason why the file cannot be read", async () => {
+  test("rejects with any other reason why the file cannot be read", async () => {
     symlinkSync(file, file)
     await expect(open().limits()).rejects.toThrow(/cannot be read: ELOOP/)
   })

@@ -7,7 +7,7 @@ it.each([
   ["2001:db8::1", "2001:db8::1"],
   ["::ffff:c000:201", "::ffff:c000:201"],
   [undefined, "unknown"],
-])("the service treats a peer at %s as %s", (remoteAddress, address) => {
+])("the service treats a peer at the address %s as %s", (remoteAddress, address) => {
   expect(peerAddress({ remoteAddress })).toBe(address)
 })
 

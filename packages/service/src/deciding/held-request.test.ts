@@ -9,7 +9,7 @@ import type { ServiceGuard } from "./service-guards.ts"
 
 const HOLDING = { mayHold: true, service: "shop" } as ServiceGuard
 
-it("a closed connection releases its held requests in turns, except requests that were already admitted", async () => {
+it("a closed connection releases its held requests over several event-loop turns, except requests that were already admitted", async () => {
   const inFlight = new InFlight(10_000, 2 ** 30, new Peers(), {})
   const peer = inFlight.peerOf("192.0.2.1")
   const connection = new EventEmitter().setMaxListeners(0)

@@ -92,7 +92,7 @@ describe("keepalive", () => {
     expect(headers[":status"]).toBe(200)
   })
 
-  it("keeps a session whose reply arrived while this process was busy", async () => {
+  it("keeps a session if the peer's reply arrived while this process was busy", async () => {
     const pongMs = 20
     const { port, opened } = await listen({ pingMs: 1, pongMs })
     const answers = new Int32Array(new SharedArrayBuffer(4))

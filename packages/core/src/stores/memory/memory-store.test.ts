@@ -271,7 +271,7 @@ describe("the memory store", () => {
 })
 
 describe("a full memory store", () => {
-  it("with space for one key still decides a request with two checks, and keeps the last counter", () => {
+  it("with space for one key still decides a request with two checks, and retains only the last counter", () => {
     const { store } = open(1)
     const answer = takeOne(store, check("alice", 2), check("alice", 3, { policy: HOURLY }))
     expect(answer.checks.map((counted) => counted?.taken)).toEqual([2, 3])

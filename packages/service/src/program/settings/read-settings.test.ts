@@ -136,7 +136,7 @@ describe("settings", () => {
     expect(settings("--rules r --write-back 2s", { REDIS_URL: "redis://us:6379" }).writeBackMs).toBe(2_000)
   })
 
-  it("treat an object without tokens as no tokens", () => {
+  it("treat an empty object of tokens like missing tokens", () => {
     expect(shownSettings(settings("--rules r", { SLUICE_TOKENS: "{}" }))).toMatchObject({
       registration: "open, because only this machine can connect",
     })
