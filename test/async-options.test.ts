@@ -212,7 +212,7 @@ describe("functions that return promises", () => {
     await deciding
   })
 
-  it("may return any thenable, or in some calls a plain value", async () => {
+  it("may return any thenable, and may return a plain value in some calls", async () => {
     // biome-ignore lint/suspicious/noThenProperty: libraries return thenables
     const thenable = { then: (resolve: (value: number) => void) => resolve(5) }
     const callable = Object.assign(() => 0, thenable) as unknown as PromiseLike<number>

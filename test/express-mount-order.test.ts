@@ -48,7 +48,7 @@ const LATE: readonly [string, Mount, string][] = [
     "GET /api/user/me and every other route below /api",
   ],
   [
-    "it is on a path, and the routes that follow are on others",
+    "it is on a path, and the routes that follow are on other paths",
     (app, limiter, router) =>
       app
         .get("/api/:id", ok)
@@ -59,7 +59,7 @@ const LATE: readonly [string, Mount, string][] = [
     "GET /api/:id and every other route below /api",
   ],
   [
-    "it is in a router, after its routes",
+    "it is in a router, after the router's routes",
     (app, limiter, router) => app.use("/api/user", router().get("/me", ok).use(limiter)),
     "GET /api/user/me and every other route below /api/user",
   ],
@@ -69,7 +69,7 @@ const LATE: readonly [string, Mount, string][] = [
     "GET /api/me and every other route below /api",
   ],
   [
-    "it is in an app inside the app, after its routes",
+    "it is in a nested app, after that app's routes",
     (app, limiter, _router, create) => app.use("/api/user", create().get("/me", ok).use(limiter)),
     "GET /api/user/me and every other route below /api/user",
   ],
@@ -90,13 +90,13 @@ const FINE: readonly [string, Mount][] = [
   ],
   ["an app follows", (app, limiter, _router, create) => app.get("/health", ok).use(limiter).use(create())],
   ["a function on a path follows", (app, limiter) => app.get("/", ok).use(limiter).use("/graphql", ok)],
-  ["a function after it responds", (app, limiter) => app.get("/health", ok).use(limiter).use(ok)],
+  ["a later function responds", (app, limiter) => app.get("/health", ok).use(limiter).use(ok)],
   ["it is on a path without routes before it", (app, limiter) => app.get("/", ok).use("/nothing", limiter)],
   ["it is on a route", (app, limiter) => app.get("/", ok).all(/.*/, limiter, notFound)],
   ["there are no routes", (app, limiter) => app.use(skip).use(limiter)],
   ["only files are before it", (app, limiter) => app.use(express.static("/nowhere")).use(limiter)],
   [
-    "it is on a path, and a router on it follows",
+    "it is on a path, and a router on the path follows",
     (app, limiter, router) =>
       app.get("/nothing/health", ok).use("/nothing", limiter).use("/nothing/user", router().get("/me", ok)),
   ],
@@ -105,7 +105,7 @@ const FINE: readonly [string, Mount][] = [
     (app, limiter) => app.get("/nothing/health", ok).use("/nothing", limiter).get("/:any/me", ok),
   ],
   [
-    "it is in a router, before its routes",
+    "it is in a router, before the router's routes",
     (app, limiter, router) => app.get("/nothing/a", ok).use("/nothing", router().use(limiter).get("/me", ok)),
   ],
   [

@@ -19,7 +19,7 @@ let sinon: ReturnType<typeof FakeTimers.install>
 
 const LIBRARIES: readonly (readonly [string, Library])[] = [
   [
-    "mock.timers of node:test",
+    "node:test",
     {
       install: () => {
         mock.timers.enable()
@@ -29,7 +29,7 @@ const LIBRARIES: readonly (readonly [string, Library])[] = [
     },
   ],
   [
-    "mock.timers of node:test, with Date alone, from another date",
+    "node:test with Date alone, from another date",
     {
       install: () => {
         mock.timers.enable({ apis: ["Date"], now: Date.UTC(2031, 0, 1) })
@@ -49,7 +49,7 @@ const LIBRARIES: readonly (readonly [string, Library])[] = [
     },
   ],
   [
-    "vitest without fake timers, which replaces Date alone",
+    "vitest's setSystemTime, which replaces Date alone",
     {
       install: () => {
         vi.setSystemTime(Date.now())
@@ -177,7 +177,7 @@ it.each(LIBRARIES.filter(([name]) => !name.includes("alone")))(
 
 it.each<[string, () => (ms: number) => unknown, () => unknown]>([
   [
-    "mock.timers of node:test without Date",
+    "node:test without Date",
     () => {
       mock.timers.enable({ apis: ["setTimeout"] })
       return (ms) => mock.timers.tick(ms)

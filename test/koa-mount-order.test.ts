@@ -47,7 +47,7 @@ const FINE: readonly [string, Mount][] = [
       app.use(router().get("/health", ok).routes()).use(limiter).use(router().get("/", ok).routes()),
   ],
   [
-    "a function after it responds",
+    "a later function responds",
     (app, limiter) => app.use(router().get("/", ok).routes()).use(limiter).use(ok),
   ],
   ["there are no routes", (app, limiter) => app.use(skip).use(limiter)],

@@ -58,7 +58,7 @@ describe.each<[string, typeof express]>([
       "/item",
     ],
     [
-      "a rule for DELETE counts a POST that becomes DELETE after the limiter through its query",
+      "a rule for DELETE counts a POST that its query turns into DELETE after the limiter",
       "",
       "",
       (app) => app.use(limit("DELETE"), methodOverride("_method")).delete("/item", ok),

@@ -71,7 +71,7 @@ it.each<[string, (response: ServerResponse) => void, RegExp]>([
     /\/rules\/checkout has no rules: SyntaxError: /,
   ],
   [
-    "an error status",
+    "an error with status 503",
     (response) => response.writeHead(503).end(),
     /\/rules\/checkout has no rules: Error: status 503\.$/,
   ],

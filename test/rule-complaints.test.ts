@@ -129,12 +129,12 @@ describe("the log", () => {
 describe("the rules that stay in force", () => {
   it.each<[string, LoadedRules, string]>([
     [
-      "the names of twenty rules and the number of the others",
+      "with the names of twenty rules and the number of the others",
       { rules: Array.from({ length: 23 }, (_, i) => rule(`r${i}`)), problems: [], version: 4 },
       `version 4 with the rules ${Array.from({ length: 20 }, (_, i) => `"r${i}"`).join(", ")} and 3 more.`,
     ],
-    ["no rules", { rules: [], problems: [], version: 4 }, "version 4 with no rules."],
-  ])("are logged with %s", async (_what, stored, inForce) => {
+    ["as no rules if there are none", { rules: [], problems: [], version: 4 }, "version 4 with no rules."],
+  ])("are logged %s", async (_what, stored, inForce) => {
     const { said, place, make } = setUp(stored)
     const limiter = make()
     await limiter.ready()
@@ -168,8 +168,16 @@ describe("a version of the rules with a rule name that another limiter already u
   })
 
   it.each<[string, LimiterOptions<RequestFacts>, string]>([
-    ["admits all", { onRulesMissing: "allow" }, "No rules are in force yet, so every request is admitted."],
-    ["refuses all", { onRulesMissing: "deny" }, "No rules are in force yet, so every request is refused."],
+    [
+      "admits all requests",
+      { onRulesMissing: "allow" },
+      "No rules are in force yet, so every request is admitted.",
+    ],
+    [
+      "refuses all requests",
+      { onRulesMissing: "deny" },
+      "No rules are in force yet, so every request is refused.",
+    ],
     [
       "has default rules",
       { onRulesMissing: undefined, defaultRules: [rule("d")] },

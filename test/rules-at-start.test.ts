@@ -222,7 +222,7 @@ describe("a custom source that loads synchronously", () => {
       () => ({ rules: [{ name: "own", field: "ip", limit: 0, window: "1 day" }], problems: [] }),
       "rules[0].limit: 0 is not a limit",
     ],
-  ])("makes createLimiter throw when it %s", (_what, loadSync, message) => {
+  ])("makes createLimiter throw if the source %s", (_what, loadSync, message) => {
     const load = () => new Promise<never>(() => undefined)
     expect(() => create({ load, ...(loadSync && { loadSync }) })).toThrow(message)
   })
@@ -241,21 +241,27 @@ describe("a custom source that returns the wrong shape", () => {
   ].map((value) => ({ value }))
   const shape = "must return { rules, problems }, a list of rules and a list of problems, but it returned "
 
-  it.each(WRONG)("causes an error that states what load() must return: $value", async ({ value }) => {
-    const { limiter, said } = create({ name: "mine", load: async () => value as never }, DENY)
-    const failed = limiter.ready()
-    await expect(failed).rejects.toThrow(RuleSourceError)
-    await expect(failed).rejects.toThrow(`load() of mine ${shape}`)
-    expect(said[0]).toContain(`SLUICE_RULES_REJECTED mine, service "shop": load() of mine ${shape}`)
-  })
-
-  it.each(WRONG)("causes an error that states what loadSync() must return: $value", ({ value }) => {
-    const source = { name: "mine", load: async () => value as never, loadSync: () => value as never }
-    expect(() => create(source)).toThrow(`loadSync() of mine ${shape}`)
-  })
+  it.each(WRONG)(
+    "causes an error that states what load() must return if it returns $value",
+    async ({ value }) => {
+      const { limiter, said } = create({ name: "mine", load: async () => value as never }, DENY)
+      const failed = limiter.ready()
+      await expect(failed).rejects.toThrow(RuleSourceError)
+      await expect(failed).rejects.toThrow(`load() of mine ${shape}`)
+      expect(said[0]).toContain(`SLUICE_RULES_REJECTED mine, service "shop": load() of mine ${shape}`)
+    },
+  )
 
   it.each(WRONG)(
-    "causes an error that states what read() of a listed service must return: $value",
+    "causes an error that states what loadSync() must return if it returns $value",
+    ({ value }) => {
+      const source = { name: "mine", load: async () => value as never, loadSync: () => value as never }
+      expect(() => create(source)).toThrow(`loadSync() of mine ${shape}`)
+    },
+  )
+
+  it.each(WRONG)(
+    "causes an error that states what a listed service's read() must return if it returns $value",
     async ({ value }) => {
       const load = async () => ({ rules: [], problems: [] })
       async function* loadAll() {

@@ -55,7 +55,7 @@ describe("missingBeforePublishing", () => {
     ["an example as homepage", { homepage: "https://example.com" }, "homepage"],
     ["an unencrypted homepage", { homepage: "http://sluice.dev" }, "homepage"],
     ["an email address alone for bugs", { bugs: { email: "bugs@sluice.dev" } }, "bugs"],
-  ])("names the address and the package for %s", (_title, members, address) => {
+  ])("names the address and the package if the package has %s", (_title, members, address) => {
     write("packages/koa/package.json", { ...manifestOf("koa"), ...members })
     expect(missingBeforePublishing(root)).toEqual([`${address}: set it in the package.json of koa`])
   })
@@ -65,7 +65,7 @@ describe("missingBeforePublishing", () => {
     ["a SECURITY.md with a placeholder", "SECURITY.md", "Write to security@example.com."],
     ["a README that says it is not published", "README.md", "Sluice is not on npm yet."],
     ["changes without a version", ".changeset/brave-cats-run.md", "---\n---\n"],
-  ])("names the file for %s", (_title, path, text) => {
+  ])("names the file if the repository contains %s", (_title, path, text) => {
     write(path, text)
     const [line = "", ...others] = missingBeforePublishing(root)
     expect(line).toContain(path.split("/")[0])

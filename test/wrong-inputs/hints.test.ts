@@ -105,7 +105,7 @@ describe("an error about a call states the remedy", () => {
     ["decide", [client, { cost: "3" }], "it is a string, use the number 3"],
     ["acquire", [client, { timeoutMs: 3 }], 'use "maxWaitMs" instead'],
     ["takeUpTo", [client, "3"], "use the number 3"],
-  ])("for %s(...%j)", async (method, args, remedy) => {
+  ])("for %s with the arguments %j", async (method, args, remedy) => {
     expect(await messageOf(() => calls[method]?.(...args))).toContain(remedy)
   })
 })

@@ -69,7 +69,7 @@ describe("the verdict", () => {
 
   it.each([
     row("accepts requests within the limit", tallyOf(ADMITTED), []),
-    row("accepts refusals after the limit is used up", tallyOf([...ADMITTED, REFUSED]), []),
+    row("accepts refusals after the limit", tallyOf([...ADMITTED, REFUSED]), []),
     row(
       "reports an admission beyond the limit",
       tallyOf([...ADMITTED, answer(200, 0), REFUSED]),
@@ -81,12 +81,12 @@ describe("the verdict", () => {
       about("2 of 3 requests were admitted, not 3"),
     ),
     row(
-      "accepts one more admission in the next minute",
+      "accepts one more in the next minute",
       tallyOf([...ADMITTED, answer(200, 0), REFUSED], { lastAnsweredMs: NOW + 55_000 }),
       [],
     ),
     row(
-      "reports too many admissions in the next minute",
+      "reports many more in the next minute",
       tallyOf([...ADMITTED, ...ADMITTED, REFUSED], {
         lastAnsweredMs: NOW + 51_000,
         firstSentMs: NOW + 49_000,
@@ -98,22 +98,22 @@ describe("the verdict", () => {
       ...about("some requests were neither admitted nor refused"),
     ]),
     row(
-      "reports refusals without a retry time once",
+      "reports a missing retry time once",
       tallyOf([...ADMITTED, answer(429, 0), answer(429, 0)]),
       about("a refusal does not say when to come back"),
     ),
     row(
-      "reports responses that do not name the rule",
+      "reports responses without the rule",
       tallyOf([answer(200, 0, undefined, "else")]),
       about('a response says nothing of "ip-1m"'),
     ),
     row(
-      "accepts a client that waited and was admitted",
+      "accepts an admission after the wait",
       tallyOf(ADMITTED, { waited: { seconds: 2, isAdmitted: true } }),
       [],
     ),
     row(
-      "reports a client that waited and was refused again",
+      "reports a refusal after the wait",
       tallyOf(ADMITTED, { waited: { seconds: 2, isAdmitted: false } }),
       about("it waited the 2 s that it was told and was refused again"),
     ),

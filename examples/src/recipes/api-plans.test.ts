@@ -29,10 +29,10 @@ async function admitted(times: number, token: string): Promise<number> {
 
 describe("the API plans recipe", () => {
   it.each([
-    { account: "ann", what: "on the free plan", minute: 10, month: 1_000 },
-    { account: "bob", what: "on the pro plan", minute: 60, month: 50_000 },
+    { account: "ann", what: "free", minute: 10, month: 1_000 },
+    { account: "bob", what: "pro", minute: 60, month: 50_000 },
   ])(
-    "admits $minute requests a minute from an account $what, and announces $month a month",
+    "admits $minute requests a minute on the $what plan, and announces $month a month",
     async ({ account, minute, month }) => {
       const first = await get(account)
       expect(first.headers.get("ratelimit-policy")).toBe(

@@ -7,7 +7,7 @@ const SCRIPTS = new URL("packages/redis/src/scripts/", ROOT)
 
 describe("the mutants of the scripts", () => {
   it.each(MUTANTS)(
-    "change a string that occurs exactly once in $script.lua: $text",
+    "change a string that occurs exactly once in the script $script: $text",
     ({ script, text, replacement }) => {
       const lua = readFileSync(new URL(`${script}.lua`, SCRIPTS), "utf8")
       expect(lua.split(text)).toHaveLength(2)
