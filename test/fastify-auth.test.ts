@@ -63,17 +63,17 @@ const WIRINGS: Readonly<Record<string, Wire>> = {
     await limit(app)
     app.get("/me", { preHandler: app.auth([verify]) }, handler)
   },
-  async "a hook of the app, added before the limiter"(app, limit) {
+  async "an app hook before the limiter"(app, limit) {
     app.addHook("preHandler", verify)
     await limit(app)
     app.get("/me", handler)
   },
-  async "a hook of the app, added after the limiter"(app, limit) {
+  async "an app hook after the limiter"(app, limit) {
     await limit(app)
     app.addHook("preHandler", verify)
     app.get("/me", handler)
   },
-  async "a hook of the app, added after the route"(app, limit) {
+  async "an app hook after the route"(app, limit) {
     await limit(app)
     app.get("/me", handler)
     app.addHook("preHandler", verify)
@@ -85,7 +85,7 @@ const WIRINGS: Readonly<Record<string, Wire>> = {
       scope.register(async (inner) => inner.get("/me", handler))
     })
   },
-  async "a hook of a route in a nested plugin that has the limiter"(app, limit) {
+  async "a hook in the limiter's nested plugin"(app, limit) {
     app.register(async (scope) => {
       await limit(scope)
       scope.get("/me", { preHandler: verify }, handler)
@@ -95,18 +95,18 @@ const WIRINGS: Readonly<Record<string, Wire>> = {
 
 /** Places that the limiter's onRoute hook does not detect in time. */
 const UNSEEN_WIRINGS: Readonly<Record<string, Wire>> = {
-  async "a hook that a later plugin adds to each route"(app, limit) {
+  async "a hook that a later plugin adds"(app, limit) {
     await limit(app)
     app.addHook("onRoute", (route) => {
       route.preHandler = [...[route.preHandler ?? []].flat(), verify]
     })
     app.get("/me", handler)
   },
-  async "a hook of a route that is older than the limiter"(app, limit) {
+  async "a hook of an earlier route"(app, limit) {
     void limit(app)
     app.get("/me", { preHandler: verify }, handler)
   },
-  async "a hook of a route in a plugin that is older than the limiter"(app, limit) {
+  async "a hook of a route in an earlier plugin"(app, limit) {
     await app.register(async (scope) => scope.get("/me", { preHandler: verify }, handler))
     await limit(app)
   },
@@ -116,13 +116,13 @@ const UNSEEN_WIRINGS: Readonly<Record<string, Wire>> = {
       reply.code(200).send(request.user.name),
     )
   },
-  async "a hook of a 404 handler that is older than the limiter"(app, limit) {
+  async "a hook of an earlier 404 handler"(app, limit) {
     app.setNotFoundHandler({ preHandler: verify }, (request, reply) =>
       reply.code(200).send(request.user.name),
     )
     await limit(app)
   },
-  async "a hook of the app before the 404 handler of a nested plugin"(app, limit) {
+  async "an app hook before a nested 404 page"(app, limit) {
     await limit(app)
     app.addHook("preHandler", verify)
     app.register(

@@ -37,7 +37,7 @@ const KNOCKED: Policy = { ...FULL, countRejected: true }
 /** Cases that read only a few entries of a long log. */
 export const LONG_LOG_CASES: readonly LongLogCase[] = [
   {
-    name: "is longer by one that is admitted, and shorter by one that has passed, without a look at the others",
+    name: "adds an entry and drops an old one",
     policy: ROOMY,
     async act(log, policy, counting) {
       await fill(log, policy)
@@ -46,7 +46,7 @@ export const LONG_LOG_CASES: readonly LongLogCase[] = [
     },
   },
   {
-    name: "takes another unit of its last millisecond without a look at the others",
+    name: "takes a unit in the same millisecond",
     policy: ROOMY,
     async act(log, policy, counting) {
       await fill(log, policy)
@@ -54,7 +54,7 @@ export const LONG_LOG_CASES: readonly LongLogCase[] = [
     },
   },
   {
-    name: "counts a refusal instead of its oldest entry without reading the others",
+    name: "counts a refused request",
     policy: KNOCKED,
     async act(log, policy, counting) {
       await fill(log, policy)
@@ -65,7 +65,7 @@ export const LONG_LOG_CASES: readonly LongLogCase[] = [
     },
   },
   {
-    name: "loses what is given back, and gets what is charged, without a look at each",
+    name: "applies a refund or a charge",
     policy: ROOMY,
     async act(log, policy, counting) {
       const after = await fill(log, policy)
@@ -74,7 +74,7 @@ export const LONG_LOG_CASES: readonly LongLogCase[] = [
     },
   },
   {
-    name: "counts as of now what is ahead of a clock that went back, without a look at the others",
+    name: "takes a unit on a clock set back",
     policy: ROOMY,
     async act(log, policy, counting) {
       await fill(log, policy)

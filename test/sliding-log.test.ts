@@ -24,7 +24,7 @@ describe("a log of 1,000 entries in memory", () => {
     vi.restoreAllMocks()
   })
 
-  it.each(LONG_LOG_CASES)("$name", async ({ policy, act }) => {
+  it.each(LONG_LOG_CASES)("reads only a few entries when it $name", async ({ policy, act }) => {
     const clock = manualClock()
     const store = memoryStore({ clock })
     const log: LongLog = {

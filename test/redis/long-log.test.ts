@@ -10,7 +10,7 @@ import { compactStore } from "./compact-store.ts"
 const { client } = await redisForTests()
 
 describe("a log of 1,000 entries in Redis", () => {
-  it.each(LONG_LOG_CASES)("$name", async ({ policy, act }) => {
+  it.each(LONG_LOG_CASES)("reads only a few entries when it $name", async ({ policy, act }) => {
     await client.flushall()
     const clock = manualClock()
     const sent = commandsOf(client)

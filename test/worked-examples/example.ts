@@ -47,9 +47,9 @@ export function inMemoryAndRedis(examples: (open: OpenStore) => void): void {
     for (const store of opened.splice(0)) await store.close()
   })
 
-  describe("in memory", () => examples(closing((clock) => memoryStore({ clock }))))
+  describe("with counters in memory,", () => examples(closing((clock) => memoryStore({ clock }))))
 
-  describe("in Redis", () => {
+  describe("with counters in Redis,", () => {
     let server: RedisServer
     let client: Redis
     beforeAll(async () => {

@@ -54,7 +54,7 @@ const PEERS: readonly Peer[] = [
     failing: 500,
   },
   {
-    name: "the documented middleware of rate-limiter-flexible",
+    name: "rate-limiter-flexible",
     old: (storeClient) => flexible.consuming(new RateLimiterRedis({ points: 1, duration: 60, storeClient })),
     now: (options) => created(flexible.after(options)),
     failing: 429,

@@ -70,7 +70,7 @@ const statusOf = ({ status }: Response): unknown => status
 /** Registers a test for each pair. Both apps must respond in the same way, and as expected. */
 export function behaveAlike(pairs: Readonly<Record<string, Pair>>): void {
   for (const [option, { before, after, steps, told = statusOf, expected }] of Object.entries(pairs)) {
-    it(`${option} and its replacement in the guide give the same responses`, async () => {
+    it(`gives the same responses as before: ${option}`, async () => {
       for (const make of [before, after]) {
         const clock = commonClock()
         expect((await answers(await make(clock), clock, steps)).map(told)).toEqual(expected)
