@@ -163,7 +163,7 @@ client     rule    requests  refused  peak
     })
   })
 
-  it("takes the amount of a unit from the field of the same name, and 1 with a note from other requests", async () => {
+  it("reads the amount of a unit from the field of the same name, and takes 1 without it", async () => {
     const usage = [400, 500, 101, "many"].map((total_tokens, i) => pinoLine(i, { usage: { total_tokens } }))
     const log = `${[...usage, pinoLine(9, {})].join("\n")}\n`
     const tpm = rules("{ name: tpm, limit: 1000, window: 1 minute, counts: tokens }")

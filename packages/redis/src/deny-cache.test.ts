@@ -66,7 +66,7 @@ describe("DenyCache", () => {
     })
   })
 
-  it("trusts a refusal from its send time on, and counts the wait from its arrival", () => {
+  it("measures the expiry of a refusal from its send time, and the server's time from its arrival", () => {
     const denied = new DenyCache(LONGEST_MS)
     const answer = { nowMs: SERVER_MS, granted: false, checks: [{ state: full(), taken: 0 }] }
     denied.learn([check()], answer, { sentAtMs: SENT_MS, answeredAtMs: SENT_MS + 40 })
@@ -99,7 +99,7 @@ describe("DenyCache", () => {
     expect(countsIn(denied, [check(), other])).toEqual([10, 3])
   })
 
-  it("asks Redis if the counter of one check is unknown, even if another check refuses", () => {
+  it("leaves a request to Redis if one check's counter is unknown, even if another check refuses", () => {
     const denied = refusing()
     expect(countsIn(denied, [check(), of("alice", "counter1")])).toBeUndefined()
     learn(denied, [
@@ -110,7 +110,7 @@ describe("DenyCache", () => {
     expect(countsIn(denied, [check()])).toEqual([10])
   })
 
-  it("asks Redis about a request that would fit, even if requests with higher costs were refused", () => {
+  it("leaves a request to Redis if it would fit, even if requests with higher costs were refused", () => {
     const denied = refusing(check(3), LONGEST_MS, full({ current: 8 }))
     const row = (cost: number, more: Partial<Policy> = {}) =>
       answerTo(denied, check(cost, { policy: { ...FIXED, ...more } }))
@@ -118,7 +118,7 @@ describe("DenyCache", () => {
     expect([row(3, { limit: 11 }), row(3, { extra: 1 }), row(2, { limit: 9 })]).toEqual([false, false, true])
   })
 
-  it("is updated by grants of this process", () => {
+  it("is updated by the grants that this process receives", () => {
     // Another process takes one unit before the grant.
     const denied = refusing(check(4), LONGEST_MS, full({ current: 7 }))
     learn(denied, [[check(2), full(), 2]], 500, true)
@@ -154,21 +154,21 @@ describe("DenyCache", () => {
   it.each<[string, Partial<CounterState>]>([
     ["the current sub-window", { current: 3 }],
     ["an earlier sub-window", { previous: 8 }],
-    ["a later sub-window, by another clock", { startMs: SERVER_MS - (SERVER_MS % 10_000) + 10_000 }],
-  ])(
-    "asks Redis about a strict window if another process has taken units from %s, because a grant omits the parts",
-    (_, changed) => {
-      const policy: Policy = { ...FIXED, algorithm: "sliding-window-strict", buckets: 6 }
-      const startMs = SERVER_MS - (SERVER_MS % 10_000)
-      const state = { startMs, current: 1, previous: 7, parts: "1052" }
-      const asked = (cost: number) => check(cost, { policy })
-      const denied = refusing(asked(3), LONGEST_MS, state)
-      learn(denied, [[asked(1), { ...state, current: 2, parts: "1001", ...changed }, 1]], 500, true)
-      expect(answerTo(denied, asked(3), 500)).toBe(false)
-    },
-  )
+    [
+      "a later sub-window, according to another clock",
+      { startMs: SERVER_MS - (SERVER_MS % 10_000) + 10_000 },
+    ],
+  ])("leaves a strict window to Redis after a grant if another process took units from %s", (_, changed) => {
+    const policy: Policy = { ...FIXED, algorithm: "sliding-window-strict", buckets: 6 }
+    const startMs = SERVER_MS - (SERVER_MS % 10_000)
+    const state = { startMs, current: 1, previous: 7, parts: "1052" }
+    const asked = (cost: number) => check(cost, { policy })
+    const denied = refusing(asked(3), LONGEST_MS, state)
+    learn(denied, [[asked(1), { ...state, current: 2, parts: "1001", ...changed }, 1]], 500, true)
+    expect(answerTo(denied, asked(3), 500)).toBe(false)
+  })
 
-  it("asks Redis about a bucket whose refill has changed, but not about a window whose limit has changed", () => {
+  it("leaves a bucket to Redis if its refill has changed, but not a window whose limit has changed", () => {
     const policy: Policy = { ...FIXED, algorithm: "token-bucket", burst: 10 }
     const denied = refusing(check(1, { policy }), LONGEST_MS, {
       startMs: SERVER_MS,
@@ -183,7 +183,7 @@ describe("DenyCache", () => {
     expect(answerTo(refusing(), check(1, { policy: { ...FIXED, limit: 9 } }))).toBe(true)
   })
 
-  it("asks Redis about a bucket if a higher ceiling makes its unit of time longer", () => {
+  it("leaves a bucket to Redis if a higher ceiling makes the bucket's unit of time longer", () => {
     // (441,650,590 + 1) * 20,394,401 is 2^53 - 1. With one more unit, fractions of a unit are counted in seconds.
     const policy: Policy = { ...FIXED, algorithm: "token-bucket", burst: 441_650_589, windowMs: 20_394_401 }
     const state = { startMs: SERVER_MS, current: 441_650_589, previous: 0 }
@@ -192,12 +192,15 @@ describe("DenyCache", () => {
     expect([row(0), row(1), row(2)]).toEqual([true, true, false])
   })
 
-  it.each([-0.1, Number.NaN])("forgets a counter permanently if the clock went back: %d ms", (afterMs) => {
-    const denied = refusing()
-    expect([answerTo(denied, check(), afterMs), answerTo(denied, check(), 1)]).toEqual([false, false])
-  })
+  it.each([-0.1, Number.NaN])(
+    "forgets a counter permanently if the clock reads %d ms after its refusal",
+    (afterMs) => {
+      const denied = refusing()
+      expect([answerTo(denied, check(), afterMs), answerTo(denied, check(), 1)]).toEqual([false, false])
+    },
+  )
 
-  it.each([1, 500, 5_998])("trusts refusals no longer than configured: %i ms", (longestMs) => {
+  it.each([1, 500, 5_998])("trusts a refusal for no longer than configured: %i ms", (longestMs) => {
     expect(answerTo(refusing(check(), longestMs), check(), longestMs - 0.1)).toBe(true)
     expect(answerTo(refusing(check(), longestMs), check(), longestMs)).toBe(false)
   })
@@ -221,7 +224,7 @@ describe("DenyCache", () => {
     expect(denied.answer([check(), other], SENT_MS + 100)?.nowMs).toBe(SERVER_MS + 105)
   })
 
-  it("forgets the given counters, or all counters", () => {
+  it("deletes the given counters in forget(), and all counters in clear()", () => {
     const denied = refusing()
     learn(denied, [
       [of("bob"), full()],
@@ -236,7 +239,7 @@ describe("DenyCache", () => {
     expect([knows(), denied.isEmpty]).toEqual([[false, false, false, false], true])
   })
 
-  it("asks Redis when a block may be over, because further refusals would then count", () => {
+  it("leaves a request to Redis once its block may be over, because further refusals would then count", () => {
     const penalty = { refusals: 3, withinMs: 1_000, forMs: [5_000] }
     const policy: Policy = { ...FIXED, counter: "counter1", algorithm: "penalty", limit: 3, penalty }
     const denied = new DenyCache(LONGEST_MS)
@@ -251,7 +254,7 @@ describe("DenyCache", () => {
     expect(countsIn(denied, [check(), longer])).toBeUndefined()
   })
 
-  it("forgets the oldest counters when their logs take too many bytes", () => {
+  it("forgets the oldest counters when the logs of all counters take up too many bytes", () => {
     const denied = new DenyCache(LONGEST_MS)
     const parts = "x".repeat(5 * 1024 * 1024)
     const names = ["alice", "bob", "carol", "dave"]

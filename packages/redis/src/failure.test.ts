@@ -2,7 +2,7 @@ import { StoreUnavailableError } from "@sluice/core"
 import { describe, expect, it } from "vitest"
 import { allApplied, failureOf, isCode, titleOf } from "./failure.ts"
 
-describe("the error of a client", () => {
+describe("a client's error", () => {
   it("becomes a store error with the original error as its cause", () => {
     const cause = new Error("OOM command not allowed")
     const failure = failureOf(cause)
@@ -20,7 +20,7 @@ describe("the error of a client", () => {
     expect(failureOf(new TypeError()).message).toBe("Redis failed: TypeError")
   })
 
-  it("has a Redis code at its start, or later in errors that scripts of older Redis versions throw", () => {
+  it("is recognized by a Redis code at its start or, from scripts in older Redis versions, later", () => {
     const texts = [
       ["READONLY You can't write against a read only replica.", true],
       ["ERR Error running script: @user_script:8: -READONLY You can't write", true],
@@ -31,7 +31,7 @@ describe("the error of a client", () => {
     for (const [text, expected] of texts) expect(isCode(new Error(text), "READONLY"), text).toBe(expected)
   })
 
-  it("has no Redis code if it is a store error or not an Error", () => {
+  it("is not recognized by a Redis code if it is a store error or not an Error", () => {
     expect(isCode(failureOf(new Error("READONLY")), "READONLY")).toBe(false)
     expect(isCode(new StoreUnavailableError("READONLY"), "READONLY")).toBe(false)
     for (const thrown of ["READONLY", { message: "READONLY" }, undefined]) {
@@ -46,31 +46,31 @@ describe("the title of a server", () => {
     ["10.0.0.1:6379", "Redis at 10.0.0.1:6379"],
     ["/run/redis.sock", "Redis at /run/redis.sock"],
     ["http://user:pass@word@10.0.0.1:6379", "Redis at …@10.0.0.1:6379"],
-  ])("shows the server's name, but no user and no password: %j", (name, title) => {
+  ])("contains the server's name, but neither user nor password: %j", (name, title) => {
     expect(titleOf(name)).toBe(title)
   })
 })
 
-describe("several changes", () => {
+describe("allApplied()", () => {
   const failed = (outcome: "not-applied" | "unknown") =>
     new StoreUnavailableError(`The change is ${outcome}.`, { kind: "timeout", outcome })
   const [before, lost] = [failed("not-applied"), failed("unknown")]
 
-  it("are applied if every change is applied", async () => {
+  it("resolves if every change was applied, or if there are no changes", async () => {
     expect(await allApplied([Promise.resolve(), Promise.resolve()])).toBeUndefined()
     expect(await allApplied([])).toBeUndefined()
   })
 
   it.each([
-    ["the error of a change that was not applied, if none was", [before, before], before],
+    ["the error of a change that was not applied, if no change was applied", [before, before], before],
     ["the error of a change whose outcome is unknown, if there is one", [before, lost], lost],
     ["the error of a change whose outcome is unknown, even if others were applied", [undefined, lost], lost],
-  ])("reject with %s", async (_, outcomes, expected) => {
+  ])("rejects with %s", async (_, outcomes, expected) => {
     const changes = outcomes.map((error) => (error === undefined ? Promise.resolve() : Promise.reject(error)))
     await expect(allApplied(changes)).rejects.toBe(expected)
   })
 
-  it("reject with an unknown outcome if only some were applied", async () => {
+  it("rejects with an unknown outcome if only some changes were applied", async () => {
     const changes = [Promise.resolve(), Promise.reject(before)]
     await expect(allApplied(changes)).rejects.toMatchObject({
       ...{ message: before.message, kind: "timeout", outcome: "unknown", cause: before },

@@ -21,7 +21,7 @@ function tagOf(name: string): string {
   return /^[^{}]*\{([0-9a-f]{2})\}/.exec(name)?.[1] ?? "none"
 }
 
-describe("keyOf", () => {
+describe("redisKey", () => {
   // A counter's key never changes within a layout, because processes of different versions share counters.
   it.each([
     ["203.0.113.10", "sl2:{44}Zk3hX0pQ9vLm2TcY203.0.113.10"],
@@ -36,7 +36,7 @@ describe("keyOf", () => {
 
   it.each([
     ["readable text as it is", "203.0.113.10", /^sl2:\{[0-9a-f]{2}\}Zk3hX0pQ9vLm2TcY203\.0\.113\.10$/],
-    ["the whole service", "", /^sl2:\{[0-9a-f]{2}\}Zk3hX0pQ9vLm2TcY$/],
+    ["nothing after the counter if it counts the whole service", "", /^sl2:\{[0-9a-f]{2}\}Zk3hX0pQ9vLm2TcY$/],
     [
       "braces as they are, because the key's own braces come first",
       "a{b}c",
@@ -75,7 +75,7 @@ describe("keyOf", () => {
     )
   })
 
-  it("returns the same key for more rules than are cached", () => {
+  it("returns the same key even for more rules than are cached", () => {
     const nameKey = keyNamer("")
     for (let i = 0; i < 2_500; i++) {
       const counter = `counter${i % 1_250}`
@@ -115,7 +115,7 @@ describe("keyOf", () => {
     expect(key("same", "aaaaaaaa")).not.toBe(key("same", "aaaaaaab"))
   })
 
-  it("keeps the counters of a client in one slot, and spreads whole-service counters over slots", () => {
+  it("puts all counters of a client into one slot, and spreads whole-service counters over slots", () => {
     expect(tagOf(key("alice", "aaaaaaaa"))).toBe(tagOf(key("alice", "bbbbbbbb")))
     const shared = Array.from({ length: 40 }, (_, i) => tagOf(key("", `counter${i % 10}${i}`)))
     expect(new Set(shared).size).toBeGreaterThan(20)

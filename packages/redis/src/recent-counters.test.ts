@@ -20,7 +20,7 @@ function open() {
 }
 
 describe("RecentCounters", () => {
-  it("keeps the last value that was set for each counter and partition", () => {
+  it("returns the latest value that was set for each counter and partition", () => {
     const { counters, set, has } = open()
     expect(counters.isEmpty).toBe(true)
     set("ann")

@@ -220,7 +220,7 @@ describe("a reply after the timeout", () => {
     returned.answer(1)
   })
 
-  it("is reported as lost to current listeners if the refund fails", async () => {
+  it("is followed by a `refund-lost` event if the refund fails", async () => {
     const opened = open()
     const lost: StoreEvent[] = []
     const stopped: StoreEvent[] = []
@@ -243,7 +243,7 @@ describe("a reply after the timeout", () => {
     expect(await opened.arriving()).toEqual([])
   })
 
-  it("is not reported as lost if the store was closed in the meantime", async () => {
+  it("is not followed by a `refund-lost` event if the store is closed during the refund", async () => {
     const opened = open()
     const lost: StoreEvent[] = []
     opened.store.subscribe((event) => lost.push(event))
@@ -257,7 +257,7 @@ describe("a reply after the timeout", () => {
 })
 
 describe("a client that was refused by Redis", () => {
-  it("is refused again immediately by the server's time, without a call", async () => {
+  it("is refused again from the cache, without a call to Redis", async () => {
     const { store, refuse, arriving } = open()
     await refuse()
     const state = { startMs: NOW_MS - 1_000, current: 10, previous: 0 }
@@ -266,7 +266,7 @@ describe("a client that was refused by Redis", () => {
     expect(await arriving()).toEqual([])
   })
 
-  it("is refused by the given clock, and checked in Redis again when the refusal expires", async () => {
+  it("is refused from the cache until the refusal expires on the given clock", async () => {
     const clock = manualClock(NOW_MS)
     const { store, refuse, next } = open({ clock, denyCacheMs: 10_000 })
     await refuse()
@@ -282,7 +282,7 @@ describe("a client that was refused by Redis", () => {
     ["a reset", (store: RedisStore) => store.reset([check()]), "delete"],
     ["a refund", (store: RedisStore) => store.refund([refund(check())]), "refund"],
   ] as const)(
-    "is checked in Redis again after %s, even if refused again in the meantime",
+    "is checked in Redis again after %s, even if the client was refused in the meantime",
     async (_, change, what) => {
       const { store, refuse, next, arriving } = open()
       await refuse()
@@ -322,7 +322,7 @@ describe("a client that was refused by Redis", () => {
     expect(takenOf(await taking)).toEqual([false, [10, 0]])
   })
 
-  it("is checked in Redis again if a later call may have been counted", async () => {
+  it("is checked in Redis again after a later call failed, because that call may have been counted", async () => {
     const { store, next, refuse } = open()
     await refuse(check("ann", 3))
     const taking = store.take([check("ann", 3), check("ann", 1, OTHER)])
@@ -333,7 +333,7 @@ describe("a client that was refused by Redis", () => {
     expect(takenOf(await again)).toEqual([false, [10, 0]])
   })
 
-  it("is checked in Redis again after a failed change, because the change may have been applied", async () => {
+  it("is checked in Redis again after a failed reset, because the reset may have been applied", async () => {
     const { store, refuse, next } = open()
     const resetting = store.reset([check()])
     const call = await next()
@@ -346,11 +346,15 @@ describe("a client that was refused by Redis", () => {
 
 describe("a peek", () => {
   it.each([
-    ["one counter with units for either check", [check("ann", 3), check("ann", 3)], false],
-    ["one counter with units for both checks", [check("ann", 2), check("ann", 3)], true],
+    [
+      "one counter with enough units for either check, but not for both",
+      [check("ann", 3), check("ann", 3)],
+      false,
+    ],
+    ["one counter with enough units for both checks", [check("ann", 2), check("ann", 3)], true],
     ["two counters of one client", [check("ann", 5), check("ann", 5, OTHER)], true],
     ["one counter of two clients", [check("ann", 5), check("bob", 5)], true],
-    ["two counters, one of them without units", [check("ann", 5), check("bob", 6)], false],
+    ["two counters, one of them without enough units", [check("ann", 5), check("bob", 6)], false],
   ] as const)("reports whether two checks would be granted together, for %s", async (_, checks, granted) => {
     const { store, next } = open()
     const peeking = peekStore(store, checks)
@@ -380,7 +384,7 @@ describe("a peek", () => {
     }
   })
 
-  it("fails if a key has no valid counter, and names the counter but not the client", async () => {
+  it("with an invalid counter is rejected with an error that names the counter but not the client", async () => {
     const { store, next } = open()
     const policy = { ...POLICY, counter: "Zk3hX0pQ9vLm2TcY" }
     const peeking = peekStore(store, [check("ann", 1, policy), check("bob", 1, policy)])
@@ -395,7 +399,7 @@ describe("a peek", () => {
 })
 
 describe("refunds", () => {
-  it("that are requested in one turn share a call, also in separate calls of the method", async () => {
+  it("share a call to Redis if they are requested in one event-loop tick", async () => {
     const { store, next } = open()
     const giving = [store.refund([refund(check("ann"))]), store.refund([refund(check("bob"))])]
     const call = await next()
@@ -442,7 +446,7 @@ describe("a call that waits longer than any decision", () => {
 })
 
 describe("a store on a cluster", () => {
-  it("sends checks of one slot in one call, by the fast path if possible", async () => {
+  it("sends the checks of one slot in one call, over the fast path if possible", async () => {
     const policy: Policy = { ...POLICY, align: "epoch" }
     const { store, next } = open({ isCluster: true })
     const taking = store.take([check("ann", 2, policy)])
@@ -455,7 +459,7 @@ describe("a store on a cluster", () => {
     expect(takenOf(await both)).toEqual([true, [3, 1], [1, 1]])
   })
 
-  it("gives a later slot only the rest of the time", async () => {
+  it("applies one timeout to all slots together, and refunds earlier slots when it passes", async () => {
     vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] })
     try {
       const { store, next, arriving } = open({ isCluster: true })
@@ -479,7 +483,7 @@ describe("a store on a cluster", () => {
     }
   })
 
-  it("asks the slots before a slot whose refusal is cached, because the first refusal decides", async () => {
+  it("still calls the slots before a slot with a cached refusal, because the first refusal decides", async () => {
     const { store, next, arriving } = open({ isCluster: true })
     const refused = store.take([check("bob")])
     ;(await next()).answer(holding(10), 1, 0)
@@ -503,10 +507,10 @@ describe("a store on a cluster", () => {
   })
 
   it.each([
-    ["earlier", [59_000, 59_001]],
-    ["later", [59_001, 59_000]],
+    ["behind", [59_000, 59_001]],
+    ["ahead", [59_001, 59_000]],
   ])(
-    "peeks at all slots concurrently, and reports the latest of their times, if the first slot's is the %s",
+    "peeks at all slots concurrently, and returns the latest time if the first slot's clock is %s",
     async (_, times) => {
       const { store, arriving } = open({ isCluster: true })
       // The windows of both counters end at the later of these times.
@@ -523,7 +527,7 @@ describe("a store on a cluster", () => {
   )
 })
 
-it("a warning of a server reaches every listener, even if another one throws", async () => {
+it("a warning about a server reaches every listener, even if another listener throws", async () => {
   const warned = vi.spyOn(process, "emitWarning").mockImplementation(() => undefined)
   onTestFinished(() => warned.mockRestore())
   const { store, next } = open()

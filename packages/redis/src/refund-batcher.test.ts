@@ -80,7 +80,7 @@ describe("batched refunds", () => {
     expect([later, server.asked.length]).toEqual([["back"], 2])
   })
 
-  it("are sent at most 64 per call, and a smaller call waits until at most one is in flight", async () => {
+  it("are sent at most 64 per call, and a smaller call waits until at most one call is in flight", async () => {
     const { server, refundKeys } = await startBatcher()
     const all = names(128)
     const outcome = refundKeys(all)
@@ -98,7 +98,7 @@ describe("batched refunds", () => {
     expect([last, server.asked.length]).toEqual([["back"], 3])
   })
 
-  it("are sent in up to twelve concurrent full calls, so 9,600 per second with a round trip of 80 ms", async () => {
+  it("are sent in up to twelve concurrent calls with 64 refunds each", async () => {
     const { server, refundKeys } = await startBatcher()
     refundKeys(names(2 * 64))
     await nextTurn()
@@ -137,7 +137,7 @@ describe("batched refunds", () => {
     expect(failures).toMatchObject([{ kind: "timeout", outcome: "not-applied" }])
   })
 
-  it("make no call if the timeouts of all queued refunds have passed", async () => {
+  it("are not sent in an empty call if the timeouts of all queued refunds have passed", async () => {
     const { server, refundKeys } = await startBatcher()
     refundKeys(names(128))
     const short = refundKeys(["short"], 10)
@@ -164,7 +164,7 @@ describe("batched refunds", () => {
     expect(server.asked).toHaveLength(5)
   })
 
-  it("whose timeout has passed are rejected in several ticks of the event loop, if there are many", async () => {
+  it("are rejected over several event-loop ticks if many of them time out together", async () => {
     const { server, refundKeys } = await startBatcher()
     const outcomes = names(4_000).map((key) => refundKeys([key], 10))
     const settled = () => outcomes.filter(({ length }) => length > 0).length
@@ -192,7 +192,7 @@ describe("batched refunds", () => {
     expect(failures).toMatchObject([{ kind: "timeout", outcome: "not-applied" }])
   })
 
-  it("report an unknown outcome if only some of them were applied", async () => {
+  it("are rejected with an unknown outcome if only some of them were applied", async () => {
     const { server, refundKeys, failures } = await startBatcher()
     refundKeys(names(65))
     await nextTurn()
@@ -204,7 +204,7 @@ describe("batched refunds", () => {
     ])
   })
 
-  it("report that nothing was applied if none were sent, and otherwise an unknown outcome", async () => {
+  it("are rejected as not applied if they certainly did not run, and otherwise with an unknown outcome", async () => {
     const { server, node, refundKeys, failures } = await startBatcher()
     refundKeys(["a"])
     await nextTurn()

@@ -75,7 +75,7 @@ function takenOf({ checks }: StoreResult): unknown {
 }
 
 describe("a request whose checks are in several slots", () => {
-  it("takes from each slot, and replies in the order of the checks", async () => {
+  it("takes units from each slot, and returns the results in the order of the checks", async () => {
     const { parts, returned, take, inUse } = cluster("a", "b")
     const checks = [check("b1", 1), check("a1", 2), check("b2", 3), check("a2", 4)]
     const answer = await take(...checks)
@@ -92,7 +92,7 @@ describe("a request whose checks are in several slots", () => {
     expect([parts, returned, inUse(...checks)]).toEqual([["b1 b2", "a1 a2"], [], [1, 2, 3, 4]])
   })
 
-  it("is granted if it has no checks", async () => {
+  it("a request without checks is granted without a call", async () => {
     const { parts, take } = cluster()
     expect([await take(), parts]).toEqual([{ nowMs: 0, granted: true, checks: [] }, []])
   })
@@ -131,7 +131,7 @@ describe("a request whose checks are in several slots", () => {
     expect([parts, returned]).toEqual([["a"], []])
   })
 
-  it("omits the states of refunded counters from a refusal, for all their checks", async () => {
+  it("is refused without the states of refunded counters, even for their shadow checks", async () => {
     const { take } = cluster("a", "b")
     const shadow = check("a", 9, { shadow: true })
     const answer = await take(check("a", 3), shadow, check("a2", 0), check("b", 11))
@@ -152,29 +152,26 @@ describe("a request whose checks are in several slots", () => {
   })
 
   it.each([
-    ["earlier", ["a", "b"]],
-    ["later", ["b", "a"]],
-  ])(
-    "is decided at the latest of the servers' times, if the first server's time is the %s",
-    async (_, order) => {
-      const { returned, slots, take, clockOf, inUse } = cluster("a", "b")
-      clockOf("a").set(EDGE_MS - 1)
-      clockOf("b").set(EDGE_MS + 2)
-      const before = { startMs: EDGE_MS - MINUTE, current: 3, previous: 0 }
-      const inA = { state: { startMs: EDGE_MS, current: 0, previous: 0 }, taken: 3, after: before }
-      // This server decided at the latest time, so its state needs no update.
-      const inB = { state: { startMs: EDGE_MS, current: 5, previous: 0 }, taken: 5 }
-      const [one, other] = [check("a", 3), check("b", 5)]
-      const answer = await take(...order.map((name) => (name === "a" ? one : other)))
-      const checks = order.map((name) => (name === "a" ? inA : inB))
-      expect(answer).toStrictEqual({ nowMs: EDGE_MS + 2, granted: true, checks })
-      // A refund changes the window from which the units were taken.
-      await slots.refund([{ policy: one.policy, partition: one.partition, units: 3, after: before }])
-      expect([returned.length, inUse(one, other)]).toEqual([1, [0, 5]])
-    },
-  )
+    ["behind", ["a", "b"]],
+    ["ahead", ["b", "a"]],
+  ])("is decided at the latest server time if the first server's clock is %s", async (_, order) => {
+    const { returned, slots, take, clockOf, inUse } = cluster("a", "b")
+    clockOf("a").set(EDGE_MS - 1)
+    clockOf("b").set(EDGE_MS + 2)
+    const before = { startMs: EDGE_MS - MINUTE, current: 3, previous: 0 }
+    const inA = { state: { startMs: EDGE_MS, current: 0, previous: 0 }, taken: 3, after: before }
+    // This server decided at the latest time, so its state needs no update.
+    const inB = { state: { startMs: EDGE_MS, current: 5, previous: 0 }, taken: 5 }
+    const [one, other] = [check("a", 3), check("b", 5)]
+    const answer = await take(...order.map((name) => (name === "a" ? one : other)))
+    const checks = order.map((name) => (name === "a" ? inA : inB))
+    expect(answer).toStrictEqual({ nowMs: EDGE_MS + 2, granted: true, checks })
+    // A refund changes the window from which the units were taken.
+    await slots.refund([{ policy: one.policy, partition: one.partition, units: 3, after: before }])
+    expect([returned.length, inUse(one, other)]).toEqual([1, [0, 5]])
+  })
 
-  it("keeps the age of a cached count when its state is moved to a later time", async () => {
+  it("is refused with a cached count's age, even if the count is moved to a later time", async () => {
     const { take, clockOf, instead } = cluster("a", "b")
     clockOf("a").set(EDGE_MS + 7)
     const state = { startMs: EDGE_MS - MINUTE, current: 10, previous: 0 }

@@ -36,21 +36,33 @@ function requestOf(key: string): RedisRequest {
   return { checks: [{ policy: POLICY, partition: key, cost: 1, shadow: false }], keys: [key] }
 }
 
-describe("requests share a batch sender", () => {
+describe("requests", () => {
   it.each<[what: string, isCluster: boolean, one: [string, number], other: [string, number], is: boolean]>([
-    ["for all keys on a single server", false, ["{00}a", 50], ["{ff}b", 50], true],
-    ["for keys of one slot in a cluster", true, ["{00}a", 50], ["{00}b", 50], true],
-    ["but not for different slots of a cluster", true, ["{00}a", 50], ["{01}a", 50], false],
+    ["for different keys on a single server share a batch sender", false, ["{00}a", 50], ["{ff}b", 50], true],
+    ["for keys of one slot in a cluster share a batch sender", true, ["{00}a", 50], ["{00}b", 50], true],
     [
-      "but not for different slots with text before the braces",
+      "for different slots of a cluster do not share a batch sender",
+      true,
+      ["{00}a", 50],
+      ["{01}a", 50],
+      false,
+    ],
+    [
+      "for different slots do not share a batch sender, even with text before the braces",
       true,
       ["app{00}a", 50],
       ["app{01}a", 50],
       false,
     ],
     // A call expires at the earliest deadline of its requests.
-    ["for similar timeouts", false, ["{00}a", 33], ["{00}a", 63], true],
-    ["but not for much longer timeouts", false, ["{00}a", 15], ["{00}a", 1_000], false],
+    ["with similar timeouts share a batch sender", false, ["{00}a", 33], ["{00}a", 63], true],
+    [
+      "with very different timeouts do not share a batch sender",
+      false,
+      ["{00}a", 15],
+      ["{00}a", 1_000],
+      false,
+    ],
   ])("%s", (_what, isCluster, one, other, is) => {
     const { topology } = topologyOf({ isCluster })
     const senderOf = ([key, withinMs]: [string, number]) => topology.senderOf(requestOf(key), withinMs)
@@ -68,7 +80,7 @@ describe("the nodes of a cluster", () => {
     expect(topology.nodeOf("{01}a").key).toBe("{01}a")
   })
 
-  it("are forgotten and no longer probed after they have left", () => {
+  it("are forgotten and no longer probed after they have left the cluster", () => {
     const { server, topology, isOpenOf, open } = topologyOf({ isCluster: true })
     const names = new Map([
       ["{00}a", "old"],

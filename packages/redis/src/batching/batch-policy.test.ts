@@ -35,7 +35,7 @@ function policyByHand(restedMs = 1_000) {
 }
 
 describe("the limit of calls in flight", () => {
-  it("is two, and drops to one after the process had no idle time for a while", () => {
+  it("drops from two to one after 36 samples without idle time", () => {
     const { look, pass, send, enough } = policyByHand()
     expect(enough()).toBe(2)
     look(0, UNTIL_BUSY - 1)
@@ -70,7 +70,7 @@ describe("the limit of calls in flight", () => {
     expect(enough()).toBe(2)
   })
 
-  it("drops to one again only after a long series of samples without idle time", () => {
+  it("drops to one again only after 101 samples without idle time", () => {
     const { look, enough } = policyByHand()
     look(0, 200)
     look(100, 4)
@@ -81,7 +81,7 @@ describe("the limit of calls in flight", () => {
     expect(looks).toEqual([...Array(100).fill(2), 1])
   })
 
-  it("remains at one after a busy process pauses without requests", () => {
+  it("remains at one if a busy process is idle only while it receives no requests", () => {
     const { policy, pass, look, send, enough } = policyByHand()
     look(0, 200)
     for (let times = 0; times < 5; times++) {
@@ -100,7 +100,7 @@ describe("the limit of calls in flight", () => {
     expect(enough()).toBe(2)
   })
 
-  it("remains at two while the process idles in pauses without requests", () => {
+  it("remains at two if the process is idle during pauses between bursts of requests", () => {
     const { policy, pass, look, enough } = policyByHand()
     for (let times = 0; times < 200; times++) {
       policy.paused()
@@ -110,7 +110,7 @@ describe("the limit of calls in flight", () => {
     expect(enough()).toBe(2)
   })
 
-  it("ignores samples in which no time has passed", () => {
+  it("is not affected by a sample in which no time has passed", () => {
     const { look, send, enough } = policyByHand()
     send(CALLS_A_LOOK)
     look(0, UNTIL_BUSY)
@@ -125,14 +125,14 @@ describe("the limit of calls in flight", () => {
 })
 
 describe("with many waiting requests", () => {
-  it("even a busy process sends up to four calls", () => {
+  it("even a busy process has up to four calls in flight", () => {
     const { policy, look } = policyByHand()
     look(0, UNTIL_BUSY)
     expect([1, 2, 3, 4].map((calls) => policy.hasRoom(calls, 32))).toEqual([true, true, true, false])
     expect(policy.hasRoom(1, 31)).toBe(false)
   })
 
-  it("a busy process sends all requests in one call, and an idle process splits them", () => {
+  it("an idle process splits them into several calls, but a busy process sends one call", () => {
     const { policy, look } = policyByHand()
     expect(policy.mostRequests(0, 200)).toBe(100)
     look(0, UNTIL_BUSY)

@@ -34,7 +34,7 @@ describe("a batch sender", () => {
     expect(names()).toEqual([["a"], ["b"], ["c", "d"], ["e"]])
   })
 
-  it("sends requests that are made in one callback in one call and in order", async () => {
+  it("sends all requests from one callback in one call, in order", async () => {
     const { take, names, told, answer, calls } = await readySenderByHand()
     take("a")
     take("b")
@@ -54,7 +54,7 @@ describe("a batch sender", () => {
     { waiting: 200, underWay: [], sizes: [64, 64, 64] },
     { waiting: 300, underWay: [], sizes: [64, 64, 64, 64] },
   ])(
-    "splits $waiting requests, with $underWay.length calls in flight, into calls of $sizes requests",
+    "splits $waiting requests into calls of $sizes requests (already in flight: $underWay.length)",
     async (row) => {
       const { takeNow, takeMany, names } = await readySenderByHand()
       await takeNow(...row.underWay)
@@ -71,17 +71,14 @@ describe("a batch sender", () => {
     { waiting: 32, times: [32] },
     { waiting: 300, times: [150, 150] },
     { waiting: 2_000, times: [512, 512, 512, 464] },
-  ])(
-    "splits $waiting requests of one client, merged in Redis, into calls of $times requests",
-    async ({ waiting, times }) => {
-      const { take, calls } = await readySenderByHand()
-      for (let i = 0; i < waiting; i++) take("a")
-      await nextTurn()
-      expect(calls.map((call) => [call.names, call.times])).toEqual(times.map((each) => [["a"], each]))
-    },
-  )
+  ])("merges $waiting requests of one client into calls of $times requests", async ({ waiting, times }) => {
+    const { take, calls } = await readySenderByHand()
+    for (let i = 0; i < waiting; i++) take("a")
+    await nextTurn()
+    expect(calls.map((call) => [call.names, call.times])).toEqual(times.map((each) => [["a"], each]))
+  })
 
-  it("converts the earliest deadline of a call to the server's time, and reads that time once", async () => {
+  it("sends the earliest deadline of a call in the server's time, which it requests only once", async () => {
     const { take, calls, names, timeCalls, answerTime } = senderByHand()
     take("a", 80)
     take("b", 50)
@@ -105,7 +102,7 @@ describe("a batch sender", () => {
     expect(names()).toEqual([["b"]])
   })
 
-  it("restarts the timeouts of the first requests when the first reply arrives, but only once", async () => {
+  it("restarts the timeouts of waiting requests when the server's first reply arrives, but not later", async () => {
     const made = senderByHand()
     const { take, takeNow, pass, timeCalls, calls, told, answerTime, answer, moveOn } = made
     take("a")
@@ -126,7 +123,7 @@ describe("a batch sender", () => {
     expect(told.c).toBe(SILENT)
   })
 
-  it("waits no longer than the timeout, neither before the first reply nor after it", async () => {
+  it("rejects a request after its timeout, both before and after the server's first reply", async () => {
     const { takeNow, pass, timeCalls, told, answerTime } = senderByHand()
     await takeNow("a")
     await pass(50)
@@ -153,7 +150,7 @@ describe("a reply", () => {
     expect(listened).toEqual({ refused: [["b", false, 3]], lost: [], late: [] })
   })
 
-  it("for a key without a valid counter rejects only the requests for that key", async () => {
+  it("that reports an invalid counter rejects only the requests for that counter's key", async () => {
     const { take, calls, told, kinds, listened } = await readySenderByHand()
     for (const name of ["a", "b", "c+d"]) take(name)
     await nextTurn()
@@ -172,7 +169,7 @@ describe("a reply", () => {
     expect(listened).toEqual({ refused: [], lost: ["a", "c"], late: [] })
   })
 
-  it("that comes after the timeout reports late grants and refusals to the listener", async () => {
+  it("that arrives after the timeout still informs the listener of grants and refusals", async () => {
     const { take, pass, answer, calls, told, listened } = await readySenderByHand()
     take("a")
     take("b")
@@ -187,19 +184,16 @@ describe("a reply", () => {
   it.each([
     ["a lost connection", "Connection is closed.", ["a", "b"]],
     ["a replica, which has counted nothing", "READONLY You can't write against a read only replica.", []],
-  ])(
-    "that is replaced by the error of %s makes the sender report which counters may have changed",
-    async (_case, message, lost) => {
-      const { take, calls, fail, listened } = await readySenderByHand()
-      take("a")
-      take("b")
-      await nextTurn()
-      await fail(calls[0], message)
-      expect(listened.lost).toEqual(lost)
-    },
-  )
+  ])("makes the sender report the counters that may have changed: %s", async (_case, message, lost) => {
+    const { take, calls, fail, listened } = await readySenderByHand()
+    take("a")
+    take("b")
+    await nextTurn()
+    await fail(calls[0], message)
+    expect(listened.lost).toEqual(lost)
+  })
 
-  it("that rejects a call after its timeout makes the sender report the counters that may have changed", async () => {
+  it("makes the sender report the counters that may have changed, even after the call's timeout", async () => {
     const { take, pass, calls, fail, listened } = await readySenderByHand()
     take("a")
     await nextTurn()
@@ -209,7 +203,7 @@ describe("a reply", () => {
     expect(listened.lost).toEqual(["a"])
   })
 
-  it("with the error that the call came too late makes the sender repeat the call once", async () => {
+  it("is repeated once if it reached the server after its deadline", async () => {
     const { take, answerTooLate, calls, names, told, kinds } = await readySenderByHand()
     take("a")
     take("b")
@@ -229,7 +223,7 @@ describe("a reply", () => {
 })
 
 describe("a deadline", () => {
-  it("applies to each request separately, in flight or not", async () => {
+  it("applies to a single request, whether that request is in flight or still waiting", async () => {
     const { take, takeNow, pass, told } = await readySenderByHand()
     take("a")
     take("b", 80)
@@ -248,7 +242,7 @@ describe("a deadline", () => {
     expect(told).toMatchObject({ b: SILENT })
   })
 
-  it("starts after the requesting callback, because nothing can be sent while that runs", async () => {
+  it("is measured from the end of the requesting callback, because nothing is sent while the callback runs", async () => {
     const { take, names, answer, calls, pass, told } = await readySenderByHand()
     take("a")
     vi.advanceTimersByTime(1_000)
@@ -261,7 +255,7 @@ describe("a deadline", () => {
     expect(told).toEqual({ a: "granted", b: "granted" })
   })
 
-  it("is checked again only when the next deadline passes", async () => {
+  it("is checked by a timer that fires only when the deadline passes", async () => {
     const { take, pass, told } = await readySenderByHand()
     take("a")
     take("b", 80)
@@ -272,7 +266,7 @@ describe("a deadline", () => {
     expect(told).toEqual({ a: SILENT, b: SILENT })
   })
 
-  it("that has passed for all requests of a call allows the sender to send other requests", async () => {
+  it("that passes for every request of a call lets the sender send another call", async () => {
     const { takeNow, pass, names } = await readySenderByHand()
     await takeNow("a", "b")
     await pass(30)
@@ -281,7 +275,7 @@ describe("a deadline", () => {
     expect(names()).toEqual([["a"], ["b"], ["c"]])
   })
 
-  it("that passed for all waiting requests while the process was blocked prevents sending them", async () => {
+  it("that passes while the process is blocked prevents the sending of a waiting request", async () => {
     const { takeNow, names, told, calls, answer } = await readySenderByHand()
     await takeNow("a", "b", "c")
     vi.advanceTimersByTime(50)
@@ -294,7 +288,7 @@ describe("a deadline", () => {
     { what: "came too late", code: undefined },
     { what: "must be tried again", code: "TRYAGAIN" },
   ])(
-    "that passed while the process was blocked rejects the request, even if the call $what",
+    "that passes while the process is blocked causes a timeout error, even if the call $what",
     async ({ code }) => {
       const { takeNow, fail, answerTooLate, names, told, calls } = await readySenderByHand()
       await takeNow("a")
@@ -306,8 +300,8 @@ describe("a deadline", () => {
   )
 })
 
-describe("a server that fails", () => {
-  it("is unavailable after five failures in a row, for waiting and new requests", async () => {
+describe("a server's circuit breaker", () => {
+  it("opens after five failures in a row, and rejects waiting and new requests", async () => {
     const { takeNow, take, fail, answer, calls, told, names } = await readySenderByHand()
     const failing = async (count: number) => {
       for (let i = 0; i < count; i++) {
@@ -328,7 +322,7 @@ describe("a server that fails", () => {
     expect([told.e, names().length]).toEqual([tryingAfter("Redis failed: gone."), 11])
   })
 
-  it("is counted as failed only once for a call that times out, even if a reply follows", async () => {
+  it("counts a call that times out as one failure, even if a reply follows", async () => {
     const { takeNow, pass, fail, answer, calls, told, take, names } = await readySenderByHand()
     for (const name of ["a", "b", "c", "d"]) {
       await takeNow(name)
@@ -347,7 +341,7 @@ describe("a server that fails", () => {
     expect([told.f, names().length]).toEqual([tryingAfter(SILENT), 5])
   })
 
-  it("is counted as failed only once if the request for its time fails, even if many requests wait", async () => {
+  it("counts a failed request for the server's time as one failure, even if many requests wait", async () => {
     const { takeNow, take, fail, answerTime, timeCalls, told, names } = senderByHand()
     await takeNow("a", "b", "c", "d", "e")
     await fail(timeCalls[0], "gone")
@@ -359,7 +353,7 @@ describe("a server that fails", () => {
     expect(names()).toEqual([["f"]])
   })
 
-  it("causes the rejection of requests that wait for calls in flight, once it is unavailable", async () => {
+  it("rejects requests that are waiting for calls in flight when it opens", async () => {
     const { take, takeNow, fail, pass, calls, told } = await readySenderByHand()
     for (let i = 0; i < 4; i++) {
       await takeNow(`failing ${i}`)
@@ -380,8 +374,8 @@ describe("a server that fails", () => {
   })
 })
 
-describe("a server that cannot be written to at the moment", () => {
-  it("is sent nothing while its client has no connection, and is checked again repeatedly", async () => {
+describe("a server that cannot be written to", () => {
+  it("receives no call while its client is not connected, which the sender checks at intervals", async () => {
     const { redis, take, takeNow, names, pass } = await readySenderByHand()
     redis.isReady = false
     take("a", 80)
@@ -420,7 +414,7 @@ describe("a server that cannot be written to at the moment", () => {
     expect([told, redis.reconnects]).toEqual([{ a: "granted", b: "granted" }, 0])
   })
 
-  it("makes the client reconnect if it is a replica, after all calls to it have ended", async () => {
+  it("makes the client reconnect if it is a replica, but only after all calls have ended", async () => {
     const { takeNow, fail, answer, pass, names, calls, told, redis } = await readySenderByHand()
     await takeNow("a", "b")
     await fail(calls[0], "READONLY You can't write against a read only replica.")
@@ -434,7 +428,7 @@ describe("a server that cannot be written to at the moment", () => {
     expect([told, redis.reconnects]).toEqual([{ a: "granted", b: "granted", c: "granted" }, 1])
   })
 
-  it("is sent nothing while another call to a replica is in flight, because its reply would be lost", async () => {
+  it("receives no new call after a replica's error until the other calls have ended", async () => {
     const { takeNow, fail, answer, pass, names, calls } = await readySenderByHand()
     await takeNow("a", "b")
     await fail(calls[0], "READONLY You can't write against a read only replica.")

@@ -17,7 +17,7 @@ function waitingUntil(deadlineMs: number) {
   return { waiting, told }
 }
 
-it("requests past their deadline are rejected with a timeout error, and the others are kept", () => {
+it("expire() rejects requests whose deadline has passed with a timeout error, and returns the others", () => {
   const [over, just, later] = [waitingUntil(9), waitingUntil(10), waitingUntil(11)]
   const batch = [later, over, just].map(({ waiting }) => waiting)
   expect(expire(batch.slice(0, 2), 10, { silence: () => silent() })).toEqual([later.waiting])
@@ -28,13 +28,13 @@ it("requests past their deadline are rejected with a timeout error, and the othe
   expect([over.told, just.told, later.told]).toEqual([["Redis did not respond in time."], [lost], []])
 })
 
-it("a settled request no longer waits, even if its deadline has not passed", () => {
+it("expire() does not return a settled request, even if its deadline has not passed", () => {
   const { waiting } = waitingUntil(11)
   settle(waiting, new Error("closed"))
   expect(expire([waiting], 10, { silence: () => silent() })).toEqual([])
 })
 
-it("a request is settled only once, and then releases its callbacks", () => {
+it("a request is settled at most once, and does not retain its callbacks afterwards", () => {
   const { waiting, told } = waitingUntil(10)
   const { resolve, reject } = waiting
   settle(waiting, new Error("closed"))

@@ -31,7 +31,7 @@ describe("a watchdog", () => {
     expect(rings).toEqual([10])
   })
 
-  it("fires in whole milliseconds and never early, or immediately if a deadline has passed", async () => {
+  it("rounds a deadline up to whole milliseconds, and fires immediately if a deadline has passed", async () => {
     const { rings, watch, pass } = watching()
     watch(10.2)
     await pass(10)
@@ -43,7 +43,7 @@ describe("a watchdog", () => {
     expect(rings).toEqual([11, 12])
   })
 
-  it("sets no timer while no request waits", async () => {
+  it("sets no timer for a deadline of Infinity", async () => {
     const { rings, watch, pass } = watching()
     watch(Number.POSITIVE_INFINITY)
     expect(vi.getTimerCount()).toBe(0)
@@ -53,7 +53,7 @@ describe("a watchdog", () => {
     expect(rings).toEqual([10])
   })
 
-  it("fires only after pending input is read, and not after it is stopped", async () => {
+  it("fires one event-loop tick after its timer, unless it is stopped before", async () => {
     const { watchdog, rings, watch } = watching()
     watch(10)
     vi.advanceTimersByTime(10)

@@ -4,7 +4,7 @@ import { ioredisClusterCommands } from "./ioredis-cluster.ts"
 import { keySlot } from "./key-slot.ts"
 import { LikeCluster, LikeRedis } from "./testing/ioredis-like.ts"
 
-describe("a cluster of ioredis", () => {
+describe("an ioredis cluster", () => {
   beforeEach(() => void vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] }))
   afterEach(() => void vi.useRealTimers())
 
@@ -38,7 +38,7 @@ describe("a cluster of ioredis", () => {
     expect([client.connects, first.connects]).toEqual([0, 0])
   })
 
-  it("is connected only once if its status is wait", () => {
+  it("is connected only once if its status is `wait`", () => {
     const { client, commands } = connected()
     client.status = "wait"
     expect(commands.isReady("a")).toBe(false)
@@ -48,7 +48,7 @@ describe("a cluster of ioredis", () => {
     expect(client.refreshes).toBe(0)
   })
 
-  it("connects a node whose status is wait, because no command is sent to it before it is ready", () => {
+  it("connects a node whose status is `wait`, because no command is sent to it before it is ready", () => {
     const { client, first, commands } = connected()
     first.status = "wait"
     expect(commands.isReady("a")).toBe(false)
@@ -114,7 +114,7 @@ describe("a cluster of ioredis", () => {
     expect(seen).toEqual([undefined])
   })
 
-  it("names the node that serves a key, or returns an empty name for an unassigned slot", () => {
+  it("returns the name of the node that serves a key, or an empty name for an unassigned slot", () => {
     const { client, commands } = connected()
     expect([commands.nodeOf("a"), commands.nodeOf("b")]).toEqual(["10.0.0.1:7001", "10.0.0.1:7002"])
     expect(commands.nodeOf("c")).toBe("")
@@ -129,12 +129,12 @@ describe("a cluster of ioredis", () => {
     ["a prefix", "app:", "app:"],
     ["a prefix as a Buffer", Buffer.from("app:"), "app:"],
     ["a number as a prefix", 7, "7"],
-  ])("finds the slot of the key that the client sends: %s", (_, keyPrefix, prefix) => {
+  ])("computes the slot of a key including the client's key prefix: %s", (_, keyPrefix, prefix) => {
     const { commands } = connected(keyPrefix, prefix)
     expect([commands.nodeOf("a"), commands.nodeOf("b")]).toEqual(["10.0.0.1:7001", "10.0.0.1:7002"])
   })
 
-  it("leaves no unhandled rejection when ASKING is rejected, but still rejects other calls of `asking`", async () => {
+  it("prevents unhandled rejections of `asking`, although callers of `asking` still receive the rejection", async () => {
     class LikeNode extends LikeRedis {
       readonly asked: unknown[] = []
 

@@ -6,8 +6,8 @@ import { LikeRedis } from "./testing/ioredis-like.ts"
 /** Every status of ioredis except "ready" and "wait". */
 const ELSEWHERE = ["connecting", "connect", "monitoring", "reconnecting", "disconnecting", "close", "end"]
 
-describe("a client of ioredis", () => {
-  it("is ready only in status ready, and connects only in status wait", () => {
+describe("an ioredis client", () => {
+  it("is ready only in the status `ready`, and is connected only in the status `wait`", () => {
     const client = new LikeRedis()
     const { isReady } = ioredisCommands(client)
     expect(isReady("a")).toBe(false)
@@ -30,7 +30,7 @@ describe("a client of ioredis", () => {
     expect(seen).toEqual([undefined])
   })
 
-  it("reconnects to find its primary if it is ready, and otherwise does nothing", () => {
+  it("reconnects to find its primary, but only if it is ready", () => {
     const client = new LikeRedis()
     const { reconnect } = ioredisCommands(client)
     for (const status of ["wait", ...ELSEWHERE]) {
@@ -43,7 +43,7 @@ describe("a client of ioredis", () => {
     expect(client.disconnects).toEqual([true])
   })
 
-  it("is closed only in status end, which it never leaves by itself", () => {
+  it("is closed only in the status `end`, which it never leaves by itself", () => {
     const client = new LikeRedis()
     const { isOpen } = ioredisCommands(client)
     for (const status of ["wait", "ready", ...ELSEWHERE]) {
@@ -63,7 +63,7 @@ describe("a client of ioredis", () => {
   })
 })
 
-describe("the calls on a client of ioredis", () => {
+describe("calls to an ioredis client", () => {
   // This test run fails if a rejection is unhandled, because it would end the app's process.
   it.each([
     ["rejects", () => Promise.reject(new Error("later"))],
@@ -76,7 +76,7 @@ describe("the calls on a client of ioredis", () => {
     ["sends nothing", () => undefined],
     ["sends a plain object", (send: Send) => send({ promise: Promise.resolve() })],
     ["sends an object of another class", (send: Send) => send(new Map())],
-  ])("are made with `call` if the method of the app's class %s", async (_, evalsha) => {
+  ])("use the client's method `call` if the app's overridden method %s", async (_, evalsha) => {
     class Other extends LikeRedis {
       override evalsha() {
         return evalsha((command) => this.sendCommand(command as never))
@@ -99,7 +99,7 @@ describe("the calls on a client of ioredis", () => {
     { keyPrefix: undefined, sees: 0 },
     { keyPrefix: "app:", sees: 5 },
   ])(
-    "pass $sees arguments to the constructor of a command for the prefix $keyPrefix",
+    "pass $sees arguments to a command's constructor if the key prefix is $keyPrefix",
     async ({ keyPrefix, sees }) => {
       class Command {
         readonly promise = Promise.resolve("answered")

@@ -4,7 +4,7 @@ import { keySlot } from "./key-slot.ts"
 import { nodeRedisClusterCommands } from "./node-redis-cluster.ts"
 import { type LikeNode, LikeNodeRedis, LikeNodeRedisCluster } from "./testing/node-redis-like.ts"
 
-describe("a cluster of node-redis", () => {
+describe("a node-redis cluster", () => {
   beforeEach(() => void vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] }))
   afterEach(() => void vi.useRealTimers())
 
@@ -65,7 +65,7 @@ describe("a cluster of node-redis", () => {
     expect([commands.isReady("c"), commands.nodeOf("c")]).toEqual([false, ""])
   })
 
-  it("is ready for a node that it connects with the first command", () => {
+  it("is ready for a key whose node is connected by the first command", () => {
     const { client, commands } = connected()
     client.slots[keySlot("c")] = { master: { address: "10.0.0.1:7003" } }
     expect([commands.isReady("c"), commands.nodeOf("c")]).toEqual([true, "10.0.0.1:7003"])
@@ -128,12 +128,12 @@ describe("a cluster of node-redis", () => {
     ["no prefix", undefined, ""],
     ["a prefix", "app:", "app:"],
     ["a prefix as a Buffer", Buffer.from("app:"), "app:"],
-  ])("finds the slot of the key that the client sends: %s", (_, keyPrefix, prefix) => {
+  ])("computes the slot of a key including the client's key prefix: %s", (_, keyPrefix, prefix) => {
     const { commands } = connected(new LikeNodeRedisCluster(keyPrefix), prefix)
     expect([commands.nodeOf("a"), commands.nodeOf("b")]).toEqual(["10.0.0.1:7001", "10.0.0.1:7002"])
   })
 
-  it("runs scripts and deletes keys with its own methods", async () => {
+  it("runs scripts and deletes keys with its methods `evalSha`, `eval` and `del`", async () => {
     const { client, commands } = connected()
     await commands.evalsha("abc", ["k"], ["1"])
     await commands.eval("return 1", ["k"], ["1"])

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
 import { type NodeRedisLike, nodeRedisCommands } from "./node-redis.ts"
 import { LikeNodeRedis } from "./testing/node-redis-like.ts"
 
-it("a client of node-redis is ready if its isReady is true", () => {
+it("a node-redis client is ready if its `isReady` is true", () => {
   const client = new LikeNodeRedis()
   const commands = nodeRedisCommands(client)
   expect([commands.isReady("a"), commands.nodeOf("a"), commands.isCluster]).toEqual([false, "", false])
@@ -10,7 +10,7 @@ it("a client of node-redis is ready if its isReady is true", () => {
   expect(commands.isReady("a")).toBe(true)
 })
 
-it("a client of node-redis is closed if its isOpen is false", () => {
+it("a node-redis client is closed if its `isOpen` is false", () => {
   const client = new LikeNodeRedis()
   const commands = nodeRedisCommands(client)
   expect(commands.isOpen()).toBe(true)
@@ -24,11 +24,11 @@ it.each<[NodeRedisLike["options"], string]>([
   [{ socket: { path: "/run/redis.sock" } }, "/run/redis.sock"],
   [{}, "localhost:6379"],
   [undefined, ""],
-])("a client of node-redis with %j is named %j", (options, name) => {
+])("a node-redis client with the options %j names its node %j", (options, name) => {
   expect(nodeRedisCommands(Object.assign(new LikeNodeRedis(), { options })).nodeOf("a")).toBe(name)
 })
 
-describe("a client of node-redis whose server has become a replica", () => {
+describe("a node-redis client whose server has become a replica", () => {
   beforeEach(() => void vi.useFakeTimers({ toFake: ["performance"] }))
   afterEach(() => void vi.useRealTimers())
 
@@ -47,7 +47,7 @@ describe("a client of node-redis whose server has become a replica", () => {
     {},
     { socket: {} },
     { socket: { reconnectStrategy: () => 10 } },
-  ])("ends its connection, so that it reconnects by itself, with options %j", (options) => {
+  ])("sends QUIT, so that it reconnects by itself, with options %j", (options) => {
     const { reconnect, quits } = connected({ options })
     reconnect()
     expect(quits()).toBe(1)
@@ -57,9 +57,9 @@ describe("a client of node-redis whose server has become a replica", () => {
     ["has no connection", { isReady: false }],
     ["does not reconnect by itself", { options: { socket: { reconnectStrategy: false } } }],
     ["has no listener for errors, so the lost connection would end the process", { listenerCount: () => 0 }],
-    ["does not know its listeners", { listenerCount: undefined as never }],
+    ["cannot count its listeners", { listenerCount: undefined as never }],
     ["cannot send the command", { sendCommand: undefined as never }],
-  ])("keeps its connection if it %s", (_, more) => {
+  ])("does not send QUIT if it %s", (_, more) => {
     const { client, reconnect } = connected(more)
     reconnect()
     expect(client.asked).toEqual([])
@@ -80,7 +80,7 @@ describe("a client of node-redis whose server has become a replica", () => {
     expect(isReady()).toBe(true)
   })
 
-  it("ends its connection at most once a second", () => {
+  it("sends QUIT at most once a second", () => {
     const { client, reconnect, quits } = connected()
     reconnect()
     client.socketEpoch++

@@ -8,7 +8,7 @@ setFlagsFromString("--allow-natives-syntax")
 const isQuick: (prototype: object) => boolean = runInThisContext("(object) => %HasFastProperties(object)")
 
 // This test can fail only in a process without an earlier store, because a store makes the methods fast permanently.
-it("string methods are fast in a process with a store, although its client extends String", () => {
+it("a store makes string methods fast again after a class has extended String", () => {
   runInThisContext("(class extends String {})")
   commandsOf(new LikeRedis())
   expect(isQuick(String.prototype)).toBe(true)

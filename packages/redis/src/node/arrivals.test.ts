@@ -7,7 +7,7 @@ type Row = readonly [sentAtMs: number, nowMs: number | undefined, isOvertaken: b
 describe("ReplyOrder", () => {
   it.each<{ readonly what: string; readonly replies: readonly Row[] }>([
     {
-      what: "none, if replies are read in the order of their calls, some of which were sent at one instant",
+      what: "no reply if replies are read in the order of their calls, even at one instant",
       replies: [
         [1, 100, false],
         [2, 101, false],
@@ -15,7 +15,7 @@ describe("ReplyOrder", () => {
       ],
     },
     {
-      what: "two, if the reply to the third call is read first",
+      what: "two replies if the reply to the third call is read first",
       replies: [
         [3, 100, false],
         [1, 100, true],
@@ -31,14 +31,14 @@ describe("ReplyOrder", () => {
       ],
     },
     {
-      what: "a reply after one without a time, if the server's clock went back before that",
+      what: "a reply that follows a reply without a time, if the server's clock went back",
       replies: [
         [1, 100, false],
         [2, undefined, false],
         [3, 99, true],
       ],
     },
-  ])("marks the overtaken replies: $what", ({ replies }) => {
+  ])("marks as overtaken $what", ({ replies }) => {
     const order = new ReplyOrder()
     const found = replies.map(([sentAtMs, nowMs]) => order.add(sentAtMs, nowMs).isOvertaken)
     expect(found).toEqual(replies.map(([, , isOvertaken]) => isOvertaken))

@@ -41,7 +41,7 @@ describe("Breaker", () => {
     expect(breaker.isOpen).toBe(true)
   })
 
-  it("probes after 100 ms, then doubles the delay up to a second", async () => {
+  it("probes the server after 100 ms, and then doubles the delay up to a second", async () => {
     fail(5)
     const distances: number[] = []
     for (let nth = 1; nth <= 6; nth++) {
@@ -65,7 +65,7 @@ describe("Breaker", () => {
     expect(probes).toHaveLength(1)
   })
 
-  it("stays closed if a probe from before it closed fails", async () => {
+  it("stays closed if a probe that was sent before it closed fails", async () => {
     fail(5)
     await vi.advanceTimersByTimeAsync(100)
     breaker.succeeded()
@@ -74,7 +74,7 @@ describe("Breaker", () => {
     expect([breaker.isOpen, probes.length]).toEqual([false, 1])
   })
 
-  it("has one probe in flight after it opens again, even if a probe from before it closed fails", async () => {
+  it("sends only one probe after it opens again, even if an earlier probe then fails", async () => {
     fail(5)
     await vi.advanceTimersByTimeAsync(100)
     breaker.succeeded()

@@ -35,8 +35,8 @@ function watch() {
   return { first, repliesAfter, warnings, subjects: () => warnings.map(({ subject }) => subject) }
 }
 
-describe("a watch of evictions", () => {
-  it("checks after the first reply and then at most every ten seconds, one check at a time", async () => {
+describe("the eviction watch", () => {
+  it("checks the server after its first reply and then at most every ten seconds, one check at a time", async () => {
     const { first, repliesAfter } = watch()
     expect(repliesAfter(60 * LOOK_MS)).toEqual([])
     await first.answer("noeviction", "0")
@@ -44,7 +44,7 @@ describe("a watch of evictions", () => {
     expect(repliesAfter(1)).toHaveLength(1)
   })
 
-  it.each(["allkeys-lru", "volatile-ttl"])("warns of the policy %s", async (policy) => {
+  it.each(["allkeys-lru", "volatile-ttl"])("warns about the eviction policy %s", async (policy) => {
     const { first, warnings } = watch()
     await first.answer(policy, "7")
     expect(warnings).toMatchObject([
@@ -56,7 +56,7 @@ describe("a watch of evictions", () => {
     expect(warnings[0]?.message).toContain("Set maxmemory-policy to noeviction")
   })
 
-  it("warns when the number of evicted keys grows, but not after a restart", async () => {
+  it("warns when the number of evicted keys grows, but not when a restart resets it", async () => {
     const { first, repliesAfter, warnings, subjects } = watch()
     await first.answer("noeviction", "7")
     await repliesAfter(LOOK_MS)[0]?.answer("noeviction", "7")
@@ -70,7 +70,7 @@ describe("a watch of evictions", () => {
   })
 
   it.each([[""], [5], ["now"], ["ERR unknown"], ["no noeviction"], ["allkeys-lru2"]])(
-    "never checks again after the unreadable policy %j",
+    "never checks again after a reply with the invalid policy %j",
     async (policy) => {
       const { first, repliesAfter, warnings } = watch()
       await first.answer(policy, "0")
@@ -78,7 +78,7 @@ describe("a watch of evictions", () => {
     },
   )
 
-  it("checks again after a check that got no reply, and logs nothing", async () => {
+  it("does not warn after a failed check, and checks again later", async () => {
     const { first, repliesAfter, warnings } = watch()
     await first.fail()
     expect([repliesAfter(LOOK_MS).length, warnings]).toEqual([1, []])

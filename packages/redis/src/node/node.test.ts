@@ -110,7 +110,7 @@ describe("the time of a server", () => {
     expect(timers()).toBe(0)
   })
 
-  it("is read from integers with microseconds", async () => {
+  it("is also read from a reply that contains integers", async () => {
     const { server, node } = serving()
     const learning = node.learnTime()
     server.latest.answer([1_700_000_000, 123_456])
@@ -119,7 +119,7 @@ describe("the time of a server", () => {
   })
 
   it.each([["OK"], [[]], [["1700000000"]], [["x", "1"]], [[null, "1"]]])(
-    "is not read from the reply %j, and is requested again",
+    "is requested again after the invalid reply %j",
     async (reply) => {
       const { server, node } = serving()
       const learning = outcomeOf(node.learnTime())
@@ -156,7 +156,7 @@ describe("the time of a server", () => {
     expect([third, fourth]).toEqual([[true], [true]])
   })
 
-  it("is not requested while the client would only queue the command", async () => {
+  it("is not requested while the client has no connection", async () => {
     const { server, node } = serving()
     server.isReady = () => false
     const learning = outcomeOf(node.learnTime())
@@ -164,7 +164,7 @@ describe("the time of a server", () => {
     expect([learning, server.asked]).toEqual([[UNCONNECTED], []])
   })
 
-  it("is never requested if a clock is given, whose time is sent to scripts in whole milliseconds", async () => {
+  it("is never requested if a clock is given, because scripts receive that clock's time", async () => {
     const { server, node } = serving({ timekeeping: { clock: { now: () => 5.9 }, isWide: true } })
     expect([node.knowsTime, node.timeOf(performance.now())]).toEqual([
       true,
@@ -182,8 +182,8 @@ function call(): TakeCall {
   return made
 }
 
-describe("a call of another script", () => {
-  it("updates the server's time from the reply, because a distant store may only receive refunds", async () => {
+describe("a script call that takes no units", () => {
+  it("also updates the server's time from its reply", async () => {
     const { server, node } = await knowing()
     const outcome = outcomeOf(peek(node))
     await nextTurn()
@@ -195,7 +195,7 @@ describe("a call of another script", () => {
 })
 
 describe("a take call", () => {
-  it("is sent with the script's digest, and also updates the server's time from the reply", async () => {
+  it("is sent with the script's digest, and updates the server's time from its reply", async () => {
     const { server, node } = serving()
     const sentAtMs = performance.now()
     const taking = node.take(call(), sentAtMs + 50)
@@ -225,7 +225,7 @@ describe("a take call", () => {
     expect([failing, server.asked.length]).toEqual([["ERR no"], 3])
   })
 
-  it("reports the send time of the whole script, because nothing ran before that", async () => {
+  it("reports the send time of the whole script after a NOSCRIPT error, because nothing ran before", async () => {
     const { server, node } = await knowing()
     const sentAtMs = performance.now()
     const taking = node.take(call(), sentAtMs + 50)
@@ -257,13 +257,13 @@ describe("a reply that is read after the reply to a later call", () => {
   }
   const grant = (nowMs: number) => [nowMs, `w:${NOW_MS}:0:1`]
 
-  it("is marked as overtaken if the later call is a decision, another script or a reset", async () => {
+  it("is marked as overtaken if the later call is a take, a peek or a reset", async () => {
     expect(await overtakenBy((node) => node.take(call(), performance.now() + 50), grant)).toBe(true)
     expect(await overtakenBy((node) => peek(node, { withinMs: 20 }), grant)).toBe(true)
     expect(await overtakenBy((node) => node.forget([KEY], 20), 1)).toBe(true)
   })
 
-  it("is not marked as overtaken by an earlier call, unless the server's clock went back", async () => {
+  it("replies that are read in the order of their calls are overtaken only if the server's clock goes back", async () => {
     const { server, node } = await knowing()
     const isOvertaken = async (nowMs: number) => {
       const taking = node.take(call(), performance.now() + 50)
@@ -326,7 +326,7 @@ describe("a single script call", () => {
     ])
   })
 
-  it("is waited for only until the deadline", async () => {
+  it("is rejected at its deadline if no reply has arrived", async () => {
     const { node } = await knowing()
     const outcome = outcomeOf(peek(node, { withinMs: 20 }))
     await pass(19)
@@ -354,7 +354,7 @@ describe("a single script call", () => {
     expect([long, server.asked.length]).toEqual([[[NOW_MS]], 1])
   })
 
-  it("ends at its deadline without a connection, even if the event loop has stalled", async () => {
+  it("is rejected after its deadline if it has no connection, even if the event loop stalled", async () => {
     const { server, node } = await knowing()
     server.isReady = () => false
     const rejected = expect(peek(node, { withinMs: LOOK_AGAIN_MS + 10 })).rejects.toMatchObject({
@@ -368,7 +368,7 @@ describe("a single script call", () => {
     expect(timers()).toBe(0)
   })
 
-  it("has its own error message if the client never connected or was closed", async () => {
+  it("is rejected with a separate message if the client never connected or was closed", async () => {
     const { server, node } = await knowing()
     server.isReady = () => false
     server.isOpen = () => false
@@ -380,7 +380,7 @@ describe("a single script call", () => {
   })
 })
 
-describe("a server whose clock goes back", () => {
+describe("a change of the server's clock", () => {
   /**
    * Gets the server's time twice. By the server's clock, the second time is later by the given amount. Returns the
    * warnings.
@@ -404,7 +404,7 @@ describe("a server whose clock goes back", () => {
   it.each([
     ["an hour", -3_600_000, "3600 s"],
     ["a second", -1_002, "1 s"],
-  ])("is reported if it certainly went back by %s", async (_, laterMs, back) => {
+  ])("is reported if the clock certainly went back by %s", async (_, laterMs, back) => {
     expect(await warningsAfter(laterMs)).toMatchObject([
       {
         type: "warning",
@@ -416,15 +416,15 @@ describe("a server whose clock goes back", () => {
   })
 
   it.each([
-    ["it may have gone back by less than a second", -1_001, BY_SERVER],
-    ["it was set forward", 3_600_000, BY_SERVER],
+    ["the clock may have gone back by less than a second", -1_001, BY_SERVER],
+    ["the clock was set forward", 3_600_000, BY_SERVER],
     ["the app gives the store a clock", -3_600_000, { clock: { now: () => NOW_MS }, isWide: true }],
   ])("is not reported if %s", async (_, laterMs, timekeeping) => {
     expect(await warningsAfter(laterMs, timekeeping)).toEqual([])
   })
 })
 
-it("a server is asked whether it evicts keys after a reply, with a key in the same slot", async () => {
+it("a node asks its server after a reply whether the server evicts keys, with a key in the same slot", async () => {
   const server = new AskedServer()
   const warnings: StoreWarningEvent[] = []
   const node = new Node(server, BY_SERVER, KEY, (event) => warnings.push(event))
@@ -459,7 +459,7 @@ describe("a replica that rejects a call", () => {
     expect(server.reconnected).toEqual([KEY])
   })
 
-  it("does not make the client reconnect after the store has stopped the breaker", async () => {
+  it("does not make the client reconnect if the store has stopped the breaker", async () => {
     const { server, node } = await knowing()
     const outcome = outcomeOf(peek(node))
     await nextTurn()
@@ -514,7 +514,7 @@ describe("the process", () => {
   })
 })
 
-it("a server with a name is named in its errors, to identify it among several", async () => {
+it("the errors of a server contain its name, to identify it among several servers", async () => {
   const server = new AskedServer()
   server.nodeOf = () => "10.0.0.1:6379"
   const node = new Node(server, { clock: { now: () => NOW_MS }, isWide: true }, KEY)
@@ -567,7 +567,7 @@ describe("a server that has failed five times in a row", () => {
     "LOADING Redis is loading the dataset in memory",
     "ERR unknown command 'evalsha'",
     "CROSSSLOT Keys in request don't hash to the same slot",
-  ])("is reported with the original reason while the breaker is open: %s", async (reason) => {
+  ])("is reported as unavailable with the original reason: %s", async (reason) => {
     const { server, node } = await knowing()
     for (let i = 0; i < 5; i++) {
       const outcome = outcomeOf(peek(node))
@@ -582,7 +582,7 @@ describe("a server that has failed five times in a row", () => {
     node.breaker.stop()
   })
 
-  it("is reported with the reason of the latest probe", async () => {
+  it("is reported as unavailable with the reason that its latest probe failed", async () => {
     const { server, node } = await probed()
     server.latest.fail("OOM command not allowed")
     await nextTurn()
@@ -594,7 +594,7 @@ describe("a server that has failed five times in a row", () => {
     node.breaker.stop()
   })
 
-  it("is still called in the background, without effect on the breaker", async () => {
+  it("calls in the background neither open nor close a server's circuit breaker", async () => {
     const { server, node } = await knowing()
     const background = { withinMs: 20, inBackground: true }
     await fail(server, node, 4)
@@ -626,7 +626,7 @@ describe("a server that has failed five times in a row", () => {
     expect(node.breaker.isOpen).toBe(false)
   })
 
-  it("keeps its breaker open if the probe is answered after the longest timeout", async () => {
+  it("keeps its breaker open if it replies to the probe after the longest timeout", async () => {
     const { server, node } = await probed()
     await pass(20)
     server.latest.answer(NOW)

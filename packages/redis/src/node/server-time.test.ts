@@ -13,14 +13,14 @@ function learnt(...replies: readonly Reply[]): ServerTime {
 describe("ServerTime", () => {
   it.each<readonly [what: string, next: Reply, backMs: number]>([
     ["an hour, less the uncertainty of both replies", [50_110 - 3_600_000, 200, 230], 3_600_000 - 22],
-    ["nothing, if both replies allow the same time", [50_088, 200, 230], 0],
-    ["nothing, if the clock was set forward", [60_000, 200, 230], 0],
-  ])("returns by how much the server's clock went back: %s", (_, next, backMs) => {
+    ["zero, if both replies allow the same time", [50_088, 200, 230], 0],
+    ["zero, if the clock was set forward", [60_000, 200, 230], 0],
+  ])("returns how far the server's clock was set back: %s", (_, next, backMs) => {
     expect(learnt([50_000, 100, 110]).learn(...next)).toBe(backMs)
     expect(new ServerTime().learn(...next)).toBe(0)
   })
 
-  it("is unknown before the first reply", () => {
+  it("returns no time before the first reply", () => {
     expect(new ServerTime().at(1_000)).toBeUndefined()
   })
 
@@ -41,12 +41,12 @@ describe("ServerTime", () => {
       aheadMs: 60_001.5 - 10_104.5,
     },
     {
-      what: "detects no clock step if both replies allow the same time",
+      what: "detects no forward step if both replies allow the same time",
       next: [50_132, 200, 230],
       aheadMs: 49_895.5,
     },
     {
-      what: "detects no clock step if both replies allow the same time in the other direction",
+      what: "detects no backward step if both replies allow the same time",
       next: [50_088, 200, 230],
       aheadMs: 49_895.5,
     },
@@ -69,7 +69,7 @@ describe("ServerTime", () => {
     expect(learnt([50_000, 100, 110], next).at(0)).toBe(aheadMs)
   })
 
-  it("trusts a reply for ten seconds from when that reply was received", () => {
+  it("trusts a reply for ten seconds after that reply was received", () => {
     const time = learnt([50_000, 100, 110], [58_001, 8_100, 8_108], [66_004, 16_098, 16_110])
     expect(time.at(0)).toBe(58_001.5 - 8_104)
     time.learn(68_003, 18_098, 18_109)

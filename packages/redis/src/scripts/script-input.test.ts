@@ -52,7 +52,7 @@ const KINDS: readonly { readonly policy: Policy; readonly told: readonly (number
 const SERVER_TIME = { nowMs: undefined, untilMs: undefined, isWide: false }
 
 describe("PolicyTable", () => {
-  it("sends each distinct policy once, numbered from 1, regardless of name and counter", () => {
+  it("writes each distinct policy once, numbered from 1, regardless of name and counter", () => {
     const policies = new PolicyTable()
     const numbers = [
       POLICY,
@@ -70,7 +70,7 @@ describe("PolicyTable", () => {
     { time: SERVER_TIME, text: "[-1,0,0,0,7,8]" },
     { time: { ...SERVER_TIME, untilMs: 1_700_000_000_000 }, text: "[-1,1700000000000,0,0,7,8]" },
     { time: { ...SERVER_TIME, nowMs: 0, isWide: true }, text: "[0,0,1,0,7,8]" },
-  ])("writes the time and the rest as $text", ({ time, text }) => {
+  ])("writes the time and the script's other arguments as $text", ({ time, text }) => {
     expect(new PolicyTable().input(time, [7, 8])).toBe(text)
   })
 
@@ -81,13 +81,13 @@ describe("PolicyTable", () => {
     expect(text).toBe("[-1,0,0,1,1,9007199254740991,60000,0,9007199254740991]")
   })
 
-  it.each(KINDS)("writes the kind of $policy", ({ policy, told }) => {
+  it.each(KINDS)("writes the numbers of the policy $policy", ({ policy, told }) => {
     const policies = new PolicyTable()
     policies.numberOf(policy)
     expect(policies.input(SERVER_TIME, [])).toBe(JSON.stringify([-1, 0, 0, 1, ...told]))
   })
 
-  it("rejects an algorithm that the scripts do not support", () => {
+  it("checkCountable rejects an algorithm that the scripts do not support", () => {
     const policy = { ...POLICY, algorithm: "guess" as "fixed-window" }
     expect(() => checkCountable({ policy, partition: "ann" })).toThrow(StoreUnavailableError)
     expect(() => checkCountable({ policy, partition: "ann" })).toThrow("does not support the algorithm guess")
@@ -111,7 +111,7 @@ describe("isSamePolicy", () => {
     ["another refill", { refill: "periodic" }, false],
     ["refusals that count", { countRejected: true }, false],
     ["a penalty", { penalty: { refusals: 3, withinMs: 9_000, forMs: [60_000] } }, false],
-  ])("of %s is %s", (_, other, expected) => {
+  ])("for a policy with %s returns %s", (_, other, expected) => {
     expect([isSamePolicy(POLICY, { ...POLICY, ...other }), isSamePolicy(POLICY, POLICY)]).toEqual([
       expected,
       true,

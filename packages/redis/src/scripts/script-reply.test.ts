@@ -59,8 +59,8 @@ describe("integerAt", () => {
 
 describe("stateAt", () => {
   it.each<{ readonly what: string; readonly value: unknown; readonly expected: unknown; policy?: Policy }>([
-    { what: "an invalid counter", value: 0, expected: undefined },
-    { what: "an invalid counter, as a string", value: "0", expected: undefined },
+    { what: "an invalid counter as undefined", value: 0, expected: undefined },
+    { what: "an invalid counter in a string as undefined", value: "0", expected: undefined },
     {
       what: "a packed state of this window",
       value: packed(CODE, 3, 4),
@@ -112,7 +112,7 @@ describe("stateAt", () => {
     expect(stateAt([NOW_MS, value], 1, policy, NOW_MS)).toStrictEqual(expected)
   })
 
-  it("reads the packed state of every window, including the first and the last code", () => {
+  it("reads a packed state with every window code from 1 to 2047", () => {
     for (let window = 28_401_000; window < 28_401_000 + 2 * 2047; window++) {
       const startMs = window * WINDOW_MS
       const value = packed((window % 2047) + 1, 1, 2)
@@ -127,9 +127,9 @@ describe("stateAt", () => {
       (((startMs / 1_000) % 511) + 1) * 2 ** 44 + count * 2 ** 35 + sum * 2 ** 18 + current
 
     it.each([
-      { what: "nothing before it", count: 0, sum: 0, parts: "" },
-      { what: "one sub-window before it", count: 1, sum: 2 ** 17 - 1, parts: "11" },
-      { what: "60 sub-windows before it", count: 60, sum: 70, parts: `1${"0".repeat(59)}1` },
+      { what: "no earlier sub-window", count: 0, sum: 0, parts: "" },
+      { what: "one earlier sub-window", count: 1, sum: 2 ** 17 - 1, parts: "11" },
+      { what: "60 earlier sub-windows", count: 60, sum: 70, parts: `1${"0".repeat(59)}1` },
     ])("reads the sum and the sub-window of the oldest unit: $what", ({ count, sum, parts }) => {
       const value = number(second, count, sum, 2 ** 17 - 1)
       const expected = { startMs: second, previous: sum, current: 2 ** 17 - 1, parts }
@@ -172,7 +172,7 @@ describe("nonsense", () => {
     [[1, null], "[1,null]"],
     ["x".repeat(100), "x".repeat(100)],
     ["x".repeat(101), `${"x".repeat(100)}…`],
-  ])("shows %j, shortened if it is long", (reply, shown) => {
+  ])("returns an error that shows %j, shortened if it is long", (reply, shown) => {
     expect(nonsense(reply)).toMatchObject({
       code: "SLUICE_STORE_UNAVAILABLE",
       kind: "invalid-answer",
@@ -185,14 +185,17 @@ describe("the code of a packed state", () => {
   /** A window with the last code, so that the next window has the first code. */
   const lastMs = (28_401_120 - (28_401_120 % 2047) + 2046) * WINDOW_MS
 
-  it("wraps around from the last code to the first", () => {
+  it("wraps around from 2047 to 1", () => {
     const state = { previous: 0, current: 4 }
     expect(stateAt([lastMs, packed(2047, 0, 4)], 1, POLICY, lastMs)).toEqual({ startMs: lastMs, ...state })
     const next = { startMs: lastMs + WINDOW_MS, ...state }
     expect(stateAt([lastMs, packed(1, 0, 4)], 1, POLICY, lastMs)).toEqual(next)
   })
 
-  it.each([2 ** 42, packed(CODE - 1, 0, 4), packed(CODE + 2, 0, 4)])("rejects %d", (value) => {
-    expect(() => stateAt([NOW_MS, value], 1, POLICY, NOW_MS)).toThrow(StoreUnavailableError)
-  })
+  it.each([2 ** 42, packed(CODE - 1, 0, 4), packed(CODE + 2, 0, 4)])(
+    "is rejected unless it belongs to the current or the next window: %d",
+    (value) => {
+      expect(() => stateAt([NOW_MS, value], 1, POLICY, NOW_MS)).toThrow(StoreUnavailableError)
+    },
+  )
 })

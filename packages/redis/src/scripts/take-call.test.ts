@@ -42,7 +42,7 @@ function told(call: TakeCall, reply: unknown): unknown {
     )
 }
 
-describe("a call", () => {
+describe("a take call", () => {
   const a = asked(check("a"))
   const b = asked(check("b"))
   const both = asked(check("a"), check("b"))
@@ -122,7 +122,7 @@ describe("a call", () => {
       entries: [1, 0, 2, 2, 1, 1, 0, 1, 1, 0],
     },
     {
-      what: "separates requests with several checks by number, cost and shadow",
+      what: "does not group requests whose checks differ in number, cost or shadow",
       requests: [
         both,
         asked(check("a"), check("b"), check("c")),
@@ -192,11 +192,11 @@ describe("a call", () => {
 describe("a reply", () => {
   const a = asked(check("a", 2))
 
-  it("with only a time reports that the call came too late", () => {
+  it("that contains only a time means that the call came too late", () => {
     expect(callOf([a]).read([NOW_MS])).toEqual({ nowMs: NOW_MS, answers: undefined })
   })
 
-  it("to merged requests of a log contains, for each request, the entries up to that request", () => {
+  it("to merged requests of a log is split into the entries up to each request", () => {
     const policy: Policy = { ...POLICY, algorithm: "sliding-log" }
     const { at, withUnits } = algorithmOf(policy)
     const states = [2, 4, 6].map((units) => withUnits(at(undefined, policy, NOW_MS), policy, units, NOW_MS))
@@ -206,7 +206,7 @@ describe("a reply", () => {
     expect(answers?.map((answer) => answer?.checks[0]?.state)).toEqual(states)
   })
 
-  it("to merged requests of a strict window contains each request's count, without the parts", () => {
+  it("to merged requests of a strict window is split into each request's own count", () => {
     const policy: Policy = { ...POLICY, algorithm: "sliding-window-strict", align: "epoch", buckets: 60 }
     const one = asked(check("a", 2, { policy }))
     const code = ((NOW_MS / 1_000) % 511) + 1
@@ -239,7 +239,7 @@ describe("a reply", () => {
       ],
     },
     {
-      what: "to merged requests may grant none",
+      what: "to merged requests may grant none of them",
       requests: [a, a],
       reply: [state(9), 1, 0],
       expected: [
@@ -257,7 +257,7 @@ describe("a reply", () => {
       ],
     },
     {
-      what: "marks a refused key by its place",
+      what: "identifies a refused request by the place of its key",
       requests: [asked(check("a")), asked(check("b")), asked(check("c"))],
       reply: [state(1), state(10), state(3), 2, 0],
       expected: [
@@ -267,13 +267,13 @@ describe("a reply", () => {
       ],
     },
     {
-      what: "to several checks has the units that each took",
+      what: "to several checks returns the units that each check took",
       requests: [asked(check("a", 2), check("b", 3))],
       reply: [state(2), state(3)],
       expected: [[true, [2, 2], [3, 3]]],
     },
     {
-      what: "to several checks may leave a shadow check without units",
+      what: "to several checks may report that a shadow check took no units",
       requests: [asked(check("a", 2), check("b", 3, { shadow: true }))],
       reply: [state(2), state(9), 2, 0],
       expected: [[true, [2, 2], [9, 0]]],
@@ -288,7 +288,7 @@ describe("a reply", () => {
       ],
     },
     {
-      what: "has no answer for a request if one of its keys has no valid counter",
+      what: "contains no result for a request if one of its keys has no valid counter",
       requests: [a, asked(check("b"), check("c")), asked(check("d"))],
       reply: [0, state(1), 0, state(4), 1, 0, 2, 0, 3, 0],
       expected: [undefined, undefined, [true, [4, 1]]],
@@ -298,15 +298,15 @@ describe("a reply", () => {
   })
 
   it.each<{ what: string; reply: unknown }>([
-    { what: "no list", reply: "OK" },
-    { what: "an empty list", reply: [] },
-    { what: "no time", reply: ["x", state(1)] },
-    { what: "too few states", reply: [NOW_MS, state(1)] },
-    { what: "a place without a number of times", reply: [NOW_MS, state(1), state(2), 1] },
-    { what: "an invalid place", reply: [NOW_MS, state(1), state(2), "x", 0] },
-    { what: "a negative number of times", reply: [NOW_MS, state(1), state(2), 1, -1] },
-    { what: "an invalid state", reply: [NOW_MS, state(1), "rubbish"] },
-  ])("that has $what is rejected", ({ reply }) => {
+    { what: "is not a list", reply: "OK" },
+    { what: "is an empty list", reply: [] },
+    { what: "contains no time", reply: ["x", state(1)] },
+    { what: "contains too few states", reply: [NOW_MS, state(1)] },
+    { what: "contains a place without a number of times", reply: [NOW_MS, state(1), state(2), 1] },
+    { what: "contains an invalid place", reply: [NOW_MS, state(1), state(2), "x", 0] },
+    { what: "contains a negative number of times", reply: [NOW_MS, state(1), state(2), 1, -1] },
+    { what: "contains an invalid state", reply: [NOW_MS, state(1), "rubbish"] },
+  ])("is rejected if it $what", ({ reply }) => {
     const call = callOf([asked(check("a")), asked(check("b"))])
     expect(() => call.read(reply)).toThrow(StoreUnavailableError)
   })
@@ -346,7 +346,7 @@ describe("the fast path", () => {
       reply: `${2 ** 42 + 7}`,
     },
     { what: "a given time", time: { ...SERVER, nowMs: NOW_MS }, reply: 2 ** 42 + 7 },
-    { what: "a deadline that is far away", time: SERVER, reply: [NOW_MS, 7] },
+    { what: "a deadline that is far from the current time", time: SERVER, reply: [NOW_MS, 7] },
   ])("accepts one integer or a list as its reply: $what", ({ time, reply }) => {
     const one = asked(check("a", 2, limited()))
     const sent = () => {
@@ -396,7 +396,7 @@ describe("the fast path", () => {
     ["several keys", [asked(check("a", 1, limited())), asked(check("b", 1, limited()))], SERVER],
     ["several checks", [asked(check("a", 1, limited()), check("b", 1, limited()))], SERVER],
     ["a cost of 0", [asked(check("a", 0, limited()))], SERVER],
-    ["more than the limit", [asked(check("a", 6, limited(5)))], SERVER],
+    ["a cost above the limit", [asked(check("a", 6, limited(5)))], SERVER],
     ["a limit above the layout's maximum", [asked(check("a", 1, limited(2 ** 20)))], SERVER],
     [
       "units above the layout's maximum",
@@ -410,7 +410,7 @@ describe("the fast path", () => {
     ["strict units above the layout's maximum", Array(2).fill(asked(check("a", 2 ** 16, strict()))), SERVER],
     ["a strict limit that may be exceeded", [asked(check("a", 1, strict({ limit: 9, extra: 1 })))], SERVER],
     ["a strict limit that counts refusals", [asked(check("a", 1, strict({ countRejected: true })))], SERVER],
-  ])("is not used for a call of %s", (_what, requests, time) => {
+  ])("is not used for a call with %s", (_what, requests, time) => {
     expect(callOf(requests).args(time)).toEqual([expect.stringMatching(/^\[/)])
   })
 })
