@@ -79,6 +79,10 @@ export const EQUIVALENT: Readonly<Record<string, Readonly<Record<string, string>
     "return refunds.filter(({ units }) => units > 0)":
       "EqualityOperator: a refund of zero units has no effect",
   },
+  "core/src/http/guard/late-place.ts": {
+    "if (path === undefined) return undefined":
+      "ConditionalExpression: without a path, no layer is related to the limiter, so the result is undefined too",
+  },
   "core/src/http/guard/mount-check.ts": {
     "if (newest !== undefined) warnSameNames(warner, mount)":
       "ConditionalExpression: a lone mount cannot share a name with another mount, so no warning is logged",
@@ -148,6 +152,7 @@ export const EQUIVALENT: Readonly<Record<string, Readonly<Record<string, string>
       "ConditionalExpression: a limiter without refundWhen refunds no units",
     "return guard.asksApp ? askApp(outcome, guard, exchange) : refuse(rejection, outcome, guard, exchange)":
       "ConditionalExpression: the guard would return the same rejection",
+    "isTaken(): boolean {": "BlockStatement: undefined is falsy, like false",
   },
   "core/src/limiter/callbacks/callback-results.ts": {
     "this.later = { results, pending: [], misses: 0 }":
@@ -178,25 +183,37 @@ export const EQUIVALENT: Readonly<Record<string, Readonly<Record<string, string>
   },
   "core/src/limiter/events/near-limit.ts": {
     "if (counter === undefined || remaining === undefined || !showsUse(check)) return":
-      "LogicalOperator: showsUse is false for every check without a counter or without remaining units",
+      "ConditionalExpression,LogicalOperator: showsUse is false for every check without a counter or without remaining units",
+    "if (isNeeded === this.#isListening) return":
+      "ConditionalExpression: a second listener reports nothing, because each threshold is reported once in a window, and off() removes both listeners",
   },
   "core/src/limiter/events/outage-log.ts": {
     "#beganMs: readonly number[] = []":
       "ArrayDeclaration: a string is not later than any time, so it is removed before the array is counted",
     'return (text.split(/\\.(?: |$)/, 1)[0] as string).replace(/^The store failed: /, "")':
-      "Regex: only errors of storeErrorOf contain these words, and such errors begin with them",
+      "Regex,StringLiteral: only errors of storeErrorOf contain these words, at their beginning; a known cause is also recognized when it is added",
+    "if (medianMs > storeTimeoutMs) {":
+      "EqualityOperator: a median latency is hardly ever exactly the timeout",
   },
   "core/src/limiter/events/store-reports.ts": {
     "this.#unsubscribe = store.subscribe?.((event) => this.#report(event))":
       "OptionalChaining: every store of a limiter implements this method, because foreignStore adds it",
+    'if (events.has("store-error")) events.emit("store-error", storeErrorOf(error))':
+      "ConditionalExpression: without a listener, the mutant only creates an error unnecessarily",
   },
   "core/src/limiter/create-limiter.ts": {
     'process.send !== undefined && (process.getBuiltinModule("node:cluster") as unknown as Cluster).isWorker':
       "ConditionalExpression: isWorker is false in other processes, so the mutant only loads the module unnecessarily",
   },
+  "core/src/limiter/options/parse-options.ts": {
+    'if ("value" in made) ignoreRejection(made.value)':
+      "ConditionalExpression: without a value, the mutant passes undefined, which is ignored",
+  },
   "core/src/limiter/request-limiter.ts": {
     "const renewed = prepared.renewed()?.ruleChecks":
       "OptionalChaining: an error in this function is caught and leads to the same result as undefined",
+    "return rules === undefined ? undefined : { steps: NO_STEPS, isLeft: undefined }":
+      "ObjectLiteral: undefined steps include no step either",
   },
   "core/src/limiter/rule-set/compiled-rule.ts": {
     "const matches = rule.match === undefined ? undefined : compileMatch(rule.match, listReaderOf, hasMethod)":
@@ -214,14 +231,32 @@ export const EQUIVALENT: Readonly<Record<string, Readonly<Record<string, string>
   },
   "core/src/limiter/rule-set/elastic.ts": {
     'const fixedLimit = typeof limit === "number" && overrides === undefined ? limit : undefined':
-      "ConditionalExpression: a function, like undefined, is below no number; with overrides, only huge costs make a difference",
+      "ConditionalExpression,LogicalOperator: a function, like undefined, is below no number; with overrides, only huge costs make a difference",
+    'throttle: { kind: "elastic", ceiling: highest, ...(queue !== undefined && { queue }) },':
+      "ConditionalExpression: an undefined queue is treated like an absent one",
+  },
+  "core/src/limiter/rule-set/field-callback.ts": {
+    'if (!warner.has("SLUICE_EXTRACTOR_FAILED", name)) {':
+      "ConditionalExpression,StringLiteral: the mutant builds the message again, but the warner logs it only once",
   },
   "core/src/limiter/rule-set/field-watch.ts": {
     "this.left = fields.every((field) => UNWATCHED.has(field)) ? 0 : FIRST_REQUESTS":
       "ArrowFunction: the mutant also watches these fields, but warnOfMissingField ignores them",
   },
+  "core/src/limiter/rule-set/limit.ts": {
+    "const address = /[:#]/.test(partition) ? clientAddress(facts, request) : partition":
+      "Regex: the partition of an IPv4 client is its address, so the mutant only reads the address again",
+    "return address === undefined ? undefined : policyFor(address)":
+      "ConditionalExpression: a request that has a partition by address also has an address",
+  },
   "core/src/limiter/rule-set/rule-context.ts": {
     "blocks: { isOn: false },": "ObjectLiteral: undefined disables the watch, like false",
+  },
+  "core/src/limiter/rule-set/rule-counters.ts": {
+    'const counter = fingerprint(JSON.stringify([service, "blocks"]))':
+      "StringLiteral: any name works that no rule uses for its counter",
+    'name: "",': "StringLiteral: no result contains the name of this counter",
+    'align: "epoch",': "StringLiteral: the windows of a penalty are not aligned",
   },
   "core/src/limiter/rule-set/rule-doubts.ts": {
     'const path = pathDoubt(match?.path ?? "")':
@@ -242,6 +277,8 @@ export const EQUIVALENT: Readonly<Record<string, Readonly<Record<string, string>
       "EqualityOperator,UpdateOperator: the mutant only sorts positions that are already sorted",
     "if ((found[i] as number) > (found[i - 1] as number)) continue":
       "ConditionalExpression: the mutant only sorts positions that are already sorted",
+    "if (paths.length === 0) addGroups(this.#root.groups, request, found)":
+      "ConditionalExpression: the mutant adds the same positions twice, and duplicates are removed",
   },
   "core/src/limiter/rule-set/rule-set.ts": {
     "const needsPath = rules.some(({ match }) => match?.path !== undefined)":
@@ -285,6 +322,7 @@ export const EQUIVALENT: Readonly<Record<string, Readonly<Record<string, string>
       "OptionalChaining: a call of undefined throws, and this error is caught",
     "if (decision.delayMs === 0) return 0":
       "ConditionalExpression: the longest delay in a list without delays is 0 too, so this is only a shortcut",
+    "} catch {": "BlockStatement: without a return statement, the result is undefined too",
   },
   "core/src/limiter/waiting/waiting-room.ts": {
     "if (this.#isServing) return":
@@ -295,6 +333,10 @@ export const EQUIVALENT: Readonly<Record<string, Readonly<Record<string, string>
       "ConditionalExpression: the refund of a refusal is a no-op",
     "const atMs = untilMs ?? (asking > 0 && impatient.first ? impatient.first.deadlineMs + 1 : undefined)":
       "ConditionalExpression,EqualityOperator: if nothing is pending, the next request is sent now and sets the timer again",
+    "if (waiting !== undefined) this.#giveUp(waiting, error)":
+      "ConditionalExpression: a line has a timer only while a request waits in it",
+    "return one.policy.counter === other.policy.counter && one.partition === other.partition":
+      "ConditionalExpression: a request has at most one check for the counters of each rule",
   },
   "core/src/request/facts-readers.ts": {
     "return remoteAddress === undefined":

@@ -60,7 +60,7 @@ export const ROOMS: Readonly<Record<string, Room>> = {
     mutate: sourcesIn("limiter"),
     tests: [
       ...LIMITER,
-      "test/{limiter-promises,rule-changes,async-options}.test.ts",
+      "test/{limiter-promises,rule-changes,async-options,copies,proxy-settings,rules-without-field}.test.ts",
       "test/wrong-inputs/hints.test.ts",
     ],
     needsRedis: false,

@@ -1,6 +1,7 @@
 import { once } from "node:events"
-import { createServer, get, type IncomingMessage, type ServerResponse } from "node:http"
-import type { AddressInfo } from "node:net"
+import { Agent, createServer, get, IncomingMessage, ServerResponse } from "node:http"
+import { type AddressInfo, Socket } from "node:net"
+import { Writable } from "node:stream"
 import { setImmediate as nextTurn } from "node:timers/promises"
 import { afterEach, describe, expect, it } from "vitest"
 import { createLimiter } from "../limiter/create-limiter.ts"
@@ -64,6 +65,26 @@ describe("the response to a refused request that has already started", () => {
     expect(answer).toEqual({ body: "first", complete: false })
   })
 
+  it("leaves its connection open if it has no Content-Length", async () => {
+    const agent = new Agent({ keepAlive: true })
+    closing.push(() => agent.destroy())
+    const ports: unknown[] = []
+    const server = createServer((_request, response) => {
+      ports.push(response.socket?.remotePort)
+      response.write("first")
+      refuse(response)
+    })
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
+    closing.push(() => server.close())
+    const { port } = server.address() as AddressInfo
+    for (let i = 0; i < 2; i++) {
+      const [message] = (await once(get({ port, host: "127.0.0.1", agent }), "response")) as [IncomingMessage]
+      await once(message.resume(), "end")
+      await nextTurn()
+    }
+    expect(ports[1]).toBe(ports[0])
+  })
+
   it("survives a handler that continues to write", async () => {
     const answer = await received(async (response) => {
       response.write("first")
@@ -101,6 +122,76 @@ describe("the response to a refused request that has already started", () => {
   })
 })
 
+describe("the response to a refused request on a simulated connection", () => {
+  /** Returns a response that has begun, shorter than its Content-Length. */
+  function begun(): ServerResponse {
+    const response = new ServerResponse(new IncomingMessage(new Socket()))
+    response.writeHead(200, { "Content-Length": 10 })
+    response.write("first")
+    return response
+  }
+  const connection = () => new Writable({ write: (_chunk, _encoding, done) => done() }) as Socket
+
+  it("ends if the connection cannot be closed", async () => {
+    const response = begun()
+    response.assignSocket(connection())
+    refuse(response)
+    await once(response, "finish")
+    expect(response.writableEnded).toBe(true)
+  })
+
+  it("ends if the response has no connection yet, as behind another response of the same client", async () => {
+    const response = begun()
+    refuse(response)
+    response.assignSocket(connection())
+    await once(response, "finish")
+    expect(response.writableEnded).toBe(true)
+  })
+
+  it("throws nothing if the response has no connection and cannot be ended", () => {
+    const response = begun()
+    response.end = () => {
+      throw new Error("broken middleware")
+    }
+    expect(() => refuse(response)).not.toThrow()
+  })
+})
+
+describe("an onRejected that throws", () => {
+  /** Returns the error that the framework receives, for a request that `onRejected` handles. */
+  async function errorAfter(onRejected: (response: ServerResponse) => void) {
+    const messages: string[] = []
+    const write = (_fields: object, message: string) => void messages.push(message)
+    const asking = createGuard({
+      ...{ limit: 1, window: "1 minute", onMissing: "deny", logger: { warn: write, error: write } },
+      async onRejected(_request, _rejection, _decision, response) {
+        onRejected(response as ServerResponse)
+        throw new Error("broken")
+      },
+    })
+    let thrown: unknown
+    await received(async (response) => {
+      const exchange = new NodeExchange(response.req, response, () => expect.unreachable())
+      await Promise.resolve(respond(asking, {}, exchange)).catch((error) => {
+        thrown = error
+        response.end()
+      })
+    })
+    return { thrown, messages: messages.filter((message) => message.includes("onRejected failed")) }
+  }
+
+  it("leaves a response that it has started to the framework", async () => {
+    const { thrown, messages } = await errorAfter((response) => response.write("first"))
+    expect([thrown, messages]).toEqual([new Error("broken"), []])
+  })
+
+  it("causes a warning with the error if the response is complete", async () => {
+    const { thrown, messages } = await errorAfter((response) => response.end("all"))
+    const warning = expect.stringContaining("onRejected failed after it had responded: Error: broken.")
+    expect([thrown, messages]).toEqual([undefined, [warning]])
+  })
+})
+
 describe("a response that two mounts of a limiter watch for refunds", () => {
   it("has one listener for its end", async () => {
     const statuses: number[] = []
@@ -119,6 +210,15 @@ describe("a response that two mounts of a limiter watch for refunds", () => {
       response.end("done")
     })
     expect([listeners, statuses]).toEqual([1, [200]])
+  })
+
+  it("is not watched for an exchange that reports the status itself", async () => {
+    const refunding = createGuard({ limit: 5, window: "1 minute", refundWhen: () => true })
+    const { body } = await received((response) => {
+      const exchange = new NodeExchange(response.req, response, () => response.end("done"))
+      respond(refunding, { remoteAddress: "192.0.2.1" }, Object.assign(exchange, { onSent: undefined }))
+    })
+    expect(body).toBe("done")
   })
 })
 

@@ -166,6 +166,9 @@ describe("acquire", () => {
     await expect(limiter.acquire(ALICE)).rejects.toThrow("no timers")
     clock.advance(SECOND)
     expect((await limiter.acquire(ALICE)).allowed).toBe(true)
+    const leaky = createLimiter({ ...THREE, algorithm: "leaky-bucket", clock: broken, logger: QUIET })
+    expect((await leaky.acquire(ALICE)).allowed).toBe(true)
+    await expect(leaky.acquire(ALICE)).rejects.toThrow("no timers")
   })
 })
 

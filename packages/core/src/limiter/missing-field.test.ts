@@ -95,6 +95,15 @@ describe("a rule whose field is missing in each of its first 20 requests", () =>
     },
   )
 
+  it("causes the message at the start, even if hundreds of rules exist and another field of the rule is known", () => {
+    const rules = Array.from({ length: 200 }, (_, i) => ({
+      ...{ ...RULE, name: `r${i}`, field: "ip" },
+      match: { fields: i === 150 ? { ip: ["192.0.2.1"], plan: ["free"] } : { ip: [`192.0.2.${i}`] } },
+    }))
+    const { said } = open({ rules } as never)
+    expect(said).toEqual([expect.stringContaining('Rule "r150" uses "plan"')])
+  })
+
   it("is counted by itself, among the requests that it applies to", async () => {
     const { limiter, said } = open({
       fields: USER.fields,

@@ -565,6 +565,11 @@ describe("refund", () => {
   })
 })
 
+it("decisionOn returns undefined for a value without a decision, even undefined", () => {
+  const { limiter } = limiterWith({ limit: 5, window: "1m" })
+  for (const request of [undefined, null, {}]) expect(limiter.decisionOn(request as never)).toBeUndefined()
+})
+
 describe("reset", () => {
   const setUp = async () => {
     const { limiter } = limiterWith({
@@ -608,6 +613,13 @@ describe("reset", () => {
     await limiter.reset(ALICE)
     expect((await limiter.decide(alice)).allowed).toBe(true)
     expect(said).toEqual([])
+  })
+
+  it("resets the counters of a shadow rule", async () => {
+    const { limiter } = limiterWith({ limit: 5, window: "1m", shadow: true })
+    await limiter.decide(ALICE, { cost: 2 })
+    await limiter.reset(ALICE)
+    expect(await remainingOf(limiter)).toEqual([5])
   })
 
   it("resets only the counters of the named rules, including those of the whole service", async () => {

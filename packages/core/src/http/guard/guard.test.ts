@@ -495,6 +495,7 @@ describe("several mounts on one request", () => {
         for (const facts of [FACTS, BODY]) await guards[0].check(facts, request)
         expect(said).toEqual([])
         expect((await guards[1].check(BODY, request)).headers).toEqual([])
+        expect(limiter.decisionOn(request)?.checks.map(({ policy }) => policy)).toEqual(["login"])
         expect(said).toEqual([expect.stringContaining('with rules "ip", "login" is mounted twice')])
       })
 
@@ -510,6 +511,16 @@ describe("several mounts on one request", () => {
           statuses.push((await guards[1].check(FACTS, request)).rejection?.status)
         }
         expect([statuses, said]).toEqual([[undefined, 429], []])
+      })
+
+      it("keep the decision of the first mount if the second skips the request", async () => {
+        const limiter = make({ ...limit(1, { throttle }), skip: (request) => request.id !== undefined })
+        const guards = [await mount({ limiter }), await mount({ limiter })] as const
+        const request: { id?: string } = {}
+        const { decision } = await guards[0].check(FACTS, request)
+        request.id = "an admin"
+        await guards[1].check(FACTS, request)
+        expect(limiter.decisionOn(request)).toBe(decision)
       })
     },
   )
@@ -976,7 +987,10 @@ describe("a guard of one route", () => {
     expect(routes.map((route) => checked(route).decision.remaining)).toEqual([1, 0])
     expect(() =>
       createGuard<Req>({ limiter }).forRoute({ limit: 3, window: "1h" }, { label: "login" }),
-    ).toThrow('name: "login" is already the name of a different rule at another mount of this limiter')
+    ).toThrow(
+      'name: "login" is already the name of a different rule at another mount of this limiter; ' +
+        "accepted: another name, or the same rule at both mounts",
+    )
     const count = () => createLimiter({ name: "login", limit: 1, window: "1h", store })
     await one.close()
     await one.close()

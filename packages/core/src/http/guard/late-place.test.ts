@@ -33,6 +33,15 @@ describe("the place of a limiter after a route", () => {
     expect(latePlace([route(["get"], "/login"), HANDLER], limiter)).toBeUndefined()
   })
 
+  it("does not depend on a limiter of another path", () => {
+    const other = { ...LIMITER, handle: {}, path: "/status" }
+    const layers = [other, route(["get"], "/api/login"), { ...LIMITER, path: "/api" }]
+    expect(latePlace(layers, limiter)).toEqual({
+      routes: "GET /api/login and every other route below /api",
+      hasHandlers: false,
+    })
+  })
+
   it("is undefined if all routes are mounted after the limiter", () => {
     const alone = { ...LIMITER, path: "/api" }
     expect(

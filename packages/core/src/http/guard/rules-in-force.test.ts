@@ -258,6 +258,12 @@ describe("the first rules", () => {
       expect(timers()).toBe(before)
     }))
 
+  it("do not keep the process alive while requests are decided without them, if the clock has no timer", () =>
+    countHeldTimers((timers) => {
+      setUp(new Publisher("never"), { clock: { now: () => 0 } })
+      expect(timers()).toBe(0)
+    }))
+
   it("are loaded again by a real timer if the clock has no timer", async () => {
     const { limiter } = setUp(new Publisher([rule(5)]), { clock: { now: () => 0 } })
     expect(await limiter.decide(ALICE)).toMatchObject({ policy: "rule" })

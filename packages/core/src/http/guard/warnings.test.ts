@@ -61,7 +61,8 @@ type Trigger = [
 const TRIGGERS: Trigger[] = [
   [
     "SLUICE_ADDRESS_UNKNOWN",
-    "by default, all of them share one counter. Pass remoteAddress, or set trustedProxies to 1 behind a proxy on a Unix socket",
+    "A request had no client address: no remoteAddress was given, its connection was closed, or it came through a Unix " +
+      "socket. Rules by address handle such requests by their onMissing; by default, all of them share one counter. Pass remoteAddress, or set trustedProxies to 1 behind a proxy on a Unix socket",
     RULE,
     [{ headers: {} }],
   ],

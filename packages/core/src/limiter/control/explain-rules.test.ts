@@ -77,6 +77,12 @@ describe("explain", () => {
       CLIENT,
       [{ member: "onMissing", field: "header:x-key" }],
     ],
+    [
+      "onMissing although its function returns true",
+      { field: "header:x-key", onMissing: "skip", match: { when: () => true } },
+      CLIENT,
+      [{ member: "onMissing", field: "header:x-key" }],
+    ],
     ["its limit function", { limit: () => Number.POSITIVE_INFINITY }, CLIENT, [{ member: "limit" }]],
     [
       "a preflight",

@@ -83,14 +83,17 @@ describe("a rule with thresholds", () => {
     expect(await decide(1)).toEqual(["calls 192.0.2.1 67 %: 3 used"])
   })
 
-  it("reports each client and each rule separately", async () => {
-    const { decide } = open([
+  it("reports each client and each rule separately, without a warning about other rules", async () => {
+    const { decide, limiter } = open([
       { ...RULE, notify: [80] },
       { ...RULE, name: "all", field: "service", limit: 9, notify: [100] },
       { ...RULE, name: "silent", notify: undefined },
     ])
+    const warnings: string[] = []
+    limiter.on("warning", ({ message }) => warnings.push(message))
     expect(await decide(8)).toEqual(["calls 192.0.2.1 80 %: 8 used"])
     expect(await decide(1, 1, BOB)).toEqual(["all  100 %: 9 used"])
+    expect(warnings).toEqual([])
   })
 
   it("uses the limit of each client, and reports nothing under a limit of 0 or Infinity", async () => {

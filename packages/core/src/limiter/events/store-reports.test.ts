@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from "node:timers/promises"
 import { describe, expect, it } from "vitest"
 import { manualClock } from "../../ground/clock.ts"
 import { ClosedError, StoreUnavailableError } from "../../ground/errors.ts"
@@ -33,7 +34,23 @@ function setUp(options: Partial<LimiterOptions<unknown>> = {}) {
     events,
     warner,
   )
-  return { listener, warned, emitted }
+  return { clock, listener, warned, emitted }
+}
+
+/** Sets up the reports of a limiter over a store that emits the events that `emit` receives. */
+function setUpStore() {
+  const listeners: ((event: StoreEvent) => void)[] = []
+  const store = {
+    ...methodsOf(memoryStore()),
+    subscribe: (listener: (event: StoreEvent) => void) => {
+      listeners.push(listener)
+      return () => undefined
+    },
+  }
+  const emit = (event: StoreEvent): void => {
+    for (const listener of listeners) listener(event)
+  }
+  return { ...setUp({ store }), emit }
 }
 
 describe("an event of a store", () => {
@@ -56,18 +73,26 @@ describe("an event of a store", () => {
       true,
     ],
   ])("is logged, and emitted unless it is a warning: $type", (event, line, isEmitted) => {
-    const stores: ((event: StoreEvent) => void)[] = []
-    const store = {
-      ...methodsOf(memoryStore()),
-      subscribe: (listener: (event: StoreEvent) => void) => {
-        stores.push(listener)
-        return () => undefined
-      },
-    }
-    const { warned, emitted } = setUp({ store })
-    for (const emit of stores) emit(event)
+    const { warned, emitted, emit } = setUpStore()
+    emit(event)
     expect([warned, emitted]).toEqual([[line], isEmitted ? [event] : []])
   })
+})
+
+it("later losses are logged with their number after a minute", async () => {
+  const { clock, warned, emit } = setUpStore()
+  const lost = { type: "charges-lost", to: "eu", units: 2, error: DOWN } as const
+  for (let i = 0; i < 3; i++) emit(lost)
+  clock.advance(60_000)
+  await nextTurn()
+  emit(lost)
+  clock.advance(60_000)
+  await nextTurn()
+  expect(warned.map((line) => line.replace(/, so.*/, ""))).toEqual([
+    "SLUICE_CHARGES_LOST Admitted units were not charged to other counters",
+    "SLUICE_CHARGES_LOST Admitted units were not charged to other counters 2 times",
+    "SLUICE_CHARGES_LOST Admitted units were not charged to other counters",
+  ])
 })
 
 describe("a store that was closed with its limiter", () => {

@@ -67,12 +67,13 @@ const named = (names: Readonly<Record<string, unknown>>): ObjectSchema =>
     prefix: name,
     names: v.optional(strict("the names", Object.fromEntries(Object.keys(names).map((key) => [key, name])))),
   })
+const UNKNOWN = named(SINGLE)
 const NAMED = new Map(HEADER_DIALECTS.map((each) => [each, named(ENDS[each])]))
 
 const format: Schema = v.lazy((value) =>
   typeof value !== "object" || value === null || Array.isArray(value)
     ? v.picklist(HEADER_DIALECTS, DIALECT)
-    : (NAMED.get((value as NamedHeaders).dialect) ?? named(SINGLE)),
+    : (NAMED.get((value as NamedHeaders).dialect) ?? UNKNOWN),
 )
 
 /** The shape of the option `headers`. */

@@ -66,6 +66,7 @@ describe("an invalid option", () => {
     ["cost", "2", '"2" is not a cost; it is a string, use the number 2', COST],
     ["service", "", '"" is not a service', SERVICE],
     ["service", null, "null is not a service", SERVICE],
+    ["service", 2 ** 53, '9007199254740992 is not a service; use "9007199254740992"', SERVICE],
     [
       "service",
       Number.NaN,
@@ -441,6 +442,10 @@ describe("an invalid option", () => {
     const path = "onRulesMissing"
     const accepted = 'fileRules(…), dynamoDBRules(…) or a rule book in "rules", or no onRulesMissing'
     expect(problemsOf({ ...RULE, onRulesMissing: "deny" })).toEqual([{ ...problem, path, accepted }])
+    expect(problemsOf({ ...RULE, service: "", onRulesMissing: "deny" })).toMatchObject([
+      { path: "service" },
+      { path },
+    ])
   })
 
   it("is reported if the options do not define what applies until the rules of a network source are loaded", () => {
@@ -603,6 +608,10 @@ describe("options", () => {
     const now = vi.spyOn(Date, "now").mockReturnValue(5)
     expect(wallClock()).toBe(5)
     now.mockRestore()
+  })
+
+  it("contain the exact text of a service that is a number", () => {
+    expect(parseOptions({ ...RULE, service: 2 ** 53 - 1 }).service).toBe("9007199254740991")
   })
 
   it("are kept as given", () => {

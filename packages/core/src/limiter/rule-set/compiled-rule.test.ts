@@ -225,9 +225,10 @@ describe("a preflight", () => {
       { method: "OPTIONS", headers: { ...headers, "content-length": "2" } },
       { method: "OPTIONS", headers: { ...headers, "transfer-encoding": "chunked" } },
       { method: "OPTIONS", headers: { ...headers, "content-type": "application/json" } },
+      { method: "OPTIONS", headers, hasBody: true },
       { method: "POST", headers },
     ]
-    const counted = ["admit", ...Array(7).fill("quota")]
+    const counted = ["admit", ...Array(8).fill("quota")]
     expect(await verdicts({ limit: 1, window: "1m" }, requests)).toEqual(counted)
     const empty = { ...preflight, headers: { ...headers, "content-length": "0" } }
     expect(await verdicts({ limit: 1, window: "1m" }, [empty, empty])).toEqual(["none", "none"])

@@ -176,7 +176,7 @@ export function compileRule(rule: ParsedRule, context: RuleContext): CompiledRul
       if (partitionOf(facts, results) === SKIP) {
         return [{ member: "onMissing", field: missingField(facts, results) }]
       }
-      return checkOf(facts, results, 1, false, false) === undefined ? [{ member: "limit" }] : []
+      return [{ member: "limit" }]
     },
   }
 }

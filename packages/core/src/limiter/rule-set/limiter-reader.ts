@@ -102,7 +102,7 @@ export class LimiterReader implements RulesReader {
     const names = edition.rules.map(({ name }) => name)
     const taken = claimNames(store, service, names, this.#owner, again)
     if (taken.length > 0) throw new InvalidRuleError(taken.map((name) => takenProblem(service, name)))
-    const isDenying = this.edition === undefined && this.untilLoaded.onRulesMissing === "deny"
+    const isDenying = this.untilLoaded.onRulesMissing === "deny"
     // Compile synchronously while the limiter is being created. Such a limiter may be used in the same turn, and
     // would admit requests without its rules.
     const compiled = this.#owner.compileAll(edition, this.#opened === undefined && !isDenying)

@@ -39,13 +39,16 @@ it("callAt uses a real timer if the clock has no wait function", async () => {
 })
 
 it.each([0, LONGEST_TIMER_MS + 1])(
-  "callAt keeps the process alive for %i ms if the clock has no wait function",
+  "callAt keeps the process alive for %i ms if the clock has no wait function, unless it is canceled",
   (ms) => {
     const setTimer = vi.spyOn(globalThis, "setTimeout")
     const cancel = callAt({ now: () => 1_000 }, 1_000 + ms, ignore, ignore)
-    const timers = setTimer.mock.results.map(({ value }) => (value as NodeJS.Timeout).hasRef())
+    const timers = setTimer.mock.results.map(({ value }) => value as NodeJS.Timeout)
+    expect(timers.map((timer) => timer.hasRef())).toEqual([true])
+    const clearTimer = vi.spyOn(globalThis, "clearTimeout")
     cancel()
+    expect(clearTimer.mock.calls).toEqual([timers])
     setTimer.mockRestore()
-    expect(timers).toEqual([true])
+    clearTimer.mockRestore()
   },
 )

@@ -110,6 +110,15 @@ it("a new request is refused if maxWaiting requests are already delayed by the l
   expect(log).toEqual(["0 goes", "0 finds one: refused by leaky", "1000 is delayed", "2000 allows two"])
 })
 
+it("a request with maxWaiting 0 is refused with its delay if the leaky bucket would delay it", async () => {
+  const { enter, room, calls } = setUp()
+  const leaky = ruleCheck("leaky", 1, 1, { algorithm: "leaky-bucket", burst: 5 })
+  enter("goes", [leaky])
+  const patience = { maxWaitMs: 10 * SECOND, maxWaiting: 0, waitsFor: () => true }
+  expect(room.enter([leaky], patience)).toMatchObject({ allowed: false, policy: "leaky", retryAfterMs: 1 })
+  expect(calls.returns).toBe(1)
+})
+
 it("a new request does not wait if maxWaiting requests are delayed or waiting in total", async () => {
   const { enter, pass, log } = setUp()
   const leaky = ruleCheck("leaky", 1, 1, { algorithm: "leaky-bucket", burst: 2 })

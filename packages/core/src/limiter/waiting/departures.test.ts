@@ -248,6 +248,21 @@ describe("the timers of waiting requests", () => {
     expect(running).toEqual([501])
   })
 
+  it("reject only the request whose maximum wait they measure if the clock cannot wait", async () => {
+    const { clock, enter, answer, pass, pending, log } = setUp(() => true)
+    const { wait } = clock
+    const broken = (ms: number, signal?: AbortSignal) =>
+      ms === 501 ? Promise.reject(new Error("no timers")) : wait(ms, signal)
+    Object.assign(clock, { wait: broken })
+    for (const name of ["takes", "first"]) enter(name, [ruleCheck("one", 1)])
+    while (pending.length > 0) await answer()
+    enter("patient", [ruleCheck("one", 1)])
+    await pass(SECOND)
+    enter("impatient", [ruleCheck("one", 1)], { maxWaitMs: 500 })
+    await pass(0)
+    expect(log).toEqual(["0 takes", "1000 impatient: no timers"])
+  })
+
   it("end when units are refunded before the queue would have woken", async () => {
     const { clock, decider, room, enter, pass, log } = setUp()
     const running = timersOf(clock)

@@ -49,6 +49,13 @@ it("the first entry always has the earliest deadline, whatever is added or remov
   }
 })
 
+it("sorted() returns the entries by their deadlines, whatever the order in which they were added", () => {
+  const deadlines = new Heap<number>((deadlineMs) => deadlineMs)
+  for (const deadlineMs of [5, 1, 9, 3, 7]) deadlines.add(deadlineMs)
+  deadlines.delete(9)
+  expect(deadlines.sorted()).toEqual([1, 3, 5, 7])
+})
+
 it("a heap compares O(log n) entries in general, and one or two if entries arrive in order of their deadlines", () => {
   const roll = dice(42)
   const deadlines = new Heap<Waiter>(({ deadlineMs }) => deadlineMs)

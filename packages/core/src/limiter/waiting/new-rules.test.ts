@@ -27,6 +27,38 @@ it("a waiting request calls the store under the new rules after a rule change", 
   expect(log).toEqual(["0 a", "0 b"])
 })
 
+it("a waiting request keeps the units of new rules that it does not wait for", async () => {
+  const { room, enter, log, calls } = setUp()
+  enter("a", [ruleCheck("old", 1)])
+  enter("b", [ruleCheck("old", 1)], {
+    currentChecks: () => [ruleCheck("new", 1)],
+    waitsFor: ({ policy }) => policy.name === "old",
+  })
+  room.turnToNewRules()
+  await nextTurn()
+  expect(log).toEqual(["0 a", "0 b"])
+  expect(calls).toMatchObject({ takes: 3, returns: 0 })
+})
+
+it("a delayed request leaves only once if its signal aborts while it is read after a rule change", async () => {
+  const { room, enter, log } = setUp()
+  const leaving = new AbortController()
+  const told: string[] = []
+  const leaky = ruleCheck("leaky", 10, 1, { algorithm: "leaky-bucket", burst: 5 })
+  enter("a", [leaky])
+  enter("b", [leaky], {
+    signal: leaving.signal,
+    currentChecks() {
+      leaving.abort(new Error("gone"))
+      return []
+    },
+    onWait: () => () => void told.push("is over"),
+  })
+  room.turnToNewRules()
+  await nextTurn()
+  expect([log, told]).toEqual([["0 a", "0 b: gone"], ["is over"]])
+})
+
 it("a delayed request proceeds immediately if its leaky bucket was removed, and otherwise on its turn", async () => {
   const { room, enter, pass, log, calls } = setUp()
   const leaky = ruleCheck("leaky", 10, 1, { algorithm: "leaky-bucket", burst: 5 })
