@@ -89,6 +89,7 @@ export const ROOMS: Readonly<Record<string, Room>> = {
       `${CORE}/limiter/store-failure.test.ts`,
       "test/memory-store.contract.test.ts",
       "test/transactional-store.contract.test.ts",
+      "test/transactional-store.test.ts",
     ],
     needsRedis: false,
   },

@@ -38,6 +38,23 @@ describe("a bounded table", () => {
     expect([table.size, [...table]]).toEqual([0, []])
   })
 
+  it("still finds the other entries of a counter after one was deleted", () => {
+    const table = new BoundedTable(1_000)
+    const [one, other] = [entry("a", 0), entry("b", 0)]
+    table.add(one)
+    table.add(other)
+    expect(table.find("all", "a")).toBe(one)
+    table.delete(one)
+    expect(table.find("all", "b")).toBe(other)
+  })
+
+  it("examines 16 entries, and evicts the first of equally old entries", () => {
+    const table = new BoundedTable(17)
+    for (let i = 0; i < 17; i++) table.add(entry(String(i), i === 16 ? 0 : 5))
+    expect(table.leastUsed()?.partition).toBe("0")
+    expect(table.leastUsed()?.partition).toBe("16")
+  })
+
   it("evicts the least recently used entry when it is full", () => {
     const table = new BoundedTable(3)
     for (const [partition, usedMs] of [

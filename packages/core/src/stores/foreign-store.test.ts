@@ -78,6 +78,63 @@ describe("the guard of a third-party store", () => {
     expect(events).toMatchObject([{ type: "refund-lost", error: { message: "The store failed: gone" } }])
   })
 
+  it("does not refund units that the store takes in time, and waits without a deadline for as long as it takes", async () => {
+    const { guard, used } = guarded((memory) => ({
+      take: async (checks) => {
+        await new Promise((resolve) => setTimeout(resolve, 20))
+        return memory.take(checks)
+      },
+    }))
+    expect(await take(guard)).toMatchObject({ granted: true })
+    await nextTurn()
+    expect(used()).toEqual([2, 1])
+    expect(await take(guard, 5_000)).toMatchObject({ granted: true })
+    await nextTurn()
+    expect(used()).toEqual([4, 2])
+  })
+
+  it("does not refund a late result that took no units", async () => {
+    let refunds = 0
+    let answer = (): void => {}
+    const { guard } = guarded((memory) => ({
+      take: () => new Promise((resolve) => (answer = () => resolve(memory.take([])))),
+      refund: () => void refunds++,
+    }))
+    await Promise.resolve(guard.take([], 5)).catch(() => undefined)
+    answer()
+    await nextTurn()
+    expect(refunds).toBe(0)
+  })
+
+  it("creates one error for equal failures, and another one for another failure", async () => {
+    let message = "reset"
+    const { guard } = guarded(() => ({ take: () => Promise.reject(new Error(message)) }))
+    const failure = (): Promise<unknown> => take(guard).catch((thrown: unknown) => thrown)
+    const first = await failure()
+    expect(await failure()).toBe(first)
+    message = "refused"
+    expect(await failure()).toMatchObject({ message: "The store failed: refused" })
+  })
+
+  it("is shared if the store is, and stops passing on events", async () => {
+    const listeners = new Set<(event: StoreEvent) => void>()
+    const { guard } = guarded(() => ({
+      isShared: true,
+      subscribe(listener) {
+        listeners.add(listener)
+        return () => listeners.delete(listener)
+      },
+    }))
+    expect(guard.isShared).toBe(true)
+    const stop = guard.subscribe?.(() => undefined)
+    expect(listeners.size).toBe(1)
+    stop?.()
+    expect(listeners.size).toBe(0)
+    const silent = guarded(() => ({ subscribe: undefined as never }))
+    expect(silent.guard.isShared).toBeUndefined()
+    expect(silent.guard.subscribe?.(() => undefined)).not.toThrow()
+  })
+
   it("measures round-trip times, unless the store reports its own status", async () => {
     const { guard } = guarded((memory) => ({ take: async (checks) => memory.take(checks) }))
     expect(guard.status?.recentRoundTripsMs).toEqual([])

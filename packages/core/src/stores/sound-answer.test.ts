@@ -1,4 +1,6 @@
 import { describe, expect, it } from "vitest"
+import { manualClock } from "../ground/clock.ts"
+import { memoryStore } from "./memory/memory-store.ts"
 import { soundReading, soundResult } from "./sound-answer.ts"
 import { fixedCheck } from "./testing/checks.ts"
 
@@ -18,6 +20,9 @@ const WRONG_COUNTERS: [string, unknown][] = [
   ["a null check", null],
   ["a window that is over", { ...counted(NOW_MS - SECOND - 1), taken: 0 }],
   ["a window that is too far ahead", { ...counted(NOW_MS + SECOND + 1), taken: 0 }],
+  ["a negative count", { state: { startMs: NOW_MS, previous: -1, current: 1 }, taken: 0 }],
+  ["half a unit", { state: { startMs: NOW_MS, previous: 0.5, current: 1 }, taken: 0 }],
+  ["parts that are not packed", { state: { ...FREE.state, parts: 5 }, taken: 0 }],
   ["no window", { state: { previous: 0, current: 1 }, taken: 0 }],
 ]
 
@@ -28,6 +33,47 @@ describe("the result of a store", () => {
     const ahead = result(true, counted(NOW_MS + SECOND), counted())
     for (const valid of [result(true, counted(), counted()), ahead])
       expect(soundResult(CHECKS, valid)).toBe(valid)
+  })
+
+  it("is returned if a window ends now, or if a wait or the state after the request is known", () => {
+    const { state } = counted()
+    const valid = [
+      result(true, counted(NOW_MS - SECOND), counted()),
+      result(true, { ...counted(), after: state }, counted()),
+      result(false, { ...FULL, retryAfterMs: 5 }, FREE),
+      result(false, { ...FULL, retryAfterMs: Number.POSITIVE_INFINITY }, FREE),
+    ]
+    for (const each of valid) expect(soundResult(CHECKS, each)).toBe(each)
+    expect(() => soundResult(CHECKS, result(true, { ...counted(), after: {} }, counted()))).toThrow(INVALID)
+  })
+
+  it("may wait forever under a limit of 0, or for a cost above the limit", () => {
+    for (const check of [fixedCheck("a", 0), fixedCheck("a", 5, 6)]) {
+      const refusal = result(false, FREE)
+      expect(soundResult([check], refusal)).toBe(refusal)
+    }
+  })
+
+  it("has parts if the store's algorithm counts by parts", () => {
+    const memory = memoryStore({ clock: manualClock(NOW_MS) })
+    const { policy } = fixedCheck("a", 5)
+    const strict = [
+      { ...fixedCheck("a", 5), policy: { ...policy, algorithm: "sliding-window-strict", buckets: 10 } },
+    ] as const
+    const taken = memory.take(strict)
+    expect(taken.checks[0]?.state.parts).toEqual(expect.any(String))
+    expect(soundResult(strict, taken)).toBe(taken)
+  })
+
+  it("has a time and a verdict, even without checks", () => {
+    const valid = result(true)
+    expect(soundResult([], valid)).toBe(valid)
+    for (const wrong of [
+      { ...valid, nowMs: undefined },
+      { ...valid, granted: "yes" },
+      { ...valid, checks: [FREE] },
+    ])
+      expect(() => soundResult([], wrong)).toThrow(INVALID)
   })
 
   it("may omit counters if it refuses, but not if it grants", () => {
@@ -42,6 +88,8 @@ describe("the result of a store", () => {
 
   it("must not grant without taking the units of all checks, except shadow checks", () => {
     expect(() => soundResult(CHECKS, result(true, FREE, counted()))).toThrow(INVALID)
+    const expensive = [{ ...fixedCheck("a", 5, 2), shadow: true }, fixedCheck("b", 5)]
+    expect(() => soundResult(expensive, result(true, counted(), counted()))).toThrow(INVALID)
     const shadow = [{ ...fixedCheck("a", 5), shadow: true }, fixedCheck("b", 5)]
     expect(soundResult(shadow, result(true, FULL, counted()))).toMatchObject({ granted: true })
   })
@@ -85,5 +133,9 @@ describe("the reading of a store", () => {
   it("is invalid with a wrong number of counters, or without a time", () => {
     expect(() => soundReading(CHECKS, { nowMs: NOW_MS, counters: [FREE] })).toThrow(INVALID)
     expect(() => soundReading(CHECKS, { counters: [FREE, FREE] })).toThrow(INVALID)
+    const empty = { nowMs: NOW_MS, counters: [] }
+    expect(soundReading([], empty)).toBe(empty)
+    for (const wrong of [{ counters: [] }, { nowMs: NOW_MS }, { ...empty, counters: [FREE] }])
+      expect(() => soundReading([], wrong)).toThrow(INVALID)
   })
 })
