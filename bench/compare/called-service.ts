@@ -23,7 +23,7 @@ const POST = [
   BODY,
 ].join("\r\n")
 
-/** The decision service of a tree, and clients that call it over gRPC and HTTP. */
+/** The decision service of one source tree, and clients that call it over gRPC and HTTP. */
 export interface CalledService extends Pick<ServiceProgram, "usage" | "stop"> {
   /** Requests this number of decisions from the service. Rejects if a call fails or is refused. */
   call(how: Calling, decisions: number): Promise<void>

@@ -3,7 +3,7 @@ import { type FileDocument, type RuleFile, readRuleFile } from "@sluice/rules"
 import type { Io } from "./io.ts"
 import { UsageError } from "./usage-error.ts"
 
-/** A file of rules that has been read. */
+/** A rules file that was read and parsed. */
 export interface ReadFile extends RuleFile {
   /** The name as given; "standard input" for "-". */
   readonly name: string

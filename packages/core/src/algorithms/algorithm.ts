@@ -55,8 +55,8 @@ export interface Algorithm {
   /** Returns the milliseconds until the counter is unused again if no request arrives. */
   resetAfterMs(state: CounterState, policy: Policy, nowMs: number): number
   /**
-   * Returns the epoch milliseconds from which the state equals an empty state. A store may delete the state then, but
-   * not earlier.
+   * Returns the time, in epoch milliseconds, at which the state becomes equivalent to an empty state. A store may
+   * delete the state then, but not earlier.
    */
   emptyAtMs(state: CounterState, policy: Policy): number
   /**

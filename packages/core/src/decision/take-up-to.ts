@@ -12,7 +12,7 @@ type Take = (ruleChecks: readonly RuleCheck[], onAnswer: OnStoreAnswer) => Maybe
 /** The two ways in which a `Decider` takes units. */
 export interface Taking {
   readonly take: Take
-  /** Takes the units like `take`, but does not count a refusal under rules whose refusals count. */
+  /** Takes the units like `take`, but never counts a refusal, even for rules with `countRejected`. */
   readonly takeIfItFits: Take
 }
 

@@ -49,7 +49,7 @@ export class LogsReplay {
 
   /**
    * Replays the records of one or more whole seconds, in order of time. `resolutionMs` is the resolution of the log's
-   * times.
+   * timestamps.
    */
   offer(records: readonly LogRecord[], resolutionMs: number): void {
     if (!this.#isBegun) this.#begin(resolutionMs)

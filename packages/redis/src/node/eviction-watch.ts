@@ -28,7 +28,7 @@ export class EvictionWatch {
   #dueMs = Number.NEGATIVE_INFINITY
   #evictedKeys: number | undefined
 
-  /** `title` is the server's name in warnings. `ask` sends the script EVICTIONS. */
+  /** `title` is the server's name in warnings. `ask` sends the `EVICTIONS` script. */
   constructor(title: string, ask: () => Promise<unknown>, warn: (event: StoreWarningEvent) => void) {
     this.#title = title
     this.#ask = ask

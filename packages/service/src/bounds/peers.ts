@@ -2,7 +2,7 @@ import type { Socket } from "node:net"
 import { addressGroup } from "@sluice/core/adapters"
 import type { PeerPace } from "./pacing.ts"
 
-/** The usage of one peer or one service at a server. */
+/** What one peer or one service currently uses on a server. */
 export interface Usage {
   /** Single calls. */
   calls: number

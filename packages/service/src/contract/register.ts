@@ -44,7 +44,7 @@ export interface RegisteringParts {
 
 type RegistryMethod = "registerService" | "getService" | "removeService"
 
-/** Creates the calls with which service owners read and change their rules. */
+/** Creates the handlers that let service owners read and change their rules. */
 export function registering(parts: RegisteringParts): Pick<Handlers<typeof RateLimiter>, RegistryMethod> {
   const { book, audit } = parts
   return {

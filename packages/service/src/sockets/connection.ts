@@ -39,7 +39,7 @@ export class Connection implements Sender, PacedConnection {
   unread: UnreadAnswers | undefined
   /** Ends the connection gracefully when it is idle. Set by the server. */
   endIdle: () => void
-  /** Ends the connection when its first headers are late, with a response if the server has one. Set by the server. */
+  /** Ends a connection whose first headers are late. An HTTP server first responds with 408. Set by the server. */
   endLate: () => void
   /** Ends the connection of a peer that sends too much refused or useless data. Set by the server. */
   endAbuse: () => void

@@ -16,7 +16,7 @@ import type { HeadersOption } from "./header-formats.ts"
  */
 export type Extractor<Request> = (request: Request) => Awaitable<string | number | undefined>
 
-/** Every member of a rule except its cost, which a limiter reads differently. All members are optional here. */
+/** Every member of a rule except `cost`, which has another type in a limiter's options. All members are optional here. */
 export type InlineRule<Request> = {
   // Mapped from an object type, so that each member keeps its docstring from Rule.
   readonly [Name in keyof Omit<Rule<Request>, "cost">]?: Omit<Rule<Request>, "cost">[Name] | undefined

@@ -16,9 +16,9 @@ const claimsOf = new WeakMap<Store, Claims>()
 
 /**
  * Claims rule names of a service on a store for one owner, and replaces the owner's earlier claims. Without claims,
- * two limiters with one rule name would charge each other's clients. If another owner has claimed any of the names,
- * returns these names and changes nothing. In this case, `onFreed` is called once when names have been released, so
- * that the owner can try again.
+ * two limiters that use the same rule name would charge each other's clients. If another owner has claimed any of the
+ * names, returns these names and changes nothing. In this case, `onFreed` is called once when names have been
+ * released, so that the owner can try again.
  */
 export function claimNames(
   store: Store,
