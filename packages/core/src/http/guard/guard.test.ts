@@ -1133,6 +1133,7 @@ describe("createGuard", () => {
       [5, "5"],
       [createLimiter, "a function"],
       [{ decide() {}, admit() {} }, "{}"],
+      [Object.create(null), "{}"],
     ]) {
       const message = `${shown} is not a limiter`
       expect(problemsOf({ limiter })).toEqual([{ path: "limiter", message, accepted }])

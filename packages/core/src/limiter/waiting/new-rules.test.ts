@@ -40,6 +40,25 @@ it("a waiting request keeps the units of new rules that it does not wait for", a
   expect(calls).toMatchObject({ takes: 3, returns: 0 })
 })
 
+it("a waiting request may be ended by the code that reads another request after a rule change", async () => {
+  const { room, enter, log } = setUp()
+  const leaving = new AbortController()
+  enter("a", [ruleCheck("old", 1)])
+  enter("b", [ruleCheck("old", 1)], {
+    currentChecks() {
+      leaving.abort(new Error("gone"))
+      return [ruleCheck("new", 1)]
+    },
+  })
+  enter("c", [ruleCheck("old", 1)], {
+    signal: leaving.signal,
+    currentChecks: () => [ruleCheck("new", 1)],
+  })
+  room.turnToNewRules()
+  await nextTurn()
+  expect(log).toEqual(["0 a", "0 c: gone", "0 b"])
+})
+
 it("a delayed request leaves only once if its signal aborts while it is read after a rule change", async () => {
   const { room, enter, log } = setUp()
   const leaving = new AbortController()

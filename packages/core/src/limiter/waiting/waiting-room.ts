@@ -105,15 +105,19 @@ export class WaitingRoom {
     const renewed = present.filter((ticket) => {
       if (ticket.state === "asking") ticket.isOutdated = true
       else if (ticket.state === "waiting") return this.#renew(ticket)
-      else if (!isStillDelayed(ticket, ticket.granted as Decision) && ticket.state === "delayed") {
-        this.#end(ticket, ticket.granted as Decision)
-      }
+      else if (ticket.state === "delayed") this.#endIfNotDelayed(ticket, ticket.granted as Decision)
       return false
     })
     for (const ticket of renewed) if (!hasLeft(ticket)) this.#lineUp(ticket)
     this.#serve()
     // A rule for which the request does not wait must refuse it now, not only when its turn comes.
     for (const ticket of present) this.#askOthers(ticket)
+  }
+
+  /** Lets a delayed request proceed if the rules in force no longer delay it. */
+  #endIfNotDelayed(ticket: Ticket, granted: Decision): void {
+    // The app's function that reads the request may end the wait.
+    if (!isStillDelayed(ticket, granted) && !hasLeft(ticket)) this.#end(ticket, granted)
   }
 
   /** Rejects all waiting requests with this error, and refunds the units of delayed requests. */
@@ -218,7 +222,10 @@ export class WaitingRoom {
     this.#askOthers(ticket)
   }
 
-  /** Switches a request to the rules in force. Returns whether the request then has to go into a line. */
+  /**
+   * Switches a request to the rules in force. Returns false if the rules are unknown, or if the request has left. If the
+   * request does not wait under the new rules, it leaves.
+   */
   #renew(ticket: Ticket): boolean {
     const ruleChecks = currentChecks(ticket)
     // The app's function that reads the request may have ended the wait.
@@ -227,12 +234,9 @@ export class WaitingRoom {
     this.#lines.leave(ticket)
     Object.assign(ticket, { ruleChecks, awaited, attempt: undefined })
     ticket.options.onRulesChanged?.()
-    if (isAnsweredAtOnce(ruleChecks, awaited)) {
-      this.#leaveAsking(ticket)
-      return false
-    }
+    if (isAnsweredAtOnce(ruleChecks, awaited)) this.#leaveAsking(ticket)
     // Requests that waited for one counter must not all call the store for another counter at the same time.
-    this.#lines.narrow(ticket)
+    else this.#lines.narrow(ticket)
     return true
   }
 
