@@ -129,6 +129,14 @@ describe("the amount of a unit", () => {
     expect(refused).toMatchObject({ allowed: false, refusal: "cost" })
   })
 
+  it("of requests is 1 with a warning about the cost if its function returns undefined", async () => {
+    const codes: string[] = []
+    const limiter = limiterOf({ rules: [RPM], cost: () => undefined as never, logger: silent })
+    limiter.on("warning", ({ code }) => codes.push(code))
+    expect(await limiter.decide(ALICE)).toMatchObject({ cost: 1 })
+    expect(codes).toEqual(["SLUICE_INVALID_COST"])
+  })
+
   it("of a unit that nothing names is 1, with one warning for each unit", async () => {
     const warnings: string[] = []
     const rules = liveRules({
@@ -169,6 +177,11 @@ describe("a function for units whose names are not known in advance", () => {
     expect(problemsOf(() => limiterOf({ units, rules: [{ ...TPM, counts: "bytes" }] }))[0]?.path).toBe(
       "rules[0].counts",
     )
+  })
+
+  it("may return a number, which each request takes", async () => {
+    const units = (unit: string) => (unit === "tokens" ? 5 : undefined)
+    expect(await limiterOf({ units, rules: [TPM] }).decide(ALICE)).toMatchObject({ cost: 5 })
   })
 
   it("counts as 1 if it throws or returns no amount", async () => {
@@ -213,6 +226,16 @@ describe("settle", () => {
   })
 })
 
+describe("the counter of a rule", () => {
+  it("starts at 0 if the rule counts another unit", async () => {
+    const counterOf = async (counts: string) => {
+      const [one] = await limiterOf({ rules: [{ ...TPM, counts }] }).explain(ALICE)
+      return one?.counter?.policy.counter
+    }
+    expect(await counterOf("tokens")).not.toBe(await counterOf("requests"))
+  })
+})
+
 describe("refund", () => {
   it("gives back every unit", async () => {
     const limiter = limiterOf()
@@ -232,6 +255,24 @@ describe("takeUpTo with a unit", () => {
       policy: "tpm",
     })
     expect(await leftOf(limiter)).toEqual({ rpm: 1, tpm: 0 })
+  })
+
+  it("does not call the function of the unit", async () => {
+    const tokens = (): number => expect.unreachable()
+    const limiter = limiterOf({ units: { tokens } })
+    expect(await limiter.takeUpTo(ALICE, 5, { unit: "tokens" })).toMatchObject({ allowed: true, cost: 5 })
+  })
+
+  it("takes any unit if the limiter has no option units, and rejects what is not a unit", async () => {
+    const limiter = createLimiter({ rules: [RPM], clock: manualClock(60_000) })
+    expect(await limiter.takeUpTo({}, 5, { unit: "any" })).toMatchObject({ allowed: true, cost: 5 })
+    expect(await limiter.takeUpTo({}, 1, null as never)).toMatchObject({ allowed: true, cost: 1 })
+    await expect(limiter.takeUpTo({}, 5, { unit: 5 as never })).rejects.toThrow(
+      "unit: 5 is not a unit of this limiter; accepted: requests; the option units of the limiter names units",
+    )
+    await expect(limiter.takeUpTo({}, 5, { units: "any" } as never)).rejects.toThrow(
+      '"units" is not an option of takeUpTo(); did you mean "unit"?',
+    )
   })
 
   it("asks the store once if a rule of another unit refuses", async () => {
@@ -338,6 +379,13 @@ describe("invalid amounts", () => {
     await expect(limiter.decide(ALICE, { units: 5 as never })).rejects.toThrow(
       "units: 5 is not an object of units; accepted: { tokens: 1500 }, or a number of requests as cost",
     )
+    await expect(limiter.decide(ALICE, { units: null as never })).rejects.toThrow(
+      "units: null is not an object",
+    )
+    await expect(limiter.decide(ALICE, { cost: -1, units: {} })).rejects.toThrow("cost: -1 is not a cost")
+    expect(await limiter.peek(ALICE, { units: { tokens: undefined as never } })).toMatchObject({
+      allowed: true,
+    })
     await expect(limiter.decide(ALICE, { cost: 1, units: { requests: 1 } })).rejects.toThrow(
       'units.requests: is given together with "cost", which is short for it; accepted: one of the two',
     )

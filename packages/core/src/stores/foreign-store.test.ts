@@ -78,7 +78,7 @@ describe("the guard of a third-party store", () => {
     expect(events).toMatchObject([{ type: "refund-lost", error: { message: "The store failed: gone" } }])
   })
 
-  it("does not refund units that the store takes in time, and waits without a deadline for as long as it takes", async () => {
+  it("does not refund units that the store takes in time, or that it takes without a deadline", async () => {
     const { guard, used } = guarded((memory) => ({
       take: async (checks) => {
         await new Promise((resolve) => setTimeout(resolve, 20))
