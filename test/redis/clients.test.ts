@@ -94,7 +94,7 @@ function prefixed({ keyPrefix }: Options): { keyPrefix?: string } {
   return keyPrefix === undefined ? {} : { keyPrefix }
 }
 
-describe.each(SINGLE)("commandsOf a client of %s, one server", (name, make) => {
+describe.each(SINGLE)("the commands object of a %s client on one server", (name, make) => {
   let server: RedisServer
   beforeAll(async () => {
     server = await startRedis()
@@ -180,14 +180,14 @@ const IOREDIS: readonly (readonly [string, MakeIoredis])[] = [
   ["ioredis 5", (port, options) => new Redis5(port, options) as unknown as Redis],
 ]
 
-describe.each(IOREDIS)("commandsOf a client of %s", (_, make) => {
+describe.each(IOREDIS)("the commands object of an %s client", (_, make) => {
   let server: RedisServer
   beforeAll(async () => {
     server = await startRedis()
   })
   afterAll(() => server.stop())
 
-  it("tries to connect only once, and leaves the failure to the app", async () => {
+  it("tries to connect only once, and leaves a failed connection to the app", async () => {
     const client = make(await freePort(), { lazyConnect: true, retryStrategy: () => null })
     const errors: Error[] = []
     client.on("error", (error: Error) => errors.push(error))
@@ -201,14 +201,14 @@ describe.each(IOREDIS)("commandsOf a client of %s", (_, make) => {
     await expect(commands.evalsha(SHA, ["a"], ["1"])).rejects.toThrow("Connection is closed.")
   })
 
-  it("adds no listener for errors", () => {
+  it("adds no error listener to the client", () => {
     const client = make(server.port, { lazyConnect: true })
     closers.push(() => client.disconnect())
     commandsOf(client)
     expect(client.listenerCount("error")).toBe(0)
   })
 
-  it("allows the app's own commands to be resent", async () => {
+  it("does not prevent the client from resending the app's own commands", async () => {
     const proxy = await startProxy(server)
     closers.push(() => proxy.close())
     const client = make(proxy.port, { lazyConnect: true, retryStrategy: retryAtOnce })
@@ -248,8 +248,8 @@ describe.each([
     "withTypeMapping",
     (port: number) => createClient({ socket: socket(port) }).withTypeMapping(IN_BYTES.typeMapping),
   ],
-])("a client that %s has configured to return bytes", (_, make) => {
-  it("returns strings to the store, and bytes to the app", async () => {
+])("a client that returns bytes (configured with %s)", (_, make) => {
+  it("returns strings to the store, but bytes to the app", async () => {
     const server = await startRedis()
     closers.push(() => server.stop())
     const client = make(server.port)
@@ -327,7 +327,7 @@ const CLUSTER: readonly (readonly [string, MakeCluster])[] = [
 
 const KEYS = ["a", "b", "c", "{x}y", "{x}z", "é"]
 
-describe("commandsOf a client of a cluster", () => {
+describe("the commands object of a cluster client", () => {
   let cluster: RedisCluster
   const ports = (): number[] => cluster.nodes.filter((node) => node.running).map(({ port }) => port)
   const roots = () => ports().map((port) => ({ socket: socket(port) }))
@@ -342,7 +342,7 @@ describe("commandsOf a client of a cluster", () => {
     for (const node of cluster.nodes) if (node.running) await node.command("SCRIPT", "FLUSH")
   })
 
-  it("computes the same slot as Redis", async () => {
+  it("computes the same slot for a key as Redis", async () => {
     const node = cluster.nodes[0] as RedisServer
     const texts = [
       "",
@@ -437,7 +437,7 @@ describe("commandsOf a client of a cluster", () => {
     expect(await commands.eval(COUNT, ["b"], ["1"])).toBe(4)
   })
 
-  it("follows a coordinated failover within the call, and names the new node", async () => {
+  it("follows a coordinated failover without a failed call, and then reports the new node", async () => {
     const clients = CLUSTER.map(([, make]) => make(ports()))
     for (const { connect } of clients) await connect()
     const before = await nameOf("c")
@@ -452,7 +452,7 @@ describe("commandsOf a client of a cluster", () => {
     }
   })
 
-  it("finds the new primary after the old primary is killed, although no calls are sent meanwhile", async () => {
+  it("finds the new primary after the old primary is killed, even if no calls are sent meanwhile", async () => {
     const clients = CLUSTER.map(([name, make]) => ({ name, ...make(ports()) }))
     for (const { commands, connect } of clients) {
       await connect()

@@ -18,7 +18,7 @@ async function asksBy(node: RedisServer): Promise<number> {
   return Number(/errorstat_ASK:count=(\d+)/.exec(String(await node.command("INFO", "errorstats")))?.[1] ?? 0)
 }
 
-it("a node that dies while a slot moves to it causes only requests in flight to that node to fail", async () => {
+it("only requests in flight to a node fail if it dies while a slot moves to it", async () => {
   const stores = clients.map(({ client }) => redisStore({ client, denyCacheMs: 0, timeoutMs: 20_000 }))
   const take = (store: (typeof stores)[number]) => store.take([MONTHLY_CHECK])
   for (const store of stores) expect(await take(store)).toMatchObject({ granted: true })

@@ -27,7 +27,7 @@ const ALL = USERS.length * LIMIT
  */
 const IN_FLIGHT = LIBRARIES.length * 4 * 64
 
-it("a cluster counts exactly through a coordinated failover", async () => {
+it("a cluster counts exactly during a coordinated failover", async () => {
   const { prefix, limiters } = open(20_000)
   const users = [...USERS]
   const load = loadOn(limiters, users)
@@ -87,6 +87,6 @@ it("the store never throws when a primary dies and returns, and admits at most t
   for (const limiter of limiters) await limiter.close()
 })
 
-it("the store leaves no key without a time to live after the failovers", async () => {
+it("the store leaves no key without a TTL after the failovers", async () => {
   expect(await lastingKeysIn(cluster)).toEqual([])
 })

@@ -77,7 +77,7 @@ function countsOf({ allowed, checks }: Decision): unknown {
   return { allowed, counts: { parts: "", ...checks[0]?.counts } }
 }
 
-describe("units taken in the last millisecond of a window, when another slot counts in the next window,", () => {
+describe("units that one slot counts before the end of a window and another slot after it", () => {
   /** Ways to refund or settle the first decision after five more units were taken. */
   const LATER: readonly { readonly what: string; readonly used?: number }[] = [
     { what: "are refunded to the earlier window" },
@@ -107,7 +107,7 @@ describe("units taken in the last millisecond of a window, when another slot cou
     })
   }
 
-  it("keep the reported state of a strict window in a hash correct after the next sub-window has begun", async () => {
+  it("do not distort the state of a strict window's hash in the next sub-window", async () => {
     const clock = manualClock(EDGE_MS)
     let goesOn = false
     const now = () => {

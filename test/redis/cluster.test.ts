@@ -44,8 +44,8 @@ async function countOf(store: Store, key: Check): Promise<number> {
   return answer?.checks[0]?.state.current ?? Number.NaN
 }
 
-describe("a request whose counters are in different slots", () => {
-  it("is admitted exactly up to the service's limit under concurrency, and is refunded if it is refused", async () => {
+describe("requests whose counters are in different slots", () => {
+  it("are admitted exactly up to the service's limit under concurrency, and are refunded if they are refused", async () => {
     const { stores, prefix } = open()
     const asked = stores.flatMap((store) =>
       Array.from({ length: 500 }, (_, i) => async () => {
@@ -60,7 +60,7 @@ describe("a request whose counters are in different slots", () => {
     expect(await countOf(stores[0], check(OVERALL, ""))).toBe(500)
   })
 
-  it("is refunded even if Redis is too busy to respond within the usual deadline", async () => {
+  it("are refunded if refused, even if Redis is too busy to respond within the usual deadline", async () => {
     const prefix = `c${made++}:`
     // This is the timeout of background calls. Requests have their own timeout.
     const stores = clients.map(({ client }) => redisStore({ client, prefix, denyCacheMs: 0, timeoutMs: 5 }))
@@ -107,7 +107,7 @@ it("the store reports no remaining units for a counter that was not read, even i
   }
 })
 
-it("the store counts exactly while one of five nodes hands over its slots and leaves", async () => {
+it("the store counts exactly while one of five nodes hands over its slots and leaves the cluster", async () => {
   const { stores, prefix } = open()
   const limit = 2_000
   const users = Array.from({ length: 30 }, (_, i) => `user-${i}`)
@@ -133,7 +133,7 @@ it("the store counts exactly while one of five nodes hands over its slots and le
   for (const limiter of limiters) await limiter.close()
 })
 
-describe("a slot that is moving to another node", () => {
+describe("while a slot is moving to another node", () => {
   const both = [check(PER_USER, "ann"), check(PER_DEVICE, "ann")]
 
   async function startMove(library: Library) {
@@ -150,7 +150,7 @@ describe("a slot that is moving to another node", () => {
     return { store, prefix, counts, keys, ...(await startSlotMove(cluster, keys[0] as string)) }
   }
 
-  it.each(librariesInTurn(0))("keeps its counts at every step: %s", async (library) => {
+  it.each(librariesInTurn(0))("the store loses no counts at any step: %s", async (library) => {
     const { store, prefix, counts, keys, to, move, finish } = await startMove(library)
     expect(await counts(...both)).toEqual([2, 2])
     await move(keys[0])
@@ -168,7 +168,7 @@ describe("a slot that is moving to another node", () => {
   })
 
   it.each(librariesInTurn(1))(
-    "decides a request whose keys are briefly split across both nodes: %s",
+    "the store decides a request whose keys are briefly split across both nodes: %s",
     async (library) => {
       const { store, counts, keys, move, finish } = await startMove(library)
       await move(keys[0])
@@ -182,7 +182,7 @@ describe("a slot that is moving to another node", () => {
   )
 })
 
-it("the store leaves no key of the cluster without a time to live", async () => {
+it("the store leaves no key of the cluster without a TTL", async () => {
   expect(await lastingKeysIn(cluster)).toEqual([])
 })
 

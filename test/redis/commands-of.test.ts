@@ -25,7 +25,7 @@ const SINGLE: readonly (readonly [string, () => RedisClient, string])[] = [
     USUAL,
   ],
   ["Redis of ioredis 5", () => new Redis5({ ...NODE, ...LAZY }), AT],
-  ["Redis of ioredis 5 by Sentinel", () => new Redis5({ sentinels: [NODE], name: "main", ...LAZY }), ""],
+  ["Redis of ioredis 5 with Sentinel", () => new Redis5({ sentinels: [NODE], name: "main", ...LAZY }), ""],
   ["the client of node-redis 6", () => createClient({ socket: NODE }), AT],
   [
     "the client of node-redis 6 with another type mapping",
@@ -60,7 +60,7 @@ describe("commandsOf", () => {
   })
 
   it.each([...SINGLE, ...CLUSTER].map(nameAndMake))(
-    "returns the same commands for all stores that share %s, and others for each other client",
+    "returns the same commands for all stores that share %s, and different commands for every other client",
     (_, make) => {
       const client = make()
       const commands = commandsOf(client)
@@ -70,7 +70,7 @@ describe("commandsOf", () => {
   )
 
   it.each([...SINGLE.slice(4), ...CLUSTER.slice(2)].map(nameAndMake))(
-    "leaves connecting %s to the app",
+    "leaves it to the app to connect %s",
     (_, make) => {
       const client = make()
       expect(commandsOf(client).isReady("a")).toBe(false)
@@ -99,7 +99,11 @@ describe("commandsOf", () => {
     ["undefined", undefined, "undefined is not a Redis client"],
     ["null", null, "null is not a Redis client"],
     ["a number", 6379, "6379 is not a Redis client"],
-    ["a URL text", "redis://localhost", "a URL is not a client: create the client in your app, and pass it"],
+    [
+      "a URL as a string",
+      "redis://localhost",
+      "a URL is not a client: create the client in your app, and pass it",
+    ],
     [
       "a URL of another scheme",
       "https://user:secret@redis.example",
@@ -116,7 +120,7 @@ describe("commandsOf", () => {
       "a URL of the scheme redis-sentinel: (not redis: or rediss:) is not a client: create the client in your app, and pass it",
     ],
     [
-      "an address without a scheme, and hides its password",
+      "an address with a password but no scheme",
       ":secret://@localhost:6379",
       "a URL is not a client: create the client in your app, and pass it",
     ],
@@ -127,7 +131,7 @@ describe("commandsOf", () => {
     ],
     ["options", { host: "localhost", port: 6379 }, "a plain object is not a Redis client"],
     ["another object", new Map(), "an object of Map is not a Redis client"],
-    ["an object of no class", Object.create(null), "a plain object is not a Redis client"],
+    ["an object without a class", Object.create(null), "a plain object is not a Redis client"],
     ["a class", Redis, "the function Redis is not a client: pass the client that it creates"],
     [
       "a nameless function",

@@ -155,7 +155,7 @@ describe.each(KINDS)("a key of a %s", (_name, members) => {
     await close()
   })
 
-  it("is repaired or rejected for any content, and never stays longer than the rule needs", async () => {
+  it("is repaired or rejected whatever it contains, and never lives longer than the rule needs", async () => {
     const { limiter, prefix, keys, policies, close } = await open(members)
     const mostMs = Math.max(...policies.map(longestMs))
     const property = fc.asyncProperty(

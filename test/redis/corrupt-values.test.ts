@@ -73,12 +73,12 @@ const REFUSED: readonly Row[] = [
     const { algorithm, align, buckets = "no", refill = "no" } = policy
     const kind = `${algorithm} (${align}, ${buckets} sub-windows, ${refill} refill)`
     return [
-      [`another program's text under ${kind}`, policy, "rubbish"],
+      [`another program's string under ${kind}`, policy, "rubbish"],
       [`another program's number under ${kind}`, policy, "-5"],
       [`another program's hash under ${kind}`, policy, { owner: "somebody" }],
     ]
   }),
-  ["a strict window with a number of another program", STRICT, { n: "5", owner: "somebody" }],
+  ["a strict window with another program's number", STRICT, { n: "5", owner: "somebody" }],
   ["a strict window without its parts", STRICT, { n: strict(-255, 7, 0, "1111").n }],
   ["a strict window of strings", STRICT, { n: "n", 1: "1" }],
   ["two windows with a packed count that is too large", SLIDING, packed(0, 2 ** 20)],
@@ -86,14 +86,14 @@ const REFUSED: readonly Row[] = [
   ["two windows with a count that is not exact", SLIDING, `w:${START_MS}:0:9007199254740993`],
   ["two windows with a count of 400 digits", SLIDING, `w:${START_MS}:${"9".repeat(400)}:0`],
   ["two windows that start at an unaligned time", SLIDING, `w:${NOW_MS}:0:1`],
-  ["a fixed window with a window before it", FIXED, `w:${START_MS}:1:1`],
+  ["a fixed window with a previous window", FIXED, `w:${START_MS}:1:1`],
   ["a fixed window that starts at an unaligned time", FIXED, `w:${NOW_MS}:0:1`],
   ["a window from the first hit that is packed", FIRST_HIT, packed(0, 1)],
-  ["a window from the first hit with a window before it", FIRST_HIT, `w:${NOW_MS}:1:1`],
+  ["a window from the first hit with a previous window", FIRST_HIT, `w:${NOW_MS}:1:1`],
   ["sub-windows whose sum is too large, before they refuse", BUCKETED, `w:${SUB_MS}:5:1:1111`],
   ["sub-windows whose sum is too small, when the next one begins", BUCKETED, `w:${SUB_MS - 10_000}:1:1:1111`],
   ["sub-windows whose sum is too large, when the next one begins", BUCKETED, `w:${SUB_MS - 10_000}:4:0:1111`],
-  ["more sub-windows than there are", BUCKETED, `w:${SUB_MS - 10_000}:1:0:10000001`],
+  ["more sub-windows than the window has", BUCKETED, `w:${SUB_MS - 10_000}:1:0:10000001`],
   ["a sum without sub-windows", BUCKETED, `w:${SUB_MS - 10_000}:3:0`, 0],
   ["sub-windows with a count of 400 digits", BUCKETED, `w:${SUB_MS}:3:${"9".repeat(400)}:1111`],
   [
@@ -112,15 +112,15 @@ const REFUSED: readonly Row[] = [
     { ...strict(1, 0, 1, "0"), n: strict(1, 0, 1, "11").n },
   ],
   ["a log whose count is too large, before it refuses", LOG, log(5, [9_000, 1])],
-  ["a log whose count is too small, when entries have passed", LOG, log(2, [61_000, 3], [9_000, 1])],
+  ["a log whose count is too small, when entries have expired", LOG, log(2, [61_000, 3], [9_000, 1])],
   ["a log whose entries are not in order, before it refuses", LOG, log(5, [9_000, 2], [19_000, 3])],
   ["a log with a count and no entries", LOG, log(5)],
   ["a log with entries and no count", LOG, log(0, [9_000, 1])],
-  ["a log with a window before it", LOG, log(1, [9_000, 1]).replace(":0:", ":1:")],
-  ["a token bucket with the rest of more than a unit", LEVEL, `w:${NOW_MS}:${MINUTE_MS + 1}:1`],
-  ["a bucket with periodic refill and the rest of a unit", PERIODIC, `w:${START_MS}:1:1`],
+  ["a log with a previous window", LOG, log(1, [9_000, 1]).replace(":0:", ":1:")],
+  ["a token bucket with a remainder of more than one unit", LEVEL, `w:${NOW_MS}:${MINUTE_MS + 1}:1`],
+  ["a bucket with periodic refill and a fraction of a unit", PERIODIC, `w:${START_MS}:1:1`],
   ["a penalty with a last refusal, but on no step", PENALTY, `w:${NOW_MS}:2:3`],
-  ["a penalty with a block that is no block", PENALTY, `w:${NOW_MS}:${2 ** 48 + 3}:3`],
+  ["a penalty with an invalid block", PENALTY, `w:${NOW_MS}:${2 ** 48 + 3}:3`],
   ["a manual block of more than a leap year", PENALTY, `w:${NOW_MS}:31622400001:0`],
   ["a manual block of more than a leap year on a step", PENALTY, `w:${NOW_MS}:${2 ** 48 + 31622400001}:0`],
   ["a penalty with more refusals than are ever counted", PENALTY, `w:${NOW_MS}:0:9007199254740991`],
@@ -136,9 +136,9 @@ async function contentOf(key: string): Promise<unknown> {
   return (await client.type(key)) === "hash" ? client.hgetall(key) : client.get(key)
 }
 
-describe("a key that holds the state of", () => {
+describe("a key that contains", () => {
   it.each(REFUSED.map(([what, policy, value, cost = 1]) => ({ what, policy, value, cost })))(
-    "$what causes its own request to fail, and remains unchanged",
+    "$what causes only its own request to fail, and remains unchanged",
     async ({ policy, value, cost }) => {
       const key = keyNamer("")(check(policy, cost))
       const other: Check = { ...check(SLIDING, 1), partition: "bob" }
@@ -181,7 +181,7 @@ describe("a key that holds the state of", () => {
   it.each([
     ["two windows", SLIDING, packed(0, 5, 20)],
     ["a strict window", STRICT, strict(20, 0, 5, "")],
-  ])("%s in the distant past counts as expired if its key has no TTL", async (_what, policy, value) => {
+  ])("%s from the distant past counts as expired if the key has no TTL", async (_what, policy, value) => {
     const key = keyNamer("")(check(policy, 1))
     await set(key, value)
     expect(await store.take([check(policy, 1)])).toMatchObject({ granted: false })

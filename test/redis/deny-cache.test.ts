@@ -52,7 +52,7 @@ function releaseOf({ nowMs, checks: [counted] }: StoreResult, { policy, cost }: 
 describe("a client that is refused", () => {
   const names = Array.from({ length: 200 }, (_, i) => `client-${i}`)
 
-  it("costs no Redis command until its release, and does not cause refusals of other clients", async () => {
+  it("causes no Redis commands until its wait ends, and does not affect other clients", async () => {
     const [store] = open()
     for (const name of names) await ask(store, check(name, 5))
     for (const name of names) expect(await isGranted(store, check(name))).toBe(false)
@@ -69,7 +69,7 @@ describe("clients that retry without a pause", () => {
   const SHORT: Policy = { ...MONTH, counter: "sl-300ms", limit: 3, windowMs: 300 }
   const clientCount = 60
 
-  it("are each admitted with their first request at or after each release", async () => {
+  it("are admitted with the first request that they send after each wait ends", async () => {
     const [store] = open()
     const waiting = new Map<string, number>()
     const tooEarly: string[] = []
@@ -107,7 +107,7 @@ describe("clients that retry without a pause", () => {
     expect(incrby).toBeLessThanOrEqual(forRedis + releases)
   })
 
-  it("receive a wait, from Redis or from the cache, after which they are admitted", async () => {
+  it("get a wait that is long enough, whether Redis or the cache refuses them", async () => {
     const proxy = await startProxy(server)
     const client = new Redis(proxy.port, proxy.host)
     const store = redisStore({ client, prefix: `${made++}:`, timeoutMs: 20_000 })

@@ -17,7 +17,7 @@ describe.concurrent.each([
   { layout: "packed", isWide: false },
   { layout: "wide", isWide: true },
 ])("the scripts in the $layout layout", { timeout: 900_000 }, ({ isWide }) => {
-  it.each(SEEDS)("agree with the memory store on every reply, key and TTL (%i)", async (seed) => {
+  it.each(SEEDS)("agree with the memory store on every reply, key and TTL (seed %i)", async (seed) => {
     await fc.assert(
       fc.asyncProperty(callTraces(), (trace) => play(client, trace, isWide)),
       { seed, numRuns: TRACES_A_SEED },

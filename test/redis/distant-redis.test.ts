@@ -60,7 +60,7 @@ describe("a Redis 80 ms away and the default timeout of 50 ms", () => {
     ["one after the other", 1],
     ["all at the same time", 300],
   ] as const) {
-    it(`cause one warning with the round trip and a sufficient timeout: 300 decisions ${how}`, async () => {
+    it(`cause one warning that suggests a sufficient timeout, if 300 decisions are made ${how}`, async () => {
       proxy.delayMs = ROUND_TRIP_MS / 2
       const { limiter, timeouts } = watchedLimiter(`${how}:`)
       let degraded = 0
@@ -110,7 +110,7 @@ it.each<[string, number, () => unknown, () => unknown]>([
   ["is frozen", 300, () => server.freeze(), () => server.thaw()],
   ["is killed and started again", 100, () => server.kill(), () => server.start()],
 ])(
-  "a Redis that %s for a while is not reported as slow, neither then nor afterwards",
+  "a Redis that %s for a while is not reported as slow, during or after the outage",
   async (how, storeTimeoutMs, end, begin) => {
     const { isDegraded, timeouts, endMinute } = watchedLimiter(`${how}:`, storeTimeoutMs)
     await until("it answers", async () => !(await isDegraded()))
@@ -126,7 +126,7 @@ it.each<[string, number, () => unknown, () => unknown]>([
   },
 )
 
-it("a Redis that takes 20 or 60 ms is reported once, if only some replies exceed the timeout", async () => {
+it("a Redis whose replies only sometimes exceed the timeout is reported as slow once", async () => {
   const { isDegraded, timeouts, endMinute } = watchedLimiter("uneven:", 45)
   const delays = [10, 30]
   for (let minute = 0; minute < 2; minute++) {

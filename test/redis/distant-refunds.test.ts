@@ -70,8 +70,8 @@ async function failureOf(work: Promise<void>): Promise<StoreUnavailableError> {
   return error
 }
 
-describe("with a Redis 70 ms away and storeTimeoutMs 2000", () => {
-  it("refund, settle and reset wait as long as a decision", async () => {
+describe("with a Redis 70 ms away and a storeTimeoutMs of 2000", () => {
+  it("refund, settle and reset wait for Redis as long as a decision does", async () => {
     const limiter = distantLimiter()
     await limiter.refund(await limiter.decide(ALICE, { cost: 4 }))
     expect(await remaining(limiter)).toBe(10)
@@ -101,7 +101,7 @@ describe("a refund that fails", () => {
     expect(await remaining(limiter)).toBe(10)
   })
 
-  it("cannot be repeated once it was sent, because it may have returned the units", async () => {
+  it("cannot be repeated if it was sent, because Redis may have returned the units", async () => {
     proxy.delayMs = 0
     const limiter = distantLimiter({ storeTimeoutMs: 250 })
     const decision = await limiter.decide(ALICE, { cost: 4 })
@@ -141,7 +141,7 @@ describe("a refund that no code awaits", () => {
     })
   })
 
-  it("is reported when it is lost, in a warning and an event", async () => {
+  it("is reported in a warning and an event if it is lost", async () => {
     proxy.delayMs = 0
     const warnings: Warning[] = []
     const lost: StoreUnavailableError[] = []

@@ -46,7 +46,7 @@ function processes(count: number, algorithm: (typeof ALGORITHMS)[number], ceilin
   })
 }
 
-describe.each(ALGORITHMS)("an elastic rule over Redis, by %s", (algorithm) => {
+describe.each(ALGORITHMS)("an elastic %s rule in Redis", (algorithm) => {
   it("refuses a client while there is no capacity, and admits the client as soon as there is capacity", async () => {
     const [one] = processes(1, algorithm, 6)
     if (one === undefined) throw new Error("there is no process")

@@ -94,7 +94,7 @@ describe.each(librariesInTurn(0))("with %s", (library) => {
     expect(warnings).toHaveLength(2)
   })
 
-  it("a Redis that does not evict is not reported, and a decision costs no further call", async () => {
+  it("a Redis that does not evict keys is not reported, and decisions need no extra calls", async () => {
     const { ask, warnings } = await open(library)
     await server.command("CONFIG", "RESETSTAT")
     await ask()
@@ -107,7 +107,7 @@ describe.each(librariesInTurn(0))("with %s", (library) => {
     expect([calls.get("evalsha"), calls.get("eval"), warnings]).toEqual([20, undefined, []])
   })
 
-  it("a Redis user who may not call INFO causes no error and no warning, and INFO is called once", async () => {
+  it("if the Redis user may not call INFO, it is called only once, without an error or a warning", async () => {
     await server.command("CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
     await server.command("ACL", "SETUSER", "noinfo", "on", ">secret", "~*", "+@all", "-info")
     await server.command("ACL", "LOG", "RESET")

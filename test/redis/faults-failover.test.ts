@@ -53,7 +53,7 @@ describe("a primary that becomes a replica", () => {
   }
 
   it.each(librariesInTurn(0))(
-    "is called again until there is a primary, while requests still wait (%s)",
+    "is retried until it is promoted, as long as requests wait (%s)",
     async (library) => {
       const app = asker(await openStore(library), { storeTimeoutMs: 10_000 })
       const stop = app.load()
@@ -73,7 +73,7 @@ describe("a primary that becomes a replica", () => {
     },
   )
 
-  it("is replaced in time even for the first requests of a store", async () => {
+  it("does not degrade a store's first requests if it is promoted before their deadline", async () => {
     await demote()
     const app = asker(await openStore("ioredis 6"), { storeTimeoutMs: 10_000 })
     const asked = Promise.all([app.ask(), app.ask()])
@@ -129,20 +129,23 @@ describe("a primary that is replaced behind one address, while the demoted serve
     return { first, second, proxy, client, store, replace }
   }
 
-  it.each(librariesInTurn(0))("is replaced in the store, and no call is lost (%s)", async (library) => {
-    const { second, store, replace } = await openAddress(library)
-    const app = asker(store, { storeTimeoutMs: 10_000 })
-    const stop = app.load(oneEach)
-    await until("the load is on", () => app.granted() > 100)
-    await replace()
-    await until("the new primary counts", async () => Number(await second.command("DBSIZE")) > 200)
-    await stop()
-    expect(app.decisions.filter(({ degraded }) => degraded)).toEqual([])
-    expect(await keysCountedTwice(second, "")).toEqual([])
-  })
+  it.each(librariesInTurn(0))(
+    "loses no calls, because the store connects to the new primary (%s)",
+    async (library) => {
+      const { second, store, replace } = await openAddress(library)
+      const app = asker(store, { storeTimeoutMs: 10_000 })
+      const stop = app.load(oneEach)
+      await until("the load is on", () => app.granted() > 100)
+      await replace()
+      await until("the new primary counts", async () => Number(await second.command("DBSIZE")) > 200)
+      await stop()
+      expect(app.decisions.filter(({ degraded }) => degraded)).toEqual([])
+      expect(await keysCountedTwice(second, "")).toEqual([])
+    },
+  )
 
   it.each(librariesInTurn(1))(
-    "is also found by a store that only refunds, in the background (%s)",
+    "is also noticed by a store that only sends refunds, in the background (%s)",
     async (library) => {
       const { second, store, replace } = await openAddress(library)
       const charge = {
@@ -169,7 +172,7 @@ describe("a primary that is replaced behind one address, while the demoted serve
   )
 
   it.each(["node-redis 6", "node-redis 5"] as const)(
-    "is searched for after the replies to the app's earlier commands, at most once a second (%s)",
+    "makes the client reconnect after the app's pending replies, at most once a second (%s)",
     async (library) => {
       const { first, second, proxy, client } = await openAddress(library)
       await first.command("SET", "app", "first")

@@ -24,7 +24,7 @@ async function openStore(library: Library, denyCacheMs?: number) {
 }
 
 describe.each(librariesInTurn(1))("with %s, a server that is frozen under load", (library) => {
-  it("delays no decision beyond its deadline, does not count late requests, and counts again once it resumes", async () => {
+  it("delays no decision beyond its deadline, counts no late requests, and counts again after it resumes", async () => {
     const app = asker(await openStore(library))
     const stop = app.load()
     await until("the load is on", () => app.granted() > 200)
@@ -107,8 +107,8 @@ it("a cached refusal does not count as a sign that the server responds again", a
   await app.askUntilRecovered()
 })
 
-describe("calls other than take", () => {
-  it("reject by their deadline while the server is frozen: peek, refund and reset", async () => {
+describe("the calls peek, refund and reset", () => {
+  it("reject by their deadline while the server is frozen", async () => {
     const store = await openStore("ioredis 6")
     server.freeze()
     const policy = { ...POLICY }

@@ -48,14 +48,14 @@ async function statuses(app: Parameters<typeof request>[0], count: number): Prom
   return all
 }
 
-describe("over HTTP, while Redis is gone", () => {
+describe("over HTTP, while Redis is unreachable", () => {
   it.each([
     ["local", 1, [200, 200, 200, 200, 429]],
     ["local", 2, [200, 200, 429, 429, 429]],
     ["allow", 1, [200, 200, 200, 200, 200]],
     ["deny", 1, [503, 503, 503, 503, 503]],
   ] as const)(
-    "a rule that says %s, with %i instances, responds with %j",
+    "a rule with onStoreFailure %s and instances %i responds with %j",
     async (onStoreFailure, instances, expected) => {
       const store = await openStore()
       const options = {
@@ -96,13 +96,13 @@ describe("over HTTP, while Redis is gone", () => {
   )
 })
 
-describe("a strict window with an outage", () => {
+describe("a strict window before, during and after an outage", () => {
   const LIMIT = 5
 
   it.each([
     ["admits at most twice the limit by default", {}, 2 * LIMIT],
-    ["admits at most twice the limit with local", { onStoreFailure: "local" }, 2 * LIMIT],
-    ["admits at most the limit with deny", { onStoreFailure: "deny" }, LIMIT],
+    ["admits at most twice the limit with onStoreFailure local", { onStoreFailure: "local" }, 2 * LIMIT],
+    ["admits at most the limit with onStoreFailure deny", { onStoreFailure: "deny" }, LIMIT],
   ] as const)("%s", async (_title, options, most) => {
     const store = await openStore()
     const limiter = createLimiter({

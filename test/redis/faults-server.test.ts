@@ -49,7 +49,7 @@ describe("a server that is out of memory", () => {
 })
 
 describe("a server that forgets its scripts under load", () => {
-  it.each(librariesInTurn(0))("fails no decision and counts exactly (%s)", async (library) => {
+  it.each(librariesInTurn(0))("degrades no decision and loses no count (%s)", async (library) => {
     const app = asker(await openStore(library), { storeTimeoutMs: 5_000 })
     const stop = app.load()
     for (let nth = 1; nth <= 8; nth++) {
@@ -71,26 +71,26 @@ const RUBBISH: readonly [string, string][] = [
   ["a nil list", "*-1\r\n"],
   ["an empty list", "*0\r\n"],
   ["a list that is too long", "*3\r\n:1700000000000\r\n:4398046511105\r\n:1\r\n"],
-  ["a list of something else", "*2\r\n:1700000000000\r\n$3\r\nfoo\r\n"],
-  ["a list with a nil in it", "*2\r\n:1700000000000\r\n$-1\r\n"],
-  ["a list with an error in it", "*2\r\n:1700000000000\r\n-ERR boom\r\n"],
+  ["a list with a string instead of a counter", "*2\r\n:1700000000000\r\n$3\r\nfoo\r\n"],
+  ["a list that contains nil", "*2\r\n:1700000000000\r\n$-1\r\n"],
+  ["a list that contains an error", "*2\r\n:1700000000000\r\n-ERR boom\r\n"],
   ["a negative number", "*2\r\n:1700000000000\r\n:-5\r\n"],
   ["an invalid counter", "*2\r\n:1700000000000\r\n:0\r\n"],
   ["an invalid time", "*2\r\n$3\r\nnow\r\n:4398046511105\r\n"],
-  ["that the call arrived too late", "*1\r\n:1700000000000\r\n"],
+  ["only the time, as if the call arrived too late,", "*1\r\n:1700000000000\r\n"],
   ["an error", "-ERR boom\r\n"],
-  ["that the script is unknown, on every call", "-NOSCRIPT No matching script\r\n"],
-  ["that it is busy", "-BUSY Redis is busy running a script\r\n"],
-  ["that it is loading", "-LOADING Redis is loading the dataset in memory\r\n"],
+  ["NOSCRIPT to every call", "-NOSCRIPT No matching script\r\n"],
+  ["BUSY", "-BUSY Redis is busy running a script\r\n"],
+  ["LOADING", "-LOADING Redis is loading the dataset in memory\r\n"],
   ["another protocol", "HTTP/1.1 400 Bad Request\r\n\r\n"],
 ]
 
 // Omit node-redis 5, which mistakes a reply to its next handshake for a pending reply, and is then never ready again.
 const UNCONFUSED: readonly Library[] = ["ioredis 6", "node-redis 6", "ioredis 5"]
 
-describe("a server that sends an invalid reply", () => {
+describe("a server that replies with", () => {
   it.each(pairs(RUBBISH, UNCONFUSED).map(([[what, bytes], library]) => [what, library, bytes] as const))(
-    "such as %s degrades decisions, and is used again once its replies are valid (%s)",
+    "%s degrades decisions, and is used again once its replies are valid (%s)",
     async (_what, library, bytes) => {
       const proxy: TcpProxy = await startProxy(server)
       afterwards(() => proxy.close())

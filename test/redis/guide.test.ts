@@ -126,7 +126,7 @@ describe("the ACL of the guide", () => {
     }
   })
 
-  it("permits another database with the addition for databases", async () => {
+  it("permits a database other than 0 if the addition for databases is used", async () => {
     const more = additionsFor("a database other than 0")
     await server.command("ACL", "SETUSER", ...line, ...more)
     const login = { username: "sluice", password: "secret" }
@@ -147,7 +147,7 @@ describe("the ACL of the guide", () => {
     }
   })
 
-  it("permits a cluster with the addition for clusters, even while a slot moves", async () => {
+  it("permits a cluster if the addition for clusters is used, even while a slot moves", async () => {
     const more = additionsFor("every node of a cluster")
     const cluster = await startCluster({ primaries: 3 })
     const login = { username: "sluice", password: "secret" }

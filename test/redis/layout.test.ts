@@ -71,7 +71,7 @@ describe("a key of the first layout", () => {
       holds: "w:1704067260000:0:5",
     },
     {
-      what: "a bucket that fills with the minute",
+      what: "a bucket that is refilled each minute",
       policy: { ...SLIDING, algorithm: "token-bucket", limit: 2, burst: 10, refill: "periodic" },
       holds: "w:1704067260000:0:5",
     },
@@ -126,9 +126,9 @@ describe("the number of a strict window is decoded in the same way by", () => {
   }
 
   it.each([
-    ["a call of one check", (policy: Policy) => [[check(policy)]]],
-    ["a call of several checks", (policy: Policy) => [[check(policy)], [other]]],
-    ["a request of several checks", (policy: Policy) => [[check(policy), other]]],
+    ["a call with one check", (policy: Policy) => [[check(policy)]]],
+    ["a call with several checks", (policy: Policy) => [[check(policy)], [other]]],
+    ["a request with several checks", (policy: Policy) => [[check(policy), other]]],
   ])("%s", async (_what, requests) => {
     const [granted] = await takeEach(store, requests(await put(1)))
     expect(granted?.granted).toBe(true)

@@ -90,7 +90,7 @@ describe("four processes with leases of a strict window", { timeout: 300_000 }, 
     ["that they do not reach", 1_000_000],
   ]
   it.each(LIMITS.slice(0, examples(1, 2)))(
-    "never exceed a limit %s, although one process is killed and another is stopped past the end of its lease",
+    "never exceed a limit %s, even if one process is killed and another is stopped past its lease",
     async (_, limit) => {
       const processes = new Processes(limit)
       const running = [1, 2, 3, 4].map(() => processes.start())
@@ -115,8 +115,8 @@ describe("four processes with leases of a strict window", { timeout: 300_000 }, 
   )
 })
 
-describe("a Redis that is frozen while leases are held", () => {
-  it("allows leases to be used up, then causes degraded decisions, and delays no request beyond its deadline", async () => {
+describe("when Redis freezes while leases are held", () => {
+  it("requests use up the leases, are then degraded, and are never delayed beyond their deadline", async () => {
     const client = new Redis(server.port, server.host)
     client.on("error", () => {})
     afterwards(() => client.disconnect())

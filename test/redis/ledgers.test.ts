@@ -12,7 +12,7 @@ beforeAll(() => loadScripts(client))
 
 describe.each<{ readonly what: string; readonly kind: Partial<Policy> }>([
   { what: "a sliding window", kind: {} },
-  { what: "a sliding window in parts", kind: { buckets: 2 } },
+  { what: "a sliding window with sub-windows", kind: { buckets: 2 } },
   { what: "a strict window", kind: { algorithm: "sliding-window-strict", buckets: 2 } },
 ])("the key of $what whose current units have all been refunded", ({ kind }) => {
   const policy: Policy = {
@@ -51,7 +51,7 @@ describe.each<{ readonly what: string; readonly kind: Partial<Policy> }>([
     { taken: "by some of several requests", again: take(10, 4, 4, 4, 4) },
     { taken: "by no request, because none fits", again: take(10, 9) },
     { taken: "together with another key in the same request", again: takeBoth(10, 2) },
-  ])("lives as long as units that are then taken $taken", async ({ again }) => {
+  ])("gets the TTL of the units that are taken next: $taken", async ({ again }) => {
     const steps = [take(0, 5), take(1_000, 1), refund, again, take(995, 1), take(500, 1)]
     await play(
       client,
@@ -61,7 +61,7 @@ describe.each<{ readonly what: string; readonly kind: Partial<Policy> }>([
   })
 })
 
-describe("a request of several checks that begins a window", () => {
+describe("a request with several checks that begins a window", () => {
   const policy: Policy = {
     name: "trace",
     counter: "counter0",
@@ -82,19 +82,19 @@ describe("a request of several checks that begins a window", () => {
 
   it.each([
     {
-      what: "is refused if the previous window leaves no room for one of them",
+      what: "is refused if the previous window leaves too few units for one check",
       steps: [take(1_001, [other, 1], [counter, 5]), take(500, [other, 1], [counter, 5])],
     },
     {
-      what: "writes nothing for the check with a cost of 0",
+      what: "writes nothing for a check with a cost of 0",
       steps: [take(500, [counter, 0], [other, 1]), take(2_600, [counter, 0], [other, 1])],
     },
     {
-      what: "takes the units of both if they share one counter",
+      what: "takes the units of both checks if they share one counter",
       steps: [take(1_600, [counter, 2], [counter, 3]), take(10, [counter, 1])],
     },
     {
-      what: "is refused if one counter has room for either of them, but not for both",
+      what: "is refused if the checks' shared counter has enough units for either check, but not for both",
       steps: [take(1_600, [counter, 4], [counter, 3]), take(10, [counter, 1])],
     },
   ])("$what", async ({ steps }) => {
@@ -117,7 +117,7 @@ describe("a client that asks for one unit too many and then for all that remains
     { limit: Number.MAX_SAFE_INTEGER - 1, windowMs: 60_000 },
     { limit: Number.MAX_SAFE_INTEGER - 1, windowMs: 1_500 * 86_400_000 },
   ])(
-    "is refused and then granted, exact to the unit: $limit in $windowMs ms",
+    "is refused and then granted the exact remainder of a limit of $limit in $windowMs ms",
     async ({ limit, windowMs }) => {
       const policy = {
         name: "trace",
@@ -179,7 +179,7 @@ describe("a charge", () => {
       steps: [take(0, 1, PARTS), take(60_000, 1, PARTS), take(30_000, 1, PARTS), oldest, take(0, 1, PARTS)],
     },
     {
-      what: "counts from the first request of a window, even if its units were refunded",
+      what: "is added to the window that the first request began, even if that request was refunded",
       policy: FIRST_HIT,
       steps: [take(0, 2, FIRST_HIT), refund(0, 0), refund(300, -4), take(0, 1, FIRST_HIT)],
     },
@@ -238,12 +238,12 @@ describe("a penalty", () => {
     readonly steps: readonly CallStep[]
   }>([
     {
-      what: "has no step if all blocks have one length",
+      what: "has no steps if all its blocks have the same length",
       policies: [SINGLE],
       steps: [refuse(0, SINGLE, 3), refuse(5 * MINUTE, SINGLE), refuse(0, SINGLE)],
     },
     {
-      what: "is on the last step that is left after its steps became fewer",
+      what: "stays on the highest remaining step after the number of steps is reduced",
       policies: [THREE, TWO],
       steps: [
         refuse(0, THREE, 3),
@@ -254,7 +254,7 @@ describe("a penalty", () => {
       ],
     },
     {
-      what: "goes up no step when the clock goes back to before its last refusal",
+      what: "does not advance a step if the clock is set back to before the latest refusal",
       policies: [SLOW, HASTY],
       steps: [refuse(0, SLOW, 4), refuse(MINUTE, SLOW), refuse(5 * MINUTE, SLOW), refuse(-3 * MINUTE, HASTY)],
     },
@@ -264,7 +264,7 @@ describe("a penalty", () => {
   })
 })
 
-describe("a counter that differs from the usual", () => {
+describe("the Redis store", () => {
   const POLICY: Policy = {
     name: "trace",
     counter: "counter0",
@@ -299,7 +299,7 @@ describe("a counter that differs from the usual", () => {
       steps: [take(0, 6, EXTRA), take(40_000, 6, EXTRA), take(1_000, 1, EXTRA)],
     },
     {
-      what: "keeps a bucket for a window when its limit becomes 0 and the clock goes back",
+      what: "keeps a bucket for one window after its limit becomes 0 and the clock is set back",
       policies: [REFILLED, NO_REFILL],
       steps: [take(0, 4, REFILLED), take(-200_000, 1, NO_REFILL), take(1_000, 1, NO_REFILL)],
     },
@@ -353,13 +353,13 @@ describe("counts that are packed in digits", () => {
       widening
         .filter((costs) => Math.max(...costs) < policy.limit)
         .map((costs) => ({
-          what: `use as many digits as the largest part of a ${policy.algorithm} needs: ${costs}`,
+          what: `use as many digits as the largest part of a ${policy.algorithm} needs for the costs ${costs}`,
           policy,
           steps: takeEach(policy, 60_000, costs),
         })),
     ),
     {
-      what: "leave a log with all entries that have passed",
+      what: "are removed from a log together with every expired entry",
       policy: LOG,
       steps: [...takeEach(LOG, 10_000, [1, 1, 1]), ...takeEach(LOG, 234_000, [1])],
     },

@@ -113,7 +113,7 @@ describe("three data centers, 80 ms from each other", () => {
     for (const name of CENTERS) expect((await all[name].decide(ANN)).allowed).toBe(false)
   })
 
-  it("keep deciding while one is cut off, and have the same counts two windows after the cut ends", async () => {
+  it("keep deciding while one is cut off, and agree on the counts two windows after it reconnects", async () => {
     const all = await limiters({ limit: 20, window: "1 second", algorithm: "sliding-window" })
     const lost: number[] = []
     all.ap.on("charges-lost", ({ units }) => lost.push(units))

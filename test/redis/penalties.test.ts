@@ -100,7 +100,7 @@ describe("a penalty on a Redis that three instances share", () => {
     expect([count(undefined), count("quota"), count("penalty")]).toEqual([2, 49, 1])
   })
 
-  it("ends with a reset, immediately on that instance and on the others when their cached refusals expire", async () => {
+  it("ends after a reset, immediately on that instance and on the others when their cached refusals expire", async () => {
     const { clock, limiters } = three(BLOCKING)
     const [first, second, third] = limiters
     for (let i = 0; i < 5; i++) await first.decide(ALICE)

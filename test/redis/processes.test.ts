@@ -38,7 +38,7 @@ function thousand(...costs: number[]): number[] {
 }
 
 describe("three processes with one counter in Redis", { timeout: 300_000 }, () => {
-  it("admit exactly 500 units out of 3,000 concurrent requests, through node-redis", async () => {
+  it("admit exactly 500 units of 3,000 concurrent requests through node-redis", async () => {
     const app = appOf(500, "node-redis 6")
     const processes = await startProcesses(app, 3)
     // Requests of a single unit ensure that all units are taken in the end.
@@ -50,7 +50,7 @@ describe("three processes with one counter in Redis", { timeout: 300_000 }, () =
     expect(await Promise.all(processes.map((instance) => instance.leave()))).toEqual([0, 0, 0])
   })
 
-  it("count exactly 500 units, and report at most that, even if one process is killed under load", async () => {
+  it("count exactly 500 units, and report no more, even if one process is killed under load", async () => {
     const app = appOf(500)
     const processes = await startProcesses(app, 3)
     const [victim, ...others] = processes as [Instance, ...Instance[]]
@@ -155,6 +155,6 @@ describe("two processes whose clocks differ by an hour", { timeout: 300_000 }, (
   })
 })
 
-it("the processes leave no key without a time to live", async () => {
+it("the processes leave no key without a TTL", async () => {
   expect(await keysWithoutTtl(server)).toEqual([])
 })

@@ -8,7 +8,7 @@ import { everyNth } from "../test-length.ts"
 import { emptyOne } from "./contract-on.ts"
 import { KeysOnAClock } from "./keys-on-a-clock.ts"
 
-describe("by the server's own time", () => {
+describe("in the layout for the server's own clock", () => {
   let server: RedisServer
   let client: Redis
   beforeAll(async () => {

@@ -173,7 +173,7 @@ describe("a charge", () => {
     store.close()
   })
 
-  it("writes the whole start of the window if keys do not expire by the clock", async () => {
+  it("writes the window's full start time if keys do not expire by the store's clock", async () => {
     const store = open(true)
     await store.refund([charge(SLIDING)])
     expect(await client.get(keyNamer("")({ policy: SLIDING, partition: "" }))).toBe(`w:${START_MS}:0:2`)

@@ -52,7 +52,7 @@ describe("a call that reaches the server after its deadline", () => {
     ["two windows", SLIDING],
     ["a strict window", STRICT],
   ])(
-    "counts nothing in %s, while a call that arrives in the last millisecond counts",
+    "counts nothing in %s, unlike a call that arrives a millisecond before its deadline",
     async (_what, policy) => {
       expect(await take(late, policy)).toEqual([NOW_MS])
       expect((await takeOne(late, policy)).answers).toBeUndefined()
@@ -80,13 +80,13 @@ async function serverMs(): Promise<number> {
   return Number(seconds) * 1_000 + Math.floor(Number(microseconds) / 1_000)
 }
 
-describe("a call of one check, by the server's time", () => {
+describe("a call with one check on the server's clock", () => {
   const DAY: Policy = { ...SLIDING, windowMs: 30 * 24 * 3_600_000, limit: 7 }
 
   it.each([
     { what: "an integer", afterMs: 2_045, isList: false },
     { what: "a list, if the integer could be too large", afterMs: 3_000, isList: true },
-  ])("returns the time of the decision in $what", async ({ afterMs, isList }) => {
+  ])("returns the time of the decision as $what", async ({ afterMs, isList }) => {
     for (let i = 0; i < 5; i++) {
       const beforeMs = await serverMs()
       const { nowMs, reply } = await takeOne({ untilMs: beforeMs + afterMs }, { ...DAY, limit: 100 })
@@ -97,7 +97,7 @@ describe("a call of one check, by the server's time", () => {
   })
 })
 
-describe("a call of one check that begins a window", () => {
+describe("a call with one check that begins a window", () => {
   it("counts the previous window's share exactly to the millisecond", async () => {
     const nine: Policy = { ...SLIDING, windowMs: 9_000, limit: 9 }
     const startMs = NOW_MS - (NOW_MS % nine.windowMs)
@@ -122,7 +122,7 @@ describe("a call of one check that begins a window", () => {
   })
 })
 
-it("a call without a time is decided by the server's time, to the millisecond", async () => {
+it("a call without a time uses the server's time, exact to the millisecond", async () => {
   for (const script of [TAKE.text, PEEK.text]) {
     const rest = (number: number) => (script === TAKE.text ? [1, 1, 1, number, 3] : [number])
     for (let i = 0; i < 5; i++) {

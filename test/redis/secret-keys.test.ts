@@ -41,7 +41,7 @@ it("Redis never contains a token, and two processes share the counter of a clien
   expect(await one.peek(request)).toMatchObject({ allowed: true, remaining: 2 })
 })
 
-it("Redis contains no address with hashKeys, and different secrets have separate counters", async () => {
+it("Redis contains no address if hashKeys is set, and different secrets have separate counters", async () => {
   const [one, same, other] = ["a", "a", "b"].map((hashSecret) =>
     process({ field: "ip", hashKeys: true, hashSecret }),
   )

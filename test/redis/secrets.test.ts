@@ -154,7 +154,7 @@ async function saidWith({ client, end }: Opened): Promise<string> {
   return said.map((each) => inspect(each, { depth: null, showHidden: false })).join("\n")
 }
 
-describe("a user and a password never reach a log line, an event or an error", () => {
+describe("a user name and password never appear in a log line, event or error", () => {
   it.each(WAYS)("%s", async (_way, open) => {
     await fc.assert(
       fc.asyncProperty(login, async (given) => {

@@ -38,7 +38,7 @@ it.each<[Library, boolean]>([
   ["ioredis 6", true],
   ["node-redis 6", true],
 ])(
-  "a client of %s that many stores share has at most one listener of these stores (cluster: %s)",
+  "many stores that share a client of %s add at most one listener to it (cluster: %s)",
   async (library, isCluster) => {
     const warnings: Error[] = []
     const onWarning = (warning: Error) => void warnings.push(warning)

@@ -75,7 +75,7 @@ describe("a key with the value 0", () => {
   })
 })
 
-describe("a clock set back so far that the codes of the windows repeat", () => {
+describe("when a clock is set back until window codes repeat", () => {
   const dayMs = 86_400_000
 
   /**
@@ -103,19 +103,16 @@ describe("a clock set back so far that the codes of the windows repeat", () => {
     return granted
   }
 
-  it.each([0, 1])(
-    "is distinguished from the previous window by the key's TTL, with %i other checks",
-    async (beside) => {
-      expect(await grantedAfter(2_046, 2_047 * dayMs, beside)).toBe(false)
-      // A full window admits again in the first millisecond of the next window, when its key expires.
-      expect(await grantedAfter(-1, 0, beside)).toBe(true)
-      // The same is true of a key whose TTL was set late, because the server was busy for a whole window.
-      expect(await grantedAfter(-1, dayMs, beside)).toBe(true)
-      expect(await grantedAfter(-1, dayMs, beside, "peek")).toBe(true)
-    },
-  )
+  it.each([0, 1])("the key's TTL shows which window it belongs to, with %i other checks", async (beside) => {
+    expect(await grantedAfter(2_046, 2_047 * dayMs, beside)).toBe(false)
+    // A full window admits again in the first millisecond of the next window, when its key expires.
+    expect(await grantedAfter(-1, 0, beside)).toBe(true)
+    // The same is true of a key whose TTL was set late, because the server was busy for a whole window.
+    expect(await grantedAfter(-1, dayMs, beside)).toBe(true)
+    expect(await grantedAfter(-1, dayMs, beside, "peek")).toBe(true)
+  })
 
-  it("is detected from the keys' TTLs, and does not cause units to be granted twice", async () => {
+  it("the keys' TTLs prevent units from being granted twice", async () => {
     expect(await grantedAfter(2_042, 2_043 * dayMs)).toBe(false)
     // A key of five windows ago, which should already have expired, is about to expire.
     expect(await grantedAfter(-5, 0)).toBe(true)

@@ -12,7 +12,7 @@ afterAll(async () => {
   expect(await keysWithoutTtl(server)).toEqual([])
 })
 
-describe("a request of several limits", () => {
+describe("a request with several limits", () => {
   const month = 30 * 24 * HOUR
   const rules = [
     { name: "hour", limit: 500, window: month, field: "user" },
@@ -43,7 +43,7 @@ describe("a request of several limits", () => {
     return { limiter, asked }
   }
 
-  it("costs one round trip, and takes no units of any limit if it is refused", async () => {
+  it("needs one round trip, and takes no units of any limit if it is refused", async () => {
     const { limiter, asked } = await open(0)
     const { allowed, calls } = await asked("ann")
     expect([allowed, calls.evalsha]).toEqual([true, 1])

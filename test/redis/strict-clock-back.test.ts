@@ -94,12 +94,12 @@ async function leftAfter(
   }
 }
 
-describe.each([60, 251, 252, 360])("a strict window in %i parts", (buckets) => {
+describe.each([60, 251, 252, 360])("a strict window with %i sub-windows", (buckets) => {
   // The number of sub-windows from the current one back to the oldest.
   const last = buckets
   it.each([
     {
-      what: "only the oldest part",
+      what: "only the oldest sub-window",
       taken: [
         [last, 5],
         [0, 1],
@@ -107,7 +107,7 @@ describe.each([60, 251, 252, 360])("a strict window in %i parts", (buckets) => {
       returned: true,
     },
     {
-      what: "several parts, and nothing in the current one",
+      what: "several sub-windows, but not in the current one",
       taken: [
         [last, 5],
         [100, 70],
@@ -117,7 +117,7 @@ describe.each([60, 251, 252, 360])("a strict window in %i parts", (buckets) => {
       returned: true,
     },
     {
-      what: "several parts, and some units in the current one",
+      what: "several sub-windows, also in the current one",
       taken: [
         [last, 5],
         [100, 70],
@@ -126,20 +126,23 @@ describe.each([60, 251, 252, 360])("a strict window in %i parts", (buckets) => {
       ],
       returned: false,
     },
-  ] as const)("keeps every unit when the clock goes back: $what", async ({ taken, returned }) => {
-    const policy = await policyOf(buckets)
-    const there = taken.filter(([ago]) => ago <= last)
-    for (const back of [1, 9, 100, 142, 143, 150, 200, 251, 300, 359, 360, 400, 450, 500, 508, 509]) {
-      for (const cost of [0, 1]) {
-        const { left, expected } = await leftAfter(back, policy, there, { returned, cost })
-        expect({ back, cost, parts: "", ...(left as object) }).toEqual({
-          back,
-          cost,
-          ...(expected as object),
-        })
+  ] as const)(
+    "keeps every unit when the clock is set back, with units in $what",
+    async ({ taken, returned }) => {
+      const policy = await policyOf(buckets)
+      const there = taken.filter(([ago]) => ago <= last)
+      for (const back of [1, 9, 100, 142, 143, 150, 200, 251, 300, 359, 360, 400, 450, 500, 508, 509]) {
+        for (const cost of [0, 1]) {
+          const { left, expected } = await leftAfter(back, policy, there, { returned, cost })
+          expect({ back, cost, parts: "", ...(left as object) }).toEqual({
+            back,
+            cost,
+            ...(expected as object),
+          })
+        }
       }
-    }
-  })
+    },
+  )
 
   it("drops expired units when the clock moves forward", async () => {
     const policy = await policyOf(buckets)

@@ -89,7 +89,7 @@ describe("the hash of a strict window", () => {
     { limit: 10_000, units: Array(61).fill(160) },
     { limit: 100_000, units: Array(61).fill(1_600) },
   ])(
-    "takes at most 160 bytes, and 320 with the key, when 60 parts are in use: $limit",
+    "takes at most 160 bytes, and 320 with its key, when 60 sub-windows count a limit of $limit",
     async ({ limit, units }) => {
       await follow(units, { ...POLICY, limit })
       const key = await theKey()
@@ -101,7 +101,7 @@ describe("the hash of a strict window", () => {
     },
   )
 
-  it("counts with one command within a sub-window, and writes at most two fields when the next sub-window begins", async () => {
+  it("is updated by one command within a sub-window, and in two fields when the next begins", async () => {
     const clock = manualClock(START_MS)
     const store = open(clock)
     for (let second = 0; second < 30; second++) {
@@ -123,7 +123,7 @@ describe("the hash of a strict window", () => {
     ["its own call", false],
     ["a call of several requests", true],
   ])(
-    "includes earlier sub-windows after units of the current sub-window were taken: in %s",
+    "still includes earlier sub-windows after units of the current sub-window are taken in %s",
     async (_what, isOneOfSeveral) => {
       const clock = manualClock(START_MS)
       const store = open(clock)
@@ -178,10 +178,10 @@ describe("the hash of a strict window", () => {
   })
 
   it.each([
-    { what: "nothing before it", parts: {}, sum: 0n, count: 0n },
-    { what: "a sub-window before it", parts: { 1: "12" }, sum: 2n, count: 1n },
+    { what: "no earlier sub-window", parts: {}, sum: 0n, count: 0n },
+    { what: "an earlier sub-window", parts: { 1: "12" }, sum: 2n, count: 1n },
   ])(
-    "is kept when the clock goes back so far that the codes of sub-windows repeat: with $what",
+    "keeps its units when the clock is set back until sub-window codes repeat, with $what",
     async ({ parts, sum, count }) => {
       const store = open()
       const minutes = { ...POLICY, windowMs: 60 * 60_000 }

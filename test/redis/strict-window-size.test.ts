@@ -43,12 +43,12 @@ async function kept(
 }
 
 it.each([
-  ["1 a second of 60", 60, 1, 60],
-  ["10 a second of 1,000", 1_000, 10, 61],
-  ["160 a second of 10,000", 10_000, 160, 61],
-  ["4,000 a second of 250,000", 250_000, 4_000, 61],
+  ["1 unit a second, with a limit of 60", 60, 1, 60],
+  ["10 units a second, with a limit of 1,000", 1_000, 10, 61],
+  ["160 units a second, with a limit of 10,000", 10_000, 160, 61],
+  ["4,000 units a second, with a limit of 250,000", 250_000, 4_000, 61],
 ])(
-  "60 parts that are all in use take at most 160 bytes in Redis, and 320 with the key: %s",
+  "60 used sub-windows take at most 160 bytes in Redis, and 320 with the key: %s",
   async (_, limit, units, seconds) => {
     const { value, bytes } = await kept(limit, units, seconds)
     expect(value.length).toBeLessThanOrEqual(160)
@@ -56,7 +56,7 @@ it.each([
   },
 )
 
-it("a new client takes little memory, and parts become wider when their digits no longer fit", async () => {
+it("a new client's counter takes little memory, and its sub-windows get more digits when needed", async () => {
   expect((await kept(1_000, 5, 2)).value.length).toBeLessThanOrEqual(30)
   const { value } = await kept(600_000_000, 9_000_000, 61)
   // Each part has four digits, because nine million is less than 64 ** 4.

@@ -55,7 +55,7 @@ async function remainingOf(limiter: Limiter): Promise<number> {
 }
 
 // The store contract and the tests of the limiter already cover each kind, so these tests only add concurrency.
-describe.each(everyNth(4, KINDS_OF_RULE))("%s in Redis", (_name, kind) => {
+describe.each(everyNth(4, KINDS_OF_RULE))("a %s rule in Redis", (_name, kind) => {
   it("grants concurrent requests no more units than remain", async () => {
     const { limiters } = instances(kind, 4)
     const decisions = await Promise.all(limiters.map((limiter) => limiter.takeUpTo(ALICE, 40)))
@@ -68,8 +68,8 @@ describe.each(everyNth(4, KINDS_OF_RULE))("%s in Redis", (_name, kind) => {
   })
 })
 
-describe("waiting for counters in Redis", () => {
-  it("admits the full limit in each window, in order on each of three instances", async () => {
+describe("requests that wait for a counter in Redis", () => {
+  it("are admitted up to the full limit in each window, in order on each of three instances", async () => {
     const { limiters, clock } = instances({ limit: 30, algorithm: "fixed-window" }, 3)
     const startMs = clock.now()
     const entries: { readonly instance: number; readonly i: number; readonly atMs: number }[] = []

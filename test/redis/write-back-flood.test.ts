@@ -84,7 +84,7 @@ async function expectQuickClose(store: Store): Promise<void> {
 }
 
 describe("2,000 new clients a second, while Redis is frozen", () => {
-  it("cause no long tick and few calls, and do not delay close, which reports uncharged units as lost", async () => {
+  it("neither block the event loop nor delay close(), which reports uncharged units as lost", async () => {
     const { client, store } = open(10_000)
     const settledKeys = await flood(store, 100)
     await until("charges are confirmed", async () => (await unitsIn(server, "")) === settledKeys)
@@ -111,7 +111,7 @@ describe("2,000 new clients a second, while Redis is frozen", () => {
     ],
   ]
   it.each(OTHERS.slice(0, examples(1, 2)))(
-    "cause no long tick and few calls with %s, and do not delay close",
+    "neither block the event loop nor delay close() with %s",
     async (_name, storeOf) => {
       const client = connect(server)
       const store = storeOf(client)

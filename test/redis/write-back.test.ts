@@ -23,7 +23,7 @@ function open() {
 }
 
 describe("two processes that write back to one Redis", () => {
-  it("know each other's units, and Redis contains exactly the units that they granted", async () => {
+  it("see each other's units, and Redis counts exactly the units that they granted", async () => {
     const apps = [open(), open()].map((store) => asker(store, { field: "service", limit: 1_000 }))
     const [one, other] = apps as [(typeof apps)[0], (typeof apps)[0]]
     await one.ask("", 300)
