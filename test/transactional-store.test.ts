@@ -28,3 +28,18 @@ describe("a transactional store", () => {
     }
   })
 })
+
+it.each([
+  [undefined, "the back end has no method transact(); accepted: an object with transact(keys, change)"],
+  [{}, "the back end has no method transact()"],
+  [{ transact() {}, isShared: 1 }, "isShared: is not a boolean; accepted: true or false"],
+  [{ transact() {}, close: 5 }, "close: is not a function; accepted: a function, or undefined"],
+])("transactionalStore rejects the back end %j", (backend, message) => {
+  expect(() => transactionalStore(backend as never)).toThrow(message)
+})
+
+it("a transactional store is shared unless its back end says that it is not", () => {
+  const transact = (): never => expect.unreachable()
+  expect(transactionalStore({ transact }).isShared).toBe(true)
+  expect(transactionalStore({ transact, isShared: false }).isShared).toBe(false)
+})

@@ -368,7 +368,20 @@ export const EQUIVALENT: Readonly<Record<string, Readonly<Record<string, string>
     "return capacity !== undefined && capacity <= inMs ? inMs : mostUnits(algorithm, windowMs)":
       "ConditionalExpression: undefined is below no number, so the comparison is false anyway",
   },
+  "core/src/stores/bounded-table.ts": {
+    "if (evicted !== undefined) this.delete(evicted)":
+      "ConditionalExpression: delete() ignores an entry that is not in the table, and undefined is not",
+    "ofCounter?.delete(partition)": "OptionalChaining: the counter of an entry in the table always has a map",
+    "if (ofCounter?.size === 0) this.#byCounter.delete(policy.counter)":
+      "ConditionalExpression,OptionalChaining: the counter of an entry always has a map, and an empty map only takes memory",
+  },
   "core/src/stores/counters.ts": {
+    "const pending = new Array<Located<Key>>(length)":
+      "ArrayDeclaration: an array without a size grows to the same array, only slower",
+    "const before = new Array<CounterState>(length)":
+      "ArrayDeclaration: an array without a size grows to the same array, only slower",
+    "const counted = new Array<Counted>(length)":
+      "ArrayDeclaration: an array without a size grows to the same array, only slower",
     "if (algorithm.endsByRule === true) this.#table.keep(key, algorithm.emptyAtMs(state, policy))":
       "ConditionalExpression: the expiry of other entries does not change, so the search finds nothing",
     'this.#spare = keyOf("", "")': "StringLiteral: the initial value is overwritten before it is read",
@@ -378,6 +391,8 @@ export const EQUIVALENT: Readonly<Record<string, Readonly<Record<string, string>
       "ConditionalExpression: the mutant only writes an unchanged state again",
   },
   "core/src/stores/foreign-store.ts": {
+    "const keepsAlive = withinMs === undefined || withinMs < LEAST_BACKGROUND_MS":
+      "ConditionalExpression,LogicalOperator,EqualityOperator: the timer decides only whether a process ends that has nothing else to do",
     "return Object.defineProperty(store, GUARDED, { value: true })":
       "ObjectLiteral,BooleanLiteral: only the presence of the property matters",
   },
