@@ -53,12 +53,9 @@ export const RULES_POLL_MS = 30_000
 /** Draws the parts of a system with Sluice: which of them asks which, and when. */
 function drawSystem(): Diagram {
   const description =
-    "Clients send each request to middleware in an app, or to a gateway. The middleware calls a limiter in its " +
-    "process, and the gateway asks the decision service over gRPC or HTTP. The limiter and the decision service have " +
-    "the rules in memory, and ask Redis for the counters on each request. Admitted requests reach the handlers, and " +
-    `refused ones get status 429. Every ${RULES_POLL_MS / 1_000} seconds, the limiter and the decision service read ` +
-    "the rules from DynamoDB. When a service owner registers rules, the registry checks them and writes them to " +
-    "DynamoDB. Owners reach the registry through the decision service or the command sluice."
+    "Clients send requests to middleware in an app, which calls a limiter, or to a gateway, which calls the decision " +
+    "service. Both ask Redis for the counters on each request, and read the rules from DynamoDB every " +
+    `${RULES_POLL_MS / 1_000} seconds. Service owners register rules through the decision service or the command sluice.`
   const center = (y: number, height: number): Area => ({ x: MIDDLE - 52, y, width: 104, height })
   return diagram("system.svg", { title: "A system with Sluice", description, height: 584 }, [
     ...drawSide(

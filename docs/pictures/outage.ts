@@ -68,7 +68,7 @@ export function drawOutage(): Diagram {
     ([name, spans]) =>
       `${name}: ${spans.map(([, , , lines]) => lines.join(" ").replace(/,$/, "")).join("; then ")}.`,
   )
-  const description = `An outage of Redis over time, with the default onStoreFailure. ${sentences.join(" ")}`
+  const description = `An outage of Redis, by default. ${sentences.join(" ")}`
   return diagram("outage.svg", { title: "An outage of Redis", description, height: 16 + LANES.length * 60 }, [
     ...LANES.flatMap(([name, spans], row) => {
       const y = 16 + row * 60

@@ -7,10 +7,9 @@ export const STORE_TIMEOUT_MS = 50
 /** Draws the steps of one request, in the order in which a limiter takes them. */
 export function drawRequest(): Diagram {
   const description =
-    "A request passes four steps. The limiter finds the rules that apply, in memory. If a cache in the process knows that " +
-    "the client is refused, the response is 429. Otherwise, the limiter asks Redis once for all rules: the request is " +
-    `admitted to your handler, or refused with 429. If Redis does not answer within ${STORE_TIMEOUT_MS} ms, this process ` +
-    "counts alone."
+    "The limiter finds the rules that apply to a request, in memory. A cache in the process may refuse the client with 429. " +
+    "Otherwise, Redis admits the request to your handler, or refuses it with 429. If Redis does not answer within " +
+    `${STORE_TIMEOUT_MS} ms, this process counts alone.`
   const step = (y: number, look: "ours" | "others" | "good", title: string, line: string): string =>
     box({ x: 24, y, width: 304, height: 54 }, look, [title], [line])
   const toRefusal: Point[] = [

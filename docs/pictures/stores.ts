@@ -52,8 +52,7 @@ const COLUMNS: readonly Column[] = [
 /** Draws five stores beside each other: what a request waits for, and the most that each admits. */
 export function drawStores(): Diagram {
   const description = `Five stores. ${COLUMNS.map(
-    ({ name, targets, most, waits }) =>
-      `${name} uses ${targets.map(([target, when]) => `${target} ${when === "later" ? "ahead or later" : "for each request"}`).join(" and ")}, admits ${most.join(" ")}, and a request waits for ${waits}.`,
+    ({ name, most, waits }) => `${name}: a request waits for ${waits}; admits ${most.join(" ")}.`,
   ).join(" ")}`
   return diagram("stores.svg", { title: "Five stores", description, height: 386 }, [
     ...COLUMNS.flatMap(({ name, targets, most, waits }, at) => {
