@@ -181,7 +181,7 @@ describe("shutdown", () => {
       expect(await overGrpc).toMatchObject({ error: { code: 14 } })
       expect(await overHttp).toBeInstanceOf(Error)
       expect(await program.ended).toEqual({ code: 1, signal: null })
-      expect(await program.said(/cut off/)).toMatchObject({ level: "error" })
+      expect(await program.said(/were aborted/)).toMatchObject({ level: "error" })
       await program.said("The service has ended.")
       // The program does not log an outage of Redis when it closes its own store.
       expect(program.lines().filter(({ code }) => code !== undefined)).toEqual([])
