@@ -44,7 +44,7 @@ describe("a decision", () => {
     }
   })
 
-  it("has no delay and is not over the limit if it is refused", () => {
+  it("has no delay and is not over the limit if it refuses the request", () => {
     const held = { ...ADMITTED, delayMs: 100, overLimit: true }
     expect(decisionOf(held, REFUSED)).toMatchObject({ allowed: false, delayMs: 0, overLimit: false })
   })
@@ -76,7 +76,7 @@ describe("a joined decision", () => {
     expect(costOf(costing("a", 30, 2), costing("b", 3, 1))).toBe(1)
   })
 
-  it("describes earlier rules as if they had taken no units if it refuses", () => {
+  it("shows no taken units for earlier rules if the later decision refuses", () => {
     const shadow: PolicyCheck = { ...REFUSED, policy: "s", shadow: true, cost: 4 }
     const later = decisionOf({ ...REFUSED, policy: "b" })
     const { checks, cost } = DecisionRecord.joined(decisionOf(ADMITTED, shadow), later, ["a", "s", "b"])
@@ -100,7 +100,7 @@ describe("the strictest rule", () => {
     expect(isStricter({ ...refused, retryAfterMs: 0 }, admitted)).toBe(true)
   })
 
-  it("is the rule with fewer units left if two rules can admit the same number of these requests", () => {
+  it("is the rule with fewer units left if both rules can admit the same number of further requests", () => {
     // The first check has units for 2.5 more requests, and the second check has units for 2.33. So each check can
     // admit two requests.
     const [five, seven] = [

@@ -61,16 +61,12 @@ describe("explainDecision", () => {
   })
 
   it.each([
-    ["one second", { windowMs: 1_000 }, "from the previous second"],
-    ["an hour", { windowMs: 60 * MINUTE }, "from the previous hour"],
-    ["a day", { windowMs: 1_440 * MINUTE }, "from the previous day"],
-    ["another window", { windowMs: 90_000 }, "from the previous window"],
-    [
-      "a unit of the previous window",
-      { counts: { startMs: START_MS, current: 9, previous: 6 } },
-      "1 of them",
-    ],
-  ])("names the previous window of %s", (_name, check, part) => {
+    ["a window of one second", { windowMs: 1_000 }, "from the previous second"],
+    ["a window of an hour", { windowMs: 60 * MINUTE }, "from the previous hour"],
+    ["a window of a day", { windowMs: 1_440 * MINUTE }, "from the previous day"],
+    ["a window of another length", { windowMs: 90_000 }, "from the previous window"],
+    ["a single carried-over unit", { counts: { startMs: START_MS, current: 9, previous: 6 } }, "1 of them"],
+  ])("mentions the previous window for %s", (_name, check, part) => {
     expect(textOf(check)).toContain(part)
   })
 
@@ -79,13 +75,16 @@ describe("explainDecision", () => {
     ["sliding-window", { startMs: START_MS, current: 10, previous: 0 }],
     ["sliding-log", { startMs: START_MS, current: 10, previous: 0, parts: "!!!" }],
     ["sliding-window-strict", { startMs: START_MS, current: 1, previous: 9, parts: "!!!" }],
-  ] as const)("mentions no earlier window under %s if nothing is carried over", (algorithm, counts) => {
-    expect(textOf({ algorithm, counts })).toBe(
-      "per-user refused the request: 10 of 10 units are used; the next unit is available in 24.6 s",
-    )
-  })
+  ] as const)(
+    "does not mention the previous window under %s if no units are carried over",
+    (algorithm, counts) => {
+      expect(textOf({ algorithm, counts })).toBe(
+        "per-user refused the request: 10 of 10 units are used; the next unit is available in 24.6 s",
+      )
+    },
+  )
 
-  it("computes the carried-over units at the time that the caller passes", () => {
+  it("computes the carried-over units for the time that is passed as atMs", () => {
     // Half a minute later, half of the 6 units still count, although the limit has since been lowered to 5.
     const cut = { limit: 5, counts: { startMs: START_MS, current: 4, previous: 6 } }
     expect(textOf(cut, { atMs: START_MS + 30_000 })).toBe(
@@ -94,7 +93,7 @@ describe("explainDecision", () => {
     )
   })
 
-  it("contains the remaining units of a bucket, which may be more than the limit", () => {
+  it("states the remaining units of a bucket instead of its used units", () => {
     const bucket = {
       algorithm: "token-bucket",
       counts: { startMs: START_MS, current: 10, previous: 3 },
@@ -107,7 +106,7 @@ describe("explainDecision", () => {
     )
   })
 
-  it("names the units that a request needs", () => {
+  it("states how many units a request needs if it needs more than one", () => {
     expect(textOf({ cost: 5, remaining: 3, counts: { startMs: START_MS, current: 7, previous: 0 } })).toBe(
       "per-user refused the request: 7 of 10 units are used; the 5 units that it needs are available in 24.6 s",
     )
@@ -129,7 +128,7 @@ describe("explainDecision", () => {
     ["denied", { retryAfterMs: Infinity }, "the rule's deny list has the client"],
     ["missing-field", { field: "user_id", retryAfterMs: Infinity }, 'the field "user_id" is missing'],
     ["store-failure", {}, "its limit function has failed, and has not returned a limit before"],
-  ] as const)("explains the refusal %s", (refusal, more, part) => {
+  ] as const)("explains a refusal with the reason %s", (refusal, more, part) => {
     expect(textOf({ refusal, ...more })).toBe(`per-user refused the request: ${part}`)
   })
 
@@ -145,11 +144,11 @@ describe("explainDecision", () => {
     [3_600_000, "1 h"],
     [5_000_000, "1 h 24 min"],
     [90_000_000, "1 d 1 h"],
-  ])("rounds a wait of %d ms up: %s", (retryAfterMs, text) => {
+  ])("rounds a wait of %d ms up to %s", (retryAfterMs, text) => {
     expect(textOf({ retryAfterMs })).toMatch(new RegExp(`available in ${text}$`))
   })
 
-  it("says whether a request is delayed, above the limit, or decided by an older count", () => {
+  it("says whether a request is delayed, above the limit, or decided from a cached count", () => {
     const text = (more: Partial<PolicyCheck>) =>
       explainDecision(decisionOf({ ...admitted, ...more }))[0]?.text
     expect(text({ delayMs: 300 })).toMatch(/; the request waits 300 ms for its turn$/)
@@ -207,12 +206,12 @@ describe("explainDecision", () => {
     })
   })
 
-  it("does not claim that rules are missing if the request of a group was not decided at all", () => {
+  it("blames the group instead of missing rules if a request of a group was not decided", () => {
     const notAsked = { ...UNLIMITED, allowed: false, refusal: "group" } as const
     expect(explainDecision(notAsked)[0]?.text).toContain("another request of its group")
   })
 
-  it("says until when a client is blocked, and when a unit is available again", () => {
+  it("states the time at which a block ends or a unit is available again", () => {
     const at = { atMs: START_MS }
     expect(textOf({ refusal: "blocked" }, at)).toMatch(/ for 24.6 s, until 2025-06-15T15:07:24.583Z$/)
     expect(textOf({}, at)).toMatch(/ in 24.6 s, at 2025-06-15T15:07:24.583Z$/)
@@ -228,7 +227,7 @@ describe("explainDecision", () => {
 })
 
 describe("logFields", () => {
-  it("returns the fields that a log line needs, without any key of the client", () => {
+  it("returns the fields that a log line needs, but no key of the client", () => {
     expect(logFields(decisionOf(admitted))).toStrictEqual({
       ratelimit: { policy: "per-user", allowed: true, remaining: 3, limit: 10 },
     })

@@ -10,8 +10,8 @@ const FULL = { state: { startMs: NOW_MS, previous: 0, current: 5 }, taken: 0 }
 const explained = (answer: StoreResult) =>
   explainAnswer(answer, ASKS, ASKS, false, { store: memoryStore() }, undefined)
 
-describe("the decision for the result of a store", () => {
-  it("leaves the remaining units undefined for a counter that was not read", () => {
+describe("the decision for a store's result", () => {
+  it("has undefined remaining units for a counter that the store did not read", () => {
     const decision = explained({ nowMs: NOW_MS, granted: false, checks: [FULL, undefined] })
     expect([decision.policy, decision.remaining]).toEqual(["a", 0])
     expect(decision.checks.map(({ allowed, remaining }) => [allowed, remaining])).toEqual([
@@ -20,7 +20,7 @@ describe("the decision for the result of a store", () => {
     ])
   })
 
-  it("contains the age of each count, which is 0 if the store was called", () => {
+  it("contains the age of each count, or 0 if the count was not cached", () => {
     const counted = { state: { startMs: NOW_MS, previous: 0, current: 1 }, taken: 1 }
     const decision = explained({ nowMs: NOW_MS, granted: true, checks: [{ ...counted, ageMs: 7 }, counted] })
     expect(decision.checks.map(({ ageMs }) => ageMs)).toEqual([7, 0])
@@ -30,7 +30,7 @@ describe("the decision for the result of a store", () => {
     [300, 300],
     [3_000, 3_000],
     [undefined, 250],
-  ])("makes a refused request wait until the shared store is called again: %s", (againAfterMs, expected) => {
+  ])("with againAfterMs %s contains retryAfterMs %s", (againAfterMs, expected) => {
     const full = { state: { startMs: NOW_MS - 750, previous: 0, current: 5 }, taken: 0 }
     const free = { state: { startMs: NOW_MS - 750, previous: 0, current: 0 }, taken: 0 }
     const answer = { nowMs: NOW_MS, granted: false, checks: [full, free], againAfterMs } as StoreResult

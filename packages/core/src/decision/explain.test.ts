@@ -30,7 +30,7 @@ describe("the explanation of a counted check", () => {
     expect(looked(fixed(5, 2), holding(1))).toMatchObject({ remaining: 4, nextUnitAfterMs: 750 })
   })
 
-  it("has all fields except reason and message if the check is admitted", () => {
+  it("contains every field except refusal and rejectionMessage if the request is admitted", () => {
     expect(took(fixed(5, 2), holding(3))).toStrictEqual({
       policy: "a",
       unit: "requests",
@@ -51,14 +51,14 @@ describe("the explanation of a counted check", () => {
     })
   })
 
-  it("has a reason if the check is refused, and a message if the rule has one", () => {
+  it("contains the reason of a refusal, and the rule's message if it has one", () => {
     const refused = looked(fixed(5, 3), holding(3))
     expect(refused).toMatchObject({ allowed: false, refusal: "quota", retryAfterMs: 750, remaining: 2 })
     expect(Object.keys(refused)).not.toContain("rejectionMessage")
     expect(looked(fixed(5, 3, { rejectionMessage: "later" }), holding(3)).rejectionMessage).toBe("later")
   })
 
-  it("has neither reason nor message if the check is admitted", () => {
+  it("omits the rule's message if the request is admitted", () => {
     const keys = Object.keys(looked(fixed(5, 1, { rejectionMessage: "later" }), holding(3)))
     expect(keys).not.toContain("refusal")
     expect(keys).not.toContain("rejectionMessage")
@@ -71,7 +71,7 @@ describe("the explanation of a counted check", () => {
     })
   })
 
-  it("admits a cost of 0 at any usage, and does not mark the check as over the limit", () => {
+  it("reports a cost of 0 as admitted and within the limit, however many units are in use", () => {
     // More than the limit can be in use after the limit was lowered, or after a charge.
     expect(looked(fixed(5, 0), holding(9))).toMatchObject({
       allowed: true,
@@ -81,7 +81,7 @@ describe("the explanation of a counted check", () => {
     })
   })
 
-  it("marks units that soft throttling admits above the limit, for takes and for peeks", () => {
+  it("marks a request that soft throttling admits above the limit, after a take and in a peek", () => {
     const soft = ruleCheck("s", 5, 2, { extra: 5 })
     expect(took(soft, holding(5)).overLimit).toBe(false)
     expect(took(soft, holding(6)).overLimit).toBe(true)
@@ -90,12 +90,12 @@ describe("the explanation of a counted check", () => {
     expect(looked({ ...soft, cost: 0 }, holding(7)).overLimit).toBe(false)
   })
 
-  it("reports the remaining units and the next unit within the limit, without the extra units of soft throttling", () => {
+  it("does not count the extra units of soft throttling as remaining units", () => {
     const soft = ruleCheck("s", 5, 1, { extra: 5 })
     expect(took(soft, holding(7))).toMatchObject({ remaining: 0, nextUnitAfterMs: 750 })
   })
 
-  it("reports the delay in a leaky bucket, for units taken and for a peek", () => {
+  it("reports the delay in a leaky bucket, after a take and in a peek", () => {
     // Ten units per second are one unit every tenth of a second.
     const state: CounterState = { startMs: NOW_MS, previous: 0, current: 3 }
     expect(looked(leaky(2), state).delayMs).toBe(300)
@@ -126,12 +126,12 @@ describe("the explanation of a check that was decided without counting", () => {
     ageMs: 0,
   }
 
-  it("has only the verdict if the check is admitted", () => {
+  it("contains only the verdict if the request is admitted", () => {
     const admitted = explainUncounted(fixed(5, 1, { rejectionMessage: "later" }), undefined, 0)
     expect(admitted).toStrictEqual({ ...settled, allowed: true, retryAfterMs: 0 })
   })
 
-  it("has a reason if refused, and the message and missing field if they exist", () => {
+  it("contains the reason of a refusal, and the message and missing field if there are any", () => {
     const refused = { ...settled, allowed: false, retryAfterMs: 7 }
     expect(explainUncounted(fixed(5, 1), "denied", 7)).toStrictEqual({ ...refused, refusal: "denied" })
     expect(

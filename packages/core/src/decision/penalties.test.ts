@@ -41,8 +41,8 @@ describe("a check during a block", () => {
 
   it.each([
     ["has units left", 2, 5 * SECOND, 2 * SECOND],
-    ["has no units before the block ends", 0, 5 * SECOND, 5 * SECOND],
-    ["has a unit before the block ends", 0, SECOND, 2 * SECOND],
+    ["gets no unit before the block ends", 0, 5 * SECOND, 5 * SECOND],
+    ["gets a unit before the block ends", 0, SECOND, 2 * SECOND],
   ])("reports when the next unit is available if the rule %s", (_where, remaining, nextUnitAfterMs, told) => {
     const check = { ...explainUncounted(storeChecks, undefined, 0), remaining, nextUnitAfterMs }
     expect(underPenalty(check, storeChecks, blocked, 0)).toMatchObject({

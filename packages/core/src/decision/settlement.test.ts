@@ -18,13 +18,13 @@ async function receiptOf(...ruleChecks: readonly RuleCheck[]): Promise<Receipt> 
 
 const requests = (used: number): UsedUnits => new Map([["requests", used]])
 
-describe("the refund", () => {
-  it("returns the units to each rule that took units", async () => {
+describe("the correction of a decision", () => {
+  it("refunds each rule that took units", async () => {
     const receipt = await receiptOf(ruleCheck("a", 5, 2), ruleCheck("b", 5, 0))
     expect(refundsOf(receipt).map(({ policy, units }) => [policy.name, units])).toEqual([["a", 2]])
   })
 
-  it("is the difference between taken and used units, or a charge if more units were used than taken", async () => {
+  it("refunds the unused units, or charges units that were used beyond the taken units", async () => {
     const receipt = await receiptOf(ruleCheck("a", 5, 3))
     // Under this rule, each unit costs three.
     expect(settlementOf(receipt, requests(0)).map(({ units }) => units)).toEqual([3])
@@ -34,12 +34,12 @@ describe("the refund", () => {
 })
 
 describe("the largest single charge", () => {
-  it("is the quota of a year", () => {
+  it("is the rule's quota of a year", () => {
     expect(mostCharged(ruleCheck("a", 10, 1, { windowMs: DAY_MS }).policy)).toBe(10 * 366)
   })
 
   it.each([1, 1_000, 60_000, HOUR_MS, DAY_MS, 365 * DAY_MS])(
-    "is counted exactly, even in parts of a second, in windows of %i ms",
+    "can be counted exactly in windows of %i ms",
     (windowMs) => {
       const most = mostCharged(ruleCheck("a", 2 ** 40, 1, { windowMs }).policy)
       expect(Number.isSafeInteger(most)).toBe(true)

@@ -57,7 +57,7 @@ describe("timeouts of a store whose replies take longer than the timeout", () =>
     expect(reports).toMatchObject([{ decisions: 401, late: 21 }])
   })
 
-  it("include decisions degraded by an open breaker, if timeouts and not errors opened the breaker", () => {
+  it("include decisions without a store call if timeouts, not errors, opened the circuit breaker", () => {
     const opened = setUp([80, 80, 80])
     opened.fail(timeout, 5)
     opened.fail(unavailable, 15)
@@ -80,7 +80,7 @@ describe("timeouts of a store whose replies take longer than the timeout", () =>
     expect(vi.getTimerCount()).toBe(0)
   })
 
-  it("read the replies at most once a second, because an outage makes every decision late", () => {
+  it("cause the reply times to be read at most once a second, even during an outage", () => {
     const { counts, reports } = setUp()
     let reads = 0
     const replies: number[] = []
@@ -111,7 +111,7 @@ describe("timeouts of a store whose replies take longer than the timeout", () =>
     expect([reports.length, watched.isCounting]).toEqual([1, false])
   })
 
-  it("are not reported for the first two replies, which may be slow, if the next replies are quick", () => {
+  it("are not reported if only the first two replies were slow", () => {
     const roundTripsMs = [80, 80]
     const { reports, fail } = setUp(roundTripsMs)
     fail(timeout, 300)
@@ -146,10 +146,10 @@ describe("timeouts of a store whose replies are usually quick", () => {
     ["up to 5 % of a minute's decisions", SLOW, { answers: 380 }, 3],
     ["fewer than 20 decisions", SLOW, { late: 6 }, 3],
     ["refused or broken connections, without a late reply", [1, 2, 1], {}, 20],
-    ["a silence of more than a second, as of a frozen server", SLOW, { late: 500, ms: 1_001 }, 3],
-    ["the replies to a thawed server, which took over a second", [1, 1, 2_500, 3_000], { late: 500 }, 3],
+    ["a silence of more than a second, such as from a frozen server", SLOW, { late: 500, ms: 1_001 }, 3],
+    ["replies that took over a second because the server was frozen", [1, 1, 2_500, 3_000], { late: 500 }, 3],
     ["one or two outages that end with late replies", SLOW, { late: 500 }, 2],
-    ["no reply at all", [], {}, 20],
+    ["a store that never replies", [], {}, 20],
   ])("are not reported for %s", (_what, roundTripsMs, each, times) => {
     const made = setUp(roundTripsMs)
     for (let minute = 0; minute < 3; minute++) {
@@ -168,7 +168,7 @@ describe("timeouts of a store whose replies are usually quick", () => {
     expect(made.reports).toMatchObject([{ decisions: 560, late: 60 }])
   })
 
-  it("are not reported if the store replied to no call of the minute, because this is an outage", () => {
+  it("are not reported if the store sent no reply within the minute, because this is an outage", () => {
     const { reports, fail, pass } = setUp([1])
     fail(timeout, 500)
     pass(60_000)

@@ -43,7 +43,7 @@ async function pipelined(count: number, onRequest?: (response: ServerResponse) =
 }
 
 describe("the client of a response", () => {
-  it("is reported as gone when it hangs up, also for requests that are queued on the same connection", async () => {
+  it("is reported as gone for every response on its connection when it hangs up", async () => {
     const { responses, hangUp } = await pipelined(3)
     const gone: number[] = []
     responses.forEach((response, i) => {
@@ -65,7 +65,7 @@ describe("the client of a response", () => {
     expect([...new Set(gone)]).toEqual([2])
   })
 
-  it("has one listener per connection, however many requests are queued on it, and causes no warning", async () => {
+  it("is watched by one listener per connection, however many requests are queued on the connection", async () => {
     const { responses, connection } = await pipelined(30)
     const listening = () => [connection, ...responses].map((each) => each.listenerCount("close"))
     const [onConnection = 0, ...onResponses] = listening()
@@ -76,7 +76,7 @@ describe("the client of a response", () => {
     expect(listening()).toEqual([onConnection + 1, ...onResponses])
   })
 
-  it("is not reported as gone when an earlier response on the connection has been sent", async () => {
+  it("is not reported as gone for a queued response when the response before it was sent", async () => {
     const { responses } = await pipelined(2)
     responses[0]?.end()
     await once(responses[0] as ServerResponse, "close")
@@ -86,9 +86,9 @@ describe("the client of a response", () => {
   it.each<[string, object]>([
     ["no request", {}],
     ["no socket", { req: {} }],
-    ["a socket that is gone", { req: { socket: null } }],
-    ["a socket that is not an emitter", { req: { socket: { remoteAddress: "192.0.2.1" } } }],
-  ])("is gone only when the response has closed, if there is %s", (_name, more) => {
+    ["a socket that is null", { req: { socket: null } }],
+    ["a socket that is not an event emitter", { req: { socket: { remoteAddress: "192.0.2.1" } } }],
+  ])("is reported as gone when the response closes, even if the response has %s", (_name, more) => {
     const response = Object.assign(new EventEmitter(), more) as EventEmitter & ClosingResponse
     expect(hasGone(response)).toBe(false)
     let gone = 0
@@ -101,7 +101,7 @@ describe("the client of a response", () => {
   })
 })
 
-it("a request that is delayed behind another request on its connection leaves the queue when the client hangs up", async () => {
+it("pipelined requests that a rule delays leave the queue when their client hangs up", async () => {
   const clock = manualClock()
   const guard = createGuard<object>({
     limit: 1,
@@ -126,7 +126,7 @@ it("a request that is delayed behind another request on its connection leaves th
   expect((await next[0])?.rejection).toBeUndefined()
 })
 
-it("onGone keeps no reference to a request if its connection outlives the response", async () => {
+it("onGone releases the request when its listener is removed, even if the connection stays open", async () => {
   setFlagsFromString("--expose-gc")
   const collect = runInNewContext("gc") as () => void
   const response = Object.assign(new EventEmitter(), { req: { socket: new EventEmitter() } })

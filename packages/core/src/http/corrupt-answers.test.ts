@@ -90,10 +90,10 @@ function states(nowMs: number): fc.Arbitrary<unknown> {
   )
 }
 
-describe.each(KINDS_OF_RULE)("an invalid response to a rule of kind %s", (_name, members) => {
+describe.each(KINDS_OF_RULE)("a decision under a rule of kind %s", (_name, members) => {
   const nowMs = manualClock().now()
 
-  it("of a third-party store leads to a degraded decision, or to a decision with valid numbers", async () => {
+  it("is degraded or has only valid numbers if a third-party store returns invalid results", async () => {
     const answers = fc.record({
       nowMs: fc.oneof({ weight: 9, arbitrary: fc.constant(nowMs) }, { weight: 1, arbitrary: wrong }),
       granted: fc.constantFrom(true, true, false, false, 1, undefined),
@@ -113,7 +113,7 @@ describe.each(KINDS_OF_RULE)("an invalid response to a rule of kind %s", (_name,
     await fc.assert(property, RUNS)
   })
 
-  it("of a back end with invalid counters leads to a degraded decision, or to a decision with valid numbers", async () => {
+  it("is degraded or has only valid numbers if the back end contains invalid counters", async () => {
     const kept = fc.record({
       state: states(nowMs),
       expiresAtMs: fc.constantFrom(nowMs + HOUR_MS, nowMs + 1),

@@ -20,12 +20,12 @@ describe("draft-11", () => {
       '"burst";q=100;w=60, "daily";q=1000;w=86400',
     ],
     [
-      "the order of the rules",
+      "two policies, the longer window first",
       [policy("perhr", 1000, HOUR), policy("permin", 50, MINUTE)],
       '"perhr";q=1000;w=3600, "permin";q=50;w=60',
     ],
-    ["a window that is not a whole second", [policy("a", 5, 1500)], '"a";q=5;w=2'],
-    ["a window below a second", [policy("a", 5, 200)], '"a";q=5;w=1'],
+    ["a window that is not a whole number of seconds", [policy("a", 5, 1500)], '"a";q=5;w=2'],
+    ["a window shorter than a second", [policy("a", 5, 200)], '"a";q=5;w=1'],
     ["a name with quotes and backslashes", [policy('a"b\\c', 5, 1000)], '"a\\"b\\\\c";q=5;w=1'],
     ["a limit that has 16 digits", [policy("a", 2 ** 53 - 1, 1000)], `"a";q=${MAX_INTEGER};w=1`],
     ["another unit than requests", [unitPolicy("a", "tokens")], '"a";q=5;qu="tokens";w=1'],
@@ -36,12 +36,12 @@ describe("draft-11", () => {
       '"a";q=5;w=1, "b";q=5;qu="tokens";w=1',
     ],
     ["a limit that varies per request", [{ ...policy("a", 0, 1000), limit: undefined }], '"a";q=77;w=1'],
-  ])("lists the policies: %s", (_case, policies, expected) => {
+  ])("writes RateLimit-Policy for %s", (_case, policies, expected) => {
     const checks = policies.map(({ name, windowMs, limit = 77 }) => check({ policy: name, windowMs, limit }))
     expect(fields("draft-11", policies, admitted(checks))["RateLimit-Policy"]).toBe(expected)
   })
 
-  it("lists the limit of a client with an override", () => {
+  it("writes the limit of the client's override instead of the rule's limit", () => {
     const policies = [policy("burst", 100, MINUTE), policy("daily", 1000, DAY)]
     const limits = [77, 1000]
     const checks = policies.map(({ name, windowMs }, i) =>
@@ -60,57 +60,65 @@ describe("draft-11", () => {
 
   it.each<[string, Partial<PolicyCheck>, string]>([
     // The remaining units and the parameter t of an admitted check.
-    ["half is left", { remaining: 50, nextUnitAfterMs: 1 }, ";r=50;t=30"],
+    ["half of the units are left", { remaining: 50, nextUnitAfterMs: 1 }, ";r=50;t=30"],
     [
       "the next unit comes later than its share of the window",
       { remaining: 50, nextUnitAfterMs: 45_000 },
       ";r=50;t=45",
     ],
     [
-      "the next unit comes a fraction of a second later",
+      "the next unit does not come at a full second",
       { remaining: 50, nextUnitAfterMs: 44_001 },
       ";r=50;t=45",
     ],
-    ["everything is left", { remaining: 100, nextUnitAfterMs: 0 }, ";r=100;t=60"],
+    ["all units are left", { remaining: 100, nextUnitAfterMs: 0 }, ";r=100;t=60"],
     [
       "the share of the window is not a whole number of seconds",
       { remaining: 1, limit: 7, nextUnitAfterMs: 100 },
       ";r=1;t=9",
     ],
-    ["the window is below a second", { remaining: 9, windowMs: 300, nextUnitAfterMs: 20 }, ";r=9;t=1"],
-    ["nothing is left", { remaining: 0, nextUnitAfterMs: 12_001 }, ";r=0;t=13"],
-    ["nothing is left for 1 ms", { remaining: 0, nextUnitAfterMs: 1 }, ";r=0;t=1"],
+    ["the window is shorter than a second", { remaining: 9, windowMs: 300, nextUnitAfterMs: 20 }, ";r=9;t=1"],
+    ["no units are left", { remaining: 0, nextUnitAfterMs: 12_001 }, ";r=0;t=13"],
+    ["no units are left for 1 ms", { remaining: 0, nextUnitAfterMs: 1 }, ";r=0;t=1"],
     [
-      "nothing is left forever",
+      "no unit will ever be available",
       { remaining: 0, limit: 0, nextUnitAfterMs: Number.POSITIVE_INFINITY },
       ";r=0",
     ],
     [
-      "numbers beyond 15 digits",
+      "the numbers have more than 15 digits",
       { remaining: 2 ** 53 - 1, limit: 2 ** 53 - 1, nextUnitAfterMs: 2e18 },
       `;r=${MAX_INTEGER};t=${MAX_INTEGER}`,
     ],
     // a refused check
-    ["refused for 12 s", { allowed: false, retryAfterMs: 12_000, nextUnitAfterMs: 7 }, ";r=0;t=12"],
-    ["refused for 12 s and 1 ms", { allowed: false, retryAfterMs: 12_001 }, ";r=0;t=13"],
-    ["refused for a millisecond", { allowed: false, retryAfterMs: 1 }, ";r=0;t=1"],
     [
-      "refused with units left, because the cost is higher",
+      "the request is refused for 12 s",
+      { allowed: false, retryAfterMs: 12_000, nextUnitAfterMs: 7 },
+      ";r=0;t=12",
+    ],
+    ["the request is refused for 12 s and 1 ms", { allowed: false, retryAfterMs: 12_001 }, ";r=0;t=13"],
+    ["the request is refused for a millisecond", { allowed: false, retryAfterMs: 1 }, ";r=0;t=1"],
+    [
+      "the request is refused because it costs more units than are left",
       { allowed: false, cost: 5, remaining: 3, retryAfterMs: 2000 },
       ";r=0;t=2",
     ],
-    ["refused forever", { allowed: false, refusal: "cost", retryAfterMs: Number.POSITIVE_INFINITY }, ";r=0"],
     [
-      "refused by a deny list",
+      "the request is refused forever",
+      { allowed: false, refusal: "cost", retryAfterMs: Number.POSITIVE_INFINITY },
+      ";r=0",
+    ],
+    [
+      "a deny list refuses the request",
       { allowed: false, refusal: "denied", retryAfterMs: Number.POSITIVE_INFINITY },
       ";r=0",
     ],
     [
-      "refused for more ms than 15 digits can hold",
+      "the wait of the refusal has more than 15 digits",
       { allowed: false, retryAfterMs: 2e18 },
       `;r=0;t=${MAX_INTEGER}`,
     ],
-  ])("writes the remaining units and the time: %s", (_case, members, expected) => {
+  ])("writes the remaining units and the time if %s", (_case, members, expected) => {
     const only = check({ policy: "p", ...members })
     const policies = [policy("p", only.limit, only.windowMs)]
     const decision = only.allowed ? admitted([only]) : refused([only])
@@ -126,7 +134,7 @@ describe("draft-11", () => {
     expect(lines).toContain("9")
   })
 
-  it("writes a single rule, whether it is the first or not", () => {
+  it("writes the one rule that applies, even if it is not the first rule", () => {
     const write = compileHeaders(headerFormats("draft-11"), [
       policy("hour", 1000, HOUR),
       policy("day", 5000, DAY),
@@ -144,7 +152,7 @@ describe("draft-11", () => {
     }
   })
 
-  it("writes no wait for a permanent refusal, and writes the next wait again", () => {
+  it("omits the wait of a permanent refusal, and writes the wait of the next temporary refusal", () => {
     const write = compileHeaders(headerFormats("draft-11"), [policy("p", 100, MINUTE)])
     const waits = [2000, 2000, Number.POSITIVE_INFINITY, 2000, 3000]
     const told = waits.map((retryAfterMs) => {
@@ -181,7 +189,7 @@ describe("draft-11", () => {
     expect(told).toEqual(expected.map((text) => `"p"${text}`))
   })
 
-  it("names the policy that is closest to exhaustion: 4900 of 5000 a day used after 14 hours", () => {
+  it("names only the policy that is closest to exhaustion, here a daily quota with 100 units left", () => {
     const policies = [policy("hour", 1000, HOUR), policy("day", 5000, DAY)]
     const hour = check({ policy: "hour", limit: 1000, windowMs: HOUR, remaining: 800 })
     const day = check({
@@ -220,7 +228,7 @@ const NOW_MS = 1_700_000_000_300
 
 describe.each<[string, Decision, Record<HeaderDialect, Record<string, string>>]>([
   [
-    "one rule, admitted",
+    "one rule admits the request",
     admitted([A]),
     {
       "draft-11": { "RateLimit-Policy": '"a";q=100;w=60', RateLimit: '"a";r=50;t=30' },
@@ -239,7 +247,7 @@ describe.each<[string, Decision, Record<HeaderDialect, Record<string, string>>]>
     },
   ],
   [
-    "several rules and a shadow one, admitted",
+    "several rules admit the request and a shadow rule does not",
     admitted([A, S, B, C], "b"),
     {
       "draft-11": { "RateLimit-Policy": ALL, RateLimit: '"b";r=3;t=18' },
@@ -254,7 +262,7 @@ describe.each<[string, Decision, Record<HeaderDialect, Record<string, string>>]>
     },
   ],
   [
-    "two of three rules refuse: each has its own wait, and the longest applies",
+    "two of three rules refuse for different times",
     refused([A_REFUSED, B_REFUSED, C, S], "b"),
     {
       "draft-11": { "RateLimit-Policy": ALL, RateLimit: '"a";r=0;t=13, "b";r=0;t=21' },
@@ -269,7 +277,7 @@ describe.each<[string, Decision, Record<HeaderDialect, Record<string, string>>]>
     },
   ],
   [
-    "one rule refuses forever, without a time",
+    "one of two refusals is permanent",
     refused([A_REFUSED, B, C_NEVER], "c"),
     {
       "draft-11": { "RateLimit-Policy": ALL, RateLimit: '"a";r=0;t=13, "c";r=0' },
@@ -280,14 +288,14 @@ describe.each<[string, Decision, Record<HeaderDialect, Record<string, string>>]>
   ],
   ...(
     [
-      ["degraded, admitted", { ...admitted([A]), degraded: true }],
-      ["degraded, refused", { ...refused([A_REFUSED]), degraded: true }],
-      ["its counter was not read", admitted([{ ...A, remaining: undefined }])],
+      ["a degraded decision admits the request", { ...admitted([A]), degraded: true }],
+      ["a degraded decision refuses the request", { ...refused([A_REFUSED]), degraded: true }],
+      ["the counter was not read", admitted([{ ...A, remaining: undefined }])],
       ["a field is missing", refused([A_MISSING])],
       ["the store is gone", refused([A_STORE_GONE])],
     ] as const
   ).map(([name, decision]): [string, Decision, Record<HeaderDialect, Record<string, string>>] => [
-    `nothing was counted, so nothing is claimed: ${name}`,
+    `no count is known because ${name}`,
     decision,
     {
       "draft-11": { "RateLimit-Policy": '"a";q=100;w=60' },
@@ -297,19 +305,19 @@ describe.each<[string, Decision, Record<HeaderDialect, Record<string, string>>]>
     },
   ]),
   [
-    "its limit is not known, because the function that returns it has failed",
+    "the limit is unknown because the limit function failed",
     refused([{ ...A_STORE_GONE, limit: 0 }]),
     { "draft-11": {}, next: {}, triple: {}, legacy: {} },
   ],
-  ["only a shadow rule", admitted([S], ""), { "draft-11": {}, next: {}, triple: {}, legacy: {} }],
-  ["no rule", admitted([], ""), { "draft-11": {}, next: {}, triple: {}, legacy: {} }],
+  ["only a shadow rule applies", admitted([S], ""), { "draft-11": {}, next: {}, triple: {}, legacy: {} }],
+  ["no rule applies", admitted([], ""), { "draft-11": {}, next: {}, triple: {}, legacy: {} }],
   [
-    "a rule that it was not compiled with",
+    "the decision contains an unknown rule",
     admitted([check({ policy: "unknown" })], "unknown"),
     { "draft-11": {}, next: {}, triple: {}, legacy: {} },
   ],
-])("%s", (_case, decision, expected) => {
-  it.each(HEADER_DIALECTS)("in %s", (dialect) => {
+])("the headers when %s", (_case, decision, expected) => {
+  it.each(HEADER_DIALECTS)("have the expected values in %s", (dialect) => {
     expect(fields(dialect, POLICIES, decision, () => NOW_MS)).toEqual(expected[dialect])
   })
 })
@@ -326,7 +334,7 @@ it.each<[HeaderDialect, string, string]>([
   }
 })
 
-it("legacy adds its reset to the current time, rounded up to a whole second", () => {
+it("legacy writes the reset as a Unix time, rounded up to a whole second", () => {
   const reset = (nowMs: number): string | undefined =>
     fields("legacy", [policy("a", 100, MINUTE)], refused([{ ...A, ...refusing(12_000) }]), () => nowMs)[
       "X-RateLimit-Reset"
@@ -363,7 +371,7 @@ describe.each(["triple", "legacy"] as const)("%s", (dialect) => {
 })
 
 it.each(["draft-11", "next"] as const)(
-  "%s rejects a name that is invalid in a structured field",
+  "%s rejects a rule name that is invalid in a structured field",
   (dialect) => {
     for (const name of ["häufig", "a\nb", "a\r\nSet-Cookie: x=1"]) {
       expect(() => compileHeaders(headerFormats(dialect), [policy(name, 1, 1000)])).toThrow("ASCII")
@@ -371,7 +379,7 @@ it.each(["draft-11", "next"] as const)(
   },
 )
 
-it("draft-11 comes first, because it is the default", () => {
+it("HEADER_DIALECTS lists draft-11 first, because it is the default", () => {
   expect(HEADER_DIALECTS).toEqual(["draft-11", "next", "triple", "legacy"])
 })
 
@@ -384,7 +392,7 @@ it.each<[HeaderDialect | false, string[]]>([
   ],
   ["legacy", ["X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset", "Retry-After"]],
   [false, ["Retry-After"]],
-])("exposedHeaders returns the fields of the dialect %s", (dialect, expected) => {
+])("exposedHeaders returns the header names for the option %s", (dialect, expected) => {
   expect(exposedHeaders(dialect)).toEqual(expected)
 })
 
@@ -394,7 +402,7 @@ it("exposedHeaders rejects an unknown dialect", () => {
   )
 })
 
-describe("for any names and numbers", () => {
+describe("headers with any names and numbers", () => {
   const printable = fc.string({
     unit: fc.oneof(
       fc.constantFrom('"', "\\", ",", ";", "=", " "),
@@ -458,7 +466,7 @@ describe("for any names and numbers", () => {
   it.each<["draft-11" | "next", string, string]>([
     ["draft-11", "r", "t"],
     ["next", "a", "w"],
-  ])("%s can be parsed back to the same values", (dialect, remainingKey, secondsKey) => {
+  ])("can be parsed back to the same values in %s", (dialect, remainingKey, secondsKey) => {
     fc.assert(
       fc.property(scene, ({ policies, decision, real, violated, binding }) => {
         const written = fields(dialect, policies, decision)
@@ -486,7 +494,7 @@ describe("for any names and numbers", () => {
   it.each<["triple" | "legacy", string]>([
     ["triple", "RateLimit-"],
     ["legacy", "X-RateLimit-"],
-  ])("%s headers can be parsed back to the same values", (dialect, prefix) => {
+  ])("can be parsed back to the same values in %s", (dialect, prefix) => {
     fc.assert(
       fc.property(scene, ({ policies, decision, binding, nowMs }) => {
         const written = fields(dialect, policies, decision, () => nowMs)
@@ -513,7 +521,7 @@ describe("for any names and numbers", () => {
     )
   })
 
-  it("each dialect writes the same headers for a request, whatever it wrote before", () => {
+  it("do not depend on the headers that were written before", () => {
     const dialects = fc.constantFrom(...HEADER_DIALECTS)
     fc.assert(
       fc.property(dialects, scene, fc.infiniteStream(fc.nat()), (dialect, { policies, decision }, pick) => {
@@ -531,7 +539,7 @@ describe("for any names and numbers", () => {
     )
   })
 
-  it("no dialect writes a field that is not exposed, or a line break", () => {
+  it("contain only exposed names and no line break, in any dialect", () => {
     fc.assert(
       fc.property(fc.constantFrom(...HEADER_DIALECTS), scene, (dialect, { policies, decision, nowMs }) => {
         for (const [name, value] of compileHeaders(headerFormats(dialect), policies)(decision, () => nowMs)) {

@@ -4,18 +4,18 @@ import { RefusalError, readRefusalOption } from "./refusal-error.ts"
 
 const decision = { allowed: false, policy: "all" } as Decision
 
-describe("the error of a refusal", () => {
+describe("RefusalError", () => {
   it.each([
     { status: 429, isExposed: true },
     { status: 499, isExposed: true },
     { status: 500, isExposed: false },
     { status: 503, isExposed: false },
-  ])("lets Koa send its message with status $status: $isExposed", ({ status, isExposed }) => {
+  ])("has `expose` set to $isExposed for the status $status, as Koa expects", ({ status, isExposed }) => {
     const error = new RefusalError(decision, { status, headers: [], body: "" })
     expect([error.expose, error.status, error.statusCode]).toEqual([isExposed, status, status])
   })
 
-  it("has all headers except the headers that describe the body", () => {
+  it("contains all headers of the response except those that describe its body", () => {
     const headers = ["Retry-After", "Content-Type", "content-length", "X-Content-Type", "Content-Type-Note"]
     const error = new RefusalError(decision, {
       status: 429,
@@ -31,7 +31,7 @@ describe("the error of a refusal", () => {
 })
 
 describe("the option throwOnRefusal", () => {
-  it("is false by default, and other options are passed on as they are", () => {
+  it("is false by default, and the other options are passed on unchanged", () => {
     const options = { limit: 5 }
     expect(readRefusalOption(options).options).toBe(options)
     expect([readRefusalOption(options).throws, readRefusalOption(null as never).throws]).toEqual([
@@ -44,7 +44,7 @@ describe("the option throwOnRefusal", () => {
     })
   })
 
-  it("is removed from the other options", () => {
+  it("is not passed on with the other options", () => {
     expect(readRefusalOption({ throwOnRefusal: true, limit: 5 })).toEqual({
       throws: true,
       options: { limit: 5 },

@@ -48,11 +48,11 @@ const costly = (cost: number, most: number): string =>
   `This request costs ${cost} and never succeeds. The largest cost that is accepted is ${most}.`
 
 describe.each<[string, Row]>([
-  ["the quota is used up", { waitMs: 11_001, retryAfter: "12", detail: used("12 seconds") }],
-  ["for a whole number of seconds", { waitMs: 12_000, retryAfter: "12", detail: used("12 seconds") }],
-  ["for a millisecond", { waitMs: 1, retryAfter: "1", detail: used("1 second") }],
+  ["a used-up quota", { waitMs: 11_001, retryAfter: "12", detail: used("12 seconds") }],
+  ["a quota with a wait of whole seconds", { waitMs: 12_000, retryAfter: "12", detail: used("12 seconds") }],
+  ["a quota with a wait of one millisecond", { waitMs: 1, retryAfter: "1", detail: used("1 second") }],
   [
-    "a message for people",
+    "a quota with a message for people",
     {
       rule: { rejectionMessage: 'Buy "pro".' },
       waitMs: 2000,
@@ -62,7 +62,7 @@ describe.each<[string, Row]>([
     },
   ],
   [
-    "exponential backoff, up to the window",
+    "a quota with exponential backoff up to the window",
     {
       rule: { rejectionMessage: backoff, windowMs: 59_001 },
       waitMs: 7000,
@@ -73,7 +73,7 @@ describe.each<[string, Row]>([
     },
   ],
   [
-    "exponential backoff that starts beyond the window",
+    "a quota with exponential backoff that starts beyond the window",
     {
       rule: { rejectionMessage: backoff, windowMs: MINUTE },
       waitMs: 90_000,
@@ -84,7 +84,7 @@ describe.each<[string, Row]>([
     },
   ],
   [
-    "a fixed time",
+    "a quota with a fixed retry time",
     {
       rule: { rejectionMessage: fixed },
       waitMs: 2500,
@@ -95,7 +95,7 @@ describe.each<[string, Row]>([
     },
   ],
   [
-    "a daily limit: the instant is rounded up from the exact wait",
+    "a daily limit, whose retry time is rounded up from the exact wait",
     {
       rule: { rejectionMessage: daily, windowMs: DAY },
       waitMs: 42_599_500, // 11 h 49 min 59.5 s after 12:10:00.25
@@ -106,7 +106,7 @@ describe.each<[string, Row]>([
     },
   ],
   [
-    "a daily limit whose end no date can hold",
+    "a daily limit that ends after the latest possible date",
     {
       rule: { rejectionMessage: daily },
       waitMs: 8.64e15,
@@ -116,7 +116,7 @@ describe.each<[string, Row]>([
       retry: { kind: "at", at: "+275760-09-13T00:00:00.000Z", afterSeconds: 8_640_000_000_000 },
     },
   ],
-  ["a quota without an end", { detail: "The quota is used up." }],
+  ["a quota that is never renewed", { detail: "The quota is used up." }],
   [
     "a cost above the limit",
     {
@@ -132,11 +132,11 @@ describe.each<[string, Row]>([
     { refusal: "cost", rule: { cost: 3 }, check: { limit: 10, cost: 12 }, detail: costly(4, 3) },
   ],
   ...MESSAGES.map((rejectionMessage): [string, Row] => [
-    `a cost above the limit does not say ${rejectionMessage}: no time helps`,
+    `a cost above the limit, without the message ${rejectionMessage}`,
     { refusal: "cost", rule: { rejectionMessage }, check: { limit: 5, cost: 7 }, detail: costly(7, 5) },
   ]),
   [
-    "a client on the deny list",
+    "the deny list",
     {
       refusal: "denied",
       rule: { rejectionMessage: "Write to support." },
@@ -159,7 +159,7 @@ describe.each<[string, Row]>([
     },
   ],
   [
-    "a block by hand",
+    "a manual block",
     {
       refusal: "blocked",
       waitMs: 90_500,
@@ -169,7 +169,7 @@ describe.each<[string, Row]>([
     },
   ],
   [
-    "a field is missing: the rule's message is about its quota and is not sent",
+    "a missing field, without the message about the quota",
     {
       refusal: "missing-field",
       rule: { rejectionMessage: "Buy pro." },
@@ -179,7 +179,7 @@ describe.each<[string, Row]>([
     },
   ],
   [
-    "the store is gone: the rule's message is about its quota and is not sent",
+    "a failing store, without the message about the quota",
     {
       refusal: "store-failure",
       rule: { rejectionMessage: daily },
@@ -190,17 +190,17 @@ describe.each<[string, Row]>([
     },
   ],
   [
-    "the store is gone for an unknown time",
+    "a store that fails for an unknown time",
     { refusal: "store-failure", problem: CAPACITY, detail: "The quota cannot be checked at the moment." },
   ],
-])("a rejection: %s", (_case, row) => {
+])("a refusal because of %s", (_case, row) => {
   const { refusal = "quota", waitMs = NEVER, problem = QUOTA, retryAfter, detail, rejection, retry } = row
   const decision = refused([refusing("ip-1m", refusal, waitMs, row.check)])
   const timed = retryAfter === undefined ? {} : { "Retry-After": retryAfter }
   // A refusal because of a missing field names no rule, because no quota is used up.
   const isNamed = problem !== BAD_REQUEST
 
-  it("is written as a problem", () => {
+  it("is described as a JSON problem", () => {
     const answer = writerOf([rule(row.rule)])(decision, undefined, () => NOW_MS)
     expect(answer.status).toBe(problem.status)
     expect(Object.fromEntries(answer.headers)).toEqual({
@@ -218,7 +218,7 @@ describe.each<[string, Row]>([
     })
   })
 
-  it("is written as text", () => {
+  it("is described as plain text", () => {
     const answer = writerOf([rule(row.rule)])(decision, "text/html", () => NOW_MS)
     expect(answer.status).toBe(problem.status)
     expect(Object.fromEntries(answer.headers)).toEqual({
@@ -231,8 +231,8 @@ describe.each<[string, Row]>([
   })
 })
 
-describe("several rules", () => {
-  it("are named if they refused, and the strictest one is described", () => {
+describe("a rejection by several rules", () => {
+  it("names the rules that refused, and describes the strictest of them", () => {
     const reject = writerOf([
       rule({ name: "burst", rejectionMessage: "retry-with-fixed-time" }),
       rule({ name: "day", rejectionMessage: "exhausted-daily-limit" }),
@@ -257,7 +257,7 @@ describe("several rules", () => {
     )
   })
 
-  it("are described by the largest cost that all of them accept", () => {
+  it("contains the largest cost that all of them accept", () => {
     const rules = [rule({ name: "a", cost: 2 }), rule({ name: "b", cost: 1 }), rule({ name: "c", cost: 5 })]
     const checks = [
       refusing("a", "cost", NEVER, { limit: 11, cost: 20 }), // 5 at most
@@ -280,7 +280,7 @@ describe("several rules", () => {
     )
   })
 
-  it("are described by each missing field once", () => {
+  it("lists each missing field once", () => {
     const checks = [
       refusing("a", "missing-field", NEVER, { field: "user_id" }),
       refusing("b", "missing-field", NEVER, { field: "plan" }),
@@ -306,7 +306,7 @@ it("a refusal without a reason is described as a used-up quota", () => {
   expect(JSON.parse(writerOf([rule()])(decision, undefined, neverAsked).body)).toMatchObject(QUOTA)
 })
 
-it("the clock is read only for a message with a point in time", () => {
+it("the clock is not read if the response contains no point in time", () => {
   for (const rejectionMessage of [
     "retry-with-exponential-backoff",
     "retry-with-fixed-time",
@@ -323,10 +323,10 @@ describe("consecutive refusals", () => {
   const KINDS: Refusal[] = ["quota", "penalty", "cost", "denied", "missing-field", "store-failure"]
 
   it.each([
-    ["another wait than before", 11_000, 12_000, "12 seconds"],
+    ["a longer wait after a shorter one", 11_000, 12_000, "12 seconds"],
     ["a finite wait after an infinite one", NEVER, 1000, "1 second"],
     ["an infinite wait after a finite one", 1000, NEVER, undefined],
-  ])("contain their own wait: %s", (_what, before, waitMs, told) => {
+  ])("each contain their own wait: %s", (_what, before, waitMs, told) => {
     for (const rejectionMessage of ["Buy pro.", "retry-with-fixed-time"]) {
       const reject = writerOf([rule({ rejectionMessage })])
       reject(refused([refusing("ip-1m", "quota", before)]), undefined, neverAsked)
@@ -348,7 +348,7 @@ describe("consecutive refusals", () => {
     expect(violated).toEqual([["a"], ["a", "b"], ["a"], ["a"]])
   })
 
-  it("contain their own reason, even if the wait is the same", () => {
+  it("each contain their own reason, even if their waits are equal", () => {
     const reject = writerOf([rule()])
     const kinds: Refusal[] = ["quota", "penalty", "store-failure", "penalty", "denied", "quota"]
     const titles = kinds.map(
@@ -359,7 +359,7 @@ describe("consecutive refusals", () => {
     expect(titles).toEqual([quota, abuse, capacity, abuse, abuse, quota])
   })
 
-  it("contain the time of their retry, even if the seconds are the same", () => {
+  it("each contain their own retry time, even if their waits are equal in whole seconds", () => {
     const reject = writerOf([rule({ rejectionMessage: "exhausted-daily-limit" })])
     const at = (waitMs: number, nowMs: number) =>
       JSON.parse(reject(refused([refusing("ip-1m", "quota", waitMs)]), undefined, () => nowMs).body).retry.at
@@ -369,7 +369,7 @@ describe("consecutive refusals", () => {
     expect(at(3_000, NOW_MS + 60_000)).toBe("2026-01-31T12:11:04.000Z")
   })
 
-  it("are the same as a first refusal, whatever came before", () => {
+  it("get the same response as a first refusal, whatever came before", () => {
     const step = fc.record({
       name: fc.constantFrom("a", "b", "unknown"),
       kind: fc.constantFrom(...KINDS),
@@ -398,7 +398,7 @@ describe("consecutive refusals", () => {
   })
 })
 
-it("a rejection is valid JSON for any strings, and writes no string into a header", () => {
+it("a rejection has a valid body and valid headers, whatever strings the rule contains", () => {
   const anyText = fc.oneof(
     fc.string(),
     fc.string({ unit: "binary" }),

@@ -46,7 +46,7 @@ async function received(handle: (response: ServerResponse) => unknown) {
   return { body, complete: message.complete }
 }
 
-describe("the response to a refused request that has already started", () => {
+describe("a response that has already started when its request is refused", () => {
   it("ends with the body that was written so far", async () => {
     const answer = await received((response) => {
       response.write("first")
@@ -56,7 +56,7 @@ describe("the response to a refused request that has already started", () => {
     expect(warnings).toContain("SLUICE_MOUNTED_TOO_LATE")
   })
 
-  it("closes its connection if it is shorter than its Content-Length", async () => {
+  it("is aborted if its body is shorter than its Content-Length", async () => {
     const answer = await received((response) => {
       response.writeHead(200, { "Content-Length": 10 })
       response.write("first")
@@ -85,7 +85,7 @@ describe("the response to a refused request that has already started", () => {
     expect(ports[1]).toBe(ports[0])
   })
 
-  it("survives a handler that continues to write", async () => {
+  it("omits what the handler writes later", async () => {
     const answer = await received(async (response) => {
       response.write("first")
       refuse(response)
@@ -96,7 +96,7 @@ describe("the response to a refused request that has already started", () => {
     expect(answer).toEqual({ body: "first", complete: true })
   })
 
-  it("ends without arguments, so that middleware that replaces `end` does not see a chunk", async () => {
+  it("is ended by `end()` without arguments, so that middleware sees no chunk", async () => {
     const calls: unknown[][] = []
     const answer = await received((response) => {
       const { end } = response
@@ -111,7 +111,7 @@ describe("the response to a refused request that has already started", () => {
     expect([answer, calls]).toEqual([{ body: "first", complete: false }, [[]]])
   })
 
-  it("closes its connection if it cannot be ended", async () => {
+  it("is aborted if its `end` method throws", async () => {
     const answer = await received((response) => {
       response.end = () => {
         throw new Error("broken middleware")
@@ -193,7 +193,7 @@ describe("an onRejected that throws", () => {
 })
 
 describe("a response that two mounts of a limiter watch for refunds", () => {
-  it("has one listener for its end", async () => {
+  it("has only one listener for its `finish` event", async () => {
     const statuses: number[] = []
     const limiter = createLimiter({
       limit: 5,
@@ -226,7 +226,7 @@ describe("a guard that throws refusals", () => {
   const options = { limit: 1, window: "1 minute", onMissing: "deny", throwOnRefusal: true } as const
   const throwing = createThrowingGuard({ ...options, logger: { warn: log, error: log } }, () => undefined)
 
-  it("passes a refusal to the error handler, with the status and headers of the response", async () => {
+  it("passes a RefusalError to the error handler, and sets the status of the response", async () => {
     const { body } = await received((response) => {
       const next = (error?: Error) => response.end(`${response.statusCode} ${error?.name}`)
       respond(throwing, {}, new NodeExchange(response.req, response, next))

@@ -109,7 +109,7 @@ describe("createReplay", () => {
     )
   })
 
-  it("returns the same object from every call, with the counters and the client of the latest request", () => {
+  it("returns a replay whose offer() reuses one result object for all requests", () => {
     const replay = createReplay({ rules: [{ name: "per-ip", field: "ip", limit: 1, window: "1 minute" }] })
     const first = replay.offer({ remoteAddress: "2001:db8:1:2:3::4", atMs: 5 })
     expect(first).toMatchObject({ allowed: true, client: "2001:db8:1:2::/64" })
@@ -142,13 +142,13 @@ describe("createReplay", () => {
     expect(replay.rules).toMatchObject([{ throttle: { kind: "elastic" } }])
   })
 
-  it("reads the client's address from trusted proxies", () => {
+  it("reads the client's address from a trusted proxy's header", () => {
     const replay = createReplay({ rules: [], trustedProxies: 1 })
     const headers = { "x-forwarded-for": "198.51.100.7" }
     expect(replay.offer({ remoteAddress: "10.0.0.1", headers, atMs: 5 }).client).toBe("198.51.100.7")
   })
 
-  it("lists rules that it cannot judge, because the requests cannot contain their fields", () => {
+  it("lists the rules that it cannot judge because the requests lack their fields", () => {
     const replay = createReplay({
       rules: [
         { name: "per-ip", field: "ip", limit: 1, window: "1 minute" },
@@ -189,7 +189,7 @@ describe("createReplay", () => {
     expect(replay.notJudged).toEqual([{ rule: "per-user", field: "user_id", requests: 2 }])
   })
 
-  it("judges every rule if there is no request, or if one request contains the parts that the rule reads", () => {
+  it("lists no unjudged rule before any request, or if one request contains all that the rule reads", () => {
     const login: Rule = {
       limit: 1,
       window: "1m",
@@ -230,13 +230,13 @@ describe("createReplay", () => {
   })
 
   it.each([
-    ["an earlier time", { atMs: 4 }, "atMs: 4 is earlier than the request before it"],
-    ["no time", {}, "atMs: undefined is not a time"],
+    ["a request with an earlier time", { atMs: 4 }, "atMs: 4 is earlier than the request before it"],
+    ["a request without a time", {}, "atMs: undefined is not a time"],
     ["a time that is not a number", { atMs: "5" }, 'atMs: "5" is not a time'],
     ["a time in microseconds", { atMs: 1_750_000_000_000_000 }, "atMs: 1750000000000000 is not a time"],
     ["a negative cost", { atMs: 6, cost: -1 }, "cost: -1 is not a valid cost"],
-    ["no request", undefined, "request: undefined is not a request"],
-  ])("rejects %s", (_name, request, message) => {
+    ["a missing request", undefined, "request: undefined is not a request"],
+  ])("returns a replay whose offer() rejects %s", (_name, request, message) => {
     const replay = createReplay({ rules: [] })
     replay.offer({ atMs: 5 })
     expect(() => replay.offer(request as never)).toThrow(InvalidOptionError)
@@ -246,13 +246,13 @@ describe("createReplay", () => {
   })
 
   it.each([
-    ["no options", undefined, "an object with rules"],
-    ["no rules", {}, "rules"],
+    ["missing options", undefined, "an object with rules"],
+    ["options without rules", {}, "rules"],
     ["a source of rules", { rules: { load() {} } }, "rules"],
-    ["a list of holes", { rules: new Array(2) }, "rules[0]"],
+    ["a list with missing rules", { rules: new Array(2) }, "rules[0]"],
     ["an invalid rule", { rules: [{ limit: 0, window: "1m", field: "ip" }] }, "rules[0].limit"],
     ["an unknown option", { rules: [], store: memoryStore() }, "store"],
-    ["too many keys", { rules: [], maxKeys: 1e9 }, "maxKeys"],
+    ["a maxKeys that is too large", { rules: [], maxKeys: 1e9 }, "maxKeys"],
     ["an invalid proxy", { rules: [], trustedProxies: "x" }, "trustedProxies"],
   ])("rejects %s", (_name, options, part) => {
     expect(() => createReplay(options as never)).toThrow(InvalidOptionError)

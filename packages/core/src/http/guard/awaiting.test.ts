@@ -67,8 +67,8 @@ async function pass(guard: Guard<Req>, request: Req, response = new FakeResponse
   return outcome
 }
 
-describe("a guard that decides in steps, with functions that return promises", () => {
-  it("decides like a guard that decides immediately, and reports one decision", async () => {
+describe("a guard with asynchronous functions", () => {
+  it("decides in steps like a guard with synchronous functions, and reports one decision", async () => {
     const options = {
       rules: [ADDRESS, USER],
       cost: async () => 2,
@@ -98,7 +98,7 @@ describe("a guard that decides in steps, with functions that return promises", (
     ["a field", { rules: [ADDRESS, USER] }, "arrival"],
     ["skip", { rules: [ADDRESS, USER], skip: async () => false }, "body"],
   ])(
-    "takes no units from a client that leaves while %s is pending, and keeps the units of earlier steps",
+    "takes no further units if the client leaves while the promise of %s is pending",
     async (_what, options, first) => {
       const { guard, left } = await mount(options)
       const response = new FakeResponse()
@@ -112,7 +112,7 @@ describe("a guard that decides in steps, with functions that return promises", (
     },
   )
 
-  it("takes no units from a client that leaves at the first step", async () => {
+  it("takes no units if the client leaves during the first step", async () => {
     const { guard, left } = await mount({ ...USER, skip: async () => false })
     for (const step of [undefined, "app"] as const) {
       const response = new FakeResponse()
@@ -152,7 +152,7 @@ describe("a guard that decides in steps, with functions that return promises", (
     expect(skips).toBe(4)
   })
 
-  it("holds a request under a rule that queues", async () => {
+  it("holds a request under a queueing rule", async () => {
     const throttle = { kind: "queue", maxWaitMs: 60_000 } as const
     const { guard, clock } = await mount({ ...USER, limit: 1, throttle })
     const [first, second] = [pass(guard, { user: "ann" }), pass(guard, { user: "ann" })]

@@ -37,8 +37,8 @@ function told({ allowed, refusal, retryAfterMs, remaining }: Decision): Told {
   return [allowed, refusal, retryAfterMs, remaining]
 }
 
-describe("block", () => {
-  it("refuses one client until the time has passed, and admits other clients", async () => {
+describe("a block", () => {
+  it("refuses one client until its time has passed, and other clients are admitted", async () => {
     const { limiter, clock } = open()
     await limiter.decide(ALICE)
     await limiter.block(ALICE, { for: "1 hour" })
@@ -51,7 +51,7 @@ describe("block", () => {
     expect(told(await limiter.decide(ALICE))).toEqual([true, undefined, 0, 2])
   })
 
-  it("keeps the counts, which apply again when the block ends", async () => {
+  it("does not change the client's counts, which apply again when the block ends", async () => {
     const { limiter, clock } = open({ limit: 3, window: "1 day", algorithm: "fixed-window" })
     await limiter.decide(ALICE, { cost: 2 })
     await limiter.block(ALICE, { for: 60_000 })
@@ -79,7 +79,7 @@ describe("block", () => {
     "sliding-log",
     "fixed-window",
     "token-bucket",
-  ] as const)("lasts up to a year under %s", async (algorithm) => {
+  ] as const)("can last a year under %s", async (algorithm) => {
     const { limiter, clock } = open({ limit: 3, window: "1 second", algorithm })
     await limiter.block(ALICE, { for: "366 days" })
     clock.advance(366 * 24 * HOUR - 1)
@@ -111,7 +111,7 @@ describe("block", () => {
     expect(await refusing({ ...BOB, query: "bob" } as RequestFacts)).toEqual([])
   })
 
-  it("ends with unblock, which keeps the counts, and with reset, which does not", async () => {
+  it("ends with unblock, which keeps the counts, or with reset, which removes the counts", async () => {
     const { limiter } = open()
     await limiter.decide(ALICE)
     await limiter.block(ALICE, { for: "1 hour" })
@@ -122,7 +122,7 @@ describe("block", () => {
     expect(told(await limiter.decide(ALICE))).toEqual([true, undefined, 0, 2])
   })
 
-  it("is independent of a penalty, but unblock also ends the block of a penalty", async () => {
+  it("is independent of a penalty, but unblock ends both", async () => {
     const penalty = { refusals: 2, for: "10 minutes" }
     const { limiter, clock } = open({ limit: 1, window: "1 second", penalty })
     await limiter.block(ALICE, { for: "1 minute" })
@@ -137,7 +137,7 @@ describe("block", () => {
     expect(await limiter.decide(ALICE)).toMatchObject({ allowed: true })
   })
 
-  it("delays a request under a queueing rule until the block ends, if its maximum wait is long enough", async () => {
+  it("delays a request under a queueing rule until the block ends, if the request may wait so long", async () => {
     const throttle = { kind: "queue", maxWaitMs: 5_000 } as const
     const { limiter, clock } = open({ limit: 3, window: "1 minute", throttle })
     await limiter.block(ALICE, { for: "2 seconds" })
@@ -154,7 +154,7 @@ describe("block", () => {
     expect(await waiting).toMatchObject({ allowed: true })
   })
 
-  it("survives a flood of other clients in a full memory store", async () => {
+  it("is not evicted from a full memory store by a flood of other clients", async () => {
     const clock = manualClock()
     const { limiter } = open({
       limit: 3,
@@ -189,7 +189,7 @@ describe("block", () => {
     expect(peeks).toBe(0)
   })
 
-  it("adds a check to each decision only until the first decision after the block has ended", async () => {
+  it("adds a check to each decision up to the first decision after the block has ended", async () => {
     const clock = manualClock()
     const inner = memoryStore({ clock })
     const asked: number[] = []
@@ -231,7 +231,7 @@ describe("block", () => {
     expect(asked).toEqual([1, 1])
   })
 
-  it("rejects invalid options, and a client that no rule counts separately", async () => {
+  it("cannot be created with invalid options, or for a client that no rule counts separately", async () => {
     const { limiter } = open({ rules: [{ name: "all", field: "service", limit: 3, window: "1 minute" }] })
     await expect(limiter.block(ALICE, undefined as never)).rejects.toThrow("for: is missing")
     await expect(limiter.block(ALICE, { for: "soon" })).rejects.toThrow('for: "soon" is not a duration')
@@ -254,7 +254,7 @@ describe("block", () => {
     await expect(limiter.block(ALICE, { for: 1 })).rejects.toThrow("The limiter has been closed.")
   })
 
-  it("rejects a client that no rule could refuse", async () => {
+  it("cannot be created for a client that no rule could refuse", async () => {
     const rules = [
       { name: "listed", field: "ip", limit: 3, window: "1 minute", allow: ["192.0.2.1"] },
       {
@@ -279,7 +279,7 @@ describe("block", () => {
   })
 
   it.each<[string, object, object]>([
-    ["no fact", {}, {}],
+    ["no facts", {}, {}],
     ["an invalid address", { remoteAddress: "alice" }, {}],
     ["the address under another name", { ip: "192.0.2.1" }, {}],
     ["neither the field nor an address", {}, { field: "header:x-api-key" }],
@@ -288,16 +288,19 @@ describe("block", () => {
       { headers: { "x-api-key": "7" } },
       { field: ["ip", "header:x-api-key"] },
     ],
-  ])("rejects a request with %s, which identifies no client", async (_what, request, options) => {
-    const rule = { name: "one", limit: 3, window: "1 minute", ...options }
-    const { limiter } = open(rule as LimiterSettings<RequestFacts>)
-    for (const rules of [undefined, ["one"]]) {
-      await expect(limiter.block(request, { for: "1 hour", rules })).rejects.toThrow(
-        "request: is not limited by any of these rules, so a block would have no effect",
-      )
-    }
-    expect((await limiter.decide(request)).allowed).toBe(true)
-  })
+  ])(
+    "cannot be created for a request with %s, because it identifies no client",
+    async (_what, request, options) => {
+      const rule = { name: "one", limit: 3, window: "1 minute", ...options }
+      const { limiter } = open(rule as LimiterSettings<RequestFacts>)
+      for (const rules of [undefined, ["one"]]) {
+        await expect(limiter.block(request, { for: "1 hour", rules })).rejects.toThrow(
+          "request: is not limited by any of these rules, so a block would have no effect",
+        )
+      }
+      expect((await limiter.decide(request)).allowed).toBe(true)
+    },
+  )
 
   it("applies only to rules whose field the request contains", async () => {
     const rules = [
@@ -311,13 +314,13 @@ describe("block", () => {
     expect((await limiter.decide({ headers: { "x-api-key": "8" } })).allowed).toBe(true)
   })
 
-  it("blocks all requests without the field together if onMissing makes them share a counter", async () => {
+  it("applies to all requests without the field if onMissing makes them share a counter", async () => {
     const { limiter } = open({ field: "header:x-api-key", limit: 3, window: "1 minute", onMissing: "shared" })
     await limiter.block(ALICE, { for: "1 hour" })
     expect((await limiter.decide(BOB)).refusal).toBe("blocked")
   })
 
-  it("blocks all requests without the field together even if another rule counts such requests by address", async () => {
+  it("applies to all requests without the field, even if another rule counts them by address", async () => {
     const rule = { field: "header:x-api-key", limit: 3, window: "1 minute" }
     const { limiter } = open({
       rules: [
@@ -329,14 +332,14 @@ describe("block", () => {
     expect(await limiter.decide(BOB)).toMatchObject({ policy: "together", refusal: "blocked" })
   })
 
-  it("rejects a request without the field that onMissing refuses, because the block would affect no client", async () => {
+  it("cannot be created for a request without the field if onMissing refuses such requests", async () => {
     const { limiter } = open({ field: "header:x-api-key", limit: 3, window: "1 minute", onMissing: "deny" })
     await expect(limiter.block(ALICE, { for: "1 hour" })).rejects.toThrow(
       "request: is not limited by any of these rules",
     )
   })
 
-  it("rejects while the store is gone, with an error that says that the call can be repeated", async () => {
+  it("cannot be created while the store is down, and the error says to call block again", async () => {
     const failing = (): never => {
       throw new StoreUnavailableError("Gone.", { kind: "unreachable" } as never)
     }
@@ -350,8 +353,8 @@ describe("block", () => {
   })
 })
 
-describe("a shared store", () => {
-  it("blocks a client in other processes within a second of their next decision", async () => {
+describe("a block in a shared store", () => {
+  it("takes effect in another process after its first decision a second later", async () => {
     const clock = manualClock()
     const inner = memoryStore({ clock })
     let looks = 0
@@ -379,7 +382,7 @@ describe("a shared store", () => {
     expect(await there.decide(ALICE)).toMatchObject({ allowed: true })
   })
 
-  it("blocks a client in a new process from its first decision", async () => {
+  it("takes effect in a new process after its first decision", async () => {
     const clock = manualClock()
     const inner = memoryStore({ clock })
     const start = () => {
@@ -395,8 +398,8 @@ describe("a shared store", () => {
   })
 })
 
-describe("peek with rules", () => {
-  it("reads a client's rule that does not match the request, and reports blocks", async () => {
+describe("peek with the option rules", () => {
+  it("reads a named rule even if the rule does not match the request, and reports blocks", async () => {
     const rules = [
       { name: "orders", field: "ip", limit: 3, window: "1 minute", match: { path: "/orders" } },
       { name: "all", field: "service", limit: 100, window: "1 minute" },

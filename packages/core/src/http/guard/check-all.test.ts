@@ -35,7 +35,7 @@ const ask = (...guards: readonly Guard<object>[]) =>
 const left = async ({ limiter }: Guard<object>) => (await limiter.peek(FACTS)).remaining
 
 describe("guards that check requests together", () => {
-  it("take the units of all requests, and return the headers of each", async () => {
+  it("take the units of every request, and return the headers for each", async () => {
     const [search, maps] = await mountTwo()
     const outcomes = await ask(search, maps)
     expect(outcomes.map(({ decision, headers }) => [decision.remaining, headers[0]])).toEqual([
@@ -45,7 +45,7 @@ describe("guards that check requests together", () => {
     expect([await left(search), await left(maps)]).toEqual([4, 0])
   })
 
-  it("take no units if one guard refuses, and the other guards blame none of their rules", async () => {
+  it("take no units if one of them refuses, and the others name none of their rules", async () => {
     const [search, maps] = await mountTwo()
     await ask(maps)
     const [held, refused] = await ask(search, maps)
@@ -58,14 +58,14 @@ describe("guards that check requests together", () => {
     expect([await left(search), await left(maps)]).toEqual([5, 0])
   })
 
-  it("admit a skipped request beside a counted request", async () => {
+  it("admit a request that one of them skips, and count the other request", async () => {
     const [search, maps] = await mountTwo({ skip: () => true })
     const [counted, skipped] = await ask(search, maps)
     expect(counted?.decision.remaining).toBe(4)
     expect(skipped).toMatchObject({ decision: { allowed: true, policy: "" }, headers: [] })
   })
 
-  it("write headers for the rules of the decision, even if other rules apply when the store responds", async () => {
+  it("write headers for the rules that decided, even if the rules change before the store responds", async () => {
     const rule = (limit: number): Rule[] => [{ name: "rule", field: "ip", limit, window: "1m" }]
     const { source, publish } = changingRules(rule(5))
     const inner = memoryStore({ clock: manualClock() })
@@ -87,7 +87,7 @@ describe("guards that check requests together", () => {
     expect((await ask(guard))[0]?.headers[0]).toEqual(["RateLimit-Policy", '"rule";q=7;w=60'])
   })
 
-  it("cannot be the same guard twice", async () => {
+  it("cannot include the same guard twice", async () => {
     const [search] = await mountTwo()
     await expect(ask(search, search)).rejects.toThrow("is the limiter of requests[0] too")
   })

@@ -24,7 +24,7 @@ async function limiter(more: Omit<LimiterSettings<object>, "limit" | "window"> =
 }
 
 describe("the client of a connection", () => {
-  it("is identified from its first request on, even if its socket no longer has an address", async () => {
+  it("is remembered from its first request, even if the socket later has no address", async () => {
     const { left, codes } = await limiter()
     const keepsAddress = {}
     expect(left({ keepsAddress, remoteAddress: ALICE })).toBe(8)
@@ -41,14 +41,14 @@ describe("the client of a connection", () => {
     expect(left({ keepsAddress, remoteAddress: ALICE })).toBe(7)
   })
 
-  it("is separate from the client of another connection", async () => {
+  it("is counted separately from the client of another connection", async () => {
     const { left } = await limiter()
     expect(left({ keepsAddress: {}, remoteAddress: ALICE })).toBe(8)
     expect(left({ keepsAddress: {}, remoteAddress: BOB })).toBe(8)
     expect(left({ keepsAddress: {}, remoteAddress: ALICE })).toBe(7)
   })
 
-  it("is grouped by each limiter separately", async () => {
+  it("is grouped according to the ipv6Prefix of each limiter", async () => {
     const [subscribers, devices] = [await limiter(), await limiter({ ipv6Prefix: 128 })]
     const [phone, laptop] = [
       { keepsAddress: {}, remoteAddress: "2001:db8::1" },
@@ -94,7 +94,7 @@ describe("the client of a connection", () => {
     expect(codes).toEqual([])
   })
 
-  it("causes a warning about a possible proxy at its first forwarded header, on any connection", async () => {
+  it("causes one warning about a possible proxy if it sends forwarded headers", async () => {
     const { left, codes } = await limiter()
     left({ keepsAddress: {}, remoteAddress: ALICE, headers: {} })
     expect(codes).toEqual([])
@@ -113,6 +113,6 @@ it.each([
   ["fe80::1%eth0", "fe80::/64"],
   ["unknown", undefined],
   ["", undefined],
-])("addressGroup turns %s into %s by default", (address, group) => {
+])("addressGroup turns %j into %j by default", (address, group) => {
   expect(addressGroup(address)).toBe(group)
 })

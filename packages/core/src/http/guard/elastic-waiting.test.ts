@@ -96,7 +96,7 @@ describe("a request that waits under an elastic rule", () => {
     expect(entries.slice(2).map((entry) => entry.slice(-2))).toEqual([" c"])
   })
 
-  it("does not block a request behind it that needs capacity, while it waits for another rule", async () => {
+  it("does not block a later request that only needs capacity, while it waits for another rule", async () => {
     const { clock, store, capacity, throttle, pass } = setting()
     const limiter = createLimiter<RequestFacts>({
       service: "shop",
@@ -134,7 +134,7 @@ describe("a request that waits under an elastic rule", () => {
     expect(entries).toEqual(["3000 expensive over"])
   })
 
-  it("does not call the store early if capacity would not help, at the ceiling or during a block", async () => {
+  it("causes no early store call if capacity would not help, at the ceiling or during a block", async () => {
     const ceiling = acquiring(TWO_AN_HOUR, 4)
     await ceiling.limiter.decide(ALICE, { cost: 4 })
     ceiling.acquire("w")
@@ -197,7 +197,7 @@ describe("a request that waits under an elastic rule", () => {
     })
   })
 
-  it("is refused when its maximum wait for capacity has passed", async () => {
+  it("is refused when the next check for capacity would exceed its maximum wait", async () => {
     const { limiter, acquire, entries, capacity, pass } = acquiring(TWO_AN_HOUR, 4)
     capacity.isSpare = false
     await limiter.decide(ALICE, { cost: 2 })
@@ -206,7 +206,7 @@ describe("a request that waits under an elastic rule", () => {
     expect(entries).toEqual(["2000 w: refused"])
   })
 
-  it("is counted as refused according to the capacity at the time of the refusal", async () => {
+  it("counts as a refusal for the penalty if the capacity has gone when it is refused", async () => {
     const penalty = { refusals: 1, within: HOUR, for: HOUR } as const
     const { limiter, clock, acquire, entries, capacity } = acquiring({ ...TEN, penalty }, 20)
     await limiter.decide(ALICE, { cost: 20 })

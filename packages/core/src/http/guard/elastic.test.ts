@@ -46,7 +46,7 @@ function verdict({ allowed, overLimit, remaining, refusal }: Decision): string {
   return `${allowed ? "admit" : refusal}${overLimit ? " over" : ""} ${remaining}`
 }
 
-describe("elastic throttling by a signal", () => {
+describe("elastic throttling with a signal", () => {
   it("admits and marks requests above the limit while there is spare capacity, and refuses them otherwise", async () => {
     const { rows, capacity } = elastic()
     expect(await rows(5)).toEqual(["admit 2", "admit 1", "admit 0", "admit over 0", "admit over 0"])
@@ -56,7 +56,7 @@ describe("elastic throttling by a signal", () => {
     expect(await rows(1)).toEqual(["admit over 0"])
   })
 
-  it("admits up to the ceiling, and no more", async () => {
+  it("admits no more units than the ceiling", async () => {
     const { rows, limiter } = elastic({}, { ceiling: 5 })
     expect(await rows(7)).toEqual([
       "admit 2",
@@ -70,7 +70,7 @@ describe("elastic throttling by a signal", () => {
     expect((await limiter.peek(ALICE)).checks[0]?.counts?.current).toBe(5)
   })
 
-  it("counts the requests above the limit, so a client must wait until enough of these requests have expired", async () => {
+  it("counts requests above the limit, so a client must wait until enough of them have expired", async () => {
     const { rows, capacity, clock, limiter } = elastic({ algorithm: "sliding-log" }, { ceiling: 10 })
     await rows(2)
     clock.advance(1_000)
@@ -91,7 +91,7 @@ describe("elastic throttling by a signal", () => {
     ["sliding-window-strict", { algorithm: "sliding-window-strict" }],
     ["fixed-window", { algorithm: "fixed-window" }],
     ["token-bucket", { algorithm: "token-bucket" }],
-    ["token-bucket, periodic", { algorithm: "token-bucket", refill: "periodic" }],
+    ["periodic token-bucket", { algorithm: "token-bucket", refill: "periodic" }],
     ["leaky-bucket", { algorithm: "leaky-bucket" }],
   ])("admits hundreds of requests above the limit of a %s without a ceiling", async (_name, rule) => {
     const { rows, capacity, clock, limiter } = elastic(rule)
@@ -107,7 +107,7 @@ describe("elastic throttling by a signal", () => {
     expect((await limiter.decide(ALICE)).allowed).toBe(true)
   })
 
-  it("does not extend the wait of another rule, but refuses the retry if the capacity has gone", async () => {
+  it("does not extend another rule's wait, but refuses the retry if the capacity has gone", async () => {
     const clock = manualClock()
     const capacity = { isSpare: true }
     const throttle = { kind: "elastic", signal: () => capacity.isSpare } as const
@@ -129,7 +129,7 @@ describe("elastic throttling by a signal", () => {
     expect(await limiter.decide(ALICE)).toMatchObject({ policy: "day", retryAfterMs: 1_439 * MINUTE })
   })
 
-  it("peeks at the result that decide would return", async () => {
+  it("gives peek the same result as decide", async () => {
     const { rows, limiter, capacity } = elastic()
     await rows(3)
     expect(verdict(await limiter.peek(ALICE))).toBe("admit over 0")
@@ -137,7 +137,7 @@ describe("elastic throttling by a signal", () => {
     expect(verdict(await limiter.peek(ALICE))).toBe("quota 0")
   })
 
-  it("refuses a cost above the ceiling forever, and a cost above the limit only without spare capacity", async () => {
+  it("always refuses a cost above the ceiling, and a cost above the limit only without spare capacity", async () => {
     const { limiter, capacity, rows } = elastic({}, { ceiling: 5 })
     capacity.isSpare = false
     expect(await limiter.decide(ALICE, { cost: 4 })).toMatchObject({
@@ -156,7 +156,7 @@ describe("elastic throttling by a signal", () => {
     expect((await limiter.decide(ALICE, { cost: 4 })).retryAfterMs).toBeGreaterThan(1_000)
   })
 
-  it("adds to the burst of a bucket", async () => {
+  it("admits units above the burst of a bucket, up to the ceiling", async () => {
     const { rows } = elastic({ algorithm: "token-bucket", burst: 4 }, { ceiling: 6 })
     expect(await rows(7)).toEqual([
       "admit 3",
@@ -169,7 +169,7 @@ describe("elastic throttling by a signal", () => {
     ])
   })
 
-  it("refuses no request in shadow mode, and reports the refusals it would have made", async () => {
+  it("refuses no request in shadow mode, but reports the requests that it would have refused", async () => {
     const { limiter, capacity } = elastic({ shadow: true }, { ceiling: 4 })
     const shadowed: string[] = []
     for (const isSpare of [true, true, true, true, true, false]) {
@@ -181,7 +181,7 @@ describe("elastic throttling by a signal", () => {
     expect(shadowed).toEqual(["", "", "", "", "e", "e"])
   })
 
-  it("keeps a limit of 0 from a function, and raises a ceiling below the limit to the limit", async () => {
+  it("admits nothing if a limit function returns 0, and ignores a ceiling below the returned limit", async () => {
     let limit = 0
     const { rows } = elastic({ limit: () => limit }, { ceiling: 2 })
     expect(await rows(1)).toEqual(["cost 0"])
@@ -197,7 +197,7 @@ describe("elastic throttling by a signal", () => {
     ["returned undefined", () => undefined],
     ["returned [object Promise]", () => Promise.resolve(true)],
     ["returned [object Promise]", () => Promise.reject(new Error("late"))],
-  ])("has no spare capacity if the signal %s, which is reported once per rule", async (what, signal) => {
+  ])("refuses requests above the limit if the signal %s, and warns once per rule", async (what, signal) => {
     const throttle = { kind: "elastic", signal: signal as unknown as () => boolean } as const
     const limiter = createLimiter<RequestFacts>({
       rules: [
@@ -246,7 +246,7 @@ describe("the policies of an elastic rule", () => {
     return policies
   }
 
-  it("are two cached objects for one counter", async () => {
+  it("are two cached objects that share one counter", async () => {
     const [wide, hard, ...again] = await policiesOf({}, { ceiling: 50 })
     expect([wide?.extra, hard?.extra]).toEqual([47, undefined])
     expect(wide?.counter).toBe(hard?.counter)
@@ -254,29 +254,40 @@ describe("the policies of an elastic rule", () => {
     expect(again[1]).toBe(hard)
   })
 
-  it("are the same object if the limit from a function is at or above the ceiling", async () => {
+  it("are a single object if a limit function returns the ceiling or more", async () => {
     for (const ceiling of [3, 2])
       expect(new Set(await policiesOf({ limit: () => 3 }, { ceiling })).size).toBe(1)
   })
 
   it.each<[string, LimiterOptions<RequestFacts>, number]>([
-    ["a minute", { limit: 3, window: MINUTE }, 150_119_987_578],
-    ["a burst", { limit: 3, window: MINUTE, algorithm: "token-bucket", burst: 10 }, 150_119_987_578],
-    ["30 days", { limit: 3, window: "30 days" }, 3_474_998],
-    ["the last limit in ms", { limit: 3_474_998, window: "30 days", algorithm: "token-bucket" }, 3_474_998],
-    ["30 days, in whole seconds", { limit: 5_000_000, window: "30 days" }, 3_474_999_712],
-    ["a limit that varies", { limit: () => 3, window: "30 days" }, 3_474_998],
-  ])("without a ceiling admit as many units as can be counted exactly: %s", async (_name, rule, expected) => {
-    const [wide, hard] = (await policiesOf(rule as Partial<Rule<RequestFacts>>)) as [Policy, Policy]
-    expect(ceilingOf(wide)).toBe(expected)
-    // The ceiling does not make time units coarser. The added unit stands for a partial unit.
-    expect(timeUnitMs(ceilingOf(wide) + 1, wide.windowMs)).toBe(
-      timeUnitMs(ceilingOf(hard) + 1, wide.windowMs),
-    )
-  })
+    ["a window of a minute", { limit: 3, window: MINUTE }, 150_119_987_578],
+    [
+      "a bucket with a burst",
+      { limit: 3, window: MINUTE, algorithm: "token-bucket", burst: 10 },
+      150_119_987_578,
+    ],
+    ["a window of 30 days", { limit: 3, window: "30 days" }, 3_474_998],
+    [
+      "the largest limit that is counted in milliseconds",
+      { limit: 3_474_998, window: "30 days", algorithm: "token-bucket" },
+      3_474_998,
+    ],
+    ["a limit that is counted in whole seconds", { limit: 5_000_000, window: "30 days" }, 3_474_999_712],
+    ["a limit function", { limit: () => 3, window: "30 days" }, 3_474_998],
+  ])(
+    "admit as many units as can be counted exactly if there is no ceiling: %s",
+    async (_name, rule, expected) => {
+      const [wide, hard] = (await policiesOf(rule as Partial<Rule<RequestFacts>>)) as [Policy, Policy]
+      expect(ceilingOf(wide)).toBe(expected)
+      // The ceiling does not make time units coarser. The added unit stands for a partial unit.
+      expect(timeUnitMs(ceilingOf(wide) + 1, wide.windowMs)).toBe(
+        timeUnitMs(ceilingOf(hard) + 1, wide.windowMs),
+      )
+    },
+  )
 })
 
-describe("the monitor of this process", () => {
+describe("the monitor of spare capacity", () => {
   afterEach(() => vi.restoreAllMocks())
 
   /** Counts the leases that are currently held. */
@@ -309,11 +320,15 @@ describe("the monitor of this process", () => {
   })
 
   it.each<[string, LimiterOptions<RequestFacts>, number]>([
-    ["no elastic rule", { limit: 1, window: MINUTE }, 0],
-    ["an elastic rule with a signal", { ...ELASTIC, throttle: { kind: "elastic", signal: () => true } }, 0],
-    ["an elastic rule", ELASTIC, 1],
+    ["does not run for a limiter without an elastic rule", { limit: 1, window: MINUTE }, 0],
     [
-      "one elastic rule of two",
+      "does not run for an elastic rule with a signal",
+      { ...ELASTIC, throttle: { kind: "elastic", signal: () => true } },
+      0,
+    ],
+    ["runs while a limiter with an elastic rule is open", ELASTIC, 1],
+    [
+      "runs while a limiter is open if one of its two rules is elastic",
       {
         rules: [
           { ...ELASTIC, field: "service", name: "a" },
@@ -323,7 +338,7 @@ describe("the monitor of this process", () => {
       1,
     ],
     [
-      "several elastic rules",
+      "runs once for all elastic rules of an open limiter",
       {
         rules: [
           { ...ELASTIC, field: "service", name: "a" },
@@ -332,7 +347,7 @@ describe("the monitor of this process", () => {
       },
       1,
     ],
-  ])("runs while a limiter is open with %s", async (_name, options, expected) => {
+  ])("%s", async (_name, options, expected) => {
     const held = leases()
     const limiter = createLimiter({ ...options, logger: QUIET })
     expect(held.count).toBe(expected)
@@ -341,7 +356,7 @@ describe("the monitor of this process", () => {
     expect(held.count).toBe(0)
   })
 
-  it("runs for the rule of a route until its limiter is closed", async () => {
+  it("runs for the elastic rule of a route until the guard is closed", async () => {
     const held = leases()
     const guard = createGuard<object>({ limit: 1, window: MINUTE, name: "app", logger: QUIET })
     expect(held.count).toBe(0)
@@ -359,7 +374,7 @@ describe("the monitor of this process", () => {
     expect(held.count).toBe(0)
   })
 
-  it("runs as long as a rule of a source needs it", async () => {
+  it("runs only while a rule of the source needs it", async () => {
     const held = leases()
     const elastic: Rule = { ...ELASTIC, name: "a", field: "service" }
     const rules: Rule[] = [{ name: "a", field: "service", limit: 1, window: MINUTE }]

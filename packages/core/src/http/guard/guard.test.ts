@@ -75,7 +75,7 @@ describe("a guard", () => {
     expect(JSON.parse(refused.rejection?.body ?? "")).toMatchObject({ "violated-policies": ["ip-1m"] })
   })
 
-  it("decides by the facts, and passes the framework's own request to the app's functions", async () => {
+  it("passes the framework's own request to the app's functions", async () => {
     const seen: Req[] = []
     const note = (request: Req): Req => {
       seen.push(request)
@@ -97,7 +97,7 @@ describe("a guard", () => {
     expect(checked(guard, { id: "alice" }).decision.allowed).toBe(false)
   })
 
-  it("neither throws nor rejects if everything around it fails", async () => {
+  it("does not throw if the store, the clock, the logger and the app's functions fail", async () => {
     const failing = (): never => {
       throw Object.create(null)
     }
@@ -154,7 +154,7 @@ describe("a guard", () => {
     expect(said).toEqual(["SLUICE_DEGRADED"])
   })
 
-  it("closes the limiter that it created, and no other", async () => {
+  it("closes the limiter that it created, but not a shared limiter", async () => {
     const limiter = createLimiter<Req>({ ...limit(5), logger: QUIET })
     const shared = await mount({ limiter })
     const own = await mount(limit(5))
@@ -192,7 +192,7 @@ describe("a guard", () => {
     expect(decisionOn(request)).toBe(decision)
   })
 
-  it("calls the app for a response only if onRejected is set, on routes too", async () => {
+  it("asks the app for a response only if onRejected is set, also on routes", async () => {
     for (const [options, asksApp] of [
       [limit(1), false],
       [limit(1, { onRejected: () => undefined }), true],
@@ -204,7 +204,7 @@ describe("a guard", () => {
     }
   })
 
-  it("needs the status of responses only with refundWhen", async () => {
+  it("needs the status of the response only if refundWhen is set", async () => {
     expect((await mount(limit(5))).needsStatus).toBe(false)
     expect((await mount(limit(5, { refundWhen: () => true }))).needsStatus).toBe(true)
   })
@@ -214,18 +214,18 @@ describe("a guard", () => {
   it.each<[string, LimiterOptions<Req>, readonly DecisionStep[]]>([
     ["an address", limit(5), ["arrival"]],
     [
-      "a header, a cookie, a query",
+      "a header, a cookie, a query and a route parameter",
       limit(5, { field: ["header:x", "cookie:y", "query:z", "param:p"] }),
       ["arrival"],
     ],
     ["the whole service", limit(5, { field: "service" }), ["arrival"]],
-    ["a body", limit(5, { field: "body:user" }), ["body"]],
-    ["a body in a combination", limit(5, { field: ["ip", "body:user"] }), ["body"]],
+    ["a body field", limit(5, { field: "body:user" }), ["body"]],
+    ["a combination with a body field", limit(5, { field: ["ip", "body:user"] }), ["body"]],
     ["a bare name, which may be in the body", limit(5, { field: "user" }), ["body"]],
     ["a field of the app", limit(5, { field: "user", fields: user }), ["app"]],
-    ["a field of the app in a combination", limit(5, { field: ["body:x", "user"], fields: user }), ["app"]],
+    ["a combination with a field of the app", limit(5, { field: ["body:x", "user"], fields: user }), ["app"]],
     [
-      "a field of the app from a function that takes the name",
+      "a field from a function that receives the name",
       limit(5, { field: "user", fields: () => () => "u" }),
       ["app"],
     ],
@@ -235,7 +235,11 @@ describe("a guard", () => {
       limit(5, { match: { fields: { user: ["u"] } }, fields: user }),
       ["app"],
     ],
-    ["a method in the match of the rule", limit(5, { match: { methods: ["GET"], path: "/" } }), ["arrival"]],
+    [
+      "a method and a path in the match of the rule",
+      limit(5, { match: { methods: ["GET"], path: "/" } }),
+      ["arrival"],
+    ],
     ["a limit function", limit(5, { limit: () => 5 }), ["app"]],
     ["a cost function", limit(5, { cost: () => 1 }), ["body"]],
     ["a skip function", limit(5, { skip: () => false }), ["body"]],
@@ -244,9 +248,9 @@ describe("a guard", () => {
       limit(5, { field: "user", fields: user, cost: () => 1 }),
       ["app"],
     ],
-    ["the method, the route", limit(5, { field: ["method", "route"] }), ["arrival"]],
+    ["the method and the route", limit(5, { field: ["method", "route"] }), ["arrival"]],
     [
-      "an address, and a field of the app in another rule",
+      "an address in one rule and a field of the app in another",
       {
         fields: user,
         rules: [
@@ -257,12 +261,12 @@ describe("a guard", () => {
       ["arrival", "app"],
     ],
     [
-      "a source, whose rules are not known yet",
+      "a source whose rules are not known yet",
       { rules: liveRules({ load: async () => ({ rules: [], problems: [] }) }), onRulesMissing: "allow" },
       ["arrival", "body", "app"],
     ],
     [
-      "a source, with a skip function",
+      "a source and a skip function",
       {
         rules: liveRules({ load: async () => ({ rules: [], problems: [] }) }),
         onRulesMissing: "allow",
@@ -270,7 +274,7 @@ describe("a guard", () => {
       },
       ["body", "app"],
     ],
-  ])("lists the steps at which its rules can be checked: %s", async (_what, options, expected) => {
+  ])("lists the steps at which it checks rules that need %s", async (_what, options, expected) => {
     const guard = await mount(options)
     expect(guard.steps).toEqual(expected)
     await guard.close()
@@ -288,7 +292,7 @@ describe("several mounts on one request", () => {
     [9, 5, "b", ["5", "4"]],
     [5, 5, "b", ["5", "4"]],
   ])(
-    "with limits %i and %i report the decision of %s, also in single-value fields",
+    "with the limits %i and %i report rule %s in single-value fields",
     async (one, other, binding, numbers) => {
       const [, last] = (await two(limit(one, { headers: "legacy" }), limit(other, { headers: "legacy" })))()
       expect(last?.decision.policy).toBe(binding)
@@ -300,7 +304,7 @@ describe("several mounts on one request", () => {
   )
 
   it.each(["legacy", "triple", "draft-11"] as const)(
-    "keep the fields of an earlier mount in %s if the stricter later mount writes no headers",
+    "keep the %s fields of the earlier mount if the stricter later mount writes no headers",
     async (headers) => {
       const mounts = await two(limit(9, { headers }), limit(2, { headers: false }))
       const told = (outcomes: readonly Outcome[]) =>
@@ -328,7 +332,7 @@ describe("several mounts on one request", () => {
       ["X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset"],
     ],
   ])(
-    "of two dialects keep only the single-value fields of the stricter mount",
+    "with two dialects keep only the single-value fields of the stricter mount",
     async (one, other, names, removed) => {
       const [, last] = (await two(one, other))()
       expect(last?.headers.map(([name]) => name)).toEqual(names)
@@ -336,7 +340,7 @@ describe("several mounts on one request", () => {
     },
   )
 
-  describe("with single-value fields, some of which the stricter mount omits", () => {
+  describe("whose stricter mount omits some single-value fields", () => {
     const rest = ["RateLimit-Remaining", "RateLimit-Reset"]
     const gone = (): never => {
       throw new Error("gone")
@@ -353,7 +357,7 @@ describe("several mounts on one request", () => {
       ["RateLimit-Policy", "9;w=60, 2;w=60"],
     ]
 
-    it("remove the other mount's values if the stricter mount is second: the store is gone", async () => {
+    it("remove these fields of the earlier mount if the later mount is stricter", async () => {
       const [first, last] = (await two(generous, degraded()))()
       expect(first?.headers.map(([name]) => name)).toEqual(["RateLimit-Limit", ...rest, "RateLimit-Policy"])
       expect(last?.decision).toMatchObject({ policy: "b", degraded: true })
@@ -361,7 +365,7 @@ describe("several mounts on one request", () => {
       expect(last?.removed).toEqual(rest)
     })
 
-    it("add none of the other mount's values if the stricter mount is first: the store is gone", async () => {
+    it("do not add these fields of the later mount if the earlier mount is stricter", async () => {
       const [, last] = (await two(degraded(), generous))()
       expect(last?.headers).toEqual([
         ["RateLimit-Limit", "2"],
@@ -371,7 +375,7 @@ describe("several mounts on one request", () => {
     })
   })
 
-  it("join the headers of three mounts", async () => {
+  it("join their policies in one header, even if there are three mounts", async () => {
     const request = {}
     const policies: string[] = []
     for (const name of ["a", "b", "c"]) {
@@ -405,7 +409,7 @@ describe("several mounts on one request", () => {
   it.each([
     [true, false],
     [false, true],
-  ])("cause no warning about the name of a shadow rule, which clients never see", async (first, second) => {
+  ])("cause no warning if one of two rules with the same name is a shadow rule", async (first, second) => {
     const guards = [
       await mount(limit(5, { name: "a", shadow: first })),
       await mount(limit(5, { name: "a", shadow: second })),
@@ -416,7 +420,7 @@ describe("several mounts on one request", () => {
     expect(said).toEqual([[], []])
   })
 
-  it("of one limiter count once, and cause one warning", async () => {
+  it("of one limiter count each request once, and cause one warning", async () => {
     const limiter = createLimiter<Req>({ ...limit(5), clock: manualClock(), logger: QUIET })
     const guards = [await mount({ limiter }), await mount({ limiter })] as const
     const said = warnings(guards[0])
@@ -438,7 +442,7 @@ describe("several mounts on one request", () => {
     [2, 'The limiter with rules "r0", "r1" is mounted twice'],
     [3, 'The limiter with rules "r0", "r1", "r2" is mounted twice'],
     [4, 'The limiter with rules "r0", "r1", "r2", … is mounted twice'],
-  ])("of one limiter with %i rules cause a warning that names the rules", async (count, start) => {
+  ])("of one limiter with %i rules cause a warning that names up to three rules", async (count, start) => {
     const rules = Array.from({ length: count }, (_, i) => ({
       name: `r${i}`,
       field: "service",
@@ -453,79 +457,76 @@ describe("several mounts on one request", () => {
     expect(said[0]).toMatch(`SLUICE_MOUNTED_TWICE: ${start}`)
   })
 
-  describe.each(["immediately", "later", "in a queue"])(
-    "of one limiter, whose store responds %s,",
-    (when) => {
-      const make = (options: LimiterOptions<Req>) => {
-        const clock = manualClock()
-        const store = memoryStore({ clock })
-        return createLimiter<Req>({
-          ...options,
-          clock,
-          store: when === "later" ? laterStore(store) : store,
-          logger: QUIET,
-        })
-      }
-      const throttle = when === "in a queue" ? ({ kind: "queue", maxWaitMs: 1 } as const) : "hard"
-      const login = { name: "login", field: "body:email", onMissing: "skip", throttle } as const
-      const BODY: RequestFacts = { ...FACTS, body: { email: "bob@example.com" } }
+  describe.each(["immediately", "later", "in a queue"])("of one limiter that decides %s", (when) => {
+    const make = (options: LimiterOptions<Req>) => {
+      const clock = manualClock()
+      const store = memoryStore({ clock })
+      return createLimiter<Req>({
+        ...options,
+        clock,
+        store: when === "later" ? laterStore(store) : store,
+        logger: QUIET,
+      })
+    }
+    const throttle = when === "in a queue" ? ({ kind: "queue", maxWaitMs: 1 } as const) : "hard"
+    const login = { name: "login", field: "body:email", onMissing: "skip", throttle } as const
+    const BODY: RequestFacts = { ...FACTS, body: { email: "bob@example.com" } }
 
-      it("check the rules that match the request at each mount", async () => {
-        const limiter = make({
-          rules: [
-            { name: "ip", limit: 9, window: "1m", field: "ip" },
-            { ...login, limit: 2, window: "1m" },
-          ],
-        })
-        const guards = [await mount({ limiter }), await mount({ limiter })] as const
-        const said = warnings(guards[0])
-        const statuses: unknown[] = []
-        for (let i = 0; i < 3; i++) {
-          const request = {}
-          const early = await guards[0].check(FACTS, request)
-          const late = await guards[1].check(BODY, request)
-          statuses.push(late.rejection?.status ?? late.headers.find(([name]) => name === "RateLimit")?.[1])
-          expect(early.decision.checks.map(({ policy }) => policy)).toEqual(["ip"])
-          expect(limiter.decisionOn(request)?.checks.map(({ policy }) => policy)).toEqual(["login"])
-        }
-        expect(statuses).toEqual(['"ip";r=8;t=61, "login";r=1;t=61', '"ip";r=7;t=61, "login";r=0;t=61', 429])
-        expect((await limiter.peek(FACTS as Req)).remaining).toBe(6)
-        // A third mount would have nothing left to do.
+    it("check at each mount the rules that match the request by then", async () => {
+      const limiter = make({
+        rules: [
+          { name: "ip", limit: 9, window: "1m", field: "ip" },
+          { ...login, limit: 2, window: "1m" },
+        ],
+      })
+      const guards = [await mount({ limiter }), await mount({ limiter })] as const
+      const said = warnings(guards[0])
+      const statuses: unknown[] = []
+      for (let i = 0; i < 3; i++) {
         const request = {}
-        for (const facts of [FACTS, BODY]) await guards[0].check(facts, request)
-        expect(said).toEqual([])
-        expect((await guards[1].check(BODY, request)).headers).toEqual([])
+        const early = await guards[0].check(FACTS, request)
+        const late = await guards[1].check(BODY, request)
+        statuses.push(late.rejection?.status ?? late.headers.find(([name]) => name === "RateLimit")?.[1])
+        expect(early.decision.checks.map(({ policy }) => policy)).toEqual(["ip"])
         expect(limiter.decisionOn(request)?.checks.map(({ policy }) => policy)).toEqual(["login"])
-        expect(said).toEqual([expect.stringContaining('with rules "ip", "login" is mounted twice')])
-      })
+      }
+      expect(statuses).toEqual(['"ip";r=8;t=61, "login";r=1;t=61', '"ip";r=7;t=61, "login";r=0;t=61', 429])
+      expect((await limiter.peek(FACTS as Req)).remaining).toBe(6)
+      // A third mount would have nothing left to do.
+      const request = {}
+      for (const facts of [FACTS, BODY]) await guards[0].check(facts, request)
+      expect(said).toEqual([])
+      expect((await guards[1].check(BODY, request)).headers).toEqual([])
+      expect(limiter.decisionOn(request)?.checks.map(({ policy }) => policy)).toEqual(["login"])
+      expect(said).toEqual([expect.stringContaining('with rules "ip", "login" is mounted twice')])
+    })
 
-      it("decide at the second mount if the first has skipped the request", async () => {
-        const limiter = make({ ...limit(1, { throttle }), skip: (request) => request.id === undefined })
-        const guards = [await mount({ limiter }), await mount({ limiter })] as const
-        const said = warnings(guards[0])
-        const statuses: unknown[] = []
-        for (let i = 0; i < 2; i++) {
-          const request: { id?: string } = {}
-          expect((await guards[0].check(FACTS, request)).headers).toEqual([])
-          request.id = "a user"
-          statuses.push((await guards[1].check(FACTS, request)).rejection?.status)
-        }
-        expect([statuses, said]).toEqual([[undefined, 429], []])
-      })
-
-      it("keep the decision of the first mount if the second skips the request", async () => {
-        const limiter = make({ ...limit(1, { throttle }), skip: (request) => request.id !== undefined })
-        const guards = [await mount({ limiter }), await mount({ limiter })] as const
+    it("decide at the second mount if the first mount has skipped the request", async () => {
+      const limiter = make({ ...limit(1, { throttle }), skip: (request) => request.id === undefined })
+      const guards = [await mount({ limiter }), await mount({ limiter })] as const
+      const said = warnings(guards[0])
+      const statuses: unknown[] = []
+      for (let i = 0; i < 2; i++) {
         const request: { id?: string } = {}
-        const { decision } = await guards[0].check(FACTS, request)
-        request.id = "an admin"
-        await guards[1].check(FACTS, request)
-        expect(limiter.decisionOn(request)).toBe(decision)
-      })
-    },
-  )
+        expect((await guards[0].check(FACTS, request)).headers).toEqual([])
+        request.id = "a user"
+        statuses.push((await guards[1].check(FACTS, request)).rejection?.status)
+      }
+      expect([statuses, said]).toEqual([[undefined, 429], []])
+    })
 
-  it("of one limiter are recognized even with a mount of another limiter in between", async () => {
+    it("keep the decision of the first mount if the second skips the request", async () => {
+      const limiter = make({ ...limit(1, { throttle }), skip: (request) => request.id !== undefined })
+      const guards = [await mount({ limiter }), await mount({ limiter })] as const
+      const request: { id?: string } = {}
+      const { decision } = await guards[0].check(FACTS, request)
+      request.id = "an admin"
+      await guards[1].check(FACTS, request)
+      expect(limiter.decisionOn(request)).toBe(decision)
+    })
+  })
+
+  it("of one limiter count a request once, even with another limiter's mount in between", async () => {
     const limiter = createLimiter<Req>({ ...limit(5), clock: manualClock(), logger: QUIET })
     const guards = [await mount({ limiter }), await mount(limit(9, { name: "b" })), await mount({ limiter })]
     const request = {}
@@ -535,7 +536,7 @@ describe("several mounts on one request", () => {
   })
 })
 
-describe("a limiter that is created in a handler", () => {
+describe("the warning about limiters that are created in handlers", () => {
   const open = () => {
     const said: string[] = []
     const logger = { warn: (_fields: object, message: string) => said.push(message), error() {} }
@@ -551,7 +552,7 @@ describe("a limiter that is created in a handler", () => {
     return { said, ask, logger }
   }
 
-  it("causes a warning if three in a row have the same rules and get a single request", () => {
+  it("is logged when three in a row have equal rules and get one request each", () => {
     const { said, ask } = open()
     ask({ name: "other" })
     for (let i = 0; i < 2; i++) ask()
@@ -564,7 +565,7 @@ describe("a limiter that is created in a handler", () => {
     ])
   })
 
-  it("causes a warning if ten in a row have different rules", () => {
+  it("is logged when ten in a row have different rules", () => {
     const { said, ask } = open()
     for (let i = 0; i < 9; i++) ask({ name: `user ${i}` })
     expect(said).toEqual([])
@@ -574,7 +575,7 @@ describe("a limiter that is created in a handler", () => {
     }
   })
 
-  it("causes no warning if the limiters are kept, such as one for each tenant", () => {
+  it("is not logged if one of the limiters is used again, such as one per tenant", () => {
     const { said, ask } = open()
     for (let i = 0; i < 5; i++) {
       const others = Array.from({ length: 8 }, (_, tenant) => ask({ name: `tenant ${tenant}` }))
@@ -583,7 +584,7 @@ describe("a limiter that is created in a handler", () => {
     expect(said).toEqual([])
   })
 
-  it("causes no warning if it decides another request in a later turn", async () => {
+  it("is not logged for a limiter that decides another request in a later event-loop turn", async () => {
     const { said, ask } = open()
     const again = ask()
     ask()
@@ -595,14 +596,14 @@ describe("a limiter that is created in a handler", () => {
     expect(said).toHaveLength(1)
   })
 
-  it("causes no warning if only its mount is created again", () => {
+  it("is not logged if a handler only mounts an existing limiter again", () => {
     const { said, logger } = open()
     const limiter = createLimiter<Req>({ ...limit(5, { name: "mounted" }), logger })
     for (let i = 0; i < 30; i++) createGuard<Req>({ limiter }).check(FACTS, {})
     expect(said).toEqual([])
   })
 
-  it("causes a process warning if there is no logger", () => {
+  it("is emitted as a process warning if there is no logger", () => {
     const emitWarning = vi.fn()
     // Replace the process, because the warning is logged once per process and an earlier test may have caused it.
     vi.stubGlobal("process", Object.assign(Object.create(process), { emitWarning }))
@@ -612,7 +613,7 @@ describe("a limiter that is created in a handler", () => {
     expect([told?.[1], others]).toEqual([{ type: "SluiceWarning", code: "SLUICE_CREATED_IN_HANDLER" }, []])
   })
 
-  it("causes no warning if it was created at start, in a test with fake timers", async () => {
+  it("is not logged for a limiter that is created at start in a test with fake timers", async () => {
     vi.useFakeTimers({ toFake: ["setTimeout", "queueMicrotask", "performance"] })
     try {
       const guard = await mount(limit(5))
@@ -654,7 +655,7 @@ describe("onRejected", () => {
     expect(answers).toEqual([outcome.rejection, outcome.rejection])
   })
 
-  it("replaces the response with its return value, immediately or later", async () => {
+  it("can replace the response with its return value or the value of its promise", async () => {
     expect((await refusedBy(() => OWN)).answer).toEqual(OWN)
     const { answer } = await refusedBy(async () => OWN)
     expect(answer).toBeInstanceOf(Promise)
@@ -664,7 +665,7 @@ describe("onRejected", () => {
   const answerWith = async (status: number, ...headers: [string, string][]) =>
     (await refusedBy(() => ({ status, headers, body: "own" }))).answer
 
-  it("replaces the response with the last line of each header name, and with all cookies", async () => {
+  it("may return repeated headers, of which only the last is sent, except cookies", async () => {
     const lines: [string, string][] = [
       ["Content-Type", "application/problem+json"],
       ["set-cookie", "a=1"],
@@ -684,28 +685,28 @@ describe("onRejected", () => {
     })
   })
 
-  it.each([204, 205, 304])("replaces the response with %i, without a body or its headers", async (status) => {
-    const lines: [string, string][] = [
-      ["Content-Type", "text/plain"],
-      ["content-length", "3"],
-      ["Content-Types", "kept"],
-      ["X-Content-Type", "kept"],
-    ]
-    expect(await answerWith(status, ...lines)).toEqual({ status, headers: lines.slice(2), body: "" })
-    expect(await answerWith(status + 200, ...lines)).toEqual({
-      status: status + 200,
-      headers: lines,
-      body: "own",
-    })
-  })
-
-  it.each([200, 599])(
-    "replaces the response with the status %i, as with any final status",
+  it.each([204, 205, 304])(
+    "may return the status %i, which removes the body and the headers about it",
     async (status) => {
-      const own = { ...OWN, status } as unknown as Rejection
-      expect((await refusedBy(() => own)).answer).toEqual(own)
+      const lines: [string, string][] = [
+        ["Content-Type", "text/plain"],
+        ["content-length", "3"],
+        ["Content-Types", "kept"],
+        ["X-Content-Type", "kept"],
+      ]
+      expect(await answerWith(status, ...lines)).toEqual({ status, headers: lines.slice(2), body: "" })
+      expect(await answerWith(status + 200, ...lines)).toEqual({
+        status: status + 200,
+        headers: lines,
+        body: "own",
+      })
     },
   )
+
+  it.each([200, 599])("may return any final status, such as %i", async (status) => {
+    const own = { ...OWN, status } as unknown as Rejection
+    expect((await refusedBy(() => own)).answer).toEqual(own)
+  })
 
   it.each<[string, unknown]>([
     ["nothing", undefined],
@@ -713,7 +714,7 @@ describe("onRejected", () => {
     ["a number", 429],
     ["true", true],
     ["another response of Node", { headersSent: false, status() {}, headers: [], body: "" }],
-  ])("keeps the standard response if it returns %s, immediately or later", async (_what, yielded) => {
+  ])("does not change the standard response if it returns %s or a promise of it", async (_what, yielded) => {
     const now = await refusedBy(() => yielded as undefined)
     expect(now.answer).toBe(now.outcome.rejection)
     const then = await refusedBy(async () => yielded as undefined)
@@ -727,21 +728,21 @@ describe("onRejected", () => {
     ["a string", "slow down", "it is not an object"],
     ["an object without any of the members", { error: "slow down" }, status],
     ["an object with a status and a message", { status: 429, message: "slow down" }, headers],
-    ["an object that is a Response of fetch", new Response("slow down", { status: 429 }), headers],
-    ["an object that is a list", [], status],
+    ["a Response of the fetch API", new Response("slow down", { status: 429 }), headers],
+    ["an array", [], status],
     ["an object without headers", { status: 429, body: "" }, headers],
     ["an object without a body", { status: 429, headers: [] }, "its body is not a string"],
     [
-      "an object with an object for a body",
+      "an object whose body is an object",
       { ...OWN, body: { error: "slow down" } },
       "its body is not a string",
     ],
-    ["an object with a string for a status", { ...OWN, status: "429" }, status],
-    ["an object with a status that Node refuses", { ...OWN, status: 199 }, status],
-    ["an object with a status that no response has", { ...OWN, status: 600 }, status],
-    ["an object with an object for headers", { ...OWN, headers: { X: "y" } }, headers],
+    ["an object whose status is a string", { ...OWN, status: "429" }, status],
+    ["an object with the status 199", { ...OWN, status: 199 }, status],
+    ["an object with the status 600", { ...OWN, status: 600 }, status],
+    ["an object whose headers are an object", { ...OWN, headers: { X: "y" } }, headers],
     [
-      "an object with a wrong header beside a good one",
+      "an object with a valid and an invalid header",
       { ...OWN, headers: [...OWN.headers, ["X Y", "z"]] },
       headers,
     ],
@@ -752,9 +753,9 @@ describe("onRejected", () => {
       { ...OWN, headers: [["X", "y\r\nZ: 1"]] },
       headers,
     ],
-    ["an object with a header with a wrong name", { ...OWN, headers: [["X Y", "z"]] }, headers],
+    ["an object with an invalid header name", { ...OWN, headers: [["X Y", "z"]] }, headers],
   ])(
-    "keeps the standard response if it returns %s, and warns with the reason",
+    "causes the standard response and a warning with the reason if it returns %s",
     async (_what, yielded, why) => {
       const said = `SLUICE_CALLBACK_FAILED: onRejected returned a response that cannot be sent: ${why}. The standard response is sent. Return an object with status, headers and body, or false if onRejected answers by itself.`
       const now = await refusedBy(() => yielded as undefined)
@@ -765,7 +766,7 @@ describe("onRejected", () => {
     },
   )
 
-  it("sends nothing if it returns false, immediately or later", async () => {
+  it("prevents the standard response if it returns false or a promise of it", async () => {
     const now = await refusedBy(() => false)
     expect(now.answer).toBeUndefined()
     const then = await refusedBy(async () => false)
@@ -796,7 +797,7 @@ describe("onRejected", () => {
     expect([given === request, decision === outcome.decision, answering === response]).not.toContain(false)
   })
 
-  it("is not awaited if it returns the response, which may never end, and causes no warning", async () => {
+  it("may return Node's response, which is not awaited because it may never end", async () => {
     const guard = await mount(limit(1, { onRejected: (...[, , , response]) => response as undefined }))
     checked(guard)
     const outcome = checked(guard)
@@ -806,7 +807,7 @@ describe("onRejected", () => {
     expect(said).toEqual([])
   })
 
-  it("runs with Retry-After already set, in case it responds by itself", async () => {
+  it("is called after Retry-After was set, in case it responds by itself", async () => {
     const { outcome } = await refusedBy(() => false)
     expect(outcome.headers).toEqual([
       ["RateLimit-Policy", '"ip-1m";q=1;w=60'],
@@ -817,7 +818,7 @@ describe("onRejected", () => {
     expect((await refusedBy(undefined)).outcome.headers).toHaveLength(2)
   })
 
-  it("sends nothing and causes no warning if the app has responded in the meantime", async () => {
+  it("has no effect and causes no warning if the app has already responded", async () => {
     for (const own of [OWN, "slow down", { error: 1 }, undefined]) {
       const guard = await mount(limit(1, { onRejected: () => own as Rejection }))
       checked(guard)
@@ -827,7 +828,7 @@ describe("onRejected", () => {
     }
   })
 
-  it("fails with the error that it throws or rejects with, or with an Error for any other value", async () => {
+  it("makes answer() reject with the object that it throws, or with a TypeError for another value", async () => {
     const error = new Error("oops")
     for (const [thrown, expected] of [
       [error, error],
@@ -855,7 +856,7 @@ describe("refundWhen", () => {
     return (await guard.limiter.peek({ remoteAddress: "192.0.2.1" } as Req)).remaining
   }
 
-  it("refunds the units once, depending on the status, and only after they were taken", async () => {
+  it("causes at most one refund per request, depending on the status of the response", async () => {
     const seen: unknown[] = []
     const guard = await mount(
       limit(2, {
@@ -892,7 +893,7 @@ describe("refundWhen", () => {
     expect([await left(strict), await left(generous)]).toEqual([1, 9])
   })
 
-  it("refunds the decision of its mount if a later mount has made another decision", async () => {
+  it("refunds the decision of its mount even if a later mount has made another decision", async () => {
     const first = await mount(limit(2, { name: "a", refundWhen: () => true }))
     const second = await mount(limit(9, { name: "b" }))
     const request = {}
@@ -922,7 +923,7 @@ describe("refundWhen", () => {
     ["returned 1", () => 1],
     ["returned [object Promise]", () => Promise.resolve(true)],
     ["returned [object Promise]", () => Promise.reject(new Error("late"))],
-  ])("keeps the units if the function %s, which is reported once", async (what, refundWhen) => {
+  ])("causes no refund and one warning if it %s", async (what, refundWhen) => {
     const guard = await mount(limit(5, { refundWhen: refundWhen as () => boolean }))
     const said = warnings(guard)
     for (let i = 0; i < 2; i++) {
@@ -936,7 +937,7 @@ describe("refundWhen", () => {
     ])
   })
 
-  it("keeps the units without an error if the store is gone", async () => {
+  it("causes no error if the store cannot refund the units", async () => {
     const inner = memoryStore({ clock: manualClock() })
     const guard = await mount(
       limit(5, {
@@ -954,8 +955,8 @@ describe("refundWhen", () => {
   })
 })
 
-describe("a guard of one route", () => {
-  it("uses its own rule instead of the inline rule, and its own headers", async () => {
+describe("the guard of a route", () => {
+  it("uses the route's rule instead of the limiter's inline rule, also in headers", async () => {
     const guard = await mount(limit(9))
     const route = guard.forRoute({ limit: 1, window: "1h" }, { label: "login" })
     await Promise.resolve()
@@ -966,7 +967,7 @@ describe("a guard of one route", () => {
     expect(checked(guard).decision).toMatchObject({ degraded: false, remaining: 7 })
   })
 
-  it("calls the limiter's refundWhen, and shares the limiter's warnings", async () => {
+  it("calls the limiter's refundWhen", async () => {
     const guard = await mount(limit(9, { refundWhen: () => true }))
     const route = guard.forRoute({ limit: 3, window: "1h" }, { label: "login" })
     await Promise.resolve()
@@ -978,7 +979,7 @@ describe("a guard of one route", () => {
     expect((await route.limiter.peek({ remoteAddress: "192.0.2.1" } as Req)).remaining).toBe(3)
   })
 
-  it("shares its counters with another mount's guard that has the same rule, until both guards are closed", async () => {
+  it("shares its counter with the same route's guard at another mount until both are closed", async () => {
     const store = memoryStore({ clock: manualClock() })
     const { limiter } = await mount(limit(9, { name: "all", store }))
     const [one, other] = [createGuard<Req>({ limiter }), createGuard<Req>({ limiter })]
@@ -1011,7 +1012,7 @@ describe("a guard of one route", () => {
     expect((await limiter.peek({ remoteAddress: "192.0.2.1" } as Req)).remaining).toBe(9)
   })
 
-  it("releases no requests of other guards when it closes, and cannot be created by a closed guard", async () => {
+  it("does not release requests of other guards when it closes", async () => {
     const clock = manualClock()
     const queue = { throttle: { kind: "queue" }, algorithm: "fixed-window", window: "1 second" } as const
     const guard = await mount(limit(1, { ...queue, name: "q" }), clock)
@@ -1044,7 +1045,7 @@ describe("a guard of one route", () => {
     expect(said).toEqual(["a", "b"].map((path) => `SLUICE_INVALID_OPTION: Wrong options: ${path}: is wrong`))
   })
 
-  it("is included in the limiter's reset, also by rule name, and in decisionOn", async () => {
+  it("is covered by the limiter's reset, also by rule name, and by decisionOn", async () => {
     const guard = await mount({
       rules: [
         { name: "ip", limit: 9, window: "1m", field: "ip" },
@@ -1088,7 +1089,7 @@ describe("a guard of one route", () => {
     await expect(guard.limiter.reset(FACTS as Req, { rules: ["one"] })).rejects.toThrow("not the name")
   })
 
-  it("rejects a rule that never admits the cost of each request", async () => {
+  it("cannot have a rule that never admits the cost of a request", async () => {
     const guard = await mount({ ...limit(9), cost: 4 })
     expect(() => guard.forRoute({ limit: 3, window: "1h" }, { label: "login" })).toThrow(
       'cost: a request of cost 4 takes 4 units of rule "login", which never admits more than 3; accepted: 0 to 3, or a function',
@@ -1098,7 +1099,7 @@ describe("a guard of one route", () => {
 })
 
 describe("a limiter behind an adapter", () => {
-  it("reads its argument as the adapter does, or as facts if the argument is not a request of the framework", async () => {
+  it("accepts the framework's request or the facts of a request as its argument", async () => {
     const reader = (request: object) =>
       "peer" in request ? { ...FACTS, remoteAddress: String(request.peer) } : undefined
     const guard = createGuard<Req>({ ...limit(1), clock: manualClock(), logger: QUIET }, reader)
@@ -1140,7 +1141,7 @@ describe("createGuard", () => {
     }
   })
 
-  it("rejects every option beside a limiter", () => {
+  it("rejects any other option together with `limiter`", () => {
     const limiter = createLimiter({ ...limit(5), logger: QUIET })
     const accepted = "limiter alone, with this option given to createLimiter()"
     const message = "is given together with limiter"

@@ -46,7 +46,7 @@ function guardOf(source: RuleSource, options: Partial<LimiterOptions<RequestFact
   return { guard, linkOf }
 }
 
-it("a refusal points to the link of the service, in JSON and in plain text", async () => {
+it("a refusal contains the service's link in a Link header, as JSON and as plain text", async () => {
   const { guard, linkOf } = guardOf(documentOf({ metadata: { owner: "shop", ...LINK } }).source)
   expect(await linkOf()).toEqual({ rejected: undefined, told: ["RateLimit-Policy", "RateLimit"] })
   for (let time = 0; time < 2; time++) {
@@ -56,7 +56,7 @@ it("a refusal points to the link of the service, in JSON and in plain text", asy
   await guard.close()
 })
 
-it("a refusal without metadata or without a link has no Link header", async () => {
+it("a refusal has no Link header if the service has no metadata or no link", async () => {
   for (const metadata of [undefined, { owner: "shop" }]) {
     const { guard, linkOf } = guardOf(documentOf(metadata === undefined ? {} : { metadata }).source)
     await linkOf()
@@ -79,7 +79,7 @@ it("a changed link is used immediately, and an invalid link rejects the whole ve
   await guard.close()
 })
 
-it("an app's own response keeps the Link header", async () => {
+it("a response from onRejected is sent with the Link header", async () => {
   const onRejected = () => ({ status: 429, headers: [], body: "no" })
   const { guard, linkOf } = guardOf(documentOf({ metadata: LINK }).source, { onRejected })
   await linkOf()

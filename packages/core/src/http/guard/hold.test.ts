@@ -65,7 +65,7 @@ async function setUp(options: object) {
 }
 
 describe("a request that has to wait", () => {
-  it("listens to its response only while it is delayed", async () => {
+  it("adds a listener to its response only while it is delayed", async () => {
     const { check, clock, decisions } = await setUp(QUEUE)
     const first = check()
     expect([first.outcome instanceof Promise, first.response.added]).toEqual([false, 0])
@@ -80,7 +80,7 @@ describe("a request that has to wait", () => {
     expect(decisions.map(({ allowed }) => allowed)).toEqual([true, true])
   })
 
-  it("listens to its response while a leaky bucket delays it, too", async () => {
+  it("adds a listener to its response while a leaky bucket delays it", async () => {
     const { check, clock } = await setUp(LEAKY)
     expect(check().response.added).toBe(0)
     const held = check()
@@ -90,7 +90,7 @@ describe("a request that has to wait", () => {
     expect(held.response.listening).toBe(0)
   })
 
-  it("does not listen to its response while the store's result is pending", async () => {
+  it("adds no listener to its response while the store's result is pending", async () => {
     const clock = manualClock()
     const store = memoryStore({ clock })
     const slow: Store = {
@@ -116,7 +116,7 @@ describe("a request that has to wait", () => {
     expect([calls.returned, decisions.length]).toEqual([0, 2])
   })
 
-  it("refunds its units when its client hangs up while it is delayed", async () => {
+  it("gets its units back if the client hangs up during the delay", async () => {
     const { check, calls, guard } = await setUp(LEAKY)
     check()
     const second = check()
@@ -126,7 +126,7 @@ describe("a request that has to wait", () => {
     expect((await guard.limiter.peek(ALICE, { cost: 0 })).remaining).toBe(4)
   })
 
-  it("does not start to wait if its client has already gone", async () => {
+  it("is dropped immediately if its client has already gone", async () => {
     const { check, calls } = await setUp(QUEUE)
     check()
     const response = new FakeResponse()
@@ -147,7 +147,7 @@ describe("a request that has to wait", () => {
     expect((await outcome).decision.allowed).toBe(true)
   })
 
-  it("receives the headers that apply when it proceeds", async () => {
+  it("gets the headers that apply when it proceeds", async () => {
     const { check, clock } = await setUp({ ...QUEUE, limit: 2 })
     check()
     check()
@@ -163,7 +163,7 @@ describe("a request that has to wait", () => {
 it.each([
   ["hold", QUEUE],
   ["decide", { ...QUEUE, throttle: "hard" as const }],
-])("the decision event of a request that a guard checks names the call %s", async (operation, options) => {
+])("the decision event of a guard contains the operation %s", async (operation, options) => {
   const { guard, check } = await setUp(options)
   const heard: string[] = []
   guard.limiter.on("decision", (_decision, _request, call) => heard.push(call.operation))
@@ -171,7 +171,7 @@ it.each([
   expect(heard).toEqual([operation])
 })
 
-describe("limits of waiting", () => {
+describe("the waiting limits", () => {
   it("are the smallest limits of all queueing rules", async () => {
     const slow = {
       ...QUEUE,
@@ -208,7 +208,7 @@ describe("limits of waiting", () => {
     expect(calls).toMatchObject({ takes: 6, returned: 0 })
   })
 
-  it("allow no queue in front of a leaky bucket by default, so a full bucket itself refuses", async () => {
+  it("allow no queue in front of a leaky bucket by default, so a full bucket refuses immediately", async () => {
     const { check, clock } = await setUp(LEAKY)
     const held = Array.from({ length: 5 }, () => check())
     clock.advance(30)
@@ -251,7 +251,7 @@ describe("limits of waiting", () => {
     for (const outcome of outcomes.slice(0, 10)) expect((await outcome)?.decision.allowed).toBe(true)
   })
 
-  it("allow a queue for another rule beside a leaky bucket, so only a full bucket refuses", async () => {
+  it("let requests wait for another rule even if one rule is a leaky bucket", async () => {
     const rules: Rule[] = [
       { ...LEAKY, name: "bucket", field: "ip" },
       { ...QUEUE, name: "line", field: "service", throttle: { kind: "queue", maxWaiting: 9 } },
@@ -266,7 +266,7 @@ describe("limits of waiting", () => {
     }
   })
 
-  it("keep the order: a request that must not wait is refused if an earlier acquire() is waiting", async () => {
+  it("do not let a request overtake an earlier acquire() that waits for a leaky bucket", async () => {
     const { check, clock, guard } = await setUp({ ...LEAKY, burst: 1 })
     check()
     const acquiring = guard.limiter.acquire(ALICE)
@@ -296,7 +296,7 @@ describe("a rule beside a queueing rule", () => {
     expect([calls.takes, calls.reads]).toEqual([asked, 1])
   })
 
-  it("counts its own refusals, but not requests that wait for the queueing rule", async () => {
+  it("counts its own refusals for its penalty, but not requests that wait for the queueing rule", async () => {
     const penalty = { refusals: 2, for: "1 hour" } as const
     const rules = [
       { ...hard, penalty },
@@ -329,7 +329,7 @@ describe("a rule beside a queueing rule", () => {
     expect(((await second.outcome) as Outcome).decision).toMatchObject({ allowed: true, delayMs: 100 })
   })
 
-  it("does not hold a request that the queueing rule does not match", async () => {
+  it("decides immediately if the queueing rule does not match the request", async () => {
     const { check } = await setUp({ rules: [hard, { ...queue, match: { methods: ["POST"] } }] })
     check()
     const second = check()
@@ -346,7 +346,7 @@ it.each([
     },
   ],
 ])(
-  "a clock whose wait %s delays no request, but causes a 503 response and one warning",
+  "waiting requests get a 503 response, and one warning is logged, if clock.wait %s",
   async (_what, wait) => {
     const { check, guard } = await setUp({ ...QUEUE, clock: { now: () => Date.UTC(2024, 0, 1), wait } })
     const warned: string[] = []
@@ -360,7 +360,7 @@ it.each([
   },
 )
 
-it("no warning is logged if the client disconnects, the server drains or the limiter is closed", async () => {
+it("a waiting request causes no warning if its client disconnects, the server drains or the limiter closes", async () => {
   const warned: string[] = []
   const log = ({ code }: { readonly code: string }) => void warned.push(code)
   const options = { ...QUEUE, logger: { warn: log, error: log } }
@@ -378,7 +378,7 @@ it("no warning is logged if the client disconnects, the server drains or the lim
   expect(warned).toEqual([])
 })
 
-describe("when the server shuts down", () => {
+describe("a guard at shutdown", () => {
   it("releases delayed requests with 503, and delays no later requests", async () => {
     const { check, guard, calls } = await setUp(LEAKY)
     check()
@@ -401,7 +401,7 @@ describe("when the server shuts down", () => {
     expect([calls.returned, later.response.listening]).toEqual([2, 0])
   })
 
-  it("releases requests of route guards, but not of another server with the same limiter", async () => {
+  it("also releases requests of its routes, but not requests of another server's guard", async () => {
     const clock = manualClock()
     const limiter = createLimiter<object>({ ...QUEUE, clock, logger: QUIET })
     const [one, other] = [createGuard<object>({ limiter }), createGuard<object>({ limiter })]
@@ -417,7 +417,7 @@ describe("when the server shuts down", () => {
     expect((await held[2])?.rejection).toBeUndefined()
   })
 
-  it("releases requests when the guard closes, even if it does not own the limiter", async () => {
+  it("releases requests when it closes, even if it does not own the limiter", async () => {
     const limiter = createLimiter<object>({ ...QUEUE, clock: manualClock(), logger: QUIET })
     const guard = createGuard<object>({ limiter })
     await nextTurn()
@@ -438,7 +438,7 @@ describe("when the server shuts down", () => {
     expect(later.rejection?.status).toBe(429)
   })
 
-  it("delays no request after the limiter is closed, if its store responds later", async () => {
+  it("delays no request after the limiter is closed, even if the store is asynchronous", async () => {
     const clock = manualClock()
     const { check, guard } = await setUp({ ...QUEUE, clock, store: laterStore(memoryStore({ clock })) })
     await guard.limiter.close()

@@ -41,17 +41,21 @@ describe("the largest cost that a refusal names", () => {
   it.each<[string, Partial<Rule>, number]>([
     ["the limit", {}, 10],
     ["the limit divided by the rule's cost", { cost: 3 }, 3],
-    ["a soft limit with its percentage", { throttle: { kind: "soft", percent: 25 } }, 12],
+    ["the limit plus the percentage of a soft rule", { throttle: { kind: "soft", percent: 25 } }, 12],
     [
-      "a soft limit with its percentage, divided by the rule's cost",
+      "the limit plus a soft rule's percentage, divided by the rule's cost",
       { throttle: { kind: "soft", percent: 25 }, cost: 6 },
       2,
     ],
-    ["a burst", { algorithm: "token-bucket", burst: 70 }, 70],
-    ["a burst with a percentage", { algorithm: "token-bucket", burst: 70, throttle: soft(30) }, 73],
-    ["nothing if the limit is 0", { algorithm: "token-bucket", burst: 70, limit: () => 0 }, 0],
-    ["the ceiling", elastic(true, 15), 15],
-    ["the largest number that is counted exactly", elastic(true), 150_119_987_578],
+    ["the burst of a bucket", { algorithm: "token-bucket", burst: 70 }, 70],
+    [
+      "the burst plus a percentage of the limit",
+      { algorithm: "token-bucket", burst: 70, throttle: soft(30) },
+      73,
+    ],
+    ["0 if the limit is 0", { algorithm: "token-bucket", burst: 70, limit: () => 0 }, 0],
+    ["the ceiling of an elastic rule", elastic(true, 15), 15],
+    ["the largest number that can be counted exactly if there is no ceiling", elastic(true), 150_119_987_578],
   ])("is %s", async (_name, rule, expected) => expect(await largestCost(rule)).toBe(expected))
 })
 

@@ -9,19 +9,19 @@ function route(methods: readonly string[], path: string): MountedLayer {
   return { path, isLimited: false, isRouting: true, route: { methods, pattern: path } }
 }
 
-describe("the place of a limiter after a route", () => {
+describe("latePlace", () => {
   it.each([
     { methods: ["get"], said: "GET" },
     { methods: ["get", "head", "put"], said: "GET,HEAD,PUT" },
     { methods: ["get", "head", "put", "post"], said: "ALL" },
-  ])("names $methods as $said", ({ methods, said }) => {
+  ])("shows a route with the methods $methods as $said", ({ methods, said }) => {
     expect(latePlace([route(methods, "/login"), LIMITER], limiter)).toEqual({
       routes: `${said} /login and every other route`,
       hasHandlers: false,
     })
   })
 
-  it("has handlers if it is followed by a function that could respond", () => {
+  it("reports handlers if a function after the limiter could respond", () => {
     const routes = "GET /login and every other route"
     expect(latePlace([route(["get"], "/login"), LIMITER, HANDLER], limiter)).toEqual({
       routes,
@@ -29,7 +29,7 @@ describe("the place of a limiter after a route", () => {
     })
   })
 
-  it("is unknown if the app does not contain the limiter", () => {
+  it("returns undefined if the app does not contain the limiter", () => {
     expect(latePlace([route(["get"], "/login"), HANDLER], limiter)).toBeUndefined()
   })
 
@@ -42,7 +42,7 @@ describe("the place of a limiter after a route", () => {
     })
   })
 
-  it("is undefined if all routes are mounted after the limiter", () => {
+  it("returns undefined if all routes are mounted after the limiter", () => {
     const alone = { ...LIMITER, path: "/api" }
     expect(
       latePlace([alone, { ...HANDLER, route: { methods: ["get"], pattern: "/" } }], limiter),

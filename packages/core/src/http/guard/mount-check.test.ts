@@ -82,7 +82,7 @@ async function ask(
 }
 
 describe("a guard that decides in steps", () => {
-  it("decides, reports and takes the same as a single decision after authentication", async () => {
+  it("makes the same decisions as a guard that decides once after authentication", async () => {
     const rule = fc.record({
       limit: fc.integer({ min: 1, max: 6 }),
       cost: fc.integer({ min: 1, max: 2 }),
@@ -138,7 +138,7 @@ describe("a guard that decides in steps", () => {
     )
   })
 
-  it("keeps the units of earlier steps when a later step refuses, whatever refundWhen returns", async () => {
+  it("does not refund earlier steps when a later step refuses, whatever refundWhen returns", async () => {
     const guard = await mount({
       rules: [address(4), user(1)],
       refundWhen: (_request, status) => status === 429,
@@ -157,7 +157,7 @@ describe("a guard that decides in steps", () => {
     expect((await guard.limiter.peek(FACTS)).checks[0]?.remaining).toBe(0)
   })
 
-  it("checks each rule once, and decides nothing at a step without remaining rules", async () => {
+  it("checks each rule once, and does nothing at a step without remaining rules", async () => {
     let skips = 0
     const guard = await mount({ rules: [address(9), user(9)], skip: () => ++skips > 9 })
     const warnings: string[] = []
@@ -215,7 +215,7 @@ describe("a guard that decides in steps", () => {
     expect(reported).toEqual([["address"]])
   })
 
-  it("reports the counters and the duration of all steps", async () => {
+  it("reports the counters and the total duration of all steps in one event", async () => {
     const guard = await mount({ rules: [address(9), user(9)] })
     const reported: string[] = []
     const durationsMs: number[] = []
@@ -230,7 +230,7 @@ describe("a guard that decides in steps", () => {
     expect(durationsMs.filter((ms) => ms > 0 && ms <= passedMs)).toHaveLength(1)
   })
 
-  it("reports the decision of an asynchronous store like the decision of a synchronous store", async () => {
+  it("reports the same decisions for an asynchronous store as for a synchronous store", async () => {
     const reported: string[] = []
     const inner = memoryStore({ clock: manualClock() })
     for (const store of [inner, laterStore(inner)]) {
@@ -244,7 +244,7 @@ describe("a guard that decides in steps", () => {
     expect(reported).toEqual(Array(4).fill("decide address"))
   })
 
-  it("reports no request without a matching rule", async () => {
+  it("does not report a request that no rule matches", async () => {
     const guard = await mount({ rules: [address(9), user(9, { onMissing: "skip" })] })
     const reported: string[] = []
     guard.limiter.on("decision", ({ policy }) => reported.push(policy))
@@ -255,7 +255,7 @@ describe("a guard that decides in steps", () => {
     expect(reported).toEqual(["address"])
   })
 
-  it("reports no skipped request, whether it decides in steps or together", async () => {
+  it("does not report a skipped request, whether it decides in steps or once", async () => {
     const guard = await mount({ rules: [user(9)], skip: (request) => request.user === "probe" })
     const reported: string[] = []
     guard.limiter.on("decision", (_decision, request) => reported.push(request.user as string))
@@ -301,7 +301,7 @@ describe("a guard that decides in steps", () => {
     expect(decisionOn(request)).toMatchObject({ allowed: true, checks: [] })
   })
 
-  it("reports a request as held if the last step has held it", async () => {
+  it("reports the operation hold if the last step has a queueing rule", async () => {
     const clock = manualClock()
     const throttle = { kind: "queue", maxWaitMs: 100_000 } as const
     const guard = await mount({ rules: [address(9), user(1, { throttle })] }, clock)
@@ -371,7 +371,7 @@ describe("a guard that decides in steps", () => {
     expect(peeked.checks.map(({ remaining }) => remaining)).toEqual([9, 5])
   })
 
-  it("keeps the units of earlier steps if the client hangs up while a later step holds the request", async () => {
+  it("does not refund earlier steps if the client hangs up while a later step holds the request", async () => {
     const guard = await mount({
       rules: [address(9), user(1, { throttle: { kind: "queue", maxWaitMs: 100_000 } })],
     })
@@ -385,7 +385,7 @@ describe("a guard that decides in steps", () => {
     expect((await guard.limiter.peek(FACTS)).checks[0]?.remaining).toBe(7)
   })
 
-  it("checks a rule once if its step changes between two steps of a request", async () => {
+  it("checks a rule once, even if the rule moves to another step during the request", async () => {
     const { source, publish } = changingRules([address(9), user(9)] as Rule[])
     const guard = await mount({ rules: liveRules(source), onRulesMissing: "allow" })
     await guard.limiter.ready()
@@ -480,7 +480,7 @@ describe("a guard that decides in steps", () => {
     await guard.close()
   })
 
-  it("keeps one outcome for all steps of a request that `skip` skips while the first rules load", async () => {
+  it("stores one outcome for all steps of a request that `skip` skips while the first rules load", async () => {
     const guard = await mount({
       rules: liveRules({ load: () => new Promise(() => {}) }),
       onRulesMissing: "deny",
@@ -494,7 +494,7 @@ describe("a guard that decides in steps", () => {
   })
 
   it.each(["stepped", "together"] as const)(
-    "refuses a request without rules that an earlier mount has skipped, %s",
+    "refuses a request that an earlier mount has skipped if no rules have loaded: %s",
     async (how) => {
       const limiter = createLimiter<Req>({
         rules: liveRules({ load: () => Promise.reject(new Error("no rules")) }),

@@ -29,20 +29,20 @@ function setUp(layers: MountedLayer[]) {
   return { order, warned, send }
 }
 
-describe("the watch of a limiter's place", () => {
-  it("ends with the first request if no route is before the limiter", () => {
+describe("MountOrder", () => {
+  it("stops watching after the first request if no route is before the limiter", () => {
     const { order, send } = setUp([LIMITER, ROUTE])
     send()
     expect(order.isWatching).toBe(false)
   })
 
-  it("continues after OPTIONS requests, because frameworks respond to OPTIONS after all middleware", () => {
+  it("continues to watch after OPTIONS requests, because frameworks respond to OPTIONS after all middleware", () => {
     const { order, send } = setUp([LIMITER, ROUTE])
     send(404, "OPTIONS")
     expect(order.isWatching).toBe(true)
   })
 
-  it("ends without a warning if a response has another status than 404", () => {
+  it("stops without a warning if a response has a status other than 404", () => {
     const { order, warned, send } = setUp([ROUTE, LIMITER])
     vi.advanceTimersByTime(5_000)
     const [found, missing] = [send(200), send()]
@@ -51,7 +51,7 @@ describe("the watch of a limiter's place", () => {
     expect([order.isWatching, warned]).toEqual([false, []])
   })
 
-  it("warns once, as soon as the app is a second old", () => {
+  it("warns once, when the app has run for a second", () => {
     const { order, warned, send } = setUp([ROUTE, LIMITER])
     vi.advanceTimersByTime(999)
     send()()
@@ -63,7 +63,7 @@ describe("the watch of a limiter's place", () => {
     expect([order.isWatching, warned]).toEqual([false, ["POST /login and every other route"]])
   })
 
-  it("warns only after ten requests without a route if functions after the limiter could respond", () => {
+  it("warns only after ten 404 responses if functions after the limiter could respond", () => {
     const { warned, send } = setUp([ROUTE, LIMITER, HANDLER])
     vi.advanceTimersByTime(5_000)
     for (let nth = 0; nth < 9; nth++) send()()
@@ -72,7 +72,7 @@ describe("the watch of a limiter's place", () => {
     expect(warned).toHaveLength(1)
   })
 
-  it("ends without a warning if the app has added a route behind the limiter in the meantime", () => {
+  it("stops without a warning if the app adds a route behind the limiter", () => {
     const layers = [ROUTE, LIMITER]
     const { order, warned, send } = setUp(layers)
     vi.advanceTimersByTime(5_000)

@@ -23,8 +23,8 @@ function reportsOf<Request>(limiter: Limiter<Request>): string[] {
   return reports
 }
 
-describe("the thresholds of routes", () => {
-  it("are reported while a route is in use", async () => {
+describe("the thresholds of a route's rules", () => {
+  it("are reported until the guard is closed", async () => {
     const limiter = createLimiter<RequestFacts>({ limit: 9, window: "1 minute", clock: manualClock() })
     const reports = reportsOf(limiter)
     const guard = createGuard({ limiter })
@@ -58,8 +58,8 @@ describe("the thresholds of routes", () => {
   })
 })
 
-describe("rules that are decided in steps", () => {
-  it("report their thresholds when the request has been decided", async () => {
+describe("rules that are checked in steps", () => {
+  it("are reported near their limits only after the last step", async () => {
     const clock = manualClock()
     const guard = createGuard<{ user?: string }>({
       clock,

@@ -41,7 +41,7 @@ describe("the option rejection", () => {
   it.each<[string, RuleRejection, unknown[]]>([
     ["a string", { body: "Slow down" }, [429, headersWith("text/plain; charset=utf-8"), "Slow down"]],
     [
-      "an object, as JSON",
+      "an object as JSON",
       { status: 503, body: { error: "slow down" } },
       [503, headersWith("application/json"), '{"error":"slow down"}'],
     ],
@@ -51,7 +51,7 @@ describe("the option rejection", () => {
       [429, headersWith("text/html; charset=utf-8"), "<p>Slow down</p>"],
     ],
     [
-      "what a function returns",
+      "the result of a function",
       { status: 420, body: (_request, rejection, { policy }) => ({ rule: policy, was: rejection.status }) },
       [420, headersWith("application/json"), '{"rule":"ip-1m","was":420}'],
     ],
@@ -60,14 +60,14 @@ describe("the option rejection", () => {
       { body: () => "<p>", contentType: "text/html" },
       [429, headersWith("text/html; charset=utf-8"), "<p>"],
     ],
-  ])("responds with %s, and keeps Retry-After and Cache-Control", async (_what, rejection, expected) => {
+  ])("sends %s together with Retry-After and Cache-Control", async (_what, rejection, expected) => {
     const { refuse, logged } = setUp({ rejection })
     expect(answered(await refuse())).toEqual(expected)
     expect(answered(await refuse({ ...CLIENT, headers: { accept: "image/png" } }))).toEqual(expected)
     expect(logged).toEqual([])
   })
 
-  it("with only a status changes the status of the standard body", async () => {
+  it("changes only the status of the standard response if it has no body", async () => {
     for (const status of [400, 503]) {
       const { refuse, clock } = setUp({ rejection: { status } })
       const json = await refuse()
@@ -84,7 +84,7 @@ describe("the option rejection", () => {
     }
   })
 
-  it("passes the function the request, the standard response and the decision, like onRejected", async () => {
+  it("calls its body function with the request, the standard response and the decision", async () => {
     const body = vi.fn((_request: unknown, rejection: Rejection, _decision: Decision) => {
       // This change must not affect other refusals.
       ;(rejection.headers as unknown[]).length = 0
@@ -116,9 +116,9 @@ describe("the option rejection", () => {
     ["returns nothing", () => undefined, "returned undefined"],
     ["returns null", () => null, "returned null"],
     ["returns a number", () => 5, "returned 5"],
-    ["returns what JSON cannot represent", () => ({ left: 1n }), "returned "],
-    ["returns what has no JSON", () => ({ toJSON: () => undefined }), "returned "],
-  ])("responds as usual and warns once if the function %s", async (_what, body, said) => {
+    ["returns a value that JSON cannot represent", () => ({ left: 1n }), "returned "],
+    ["returns an object whose toJSON returns nothing", () => ({ toJSON: () => undefined }), "returned "],
+  ])("sends the standard response and warns once if its body function %s", async (_what, body, said) => {
     const { refuse, logged } = setUp({ rejection: { status: 503, body: body as () => string } })
     for (let time = 0; time < 2; time++) {
       const { status, body: sent } = await refuse()
@@ -132,7 +132,7 @@ describe("the option rejection", () => {
     ])
   })
 
-  it("responds to every kind of refusal with 429, with and without a time to wait", async () => {
+  it("replaces every kind of 429 response, with and without a time to wait", async () => {
     const rejection = { status: 403, body: "no" }
     const denied = setUp({ rejection, deny: ["192.0.2.1"] })
     expect(answered(await denied.refuse())).toEqual([
@@ -147,7 +147,7 @@ describe("the option rejection", () => {
     expect(answered(await blocked.refuse())).toMatchObject([403, { "Retry-After": "3600" }, "no"])
   })
 
-  it("does not change responses with status 400 or 503", async () => {
+  it("does not change standard responses with status 400 or 503", async () => {
     const rejection = { status: 403, body: "no" }
     const missing = setUp({ rejection, field: "header:x-key", onMissing: "deny" })
     const { status, body } = await missing.refuse()
@@ -179,7 +179,7 @@ describe("a rule's own rejection", () => {
     ],
   } as Partial<LimiterOptions<object>>
 
-  it("completely replaces the limiter's rejection if the rule binds", async () => {
+  it("completely replaces the limiter's rejection if this rule refuses", async () => {
     const { refuse } = setUp(options)
     expect(answered(await refuse())).toMatchObject([429, {}, "of the rule"])
     const { refuse: second } = setUp({ ...options, rules: [...(options.rules as [])].slice(1) })

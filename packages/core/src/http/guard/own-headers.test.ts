@@ -52,7 +52,7 @@ describe("headers", () => {
       { Rules: '"ip-1m";q=2;w=60', Left: '"ip-1m";a=1;w=61;c=1' },
     ],
     [false, {}],
-  ])("with the option %j have the app's own names", async (headers, expected) => {
+  ])("are named as the option %j says", async (headers, expected) => {
     expect(await linesOf(headers)).toEqual(expected)
   })
 })
@@ -68,9 +68,9 @@ describe("two mounts", () => {
   }
 
   it.each([
-    ["the first", 1, 5, "1"],
-    ["the second", 5, 1, "1"],
-  ])("append to lists under the app's own names when %s binds", async (_which, one, two, limit) => {
+    ["the first mount", 1, 5, "1"],
+    ["the second mount", 5, 1, "1"],
+  ])("join their lists under the app's own names if %s is stricter", async (_which, one, two, limit) => {
     const headers = [{ dialect: "draft-11", prefix: "Quota" }, "legacy"] as const
     const { headers: lines } = await checkedBy({ headers, limit: one }, { headers, limit: two })
     expect(Object.fromEntries(lines)).toMatchObject({
@@ -80,7 +80,7 @@ describe("two mounts", () => {
     })
   })
 
-  it("keep the lists of a mount with other names", async () => {
+  it("send separate lists if their header names differ", async () => {
     const { headers: lines } = await checkedBy(
       { headers: { dialect: "triple", prefix: "X" } },
       { headers: "draft-11", limit: 1 },

@@ -65,7 +65,7 @@ function listening(clock: ManualClock): { store: Store; asked: (readonly Check[]
 const OK: Told = [true, undefined, 0]
 
 describe("a penalty", () => {
-  it("blocks from the refusal that reaches the configured number, and reports the whole block in that refusal", async () => {
+  it("starts with the refusal that reaches the configured number, which reports the whole block", async () => {
     const opened = penalized()
     expect(await decide(opened, 6)).toEqual([
       OK,
@@ -78,7 +78,7 @@ describe("a penalty", () => {
     expect(await decide(opened, 1, BOB)).toEqual([OK])
   })
 
-  it("admits after exactly the reported wait, refuses a millisecond earlier, and then counts from zero", async () => {
+  it("ends after exactly the reported wait, and then counts refusals from zero", async () => {
     const opened = penalized()
     await decide(opened, 5)
     for (const afterMs of [MINUTE, 5 * MINUTE, 4 * MINUTE - 1]) {
@@ -139,7 +139,7 @@ describe("a penalty", () => {
     }
   })
 
-  it("counts the refusals of its rule only", async () => {
+  it("counts only the refusals of its own rule", async () => {
     const opened = open({
       rules: [
         { name: "other", field: "ip", limit: 1, window: "1 hour", algorithm: "fixed-window" },
@@ -265,7 +265,7 @@ describe("a penalty", () => {
     }
   })
 
-  it("survives a change of the rule's window and algorithm, and applies its current durations", async () => {
+  it("survives a change of the rule's window and algorithm, and uses its current durations", async () => {
     const clock = manualClock()
     const store = memoryStore({ clock })
     const rule = { limit: 2, name: "ip", clock, store, logger: QUIET }
@@ -282,7 +282,7 @@ describe("a penalty", () => {
     expect((await other.decide(ALICE)).allowed).toBe(true)
   })
 
-  it("needs one store call, with one more check for its rule and none for other rules", async () => {
+  it("adds one check to the store call for its rule, and none for other rules", async () => {
     const clock = manualClock()
     const { store, asked } = listening(clock)
     const rules = [
@@ -312,7 +312,7 @@ describe("a penalty", () => {
       3_600_000,
     ],
   ])(
-    "of %j has a separate counter with a stable name, and uses its longest time as the window",
+    "configured as %j has a separate counter, whose window is the longest configured time",
     async (...row) => {
       const [penalty, parsed, windowMs] = row
       const clock = manualClock()
@@ -332,7 +332,7 @@ describe("a penalty", () => {
     },
   )
 
-  it("keeps no counter for a client without recent refusals", async () => {
+  it("creates a counter only for clients that were refused", async () => {
     const clock = manualClock()
     const store = memoryStore({ clock })
     const opened = { ...penalized({ store, clock }), clock }
@@ -344,7 +344,7 @@ describe("a penalty", () => {
     expect(store.size).toBe(0)
   })
 
-  it("works in this process while the store is gone", async () => {
+  it("applies within this process while the store is down", async () => {
     const clock = manualClock()
     const store: Store = {
       take: () => Promise.reject(new Error("gone")),
@@ -403,7 +403,7 @@ describe("a rule with countRejected", () => {
     },
   )
 
-  it("admits a client that is not faster than the limit as if refusals did not count", async () => {
+  it("never refuses a client that sends no faster than the limit", async () => {
     for (const algorithm of ["sliding-log", "token-bucket", "fixed-window"] as const) {
       expect(await admittedAt({ algorithm, countRejected: true }, 12_001)).toHaveLength(15)
     }
@@ -416,7 +416,7 @@ describe("a rule with countRejected", () => {
     expect(grants).toEqual([7, 3, 0])
   })
 
-  it("keeps its counts when countRejected is turned on or off", async () => {
+  it("keeps its counts when countRejected is turned off", async () => {
     const clock = manualClock()
     const store = memoryStore({ clock })
     const rule = { limit: 10, window: "1 minute", clock, store, logger: QUIET }

@@ -49,7 +49,7 @@ describe("a soft rule with a queue", () => {
     ...more,
   })
 
-  it("admits its percentage above the limit immediately, and holds the next requests in order of arrival", async () => {
+  it("admits its percentage above the limit immediately, and queues later requests in order", async () => {
     const { entries, ask, pass } = await recording(soft({ maxWaiting: 4, maxWaitMs: 1_500 }))
     ask("a", "b", "c", "d", "e", "f", "g")
     expect(entries).toEqual(["0 a in", "0 b in", "0 c over"])
@@ -58,7 +58,7 @@ describe("a soft rule with a queue", () => {
     expect(entries.slice(3)).toEqual(["1000 d in", "1000 e in", "1000 f over", "1000 g refused"])
   })
 
-  it("holds 100 requests for at most 10 seconds by default, as a queue does", async () => {
+  it("holds 100 requests for at most 10 seconds by default", async () => {
     const { entries, ask, pass } = await recording(soft({}, { window: 10 * SECOND }))
     ask("a", "b", "c", ...Array<string>(100).fill("w"), "last")
     expect(entries.slice(3)).toEqual(["0 last refused"])
@@ -67,7 +67,7 @@ describe("a soft rule with a queue", () => {
     expect(entries.slice(7)).toEqual(Array(97).fill("10000 w refused"))
   })
 
-  it("refuses immediately without a queue or in decide, and never refuses in shadow mode", async () => {
+  it("refuses immediately without a queue or in decide(), and never in shadow mode", async () => {
     const plain = await recording(soft(undefined))
     plain.ask("a", "b", "c", "d")
     expect(plain.entries.slice(3)).toEqual(["0 d refused"])
@@ -88,7 +88,7 @@ describe("an elastic rule with a queue", () => {
     return { capacity, ...(await recording({ ...TWO, window: 3_600 * SECOND, throttle, ...rule })) }
   }
 
-  it("holds requests while there is no spare capacity, and admits them within a second after the capacity returns", async () => {
+  it("holds requests until a second after spare capacity returns, at the latest", async () => {
     const { capacity, entries, ask, pass } = await elastic({ maxWaiting: 3 })
     capacity.isSpare = false
     ask("a", "b", "c", "d", "e", "f")
@@ -130,7 +130,7 @@ describe("a leaky bucket with a soft throttle", () => {
     ])
   })
 
-  it("with a longer line queues in front of the bucket", async () => {
+  it("with maxWaiting also queues requests in front of the bucket", async () => {
     const { entries, ask, pass } = await recording({
       ...LEAKY,
       throttle: { kind: "soft", percent: 20, queue: { maxWaiting: 1 } },
@@ -141,7 +141,7 @@ describe("a leaky bucket with a soft throttle", () => {
     expect(entries.at(-1)).toMatch(/^700 h/)
   })
 
-  it("without a queue holds nothing", async () => {
+  it("without a queue delays no request", async () => {
     const { entries, ask } = await recording({ ...LEAKY, throttle: { kind: "soft", percent: 20 } })
     ask("a", "b", "c")
     expect(entries).toEqual(["0 a in", "0 b in", "0 c in"])

@@ -50,7 +50,7 @@ function setUp({ limit = 10, window = "1 hour", ...options }: LimiterSettings<Re
 }
 
 describe("refund, settle and reset", () => {
-  it("pass the same timeout to the store as a decision", async () => {
+  it("pass storeTimeoutMs to the store", async () => {
     const { limiter, line } = setUp({ storeTimeoutMs: 2_000 })
     await limiter.refund(await limiter.decide(ALICE))
     await limiter.settle(await limiter.decide(ALICE, { cost: 3 }), 1)
@@ -86,7 +86,7 @@ describe("refund, settle and reset", () => {
     expect(await remaining()).toBe(9)
   })
 
-  it("have no effect after a failure with an unknown outcome, as the message says", async () => {
+  it("cannot be repeated after a failure with an unknown outcome, except reset, as the messages say", async () => {
     const { limiter, line, remaining } = setUp()
     const decision = await limiter.decide(ALICE, { cost: 4 })
     line.fault = down
@@ -104,7 +104,7 @@ describe("refund, settle and reset", () => {
     expect(await remaining()).toBe(10)
   })
 
-  it("reject with the closed error of the store", async () => {
+  it("reject with a ClosedError if the store has been closed", async () => {
     const { limiter, line } = setUp()
     const decision = await limiter.decide(ALICE)
     line.fault = () => Promise.reject(new ClosedError("The store has been closed."))
@@ -140,7 +140,7 @@ describe("a background refund", () => {
     expect(slow.line.deadlines).toEqual([40_000])
   })
 
-  it("is tried once and emits an event if it is lost, but logs at most one line per minute", async () => {
+  it("is tried once, and emits an event each time it is lost, but logs once a minute", async () => {
     const { answer, clock, line, warnings, lost, remaining } = setUpGuard()
     line.fault = notSent
     for (let i = 0; i < 3; i++) await answer()
@@ -163,7 +163,7 @@ describe("a background refund", () => {
     expect(await remaining()).toBe(5)
   })
 
-  it("is logged when the limiter closes, at the latest", async () => {
+  it("is logged as lost when the limiter closes, at the latest", async () => {
     const { answer, clock, line, limiter, warnings } = setUpGuard()
     line.fault = notSent
     for (let i = 0; i < 5; i++) await answer()
@@ -190,7 +190,7 @@ describe("a background refund", () => {
     expect([line.deadlines.length, warnings, lost]).toEqual([1, [], []])
   })
 
-  it("refunds the unit of a client that left the queue", async () => {
+  it("times out after ten seconds, also for a client that left the queue", async () => {
     const { limiter, line, clock } = setUp({
       algorithm: "leaky-bucket",
       limit: 1,

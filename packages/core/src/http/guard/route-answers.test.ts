@@ -40,7 +40,7 @@ describe("the onRejected of a route", () => {
     expect([await answered(other), await answered(guard)]).toEqual([standard, standard])
   })
 
-  it("belongs to one route of a group, and the group's name is free when all its routes have closed", async () => {
+  it("may differ within a group, whose name is free after all its routes have closed", async () => {
     const store = memoryStore({ clock: manualClock() })
     const guard = await mount({ ...RULE, store, name: "all" })
     const written = { limit: 3, window: "1 minute", group: "g" }
@@ -63,7 +63,7 @@ describe("the onRejected of a route", () => {
   })
 })
 
-describe("a guard that decides by its rule alone", () => {
+describe("a guard that checks only its own rule", () => {
   const rules = [{ name: "all", field: "service", limit: 9, window: "1 minute" }]
   const alone = { label: "a", isAlone: true }
   const counted = async (guard: Guard<object>, request: object) => {
@@ -71,7 +71,7 @@ describe("a guard that decides by its rule alone", () => {
     return outcome.headers.find(([name]) => name === "RateLimit-Policy")?.[1] ?? ""
   }
 
-  it("leaves the other rules to another mount, before or after it", async () => {
+  it("leaves the limiter's other rules to a mount before or after it", async () => {
     const guard = await mount({ rules })
     const own = guard.forRoute({ ...RULE, limit: 9 }, alone)
     await nextTurn()
@@ -84,7 +84,7 @@ describe("a guard that decides by its rule alone", () => {
     expect(checks.map(({ remaining }) => remaining)).toEqual([7, 7])
   })
 
-  it("keeps the units of its limiter's other mounts if it refuses", async () => {
+  it("does not refund the units of earlier mounts if it refuses", async () => {
     const guard = await mount({ rules })
     const other = await mount({ ...RULE, limit: 9, name: "other" })
     const own = guard.forRoute(RULE, alone)
@@ -112,7 +112,7 @@ describe("a guard that decides by its rule alone", () => {
   })
 
   it.each([false, true])(
-    "does nothing if its rule does not match; the limiter holds requests: %s",
+    "does nothing if its rule does not match, in a limiter that holds requests: %s",
     async (holds) => {
       const held = holds ? [{ ...rules[0], throttle: { kind: "queue" }, name: "held" }] : rules
       const guard = await mount({ rules: held })

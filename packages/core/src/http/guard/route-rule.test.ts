@@ -33,7 +33,7 @@ function problemsOf(attempt: () => unknown): readonly string[] {
 }
 
 describe("the guards of routes", () => {
-  it("are the same guard for routes with the same counter and rule", async () => {
+  it("are one object for routes with the same counter and rule", async () => {
     const guard = open()
     const own = { ...RULE, hook: "late", name: "own" }
     expect(await nameOf(guard.forRoute(own, { label: "POST /a", besides: ["hook"] }))).toBe("own")
@@ -44,7 +44,7 @@ describe("the guards of routes", () => {
     expect(guard.forRoute({ limit: 5, window: 60_000 }, same)).toBe(b)
   })
 
-  it("are the same guard for a group, whose name no other route may use", async () => {
+  it("are one object for a group, whose name no other route may use", async () => {
     const guard = open()
     const group = guard.forRoute({ ...RULE, group: "auth" }, { label: "POST /a" })
     expect(await nameOf(group)).toBe("auth")
@@ -88,7 +88,7 @@ describe("the guards of routes", () => {
       { ...RULE, name: "g", group: "h" },
       "at.name: 'g' is already the name of the rule of GET /g;",
     ],
-  ])("reject %s as a rule without side effects", (_what, written, problem) => {
+  ])("reject %s as a rule, without side effects", (_what, written, problem) => {
     const guard = open()
     const group = guard.forRoute({ ...RULE, group: "g" }, { label: "GET /g" })
     const route = guard.forRoute(RULE, { label: "GET /a" })
@@ -100,14 +100,14 @@ describe("the guards of routes", () => {
     guard.forRoute({ ...RULE, limit: 4 }, { label: "GET /other", path: "other" })
   })
 
-  it("do not accept false for a rule that is checked alone", () => {
+  it("reject false if only the route's own rule is checked", () => {
     const alone = { label: "a hook", path: "hook()", isAlone: true }
     expect(problemsOf(() => open().forRoute(false, alone))).toEqual([
       'hook(): false is not a rule; a rule such as { limit: 5, window: "1 minute" }',
     ])
   })
 
-  it("report where an invalid rule is written, and suggest members of routes, too", () => {
+  it("report the place of an invalid rule, and also suggest the members of routes", () => {
     const guard = open()
     const route: GuardedRoute = { label: "GET /a", path: "route GET /a", besides: ["hook"] }
     const written = { limit: 0, window: "1 minute", grop: "g", hok: "late", onReject: 1, xyz: 1 }
@@ -127,7 +127,7 @@ describe("the guards of routes", () => {
     expect(() => readRouteRule(RULE, route, fail)).toThrow(other)
   })
 
-  it("forget a closed guard, so that its route may have another rule", async () => {
+  it("can be replaced with another rule after they are closed", async () => {
     const guard = open()
     const [a, b] = [guard.forRoute(RULE, { label: "GET /a" }), guard.forRoute(RULE, { label: "GET /b" })]
     await a.close()
@@ -138,7 +138,7 @@ describe("the guards of routes", () => {
 
 describe("the name of a route's rule", () => {
   it.each(["GET /users/:id", " !#$[]^~", "x".repeat(64)])(
-    "is the label if that is a valid name: %s",
+    "is the route's label if the label is a valid name: %s",
     (text) => {
       expect(namedAfter(text)).toBe(text)
     },
@@ -149,7 +149,7 @@ describe("the name of a route's rule", () => {
     ["GET /sch?n~", "GET /schön"],
     ["GET /:id(^??d+$)~", 'GET /:id(^"\\d+$)'],
     [`${"GET /".padEnd(47, "x")}~`, long],
-  ])("starts with the valid part, %s, and ends with a hash that makes it unique", (start, text) => {
+  ])("starts with %s and ends with a unique hash if the label is not a valid name", (start, text) => {
     const name = namedAfter(text)
     expect(name.slice(0, -16)).toBe(start)
     expect(name.slice(-16)).toMatch(/^[\w-]{16}$/)

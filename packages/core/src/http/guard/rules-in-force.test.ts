@@ -92,7 +92,7 @@ async function left(limiter: Limiter): Promise<[string, number | undefined][]> {
 }
 
 describe("rules of a source", () => {
-  it("are the rules of the limiter's service", async () => {
+  it("are loaded for the limiter's service", async () => {
     const source = new Publisher([rule(5)])
     const { limiter, loaded } = setUp(source, { service: 7 })
     await limiter.ready()
@@ -116,7 +116,7 @@ describe("rules of a source", () => {
     expect(await told()).toBe("retry-with-fixed-time")
   })
 
-  it("are released when the limiter is closed", async () => {
+  it("are no longer watched after the limiter is closed", async () => {
     const source = new Publisher([rule(5)])
     const { limiter } = setUp(source)
     await limiter.ready()
@@ -127,7 +127,7 @@ describe("rules of a source", () => {
 })
 
 describe("the first rules", () => {
-  it("delay the first requests", async () => {
+  it("delay the first requests until they are loaded", async () => {
     const source = new Publisher([rule(1)])
     const { limiter } = setUp(source)
     const decisions = await Promise.all([limiter.decide(ALICE), limiter.decide(ALICE), limiter.peek(ALICE)])
@@ -163,7 +163,7 @@ describe("the first rules", () => {
     expect(await left(limiter)).toEqual([["rule", 5]])
   })
 
-  it("delay no request after a failed load; ready() rejects with the reason, and a later load succeeds", async () => {
+  it("delay no request after a failed load, and apply after a later load", async () => {
     const source = new Publisher(new Error("no table"))
     const { limiter, clock, errors } = setUp(source)
     await expect(limiter.ready()).rejects.toThrow(RuleSourceError)
@@ -200,7 +200,7 @@ describe("the first rules", () => {
     expect((await guard.check(ALICE, ALICE)).decision).toMatchObject({ allowed: true, policy: "" })
   })
 
-  it("delay a request that is not skipped, and skip is called once", async () => {
+  it("delay a request that `skip` does not skip, and `skip` is called only once", async () => {
     let asked = 0
     const skip = () => ++asked > 100
     const publisher = new Publisher([{ name: "a", limit: 1, window: "1m" }])
@@ -241,7 +241,7 @@ describe("the first rules", () => {
     expect(warnings).toEqual([])
   })
 
-  it("do not delay acquire() after the limiter is closed", async () => {
+  it("make a waiting acquire() reject when the limiter is closed", async () => {
     const { limiter } = setUp(new Publisher("never"))
     const waiting = limiter.acquire(ALICE)
     await Promise.all([limiter.close(), expect(waiting).rejects.toThrow("closed")])
@@ -264,7 +264,7 @@ describe("the first rules", () => {
       expect(timers()).toBe(0)
     }))
 
-  it("are loaded again by a real timer if the clock has no timer", async () => {
+  it("are loaded even if the clock has no timer", async () => {
     const { limiter } = setUp(new Publisher([rule(5)]), { clock: { now: () => 0 } })
     expect(await limiter.decide(ALICE)).toMatchObject({ policy: "rule" })
   })
@@ -273,7 +273,7 @@ describe("the first rules", () => {
 describe("default rules", () => {
   const defaults = { defaultRules: [rule(2)] }
 
-  it("are in force only while the rules of the source cannot be loaded", async () => {
+  it("are in force only until the rules of the source have been loaded", async () => {
     const source = new Publisher(new Error("no table"))
     const { limiter, clock } = setUp(source, defaults)
     expect(await limiter.decide(ALICE)).toMatchObject({ limit: 2, remaining: 1 })
@@ -284,14 +284,14 @@ describe("default rules", () => {
     expect(await left(limiter)).toEqual([["rule", 8]])
   })
 
-  it("are not in force if a source responds in time, even without rules for the service", async () => {
+  it("are not in force if the source responds in time, even with no rules", async () => {
     const { limiter } = setUp(new Publisher([rule(9)]), defaults)
     expect(await limiter.decide(ALICE)).toMatchObject({ limit: 9 })
     const none = setUp(new Publisher([]), defaults)
     expect(await none.limiter.decide(ALICE)).toMatchObject({ policy: "" })
   })
 
-  it("apply to routes too, and decide requests that have waited for a second", async () => {
+  it("apply, also on routes, to requests that have waited a second for the source", async () => {
     const { limiter, clock } = setUp(new Publisher("never"), defaults)
     const route = limiterOfRoute(limiter, { limit: 3, window: "1m" }, "login")
     const decided = route.decide(ALICE)
@@ -313,7 +313,7 @@ describe("default rules", () => {
     expect(make({ rules: liveRules(new Publisher([])), defaultRules: 5 })).toThrow("5 is not a list of rules")
   })
 
-  it("must have free names, and release them at the first load", async () => {
+  it("claim their names, and release the names when the source's rules load", async () => {
     const store = memoryStore({ clock: manualClock() })
     const { limiter } = setUp(new Publisher([rule(5, { name: "other" })]), { store, ...defaults })
     const second = () => createLimiter({ ...rule(1), store, logger: QUIET })
@@ -324,7 +324,7 @@ describe("default rules", () => {
 })
 
 describe("refresh", () => {
-  it("rejects with its signal's reason", async () => {
+  it("rejects with the reason of its signal when the signal aborts", async () => {
     const source = new Publisher([rule(5)])
     const { limiter } = setUp(source)
     await limiter.ready()
@@ -366,7 +366,7 @@ it.each([
 })
 
 describe("a limiter that cannot be created", () => {
-  it("with an invalid polling interval releases its rule names", () => {
+  it("releases its rule names if the polling interval is invalid", () => {
     const store = memoryStore({ clock: manualClock() })
     const source = Object.assign(new Publisher([]), { pollMs: 0 })
     expect(() => createLimiter({ rules: liveRules(source), defaultRules: [rule(1)], store })).toThrow(
@@ -376,8 +376,8 @@ describe("a limiter that cannot be created", () => {
   })
 })
 
-describe("rules of two limiters on one store", () => {
-  it("are rejected as a whole if another limiter uses one of the names, until that limiter is closed", async () => {
+describe("rules that share a store with another limiter", () => {
+  it("are all rejected while the other limiter uses one of their names", async () => {
     const clock = manualClock()
     const store = memoryStore({ clock })
     const other = createLimiter({ name: "taken", limit: 1, window: "1m", store, clock, logger: QUIET })
@@ -411,7 +411,7 @@ describe("rules of two limiters on one store", () => {
     expect(() => createLimiter({ name: "taken", limit: 1, window: "1m", store })).not.toThrow()
   })
 
-  it("stay in force if a later version uses another limiter's name", async () => {
+  it("stay in force if their next version contains a rule name of the other limiter", async () => {
     const clock = manualClock()
     const store = memoryStore({ clock })
     createLimiter({ name: "taken", limit: 1, window: "1m", store, clock, logger: QUIET })
@@ -429,7 +429,7 @@ describe("rules of two limiters on one store", () => {
 describe("the rules of a route", () => {
   const routeOf = (limiter: Limiter) => limiterOfRoute(limiter, { limit: 2, window: "1m" }, "login")
 
-  it("are its own rule and the rules of the limiter's list, on the same counters", async () => {
+  it("are its own rule and the limiter's rules, with shared counters", async () => {
     const limiter = createLimiter({ rules: [rule(9)], clock: manualClock(), logger: QUIET })
     const route = routeOf(limiter)
     await route.decide(ALICE)
@@ -440,7 +440,7 @@ describe("the rules of a route", () => {
     expect(await left(limiter)).toEqual([["rule", 8]])
   })
 
-  it("do not apply alone if the source's rules are missing and requests are denied", async () => {
+  it("refuse requests while the source's rules are missing if onRulesMissing denies them", async () => {
     const source = new Publisher(new Error("no table"))
     const { limiter } = setUp(source, { onRulesMissing: "deny" })
     const before = routeOf(limiter)
@@ -512,12 +512,12 @@ describe("a rule set with many rules", () => {
     expect(await limitOf(limiter)).toBe(6)
   })
 
-  it("delays the first request instead of applying the fallback", async () => {
+  it("delays the first request instead of applying onRulesMissing", async () => {
     const { limiter } = setUp(new Publisher(many(2_000, 5)), { onRulesMissing: "deny" })
     expect(await limiter.decide(REQUEST)).toMatchObject({ allowed: true, limit: 5 })
   })
 
-  it("delays the first request to a limiter of a loaded book", async () => {
+  it("delays the first request to a new limiter of an already loaded rule book", async () => {
     const book = createRuleBook({
       source: new Publisher(many(2_000, 5)),
       clock: manualClock(),
@@ -531,7 +531,7 @@ describe("a rule set with many rules", () => {
     expect(await limiter.decide(REQUEST)).toMatchObject({ allowed: true, limit: 5 })
   })
 
-  it("is in force when a limiter is created, if its source needs no network", async () => {
+  it("is in force immediately if its source can load synchronously", async () => {
     const rules = many(2_000, 5)
     const source = Object.assign(new Publisher(rules), { loadSync: () => ({ rules, problems: [] }) })
     const guard = createGuard<RequestFacts>({ rules: liveRules(source), logger: QUIET }, (facts) => facts)
@@ -541,7 +541,7 @@ describe("a rule set with many rules", () => {
     expect((await outcome).decision.limit).toBe(5)
   })
 
-  it("is replaced by a newer version that arrives before it is compiled", async () => {
+  it("is discarded if a newer version arrives before it is compiled", async () => {
     const source = new Publisher([rule(5)])
     const { limiter, loaded } = setUp(source)
     await limiter.ready()
@@ -562,7 +562,7 @@ describe("a rule set with many rules", () => {
     expect(loaded).toHaveLength(1)
   })
 
-  it("is in force for a route that was added while it was being compiled", async () => {
+  it("applies to a route that was added while the rule set was being compiled", async () => {
     const source = new Publisher(many(2_000, 5))
     const clock = manualClock()
     const guard = createGuard<RequestFacts>(

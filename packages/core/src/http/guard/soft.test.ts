@@ -21,8 +21,8 @@ function limiterWith(more: Partial<Rule> = {}) {
   }
 }
 
-describe.each(KINDS_OF_RULE)("a limit of 500 requests a minute plus 5 percent, by %s", (_name, rule) => {
-  it("admits exactly 525 requests, marks 25 of them, also in events, and reports no negative number", async () => {
+describe.each(KINDS_OF_RULE)("a soft limit of 500 a minute plus 5 percent under %s", (_name, rule) => {
+  it("admits 525 requests and marks the last 25, also in events", async () => {
     const { limiter } = limiterWith(rule)
     const emitted: Decision[] = []
     limiter.on("decision", (decision) => emitted.push(decision))
@@ -38,7 +38,7 @@ describe.each(KINDS_OF_RULE)("a limit of 500 requests a minute plus 5 percent, b
     expect(new Set(decisions.map(({ limit }) => limit))).toEqual(new Set([500]))
   })
 
-  it("marks a request partly above the limit, refuses a request above 525 units, and peeks with the same result", async () => {
+  it("marks a request that is partly above the limit, and refuses a request beyond 525 units", async () => {
     const { limiter } = limiterWith(rule)
     const rows: unknown[] = []
     for (const cost of [499, 2, 25, 24, 1, 526]) {
@@ -57,7 +57,7 @@ describe.each(KINDS_OF_RULE)("a limit of 500 requests a minute plus 5 percent, b
     ])
   })
 
-  it("returns the waits for the next unit within the limit, for the next admission and for all units", async () => {
+  it("reports exact waits for the next admission, the next unit within the limit and the reset", async () => {
     const { limiter, clock } = limiterWith(rule)
     await limiter.decide(CLIENT, { cost: 500 })
     const over = await limiter.decide(CLIENT, { cost: 25 })

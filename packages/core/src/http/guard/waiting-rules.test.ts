@@ -112,7 +112,7 @@ describe("a request that waits while the rules of a source change", () => {
     ["algorithm", { algorithm: "token-bucket" }],
     ["field", { field: "service" }],
     ["name", { name: "other" }],
-  ])("continues in order in the new counter, if its %s changes", async (_what, more) => {
+  ])("moves to the new counter in order if the %s of its rule changes", async (_what, more) => {
     const { limiter, publish, log, acquire } = await acquiring([hourly(2)])
     await limiter.decide(ALICE, { cost: 2 })
     acquire("a", { cost: 2 })
@@ -121,7 +121,7 @@ describe("a request that waits while the rules of a source change", () => {
     expect(log).toEqual(["0 a"])
   })
 
-  it("is reported with the counter of the new rules", async () => {
+  it("is reported with the counter of the new rule", async () => {
     const { limiter, publish, log, acquire } = await acquiring([queueing(2)])
     const counters: string[] = []
     limiter.on("decision", (_decision, _request, call) => {
@@ -187,7 +187,7 @@ describe("a request that waits while the rules of a source change", () => {
     expect(log.slice(2)).toEqual(["7200 patient"])
   })
 
-  it("is refused at the end of its maximum wait if other requests are before it in the new counter", async () => {
+  it("is refused at the end of its maximum wait if others precede it in the new counter", async () => {
     const { limiter, store, answer, publish, pass, log, acquire } = await acquiring([hourly(2)])
     await limiter.decide(ALICE, { cost: 2 })
     await limiter.decide(BOB, { cost: 2 })
@@ -203,7 +203,7 @@ describe("a request that waits while the rules of a source change", () => {
     expect(log.slice(1)).toEqual(["3601 alice"])
   })
 
-  it("and is being decided uses the old rules for this decision, and then waits under the new rules", async () => {
+  it("finishes a pending decision under the old rules, and then waits under the new rules", async () => {
     const { limiter, store, pending, answer, publish, pass, log, acquire } = await acquiring([hourly(2)])
     await limiter.decide(ALICE)
     store.isSlow = true
@@ -221,7 +221,7 @@ describe("a request that waits while the rules of a source change", () => {
     expect(log.slice(3)).toEqual(["1800 behind it"])
   })
 
-  it("and is being granted proceeds immediately if the rule that delays it was removed", async () => {
+  it("proceeds immediately after a pending grant if the rule that delays it was removed", async () => {
     const { store, answer, publish, pass, log, acquire } = await acquiring([leaky(3600), hourly(9)])
     acquire("a")
     store.isSlow = true
@@ -243,7 +243,7 @@ describe("a request that waits while the rules of a source change", () => {
     expect(log.slice(3)).toEqual(["3 c"])
   })
 
-  it("continues under its old rules if it can no longer be read", async () => {
+  it("continues to wait under its old rules if its properties can no longer be read", async () => {
     const { limiter, publish, pass, log, acquire } = await acquiring([hourly(2)])
     let isBroken = false
     const breaking: RequestFacts = {
@@ -265,7 +265,7 @@ describe("a request that waits while the rules of a source change", () => {
     expect(log.slice(1)).toEqual(["3600 broken"])
   })
 
-  it("causes no additional store calls if it can no longer be read and was being decided", async () => {
+  it("causes no additional store calls if it becomes unreadable during a pending decision", async () => {
     const { store, answer, publish, pass, log, acquire } = await acquiring([hourly(2)])
     let isBroken = false
     const breaking: RequestFacts = {
@@ -289,7 +289,7 @@ describe("a request that waits while the rules of a source change", () => {
     expect([log.slice(1), store.takes]).toEqual([["3600 broken"], 4])
   })
 
-  it("keeps waiting without a store call if reading it closes the limiter", async () => {
+  it("rejects without a store call if reading its properties closes the limiter", async () => {
     const { limiter, publish, log, acquire, store } = await acquiring([hourly(2)])
     let isClosing = false
     const closing: RequestFacts = {
@@ -308,7 +308,7 @@ describe("a request that waits while the rules of a source change", () => {
     expect([log.map((entry) => entry.split(" ")[1]), store.takes]).toEqual([["closing:", "other:"], takes])
   })
 
-  it("is admitted immediately on routes too, because they share the rules of the source", async () => {
+  it("is admitted immediately on a route when the source raises the limit", async () => {
     const { limiter, publish, log, acquire } = await acquiring([hourly(2)])
     const own = { name: "own", limit: 9, window: "1 hour", field: "ip" }
     const route = limiterOfRoute(limiter, own, "own")
@@ -371,7 +371,7 @@ describe("a request that a guard holds while the rules of a source change", () =
     expect(policies(await asked)).toEqual(['"hourly";q=2;w=3600'])
   })
 
-  it("is refused with 503 by the current rules when the limiter is closed", async () => {
+  it("is refused with 503 when the guard is closed, and its decision names the current rules", async () => {
     const { guard, publish, check } = await holding([queueing(1)])
     await check()
     const held = check()

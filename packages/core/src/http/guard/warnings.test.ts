@@ -152,7 +152,7 @@ const TRIGGERS: Trigger[] = [
 
 describe("a warning", () => {
   it.each(TRIGGERS)(
-    "%s is logged once, with an instruction: %s",
+    "with the code %s is logged once and contains the text: %s",
     async (code, mend, options, requests, atStart) => {
       const said = await saidOf(options, requests, atStart)
       expect(said.map(([each]) => each)).toEqual([code])
@@ -179,19 +179,22 @@ describe("a warning", () => {
     expect(said[1]?.[1]).toContain("@sluice/core/errors/sluice_rules_stale.md")
   })
 
-  it("about an ignored header is silenced by declaring that there is no proxy", async () => {
+  it("about an ignored header is not logged if trustedProxies is 0", async () => {
     const request = { remoteAddress: "10.0.0.1", headers: { "x-forwarded-for": "192.0.2.1" } }
     expect(await saidOf({ ...RULE, trustedProxies: 0 }, [request])).toEqual([])
   })
 
-  it("about a method is not logged for a method of Node, in upper or lower case", async () => {
+  it("about an unknown method is not logged for Node's methods, in upper or lower case", async () => {
     const match = { methods: ["get", "Post", "M-SEARCH"] }
     expect(await saidOf({ limit: 1, window: "1 minute", match })).toEqual([])
   })
 
-  it.each([1_000, "60 ms", "1ms"])("about a unit is not logged for a window of %j", async (window) => {
-    expect(await saidOf({ limit: 1, window })).toEqual([])
-  })
+  it.each([1_000, "60 ms", "1ms"])(
+    "about a missing unit is not logged for a window of %j",
+    async (window) => {
+      expect(await saidOf({ limit: 1, window })).toEqual([])
+    },
+  )
 
   it("is not logged by a limiter without problems", async () => {
     const request = { method: "GET", url: "/", headers: {}, remoteAddress: "192.0.2.1" }
@@ -213,16 +216,19 @@ describe("the warning about a limiter that is mounted too late", () => {
       "The limiter is mounted after GET /login and every other route, so it only limits ",
       "Mount it before the routes.",
     ],
-  ])("is logged once, with the reason and what to do; routes before it: %s", async (routes, reason, mend) => {
-    const said: string[] = []
-    const logger: Logger = { warn: (_fields, message) => void said.push(message), error() {} }
-    const guard = createGuard<object>({ ...RULE, logger })
-    onTestFinished(() => guard.close())
-    for (let time = 0; time < 2; time++) guard.warnMountedTooLate(routes)
-    const [told, ...others] = said
-    expect([told?.slice(0, reason.length), others]).toEqual([reason, []])
-    expect(told).toContain(mend)
-  })
+  ])(
+    "is logged once, with the reason and an instruction (earlier routes: %s)",
+    async (routes, reason, mend) => {
+      const said: string[] = []
+      const logger: Logger = { warn: (_fields, message) => void said.push(message), error() {} }
+      const guard = createGuard<object>({ ...RULE, logger })
+      onTestFinished(() => guard.close())
+      for (let time = 0; time < 2; time++) guard.warnMountedTooLate(routes)
+      const [told, ...others] = said
+      expect([told?.slice(0, reason.length), others]).toEqual([reason, []])
+      expect(told).toContain(mend)
+    },
+  )
 })
 
 describe("a warner", () => {

@@ -15,11 +15,11 @@ test.each([
   [2_147_483_648, "2147483648"],
   [999_999_999_999_999, "999999999999999"],
   [Number.MAX_SAFE_INTEGER, "9007199254740991"],
-])("%d is written %s", (value, text) => {
+])("decimal writes %d as %s", (value, text) => {
   expect(decimal(value)).toBe(text)
 })
 
-test("a whole number is written as JavaScript writes it", () => {
+test("decimal writes a whole number exactly as String() does", () => {
   fc.assert(
     fc.property(fc.oneof(fc.maxSafeNat(), fc.nat(2_000_000)), (value) => {
       expect(decimal(value)).toBe(String(value))

@@ -40,12 +40,12 @@ describe.each([
   ["acceptsJson", acceptsJson],
   ["rememberJsonAcceptance", rememberJsonAcceptance()],
 ])("%s", (_name, accepts) => {
-  it.each(LEDGER)("%j: %j", (accept, json) => {
+  it.each(LEDGER)("for the Accept header %j returns %j", (accept, json) => {
     expect(accepts(accept)).toBe(json)
     expect(accepts(accept)).toBe(json)
   })
 
-  it("accepts any input from a client", () => {
+  it("returns a boolean for any header that a client sends", () => {
     const pieces = fc.constantFrom(
       "*",
       "/",
@@ -77,7 +77,7 @@ describe.each([
   })
 })
 
-it("rememberJsonAcceptance caches a few dozen results, but not for long or repeated headers", () => {
+it("rememberJsonAcceptance caches up to 64 results, but none for long or repeated headers", () => {
   const remembered = new Map([["text/x", true]])
   const remembering = rememberJsonAcceptance(remembered)
   expect(remembering("text/x")).toBe(true)
@@ -90,7 +90,7 @@ it("rememberJsonAcceptance caches a few dozen results, but not for long or repea
   expect([...remembered]).toEqual([["application/json", true]])
 })
 
-it("rememberJsonAcceptance returns the right result for more headers than are cached", () => {
+it("rememberJsonAcceptance returns the right result for more headers than fit into its cache", () => {
   const remembering = rememberJsonAcceptance()
   for (let round = 0; round < 2; round++) {
     for (let index = 0; index < 200; index++) {

@@ -11,7 +11,7 @@ import { parseRuleDocument } from "./rule-document.ts"
 
 const rulesOf = (...rules: StorableRule[]): unknown => formatRuleDocument("checkout", rules).rules
 
-test("formatRuleDocument writes the document that the contract shows", () => {
+test("formatRuleDocument writes rules with the names and the order of stored documents", () => {
   const rules: StorableRule[] = [
     {
       rejectionMessage: "retry-with-exponential-backoff",
@@ -56,7 +56,7 @@ test.each([
   expect(rulesOf({ limit: 5, window })).toEqual([stored])
 })
 
-test("formatRuleDocument writes a throttle in snake_case, followed by the options of each algorithm", () => {
+test("formatRuleDocument writes a throttle in snake_case, after the algorithm and its options", () => {
   const throttle: Throttle = { kind: "queue", maxWaitMs: 50, maxWaiting: 7 }
   expect(
     JSON.stringify(rulesOf({ limit: 5, window: "1m", throttle, burst: 9, algorithm: "leaky-bucket" })),
@@ -74,7 +74,7 @@ test("formatRuleDocument writes a throttle in snake_case, followed by the option
   ])
 })
 
-test("formatRuleDocument writes the times of a penalty like windows, and a list of one length as the length", () => {
+test("formatRuleDocument writes a penalty's durations like windows, and a list of one duration as this duration", () => {
   const penalty = { refusals: 5, within: 60_000, for: ["900s"] }
   expect(rulesOf({ field: "ip", limit: 5, window: 5, penalty })).toMatchObject([
     { penalty: { refusals: 5, within: "1 minute", for: "15 minutes" } },
@@ -88,7 +88,7 @@ test("formatRuleDocument writes an override without a burst as its limit", () =>
   ).toContain('"overrides":{"ann":7,"bob":{"limit":8,"burst":9}}')
 })
 
-test("formatRuleDocument omits undefined members, also inside match, and a missing version", () => {
+test("formatRuleDocument omits undefined members, also inside match, and an undefined version", () => {
   const rule: StorableRule = {
     name: undefined,
     limit: 5,
@@ -102,7 +102,7 @@ test("formatRuleDocument omits undefined members, also inside match, and a missi
   })
 })
 
-describe("formatRuleDocument rejects invalid rules with every problem", () => {
+describe("formatRuleDocument", () => {
   const problems = (service: unknown, rules: unknown, version?: unknown): unknown => {
     try {
       formatRuleDocument(service as string, rules as Rule[], version as number)
@@ -141,15 +141,18 @@ describe("formatRuleDocument rejects invalid rules with every problem", () => {
         "rules[1].limit: is a function, and functions cannot be stored",
       ],
     ],
-  ])("%j %j %j", (service, rules, version, expected) => {
-    expect(problems(service, rules, version)).toEqual(expected)
-  })
+  ])(
+    "reports every problem of the service %j, the rules %j and the version %j",
+    (service, rules, version, expected) => {
+      expect(problems(service, rules, version)).toEqual(expected)
+    },
+  )
 })
 
-describe("a written document is read back", () => {
+describe("a written document", () => {
   const compiled = (rules: readonly Rule[]): unknown => parseRules(rules, "rules")
 
-  test("as the same rules, with any options", () => {
+  test("is read back as the same rules, whatever options they have", () => {
     const seen = new Set<string>()
     fc.assert(
       fc.property(goodRules, (rules) => {
@@ -165,7 +168,7 @@ describe("a written document is read back", () => {
     expect([...seen].sort()).toEqual(Object.keys(RULE_MEMBERS).sort())
   })
 
-  test("and is written again as the same document, without older spellings", () => {
+  test("is the same when it is written again after reading, and contains no older spelling", () => {
     fc.assert(
       fc.property(goodRules, (rules) => {
         const stored = formatRuleDocument("checkout", rules, 3)

@@ -12,7 +12,7 @@ const WHOLE_SERVICE = (place: string) => ({
   accepted: '"service" to make this explicit, or "ip" to limit each client address',
 })
 
-test("parseRuleDocument converts the stored shape into rules in code", () => {
+test("parseRuleDocument converts a stored document into a list of rules", () => {
   expect(
     parseRuleDocument({
       service_id: "checkout",
@@ -35,7 +35,7 @@ test("parseRuleDocument converts the stored shape into rules in code", () => {
   ])
 })
 
-test("a valid rule without a field limits the whole service, which a note points out", () => {
+test("a rule without a field is valid, but a note says that it limits the whole service", () => {
   const rules = [{ rate: perMinute }, { field: "ip", rate: perMinute }, { rate: perMinute, cost: 0 }]
   expect(readRuleDocument({ rules }).notes).toEqual([WHOLE_SERVICE("rules[0]")])
   expect(readRuleDocument({ rule: rules[0] }).notes).toEqual([WHOLE_SERVICE("rule")])
@@ -46,7 +46,7 @@ describe("an older spelling", () => {
     ["service_id", "checkout", "checkout"],
     ["Service_id", 42, "42"],
     ["serviceId", 0, "0"],
-  ])("of the service is read: %s: %j", (key, value, service) => {
+  ])("of the service id is accepted: %s: %j", (key, value, service) => {
     expect(readRuleDocument({ [key]: value, rules: [] })).toEqual({
       service,
       rules: [],
@@ -62,11 +62,11 @@ describe("an older spelling", () => {
     ["rule", { rate: perMinute }],
     ["rule", { rate: { requestsPerUnit: 5, unit: "minute" } }],
     ["rule", { rate: { request_per_unit: 5, unit: "minute" } }],
-  ])("of the rules is read: %s: %j", (key, value) => {
+  ])("of the rules is accepted: %s: %j", (key, value) => {
     expect(parseRuleDocument({ [key]: value })).toEqual([{ field: "service", limit: 5, window: "1 minute" }])
   })
 
-  test.each(["errorMessage", "rejection_message"])("of the rejection message is read: %s", (name) => {
+  test.each(["errorMessage", "rejection_message"])("of the rejection message is accepted: %s", (name) => {
     expect(parseRuleDocument({ rule: { rate: perMinute, [name]: "no" } })).toEqual([
       { field: "service", limit: 5, window: "1 minute", rejectionMessage: "no" },
     ])
@@ -76,17 +76,17 @@ describe("an older spelling", () => {
     [{ rate: { ...perMinute, request_per_unit: 5 } }, "rule.rate.request_per_unit"],
     [{ rate: perMinute, request_rejection_message: "no", rejection_message: "no" }, "rule.rejection_message"],
     [{ rate: { request_per_unit: 0, unit: "minute" } }, "rule.rate.request_per_unit"],
-  ])("in %j appears in the path of its problem: %s", (rule, path) => {
+  ])("in %j appears in the problem's path: %s", (rule, path) => {
     expect(readRuleDocument({ rule }).problems.map((problem) => problem.path)).toEqual([path])
   })
 })
 
-test.each(["second", "minute", "hour", "day", "week"])("the unit %s becomes a window in code", (unit) => {
+test.each(["second", "minute", "hour", "day", "week"])("the unit %s is converted into a window", (unit) => {
   const [rule] = parseRuleDocument({ rules: [{ rate: { requests_per_unit: 5, unit } }] })
   expect(parseRule(rule, "").rule?.name).toBe(`service-${{ week: "7d" }[unit] ?? `1${unit[0]}`}`)
 })
 
-test("parseRuleDocument reports an invalid rule with its path in the document and still reads the valid ones", () => {
+test("readRuleDocument reports an invalid rule with its path, and still returns the valid rules", () => {
   const document = {
     rules: [
       { rate: perMinute },
@@ -125,15 +125,18 @@ test.each([
   expect(readRuleDocument({ rules: [rule] }).problems.map((problem) => problem.path)).toEqual([path])
 })
 
-test.each([null, undefined, "rules", 5, []])("%s is not a document", (value) => {
-  const { rules, problems } = readRuleDocument(value)
-  expect(rules).toEqual([])
-  expect(problems).toHaveLength(1)
-  expect(problems[0]).toMatchObject({
-    path: "",
-    accepted: "an object with service_id, version, metadata, rules",
-  })
-})
+test.each([null, undefined, "rules", 5, []])(
+  "readRuleDocument reports that %s is not a document",
+  (value) => {
+    const { rules, problems } = readRuleDocument(value)
+    expect(rules).toEqual([])
+    expect(problems).toHaveLength(1)
+    expect(problems[0]).toMatchObject({
+      path: "",
+      accepted: "an object with service_id, version, metadata, rules",
+    })
+  },
+)
 
 test("parseRuleDocument rejects limit and window if the rule also has a rate", () => {
   const { problems } = readRuleDocument({ rules: { rate: perMinute, limit: 5, window: "1m" } })

@@ -9,7 +9,7 @@ function covers(pattern: string, target: string, route?: string): boolean {
   return compilePath(pattern)(pathReadings(target), route)
 }
 
-describe("a path pattern", () => {
+describe("the path pattern", () => {
   test.each([
     ["/login", "/login", true],
     ["/login", "/login%00", false],
@@ -74,25 +74,25 @@ describe("a path pattern", () => {
     ["/files/*", "/files/(.*)", true],
     ["/files/*", "/files/:name", false],
     ["/a%20b", "/a b", true],
-  ])("%j matches the route %j of a request whose path is unknown: %j", (pattern, route, expected) => {
+  ])("%j matches a request with an unknown path and the route %j: %j", (pattern, route, expected) => {
     const covers = compilePath(pattern)
     expect(covers([], route)).toBe(expected)
     expect(covers([], route)).toBe(expected)
   })
 
-  test("covers a path that matches, whatever the framework's route is", () => {
+  test("/users/:id matches the path of a request, whatever the framework's route is", () => {
     expect(covers("/users/:id", "/users/me", "/users/me")).toBe(true)
     expect(covers("/users/:id", "/users/", "/users/:name")).toBe(true)
   })
 
-  test("matches correctly for more routes than the cache holds", () => {
+  test("/r/:id is matched correctly against more routes than fit into the cache", () => {
     const covers = compilePath("/r/:id")
     for (let index = 0; index < 2_500; index++) expect(covers([], `/r/${index}`)).toBe(false)
     expect(covers([], "/r/:other")).toBe(true)
   })
 
   test.each(["/users/(\\d+)", "/a/*/b", "/a?", "/:", "/{a", "/a+"])(
-    "%j is not a valid pattern",
+    "%j is rejected as invalid",
     (pattern) => {
       expect(() => compilePath(pattern)).toThrow(TypeError)
     },
@@ -103,7 +103,7 @@ describe("a path pattern", () => {
     ["/*a/x/*b/x/*c/y", `/${"x/".repeat(8_000)}`],
     ["/{:a}{-:b}{-:c}{-:d}", `/${"a-".repeat(8_000)}`],
   ])(
-    "%j is compared with a long hostile path without delay",
+    "%j is matched against a long malicious path within a second",
     (pattern, path) => {
       expect(covers(pattern, path)).toBeTypeOf("boolean")
     },
@@ -137,11 +137,11 @@ describe("a match", () => {
     [["POST", "PUT"], "PUT", true],
     [["POST"], "HEAD", false],
     [["POST"], undefined, false],
-  ])("of methods %j covers %j: %j", (methods, method, expected) => {
+  ])("with the methods %j covers the method %j: %j", (methods, method, expected) => {
     expect(matches({ methods }, method)).toBe(expected)
   })
 
-  test("of a path does not cover a request whose target is unknown", () => {
+  test("with a path does not cover a request whose target is unknown", () => {
     expect(matches({ path: "/*" }, "GET", undefined)).toBe(false)
   })
 
@@ -151,11 +151,11 @@ describe("a match", () => {
     [{ plan: "pro" }, false],
     [{ plan: "Free" }, false],
     [{}, false],
-  ])("of fields covers %j: %j", (fields, expected) => {
+  ])("with the plans free and trial covers a request with the fields %j: %j", (fields, expected) => {
     expect(matches({ fields: { plan: ["free", "trial"] } }, "GET", "/", fields)).toBe(expected)
   })
 
-  test("reads only the fields that it names", () => {
+  test("reads its fields only if the request's method matches", () => {
     const asked: string[] = []
     let text: string | undefined
     const matcher = compileMatch(

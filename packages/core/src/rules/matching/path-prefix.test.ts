@@ -22,6 +22,6 @@ it.each([
   ["/files{x}", []],
   ["/files{x}/c", []],
   ["/files{/a}b", []],
-])("every path of %j begins with %j", (pattern, segments) => {
+])("every path that the pattern %j matches begins with the segments %j", (pattern, segments) => {
   expect(pathPrefix(pattern)).toEqual(segments)
 })

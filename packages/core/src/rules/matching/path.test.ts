@@ -38,8 +38,8 @@ test.each([
     ["/login;v=1/x", "/login"],
   ],
   ["a backslash, which the URL parser treats as a slash", "/api\\login", ["/api\\login", "/api/login"]],
-  ["both", "/a\\b;c", ["/a\\b;c", "/a\\b", "/a/b;c", "/a/b"]],
-  ["space around it, which the URL parser trims", "/login\u00a0", ["/login"]],
+  ["a semicolon and a backslash", "/a\\b;c", ["/a\\b;c", "/a\\b", "/a/b;c", "/a/b"]],
+  ["a target with a space at its end, which the URL parser trims", "/login\u00a0", ["/login"]],
   ["the absolute form", "http://example.com/Login?x", ["/login"]],
   ["the absolute form with nothing after the host", "http://example.com", ["/"]],
   ["the absolute form with only a query", "http://example.com?x=/login", ["/"]],
@@ -64,18 +64,18 @@ test.each([
   ["the absolute form with an IPv6 address", "http://[::1]:80/x", ["/x"]],
   ["names that contain dots", "/.well-known/...", ["/.well-known/..."]],
   ["the asterisk form", "*", ["/*"]],
-  ["nothing", "", ["/"]],
-])("pathReadings returns the readings of %s", (_name, target, readings) => {
+  ["an empty target", "", ["/"]],
+])("pathReadings returns every reading of %s", (_name, target, readings) => {
   expect(pathReadings(target)).toEqual(readings)
 })
 
-test("pathReadings reads a long target that repeats one unusual part", () => {
+test("pathReadings handles a long target that repeats one special sequence", () => {
   for (const part of ["/", "\\", ";", "%", "%41", "/%", "//;\\", "/.", "/..", "%2f", "@", "//a@b#"]) {
     expect(pathReadings(`/${part.repeat(20_000)}`).length).toBeGreaterThan(0)
   }
 })
 
-test("pathReadings triggers no Node warning, whatever the client sends", async () => {
+test("pathReadings causes no Node warning, whatever the client sends", async () => {
   const warnings: Error[] = []
   const listener = (warning: Error) => void warnings.push(warning)
   process.on("warning", listener)
@@ -157,7 +157,7 @@ test("normalizePath decodes a segment as decodeURIComponent does, or leaves it u
   )
 })
 
-test("normalizePath throws no internal exception, however many segments are malformed", () => {
+test("normalizePath causes no internal exceptions, however many segments are malformed", () => {
   let thrown = 0
   const decodeStrictly = globalThis.decodeURIComponent
   globalThis.decodeURIComponent = (text) => {

@@ -16,12 +16,12 @@ describe("a list of values", () => {
   })
 })
 
-it("a list for the field method ignores the case of methods", () => {
+it("a list of methods ignores upper and lower case", () => {
   const listed = compileValueList("method", ["post", "DELETE"])
   expect(["POST", "DELETE", "GET"].map(listed)).toEqual([true, true, false])
 })
 
-describe("a list for the field ip", () => {
+describe("a list of addresses and ranges", () => {
   const listed = compileValueList("ip", [
     "192.0.2.7",
     "10.0.0.0/8",

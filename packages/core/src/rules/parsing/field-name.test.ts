@@ -22,7 +22,7 @@ test.each([
   "body:user.e-mail.0",
   "body:a.b.c.d.e.f.g.h",
   "constructor",
-])("%j is a field", (text) => {
+])("%j is a valid field", (text) => {
   expect(fieldMistake(text)).toBeUndefined()
 })
 
@@ -57,7 +57,7 @@ test.each([
   expect(fieldMistake(text)).toEqual({ noun, accepted })
 })
 
-test("canonicalField ignores the case of header names, and of no other names", () => {
+test("canonicalField converts header names, but no other names, to lower case", () => {
   expect(canonicalField("header:X-API-Key")).toBe("header:x-api-key")
   expect(canonicalField("query:Page")).toBe("query:Page")
   expect(canonicalField("userId")).toBe("userId")

@@ -7,7 +7,7 @@ function problemsOf(rule: object): string[] {
 }
 
 describe("overrides", () => {
-  it("are limits, or objects with a limit and a burst", () => {
+  it("may be numbers, or objects with a limit and a burst", () => {
     const overrides = { ann: 2, "vip-7": { limit: 500 }, bob: { limit: 9, burst: 90 } }
     const rule = { field: "user_id", limit: 5, window: "1 minute", algorithm: "token-bucket", overrides }
     expect(parseRule(rule, "").rule?.overrides).toEqual(
@@ -19,7 +19,7 @@ describe("overrides", () => {
     )
   })
 
-  it("are absent if there are none", () => {
+  it("are absent from the parsed rule if the rule has none", () => {
     for (const overrides of [undefined, {}]) {
       expect(parseRule({ field: "ip", limit: 5, window: 1_000, overrides }, "").rule).not.toHaveProperty(
         "overrides",
@@ -27,7 +27,7 @@ describe("overrides", () => {
     }
   })
 
-  it("may be for a client with any name", () => {
+  it("may have any client name as a key, such as __proto__", () => {
     const overrides = JSON.parse('{"__proto__": 7, "constructor": 8, "limit": 9}')
     expect(problemsOf({ overrides })).toEqual([])
     expect(parseRule({ field: "u", limit: 5, window: 1_000, overrides }, "").rule?.overrides).toEqual(
@@ -117,7 +117,7 @@ describe("overrides", () => {
       { throttle: { kind: "soft", percent: 1000 }, window: "1 week", overrides: { ann: 10 ** 10 } },
       /^overrides\.ann: units in 604800 s cannot be counted exactly|^overrides\.ann: /,
     ],
-  ])("%j is refused", (rule, problem) => {
+  ])("cause a problem in the rule %j", (rule, problem) => {
     expect(problemsOf(rule)).toEqual([typeof problem === "string" ? problem : expect.stringMatching(problem)])
   })
 
@@ -128,11 +128,11 @@ describe("overrides", () => {
     expect(problemsOf({ cost: 3, throttle: { kind: "elastic" }, overrides: { ann: 2 } })).toEqual([])
   })
 
-  it("are reported one by one", () => {
+  it("cause one problem for each invalid entry", () => {
     expect(problemsOf({ overrides: { ann: 0, bob: 5, cat: -1 } })).toHaveLength(2)
   })
 
-  it("do not change when the given object is changed later", () => {
+  it("are copied, so later changes to the given object have no effect", () => {
     const overrides = { ann: { limit: 2 } }
     const { rule } = parseRule({ field: "u", limit: 5, window: 1_000, overrides }, "")
     overrides.ann.limit = 500

@@ -20,7 +20,7 @@ function wrong(rule: Record<string, unknown>): string[] {
 }
 
 describe("a valid rule", () => {
-  test("gets every default", () => {
+  test("gets a default for every option that it does not set", () => {
     expect(parsed({})).toEqual({
       name: "service-1m",
       limit: 5,
@@ -75,17 +75,17 @@ describe("a valid rule", () => {
     })
   })
 
-  test("counts refusals within its window and applies the penalty for the configured time", () => {
+  test("counts refusals for its penalty within its own window by default", () => {
     const { penalty } = parsed({ field: "ip", window: "2 minutes", penalty: { refusals: 5, for: "1 hour" } })
     expect(penalty).toEqual({ refusals: 5, withinMs: 120_000, forMs: [3_600_000] })
   })
 
-  test("may have a penalty whose blocks grow", () => {
+  test("may have a penalty with a list of block durations", () => {
     const penalty = { refusals: 5, for: ["1 minute", 600_000, "1h"] }
     expect(parsed({ field: "ip", penalty }).penalty?.forMs).toEqual([60_000, 600_000, 3_600_000])
   })
 
-  test("may set countRejected to false for an algorithm that refuses nothing", () => {
+  test("may set countRejected to false for a leaky bucket, which queues requests", () => {
     expect(parsed({ algorithm: "leaky-bucket", countRejected: false }).countRejected).toBe(false)
     expect(parsed({ algorithm: "leaky-bucket", throttle: "hard", countRejected: true }).countRejected).toBe(
       true,
@@ -99,7 +99,7 @@ describe("a valid rule", () => {
     [{ field: "service", window: "1 day" }, "service-1d", []],
     [{ field: ["service"], window: 90_000 }, "service-90s", []],
     [{ field: "header:X-API-Key", window: 500 }, "header:x-api-key-500ms", ["header:x-api-key"]],
-  ])("%j is named %j", (rule, name, fields) => {
+  ])("with the members %j gets the default name %j", (rule, name, fields) => {
     expect(parsed(rule)).toMatchObject({ name, fields })
   })
 
@@ -112,13 +112,13 @@ describe("a valid rule", () => {
 
   test.each([
     ["milliseconds up to 2^53", { limit: 9_007_199_254_740_991, window: 1 }],
-    ["whole seconds beyond", { limit: 5_000_000, window: "5 weeks" }],
+    ["whole seconds because the window is long", { limit: 5_000_000, window: "5 weeks" }],
     ["whole seconds up to 2^53", { limit: 150_119_987_579_016, window: "1m" }],
-  ])("is counted in %s", (_name, rule) => {
+  ])("may have a limit that is counted in %s", (_name, rule) => {
     expect(parsed(rule).limit).toBe(rule.limit)
   })
 
-  test("may list addresses and ranges for ip, and any strings for another field", () => {
+  test("may allow or deny addresses and ranges of ip, and any strings of another field", () => {
     const allow = ["192.0.2.7", "10.0.0.0/8", "2001:db8::1", "2001:db8::/32", "::ffff:10.0.0.1"]
     expect(parsed({ field: "ip", allow, deny: ["0.0.0.0/0"] })).toMatchObject({ allow, deny: ["0.0.0.0/0"] })
     expect(parsed({ field: ["user_id"], deny: ["alice", "10.0.0.0/99"] }).deny).toEqual([
@@ -127,7 +127,7 @@ describe("a valid rule", () => {
     ])
   })
 
-  test("treats undefined as absent", () => {
+  test("may contain undefined options, which count as absent", () => {
     expect(
       parsed(
         Object.fromEntries(
@@ -139,7 +139,7 @@ describe("a valid rule", () => {
     ).toBe("service-1m")
   })
 
-  test("does not change when the input object is changed later", () => {
+  test("is a copy, so later changes to the input object have no effect", () => {
     const match = { methods: ["GET"], fields: { plan: ["free"] } }
     const rule = { field: "ip", allow: ["192.0.2.7"], match }
     const result = parsed(rule)
@@ -153,7 +153,7 @@ describe("a valid rule", () => {
   })
 })
 
-test("a number that is wrong for two reasons is one problem", () => {
+test("a number that is invalid for two reasons causes only one problem", () => {
   const [most, least] = [2 ** 60, -(2 ** 60)]
   expect(
     wrong({ limit: least, window: most, cost: least, burst: least }).map((said) => said.split(":")[0]),
@@ -185,11 +185,11 @@ describe("an invalid rule", () => {
     ],
     [{ match: { path: `/${"x".repeat(1024)}` } }, /^match.path: .* is not a path pattern/],
     [{ field: "ip", deny: ["10.0.0.0/8/8"] }, /^deny\[0\]: "10.0.0.0\/8\/8" is not an address/],
-  ])("rule %# is refused", (rule, problem) => {
+  ])("is rejected with one problem (row %#)", (rule, problem) => {
     expect(wrong(rule)).toEqual([typeof problem === "string" ? problem : expect.stringMatching(problem)])
   })
 
-  test("with an unknown member is rejected with its name in Sluice, the intended name, or the nearest name", () => {
+  test("with an unknown member is rejected with a suggestion of the intended or nearest name", () => {
     expect(wrong({ max: 5 })).toEqual([
       'max: "max" is not a member of a rule; use "limit" instead; undefined',
     ])
@@ -201,7 +201,7 @@ describe("an invalid rule", () => {
     ])
   })
 
-  test("reports all problems together, including conflicts between valid members", () => {
+  test("causes one list of all problems, including conflicts between valid members", () => {
     expect(
       wrong({ name: "", window: "soon", cost: 7, align: "epoch", deny: ["x"] }).map(
         (text) => text.split(":")[0],
@@ -209,7 +209,7 @@ describe("an invalid rule", () => {
     ).toEqual(["name", "window", "cost", "align", "deny"])
   })
 
-  test("does not report problems that follow from another invalid member", () => {
+  test("causes no problem that only follows from another invalid member", () => {
     expect(
       wrong({ algorithm: "gcra", align: "epoch", buckets: 7, burst: 7, refill: "periodic" }),
     ).toHaveLength(1)
@@ -218,15 +218,18 @@ describe("an invalid rule", () => {
     expect(wrong({ field: "query:имя", name: 5 })).toHaveLength(1)
   })
 
-  test.each([null, undefined, 5, "5 a minute", [], () => 5])("%s is not a rule", (value) => {
-    const { rule, problems } = parseRule(value, "rules[3]")
-    expect(rule).toBeUndefined()
-    expect(problems).toHaveLength(1)
-    expect(problems[0]).toMatchObject({
-      path: "rules[3]",
-      accepted: "an object with name, field, limit, window, cost, …",
-    })
-  })
+  test.each([null, undefined, 5, "5 a minute", [], () => 5])(
+    "is reported with its path if it is not an object: %s",
+    (value) => {
+      const { rule, problems } = parseRule(value, "rules[3]")
+      expect(rule).toBeUndefined()
+      expect(problems).toHaveLength(1)
+      expect(problems[0]).toMatchObject({
+        path: "rules[3]",
+        accepted: "an object with name, field, limit, window, cost, …",
+      })
+    },
+  )
 
   test("with a key __proto__ is rejected and does not change the prototype of objects", () => {
     const rule = JSON.parse('{"match":{"fields":{"__proto__":["free"]}},"__proto__":{"shadow":true}}')
@@ -238,7 +241,7 @@ describe("an invalid rule", () => {
 describe("a list of rules", () => {
   const minute = { limit: 5, window: "1m" }
 
-  test("results in the valid rules in order, and the problems of the invalid rules", () => {
+  test("is parsed into the valid rules in order and the problems of the invalid rules", () => {
     const { rules, problems } = parseRules([minute, { limit: 5 }, { ...minute, field: "ip" }], "rules")
     expect(rules.map(({ name }) => name)).toEqual(["service-1m", "ip-1m"])
     expect(problems.map(({ path }) => path)).toEqual(["rules[1].window"])
@@ -260,7 +263,7 @@ describe("a list of rules", () => {
       [minute, { limit: 9, window: "1h", name: "service-1m" }],
       '"service-1m" is already the name of rule [0]',
     ],
-  ])("with a duplicate name drops the later rule", (value, message) => {
+  ])("with a duplicate name is parsed without the later rule", (value, message) => {
     const { rules, problems } = parseRules(value, "rules")
     expect(rules).toHaveLength(1)
     expect(rules[0]?.limit).toBe(5)
@@ -274,26 +277,26 @@ describe("a list of rules", () => {
     ])
   })
 
-  test("reports a missing entry as a problem", () => {
+  test("with a missing entry causes a problem for this entry", () => {
     // A stray comma creates an array with a hole.
     const { rules, problems } = parseRules(Object.assign(new Array(2), { 1: minute }), "rules")
     expect(rules.map(({ name }) => name)).toEqual(["service-1m"])
     expect(problems).toMatchObject([{ path: "rules[0]", message: "is missing" }])
   })
 
-  test("does not report the names of rules whose name or field is invalid", () => {
+  test("causes no name conflict with a rule whose name or field is invalid", () => {
     const { problems } = parseRules([minute, { ...minute, field: "IP" }, { ...minute, name: "" }], "rules")
     expect(problems.map(({ path }) => path)).toEqual(["rules[1].field", "rules[2].name"])
   })
 
-  test.each([null, undefined, {}, "rules", 5])("%s is not a list of rules", (value) => {
+  test.each([null, undefined, {}, "rules", 5])("cannot be %j", (value) => {
     expect(parseRules(value, "rules")).toMatchObject({
       rules: [],
       problems: [{ path: "rules", accepted: "a list of rules" }],
     })
   })
 
-  test("causes one error with every problem if validity is required", () => {
+  test("makes requireRules throw one error with the problems of all rules", () => {
     expect(requireRules([{ ...minute, field: "ip" }], "rules")).toHaveLength(1)
     const caught = expect.objectContaining({
       code: "SLUICE_INVALID_RULE",
@@ -323,7 +326,7 @@ describe("rules that have been validated before", () => {
     ],
   }
 
-  test("are valid again, with their given or default names", () => {
+  test("are accepted again, with their given or default names", () => {
     const { rules, problems } = parseRules(parseRuleDocument(document), "rules")
     expect(problems).toEqual([])
     expect(rules.map(({ name, limit, windowMs }) => [name, limit, windowMs])).toEqual([
@@ -332,7 +335,7 @@ describe("rules that have been validated before", () => {
     ])
   })
 
-  test("cannot be changed into invalid ones, and copies of them are validated again", () => {
+  test("cannot be modified, and modified copies of them are validated again", () => {
     const [rule] = parseRuleDocument(document)
     expect(() => Object.assign(rule as object, { limit: -1 })).toThrow(TypeError)
     expect(parseRules([{ ...rule, limit: -1 }], "rules").problems).toMatchObject([{ path: "rules[0].limit" }])

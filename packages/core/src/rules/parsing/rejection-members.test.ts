@@ -24,19 +24,27 @@ const own = `${DATA}, or a function (request, rejection, decision) that returns 
 describe("a rejection", () => {
   it.each<[string, unknown, unknown]>([
     ["a status", { status: 503 }, { status: 503 }],
-    ["nothing", {}, {}],
+    ["no members", {}, {}],
     ["members that are undefined", { status: undefined, body: undefined, contentType: undefined }, {}],
-    ["a string", { body: "later" }, { body: { text: "later", contentType: "text/plain; charset=utf-8" } }],
-    ["an empty string", { body: "" }, { body: { text: "", contentType: "text/plain; charset=utf-8" } }],
     [
-      "an object",
+      "a string as its body",
+      { body: "later" },
+      { body: { text: "later", contentType: "text/plain; charset=utf-8" } },
+    ],
+    ["an empty body", { body: "" }, { body: { text: "", contentType: "text/plain; charset=utf-8" } }],
+    [
+      "an object as its body",
       { status: 400, body: { error: "later", tries: [1, 0.5, null, true], left: undefined } },
       {
         status: 400,
         body: { text: '{"error":"later","tries":[1,0.5,null,true]}', contentType: "application/json" },
       },
     ],
-    ["a list", { body: [{ code: 7 }] }, { body: { text: '[{"code":7}]', contentType: "application/json" } }],
+    [
+      "an array as its body",
+      { body: [{ code: 7 }] },
+      { body: { text: '[{"code":7}]', contentType: "application/json" } },
+    ],
     [
       "HTML, which is sent in UTF-8",
       { body: "<p>", contentType: "text/html" },
@@ -58,7 +66,7 @@ describe("a rejection", () => {
     expect(rules[0]?.rejection).toEqual(expected)
   })
 
-  it("may have a function in code", () => {
+  it("may have a function as its body in code", () => {
     const body = (): string => "later"
     expect(parsed({ body }).rules[0]?.rejection).toEqual({ body })
     expect(parsed({ body, contentType: "text/html" }).rules[0]?.rejection).toEqual({
@@ -113,7 +121,7 @@ describe("a rejection", () => {
 describe("a stored rejection", () => {
   const rejection: RuleRejection = { status: 503, body: { error: "later" }, contentType: "application/json" }
 
-  it("uses the names of documents, and is read back unchanged", () => {
+  it("uses snake_case names, and is read back unchanged", () => {
     const document = formatRuleDocument("shop", [{ ...RULE, rejection }])
     expect(document.rules[0]?.rejection).toEqual({
       status: 503,
@@ -132,7 +140,7 @@ describe("a stored rejection", () => {
     expect(() => parseRuleDocument({ rules: [rule] })).toThrow(InvalidRuleError)
   })
 
-  it("is reported with the names of documents", () => {
+  it("causes problems that contain snake_case names", () => {
     const read = (stored: object) => () => parseRuleDocument({ rules: [{ ...RULE, rejection: stored }] })
     expect(read({ content_type: "text/html" })).toThrow(
       "rules[0].rejection.content_type: is given without a body",

@@ -42,7 +42,7 @@ describe("the link of a service", () => {
 })
 
 describe("metadata", () => {
-  it("has problems with their paths", () => {
+  it("is reported with the path of each invalid member", () => {
     const long = "x".repeat(2_000)
     expect(pathsOf({ owner: "", description: long, contact: 7, lnk: "https://example.com" })).toEqual([
       ...["metadata.owner", "metadata.description", "metadata.contact", "metadata.lnk"],
@@ -52,7 +52,7 @@ describe("metadata", () => {
     expect(metadataProblems({ lnk: "x" })[0]?.message).toContain('did you mean "link"?')
   })
 
-  it("has its members in a fixed order, or is absent without any", () => {
+  it("is stored with its members in a fixed order, or omitted if it has none", () => {
     const members = Object.keys(
       plainMetadata({ link: "https://a.b", owner: "shop", contact: undefined }) ?? {},
     )
@@ -61,7 +61,7 @@ describe("metadata", () => {
     expect(plainMetadata({ owner: undefined })).toBeUndefined()
   })
 
-  it("is read from a document and written into it", () => {
+  it("is written into a document and read back", () => {
     const metadata = { owner: "shop", description: "pays", contact: "#shop", link: "https://a.b/c" }
     const rules = [{ field: "ip", limit: 5, window: 60_000 }]
     const document = formatRuleDocument("checkout", rules, 7, metadata)
@@ -70,12 +70,12 @@ describe("metadata", () => {
     expect(formatRuleDocument("checkout", rules, 7, {})).toEqual(formatRuleDocument("checkout", rules, 7))
   })
 
-  it("is absent from documents that do not have it, and empty if they remove it", () => {
+  it("is undefined if the document has none, and empty if the document contains an empty object", () => {
     expect(readRuleDocument({ rules: [] })).not.toHaveProperty("metadata")
     expect(readRuleDocument({ rules: [], metadata: {} })).toMatchObject({ metadata: {}, problems: [] })
   })
 
-  it("causes a problem of the document if it is invalid, but does not invalidate the rules", () => {
+  it("causes a problem if it is invalid, but the rules of the document stay valid", () => {
     const read = readRuleDocument({
       metadata: { link: "x" },
       rules: [{ field: "ip", limit: 5, window: "1m" }],

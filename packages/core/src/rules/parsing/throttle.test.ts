@@ -56,7 +56,7 @@ describe("a throttle", () => {
       { kind: "elastic", signal, queue: { maxWaiting: 3, maxWaitMs: undefined } },
       { kind: "elastic", signal, queue: { maxWaiting: 3, maxWaitMs: 10_000 } },
     ],
-  ])("%j becomes %j", (throttle, expected) => {
+  ])("written as %j is parsed to %j", (throttle, expected) => {
     expect(parsed({ throttle }).throttle).toStrictEqual(expected)
   })
 
@@ -66,7 +66,7 @@ describe("a throttle", () => {
     expect(parsed({ ...rule, throttle: "hard" }).throttle).toEqual({ kind: "hard" })
   })
 
-  test("of a leaky bucket has no extra queue by default", () => {
+  test("of a leaky bucket lets no request wait in front of the bucket by default", () => {
     const rule = { algorithm: "leaky-bucket" }
     for (const maxWaiting of [undefined, 0, 3]) {
       const { throttle } = parsed({ ...rule, throttle: { kind: "queue", maxWaiting } })
@@ -101,17 +101,20 @@ describe("a throttle", () => {
     )
   })
 
-  test.each(["soft", "elastic"] as const)("of kind %s with a queue accepts no counted refusals", (kind) => {
-    const throttle = { kind, ...(kind === "soft" && { percent: 5 }), queue: {} }
-    const penalty = { refusals: 3, for: "1h" }
-    const message = `applies to refused requests, but throttle "${kind}" with a queue holds them instead`
-    expect(wrong({ field: "ip", countRejected: true, penalty, throttle })).toEqual([
-      `countRejected: ${message}; false, or no queue`,
-      `penalty: ${message}; no penalty, or no queue`,
-    ])
-    const { queue: _, ...refusing } = throttle
-    parsed({ field: "ip", countRejected: true, penalty, throttle: refusing })
-  })
+  test.each(["soft", "elastic"] as const)(
+    "of kind %s with a queue cannot be combined with countRejected or penalty",
+    (kind) => {
+      const throttle = { kind, ...(kind === "soft" && { percent: 5 }), queue: {} }
+      const penalty = { refusals: 3, for: "1h" }
+      const message = `applies to refused requests, but throttle "${kind}" with a queue holds them instead`
+      expect(wrong({ field: "ip", countRejected: true, penalty, throttle })).toEqual([
+        `countRejected: ${message}; false, or no queue`,
+        `penalty: ${message}; no penalty, or no queue`,
+      ])
+      const { queue: _, ...refusing } = throttle
+      parsed({ field: "ip", countRejected: true, penalty, throttle: refusing })
+    },
+  )
 
   test.each([
     ["soft", `throttle: "soft" is not a throttle; ${KINDS}`],
@@ -175,13 +178,13 @@ describe("a throttle", () => {
     ],
     [{ kind: "hard", queue: {} }, /^throttle.queue: "queue" is not a member of a "hard" throttle/],
     [{ kind: "queue", queue: {} }, /^throttle.queue: "queue" is not a member of a "queue" throttle/],
-  ])("%j is refused", (throttle, problem) => {
+  ])("written as %j is rejected", (throttle, problem) => {
     expect(wrong({ throttle })).toEqual([
       typeof problem === "string" ? problem : expect.stringMatching(problem),
     ])
   })
 
-  test("that is invalid does not cause follow-up problems and does not hide other problems", () => {
+  test("that is invalid causes no follow-up problems, and other problems are still reported", () => {
     expect(wrong({ throttle: { kind: "soft" }, cost: 501 })).toHaveLength(1)
     expect(wrong({ throttle: { kind: "elastic", ceiling: 3 }, cost: 501 })).toHaveLength(1)
     const soft = { algorithm: "token-bucket", throttle: { kind: "soft", percent: 1 } }
@@ -211,7 +214,7 @@ describe("an algorithm's own members", () => {
       { burst: 1, refill: "periodic" },
     ],
     [{ algorithm: "leaky-bucket", burst: 9_000, cost: 9_000 }, { burst: 9_000 }],
-  ])("%j is parsed to %j", (rule, expected) => {
+  ])("are parsed from %j to %j", (rule, expected) => {
     expect(parsed(rule)).toMatchObject(expected)
   })
 
@@ -310,7 +313,7 @@ describe("an algorithm's own members", () => {
       { algorithm: "sliding-log", throttle: { kind: "elastic" } },
       "throttle.ceiling: is missing, but a log needs it, because it keeps an entry for each admitted unit; a ceiling up to 1000",
     ],
-  ])("%j is refused", (rule, problem) => {
+  ])("are rejected in the rule %j", (rule, problem) => {
     expect(wrong(rule)).toEqual([typeof problem === "string" ? problem : expect.stringMatching(problem)])
   })
 
@@ -328,7 +331,7 @@ describe("an algorithm's own members", () => {
       ...{ limit: () => 7, algorithm: "token-bucket", burst: 9, cost: 900 },
       throttle: { kind: "soft", percent: 0.001 },
     },
-  ])("%j is accepted as a boundary case", (rule) => {
+  ])("are accepted in the boundary case %j", (rule) => {
     parsed(rule)
   })
 })

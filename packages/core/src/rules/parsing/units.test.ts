@@ -2,7 +2,7 @@ import fc from "fast-check"
 import { describe, expect, it, test } from "vitest"
 import { mostUnits, percentOf, smallestPercent } from "./units.ts"
 
-describe("a percentage of a limit", () => {
+describe("percentOf", () => {
   test.each([
     [500, 5, 25],
     [500, 0.2, 1],
@@ -16,11 +16,11 @@ describe("a percentage of a limit", () => {
     [9_007_199_254_740_991, 1.2e-14, 1],
     [0, 50, 0],
     [50, 0, 0],
-  ])("of %d at %d % is %d units", (limit, percent, units) => {
+  ])("for the limit %d and %d percent returns %d units", (limit, percent, units) => {
     expect(percentOf(limit, percent)).toBe(units)
   })
 
-  it("is rounded down exactly, with any number of decimal places", () => {
+  it("rounds down exactly, with any number of decimal places", () => {
     const places = fc.integer({ min: 0, max: 6 })
     fc.assert(
       fc.property(
@@ -36,7 +36,7 @@ describe("a percentage of a limit", () => {
     )
   })
 
-  it("has a smallest value that results in one unit", () => {
+  it("returns one unit for smallestPercent, and none for a slightly smaller percentage", () => {
     const limit = fc.oneof(
       fc.integer({ min: 1, max: 1_000 }),
       fc.integer({ min: 1, max: Number.MAX_SAFE_INTEGER }),
