@@ -122,7 +122,7 @@ describe.each(PACKAGES)("the tarball of @sluice/%s", (name) => {
     const readme = textOf(name, "README.md")
     expect(readme).toMatch(new RegExp(`^# @sluice/${name}\n`))
     expect(readme).toMatch(new RegExp(`^npm install (--save-dev )?@sluice/${name}`, "m"))
-    expect(readme).toContain("This range is Node 20.19 or a later 20.x, or 22.12 or later.")
+    expect(readme).toContain("Node 20.19 or a later 20.x, or 22.12 or later.")
     expect(readme.match(/\]\((?!https?:)[^)]*\)/g)).toBeNull()
   })
 
