@@ -138,15 +138,13 @@ export class DecisionRecord implements Decision {
 
   /**
    * Returns one decision for two decisions on the same request, which were made one after the other by different
-   * rules. `names` lists the rules in order. If the later decision refuses, the joined decision describes the earlier
-   * rules as if they had taken no units.
+   * rules. `names` lists the rules in order. If the later decision refuses, the units of the earlier rules stay taken.
    */
   static joined(earlier: Decision, later: Decision, names: readonly string[]): Decision {
     if (later.checks.length === 0 && later.allowed) return earlier
     if (earlier.checks.length === 0 || later.checks.length === 0) return later
     const { allowed } = later
-    const before = allowed ? earlier.checks : earlier.checks.map(untaken)
-    const checks = [...before, ...later.checks].sort(
+    const checks = [...earlier.checks, ...later.checks].sort(
       (one, other) => names.indexOf(one.policy) - names.indexOf(other.policy),
     )
     const record = new DecisionRecord(checks, earlier.degraded || later.degraded, undefined)
@@ -198,15 +196,6 @@ export class DecisionRecord implements Decision {
     decision.#receipt = undefined
     return receipt
   }
-}
-
-/**
- * Returns the check as if it had taken no units. A shadow check that would have refused has taken no units. The
- * remaining units of a check that is over the limit stay 0.
- */
-function untaken(check: PolicyCheck): PolicyCheck {
-  if (!check.allowed || check.overLimit || check.remaining === undefined) return check
-  return { ...check, remaining: check.remaining + check.cost }
 }
 
 /** Returns the binding check. If several checks are equally strict, the first of them binds. */

@@ -78,11 +78,12 @@ describe("rules that are checked in steps", () => {
     request.user = "ann"
     await guard.check(ALICE, request, undefined as never, "app")
     expect(reports.splice(0)).toEqual(["user ann 100 %: 1 used"])
-    // The user's rule refuses, and the unit of the address is refunded.
+    // The user's rule refuses, and the unit of the address stays taken.
     const second: { user?: string } = { user: "ann" }
     await guard.check(ALICE, second, undefined as never, "arrival")
-    await guard.check(ALICE, second, undefined as never, "app")
     expect(reports).toEqual([])
+    await guard.check(ALICE, second, undefined as never, "app")
+    expect(reports).toEqual(["address 192.0.2.1 100 %: 2 used"])
     await guard.close()
   })
 })
