@@ -66,7 +66,7 @@ describe("the eviction watch", () => {
     expect(warnings[0]?.message).toContain("evicted 14 keys")
     await repliesAfter(LOOK_MS)[0]?.answer("noeviction", "0")
     await repliesAfter(LOOK_MS)[0]?.answer("noeviction", "1")
-    expect(warnings.slice(1)).toMatchObject([{ message: expect.stringContaining("evicted 1 keys") }])
+    expect(warnings.slice(1)).toMatchObject([{ message: expect.stringContaining("evicted 1 key,") }])
   })
 
   it.each([[""], [5], ["now"], ["ERR unknown"], ["no noeviction"], ["allkeys-lru2"]])(

@@ -61,7 +61,11 @@ export class EvictionWatch {
     this.#evictedKeys = evictedKeys
     if (policy !== "noeviction")
       this.#say("policy", `deletes counters when it is full (maxmemory-policy ${policy})`)
-    if (evicted > 0) this.#say("evicted", `evicted ${evicted} keys, which may be counters`)
+    if (evicted > 0)
+      this.#say(
+        "evicted",
+        `evicted ${evicted === 1 ? "1 key" : `${evicted} keys`}, which may include counters`,
+      )
   }
 
   #say(subject: string, what: string): void {
