@@ -14,7 +14,7 @@ const paths = [...new Set([...sourcePaths(), ...testPaths(), ...others, ...docum
 
 const lines: string[] = []
 if (first === "--in") {
-  for (const path of paths.filter((one) => one.startsWith(folder))) {
+  for (const path of paths.filter((one) => one === folder || one.startsWith(`${folder}/`))) {
     lines.push(...sentencesOf(path, textOf(path)).map(({ place, text }) => `${place} ${text}`))
   }
 } else {

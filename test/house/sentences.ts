@@ -34,7 +34,7 @@ function ofCode(path: string, text: string): Sentence[] {
     for (const sentence of divide(paragraph)) found.push({ kind: "code", place, text: sentence })
   }
   for (const { 1: block = "", index } of text.matchAll(/\/\*\*?(.*?)\*\//gs)) {
-    add(block.replace(/^\s*\* ?/gm, "").replace(/@\w+[^\n]*/g, ""), index)
+    add(block.replace(/^\s*\* ?/gm, "").replace(/^@\w+[^\n]*/gm, ""), index)
   }
   for (const { 0: lines, index } of text.matchAll(/^(?:[ \t]*(?:\/\/|--)[^\n]*\n)+/gm)) {
     add(lines.replace(/^\s*(?:\/\/|--) ?/gm, ""), index)
