@@ -109,6 +109,8 @@ export function amountCallback(
 
 /** Warns that nothing says how many of a unit a request takes. Returns the amount that applies. */
 export function warnOfUnit(unit: string, warner: Warner): number {
+  // Do not build the message for each request.
+  if (warner.has("SLUICE_UNIT_UNKNOWN", unit)) return 1
   const named = JSON.stringify(unit)
   warner.once(
     "SLUICE_UNIT_UNKNOWN",
