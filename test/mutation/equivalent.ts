@@ -173,8 +173,6 @@ export const EQUIVALENT: Readonly<Record<string, Readonly<Record<string, string>
   "core/src/limiter/control/block-options.ts": {
     "if (forMs !== undefined && forMs <= LONGEST_BLOCK_MS) return { forMs, rules: given.rules }":
       "ConditionalExpression: no comparison with undefined is true, so the condition is false anyway",
-    "if (options === undefined) return NONE":
-      "ConditionalExpression: the code after this line returns the same",
   },
   "core/src/limiter/checking/hold.ts": {
     '"clock.wait",': "StringLiteral: any name works that no other callback uses",

@@ -110,7 +110,7 @@ function ruleValue({
     rule: policy,
     applies,
     shadow,
-    ...(unit !== "requests" && { unit }),
+    unit,
     cost,
     refusal,
     partition: counter?.partition,

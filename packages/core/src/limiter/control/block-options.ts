@@ -31,8 +31,8 @@ export function parseBlockOptions(options: BlockOptions): ParsedBlockOptions {
 
 /** The options of `peek` or `explain`, with the amounts that they give. */
 export interface ParsedPeekOptions {
-  readonly amounts?: Amounts | undefined
-  readonly rules?: readonly string[] | undefined
+  readonly amounts: Amounts | undefined
+  readonly rules: readonly string[] | undefined
 }
 
 /** Returns the parsed options of `peek` or `explain`. Throws InvalidOptionError. */
@@ -41,14 +41,12 @@ export function parsePeekOptions(
   call: string,
   unitNames: UnitNames,
 ): ParsedPeekOptions {
-  if (options === undefined) return NONE
-  requireKnown(options, ["cost", "units", "rules"], call)
-  const { cost, units, rules } = options ?? NOTHING
+  // Untyped code may pass null.
+  const given: PeekOptions = options ?? {}
+  requireKnown(given, ["cost", "units", "rules"], call)
+  const { cost, units, rules } = given
   return { amounts: parseAmounts({ cost, units }, unitNames), rules }
 }
-
-const NONE: ParsedPeekOptions = {}
-const NOTHING: PeekOptions = {}
 
 /** Returns the error of `block` for a client that no rule could refuse, because a block would have no effect. */
 export function refusedByNone(): InvalidOptionError {
