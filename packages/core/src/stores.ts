@@ -7,7 +7,7 @@
 
 export type { Algorithm, CounterState } from "./algorithms/algorithm.ts"
 export { timeUnitMs } from "./algorithms/exact-counts.ts"
-export { algorithmOf, countsByPart } from "./algorithms/kinds.ts"
+export { algorithmOf, countsByPart, releases } from "./algorithms/kinds.ts"
 export { bucketMsOf, bucketsOf } from "./algorithms/sub-windows.ts"
 export type { StoreErrorKind, StoreOutcome } from "./ground/errors.ts"
 export {

@@ -2,7 +2,8 @@ import { expect, it } from "vitest"
 import { leakyBucket, tokenBucket } from "./bucket.ts"
 import { bucketedWindow } from "./bucketed-window.ts"
 import { fixedWindow } from "./fixed-window.ts"
-import { ALGORITHM_NAMES, algorithmOf, countsByPart, holdsAdmitted, readsMember } from "./kinds.ts"
+import { inFlight } from "./in-flight.ts"
+import { ALGORITHM_NAMES, algorithmOf, countsByPart, holdsAdmitted, readsMember, releases } from "./kinds.ts"
 import { penalty } from "./penalty.ts"
 import { periodicRefill } from "./periodic-refill.ts"
 import { slidingLog } from "./sliding-log.ts"
@@ -20,6 +21,7 @@ it.each([
   [{ algorithm: "token-bucket", refill: "continuous" }, tokenBucket],
   [{ algorithm: "token-bucket", refill: "periodic" }, periodicRefill],
   [{ algorithm: "leaky-bucket" }, leakyBucket],
+  [{ algorithm: "in-flight" }, inFlight],
   [{ algorithm: "penalty" }, penalty],
 ] as const)("algorithmOf returns the matching algorithm for a policy with %o", (members, expected) => {
   expect(algorithmOf(policyOf({ limit: 3, windowMs: 1_000, ...members }))).toBe(expected)
@@ -33,6 +35,7 @@ it.each([
   { algorithm: "token-bucket", endsByRule: true },
   { algorithm: "token-bucket", refill: "periodic", endsByRule: true },
   { algorithm: "leaky-bucket", endsByRule: true },
+  { algorithm: "in-flight", endsByRule: false },
   { algorithm: "penalty", endsByRule: true },
 ] as const)(
   "endsByRule is true only if a changed rule changes the expiry of a counter: $algorithm",
@@ -54,7 +57,7 @@ it("holdsAdmitted is true for the leaky bucket only", () => {
 })
 
 it("countsByPart is true for algorithms whose units can be taken ahead of time", () => {
-  const algorithms = [...ALGORITHM_NAMES, "penalty", "of a later version" as "penalty"] as const
+  const algorithms = [...ALGORITHM_NAMES, "in-flight", "penalty", "of a later version" as "penalty"] as const
   const byPart = algorithms.filter((algorithm) =>
     countsByPart(policyOf({ algorithm, limit: 3, windowMs: 1_000 })),
   )
@@ -67,4 +70,10 @@ it("readsMember is false for an algorithm that does not exist", () => {
     false,
     false,
   ])
+})
+
+it("releases is true only for permits, which a rule cannot choose as its algorithm", () => {
+  const algorithms = [...ALGORITHM_NAMES, "in-flight", "penalty", "none"]
+  expect(algorithms.filter((algorithm) => releases({ algorithm }))).toEqual(["in-flight"])
+  expect(ALGORITHM_NAMES).not.toContain("in-flight")
 })

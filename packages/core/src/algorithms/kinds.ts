@@ -3,6 +3,7 @@ import type { Algorithm } from "./algorithm.ts"
 import { leakyBucket, tokenBucket } from "./bucket.ts"
 import { bucketedWindow } from "./bucketed-window.ts"
 import { fixedWindow } from "./fixed-window.ts"
+import { inFlight } from "./in-flight.ts"
 import { penalty } from "./penalty.ts"
 import { periodicRefill } from "./periodic-refill.ts"
 import { slidingLog } from "./sliding-log.ts"
@@ -34,6 +35,9 @@ export type AlgorithmName =
    */
   | "leaky-bucket"
 
+/** How a rule counts: an algorithm that its `algorithm` names, or "in-flight" for a rule with `concurrent`. */
+export type RuleAlgorithm = AlgorithmName | "in-flight"
+
 /** The members of a rule that only some algorithms read. */
 export type AlgorithmMember = "align" | "buckets" | "burst" | "refill"
 
@@ -53,6 +57,8 @@ interface Counting {
    * charged later. Absent if each unit has its own time.
    */
   readonly countsByPart?: boolean
+  /** Whether a unit is held until its request ends, and then released. Absent: units come back as time passes. */
+  readonly releases?: boolean
 }
 
 /** The functions of an algorithm, and its other properties. */
@@ -67,8 +73,8 @@ interface AlgorithmRow extends Counting {
   readonly mostUnits?: number
 }
 
-/** All algorithms that a rule can name. */
-export const ALGORITHMS: Readonly<Record<AlgorithmName, AlgorithmRow>> = {
+/** All ways in which a rule can count. */
+export const ALGORITHMS: Readonly<Record<RuleAlgorithm, AlgorithmRow>> = {
   "sliding-window": {
     summary: "smoothed over two windows",
     worstCase: "2 L",
@@ -116,6 +122,15 @@ export const ALGORITHMS: Readonly<Record<AlgorithmName, AlgorithmRow>> = {
     algorithm: leakyBucket,
     members: ["burst"],
   },
+  "in-flight": {
+    summary: "while requests are in progress",
+    worstCase: "L at a time",
+    algorithm: inFlight,
+    releases: true,
+    members: [],
+    // With more permits, Redis could not count in place.
+    mostUnits: 1_000_000,
+  },
 }
 
 const COUNTING: ReadonlyMap<string, Counting> = new Map<string, Counting>([
@@ -124,8 +139,10 @@ const COUNTING: ReadonlyMap<string, Counting> = new Map<string, Counting>([
   ["penalty", { algorithm: penalty, members: [] }],
 ])
 
-/** The names of all algorithms, in the order of the docs. */
-export const ALGORITHM_NAMES = Object.keys(ALGORITHMS) as readonly AlgorithmName[]
+/** The algorithms that a rule can name, in the order of the docs. */
+export const ALGORITHM_NAMES = Object.keys(ALGORITHMS).filter(
+  (name) => !releases({ algorithm: name }),
+) as readonly AlgorithmName[]
 
 /**
  * A policy with a reference to its algorithm, because each decision needs the algorithm. A copy of the members is an
@@ -160,13 +177,18 @@ export function countsByPart({ algorithm }: Policy): boolean {
   return COUNTING.get(algorithm)?.countsByPart === true
 }
 
+/** Whether a unit of the policy is held until its request ends. */
+export function releases({ algorithm }: Pick<Policy, "algorithm">): boolean {
+  return COUNTING.get(algorithm)?.releases === true
+}
+
 /** Whether the algorithm reads a member that only some algorithms read. */
 export function readsMember(algorithm: string, member: AlgorithmMember): boolean {
   return COUNTING.get(algorithm)?.members.includes(member) === true
 }
 
 /** Whether the algorithm holds an admitted request until its turn. */
-export function holdsAdmitted(name: AlgorithmName): boolean {
+export function holdsAdmitted(name: RuleAlgorithm): boolean {
   return ALGORITHMS[name].algorithm.delayMs !== undefined
 }
 

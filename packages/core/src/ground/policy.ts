@@ -95,13 +95,16 @@ export interface Policy {
   /** The fingerprint, a string of bounded length. With the partition, it identifies a counter. */
   readonly counter: string
   /**
-   * How units are counted: an `AlgorithmName`, or "penalty", which is not valid in a rule. "penalty" counts a rule's
-   * refusals instead of its units, and stores manual blocks by operators.
+   * How units are counted: an `AlgorithmName`, "in-flight" for a rule with `concurrent`, or "penalty". "penalty" counts a
+   * rule's refusals instead of its units, and stores manual blocks by operators.
    */
   readonly algorithm: string
-  /** Quota units per window: a non-negative integer (0 only from a limit function). */
+  /** Quota units per window, or permits at a time: a non-negative integer (0 only from a limit function). */
   readonly limit: number
-  /** Length of the window in whole milliseconds, at least 1. */
+  /**
+   * Length of the window in whole milliseconds, at least 1. For "in-flight", half of the longest time for which a permit
+   * lasts unless it is renewed.
+   */
   readonly windowMs: number
   /** Where windows begin. Only for `fixed-window`. */
   readonly align: Alignment
@@ -155,6 +158,9 @@ export type OnMissing =
 
 /** The unit of rules without `counts`. */
 export const REQUESTS = "requests"
+
+/** The unit of rules with `concurrent`: permits, which requests hold while they are in progress. */
+export const PERMITS = "concurrent-requests"
 
 /** Whether a value is a number of units: a non-negative safe integer. */
 export function isUnits(value: unknown): value is number {
