@@ -14,7 +14,7 @@ function namesOf(entry: string): string[] {
 /** The entry points of the core, each with the maximum number of exported names. */
 const MOST = [
   ["index", 60],
-  ["stores", 58],
+  ["stores", 60],
   ["adapters", 55],
   ["kit", 28],
   ["rules", 44],

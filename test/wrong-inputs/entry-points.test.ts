@@ -476,6 +476,7 @@ const LIMITER = {
   peek: [request, callOptions],
   explain: [request, callOptions],
   refund: [decision],
+  release: [decision],
   settle: [decision, anyOdd],
   reset: [request, callOptions],
   block: [request, oddFor(["for", "rules"], { for: "1 minute" })],

@@ -9,6 +9,7 @@ export type { Algorithm, CounterState } from "./algorithms/algorithm.ts"
 export { timeUnitMs } from "./algorithms/exact-counts.ts"
 export { algorithmOf, countsByPart, releases } from "./algorithms/kinds.ts"
 export { bucketMsOf, bucketsOf } from "./algorithms/sub-windows.ts"
+export type { PermitCounts } from "./decision/permits/ledger.ts"
 export type { StoreErrorKind, StoreOutcome } from "./ground/errors.ts"
 export {
   capacityOf,
@@ -20,6 +21,7 @@ export {
 } from "./ground/policy.ts"
 export { makeStringsQuick } from "./ground/quick-strings.ts"
 export { setTimer, soon } from "./ground/time.ts"
+export type { PermitsLostEvent } from "./limiter/interface/limiter.ts"
 export { BoundedTable, type TableEntry } from "./stores/bounded-table.ts"
 export { type CounterStates, Counters, chargeable, type NameKey } from "./stores/counters.ts"
 export { foreignStore, guardedStore } from "./stores/foreign-store.ts"

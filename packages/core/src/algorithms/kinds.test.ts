@@ -72,7 +72,7 @@ it("readsMember is false for an algorithm that does not exist", () => {
   ])
 })
 
-it("releases is true only for permits, which a rule cannot choose as its algorithm", () => {
+it("the property releases is true only for permits, which a rule cannot choose as its algorithm", () => {
   const algorithms = [...ALGORITHM_NAMES, "in-flight", "penalty", "none"]
   expect(algorithms.filter((algorithm) => releases({ algorithm }))).toEqual(["in-flight"])
   expect(ALGORITHM_NAMES).not.toContain("in-flight")

@@ -2,9 +2,10 @@ import type { CounterState } from "../algorithms/algorithm.ts"
 import { ClosedError, StoreUnavailableError, sentenceOf } from "../ground/errors.ts"
 import { LONGEST_TIMER_MS } from "../ground/time.ts"
 import { BACKGROUND_REFUND_MS, type CounterKey, type Refund, type Store } from "../stores/store.ts"
-import { storeErrorOf } from "../stores/store-error.ts"
+import { isNotApplied, storeErrorOf } from "../stores/store-error.ts"
 import type { Decision } from "./decision.ts"
-import { DecisionRecord, type Receipt } from "./decision-record.ts"
+import { DecisionRecord, HoldingDecision, type Receipt } from "./decision-record.ts"
+import type { Ledger } from "./permits/ledger.ts"
 import { receiptFor, refundsOf, settlementOf, type UsedUnits } from "./settlement.ts"
 
 /** A call that changes counters without a decision. */
@@ -25,34 +26,60 @@ export interface CorrectionOptions {
   readonly onRefundLost: (error: unknown) => void
 }
 
-/** Refunds or charges units of decisions, and resets or blocks counters. */
+/** Refunds or charges units of decisions, releases their permits, and resets or blocks counters. */
 export class Corrections {
   readonly #options: CorrectionOptions
+  readonly #ledger: Ledger
 
-  constructor(options: CorrectionOptions) {
+  /** `ledger` contains the permits of the decisions. */
+  constructor(options: CorrectionOptions, ledger: Ledger) {
     this.#options = options
+    this.#ledger = ledger
   }
 
   /**
-   * Refunds the units that the decision took. Only the first call has an effect. A no-op if no units were taken.
-   * Returns the counters that have more units now. Rejects if the store fails. The refund can then be retried only if
-   * it certainly changed nothing.
+   * Refunds the units that the decision took, and releases its permits. Only the first call has an effect. A no-op if
+   * nothing was taken. Returns the counters that have more units now. Rejects if the store fails to refund units. The
+   * refund can then be retried only if it certainly changed nothing.
    */
   async refund(decision: Decision): Promise<readonly CounterKey[]> {
-    return this.#correct("refund", decision, refundsOf)
+    const released = this.release(decision)
+    const refunded = await this.#correct("refund", decision, refundsOf)
+    return [...refunded, ...(await released)]
   }
 
   /**
-   * Refunds the units that the decision took, for a call whose result no caller waits for. This refund may take
-   * longer than `refund` and never rejects. With `isMeant`, it refunds only the matching counters, and the other
+   * Releases the permits that the decision holds, or only those of the matching counters. Only the first call has an
+   * effect. Returns the counters that have more permits now. Never rejects: permits that cannot be released end by
+   * themselves.
+   */
+  async release(
+    decision: Decision,
+    isMeant?: (counter: CounterKey) => boolean,
+  ): Promise<readonly CounterKey[]> {
+    const holdings = HoldingDecision.takeHoldings(decision, isMeant)
+    if (holdings.length === 0) return NONE
+    try {
+      await this.#ledger.release(holdings, backgroundMs(this.#options.storeTimeoutMs))
+      return holdings
+    } catch (error) {
+      this.#options.onRefundLost(error)
+      return NONE
+    }
+  }
+
+  /**
+   * Does the same as `refund`, for a call whose result no caller waits for. This refund may take longer than `refund`
+   * and never rejects. With `isMeant`, it refunds only the matching counters, and the other
    * counters can be refunded later. Returns the counters that have more units now.
    */
   async refundInBackground(
     decision: Decision,
     isMeant?: (counter: CounterKey) => boolean,
   ): Promise<readonly CounterKey[]> {
+    const released = this.release(decision, isMeant)
     const receipt = DecisionRecord.takeReceipt(decision)
-    if (receipt === undefined) return NONE
+    if (receipt === undefined) return released
     let meant = receipt
     if (isMeant !== undefined) {
       meant = receiptFor(receipt, isMeant)
@@ -61,10 +88,11 @@ export class Corrections {
     }
     const withinMs = backgroundMs(this.#options.storeTimeoutMs)
     try {
-      return await applyRefunds(receipt.store, refundsOf(meant), withinMs)
+      const refunded = await applyRefunds(receipt.store, refundsOf(meant), withinMs)
+      return [...refunded, ...(await released)]
     } catch (error) {
       this.#options.onRefundLost(error)
-      return NONE
+      return released
     }
   }
 
@@ -138,14 +166,6 @@ async function applyRefunds(
  */
 function backgroundMs(storeTimeoutMs: number): number {
   return Math.min(LONGEST_TIMER_MS, Math.max(BACKGROUND_REFUND_MS, 2 * storeTimeoutMs))
-}
-
-/** True if the call has certainly changed nothing, so that it can be retried. */
-function isNotApplied(error: unknown): boolean {
-  return (
-    error instanceof ClosedError ||
-    (error instanceof StoreUnavailableError && error.outcome === "not-applied")
-  )
 }
 
 const DONE: Readonly<Record<Correction, string>> = {

@@ -5,15 +5,23 @@ import type { Store, StoreResult } from "../stores/store.ts"
 import type { BlockWatch } from "./block-watch.ts"
 import { type CorrectionOptions, Corrections } from "./corrections.ts"
 import type { Decision } from "./decision.ts"
-import { DENIED_WITHOUT_RULES, DecisionRecord, UNLIMITED } from "./decision-record.ts"
+import {
+  DENIED_WITHOUT_RULES,
+  type DecisionMaker,
+  DecisionRecord,
+  HoldingDecision,
+  UNLIMITED,
+} from "./decision-record.ts"
 import { explainAnswer, explainUncountable, storeChecksOf } from "./explain-answer.ts"
 import { LocalFallback } from "./local-fallback.ts"
 import { countRefusals } from "./penalties.ts"
+import { Ledger } from "./permits/ledger.ts"
+import type { RenewerOptions } from "./permits/renewer.ts"
 import { canNeverFit, type OnStoreAnswer, RULES_MISSING, type RuleCheck } from "./rule-check.ts"
 import { type HealthOptions, StoreHealth } from "./store-health.ts"
 import { takeUpTo } from "./take-up-to.ts"
 
-export interface DeciderOptions extends HealthOptions, CorrectionOptions {
+export interface DeciderOptions extends HealthOptions, CorrectionOptions, RenewerOptions {
   /** Number of instances that share the store. During an outage, each instance grants its share of the limit. */
   readonly instances: number
   /**
@@ -28,9 +36,11 @@ export interface DeciderOptions extends HealthOptions, CorrectionOptions {
  * of a promise whenever the store returns a value. `take` and `peek` never throw and never reject. If the store fails
  * or returns an invalid result, they return a degraded decision.
  */
-export class Decider {
+export class Decider implements DecisionMaker {
   /** Corrects the counts of earlier decisions. */
   readonly corrections: Corrections
+  /** The permits that this process holds. */
+  readonly ledger: Ledger
   /** Receives the time of each store result. Undefined while no client can be blocked. */
   blockWatch: BlockWatch | undefined
   readonly #options: DeciderOptions
@@ -40,7 +50,8 @@ export class Decider {
 
   constructor(options: DeciderOptions) {
     this.#options = options
-    this.corrections = new Corrections(options)
+    this.ledger = new Ledger(options)
+    this.corrections = new Corrections(options, this.ledger)
     this.#health = new StoreHealth(options)
   }
 
@@ -117,7 +128,7 @@ export class Decider {
   isOwn(decision: Decision): boolean {
     return DecisionRecord.joinedFrom(decision).every((part) => {
       const receipt = DecisionRecord.receiptOf(part)
-      return receipt === undefined || receipt.by === this.#options
+      return (receipt === undefined || receipt.by === this) && HoldingDecision.isOf(part, this.ledger)
     })
   }
 
@@ -141,7 +152,7 @@ export class Decider {
     peeked: boolean,
     onAnswer: OnStoreAnswer | undefined,
   ): Decision {
-    const decision = explainAnswer(answer, ruleChecks, storeChecks, peeked, this.#options, onAnswer)
+    const decision = explainAnswer(answer, ruleChecks, storeChecks, peeked, this, onAnswer)
     this.answered(answer)
     return decision
   }
@@ -153,7 +164,7 @@ export class Decider {
     storeChecks: readonly RuleCheck[],
     peeked: boolean,
   ): Decision {
-    return explainAnswer(answer, ruleChecks, storeChecks, peeked, this.#options, undefined)
+    return explainAnswer(answer, ruleChecks, storeChecks, peeked, this, undefined)
   }
 
   /** Records that the store has responded. */
@@ -184,7 +195,7 @@ export class Decider {
 
   #fallback(): LocalFallback {
     const { instances, clock } = this.#options
-    this.#localFallback ??= new LocalFallback(this.#options, instances, clock)
+    this.#localFallback ??= new LocalFallback(this, instances, clock)
     return this.#localFallback
   }
 }

@@ -1,10 +1,15 @@
-import type { Store, StoreResult } from "../stores/store.ts"
+import { releases } from "../algorithms/kinds.ts"
+import type { CounterKey, Store, StoreResult } from "../stores/store.ts"
 import type { Decision, PolicyCheck, Refusal } from "./decision.ts"
+import type { Holding } from "./permits/holding.ts"
+import type { Ledger } from "./permits/ledger.ts"
 import type { RuleCheck } from "./rule-check.ts"
 
-/** A decision maker and the store that it calls. */
+/** A decision maker, the store that it calls, and the permits of its decisions. */
 export interface DecisionMaker {
   readonly store: Store
+  /** Absent in a replay, where no request is in progress. */
+  readonly ledger?: Ledger
 }
 
 /** A record of the units that a decision has taken, and of their store, so that they can be refunded. */
@@ -198,6 +203,63 @@ export class DecisionRecord implements Decision {
   }
 }
 
+const NO_HOLDINGS: readonly Holding[] = []
+
+/**
+ * A decision that has taken permits, which it holds until they are released. Other decisions have no field for permits,
+ * because it would slow them down.
+ */
+export class HoldingDecision extends DecisionRecord {
+  #holdings: readonly Holding[]
+  readonly #ledger: Ledger | undefined
+
+  constructor(checks: readonly PolicyCheck[], degraded: boolean, receipt: Receipt) {
+    super(checks, degraded, receipt)
+    const { by, store, ruleChecks, answer } = receipt
+    this.#ledger = by.ledger
+    this.#holdings = ruleChecks.flatMap((ruleCheck, i) => {
+      const { taken = 0, state, after = state } = answer.checks[i] ?? {}
+      if (taken === 0 || by.ledger === undefined || !releases(ruleCheck.policy)) return []
+      // Permits that were taken without the store are not counted there yet.
+      const startMs = store === by.store ? after?.startMs : undefined
+      return [by.ledger.hold(this, ruleCheck, taken, startMs, answer.nowMs)]
+    })
+  }
+
+  /** Whether the decision holds permits. */
+  static holds(decision: Decision): boolean {
+    return #holdings in decision && decision.#holdings.length > 0
+  }
+
+  /** False if the decision took permits of another ledger. */
+  static isOf(decision: Decision, ledger: Ledger): boolean {
+    return !(#holdings in decision) || decision.#ledger === ledger
+  }
+
+  /** Removes and returns the permits in the matching counters, so only the first call returns them. */
+  static takeHoldings(decision: Decision, isMeant?: (counter: CounterKey) => boolean): readonly Holding[] {
+    if (!(#holdings in decision)) return NO_HOLDINGS
+    const all = decision.#holdings
+    decision.#holdings = isMeant === undefined ? NO_HOLDINGS : all.filter((holding) => !isMeant(holding))
+    return isMeant === undefined ? all : all.filter(isMeant)
+  }
+}
+
+/** Returns a decision that has taken units. */
+export function decisionWith(
+  checks: readonly PolicyCheck[],
+  degraded: boolean,
+  receipt: Receipt,
+): DecisionRecord {
+  const { ruleChecks } = receipt
+  // No closure here, because this runs for every admitted request.
+  for (let i = 0; i < ruleChecks.length; i++) {
+    const { policy, cost } = ruleChecks[i] as RuleCheck
+    if (cost > 0 && releases(policy)) return new HoldingDecision(checks, degraded, receipt)
+  }
+  return new DecisionRecord(checks, degraded, receipt)
+}
+
 /** Returns the binding check. If several checks are equally strict, the first of them binds. */
 export function bindingCheck(checks: readonly PolicyCheck[]): PolicyCheck | undefined {
   let binding: PolicyCheck | undefined
@@ -208,16 +270,22 @@ export function bindingCheck(checks: readonly PolicyCheck[]): PolicyCheck | unde
   return binding
 }
 
-/** The members that determine strictness. Checks and decisions both have these members. */
-export type Bindable = Pick<PolicyCheck, "allowed" | "remaining" | "cost" | "retryAfterMs">
+/** The members that determine strictness. Decisions have no `algorithm`. */
+export type Bindable = Pick<PolicyCheck, "allowed" | "remaining" | "cost" | "retryAfterMs"> &
+  Partial<Pick<PolicyCheck, "algorithm">>
 
 /**
  * True if `check` is stricter than `than`. A refusal is stricter than an admission, a longer wait than a shorter
- * wait, and fewer remaining requests than more.
+ * wait, and fewer remaining requests than more. Permits bind an admission only if no other rule applies, because
+ * headers would otherwise show permits as the remaining requests.
  */
 export function isStricter(check: Bindable, than: Bindable): boolean {
   if (check.allowed !== than.allowed) return !check.allowed
   if (!check.allowed) return check.retryAfterMs > than.retryAfterMs
+  if (check.algorithm !== than.algorithm) {
+    const ofPermits = isOfPermits(check)
+    if (ofPermits !== isOfPermits(than)) return !ofPermits
+  }
   const difference = moreRequests(check) - moreRequests(than)
   // If both admit equally many requests of this cost, the check with fewer remaining units is stricter, because a
   // cheaper request may use all of them.
@@ -231,6 +299,10 @@ function remainingOf({ remaining = Number.POSITIVE_INFINITY }: Bindable): number
 
 function moreRequests(check: Bindable): number {
   return Math.floor(remainingOf(check) / Math.max(1, check.cost))
+}
+
+function isOfPermits({ algorithm = "sliding-window" }: Bindable): boolean {
+  return releases({ algorithm })
 }
 
 function shadowedOf(checks: readonly PolicyCheck[]): readonly string[] {

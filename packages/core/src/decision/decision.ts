@@ -6,6 +6,11 @@ import { SluiceError } from "../ground/errors.ts"
 export type Refusal =
   /** The limit has been reached. The request can be retried after `retryAfterMs`. */
   | "quota"
+  /**
+   * As many requests are in progress as the rule allows at a time. When one of them ends is unknown, so `retryAfterMs` is
+   * a hint.
+   */
+  | "in-flight"
   /** The client was refused too often, so the rule's penalty blocks it until `retryAfterMs` have passed. */
   | "penalty"
   /** The client is blocked by `limiter.block` until `retryAfterMs` have passed. */
@@ -31,11 +36,14 @@ export interface PolicyCheck {
   readonly policy: string
   /** The unit that the rule counts: "requests", or what the rule's `counts` names. */
   readonly unit: string
-  /** How the rule counts. */
-  readonly algorithm: AlgorithmName
-  /** Quota units per window, as shown to clients. Units that a throttle admits above the limit are not included. */
+  /** How the rule counts: "in-flight" for a rule with `concurrent`. */
+  readonly algorithm: AlgorithmName | "in-flight"
+  /**
+   * Quota units per window, or permits at a time, as shown to clients. Units that a throttle admits above the limit are
+   * not included.
+   */
   readonly limit: number
-  /** Length of the window in milliseconds. */
+  /** Length of the window in milliseconds. For a rule with `concurrent`, its `hold`. */
   readonly windowMs: number
   /**
    * Units that would still be admitted after this request or, in a peek, before it. 0 if the store was not called.
@@ -111,7 +119,8 @@ export interface Decision {
    * Milliseconds to wait: 0 if the request was admitted, Infinity if it can never succeed. If no other request
    * arrives, the request succeeds after exactly this wait, and fails one millisecond earlier.
    *
-   * There are two exceptions. While the store is unavailable, the wait is a guess. Under elastic throttling, spare
+   * There are three exceptions. While the store is unavailable, the wait is a guess. If the refusal is "in-flight", the
+   * wait is a hint, because it depends on when other requests end. Under elastic throttling, spare
    * capacity may admit the request earlier, or may be used up by the time another rule has units again.
    */
   readonly retryAfterMs: number

@@ -1,5 +1,5 @@
 import { weighted } from "../algorithms/exact-counts.ts"
-import type { AlgorithmName } from "../algorithms/kinds.ts"
+import { type RuleAlgorithm, releases } from "../algorithms/kinds.ts"
 import { InvalidOptionError } from "../ground/errors.ts"
 import { mustBe, requireValue } from "../ground/option-checks.ts"
 import { REQUESTS } from "../ground/policy.ts"
@@ -109,7 +109,7 @@ function explanationOf(check: PolicyCheck, { degraded }: Decision, atMs: number 
   const verdict = allowed ? "admitted" : shadow ? "would-refuse" : "refused"
   const did = verdict === "would-refuse" ? "would have refused" : verdict
   const reason =
-    refusal === undefined || refusal === "quota"
+    refusal === undefined || refusal === "quota" || refusal === "in-flight"
       ? countText(check, atMs)
       : refusalText(check, refusal, atMs, degraded)
   const notes =
@@ -144,7 +144,7 @@ function refusalText(
 function countText(check: PolicyCheck, atMs: number | undefined): string {
   const { allowed, cost, retryAfterMs, delayMs, overLimit, ageMs } = check
   const notes = [usedText(check, atMs)]
-  if (!allowed) {
+  if (!allowed && !releases(check)) {
     const what =
       cost === 1 ? `the next ${oneOf(check.unit)} is` : `the ${unitsText(cost, check.unit)} that it needs are`
     notes.push(
@@ -160,13 +160,17 @@ function countText(check: PolicyCheck, atMs: number | undefined): string {
 }
 
 /** A bucket may contain more units than the limit, so the units in use are unknown. */
-const BUCKETS: ReadonlySet<AlgorithmName> = new Set(["token-bucket", "leaky-bucket"])
+const BUCKETS: ReadonlySet<RuleAlgorithm> = new Set(["token-bucket", "leaky-bucket"])
 
 function usedText(check: PolicyCheck, atMs: number | undefined): string {
   const { algorithm, limit, unit, remaining = 0, counts } = check
   if (BUCKETS.has(algorithm)) return `${unitsText(remaining, unit)} ${remaining === 1 ? "is" : "are"} left`
   // Without `counts`, the store was not called.
   if (counts === undefined) return "it was not counted"
+  if (releases(check)) {
+    const held = `${counts.previous + counts.current} of ${limit}`
+    return check.cost === 1 ? `${held} requests are in progress` : `${held} permits are held`
+  }
   const { current } = counts
   const carried = carriedOver(check, atMs) ?? Math.max(0, limit - remaining - current)
   const isCarried = algorithm === "sliding-window" && counts.parts === undefined && carried > 0

@@ -1,7 +1,13 @@
 import { algorithmOf } from "../algorithms/kinds.ts"
 import type { Counted, StoreResult } from "../stores/store.ts"
 import type { Decision, PolicyCheck } from "./decision.ts"
-import { type DecisionMaker, DecisionRecord, RETRY_WHEN_CLOSED_MS, type Receipt } from "./decision-record.ts"
+import {
+  type DecisionMaker,
+  DecisionRecord,
+  decisionWith,
+  RETRY_WHEN_CLOSED_MS,
+  type Receipt,
+} from "./decision-record.ts"
 import { explainCounted, explainUncounted } from "./explain.ts"
 import { type Parted, separatePenalties, underPenalty, withPenalties } from "./penalties.ts"
 import type { OnStoreAnswer, RuleCheck } from "./rule-check.ts"
@@ -117,12 +123,11 @@ function decisionOf(
   isTaken: boolean,
   by: DecisionMaker,
 ): Decision {
-  const decision = new DecisionRecord(
-    checks,
-    answer.isDegraded === true,
-    isTaken ? { by, store: by.store, ruleChecks, answer } : undefined,
-  )
-  if (answer.isDegraded === true) DecisionRecord.madeByStore(decision)
+  const degraded = answer.isDegraded === true
+  const decision = isTaken
+    ? decisionWith(checks, degraded, { by, store: by.store, ruleChecks, answer })
+    : new DecisionRecord(checks, degraded, undefined)
+  if (degraded) DecisionRecord.madeByStore(decision)
   return decision
 }
 

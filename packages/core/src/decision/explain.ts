@@ -1,8 +1,9 @@
 import type { Algorithm, CounterState } from "../algorithms/algorithm.ts"
-import { type AlgorithmName, algorithmOf } from "../algorithms/kinds.ts"
+import { algorithmOf, type RuleAlgorithm, releases } from "../algorithms/kinds.ts"
 import { capacityOf, type Policy } from "../ground/policy.ts"
 import type { Counted } from "../stores/store.ts"
 import type { PolicyCheck, Refusal } from "./decision.ts"
+import { holdMsOf } from "./permits/holding.ts"
 import { canNeverFit, type RuleCheck } from "./rule-check.ts"
 
 /**
@@ -34,9 +35,9 @@ export function explainCounted(
   const check: PolicyCheck & { refusal?: Refusal; rejectionMessage?: string; delayMs: number } = {
     policy: policy.name,
     unit: ruleCheck.unit,
-    algorithm: policy.algorithm as AlgorithmName,
+    algorithm: policy.algorithm as RuleAlgorithm,
     limit: policy.limit,
-    windowMs: policy.windowMs,
+    windowMs: windowMsOf(policy),
     remaining,
     cost,
     allowed,
@@ -55,10 +56,15 @@ export function explainCounted(
     check.delayMs = algorithm.delayMs(after, policy, cost, nowMs)
   }
   if (!allowed) {
-    check.refusal = canNeverFit(ruleCheck) ? "cost" : "quota"
+    check.refusal = canNeverFit(ruleCheck) ? "cost" : releases(policy) ? "in-flight" : "quota"
     if (ruleCheck.rejectionMessage !== undefined) check.rejectionMessage = ruleCheck.rejectionMessage
   }
   return check
+}
+
+/** Returns the length of the window or, for permits, how long one lasts at most unless it is renewed. */
+function windowMsOf(policy: Policy): number {
+  return releases(policy) ? holdMsOf(policy) : policy.windowMs
 }
 
 /**
@@ -114,9 +120,9 @@ export function explainUncounted(
   return {
     policy: policy.name,
     unit: ruleCheck.unit,
-    algorithm: policy.algorithm as AlgorithmName,
+    algorithm: policy.algorithm as RuleAlgorithm,
     limit: policy.limit,
-    windowMs: policy.windowMs,
+    windowMs: windowMsOf(policy),
     remaining: 0,
     cost,
     allowed: refusal === undefined,

@@ -1,11 +1,12 @@
-import { readsMember } from "../algorithms/kinds.ts"
+import type { CounterState } from "../algorithms/algorithm.ts"
+import { readsMember, releases } from "../algorithms/kinds.ts"
 import { type Clock, soundTime } from "../ground/clock.ts"
 import { capacityOf, ceilingOf, type Policy } from "../ground/policy.ts"
 import { type MemoryStore, memoryStore } from "../stores/memory/memory-store.ts"
-import type { Counted } from "../stores/store.ts"
+import type { Counted, CounterKey } from "../stores/store.ts"
 import { peekResult } from "../stores/take-together.ts"
 import type { Decision } from "./decision.ts"
-import { type DecisionMaker, DecisionRecord, RETRY_WHEN_CLOSED_MS } from "./decision-record.ts"
+import { type DecisionMaker, DecisionRecord, decisionWith, RETRY_WHEN_CLOSED_MS } from "./decision-record.ts"
 import { explainCounted, explainUncounted } from "./explain.ts"
 import { explainUncountable, isCounted } from "./explain-answer.ts"
 import { separatePenalties, underPenalty, withPenalties } from "./penalties.ts"
@@ -13,6 +14,9 @@ import type { OnStoreAnswer, RuleCheck } from "./rule-check.ts"
 
 /** Number of rules that a log line describes. */
 const MOST_DESCRIBED = 3
+
+/** A state that contains no permits, so that a renewal adds all of them. */
+const UNCOUNTED: CounterState = { startMs: 0, current: 0, previous: 0 }
 
 /** Limits the memory that the fallback can use in an outage to about 5 MB. */
 const MAX_KEYS = 100_000
@@ -71,6 +75,7 @@ export class LocalFallback {
       return new DecisionRecord(checks, true, undefined)
     }
     const local = ruleChecks.filter(isCountedHere).map(this.#share)
+    for (const ruleCheck of local) if (releases(ruleCheck.policy)) this.#countHeld(ruleCheck)
     const all = withPenalties(local)
     const result = peeked ? peekResult(all, this.#store.read(all)) : this.#store.take(all)
     const { answer, penalties } = separatePenalties(all, result)
@@ -88,12 +93,19 @@ export class LocalFallback {
       const check = { ...shared, limit: ruleCheck.policy.limit }
       return underPenalty(check, ruleCheck, penalties[i], nowMs)
     })
-    const hasTaken = isTaken && local.length > 0
-    return new DecisionRecord(
-      explained,
-      true,
-      hasTaken ? { by: this.#by, store: this.#store, ruleChecks: local, answer } : undefined,
-    )
+    if (!isTaken || local.length === 0) return new DecisionRecord(explained, true, undefined)
+    return decisionWith(explained, true, { by: this.#by, store: this.#store, ruleChecks: local, answer })
+  }
+
+  /**
+   * Sets the counter of permits to those that this process holds, so that permits from before the outage count, and
+   * released permits do not.
+   */
+  #countHeld({ policy, partition }: CounterKey): void {
+    const key = { policy, partition }
+    this.#store.reset([key])
+    const held = this.#by.ledger?.heldIn(key) ?? 0
+    if (held > 0) this.#store.refund([{ ...key, units: -held, after: UNCOUNTED }])
   }
 }
 

@@ -1,5 +1,5 @@
 import type { CounterState } from "../algorithms/algorithm.ts"
-import { algorithmOf } from "../algorithms/kinds.ts"
+import { algorithmOf, releases } from "../algorithms/kinds.ts"
 import { YEAR_MS } from "../algorithms/most-in-use.ts"
 import type { Policy } from "../ground/policy.ts"
 import { refundsOf as refundsOfChecks } from "../stores/refunds-of.ts"
@@ -14,9 +14,9 @@ export function receiptFor(receipt: Receipt, isMeant: (counter: CounterKey) => b
   return { ...receipt, ruleChecks: ruleChecks.filter(isMeant), answer: { ...answer, checks } }
 }
 
-/** Returns the refunds of all units that a decision has taken. */
+/** Returns the refunds of all units that a decision has taken. Permits are released by the ledger that renews them. */
 export function refundsOf({ ruleChecks, answer }: Receipt): Refund[] {
-  return refundsOfChecks(ruleChecks, answer.checks)
+  return refundsOfChecks(ruleChecks, answer.checks).filter(({ policy }) => !releases(policy))
 }
 
 /** How many of each unit a request has used. Units without a number stay as they were taken. */

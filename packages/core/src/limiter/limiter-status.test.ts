@@ -13,7 +13,7 @@ const ALICE: RequestFacts = { remoteAddress: "192.0.2.1" }
 describe("the status of a limiter", () => {
   it("contains the service, and no breakers if the store has none", () => {
     const limiter = createLimiter({ limit: 1, window: "1 minute", service: "shop" })
-    expect(limiter.status).toStrictEqual({ service: "shop", waiting: 0 })
+    expect(limiter.status).toStrictEqual({ service: "shop", waiting: 0, inFlight: 0 })
     expect(createLimiter({ limit: 1, window: "1 minute" }).status.service).toBe("default")
   })
 
@@ -31,7 +31,7 @@ describe("the status of a limiter", () => {
     const status: Store["status"] = { leases, mirrors: { "eu-west": writeBack }, writeBack }
     const store = Object.assign(memoryStore(), { status })
     const limiter = createLimiter({ limit: 1, window: "1 minute", store })
-    expect(limiter.status).toStrictEqual({ service: "default", waiting: 0, ...status })
+    expect(limiter.status).toStrictEqual({ service: "default", waiting: 0, inFlight: 0, ...status })
   })
 
   it("counts the waiting requests until each is decided or gives up", async () => {

@@ -111,9 +111,13 @@ export class RequestLimiter<Request> implements Limiter<Request> {
   get status(): LimiterStatus {
     const { service, store } = this.options
     const { openBreakers, leases, mirrors, writeBack } = store.status ?? {}
+    const { ledger } = this.#state.decider
+    const permits = ledger.counts
     return {
       service,
       waiting: this.#state.waiting,
+      inFlight: ledger.heldIn(),
+      ...(permits !== undefined && { permits }),
       ...(openBreakers !== undefined && { openBreakers }),
       ...(leases !== undefined && { leases }),
       ...(mirrors !== undefined && { mirrors }),
@@ -249,6 +253,18 @@ export class RequestLimiter<Request> implements Limiter<Request> {
     const { decider } = this.#state
     requireDecision(decision, decider)
     await this.#wakeAfter(decision, (part) => decider.corrections.refund(part))
+  }
+
+  async release(decision: Decision): Promise<void> {
+    const { decider } = this.#state
+    requireDecision(decision, decider)
+    await this.#wakeAfter(decision, (part) => decider.corrections.release(part))
+  }
+
+  /** Releases the permits after a request has ended, without making a caller wait. */
+  releaseInBackground(decision: Decision): void {
+    const { corrections } = this.#state.decider
+    void this.#wakeAfter(decision, (part) => corrections.release(part))
   }
 
   /**

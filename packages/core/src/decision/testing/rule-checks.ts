@@ -1,8 +1,8 @@
 import { expect } from "vitest"
 import type { Clock } from "../../ground/clock.ts"
-import type { Policy } from "../../ground/policy.ts"
+import { PERMITS, type Policy } from "../../ground/policy.ts"
 import type { Store } from "../../stores/store.ts"
-import { Decider } from "../decider.ts"
+import { Decider, type DeciderOptions } from "../decider.ts"
 import type { RuleCheck } from "../rule-check.ts"
 
 export const SECOND = 1_000
@@ -25,11 +25,18 @@ export function ruleCheck(name: string, limit: number, cost = 1, more: Partial<P
   }
 }
 
+/** Returns a check of one permit of a rule that allows `limit` at a time, with a hold of two seconds. */
+export function permitCheck(name: string, limit: number, more: Partial<Policy> = {}): RuleCheck {
+  const check = ruleCheck(name, limit, 1, { algorithm: "in-flight", ...more })
+  return { ...check, unit: PERMITS, unitCost: 1 }
+}
+
 /** Returns a decider over a store. The test fails if the store degrades, unless it passes `onDegraded`. */
 export function deciderOver(
   store: Store,
   clock: Clock,
   onDegraded: (error: Error) => void = ({ message }) => expect.unreachable(message),
+  more: Partial<DeciderOptions> = {},
 ): Decider {
   return new Decider({
     store,
@@ -40,7 +47,9 @@ export function deciderOver(
     onRecovered() {},
     onStoreError() {},
     onRefundLost() {},
+    onPermitsLost: () => undefined,
     onFailedAgain() {},
     onTimeouts() {},
+    ...more,
   })
 }

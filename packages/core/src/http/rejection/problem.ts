@@ -27,6 +27,7 @@ const ABNORMAL = problem(`${TYPES}abnormal-usage-detected`, "Abnormal Usage Dete
 /** The problem that the client receives for each kind of refusal. */
 export const PROBLEMS: Readonly<Record<Refusal, ProblemDetails>> = {
   quota: QUOTA,
+  "in-flight": QUOTA,
   cost: QUOTA,
   penalty: ABNORMAL,
   blocked: ABNORMAL,
@@ -56,6 +57,8 @@ export function problemDetail(
   switch (refusal) {
     case "quota":
       return `The quota is used up.${tryAgain(seconds)}`
+    case "in-flight":
+      return inFlightDetail(refusing)
     case "cost":
       return costDetail(refusing, largestCost)
     case "penalty":
@@ -80,6 +83,12 @@ function problem(type: string, title: string, status: ProblemDetails["status"]):
 function tryAgain(seconds: number | undefined): string {
   if (seconds === undefined) return ""
   return seconds === 1 ? " Try again in 1 second." : ` Try again in ${seconds} seconds.`
+}
+
+function inFlightDetail(refusing: readonly PolicyCheck[]): string {
+  const { limit = 0 } = refusing.find(({ refusal }) => refusal === "in-flight") ?? {}
+  const already = limit === 1 ? "1 request is already" : `${limit} requests are already`
+  return `${already} in progress, which is the most at a time. Try again when one of them has finished.`
 }
 
 function costDetail(

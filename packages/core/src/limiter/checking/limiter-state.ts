@@ -101,6 +101,7 @@ export class LimiterState<Request> implements RulesListener {
   close(): void {
     this.isClosed = true
     this.#waitingRoom?.close(closedError())
+    this.decider.ledger.close()
   }
 
   /** Unsubscribes from the store, which may outlive the limiter, and logs the losses that have not been logged yet. */

@@ -18,3 +18,11 @@ export function lostChargesLine(error: Error): IncidentLine {
     `Admitted units were not charged to other counters${losses === 1 ? "" : ` ${losses} times`}, so these may admit as many units again`
   return Incident.lossLine("SLUICE_CHARGES_LOST", lost, error, CHECK_STORE)
 }
+
+/** Returns the log line about permits that ended although their requests are still in progress. */
+export function lostPermitsLine(policy: string, error: Error | undefined): IncidentLine {
+  const lost = (losses: number) =>
+    `${losses === 1 ? "A permit ended although its request is" : `${losses} permits ended although their requests are`} in progress, so other requests may have taken their place. The latest is of rule "${policy}"`
+  const late = error ?? new Error("This process was too busy or frozen to renew them.")
+  return Incident.lossLine("SLUICE_PERMITS_LOST", lost, late, "Raise the rule's hold if this happens often.")
+}

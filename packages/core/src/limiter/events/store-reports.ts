@@ -7,12 +7,18 @@ import type { ChargesLostEvent, RefundLostEvent, StoreEvent } from "../../stores
 import { storeErrorOf } from "../../stores/store-error.ts"
 import type { LimiterEvents } from "../interface/limiter.ts"
 import type { ParsedOptions } from "../options/parse-options.ts"
-import { lostChargesLine, lostRefundsLine } from "./lost-units.ts"
+import { lostChargesLine, lostPermitsLine, lostRefundsLine } from "./lost-units.ts"
 import { OutageLog, timeoutWarning } from "./outage-log.ts"
 
 type StoreListener = Pick<
   DeciderOptions,
-  "onDegraded" | "onFailedAgain" | "onRecovered" | "onStoreError" | "onTimeouts" | "onRefundLost"
+  | "onDegraded"
+  | "onFailedAgain"
+  | "onRecovered"
+  | "onStoreError"
+  | "onTimeouts"
+  | "onRefundLost"
+  | "onPermitsLost"
 >
 
 /** Logs the failures and warnings of a limiter's store, and emits them as events. Throws if the store is closed. */
@@ -23,6 +29,7 @@ export class StoreReports<Request> {
   readonly #warner: Warner
   readonly #options: ParsedOptions
   readonly #lostRefunds: Incident
+  readonly #lostPermits: Incident
   /** By data center. */
   readonly #lostCharges = new Map<string, Incident>()
   readonly #unsubscribe: (() => void) | undefined
@@ -33,6 +40,7 @@ export class StoreReports<Request> {
     this.#events = events
     this.#warner = warner
     this.#lostRefunds = Incident.ofLosses(warner, clock)
+    this.#lostPermits = Incident.ofLosses(warner, clock)
     this.listener = this.#listenerWith(new OutageLog(warner, clock))
     this.#unsubscribe = store.subscribe?.((event) => this.#report(event))
   }
@@ -41,6 +49,7 @@ export class StoreReports<Request> {
   close(): void {
     this.#unsubscribe?.()
     this.#lostRefunds.close()
+    this.#lostPermits.close()
     for (const lost of this.#lostCharges.values()) lost.close()
   }
 
@@ -71,6 +80,10 @@ export class StoreReports<Request> {
       },
       onTimeouts: (timeouts) =>
         this.#warner.once("SLUICE_STORE_TIMEOUTS", timeoutWarning(timeouts, storeTimeoutMs)),
+      onPermitsLost: (policy, permits, error) => {
+        this.#lostPermits.add(lostPermitsLine(policy, error), permits)
+        events.emit("permits-lost", { policy, permits, ...(error !== undefined && { error }) })
+      },
       onRefundLost: (error) => this.#reportRefund({ type: "refund-lost", error: storeErrorOf(error) }),
     }
   }

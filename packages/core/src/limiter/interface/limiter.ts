@@ -1,4 +1,5 @@
 import type { Decision } from "../../decision/decision.ts"
+import type { PermitCounts } from "../../decision/permits/ledger.ts"
 import type { InvalidRuleError, RuleSourceError, StoreUnavailableError } from "../../ground/errors.ts"
 import type { Events } from "../../ground/events.ts"
 import type { SignalOption } from "../../ground/signal.ts"
@@ -77,10 +78,26 @@ export interface LimiterEvents<Request> {
    * counters may admit the same units again.
    */
   "charges-lost": [event: ChargesLostEvent]
+  /**
+   * Emitted when permits have ended although their requests are still in progress, so that other requests may have
+   * taken their place. Either this process was frozen for more than a third of `hold`, or the store did not respond for
+   * as long. The permits count again with their next renewal. Emitted at most once a second.
+   */
+  "permits-lost": [event: PermitsLostEvent]
   /** Emitted for a problem that the app should fix, although requests are still decided. The same warning is logged. */
   warning: [warning: Warning]
   /** Emitted when the limiter is closed. This is the last event. */
   closed: []
+}
+
+/** The event for permits that ended although their requests are still in progress. */
+export interface PermitsLostEvent {
+  /** Name of the rule. */
+  readonly policy: string
+  /** Number of permits that ended. */
+  readonly permits: number
+  /** Why the latest renewal failed. Absent if the process itself was late. */
+  readonly error?: StoreUnavailableError
 }
 
 /** The names of all events of a limiter. */
@@ -96,6 +113,7 @@ export const LIMITER_EVENTS: Readonly<Record<keyof LimiterEvents<unknown>, true>
   evicted: true,
   "refund-lost": true,
   "charges-lost": true,
+  "permits-lost": true,
   warning: true,
   closed: true,
 }
@@ -106,6 +124,10 @@ export interface LimiterStatus {
   readonly service: string
   /** Number of undecided requests, which wait in `acquire` or because rules hold them. */
   readonly waiting: number
+  /** Number of permits of rules with `concurrent` that requests of this process hold. */
+  readonly inFlight: number
+  /** The permits of each rule with `concurrent`, by the rule's name. Absent until such a rule has admitted a request. */
+  readonly permits?: Readonly<Record<string, PermitCounts>>
   /**
    * Number of the store's servers whose circuit breaker is open: normally 0. Absent if the store has no
    * circuit breakers, such as the memory store.
@@ -282,7 +304,7 @@ export interface Limiter<Request = RequestFacts> extends Events<LimiterEvents<Re
   explain(request: Request | RequestFacts, options?: PeekOptions): Promise<readonly RuleExplanation[]>
   /**
    * Refunds the units of a decision to the window in which they were taken, so the call is a no-op when that window
-   * has passed. Only the first call has an effect. The decision must be the object that this limiter returned.
+   * has passed. Also releases its permits. Only the first call has an effect. The decision must be the object that this limiter returned.
    * Rejects with {@link InvalidOptionError} for a copy, such as one that went through JSON, for another limiter's
    * decision, and for any other object.
    *
@@ -292,6 +314,16 @@ export interface Limiter<Request = RequestFacts> extends Events<LimiterEvents<Re
    * another call does nothing.
    */
   refund(decision: Decision): Promise<void>
+  /**
+   * Releases the permits that a decision holds under rules with `concurrent`, because its request has ended. Only the
+   * first call has an effect. Units of other rules stay taken, and `settle` still corrects them. `limiter.run` and the
+   * middleware release by themselves.
+   *
+   * Accepts the same decisions as `refund`. Never rejects because of the store: permits that cannot be released end by
+   * themselves within the rule's `hold`, and the event `refund-lost` is emitted. A decision that is no longer reachable
+   * loses its permits within twice that time.
+   */
+  release(decision: Decision): Promise<void>
   /**
    * Corrects the units that a decision has taken to the units that were used. A number means requests. An object names
    * units, such as `{ tokens: 1_234 }`, and all other units stay as they were taken. Amounts are 0 or positive whole

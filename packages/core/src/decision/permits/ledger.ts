@@ -1,0 +1,102 @@
+import { soundTime } from "../../ground/clock.ts"
+import type { CounterKey } from "../../stores/store.ts"
+import type { Holding } from "./holding.ts"
+import { Renewer, type RenewerOptions } from "./renewer.ts"
+
+/** The permits of a rule in this process. */
+export interface PermitCounts {
+  /** Number of permits that requests of this process hold now. */
+  readonly held: number
+  /** Milliseconds for which the oldest of these permits has been held. 0 if none is held. */
+  readonly oldestMs: number
+  /** Number of permits that this process has renewed since it began. */
+  readonly renewed: number
+  /** Number of permits that ended although their requests were in progress, since the process began. */
+  readonly lost: number
+}
+
+/**
+ * The permits that this process holds. A decision holds its permits until they are released, and a renewer keeps them
+ * counted in the store until then.
+ */
+export class Ledger {
+  readonly #held = new Set<Holding>()
+  readonly #options: RenewerOptions
+  readonly #renewer: Renewer
+
+  constructor(options: RenewerOptions) {
+    this.#options = options
+    this.#renewer = new Renewer(this.#held, options)
+  }
+
+  /**
+   * Holds permits that a decision has taken. `startMs` is the start of their window, and `nowMs` is the time of the
+   * decision, both by the store's clock. Without `startMs`, the permits were taken without the store.
+   */
+  hold(
+    owner: object,
+    { policy, partition }: CounterKey,
+    permits: number,
+    startMs: number | undefined,
+    nowMs: number,
+  ): Holding {
+    const sinceMs = soundTime(this.#options.clock)
+    const holding: Holding = { policy, partition, permits, sinceMs, startMs, owner }
+    this.#held.add(holding)
+    this.#renewer.watch(policy, sinceMs, startMs === undefined ? undefined : nowMs)
+    return holding
+  }
+
+  /** Number of permits that this process holds in a counter, or in all counters. */
+  heldIn(counter?: CounterKey): number {
+    let permits = 0
+    for (const holding of this.#held) {
+      const isMeant = counter === undefined || isSame(holding, counter)
+      if (isMeant) permits += holding.permits
+    }
+    return permits
+  }
+
+  /** The permits of each rule, by the rule's name. Undefined if no rule has ever had permits. */
+  get counts(): Readonly<Record<string, PermitCounts>> | undefined {
+    const nowMs = soundTime(this.#options.clock)
+    const counts = new Map<string, { held: number; oldestMs: number; renewed: number; lost: number }>()
+    for (const [name, past] of this.#renewer.past) counts.set(name, { held: 0, oldestMs: 0, ...past })
+    for (const { policy, permits, sinceMs } of this.#held) {
+      const own = counts.get(policy.name)
+      if (own === undefined) continue
+      own.held += permits
+      own.oldestMs = Math.max(own.oldestMs, nowMs - sinceMs)
+    }
+    return counts.size === 0 ? undefined : Object.fromEntries(counts)
+  }
+
+  /**
+   * Releases permits in the store within `withinMs`. Waits for their renewals in flight, because these move the permits
+   * to another window. Rejects if the store fails. The permits then end by themselves.
+   */
+  async release(holdings: readonly Holding[], withinMs: number): Promise<void> {
+    for (const holding of holdings) this.#held.delete(holding)
+    for (const { renewal } of holdings) if (renewal !== undefined) await renewal
+    const counted = holdings.flatMap(({ startMs, ...holding }) =>
+      startMs === undefined ? [] : [{ ...holding, startMs }],
+    )
+    if (counted.length === 0) return
+    await this.#options.store.refund(
+      counted.map(({ policy, partition, permits, startMs }) => {
+        return { policy, partition, units: permits, after: { startMs, current: permits, previous: 0 } }
+      }),
+      withinMs,
+    )
+  }
+
+  /** Stops renewing. The permits go back when their requests end, or end by themselves. */
+  close(): void {
+    this.#renewer.close()
+  }
+}
+
+/** Whether two keys name the same counter. */
+function isSame(one: CounterKey, other: CounterKey): boolean {
+  return one.policy.counter === other.policy.counter && one.partition === other.partition
+}
