@@ -98,6 +98,10 @@ const traces = (periodMs: number, most: number): readonly (readonly [string, rea
     "units of a window that the clock went back to",
     [take(5), wait(periodMs), take(3), wait(-periodMs), refund(2, 0)],
   ],
+  [
+    "units of the window before the one that the clock went back to",
+    [take(5), wait(2 * periodMs), take(3), wait(-periodMs), refund(2, 0)],
+  ],
   ["a charge above the largest packed count to an unused counter", [take(0), refund(-most - 1, 0)]],
 ]
 

@@ -29,9 +29,9 @@ local function refundInPlace(key, policy, units, afterMs)
   local rest = value - policy.base
   local current = rest % PREVIOUS
   -- The key's expiry stays the same if the current window contains units both before and after the refund. If the
-  -- window had counted fewer than `units`, the result of INCRBY is negative or above `MOST_PACKED`.
+  -- window had counted fewer than `units`, the result of INCRBY is negative, or its count is above `MOST_PACKED`.
   local least = place == 1 and max(0, added) or 0
-  if rest > 0 and rest < WINDOW and current > least and current <= MOST_PACKED then return true end
+  if rest > 0 and rest < WINDOW / 2 and current > least and current <= MOST_PACKED then return true end
   if added > 0 and place == 1 then
     local previous = previousOf(key, policy, value, added)
     if previous then
