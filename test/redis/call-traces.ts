@@ -10,13 +10,13 @@ export type CallStep = { readonly afterMs: number } & (
   | { readonly kind: "take" | "peek"; readonly requests: Requests }
   /**
    * Refunds earlier granted checks, whose indexes `nths` count from the latest. `more` is added to the units that
-   * were taken. `MOST_CHARGED` charges the largest allowed amount. If `moved`, the counter's state is first updated
-   * to the time of the refund.
+   * were taken. `MOST_CHARGED` charges the largest allowed amount. `RENEWED` charges the units that were taken, which
+   * renews permits. If `moved`, the counter's state is first updated to the time of the refund.
    */
   | {
       readonly kind: "refund"
       readonly nths: readonly number[]
-      readonly more: number | typeof MOST_CHARGED
+      readonly more: number | typeof MOST_CHARGED | typeof RENEWED
       readonly moved: boolean
     }
   | { readonly kind: "reset"; readonly keys: readonly CounterKey[] }
@@ -36,6 +36,8 @@ export const ALL_THAT_REMAINS: number = -1
 export const ONE_TOO_MANY: number = -2
 /** A number of units that stands for a year's quota. */
 export const MOST_CHARGED = "most"
+/** A number of units that stands for the units that were taken. */
+export const RENEWED = "renewed"
 
 const PARTITIONS = ["", "alice"]
 
@@ -81,7 +83,10 @@ function steps(policies: readonly Policy[]): fc.Arbitrary<CallStep> {
         kind: ofKind("refund"),
         afterMs,
         nths: fc.array(fc.nat(50), { minLength: 1, maxLength: 3 }),
-        more: fc.constantFrom<number | typeof MOST_CHARGED>(0, 0, -1, -1, 1, 50, -40, MOST_CHARGED),
+        more: fc.constantFrom<number | typeof MOST_CHARGED | typeof RENEWED>(
+          ...[0, 0, -1, -1, 1, 50, -40],
+          ...([MOST_CHARGED, RENEWED, RENEWED] as const),
+        ),
         moved: fc.nat(3).map((nth) => nth === 0),
       }),
     },

@@ -17,6 +17,7 @@ const SUB_MS = START_MS + 20_000
 const TTL_MS = 40_000
 
 const SLIDING: Policy = { ...MINUTELY, counter: "Zk3hX0pQ9vLm2TcY", limit: 5 }
+const IN_FLIGHT: Policy = { ...SLIDING, algorithm: "in-flight" }
 const FIXED: Policy = { ...SLIDING, algorithm: "fixed-window" }
 const FIRST_HIT: Policy = { ...FIXED, align: "first-hit" }
 const BUCKETED: Policy = { ...SLIDING, buckets: 6 }
@@ -69,7 +70,7 @@ function log(current: number, ...entries: readonly (readonly [agoMs: number, uni
 type Row = readonly [what: string, policy: Policy, value: string | Record<string, string>, cost?: number]
 
 const REFUSED: readonly Row[] = [
-  ...[SLIDING, FIRST_HIT, BUCKETED, STRICT, LOG, LEVEL, PERIODIC].flatMap((policy): Row[] => {
+  ...[SLIDING, IN_FLIGHT, FIRST_HIT, BUCKETED, STRICT, LOG, LEVEL, PERIODIC].flatMap((policy): Row[] => {
     const { algorithm, align, buckets = "no", refill = "no" } = policy
     const kind = `${algorithm} (${align}, ${buckets} sub-windows, ${refill} refill)`
     return [
@@ -83,6 +84,10 @@ const REFUSED: readonly Row[] = [
   ["a strict window of strings", STRICT, { n: "n", 1: "1" }],
   ["two windows with a packed count that is too large", SLIDING, packed(0, 2 ** 20)],
   ["two windows with a packed count that overflows", SLIDING, packed(0, 2 ** 21 - 1)],
+  ["permits with a packed count that is too large", IN_FLIGHT, packed(0, 2 ** 20)],
+  ["permits with a packed count that overflows", IN_FLIGHT, packed(0, 2 ** 21 - 1)],
+  ["permits with a packed count that is too large, next to others", IN_FLIGHT, packed(5, 2 ** 20), 5],
+  ["permits that start at an unaligned time", IN_FLIGHT, `w:${NOW_MS}:0:1`],
   ["two windows with a count that is not exact", SLIDING, `w:${START_MS}:0:9007199254740993`],
   ["two windows with a count of 400 digits", SLIDING, `w:${START_MS}:${"9".repeat(400)}:0`],
   ["two windows that start at an unaligned time", SLIDING, `w:${NOW_MS}:0:1`],

@@ -1,6 +1,6 @@
 import { expect } from "vitest"
 import type { CounterState } from "../../packages/core/src/algorithms/algorithm.ts"
-import { algorithmOf } from "../../packages/core/src/algorithms/kinds.ts"
+import { algorithmOf, releases } from "../../packages/core/src/algorithms/kinds.ts"
 import type { Clock } from "../../packages/core/src/ground/clock.ts"
 import type { Policy } from "../../packages/core/src/ground/policy.ts"
 import type { MemoryStore } from "../../packages/core/src/stores/memory/memory-store.ts"
@@ -133,8 +133,24 @@ export class KeptEnds {
     if (counted === undefined) throw new Error("the twin has told nothing")
     const { state } = counted
     const isEmpty = state.current === 0 && state.previous === 0
-    return { policy, state, atMs: isEmpty ? undefined : algorithmOf(policy).emptyAtMs(state, policy) }
+    const emptyAtMs = isEmpty ? undefined : algorithmOf(policy).emptyAtMs(state, policy)
+    const seen = this.#keys.at(this.#nameOf(counter))
+    if (seen === undefined || !releases(policy)) return { policy, state, atMs: emptyAtMs }
+    // A key with permits lasts for two windows, even after all permits have been released.
+    const atMs = startOf(seen.value, policy, this.#clock.now()) + 2 * policy.windowMs
+    expect(atMs).toBeGreaterThanOrEqual(emptyAtMs ?? 0)
+    return { policy, state, atMs }
   }
+}
+
+/** Returns the start of the latest window in the value of a key with two windows. */
+function startOf(value: string, { windowMs }: Policy, nowMs: number): number {
+  const wide = /^w:(\d+):/.exec(value)
+  if (wide !== null) return Number(wide[1])
+  const alignedMs = nowMs - (nowMs % windowMs)
+  const code = Math.floor(Number(value) / 2 ** 42)
+  const back = [0, 1, 2].find((windows) => ((alignedMs / windowMs - windows) % 2_047) + 1 === code)
+  return alignedMs - (back ?? Number.NaN) * windowMs
 }
 
 /** True if the state of a counter ends at the same instant under both policies. */

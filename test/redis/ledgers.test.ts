@@ -12,6 +12,7 @@ beforeAll(() => loadScripts(client))
 
 describe.each<{ readonly what: string; readonly kind: Partial<Policy> }>([
   { what: "a sliding window", kind: {} },
+  { what: "two windows of permits", kind: { algorithm: "in-flight" } },
   { what: "a sliding window with sub-windows", kind: { buckets: 2 } },
   { what: "a strict window", kind: { algorithm: "sliding-window-strict", buckets: 2 } },
 ])("the key of $what whose current units have all been refunded", ({ kind }) => {

@@ -1,14 +1,16 @@
 import { peekStore } from "@sluice/core/stores"
 import { beforeEach, describe, expect, it } from "vitest"
 import { SLIDING as MINUTELY } from "../../packages/contracts/src/store/asking.ts"
-import { algorithmOf } from "../../packages/core/src/algorithms/kinds.ts"
+import type { CounterState } from "../../packages/core/src/algorithms/algorithm.ts"
+import { algorithmOf, releases } from "../../packages/core/src/algorithms/kinds.ts"
 import { type ManualClock, manualClock } from "../../packages/core/src/ground/clock.ts"
 import type { Policy } from "../../packages/core/src/ground/policy.ts"
 import { memoryStore } from "../../packages/core/src/stores/memory/memory-store.ts"
-import type { Refund, Store } from "../../packages/core/src/stores/store.ts"
+import type { Check, Refund, Store } from "../../packages/core/src/stores/store.ts"
 import { keyNamer } from "../../packages/redis/src/key.ts"
 import { redisForTests } from "../servers/redis-for-tests.ts"
 import { compactStore } from "./compact-store.ts"
+import { callsBetween, callsOf } from "./counted.ts"
 import { MOST_PACKED } from "./traced-policies.ts"
 
 // refund.lua changes the number in a key with one INCRBY if the key's window and expiry stay the same. Each trace
@@ -24,6 +26,7 @@ const START_MS = Date.UTC(2024, 0, 1)
 const SLACK_MS = 60_000
 
 const SLIDING: Policy = { ...MINUTELY, limit: 100, windowMs: DAY_MS }
+const PERMITS: Policy = { ...SLIDING, name: "permits", counter: "permits", algorithm: "in-flight" }
 const FIXED: Policy = { ...SLIDING, name: "fixed", counter: "fixed", algorithm: "fixed-window" }
 const STRICT: Policy = {
   ...SLIDING,
@@ -83,6 +86,17 @@ const traces = (periodMs: number, most: number): readonly (readonly [string, rea
   ["a first charge of the next period", [take(5), wait(periodMs), take(0), refund(-2, 1), refund(-1, 1)]],
   ["a charge to the previous period after a reset", [take(5), wait(periodMs), "reset", refund(-2, 0)]],
   ["a charge to the previous period", [take(5), wait(periodMs), take(3), refund(-2, 0)]],
+  ["a charge to the previous period before the next take", [take(5), wait(periodMs), refund(-2, 0)]],
+  [
+    "more than all units of the previous period as a charge",
+    [take(5), wait(periodMs), refund(-9, 0), take(1)],
+  ],
+  [
+    "all units that were charged to the current period",
+    [take(5), wait(periodMs), refund(-5, 0), take(0), refund(5, 1), take(2)],
+  ],
+  ["a charge to a period before the previous one", [take(5), wait(2 * periodMs), take(3), refund(-2, 0)]],
+  ["all units, before another take", [take(5), refund(5, 0), take(2)]],
   ["a charge up to the largest packed count", [take(5), refund(5 - most, 0), refund(1, 0)]],
   ["a charge above the largest packed count", [take(5), refund(4 - most, 0), refund(1, 0)]],
   ["two charges above the largest packed count", [take(5), refund(-most, 0), refund(-most, 0)]],
@@ -105,7 +119,7 @@ const traces = (periodMs: number, most: number): readonly (readonly [string, rea
   ["a charge above the largest packed count to an unused counter", [take(0), refund(-most - 1, 0)]],
 ]
 
-const { client } = await redisForTests()
+const { client, server } = await redisForTests()
 let clock: ManualClock
 beforeEach(async () => {
   await client.flushall()
@@ -133,6 +147,7 @@ const stateOf = async (store: Store, policy: Policy) =>
 
 describe.each([
   ["a sliding window", SLIDING, DAY_MS, MOST_PACKED],
+  ["two windows of permits", PERMITS, DAY_MS, MOST_PACKED],
   ["a fixed window", FIXED, DAY_MS, MOST_PACKED],
   ["a strict window", STRICT, HOUR_MS, MOST_STRICT],
 ] as const)("a refund in %s", (_name, policy, periodMs, most) => {
@@ -147,14 +162,61 @@ describe.each([
     if (expected === undefined) throw new Error("the memory store did not tell what was counted")
     expect(await stateOf(store, policy)).toEqual(expected)
     const endsInMs = algorithmOf(policy).emptyAtMs(expected, policy) - clock.now()
+    // A key with permits lasts for two windows, even if the current window contains none.
+    const lastsMs = releases(policy) ? expected.startMs + 2 * periodMs - clock.now() : endsInMs
     // A key that contains no units may remain until it expires.
     if (expected.current === 0 && expected.previous === 0) expect(left).not.toBe(-1)
     // Keys expire by the server's own clock, which did not go back.
     else if (steps.some(goesBack)) expect(left).toBeGreaterThan(0)
     else {
       expect(left).toBeGreaterThan(endsInMs - SLACK_MS)
-      expect(left).toBeLessThanOrEqual(endsInMs)
+      expect(left).toBeLessThanOrEqual(lastsMs)
     }
+    store.close()
+  })
+})
+
+describe("the permits of one client", () => {
+  const check = (cost: number): Check => ({ policy: PERMITS, partition: "ann", cost, shadow: false })
+  const release = (after: CounterState, units: number): Refund => ({ ...check(0), units, after })
+
+  it("are taken and released with one command each, and their key never expires before they end", async () => {
+    const store = compactStore(client, clock)
+    const key = keyNamer("")(check(1))
+    const takeOne = async () => (await store.take([check(1)])).checks[0]?.state as CounterState
+    await store.refund([release(await takeOne(), 1)])
+    const before = await callsOf(server)
+    for (let i = 0; i < 3; i++) await store.refund([release(await takeOne(), 1)])
+    expect(callsBetween(before, await callsOf(server))).toEqual({ evalsha: 6, incrby: 6 })
+    expect(await client.pttl(key)).toBeGreaterThan(2 * DAY_MS - SLACK_MS)
+    // At the start of the next window, the key of the last window is empty, so the first permit begins a new window.
+    clock.advance(DAY_MS)
+    await takeOne()
+    expect(await client.pttl(key)).toBeGreaterThan(2 * DAY_MS - SLACK_MS)
+    store.close()
+  })
+
+  it("are refused with two commands, and renewed with one if the current window contains permits", async () => {
+    const store = compactStore(client, clock)
+    const first = (await store.take([check(100)])).checks[0]?.state as CounterState
+    const calls: unknown[] = []
+    const note = async (work: () => unknown) => {
+      const before = await callsOf(server)
+      await work()
+      const { evalsha: _, ...commands } = callsBetween(before, await callsOf(server))
+      calls.push(commands)
+    }
+    await note(() => store.take([check(1)]))
+    clock.advance(DAY_MS)
+    await note(() => store.take([check(1)]))
+    await note(() => store.refund([release(first, -50)]))
+    await note(() => store.refund([release(first, -50)]))
+    expect(calls).toEqual([
+      { incrby: 1, decrby: 1 },
+      { incrby: 1, decrby: 1 },
+      { incrby: 1, set: 1 },
+      { incrby: 1 },
+    ])
     store.close()
   })
 })

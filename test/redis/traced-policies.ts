@@ -107,6 +107,7 @@ function kinds(): fc.Arbitrary<Kind | Penalties> {
   const ofName = <Name extends Policy["algorithm"]>(name: Name) => fc.constant(name)
   return fc.oneof(
     fc.record({ algorithm: ofName("sliding-window") }),
+    fc.record({ algorithm: ofName("in-flight") }),
     fc.record({
       algorithm: ofName("fixed-window"),
       align: fc.constantFrom("epoch" as const, "first-hit" as const),

@@ -13,6 +13,7 @@ import packedCounts from "./scripts/packed-counts.lua"
 import peek from "./scripts/peek.lua"
 import penalty from "./scripts/penalty.lua"
 import refund from "./scripts/refund.lua"
+import refundQuick from "./scripts/refund-quick.lua"
 import refundSlow from "./scripts/refund-slow.lua"
 import strictHash from "./scripts/strict-hash.lua"
 import strictNext from "./scripts/strict-next.lua"
@@ -44,7 +45,7 @@ export const TAKE: Script = script([
 export const PEEK: Script = script([input, ...READING, ...COUNTERS, peek])
 /** Refunds units to the windows from which they were taken. */
 export const REFUND: Script = script([
-  ...[input, ...READING, beginWindow, strictNext],
+  ...[input, refundQuick, ...READING, beginWindow, strictNext],
   ...["local function functions()", ...COUNTERS, refundSlow, "end", refund],
 ])
 

@@ -23,7 +23,7 @@ end
 local function used(policy, startMs, previous, current, parts)
   local kind = policy.kind
   if kind == SLIDING then return current + weighted(policy, previous, policy.windowMs, nowMs - startMs) end
-  if kind == STRICT then return current + previous end
+  if kind == STRICT or kind == IN_FLIGHT then return current + previous end
   if kind == LEVEL then return current + (previous > 0 and 1 or 0) end
   if kind == BUCKETED then
     local oldest = oldestOf(policy, parts)
@@ -61,7 +61,7 @@ local function unpackValue(key, policy, value)
       isSound = isSound and sumOf(parts) == previous
     elseif kind == PENALTY then
       isSound = isSound and isSoundPenalty(previous, current)
-    elseif kind ~= SLIDING then
+    elseif kind > SLIDING then
       -- The entries of a log are added up only when the log refuses, because a log may have thousands of entries: see
       -- `isSoundRefusal`.
       isSound = isSound and previous == 0 and (kind ~= LOG or (current > 0) == (parts ~= ""))
@@ -95,7 +95,7 @@ end
 -- have to correct the state again, and the state would stay ahead of the clock.
 local function stateNow(policy, startMs, previous, current, parts)
   local kind, alignedMs, windowMs = policy.kind, policy.alignedMs, policy.windowMs
-  if kind == SLIDING then
+  if kind <= SLIDING then
     if startMs == alignedMs then return startMs, previous, current, false end
     if startMs > alignedMs then return alignedMs, 0, min(previous + current, LARGEST), true end
     return alignedMs, alignedMs - startMs == windowMs and current or 0, 0, false
@@ -113,7 +113,8 @@ local function stateNow(policy, startMs, previous, current, parts)
   return startMs, previous, current, false
 end
 
--- Returns the time at which the state becomes equal to an empty state.
+-- Returns the time at which the state becomes equal to an empty state. A key with permits always lasts for two windows,
+-- so that counting in place never changes its expiry.
 local function endMs(policy, startMs, previous, current, parts)
   local kind = policy.kind
   if kind == LEVEL then return levelEndMs(policy, startMs, previous, current) end
@@ -121,7 +122,7 @@ local function endMs(policy, startMs, previous, current, parts)
   if kind == LOG then return logEndMs(policy, startMs, parts or "") end
   if kind == PENALTY then return penaltyEndMs(policy, startMs, previous, current) end
   if kind >= BUCKETED then return subWindowsEndMs(policy, startMs, current, parts) end
-  if current > 0 then return startMs + (kind == SLIDING and 2 or 1) * policy.windowMs end
+  if current > 0 or kind == IN_FLIGHT then return startMs + (kind <= SLIDING and 2 or 1) * policy.windowMs end
   return startMs + (previous > 0 and policy.windowMs or 0)
 end
 
@@ -211,6 +212,7 @@ end
 local function withRejected(policy, startMs, previous, current, parts, units)
   local kind, most = policy.kind, policy.limit
   if kind == PENALTY then return withRefusal(policy, startMs, previous, current) end
+  if kind == IN_FLIGHT then return startMs, previous, current, parts end
   if kind == LOG then return logWithRejected(policy, startMs, current, parts, units) end
   -- Limit the count further, so that the sum of all sub-windows stays exact.
   if kind >= BUCKETED then most = min(most, LARGEST - previous) end
@@ -236,6 +238,17 @@ local function withoutUnits(policy, startMs, previous, current, parts, units, af
     return penaltyWithout(policy, startMs, previous, current, units)
   elseif kind >= BUCKETED then
     return withoutUnitsOf(policy, startMs, previous, current, parts, units, afterMs)
+  elseif kind == IN_FLIGHT then
+    -- A release or, with negative units, a renewal.
+    local moved = math.abs(units)
+    if afterMs >= startMs then
+      current = max(0, current - moved)
+    elseif afterMs == startMs - policy.windowMs then
+      previous = max(0, previous - moved)
+    elseif units >= 0 then
+      return
+    end
+    return startMs, previous, units < 0 and current + moved or current
   elseif kind == FIRST_HIT and units < 0 and nowMs - afterMs < policy.windowMs then
     return current == 0 and min(afterMs, nowMs) or startMs, 0, current - units
   elseif afterMs == startMs then

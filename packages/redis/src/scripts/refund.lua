@@ -1,8 +1,7 @@
 -- Refunds units to the window or bucket from which they were taken. The count never falls below zero. For each of
 -- KEYS, the rest of the input contains the policy, the units, and the counter's start, current and previous count
--- after the units were taken. Returns { now, 1 }, or { now } after `untilMs`.
-
-if untilMs > 0 and nowMs > untilMs then return { nowMs } end
+-- after the units were taken. Returns { now, 1 }, or { now } after `untilMs`. Begins after the keys that refund-quick.lua
+-- has refunded.
 
 -- Runs a command that deletes the key or field that INCRBY or HINCRBY has just created. If the Redis user may not run
 -- this command, makes the key expire immediately. `isAlone` is false if the key contains other fields, which must
@@ -14,28 +13,21 @@ local function uncreate(isAlone, command, key, field)
   error(reply.err, 0)
 end
 
--- Refunds `units` of a window with one INCRBY, or begins a window with a charge. If this is not possible, returns
--- false and changes nothing.
-local function refundInPlace(key, policy, units, afterMs)
-  local place = 1
-  if afterMs ~= policy.alignedMs then
-    if policy.kind ~= SLIDING or afterMs ~= policy.alignedMs - policy.windowMs then return false end
-    place = PREVIOUS
-  end
-  local added = -units * place
+-- Refunds `units` of a window with one INCRBY, or begins a window with a charge or with renewed permits. If this is not
+-- possible, returns false and changes nothing. `value` is the result of INCRBY if refund-quick.lua has run it.
+local function refundInPlace(key, policy, units, afterMs, value)
+  local kind, base, windowMs, alignedMs = policy.kind, policy.base, policy.windowMs, policy.alignedMs
+  -- USE refund-added
+  if not added then return false end
   local text = integer(added)
-  local value = redis.pcall("INCRBY", key, text)
+  value = value or redis.pcall("INCRBY", key, text)
   if type(value) ~= "number" then return false end
-  local rest = value - policy.base
-  local current = rest % PREVIOUS
-  -- The key's expiry stays the same if the current window contains units both before and after the refund. If the
-  -- window had counted fewer than `units`, the result of INCRBY is negative, or its count is above `MOST_PACKED`.
-  local least = place == 1 and max(0, added) or 0
-  if rest > 0 and rest < WINDOW / 2 and current > least and current <= MOST_PACKED then return true end
-  if added > 0 and place == 1 then
+  -- USE refund-fits
+  if fits then return true end
+  if units < 0 and (place == 1 or kind == IN_FLIGHT) then
     local previous = previousOf(key, policy, value, added)
     if previous then
-      begin(key, policy, previous, added)
+      begin(key, policy, kind == IN_FLIGHT and max(0, previous + units) or previous, -units)
       return true
     end
   end
@@ -69,13 +61,15 @@ end
 
 -- Create these functions on first use, because most refunds need only INCRBY.
 local refundSlowly
-for i = 1, #KEYS do
+position = position + 5 * quickDone
+for i = quickDone + 1, #KEYS do
   local key, policy, units = KEYS[i], policies[nextNumber()], nextNumber()
   local afterMs, afterCurrent, afterPrevious = nextNumber(), nextNumber(), nextNumber()
   local isDone = false
   if policy.kind <= FIXED then
     isDone = not isWide and units <= MOST_PACKED and -units <= MOST_PACKED and
-      refundInPlace(key, policy, units, afterMs)
+      refundInPlace(key, policy, units, afterMs, quickValue)
+    quickValue = nil
   elseif policy.isHash then
     isDone = units <= MOST_STRICT and -units <= MOST_STRICT and refundInHash(key, policy, units, afterMs)
   end

@@ -15,6 +15,7 @@ const FIXED: Policy = { ...POLICY, algorithm: "fixed-window" }
 const FIRST_HIT: Policy = { ...FIXED, align: "first-hit" }
 /** A policy of each kind, with the numbers that scripts receive: kind, ceiling, window and detail. */
 const KINDS: readonly { readonly policy: Policy; readonly told: readonly (number | number[])[] }[] = [
+  { policy: { ...POLICY, algorithm: "in-flight" }, told: [0, 10, 60_000, 0] },
   { policy: POLICY, told: [1, 10, 60_000, 0] },
   { policy: { ...POLICY, extra: 3 }, told: [1, 13, 60_000, 0] },
   { policy: FIXED, told: [2, 10, 60_000, 0] },

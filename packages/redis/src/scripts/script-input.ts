@@ -3,6 +3,7 @@ import { textOf } from "@sluice/core/kit"
 import { bucketsOf, type Check, type CounterKey, ceilingOf, type Policy } from "@sluice/core/stores"
 
 /** The number that scripts/layout.lua gives each kind of counter. */
+const IN_FLIGHT = 0
 const SLIDING = 1
 const FIXED = 2
 const FIRST_HIT = 3
@@ -137,6 +138,8 @@ export function checkCountable({ policy, partition }: CounterKey): void {
 /** Returns the scripts' number for the policy's kind of counter; undefined if they do not support its algorithm. */
 function numberOf({ algorithm, align, buckets, refill }: Policy): number | undefined {
   switch (algorithm) {
+    case "in-flight":
+      return IN_FLIGHT
     case "sliding-window":
       return buckets === undefined ? SLIDING : SUB_WINDOWS
     case "sliding-window-strict":

@@ -7,7 +7,7 @@
 --   2. The time at which to decide, if a time is given.
 -- Returns one integer for a window if possible, because returning a list takes an eighth of the call's time. The
 -- integer is the state plus 2^42 times a number: 1 plus the milliseconds left before `untilMs`, or 1 if the time is
--- given. Otherwise returns { now, state }. Returns { now } after `untilMs`.
+-- given. Otherwise returns { now, state }, and { now, state, 1, 0 } if permits refuse. Returns { now } after `untilMs`.
 
 do
   local kind, w1, w2, w3, w4, w5, w6, l1, l2, l3, l4, d1, d2, u1, u2, u3, u4, u5, u6, u7, u8, c1, c2, c3, c4, t1, t2 =
@@ -44,13 +44,21 @@ do
         local key = KEYS[1]
         -- USE window-before
         if previous and previous * leftMs / windowMs < limit + 1 - units then
-          local lastsMs = kind == SLIDING and windowMs + leftMs or leftMs
+          local lastsMs = (kind <= SLIDING and 2 or 1) * windowMs - elapsedMs
           rest, fits = previous * PREVIOUS + units, true
           local reply = redis.pcall("SET", key, base + rest, "PX", lastsMs)
           if reply.err then
             -- As in or-forget.lua.
             if previous == 0 then redis.pcall("DEL", key) end
             error(reply.err, 0)
+          end
+        elseif kind == IN_FLIGHT then
+          -- A quick refusal, because refusals by permits are frequent and never cached.
+          local state = previous and previous * PREVIOUS or rest - units
+          local current = state % PREVIOUS
+          if state >= 0 and state < WINDOW and current <= MOST_PACKED and (state - current) / PREVIOUS + current + cost > limit then
+            redis.call("DECRBY", key, text)
+            return { nowMs, state, 1, 0 }
           end
         end
       end

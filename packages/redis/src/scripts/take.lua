@@ -52,7 +52,7 @@ local function takeInPlace(checks)
   for i = 1, #checks do
     local check, key = checks[i], keys[read + i]
     local policy, units = check.policy, check.cost
-    local base, limit, leftMs, windowMs = policy.base, policy.limit, policy.leftMs, policy.windowMs
+    local kind, base, limit, leftMs, windowMs = policy.kind, policy.base, policy.limit, policy.leftMs, policy.windowMs
     local value = pcall("INCRBY", key, check.text)
     -- USE window-fits
     if not fits then
@@ -105,7 +105,7 @@ for _ = 1, nextNumber() do
   if times > 0 then
     local policy, cost = policies[nextNumber()], nextNumber()
     local limit, windowMs, units = policy.limit, policy.windowMs, cost * times
-    local base, leftMs, strictBase = policy.base, policy.leftMs, policy.strictBase
+    local kind, base, leftMs, strictBase = policy.kind, policy.base, policy.leftMs, policy.strictBase
     local isQuick = cost > 0 and cost <= limit and policy.packs and units <= MOST_PACKED
     local isQuickHash = cost > 0 and cost <= limit and policy.countsInHash and units <= MOST_STRICT
     local text = integer(units)
