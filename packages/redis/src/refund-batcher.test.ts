@@ -27,9 +27,9 @@ async function startBatcher({ inBackground = false } = {}) {
   const batcher = new RefundBatcher(() => node, inBackground)
   const failures: Error[] = []
   /** Refunds the units of these keys. Returns an array that receives the outcome. */
-  const refundKeys = (keys: readonly string[], withinMs = 100): unknown[] => {
+  const refundKeys = (keys: readonly string[], withinMs = 100, refundOf = refund): unknown[] => {
     const outcome: unknown[] = []
-    batcher.add(keys.map(refund), keys, { withinMs }).then(
+    batcher.add(keys.map(refundOf), keys, { withinMs }).then(
       () => outcome.push("back"),
       (error: Error) => {
         failures.push(error)
@@ -239,6 +239,87 @@ describe("batched refunds", () => {
     for (const { answer } of calls) answer(REPLY)
     await nextTurn()
     expect(next).toEqual(["back"])
+  })
+})
+
+describe("releases of permits", () => {
+  const PART_MS = 60_000
+  /** Returns a release of `units`, or a renewal, from the window that is `back` windows ago. */
+  const release =
+    (units = 1, back = 0) =>
+    (partition: string): Refund => ({
+      policy: { ...POLICY, algorithm: "in-flight", align: "epoch" },
+      partition,
+      units,
+      after: { startMs: NOW_MS - back * PART_MS, current: 5, previous: 4 },
+    })
+  /** Returns the keys of a call, each with its units and the windows since its permits were taken. */
+  const changesIn = (call: { readonly keys: readonly string[]; readonly args: readonly string[] }) => {
+    const numbers: number[] = JSON.parse(call.args[0] as string).slice(8)
+    return call.keys.map((key, i) => {
+      const [, units, startMs = 0] = numbers.slice(5 * i)
+      return [key, units, (NOW_MS - startMs) / PART_MS]
+    })
+  }
+
+  it("of one counter and window are one command of a call, and each caller receives its result", async () => {
+    const { server, refundKeys } = await startBatcher()
+    const outcomes = names(64).map((_, i) => refundKeys([i % 2 === 0 ? "hot" : "warm"], 100, release()))
+    await nextTurn()
+    expect(server.asked.map(changesIn)).toEqual([
+      [
+        ["hot", 32, 0],
+        ["warm", 32, 0],
+      ],
+    ])
+    expect(outcomes.every((outcome) => outcome.length === 0)).toBe(true)
+    server.latest.answer(REPLY)
+    await nextTurn()
+    expect(outcomes).toEqual(names(64).map(() => ["back"]))
+  })
+
+  it("stay in order with renewals and with releases of other windows, and other refunds are not merged", async () => {
+    const { server, refundKeys } = await startBatcher()
+    for (const [units, back] of [
+      [1, 1],
+      [2, 1],
+      [-4, 1],
+      [-4, 1],
+      [1, 0],
+      [2, 0],
+      [1, 1],
+    ] as const) {
+      refundKeys(["hot"], 100, release(units, back))
+    }
+    await nextTurn()
+    expect(server.asked.map(changesIn)).toEqual([
+      [
+        ["hot", 3, 1],
+        ["hot", -4, 1],
+        ["hot", -4, 1],
+        ["hot", 3, 0],
+        ["hot", 1, 1],
+      ],
+    ])
+    server.latest.answer(REPLY)
+    await nextTurn()
+    refundKeys(["other", "other"])
+    await nextTurn()
+    expect(server.latest.keys).toEqual(["other", "other"])
+  })
+
+  it("are not merged with a release that has timed out", async () => {
+    const { server, refundKeys } = await startBatcher()
+    refundKeys(names(128))
+    const [short, long] = [refundKeys(["hot"], 10, release(1)), refundKeys(["hot"], 11, release(2))]
+    await nextTurn()
+    vi.advanceTimersByTime(10)
+    server.asked[0]?.answer(REPLY)
+    await nextTurn()
+    expect(changesIn(server.latest)).toEqual([["hot", 2, 0]])
+    server.latest.answer(REPLY)
+    await nextTurn()
+    expect([short, long]).toEqual([[SILENT], ["back"]])
   })
 })
 

@@ -1,6 +1,6 @@
 import { StoreUnavailableError } from "@sluice/core"
 import { outsideRequests } from "@sluice/core/kit"
-import { type Refund, soon } from "@sluice/core/stores"
+import { type Refund, releases, soon } from "@sluice/core/stores"
 import { allApplied, failureOf, silent } from "./failure.ts"
 import type { CallTimeout, Node } from "./node/node.ts"
 import { PolicyTable } from "./scripts/script-input.ts"
@@ -104,14 +104,15 @@ export class RefundBatcher {
   async #ask(batch: readonly Returning[]): Promise<void> {
     const deadlineMs = Math.min(...batch.map((returning) => returning.deadlineMs))
     const policies = new PolicyTable()
-    const numbers = batch.flatMap(({ refund: { policy, units, after } }) => [
+    const merged = withMergedReleases(batch)
+    const numbers = merged.flatMap(({ refund: { policy, after }, units }) => [
       policies.numberOf(policy),
       units,
       after.startMs,
       after.current,
       after.previous,
     ])
-    const keys = batch.map(({ key }) => key)
+    const keys = merged.map(({ key }) => key)
     const patience = { withinMs: deadlineMs - performance.now(), inBackground: this.#inBackground }
     const reply = await this.#nodeOf().ask(REFUND, keys, policies, numbers, patience)
     if (reply.length < 2) {
@@ -131,4 +132,30 @@ function inTime(batch: readonly Returning[]): readonly Returning[] {
   const error = silent("connected", undefined, "not-applied")
   for (const { reject } of late) reject(error)
   return batch.filter(({ deadlineMs }) => deadlineMs > nowMs)
+}
+
+/** Refunds of the same counter, as one refund of `units`. */
+interface Merged extends Pick<Returning, "refund" | "key"> {
+  units: number
+}
+
+/**
+ * Merges releases of permits that follow each other, if their counter and window are the same. So a rule with many
+ * short requests needs one command per call.
+ */
+function withMergedReleases(batch: readonly Returning[]): readonly Merged[] {
+  const merged: Merged[] = []
+  const last = new Map<string, Merged>()
+  for (const { refund, key } of batch) {
+    const { policy, units, after } = refund
+    const before = last.get(key)
+    const areReleases = releases(policy) && units > 0 && before !== undefined && before.units > 0
+    if (areReleases && before.refund.after.startMs === after.startMs) before.units += units
+    else {
+      const one = { refund, key, units }
+      merged.push(one)
+      last.set(key, one)
+    }
+  }
+  return merged
 }
