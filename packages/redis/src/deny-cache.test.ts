@@ -239,6 +239,47 @@ describe("DenyCache", () => {
     expect([knows(), denied.isEmpty]).toEqual([[false, false, false, false], true])
   })
 
+  it("never remembers permits, so it refuses a request for permits only if a rate refuses the request", () => {
+    const permits = check(1, { policy: { ...FIXED, counter: "counter1", algorithm: "in-flight" } })
+    const denied = new DenyCache(LONGEST_MS)
+    learn(denied, [[permits, full()]])
+    expect(denied.isEmpty).toBe(true)
+    learn(denied, [
+      [check(), full({ current: 3 })],
+      [permits, full()],
+    ])
+    expect(countsIn(denied, [permits])).toBeUndefined()
+    expect(countsIn(denied, [check(), permits])).toBeUndefined()
+    learn(denied, [
+      [check(), full()],
+      [permits, full({ current: 0 })],
+    ])
+    expect(countsIn(denied, [check(), permits])).toEqual([10, undefined])
+    expect(countsIn(denied, [permits, check()])).toEqual([undefined, 10])
+  })
+
+  it("leaves a request to Redis if a penalty may count a refusal by permits", () => {
+    const held = { ...FIXED, counter: "counter1", algorithm: "in-flight" } as const
+    const penalty = { refusals: 3, withinMs: 1_000, forMs: [5_000] }
+    const policy: Policy = { ...FIXED, counter: "counter2", algorithm: "penalty", limit: 3, penalty }
+    const request = (shadow: boolean, cost: number) => [
+      check(),
+      check(cost, { policy: held, shadow }),
+      check(1, { policy }),
+    ]
+    const denied = new DenyCache(LONGEST_MS)
+    learn(denied, [
+      [check(), full()],
+      [check(1, { policy: held }), full()],
+      [check(1, { policy }), { startMs: SERVER_MS, current: 0, previous: 0 }],
+    ])
+    expect(countsIn(denied, request(false, 1))).toBeUndefined()
+    // A penalty counts no refusal of a shadow rule, of a request of 0 units, or of a cost that can never fit.
+    expect(countsIn(denied, request(true, 1))).toEqual([10, undefined, 0])
+    expect(countsIn(denied, request(false, 0))).toEqual([10, undefined, 0])
+    expect(countsIn(denied, request(false, 11))).toEqual([10, undefined, 0])
+  })
+
   it("leaves a request to Redis once its block may be over, because further refusals would then count", () => {
     const penalty = { refusals: 3, withinMs: 1_000, forMs: [5_000] }
     const policy: Policy = { ...FIXED, counter: "counter1", algorithm: "penalty", limit: 3, penalty }

@@ -8,6 +8,7 @@ import {
   ceilingOf,
   countsRefusals,
   type Policy,
+  releases,
   type StoreResult,
   statesAfterRefusal,
   timeUnitMs,
@@ -29,6 +30,9 @@ interface KnownCounter extends Between {
   readonly serverMs: number
 }
 
+/** The state of a counter of permits, if it matters whether the counter refuses. The cache assumes that it does. */
+const ALL_HELD: CounterState = { startMs: 0, current: Number.POSITIVE_INFINITY, previous: 0 }
+
 /**
  * A cache that refuses requests without a call to Redis. The cache remembers every counter of a refused request. It
  * refuses a request only if it knows the state of all its counters, so its result is the same as that of Redis. When
@@ -36,6 +40,9 @@ interface KnownCounter extends Between {
  * uncertain one, the cache forgets the counter. The cache misses changes by other processes for at most `longestMs`.
  * During that time, the remembered count can be too low, but it is too high only if another process refunds or resets
  * units.
+ *
+ * The cache never remembers permits, because other processes give them back all the time. It refuses a request that
+ * also needs permits if a rate refuses the request. The result then does not contain the counters of permits.
  */
 export class DenyCache {
   readonly #longestMs: number
@@ -66,6 +73,7 @@ export class DenyCache {
       // time.
       if (one === undefined || (granted && one.taken === 0)) continue
       const { policy, partition } = check
+      if (releases(policy)) continue
       const state = granted ? this.#stateAfterGrant(check, one, nowMs) : one.state
       if (state === undefined) continue
       const { sentAtMs, answeredAtMs } = between
@@ -94,12 +102,18 @@ export class DenyCache {
 
   /** Returns the refusal that Redis would return; undefined if Redis must decide. */
   answer(checks: readonly Check[], nowMs: number): StoreResult | undefined {
-    const known: KnownCounter[] = []
+    /** The counter of each check, or undefined for permits. */
+    const known: (KnownCounter | undefined)[] = []
     // The server's current time is only known to be between `toldMs` and `latestMs`.
     let toldMs = 0
     let latestMs = Number.POSITIVE_INFINITY
     for (let i = 0; i < checks.length; i++) {
-      const one = this.#knownOf(checks[i] as Check, nowMs)
+      const check = checks[i] as Check
+      if (releases(check.policy)) {
+        known.push(undefined)
+        continue
+      }
+      const one = this.#knownOf(check, nowMs)
       if (one === undefined) return undefined
       known.push(one)
       const { serverMs, sentAtMs, answeredAtMs } = one
@@ -108,16 +122,16 @@ export class DenyCache {
       latestMs = Math.min(latestMs, serverMs + Math.floor(nowMs - sentAtMs + 1))
     }
     latestMs = Math.max(latestMs, toldMs)
-    if (!checks.some((check, i) => isRefused(check, known[i] as KnownCounter, latestMs))) return undefined
+    if (!checks.some((check, i) => isRefused(check, known[i], latestMs))) return undefined
     if (checks.some(countsRefusals)) {
       // If a refusal would change a counter, Redis must process it.
       if (countsOne(checks, known, latestMs) || countsOne(checks, known, toldMs)) return undefined
     }
-    const counted = checks.map((check, i) => ({
-      state: stateAt(check, known[i] as KnownCounter, toldMs),
-      taken: 0,
-      ageMs: Math.ceil(nowMs - (known[i] as KnownCounter).sentAtMs),
-    }))
+    const counted = checks.map((check, i) => {
+      const one = known[i]
+      if (one === undefined) return undefined
+      return { state: stateAt(check, one, toldMs), taken: 0, ageMs: Math.ceil(nowMs - one.sentAtMs) }
+    })
     return { nowMs: toldMs, granted: false, checks: counted, isRemembered: true }
   }
 
@@ -159,14 +173,25 @@ function partMsOf(policy: Policy): number {
   return timeUnitMs(Math.max(ceilingOf(policy), policy.limit) + 1, policy.windowMs)
 }
 
-function isRefused(check: Check, known: KnownCounter, nowMs: number): boolean {
+function isRefused(check: Check, known: KnownCounter | undefined, nowMs: number): boolean {
   const { policy, cost, shadow } = check
-  return !shadow && !algorithmOf(policy).admits(stateAt(check, known, nowMs), policy, cost, nowMs)
+  return (
+    known !== undefined &&
+    !shadow &&
+    !algorithmOf(policy).admits(stateAt(check, known, nowMs), policy, cost, nowMs)
+  )
 }
 
 /** True if refusing the request at this time changes any of its counters. */
-function countsOne(checks: readonly Check[], known: readonly KnownCounter[], nowMs: number): boolean {
-  const before = checks.map((check, i) => stateAt(check, known[i] as KnownCounter, nowMs))
+function countsOne(
+  checks: readonly Check[],
+  known: readonly (KnownCounter | undefined)[],
+  nowMs: number,
+): boolean {
+  const before = checks.map((check, i) => {
+    const one = known[i]
+    return one === undefined ? ALL_HELD : stateAt(check, one, nowMs)
+  })
   const pending = checks.map((check, i) => {
     const algorithm: Algorithm = algorithmOf(check.policy)
     return { check, algorithm, state: before[i] as CounterState, taken: 0 }
