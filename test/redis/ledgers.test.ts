@@ -2,7 +2,7 @@ import { beforeAll, describe, it } from "vitest"
 import type { Policy } from "../../packages/core/src/ground/policy.ts"
 import type { CounterKey } from "../../packages/core/src/stores/store.ts"
 import { redisForTests } from "../servers/redis-for-tests.ts"
-import { ALL_THAT_REMAINS, type CallStep, ONE_TOO_MANY } from "./call-traces.ts"
+import { ALL_THAT_REMAINS, type CallStep, ONE_TOO_MANY, RENEWED } from "./call-traces.ts"
 import { loadScripts, play } from "./play.ts"
 import { MOST_PACKED } from "./traced-policies.ts"
 
@@ -185,6 +185,91 @@ describe("a charge", () => {
       steps: [take(0, 2, FIRST_HIT), refund(0, 0), refund(300, -4), take(0, 1, FIRST_HIT)],
     },
   ])("$what", async ({ policy, steps }) => {
+    const counters = [{ policy, partition: "alice" }]
+    const startMs = Date.UTC(2024, 0, 1)
+    for (const isWide of [false, true])
+      await play(client, { counters, policies: [policy], startMs, steps }, isWide)
+  })
+})
+
+describe("permits", () => {
+  const PERMITS: Policy = {
+    name: "trace",
+    counter: "counter0",
+    algorithm: "in-flight",
+    limit: 10,
+    windowMs: 60_000,
+    align: "epoch",
+  }
+  const COUNTER = { policy: PERMITS, partition: "alice" }
+  const HUGE: Policy = { ...PERMITS, limit: MOST_PACKED + 5 }
+  const COUNTED: Policy = { ...PERMITS, countRejected: true }
+  const take = (afterMs: number, cost: number, policy = PERMITS): CallStep => ({
+    kind: "take",
+    afterMs,
+    requests: [[{ policy, partition: "alice", cost, shadow: false }]],
+  })
+  const peek: CallStep = { kind: "peek", afterMs: 0, requests: [[{ ...COUNTER, cost: 0, shadow: false }]] }
+  const release = (nth: number, more = 0): CallStep => {
+    return { kind: "refund", afterMs: 0, nths: [nth], more, moved: false }
+  }
+  const renew = (nth: number, afterMs = 0): CallStep => {
+    return { kind: "refund", afterMs, nths: [nth], more: RENEWED, moved: false }
+  }
+
+  it.each<{ readonly what: string; readonly steps: readonly CallStep[]; readonly policy?: Policy }>([
+    {
+      what: "count in full until the end of the window after theirs",
+      steps: [take(0, 4), take(90_000, 6), take(0, 1), take(29_999, 1), take(1, 4), take(0, 1)],
+    },
+    {
+      what: "move to the current window when they are renewed, also above the limit",
+      steps: [take(0, 4), take(0, 6), renew(1, 60_000), renew(1), renew(0), take(59_999, 1), take(1, 1)],
+    },
+    {
+      what: "are counted again if their key was lost before they were renewed",
+      steps: [
+        take(0, 4),
+        { kind: "reset", afterMs: 0, keys: [COUNTER] },
+        renew(0, 60_000),
+        take(0, 6),
+        take(0, 1),
+      ],
+    },
+    {
+      what: "are counted again if their window had ended before they were renewed",
+      steps: [take(0, 4), renew(0, 150_000), take(0, 6), take(0, 1)],
+    },
+    {
+      what: "are added only as far as they are missing when their own window is still the current one",
+      steps: [take(0, 4), release(0, -3), renew(0), take(0, 6), take(0, 1)],
+    },
+    {
+      what: "are released from the window in which they were last counted",
+      steps: [take(0, 4), take(60_000, 3), release(1), take(0, 7), release(0), release(0), take(0, 8)],
+    },
+    {
+      what: "are released from the current window after the clock has gone back",
+      steps: [take(60_000, 4), take(0, 1), take(-60_000, 2), release(2, -1), peek, renew(2), peek],
+    },
+    {
+      what: "do not count refusals",
+      steps: [take(0, 9, COUNTED), take(0, 2, COUNTED), take(0, 1, COUNTED)],
+      policy: COUNTED,
+    },
+    {
+      what: "are renewed and released in the same way if their counts are too large to be packed",
+      steps: [
+        take(0, MOST_PACKED + 1, HUGE),
+        renew(0, 60_000),
+        take(0, 4, HUGE),
+        release(1),
+        release(0),
+        peek,
+      ],
+      policy: HUGE,
+    },
+  ])("$what", async ({ steps, policy = PERMITS }) => {
     const counters = [{ policy, partition: "alice" }]
     const startMs = Date.UTC(2024, 0, 1)
     for (const isWide of [false, true])
