@@ -23,7 +23,7 @@ const HOLDS: readonly Deviation[] = [
   reason: "the shared count has units that are held, and a look under another limit sees them as taken",
 }))
 
-const EACH = [...WINDOWS, "log", "token", "burst", "periodic", "leaky"]
+const EACH = [...WINDOWS, "log", "token", "burst", "periodic", "leaky", "permits"]
 
 /** With a minimum limit of 1, any counter may use leases. */
 const HOLDS_OFF: readonly Deviation[] = [
@@ -40,6 +40,7 @@ const HOLDS_OFF: readonly Deviation[] = [
     "any trace: agrees with the naive reference in every count of every result",
     "any trace: with single requests, agrees with the naive reference in every result",
     "any trace: under rules that count refused requests, agrees with the naive reference in every count",
+    "any trace: of permits beside rates, agrees with the naive reference in every count",
     "any trace: of a single client, agrees with the naive reference around every boundary",
   ].map((behaviour) => ({
     behaviour,

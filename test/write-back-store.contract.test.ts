@@ -18,7 +18,7 @@ function deviations(reason: string, behaviours: readonly string[]): readonly Dev
 
 const DEVIATIONS: readonly Deviation[] = [
   ...deviations("the shared store does not read its counters if this process refuses the request", [
-    ...["log", "leaky"].map(
+    ...["log", "leaky", "permits"].map(
       (name) => `shadow checks: take nothing if a real check refuses, in either order (${name})`,
     ),
     ...[...WRITTEN, "log", "leaky"].map(
@@ -59,6 +59,7 @@ const DEVIATIONS: readonly Deviation[] = [
       "agrees with the naive reference in every count of every result",
       "with single requests, agrees with the naive reference in every result",
       "under rules that count refused requests, agrees with the naive reference in every count",
+      "of permits beside rates, agrees with the naive reference in every count",
       "of a single client, agrees with the naive reference around every boundary",
     ].map((behaviour) => `any trace: ${behaviour}`),
   ),

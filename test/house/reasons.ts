@@ -21,6 +21,7 @@ const REASONS: Readonly<Record<string, string>> = {
   "registry-contract.ts registryContract": SUITE,
   "store-expiry-contract.ts storeExpiryContract": SUITE,
   "penalizing.ts penalizing": SUITE,
+  "holding.ts holding": SUITE,
   "returning.ts returning": SUITE,
   "counting.ts counting": SUITE,
   "together.ts together": SUITE,

@@ -4,6 +4,7 @@ import { adversity } from "./store/adversity.ts"
 import { agreement } from "./store/agreement.ts"
 import { EACH, type StoreSuite } from "./store/asking.ts"
 import { counting } from "./store/counting.ts"
+import { holding } from "./store/holding.ts"
 import { keys } from "./store/keys.ts"
 import { penalizing } from "./store/penalizing.ts"
 import { refusing } from "./store/refusing.ts"
@@ -28,7 +29,7 @@ export interface StoreUnderTest {
 
 /**
  * Returns the behaviors of every store, {@link Store} in `@sluice/core`. A store counts under each algorithm, takes
- * units for all checks of a request or for none, and returns refunded units. For hundreds of random traces, the
+ * units for all checks of a request or for none, returns refunded units, and renews permits. For hundreds of random traces, the
  * results of the store match a naive model that only adds units.
  * @example
  * ```ts
@@ -56,8 +57,8 @@ export function storeContract({ create, deviations, effort = 1 }: StoreUnderTest
         }
       })
     },
-    behavesWithEach(behaviour, show) {
-      for (const policy of EACH) {
+    behavesWithEach(behaviour, show, policies = EACH) {
+      for (const policy of policies) {
         suite.behaves(`${behaviour} (${policy.name})`, (store, clock) => show(store, policy, clock))
       }
     },
@@ -67,6 +68,7 @@ export function storeContract({ create, deviations, effort = 1 }: StoreUnderTest
   refusing(suite)
   penalizing(suite)
   returning(suite)
+  holding(suite)
   keys(suite, Math.max(100, Math.round(3_000 * effort)))
   adversity(suite)
   agreement(suite, (trace, show) => contract.add(trace, () => show(create)), effort)

@@ -2,7 +2,17 @@ import type { ManualClock, Store } from "@sluice/core"
 import type { CounterKey, Policy } from "@sluice/core/stores"
 import { expect } from "expect"
 import { type Behaviour, Contract, type Deviation } from "./behaviour.ts"
-import { check, countOf, MINUTE, peekOne, SLIDING, stateOf, takeOne, UNTAKEN } from "./store/asking.ts"
+import {
+  check,
+  countOf,
+  MINUTE,
+  PERMITS,
+  peekOne,
+  SLIDING,
+  stateOf,
+  takeOne,
+  UNTAKEN,
+} from "./store/asking.ts"
 
 /** Sixty units per minute. The bucket is full again a minute after it was emptied. */
 const FAST: Policy = { ...SLIDING, name: "token", algorithm: "token-bucket", limit: 60, burst: 60 }
@@ -31,10 +41,12 @@ const GROWING: Policy = {
 const FULL: Policy = { ...SLIDING, counter: "forget-f", limit: 1, windowMs: 60 * MINUTE }
 
 /** All counters that this contract uses. */
-export const FORGETTABLE: readonly CounterKey[] = [...BUCKETS, PENALTY, GROWING, FULL].map((policy) => ({
-  policy,
-  partition: "alice",
-}))
+export const FORGETTABLE: readonly CounterKey[] = [...BUCKETS, PENALTY, GROWING, FULL, PERMITS].map(
+  (policy) => ({
+    policy,
+    partition: "alice",
+  }),
+)
 
 /** An empty store, and operations on it for tests. */
 export interface ExpiringStore {
@@ -151,6 +163,35 @@ export function storeExpiryContract({ create, deviations }: ExpiryUnderTest): re
       await forget()
       await takeOne(store, check(FULL, 1), check(LONGER, 1))
       expect(stateOf(await peekOne(store, check(LONGER, 1)))).toMatchObject({ current: 2, previous: 1 })
+    })
+
+    keeps("permits until two windows after their latest renewal, and no longer", async (opened) => {
+      const { store, clock, forget } = opened
+      const permits = { policy: PERMITS, partition: "alice", units: -3 }
+      const after = stateOf(await takeOne(store, check(PERMITS, 3)))
+      for (let part = 0; part < 3; part++) {
+        clock.advance(MINUTE)
+        await store.refund([{ ...permits, after: { ...after, startMs: after.startMs + part * MINUTE } }])
+        await forget()
+      }
+      clock.advance(2 * MINUTE - 1_000)
+      await forget()
+      expect(await countOf(store, PERMITS)).toBe(3)
+      clock.advance(1_000)
+      await forget()
+      expect(await countOf(store, PERMITS)).toBe(0)
+    })
+
+    keeps("permits that were taken long after all earlier permits were released", async (opened) => {
+      const { store, clock, forget } = opened
+      const after = stateOf(await takeOne(store, check(PERMITS, 3)))
+      await store.refund([{ policy: PERMITS, partition: "alice", units: 3, after }])
+      clock.advance(MINUTE + MINUTE / 2)
+      await forget()
+      await takeOne(store, check(PERMITS, 2))
+      clock.advance(MINUTE + MINUTE / 4)
+      await forget()
+      expect(await countOf(store, PERMITS)).toBe(2)
     })
 
     keeps(

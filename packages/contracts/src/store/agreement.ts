@@ -11,6 +11,7 @@ import {
   HOURLY,
   looked,
   MINUTE,
+  PERMITS,
   SLIDING,
   type StoreSuite,
   withoutWaits,
@@ -60,6 +61,18 @@ export function agreement({ group }: Pick<StoreSuite, "group">, agrees: Agrees, 
         )
       },
     )
+
+    for (const { what, counters, seed } of PERMIT_TRACES) {
+      agrees(`${what}, agrees with the naive reference in every count`, async (create) => {
+        const story = fc.array(operations(3, counters), { minLength: 1, maxLength: 40 })
+        await fc.assert(
+          fc.asyncProperty(story, (steps) =>
+            onStory(create, Date.UTC(2024, 0, 1) + 12_345, steps, sameAsTold),
+          ),
+          { seed, numRuns: Math.ceil(100 * part) },
+        )
+      })
+    }
 
     agrees("of a single client, agrees with the naive reference around every boundary", async (create) => {
       await fc.assert(
@@ -137,6 +150,29 @@ const ONE_CLIENT: AskedCounters = {
   policies: POLICIES.flatMap((policy) => [policy, { ...policy, countRejected: true }]),
   partitions: ["alice"],
 }
+/** Permits under several limits. Negative refunds of permits are renewals. */
+const PERMITS_ONLY: readonly Policy[] = [
+  PERMITS,
+  { ...PERMITS, limit: 6 },
+  { ...PERMITS, limit: 4, extra: 3 },
+]
+/** Each request is for one client, so that a cluster stores all counters of the request on one node. */
+const PERMIT_TRACES: readonly {
+  readonly what: string
+  readonly counters: AskedCounters
+  readonly seed: number
+}[] = [
+  {
+    what: "of permits alone",
+    counters: { policies: PERMITS_ONLY, partitions: ["alice"] },
+    seed: 6_005,
+  },
+  {
+    what: "of permits beside rates",
+    counters: { policies: [SLIDING, HOURLY, ...PERMITS_ONLY], partitions: ["alice"] },
+    seed: 6_006,
+  },
+]
 
 /** Generates operations with at most `mostRequests` requests per call. */
 function operations(

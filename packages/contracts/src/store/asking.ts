@@ -16,10 +16,14 @@ export interface StoreSuite {
   group(name: string, define: () => void): void
   /** Adds a behavior, which is tested on an empty store with a separate clock. */
   behaves(behaviour: string, show: (store: Store, clock: ManualClock) => Promise<void>): void
-  /** Adds a behavior for each algorithm. The name of the policy is appended to the name of the behavior. */
+  /**
+   * Adds a behavior for each of the policies, whose names are appended to the name of the behavior. Default: every way to
+   * count.
+   */
   behavesWithEach(
     behaviour: string,
     show: (store: Store, policy: Policy, clock: ManualClock) => Promise<void>,
+    policies?: readonly Policy[],
   ): void
 }
 
@@ -38,11 +42,13 @@ export const FIXED: Policy = { ...SLIDING, name: "fixed", counter: "fx-1m", algo
 export const FIRST_HIT: Policy = { ...FIXED, name: "first-hit", counter: "fh-1m", align: "first-hit" }
 export const LOG: Policy = { ...SLIDING, name: "log", counter: "lg-1m", algorithm: "sliding-log" }
 export const HOURLY: Policy = { ...SLIDING, name: "hourly", counter: "sl-1h", limit: 15, windowMs: HOUR }
+/** Ten permits, which end one to two minutes after they were taken or last renewed. */
+export const PERMITS: Policy = { ...SLIDING, name: "permits", counter: "if-1m", algorithm: "in-flight" }
 /**
- * One policy for each way to count. Each policy admits ten units, which are available again after at most two
- * minutes.
+ * One policy for each way to count units that come back as time passes. Each policy admits ten units, which are
+ * available again after at most two minutes.
  */
-export const EACH: readonly Policy[] = [
+export const RATES: readonly Policy[] = [
   SLIDING,
   { ...SLIDING, name: "extra", counter: "ex-1m", limit: 7, extra: 3 },
   { ...SLIDING, name: "sub-windows", counter: "sb-1m", buckets: 12 },
@@ -55,6 +61,8 @@ export const EACH: readonly Policy[] = [
   { ...SLIDING, name: "periodic", counter: "tp-1m", algorithm: "token-bucket", refill: "periodic" },
   { ...SLIDING, name: "leaky", counter: "lk-1m", algorithm: "leaky-bucket" },
 ]
+/** One policy for each way to count. */
+export const EACH: readonly Policy[] = [...RATES, PERMITS]
 
 /** Returns the policy changed so that it admits `units` units. */
 export function withCeiling(policy: Policy, units: number): Policy {

@@ -1,4 +1,4 @@
-import type { Policy } from "@sluice/core/stores"
+import { type Policy, releases } from "@sluice/core/stores"
 import { expect } from "expect"
 import {
   check,
@@ -21,9 +21,10 @@ const MOST = Number.MAX_SAFE_INTEGER
 
 /**
  * Returns the largest limit that a policy counts exactly. A bucket that refills evenly counts fractions of units, for
- * example 1/60,000 of a unit.
+ * example 1/60,000 of a unit. A rule has at most a million permits.
  */
 function mostOf(policy: Policy): number {
+  if (releases(policy)) return 1_000_000
   const isEven = isBucket(policy) && policy.refill !== "periodic"
   return isEven ? Math.floor(MOST / (2 * policy.windowMs)) : MOST
 }

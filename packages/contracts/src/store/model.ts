@@ -1,11 +1,12 @@
-import type {
-  Check,
-  Counted,
-  CounterKey,
-  Policy,
-  Refund,
-  StoreReading,
-  StoreResult,
+import {
+  type Check,
+  type Counted,
+  type CounterKey,
+  type Policy,
+  type Refund,
+  releases,
+  type StoreReading,
+  type StoreResult,
 } from "@sluice/core/stores"
 
 /** Units taken in each window, keyed by the start of the window. */
@@ -34,7 +35,14 @@ export class StoreModel {
         if (nowMs - after.startMs < policy.windowMs) windows.set(startedMs, current - units)
         continue
       }
-      const counted = policy.algorithm === "sliding-window" ? [startMs - policy.windowMs, startMs] : [startMs]
+      const counted = policy.algorithm === "fixed-window" ? [startMs] : [startMs - policy.windowMs, startMs]
+      if (releases(policy) && units < 0) {
+        // The units of a renewal count in the present window only, whether or not they still counted before.
+        const moved = counted.includes(after.startMs) ? Math.min(windows.get(after.startMs) ?? 0, -units) : 0
+        windows.set(after.startMs, (windows.get(after.startMs) ?? 0) - moved)
+        windows.set(startMs, (windows.get(startMs) ?? 0) - units)
+        continue
+      }
       if (counted.includes(after.startMs))
         windows.set(after.startMs, Math.max(0, (windows.get(after.startMs) ?? 0) - units))
     }
@@ -88,7 +96,7 @@ export class StoreModel {
       return { state: { startMs: nowMs, current: 0, previous: 0 }, taken }
     }
     const startMs = Math.floor(nowMs / windowMs) * windowMs
-    const previous = algorithm === "sliding-window" ? (windows.get(startMs - windowMs) ?? 0) : 0
+    const previous = algorithm === "fixed-window" ? 0 : (windows.get(startMs - windowMs) ?? 0)
     return { state: { startMs, current: windows.get(startMs) ?? 0, previous }, taken }
   }
 
@@ -108,8 +116,9 @@ export class StoreModel {
 
 function isAdmitted({ policy, cost }: Check, previous: number, current: number, elapsedMs: number): boolean {
   const window = BigInt(policy.windowMs)
-  const weighted = (BigInt(previous) * (window - BigInt(elapsedMs))) / window
-  return weighted + BigInt(current) + BigInt(cost) <= BigInt(policy.limit)
+  const covered = releases(policy) ? window : window - BigInt(elapsedMs)
+  const weighted = (BigInt(previous) * covered) / window
+  return weighted + BigInt(current) + BigInt(cost) <= BigInt(policy.limit + (policy.extra ?? 0))
 }
 
 function nameOf({ policy, partition }: { policy: Policy; partition: string }): string {

@@ -7,6 +7,7 @@ import {
   currentOf,
   HOURLY,
   peekOne,
+  RATES,
   type StoreSuite,
   takeInOrder,
   takeOne,
@@ -41,10 +42,13 @@ async function asked(store: Store, one: Check): Promise<[granted: boolean, curre
   return [granted, currentOf(checks)]
 }
 
-/** Adds the behaviors of policies that count refused requests. */
+/** Adds the behaviors of policies that count refused requests. A rule with permits cannot count them. */
 export function refusing({ group, behavesWithEach }: StoreSuite): void {
+  const behavesWithRates: StoreSuite["behavesWithEach"] = (behaviour, show) =>
+    behavesWithEach(behaviour, show, RATES)
+
   group("a policy under which refused requests count", () => {
-    behavesWithEach("counts refused units up to the ceiling", async (store, policy) => {
+    behavesWithRates("counts refused units up to the ceiling", async (store, policy) => {
       const counted = counting(policy)
       const ledger = []
       for (const cost of [7, 5, 10, 1]) ledger.push(await asked(store, check(counted, cost)))
@@ -57,7 +61,7 @@ export function refusing({ group, behavesWithEach }: StoreSuite): void {
       expect(await countOf(store, counted)).toBe(10)
     })
 
-    behavesWithEach("does not count a cost above the limit or a shadow check", async (store, policy) => {
+    behavesWithRates("does not count a cost above the limit or a shadow check", async (store, policy) => {
       const counted = counting(policy)
       await takeOne(store, check(counted, 7))
       expect(await asked(store, check(counted, 11))).toEqual([false, 7])
@@ -69,14 +73,14 @@ export function refusing({ group, behavesWithEach }: StoreSuite): void {
       expect(await countOf(store, counted)).toBe(7)
     })
 
-    behavesWithEach("counts nothing for a peek", async (store, policy) => {
+    behavesWithRates("counts nothing for a peek", async (store, policy) => {
       const counted = counting(policy)
       await takeOne(store, check(counted, 7))
       expect((await peekOne(store, check(counted, 5))).granted).toBe(false)
       expect(await countOf(store, counted)).toBe(7)
     })
 
-    behavesWithEach("counts each of several equal requests", async (store, policy) => {
+    behavesWithRates("counts each of several equal requests", async (store, policy) => {
       const counted = counting(policy)
       const answers = await takeInOrder(
         store,
@@ -90,7 +94,7 @@ export function refusing({ group, behavesWithEach }: StoreSuite): void {
       ])
     })
 
-    behavesWithEach(
+    behavesWithRates(
       "returns the wait of a refused check that the algorithm computes, if it returns one",
       async (store, policy) => {
         const [other, refusing] = [check(HOURLY, 1), check(counting(policy), 7)]
@@ -106,7 +110,7 @@ export function refusing({ group, behavesWithEach }: StoreSuite): void {
       },
     )
 
-    behavesWithEach("returns the exact wait to a client that keeps asking", async (store, policy, clock) => {
+    behavesWithRates("returns the exact wait to a client that keeps asking", async (store, policy, clock) => {
       const counted = counting(policy)
       await takeOne(store, check(counted, 10))
       clock.advance(15_000)
@@ -123,7 +127,7 @@ export function refusing({ group, behavesWithEach }: StoreSuite): void {
       expect((await takeOne(store, one)).granted).toBe(true)
     })
 
-    behavesWithEach(
+    behavesWithRates(
       "counts only those checks of a refused request that refuse it themselves",
       async (store, policy) => {
         const counted = counting(policy)
@@ -142,7 +146,7 @@ export function refusing({ group, behavesWithEach }: StoreSuite): void {
       },
     )
 
-    behavesWithEach("keeps its counts when refused requests no longer count", async (store, policy) => {
+    behavesWithRates("keeps its counts when refused requests no longer count", async (store, policy) => {
       await takeOne(store, check(counting(policy), 7))
       await takeOne(store, check(counting(policy), 5))
       expect(await asked(store, check(policy, 5))).toEqual([false, 10])

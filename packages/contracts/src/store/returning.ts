@@ -1,10 +1,9 @@
-import type { Store } from "@sluice/core"
+import type { ManualClock, Store } from "@sluice/core"
 import type { CounterState, Policy } from "@sluice/core/stores"
 import { expect } from "expect"
 import {
   check,
   countOf,
-  EACH,
   FIXED,
   HOURLY,
   isBucket,
@@ -12,6 +11,7 @@ import {
   MINUTE,
   only,
   peekOne,
+  RATES,
   SLIDING,
   type StoreSuite,
   stateOf,
@@ -37,6 +37,7 @@ const GIVEN_BACK: Readonly<Record<string, number>> = {
   burst: 0,
   leaky: 0,
   periodic: 4,
+  permits: 7,
 }
 
 /** Adds the behaviors of reads, refunds, charges and resets. */
@@ -167,7 +168,7 @@ export function returning({ group, behaves, behavesWithEach }: StoreSuite): void
       expect([policy.name, given]).toEqual([policy.name, GIVEN_BACK[policy.name]])
     })
 
-    behavesWithEach("counts charged units even above the limit", async (store, policy, clock) => {
+    const countsAboveLimit = async (store: Store, policy: Policy, clock: ManualClock) => {
       const { checks } = await takeOne(store, check(policy, 4))
       const charge = { policy, partition: "alice", units: -9, after: only(checks).state }
       await store.refund([charge])
@@ -175,11 +176,12 @@ export function returning({ group, behaves, behavesWithEach }: StoreSuite): void
       expect((await takeOne(store, check(policy, 1))).granted).toBe(false)
       clock.advance(isBucket(policy) ? 2 * MINUTE : 3 * MINUTE)
       expect((await takeOne(store, check(policy, 10))).granted).toBe(true)
-    })
+    }
+    behavesWithEach("counts charged units even above the limit", countsAboveLimit, RATES)
 
     // Leave out buckets. A bucket counts fractions of units, so its maximum is lower, and a single charge stays below
     // it.
-    for (const policy of EACH.filter((each) => !isBucket(each))) {
+    for (const policy of RATES.filter((each) => !isBucket(each))) {
       behaves(`does not count above the largest exact number (${policy.name})`, async (store, clock) => {
         const [most, some] = [Number.MAX_SAFE_INTEGER, 2 ** 43]
         const { checks } = await takeOne(store, check(withCeiling(policy, most), most - some - 1))

@@ -72,7 +72,8 @@ export class WriteBacks extends LocalStore<WrittenCounter> {
     const whole = ({ counters: read, ...reading }: StoreReading): StoreReading => {
       const shared = read.map((counter): Counted => ({ ...counter, taken: 0 }))
       const { nowMs, checks: all } = wholeResult(request, { ...reading, granted: true, checks: shared })
-      return this.#reported({ ...reading, nowMs, counters: all as readonly Counted[] })
+      const counters = (all as readonly Counted[]).map(({ taken: _, ...counter }) => counter)
+      return this.#reported({ ...reading, nowMs, counters })
     }
     if (checks.length > 0 && rest.length === 0) return whole({ nowMs: 0, counters: [], ...this.condition })
     const reading = this.wrapped.read(rest, withinMs)
