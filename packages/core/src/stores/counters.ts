@@ -186,7 +186,9 @@ export class Counters<Key> {
 
   /**
    * Records until when a client is refused, so that its counter is among the last to be evicted. Returns for how many
-   * milliseconds the client is refused.
+   * milliseconds the client is refused. For permits, this time is a hint of a second. Each refusal renews the mark and
+   * each release removes it. So the counter of a client that keeps asking is protected, because the client would get
+   * all permits once more without it.
    */
   #markBlocked(
     key: Key,

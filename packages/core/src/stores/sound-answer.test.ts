@@ -117,6 +117,50 @@ describe("the result of a store", () => {
   )
 })
 
+describe("the state of a counter of permits", () => {
+  const one = fixedCheck("a", 5)
+  const permits = [{ ...one, policy: { ...one.policy, algorithm: "in-flight", extra: 1 } }]
+  const at = (startMs: number, previous: number, current: number) => ({
+    state: { startMs, previous, current },
+    taken: 0,
+  })
+  const reading = (counter: unknown) => ({ nowMs: NOW_MS, counters: [counter] })
+
+  it.each([
+    ["both windows have permits", at(NOW_MS, 2, 3)],
+    ["renewals have exceeded the limit", at(NOW_MS, 4, 40)],
+    ["the present window ends now", at(NOW_MS - SECOND, 2, 3)],
+    ["the clock went back by a window", at(NOW_MS + SECOND, 0, 3)],
+  ])("is accepted if %s", (_case, counter) => {
+    expect(() => soundReading(permits, reading(counter))).not.toThrow()
+    const taken = { nowMs: NOW_MS, granted: true, checks: [{ ...counter, taken: 1 }] }
+    expect(soundResult(permits, taken)).toBe(taken)
+  })
+
+  it("is accepted in a refusal with a hint or without one, if the permit does not fit", () => {
+    for (const wait of [{}, { retryAfterMs: 1_000 }]) {
+      const refused = { nowMs: NOW_MS, granted: false, checks: [{ ...at(NOW_MS, 2, 4), ...wait }] }
+      expect(soundResult(permits, refused)).toBe(refused)
+    }
+  })
+
+  it.each([
+    ["its permits have ended", at(NOW_MS - SECOND - 1, 5_001, 0)],
+    ["a count is negative", at(NOW_MS, -1, 3)],
+    ["a count is not whole", at(NOW_MS, 0.5, 3)],
+    ["its windows together have more than 2^53 - 1 permits", at(NOW_MS, Number.MAX_SAFE_INTEGER, 1)],
+  ])("is invalid if %s", (_case, counter) => {
+    expect(() => soundReading(permits, reading(counter))).toThrow(INVALID)
+    const refused = { nowMs: NOW_MS, granted: false, checks: [counter] }
+    expect(() => soundResult(permits, refused)).toThrow(INVALID)
+  })
+
+  it("is invalid in a refusal if the permit fits", () => {
+    const refused = { nowMs: NOW_MS, granted: false, checks: [at(NOW_MS, 2, 3)] }
+    expect(() => soundResult(permits, refused)).toThrow(INVALID)
+  })
+})
+
 describe("the reading of a store", () => {
   it("is returned if it is valid", () => {
     const reading = { nowMs: NOW_MS, counters: [FREE, FULL] }

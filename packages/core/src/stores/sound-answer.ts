@@ -67,10 +67,11 @@ function refuses({ policy, cost, shadow }: Check, counted: Counted | undefined, 
 function isSoundCounter(check: Check, counter: CounterReading | undefined, nowMs: number): boolean {
   const { state, ageMs }: Partial<CounterReading> = counter ?? {}
   if (!isState(state) || (ageMs !== undefined && !isCount(ageMs))) return false
-  // A counter can start after `nowMs` only if the clock went back, and then by at most a window.
-  const { windowMs } = check.policy
+  const { windowMs, algorithm } = check.policy
+  const longestMs = algorithm === "penalty" ? Math.max(windowMs, blockedByHandMs(state)) : windowMs
   const elapsedMs = nowMs - state.startMs
-  const isRecent = elapsedMs <= Math.max(windowMs, blockedByHandMs(state)) && elapsedMs >= -windowMs
+  // A counter can start after `nowMs` only if the clock went back, and then by at most a window.
+  const isRecent = elapsedMs <= longestMs && elapsedMs >= -windowMs
   return isRecent && canBeShown(check, algorithmOf(check.policy), state, nowMs)
 }
 

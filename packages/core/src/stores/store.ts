@@ -105,10 +105,14 @@ export interface Refund extends CounterKey {
   /**
    * Units to refund. A negative number is a charge in addition to the units that were taken, even if the charge does
    * not fit. A charge stops at 2^53 - 1 units in use. If the policy's algorithm is "penalty", a negative number
-   * blocks the counter for that many milliseconds.
+   * blocks the counter for that many milliseconds. If it is "in-flight", a negative number renews that many permits: it
+   * moves them to the current window, and adds those that no longer count.
    */
   readonly units: number
-  /** The state right after the units were taken: `Counted.after`, or `Counted.state` if `after` is absent. */
+  /**
+   * The state right after the units were taken: `Counted.after`, or `Counted.state` if `after` is absent. For permits
+   * that were renewed, `startMs` is the start of the window to which the latest renewal moved them.
+   */
   readonly after: CounterState
 }
 
@@ -129,7 +133,10 @@ export interface EvictionEvent {
    * the time of the last counter.
    */
   readonly emptyAfterMs: number
-  /** Milliseconds for which the client would still have been refused, or 0 if the client was not being refused. */
+  /**
+   * Milliseconds for which the client would still have been refused, or 0 if the client was not being refused. For
+   * permits, at most 1,000, because the end of other requests is unknown.
+   */
   readonly releaseAfterMs: number
 }
 

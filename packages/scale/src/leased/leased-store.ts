@@ -12,7 +12,8 @@ export type { LeasedStoreOptions } from "./options.ts"
  *
  * A refusal comes from the shared store, or repeats its latest refusal for at most half of `leaseMs`. All checks of a
  * request are admitted and counted, or nothing is taken. No request waits for a reservation. Unused units are refunded
- * after `leaseMs`. If a process is killed, the units that it holds stay taken until their window has passed.
+ * after `leaseMs`. If a process is killed, the units that it holds stay taken until their window has passed. The
+ * shared store decides rules with `concurrent`, because permits are never leased.
  *
  * `close` refunds the held units, and then closes the shared store.
  * @example

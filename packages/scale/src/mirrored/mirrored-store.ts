@@ -1,14 +1,15 @@
 import type { Store } from "@sluice/core"
 import { beforeDeadline, type MaybePromise } from "@sluice/core/kit"
-import type {
-  Check,
-  CounterKey,
-  CounterState,
-  Policy,
-  Refund,
-  StoreReading,
-  StoreResult,
-  StoreStatus,
+import {
+  type Check,
+  type CounterKey,
+  type CounterState,
+  type Policy,
+  type Refund,
+  releases,
+  type StoreReading,
+  type StoreResult,
+  type StoreStatus,
 } from "@sluice/core/stores"
 import { CallsInFlight } from "../in-front/calls.ts"
 import { CHARGE_MS } from "../in-front/charger.ts"
@@ -28,8 +29,9 @@ export type { MirroredStoreOptions } from "./options.ts"
  * reach each other, each of them admits the whole limit. Their counts agree again two windows after the connection
  * returns.
  *
- * Refusals that count (`countRejected`, `penalty`) count only in this data center. `Limiter.reset`, `block` and
- * `unblock` apply to all data centers, and wait up to a second for the far stores.
+ * Refusals that count (`countRejected`, `penalty`) and permits (`concurrent`) count only in this data center. So each
+ * data center admits as many requests at a time as the rule says. `Limiter.reset`, `block` and `unblock` apply to all
+ * data centers, and wait up to a second for the far stores.
  *
  * `close` charges the pending units, and then closes all stores.
  * @example
@@ -135,7 +137,8 @@ class MirroredStore extends StoreWrapper {
   }
 
   #collect(key: CounterKey, units: number, after: CounterState): void {
-    if (units === 0 || key.policy.algorithm === "penalty" || !this.#isMirrored(key.policy)) return
+    const isLocal = key.policy.algorithm === "penalty" || releases(key.policy)
+    if (units === 0 || isLocal || !this.#isMirrored(key.policy)) return
     for (const mirror of this.#mirrors) mirror.add(key, units, after)
   }
 

@@ -13,9 +13,9 @@ export type { WriteBackStoreOptions } from "./options.ts"
  * the bound. Units above the limit reduce the units that are admitted later. If a process is killed, the units that
  * it has not yet charged are lost.
  *
- * `sliding-log`, `leaky-bucket`, and rules with `countRejected` or a `penalty` are passed on to the shared store. A
- * request with both kinds of rules waits for the shared store. Such a request takes the units of all its rules, or
- * nothing.
+ * `sliding-log`, `leaky-bucket`, and rules with `concurrent`, `countRejected` or a `penalty` are passed on to the
+ * shared store. A request with both kinds of rules waits for the shared store. Such a request takes the units of all
+ * its rules, or nothing.
  *
  * While the shared store does not respond, each process first admits the units that remained at its latest
  * settlement. In each later window, it admits the limit, or its share of the limit. After three failed settlements,

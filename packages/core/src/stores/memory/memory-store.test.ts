@@ -348,6 +348,27 @@ describe("a full memory store", () => {
     expect(events.filter(({ releaseAfterMs }) => releaseAfterMs > 0)).toEqual([])
   })
 
+  it("protects a client whose permits are all held while it keeps asking, but not after a release", () => {
+    const { store, clock, events } = open(100)
+    const permits: Policy = { ...POLICY, counter: "permits", algorithm: "in-flight" }
+    const ask = (cost: number) => takeOne(store, check("client", cost, { policy: permits }))
+    const flood = () => {
+      for (let i = 0; i < 2_000; i++) takeOne(store, check(`junk ${i}`, 1, { policy: HOURLY }))
+    }
+    const after = ask(5).checks[0]?.state as CounterState
+    for (let second = 0; second < 5; second++) {
+      expect(ask(1).granted).toBe(false)
+      flood()
+      clock.advance(1_000)
+    }
+    expect(countOf(store, "client", permits)).toBe(5)
+    ask(1)
+    store.refund([{ policy: permits, partition: "client", units: 1, after }])
+    flood()
+    expect(countOf(store, "client", permits)).toBe(0)
+    expect(events.filter(({ releaseAfterMs }) => releaseAfterMs > 0)).toEqual([])
+  })
+
   it("evicts the refused client that is released soonest if all are refused, and emits an event", () => {
     const { store, clock, events } = open(3)
     for (const [client, cost] of [
