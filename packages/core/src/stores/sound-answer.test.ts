@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest"
 import { manualClock } from "../ground/clock.ts"
+import { PERMITS } from "../ground/policy.ts"
 import { memoryStore } from "./memory/memory-store.ts"
 import { soundReading, soundResult } from "./sound-answer.ts"
 import { fixedCheck } from "./testing/checks.ts"
@@ -118,7 +119,7 @@ describe("the result of a store", () => {
 })
 
 describe("the state of a counter of permits", () => {
-  const one = fixedCheck("a", 5)
+  const one = fixedCheck(PERMITS, 5)
   const permits = [{ ...one, policy: { ...one.policy, algorithm: "in-flight", extra: 1 } }]
   const at = (startMs: number, previous: number, current: number) => ({
     state: { startMs, previous, current },
