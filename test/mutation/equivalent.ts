@@ -298,6 +298,8 @@ export const EQUIVALENT: Readonly<Record<string, Readonly<Record<string, string>
     "stop() {": "BlockStatement: the histogram keeps sampling after its last use, which only costs time",
   },
   "core/src/limiter/waiting/attempt.ts": {
+    "let mayEndSooner = false":
+      "BooleanLiteral: if no refusal lasts for any time, the next request calls the store now",
     "if (counts === undefined) return retryAfterMs":
       "ConditionalExpression: a client that a quota refuses has been counted",
   },
@@ -329,7 +331,7 @@ export const EQUIVALENT: Readonly<Record<string, Readonly<Record<string, string>
       "BooleanLiteral: only a function of the app that calls the limiter while requests are served would notice",
     "if (allowed) this.#refund(ticket, decision)":
       "ConditionalExpression: the refund of a refusal is a no-op",
-    "const atMs = untilMs ?? (asking > 0 && impatient.first ? impatient.first.deadlineMs + 1 : undefined)":
+    "const mayEndSooner = line.untilMs === undefined ? asking > 0 : line.mayEndSooner":
       "ConditionalExpression,EqualityOperator: if nothing is pending, the next request is sent now and sets the timer again",
     "if (waiting !== undefined) this.#giveUp(waiting, error)":
       "ConditionalExpression: a line has a timer only while a request waits in it",

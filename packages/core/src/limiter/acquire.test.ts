@@ -90,6 +90,37 @@ describe("acquire", () => {
     expect(entries).toEqual(["1000 a", "1000 b", "2000 c", "3000 d"])
   })
 
+  it("serves a higher priority first, from its options or else from the option of the limiter", async () => {
+    const clock = manualClock()
+    const warned: string[] = []
+    const limiter = createLimiter<{ priority?: number }>({
+      ...{ limit: 1, window: "1 second", field: "service", algorithm: "fixed-window", clock },
+      logger: QUIET,
+      priority: ({ priority }) => priority as number,
+    })
+    limiter.on("warning", ({ code, message }) => void warned.push(`${code}: ${message}`))
+    const order: string[] = []
+    const acquire = (name: string, request: object, options: object) =>
+      limiter.acquire(request, options).then(() => void order.push(name))
+    const all = [
+      acquire("admitted", {}, {}),
+      acquire("fails", {}, {}),
+      acquire("fails too", { priority: 1_001 }, {}),
+      acquire("low", { priority: -1 }, {}),
+      acquire("high", { priority: 1 }, {}),
+      acquire("highest", { priority: -1_000 }, { priority: 1_000 }),
+    ]
+    for (let i = 0; i < 6; i++) {
+      await nextTurn()
+      clock.advance(1_000)
+    }
+    await Promise.all(all)
+    expect(order).toEqual(["admitted", "highest", "high", "fails", "fails too", "low"])
+    expect(warned).toEqual([
+      "SLUICE_CALLBACK_FAILED: priority returned undefined. It must return a whole number from -1000 to 1000, not a promise; otherwise the request has priority 0.",
+    ])
+  })
+
   it("makes a new request wait behind the others, even if enough units remain for it", async () => {
     const { limiter, clock } = limiterWith(THREE)
     const { acquire, pass, entries } = diary(limiter, clock)

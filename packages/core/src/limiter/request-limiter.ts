@@ -188,7 +188,7 @@ export class RequestLimiter<Request> implements Limiter<Request> {
 
   async acquire(request: Request, options?: AcquireOptions): Promise<Decision> {
     const { unitNames } = this.options
-    const { amounts, signal, maxWaitMs, maxWaiting } = parseAcquireOptions(options, unitNames)
+    const { amounts, priority, signal, maxWaitMs, maxWaiting } = parseAcquireOptions(options, unitNames)
     signal?.throwIfAborted()
     const preparing = this.#prepare(request, amounts)
     const prepared =
@@ -198,6 +198,7 @@ export class RequestLimiter<Request> implements Limiter<Request> {
     let latest = ruleChecks
     const decision = await this.#state.waitingRoom().enter(ruleChecks, {
       ...{ signal, maxWaitMs, maxWaiting, waitsFor: everyRule },
+      priority: priority ?? this.admission.priorityOf(request),
       currentChecks() {
         const renewed = prepared.renewed()?.ruleChecks
         latest = renewed ?? latest

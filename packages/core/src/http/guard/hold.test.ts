@@ -53,8 +53,8 @@ async function setUp(options: object) {
   await nextTurn()
   const decisions: Decision[] = []
   guard.limiter.on("decision", (decision) => void decisions.push(decision))
-  const check = (facts: RequestFacts = ALICE, response = new FakeResponse()) => {
-    const outcome = guard.check(facts, {}, response)
+  const check = (facts: RequestFacts = ALICE, response = new FakeResponse(), request: object = {}) => {
+    const outcome = guard.check(facts, request, response)
     const held = { response, outcome, isOver: false, at: clock.now() }
     void Promise.resolve(outcome).then(() => {
       held.isOver = true
@@ -65,6 +65,16 @@ async function setUp(options: object) {
 }
 
 describe("a request that has to wait", () => {
+  it("goes first if it has the highest priority, which a function of the request may return", async () => {
+    const throttle = { kind: "queue", maxWaitMs: 5_000 }
+    const priority = ({ plan }: { plan?: string }) => (plan === "gold" ? 1 : 0)
+    const { check, clock } = await setUp({ ...QUEUE, throttle, priority })
+    const checked = [{}, {}, { plan: "gold" }].map((request) => check(ALICE, undefined, request))
+    clock.advance(1_000)
+    await nextTurn()
+    expect(checked.map(({ isOver }) => isOver)).toEqual([true, false, true])
+  })
+
   it("adds a listener to its response only while it is delayed", async () => {
     const { check, clock, decisions } = await setUp(QUEUE)
     const first = check()

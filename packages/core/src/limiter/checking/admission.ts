@@ -9,6 +9,7 @@ import type { Amounts } from "../callbacks/callback-results.ts"
 import type { DecisionCall, LimiterEvents } from "../interface/limiter.ts"
 import type { ParsedOptions } from "../options/parse-options.ts"
 import type { RulesInForce } from "../rule-set/rules-in-force.ts"
+import { compilePriority } from "./compile-priority.ts"
 import { type Held, holdInLine, type Leaving } from "./hold.ts"
 import type { LimiterState } from "./limiter-state.ts"
 import { PreparedRequest, type Scope } from "./prepared-request.ts"
@@ -23,8 +24,10 @@ export class Admission<Request> {
   readonly #cost: number | Callback<number>
   /** The option `skip`. Undefined if no request is skipped. */
   readonly #skip: Callback<boolean> | undefined
+  /** Returns the priority of a request by the option `priority`. */
+  readonly priorityOf: (request: Request) => number
 
-  constructor({ enabled, skip }: ParsedOptions, state: LimiterState<Request>, rules: RulesInForce) {
+  constructor({ enabled, skip, priority }: ParsedOptions, state: LimiterState<Request>, rules: RulesInForce) {
     this.#state = state
     this.rules = rules
     this.events = state.events
@@ -32,6 +35,7 @@ export class Admission<Request> {
     const { context } = state
     this.#cost = context.amountOf(REQUESTS) ?? 1
     this.#skip = skip && testCallback("skip", skip, false, "the request is counted", context)
+    this.priorityOf = compilePriority(priority, state.warner)
   }
 
   /** Whether the request is counted. Returns a promise only if `skip` does. */
@@ -131,9 +135,10 @@ export class Admission<Request> {
    */
   hold(prepared: PreparedRequest<Request>, leaving: Leaving): MaybePromise<Held | undefined> {
     const { isClosed, warner } = this.#state
-    if (!isClosed && !prepared.isStoreGone)
-      return holdInLine(this.#state.waitingRoom(), prepared, leaving, warner)
-    const { ruleSet, ruleChecks } = prepared
+    const { request, ruleSet, ruleChecks } = prepared
+    if (!isClosed && !prepared.isStoreGone) {
+      return holdInLine(this.#state.waitingRoom(), prepared, this.priorityOf(request), leaving, warner)
+    }
     const held = (decision: Decision): Held => ({ decision, ruleSet, ruleChecks })
     const decision = this.take(prepared)
     return decision instanceof Promise ? decision.then(held) : held(decision)

@@ -44,6 +44,7 @@ const DRAINING = Symbol("draining")
 export function holdInLine(
   room: WaitingRoom,
   prepared: PreparedRequest<unknown>,
+  priority: number,
   leaving: Leaving,
   warner: Warner,
 ): MaybePromise<Held | undefined> {
@@ -60,6 +61,7 @@ export function holdInLine(
   }
   const options: WaitOptions = {
     ...waitOptionsOf(storeChecks.ruleChecks, leaving),
+    priority,
     currentChecks() {
       const renewed = prepared.renewed()
       latest = renewed ?? latest

@@ -20,6 +20,7 @@ describe("an invalid option of acquire", () => {
   const SIGNAL = "an AbortSignal"
   const COUNT = "a positive whole number, or Infinity"
   const TIME = "0 or a positive number of milliseconds"
+  const PRIORITY = "a whole number from -1000 to 1000"
   const { signal } = new AbortController()
   const half = { aborted: false, throwIfAborted() {}, addEventListener() {} }
 
@@ -32,6 +33,10 @@ describe("an invalid option of acquire", () => {
     ["maxWaiting", 0, "0 is not a number of requests", COUNT],
     ["maxWaiting", 1.5, "1.5 is not a number of requests", COUNT],
     ["maxWaiting", "Infinity", '"Infinity" is not a number of requests', COUNT],
+    ["priority", 1_001, "1001 is not a priority", PRIORITY],
+    ["priority", -1_001, "-1001 is not a priority", PRIORITY],
+    ["priority", 0.5, "0.5 is not a priority", PRIORITY],
+    ["priority", "5", '"5" is not a priority; it is a string, use the number 5', PRIORITY],
     ["signal", "now", '"now" is not a signal', SIGNAL],
     ["signal", null, "null is not a signal", SIGNAL],
     ["signal", { ...half, aborted: undefined }, "{} is not a signal", SIGNAL],
@@ -44,7 +49,7 @@ describe("an invalid option of acquire", () => {
   })
 
   it("is rejected if its name is unknown", () => {
-    const accepted = "cost, units, signal, maxWaitMs, maxWaiting"
+    const accepted = "cost, units, priority, signal, maxWaitMs, maxWaiting"
     expect(problemsOf(() => parseAcquireOptions({ maxWaitms: 5, timeout: 5 } as object, undefined))).toEqual([
       {
         path: "maxWaitms",
@@ -65,7 +70,7 @@ describe("an invalid option of acquire", () => {
   })
 
   it("is not reported if all options are valid", () => {
-    const good = { maxWaitMs: 0, maxWaiting: Number.POSITIVE_INFINITY, signal }
+    const good = { priority: -1_000, maxWaitMs: 0, maxWaiting: Number.POSITIVE_INFINITY, signal }
     const amounts = new Map([["requests", 0]])
     expect(parseAcquireOptions({ ...good, cost: 0 }, undefined)).toEqual({ ...good, amounts })
     expect(

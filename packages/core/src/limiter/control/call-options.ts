@@ -18,6 +18,7 @@ import { show, suggestion } from "../../ground/show.ts"
 import { isSignal } from "../../ground/signal.ts"
 import type { Amounts } from "../callbacks/callback-results.ts"
 import type { AcquireOptions, AmountOptions } from "../interface/limiter.ts"
+import { isPriority, PRIORITY } from "../options/priority.ts"
 
 const MAX_WAITING = 1_000
 const UNITS = "0 or a positive whole number"
@@ -33,6 +34,7 @@ const checkAmounts = mustBe(
 const ACQUIRE_CHECKS: Readonly<Record<string, OptionCheck>> = {
   cost: checkCost,
   units: checkAmounts,
+  priority: mustBeWithHint("a priority", PRIORITY, isPriority),
   signal: mustBeWithHint("a signal", "an AbortSignal", isSignal),
   maxWaitMs: mustBeWithHint(
     "a time",
@@ -49,6 +51,7 @@ const ACQUIRE_OPTIONS: readonly string[] = Object.keys(ACQUIRE_CHECKS)
 
 export interface ParsedAcquireOptions {
   readonly amounts: Amounts | undefined
+  readonly priority: number | undefined
   readonly signal: AbortSignal | undefined
   readonly maxWaitMs: number
   readonly maxWaiting: number
@@ -68,11 +71,12 @@ export function parseAcquireOptions(options: AcquireOptions = {}, units: UnitNam
   const {
     cost,
     units: given,
+    priority,
     signal,
     maxWaitMs = Number.POSITIVE_INFINITY,
     maxWaiting = MAX_WAITING,
   } = options
-  return { amounts: parseAmounts({ cost, units: given }, units), signal, maxWaitMs, maxWaiting }
+  return { amounts: parseAmounts({ cost, units: given }, units), priority, signal, maxWaitMs, maxWaiting }
 }
 
 /**

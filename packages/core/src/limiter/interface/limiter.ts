@@ -155,8 +155,13 @@ export interface AmountOptions {
   readonly units?: Readonly<Record<string, number>> | undefined
 }
 
-/** The units that `acquire` requests, and the limits of its wait. */
+/** The units that `acquire` requests, its priority, and the limits of its wait. */
 export interface AcquireOptions extends AmountOptions {
+  /**
+   * The request's place in line, instead of the option `priority`: a whole number from -1,000 to 1,000. A higher
+   * priority goes first, and requests of the same priority are served in order of arrival. Default: 0.
+   */
+  readonly priority?: number | undefined
   /**
    * A signal that ends the wait when it aborts. `acquire` then rejects with the signal's reason, and no units stay
    * taken.
@@ -164,7 +169,10 @@ export interface AcquireOptions extends AmountOptions {
   readonly signal?: AbortSignal | undefined
   /** The longest wait in milliseconds. Default: unlimited. */
   readonly maxWaitMs?: number | undefined
-  /** Maximum number of requests in this process that wait for one counter. Default: 1,000. */
+  /**
+   * Maximum number of requests in this process that wait for one counter, including this request. Applies to requests
+   * of every priority. Default: 1,000.
+   */
   readonly maxWaiting?: number | undefined
 }
 
@@ -231,8 +239,9 @@ export interface Limiter<Request = RequestFacts> extends Events<LimiterEvents<Re
   enforce(request: Request, options?: AmountOptions): Promise<Decision>
   /**
    * Waits until the request is admitted under every rule, and takes the units. Within the process, requests that
-   * share a counter are served first come, first served, without polling. The wait includes the delay of a leaky
-   * bucket.
+   * share a counter are served by `priority`, and first come, first served within a priority. Requests do not
+   * poll, with one exception: the first request in line for a permit asks the store again after 5 to 100 ms, because
+   * another process may release one. The wait includes the delay of a leaky bucket.
    *
    * Rejects immediately with {@link RateLimitExceededError} if waiting is pointless. That is the case if the request
    * can never succeed or would wait longer than `maxWaitMs`, or if `maxWaiting` requests already wait. Rejects with

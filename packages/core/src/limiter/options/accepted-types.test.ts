@@ -55,6 +55,7 @@ const NO_OPTIONS: Undefined<Omit<LimiterOptions<RequestFacts>, keyof Rule>> = {
   hashSecret: undefined,
   fields: undefined,
   units: undefined,
+  priority: undefined,
   skip: undefined,
   callbackTimeoutMs: undefined,
   onRejected: undefined,

@@ -18,6 +18,7 @@ import type { LiveRules } from "../../rules/live-rules.ts"
 import { RULE_MEMBERS, unitShape } from "../../rules/parsing/rule-members.ts"
 import { onRulesMissing } from "../../rules/until-loaded.ts"
 import { headersShape } from "./header-formats.ts"
+import { isPriority, PRIORITY as PRIORITIES } from "./priority.ts"
 
 const isFunction = (value: unknown): boolean => typeof value === "function"
 /** A member that is validated elsewhere. */
@@ -49,6 +50,10 @@ const UNITS_AMOUNT = says(
 const UNITS_EXAMPLE = '{ "tokens": (request) => … }'
 const AMOUNT = (said: Parameters<typeof v.custom>[1]) =>
   v.custom((value) => isUnits(value) || isFunction(value), said)
+const PRIORITY = says(
+  "a priority",
+  `${PRIORITIES}, or a function that returns one for a request, not a promise`,
+)
 const UNITS = record(unitShape, AMOUNT(UNITS_AMOUNT), says("an object of units", UNITS_EXAMPLE))
 const SERVICE = says("a service", "a non-empty string, or a number below 2^53")
 const time = v.optional(
@@ -138,6 +143,7 @@ export const optionsShape: ObjectSchema = strict("the options", {
   hashSecret: v.optional(v.pipe(v.string(SECRET), v.minLength(1, SECRET))),
   cost: v.optional(AMOUNT(COST)),
   units: v.optional(v.lazy((value) => (answersAtOnce(value) ? ANYTHING : UNITS))),
+  priority: v.optional(v.custom((value) => isPriority(value) || answersAtOnce(value), PRIORITY)),
   skip: v.optional(v.custom(isFunction, says("a function", "(request) => boolean"))),
   callbackTimeoutMs: time,
   rejection: v.optional(RULE_MEMBERS.rejection.shape),

@@ -103,6 +103,13 @@ export interface LimiterSettings<Request, Response = unknown>
     | ((unit: string) => number | ((request: Request) => Awaitable<number | undefined>) | undefined)
     | undefined
   /**
+   * The order in which requests wait in line, for rules that queue and for `acquire`: a whole number from -1,000 to
+   * 1,000, or a function of the request that returns one, not a promise. A higher priority goes first, and requests of
+   * the same priority are served in order of arrival. Requests of a low priority may wait as long as others of a higher
+   * one arrive. Default: 0, also if the function fails.
+   */
+  readonly priority?: number | ((request: Request) => number) | undefined
+  /**
    * Whether a request is not counted at all. Default: every request is counted. If the function fails or does not
    * return a boolean, the request is counted. The function is called first, even before the rules have loaded.
    */

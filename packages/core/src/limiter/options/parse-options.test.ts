@@ -29,6 +29,8 @@ const LIMIT = "a positive whole number below 2^53, or a function that returns on
 const WINDOW =
   'a positive whole number of milliseconds, or a string such as "90 seconds", "1 minute", "15m", "1h", "1 day", "2 weeks"'
 const COST = "0 or a positive whole number, or a function that returns one for a request"
+const PRIORITY =
+  "a whole number from -1000 to 1000, or a function that returns one for a request, not a promise"
 const DIALECT = '"draft-11", "next", "triple", "legacy", { dialect, prefix, names }, a list of them, or false'
 const TIME = "a whole number of milliseconds from 1 to 2147483647"
 const CLOCK = "{ now(): epoch milliseconds, wait?(ms, signal) }, such as manualClock()"
@@ -40,7 +42,7 @@ const FIELD_AND_FUNCTION =
   'a name, with the function that reads it in "fields": { field: "user_id", fields: { user_id: (request) => … } }'
 const NAMES =
   "name, field, limit, window, match, allow, deny, overrides, onMissing, counts, algorithm, align, buckets, burst, refill, throttle, countRejected, penalty, notify, shadow, rejectionMessage, " +
-  "rules, defaultRules, onRulesMissing, service, store, trustedProxies, clientIpHeader, ipv6Prefix, fields, cost, units, skip, callbackTimeoutMs, rejection, onRejected, refundWhen, " +
+  "rules, defaultRules, onRulesMissing, service, store, trustedProxies, clientIpHeader, ipv6Prefix, fields, cost, units, priority, skip, callbackTimeoutMs, rejection, onRejected, refundWhen, " +
   "headers, onStoreFailure, storeTimeoutMs, instances, enabled, logger, clock"
 
 /** A request counts as one, and there is no other unit. */
@@ -96,6 +98,9 @@ describe("an invalid option", () => {
     ],
     ["fields", [], "[] is not an object of functions", '{ "user_id": (request) => … }'],
     ["fields", "user_id", '"user_id" is not an object of functions', '{ "user_id": (request) => … }'],
+    ["priority", 1_001, "1001 is not a priority", PRIORITY],
+    ["priority", 0.5, "0.5 is not a priority", PRIORITY],
+    ["priority", "high", '"high" is not a priority', PRIORITY],
     ["skip", true, "true is not a function", "(request) => boolean"],
     [
       "onRejected",
@@ -293,6 +298,7 @@ describe("an invalid option", () => {
 
   it.each<[string, Record<string, unknown>, string]>([
     ["refundWhen", { refundWhen: async () => true }, "(request, status) => boolean"],
+    ["priority", { priority: async () => 5 }, PRIORITY],
     ["fields", { fields: async () => () => "a" }, '{ "user_id": (request) => … }'],
     [
       "throttle.signal",
@@ -590,6 +596,7 @@ describe("options", () => {
       hashSecret: "",
       amountOf: expect.any(Function),
       unitNames: undefined,
+      priority: 0,
       skip: undefined,
       rejection: {},
       onRejected: undefined,

@@ -51,6 +51,8 @@ export interface ParsedOptions {
   readonly amountOf: AmountOf
   /** The names of units that calls may use. Undefined if they are not known in advance. */
   readonly unitNames: readonly string[] | undefined
+  /** The priority of requests that wait. */
+  readonly priority: number | ((request: unknown) => unknown)
   readonly skip: ((request: unknown) => unknown) | undefined
   readonly onRejected: OnRejected<unknown> | undefined
   readonly refundWhen: ((request: unknown, status: number) => unknown) | undefined
@@ -95,6 +97,7 @@ export function parseOptions(value: unknown): ParsedOptions {
     hasExtractors: typeof options.fields === "function" || Object.keys(options.fields ?? {}).length > 0,
     hashKeys: options.hashKeys,
     hashSecret: options.hashSecret ?? "",
+    priority: options.priority ?? 0,
     skip: options.skip,
     onRejected: options.onRejected,
     refundWhen: options.refundWhen,

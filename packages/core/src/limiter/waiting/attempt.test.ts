@@ -34,6 +34,39 @@ describe("among the rules that refuse, a request waits for the rule", () => {
     expect(await refusedBy([free, short], SECOND - 1)).toBe("short")
   })
 
+  it("that has no units for longer than a permit is missing, wherever it is in the list", async () => {
+    const permits = ruleCheck("permits", 1, 1, { algorithm: "in-flight" })
+    for (const ruleChecks of [
+      [permits, short],
+      [short, permits],
+    ]) {
+      const decider = deciderOver(memoryStore({ clock: manualClock() }), manualClock())
+      await decider.take(ruleChecks)
+      const refused = await decider.take(ruleChecks)
+      expect(longestRefusal(startAttempt(ruleChecks), refused, ruleChecks)).toMatchObject({
+        ...{ ruleCheck: short, trustedMs: SECOND, mayEndSooner: false },
+      })
+    }
+  })
+
+  it("of permits for 5 ms, and for longer after each attempt, but as long as a block lasts", async () => {
+    const clock = manualClock()
+    const decider = deciderOver(memoryStore({ clock }), clock)
+    const permits = ruleCheck("permits", 1, 1, { algorithm: "in-flight" })
+    await decider.take([permits])
+    const refused = await decider.take([permits])
+    const first = startAttempt([permits])
+    const longest = (attempt = first, decision = refused) => longestRefusal(attempt, decision, [permits])
+    expect(longest()).toEqual({ ruleCheck: permits, trustedMs: 5, mayEndSooner: true })
+    expect(longest(startAttempt([permits], first)).trustedMs).toBe(10)
+    const checks = refused.checks.map((check) => ({
+      ...check,
+      refusal: "blocked" as const,
+      retryAfterMs: SECOND,
+    }))
+    expect(longest(first, { ...refused, checks })).toMatchObject({ trustedMs: SECOND, mayEndSooner: false })
+  })
+
   it("that queues, even if a shadow rule would refuse for longer", async () => {
     expect(await refusedBy([free, short, shadow])).toBe("short")
     expect(await refusedBy([shadow, free, short])).toBe("short")

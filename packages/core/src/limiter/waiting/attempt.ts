@@ -8,6 +8,12 @@ import type { RuleCheck } from "../../decision/rule-check.ts"
  */
 const PASSING_MS = 1_000
 
+/**
+ * The first and the longest delay, in milliseconds, between two store calls of a request that waits for a permit. The
+ * permits of other processes are released at unknown times, so the delay doubles from 5 to 80 ms and then is 100 ms.
+ */
+const [FIRST_RETRY_MS, LONGEST_RETRY_MS] = [5, 100]
+
 let made = 0
 
 /** The latest store call of a waiting request. The call determines how long its refusal is trusted. */
@@ -17,11 +23,14 @@ export interface Attempt {
   readonly number: number
   /** The time at which the store responded, by the store's clock. */
   answeredMs: number
+  /** The delay before the next store call if a permit is missing, in milliseconds. */
+  readonly retryMs: number
 }
 
-/** Begins a store call for these checks. */
-export function startAttempt(ruleChecks: readonly RuleCheck[]): Attempt {
-  return { ruleChecks, number: made++, answeredMs: 0 }
+/** Begins a store call for these checks. `earlier` is the previous attempt of the same request. */
+export function startAttempt(ruleChecks: readonly RuleCheck[], earlier?: Attempt): Attempt {
+  const retryMs = earlier === undefined ? FIRST_RETRY_MS : Math.min(2 * earlier.retryMs, LONGEST_RETRY_MS)
+  return { ruleChecks, number: made++, answeredMs: 0, retryMs }
 }
 
 /** Returns the number of the next attempt. */
@@ -29,27 +38,37 @@ export function nextAttempt(): number {
   return made
 }
 
-/**
- * Returns the rule check in `awaited` whose refusal is trusted for the longest time, and that time. Calling the store
- * again before this time has passed is pointless.
- */
+/** The refusal that is trusted for the longest time. */
+interface LongestRefusal {
+  readonly ruleCheck: RuleCheck
+  /** Calling the store again before this time has passed is pointless, unless `mayEndSooner` is true. */
+  readonly trustedMs: number
+  /** Whether the refusal may end before that, because permits may be released at any time. */
+  readonly mayEndSooner: boolean
+}
+
+/** Returns the refusal of a rule check in `awaited` that is trusted for the longest time. */
 export function longestRefusal(
   attempt: Attempt,
   { degraded, retryAfterMs, checks }: Decision,
   awaited: readonly RuleCheck[],
-): { readonly ruleCheck: RuleCheck; readonly trustedMs: number } {
+): LongestRefusal {
   let longestMs = 0
   let by: RuleCheck | undefined
+  let mayEndSooner = false
   for (const check of checks) {
-    const waitMs = trustedOf(attempt, check)
-    if (check.allowed || waitMs <= longestMs) continue
+    if (check.allowed) continue
     const ruleCheck = awaited.find((each) => each.policy.name === check.policy)
     if (ruleCheck === undefined) continue
+    const lacksPermit = check.refusal === "in-flight"
+    const waitMs = lacksPermit ? attempt.retryMs : trustedOf(attempt, check)
+    if (waitMs <= longestMs) continue
     longestMs = waitMs
     by = ruleCheck
+    mayEndSooner = lacksPermit
   }
   const trustedMs = degraded ? Math.min(retryAfterMs, PASSING_MS) : longestMs
-  return { ruleCheck: by ?? (awaited[0] as RuleCheck), trustedMs }
+  return { ruleCheck: by ?? (awaited[0] as RuleCheck), trustedMs, mayEndSooner }
 }
 
 /**

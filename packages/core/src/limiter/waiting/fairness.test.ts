@@ -9,6 +9,7 @@ interface Arrival {
   readonly counters: readonly string[]
   readonly cost: number
   readonly maxWaitMs: number
+  readonly priority: number
   /** Milliseconds after which the request is aborted; never if undefined. */
   readonly leavesMs: number | undefined
   /** Milliseconds until the next request arrives. */
@@ -23,6 +24,7 @@ const arrivals: fc.Arbitrary<readonly Arrival[]> = fc.array(
     counters: fc.subarray(["a", "b", "c"], { minLength: 1 }),
     cost: fc.integer({ min: 1, max: 3 }),
     maxWaitMs: fc.constantFrom(Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY, 0, 50, 150, 250),
+    priority: fc.constantFrom(0, 0, 0, 1, -1, 1_000),
     leavesMs: fc.option(fc.integer({ min: 0, max: 300 }), { nil: undefined, freq: 5 }),
     pauseMs: fc.constantFrom(0, 0, 0, 10, 40),
   }),
@@ -49,13 +51,13 @@ it.each([
           }
         }
         const came: number[] = []
-        for (const [i, { counters, cost, maxWaitMs, leavesMs, pauseMs }] of all.entries()) {
+        for (const [i, { counters, cost, maxWaitMs, priority, leavesMs, pauseMs }] of all.entries()) {
           const leaving = new AbortController()
           came.push(clock.now() - startMs)
           const ruleChecks = counters.map((name) =>
             ruleCheck(name, LIMITS[name] as number, cost, { windowMs: WINDOW_MS }),
           )
-          enter(`${i}`, ruleChecks, { maxWaitMs, signal: leaving.signal })
+          enter(`${i}`, ruleChecks, { maxWaitMs, priority, signal: leaving.signal })
           if (leavesMs !== undefined) void clock.wait(leavesMs).then(() => leaving.abort(new Error("left")))
           await pass(pauseMs)
         }
@@ -71,13 +73,18 @@ it.each([
         })
         const used = new Map<string, number>()
         for (const [at, { atMs, i }] of admitted.entries()) {
-          const { counters, cost, maxWaitMs } = all[i] as Arrival
+          const { counters, cost, maxWaitMs, priority } = all[i] as Arrival
           expect(atMs - (came[i] as number), "nobody waits for longer than it may").toBeLessThanOrEqual(
             maxWaitMs,
           )
           for (const later of admitted.slice(at + 1)) {
-            const isSame = String(all[later.i]?.counters) === String(counters)
-            if (isSame) expect(later.i, "no request overtakes one with the same cost").toBeGreaterThan(i)
+            const other = all[later.i] as Arrival
+            if (String(other.counters) !== String(counters)) continue
+            if (other.priority === priority) {
+              expect(later.i, "no request overtakes one with the same counters").toBeGreaterThan(i)
+            } else if (other.priority > priority) {
+              expect(came[later.i], "a higher priority goes first").toBeGreaterThanOrEqual(atMs)
+            }
           }
           for (const name of counters) {
             const window = `${name} ${Math.floor(atMs / WINDOW_MS)}`

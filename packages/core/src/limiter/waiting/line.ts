@@ -15,11 +15,11 @@ export interface Turn {
   readonly refunds: (() => void)[]
 }
 
-/** The requests that wait for units of one counter, in order of arrival. */
+/** The requests that wait for units of one counter, in the order in which they are served. */
 export interface Line {
   /** The name of the line's counter. */
   readonly name: string
-  /** The waiting requests, by arrival. */
+  /** The waiting requests, by priority and arrival. */
   readonly waiting: Heap<Ticket>
   /** The waiting requests that have a deadline, by deadline. */
   readonly impatient: Heap<Ticket>
@@ -31,8 +31,13 @@ export interface Line {
   asking: number
   /** A promise that resolves when the latest of these calls has been processed. */
   lastAsked?: Promise<void>
-  /** The time until which the counter has no units for the first request in line; undefined if unknown. */
+  /** The time until which the first request in line does not call the store; undefined if it may call now. */
   untilMs?: number | undefined
+  /**
+   * Whether the counter may have units before `untilMs`, because permits may be released at any time. Otherwise no
+   * request in line can be admitted before `untilMs`. Absent until the line sleeps.
+   */
+  mayEndSooner?: boolean
   /**
    * The number of the next attempt at the time of the latest refusal. Attempts with a smaller number began before
    * this refusal.
@@ -70,7 +75,10 @@ export interface Ticket {
   readonly options: WaitOptions
   /** The latest time at which the wait ends, by the limiter's clock. */
   readonly deadlineMs: number
-  /** The position of the request in the order of arrival. */
+  /**
+   * The position of the request in the order of service: by priority, and by arrival within a priority. Every
+   * comparison of two requests uses this number.
+   */
   readonly number: number
   /**
    * - waiting: is in one line

@@ -50,15 +50,18 @@ export class Lines {
 
   /**
    * True if waiting would be pointless for a request that arrives now. That is the case if too many requests wait for
-   * this counter, or if the line sleeps past the request's deadline.
+   * this counter, or if the request stands behind another one for which there are no units before its deadline.
    */
-  isInVain(ruleCheck: RuleCheck, { options, deadlineMs }: Ticket): boolean {
+  isInVain(ruleCheck: RuleCheck, { options, deadlineMs, number }: Ticket): boolean {
     const line = this.find(ruleCheck)
     if (line === undefined) return false
     // If the line is empty, even a request that is not allowed to queue calls the store, because there may be enough
     // units.
     const most = Math.max(1, mostWaiting(options, ruleCheck))
-    return line.waiting.size + delayedIn(line, options) >= most || (line.untilMs ?? 0) > deadlineMs
+    return (
+      line.waiting.size + delayedIn(line, options) >= most ||
+      (isAhead(line, number) && (emptyUntilMs(line) ?? 0) > deadlineMs)
+    )
   }
 
   /** True if one of the request's counters already delays `maxWaiting` requests. */
@@ -78,7 +81,7 @@ export class Lines {
 
   /** Returns the first rule check for whose counter an earlier request waits; otherwise undefined. */
   waiterBefore({ awaited, number }: Ticket): RuleCheck | undefined {
-    return awaited.find((ruleCheck) => (this.find(ruleCheck)?.waiting.first?.number ?? number) < number)
+    return awaited.find((ruleCheck) => isAhead(this.find(ruleCheck), number))
   }
 
   /**
@@ -210,6 +213,16 @@ export class Lines {
     flush(line)
     return true
   }
+}
+
+/** True if a request in the line goes before a request with this number. */
+function isAhead(line: Line | undefined, number: number): boolean {
+  return (line?.waiting.first?.number ?? number) < number
+}
+
+/** Returns the time until which no request in line can be admitted; undefined if unknown. */
+export function emptyUntilMs({ untilMs, mayEndSooner }: Line): number | undefined {
+  return mayEndSooner ? undefined : untilMs
 }
 
 /** True if the first request in the line may call the store now. */

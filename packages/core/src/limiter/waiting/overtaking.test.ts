@@ -103,3 +103,91 @@ describe("units that were granted to a later request and not used", () => {
     expect([log.slice(1), calls.takes]).toEqual([["1000 dear"], 6])
   })
 })
+
+describe("a request with a higher priority", () => {
+  const one = (cost = 1) => ruleCheck("one", 1, cost)
+
+  it("goes ahead of waiting requests, and requests of one priority keep their order", async () => {
+    const { enter, pass, log } = setUp()
+    enter("takes", [one()])
+    for (const [name, priority] of Object.entries({ a: 0, low: -1_000, b: 0, c: 5, high: 1_000, d: 5 })) {
+      enter(name, [one()], { priority })
+    }
+    enter("e", [one()])
+    await pass(0)
+    for (let i = 0; i < 8; i++) await pass(SECOND)
+    const order = ["high", "c", "d", "a", "b", "e", "low"]
+    expect(log).toEqual(["0 takes", ...order.map((name, i) => `${(i + 1) * SECOND} ${name}`)])
+  })
+
+  it("can make a request of a low priority wait forever", async () => {
+    const { enter, pass, log } = setUp()
+    enter("takes", [one()])
+    enter("starves", [one()], { priority: -1 })
+    await pass(0)
+    for (let i = 1; i <= 20; i++) {
+      enter(`${i}`, [one()])
+      await pass(SECOND)
+    }
+    expect(log).toEqual(["0 takes", ...Array.from({ length: 20 }, (_, i) => `${(i + 1) * SECOND} ${i + 1}`)])
+  })
+
+  it("gets the remaining units for which a request ahead of it is too expensive", async () => {
+    const { enter, pass, log } = setUp()
+    enter("takes", [ruleCheck("one", 3, 2)])
+    enter("expensive", [ruleCheck("one", 3, 3)])
+    enter("waits", [ruleCheck("one", 3)])
+    enter("high", [ruleCheck("one", 3)], { priority: 1, maxWaitMs: 0 })
+    await pass(0)
+    expect(log).toEqual(["0 takes", "0 high"])
+    await pass(SECOND)
+    await pass(SECOND)
+    expect(log.slice(2)).toEqual(["1000 expensive", "2000 waits"])
+  })
+
+  it("makes the others sleep as long as its own refusal, and refuses those that cannot wait longer", async () => {
+    const { enter, pass, log, calls } = setUp()
+    const [x, y] = [ruleCheck("x", 1), ruleCheck("y", 1, 1, { windowMs: 10 * SECOND })]
+    enter("takes both", [x, y])
+    enter("low", [y], { maxWaitMs: 15 * SECOND })
+    enter("high", [x, y], { priority: 1 })
+    enter("impatient", [y], { maxWaitMs: 9 * SECOND })
+    await pass(0)
+    expect([log, calls.takes]).toEqual([["0 takes both", "0 impatient: refused by y"], 3])
+    await pass(10 * SECOND)
+    expect(log.slice(2)).toEqual(["10000 high", "10000 low: refused by y"])
+  })
+
+  it("does not exceed maxWaiting", async () => {
+    const { enter, pass, log } = setUp()
+    enter("takes", [one()])
+    enter("low", [one()], { priority: -1 })
+    enter("high", [one()], { priority: 1, maxWaiting: 1 })
+    await pass(0)
+    await pass(SECOND)
+    expect(log).toEqual(["0 takes", "0 high: refused by one", "1000 low"])
+  })
+
+  it("goes first in the queue that it joins from another queue", async () => {
+    const { enter, pass, log } = setUp()
+    const [x, y] = [ruleCheck("x", 1, 1, { windowMs: 2 * SECOND }), ruleCheck("y", 1, 1, { windowMs: 1_500 })]
+    enter("takes x", [x])
+    enter("takes y", [y])
+    for (const name of ["a", "b"]) enter(name, [y])
+    enter("high", [x, y], { priority: 1 })
+    await pass(0)
+    for (let i = 0; i < 9; i++) await pass(500)
+    expect(log).toEqual(["0 takes x", "0 takes y", "1500 a", "3000 high", "4500 b"])
+  })
+
+  it("is served after a grant that was pending when it arrived", async () => {
+    const { enter, answer, pass, pending, log } = setUp(() => true)
+    enter("low", [one()])
+    enter("high", [one()], { priority: 1 })
+    for (const index of [1, 0]) await answer(index)
+    expect(log).toEqual(["0 low"])
+    await pass(SECOND)
+    while (pending.length > 0) await answer()
+    expect(log.slice(1)).toEqual(["1000 high"])
+  })
+})

@@ -5,7 +5,13 @@ import type { Ticket, WaitOutcome } from "./line.ts"
 import { linesUp, type WaitOptions } from "./wait-options.ts"
 
 /** The refusals that end after some time. */
-const ENDS: ReadonlySet<Refusal | undefined> = new Set(["quota", "penalty", "blocked"])
+const ENDS: ReadonlySet<Refusal | undefined> = new Set(["quota", "in-flight", "penalty", "blocked"])
+
+/**
+ * More requests than a process ever receives. An arrival within this number, minus a multiple of it for the priority,
+ * is an exact integer.
+ */
+const MOST_ARRIVALS = 2 ** 40
 
 let made = 0
 
@@ -20,7 +26,7 @@ export function createTicket(
     awaited,
     options,
     deadlineMs: nowMs + options.maxWaitMs,
-    number: made++,
+    number: made++ - (options.priority ?? 0) * MOST_ARRIVALS,
     state: "asking",
     turns: [],
     untilMs: 0,
@@ -60,7 +66,7 @@ export function currentChecks({ options }: Ticket): readonly RuleCheck[] | undef
  */
 export function attemptOf(ticket: Ticket): Attempt {
   ticket.isKnown = true
-  ticket.attempt = startAttempt(ruleChecksNow(ticket.ruleChecks))
+  ticket.attempt = startAttempt(ruleChecksNow(ticket.ruleChecks), ticket.attempt)
   return ticket.attempt
 }
 

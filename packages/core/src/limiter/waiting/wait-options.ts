@@ -6,6 +6,8 @@ export interface WaitOptions {
   readonly maxWaitMs: number
   /** Maximum number of requests that wait for one counter, including this request. */
   readonly maxWaiting: number
+  /** Requests of a higher priority go first: a whole number from -1,000 to 1,000. Default: 0. */
+  readonly priority?: number
   /**
    * False if requests that a leaky bucket delays do not count as waiting, because the bucket's capacity already
    * limits their number. Default: true.

@@ -9,7 +9,7 @@ import type { CounterKey } from "../../stores/store.ts"
 import { callAt } from "./alarm.ts"
 import { type Attempt, longestRefusal, nextAttempt } from "./attempt.ts"
 import type { Line, Ticket } from "./line.ts"
-import { crowdedOut, Lines } from "./lines.ts"
+import { crowdedOut, emptyUntilMs, Lines } from "./lines.ts"
 import { refusedBehind, refusedForDelay } from "./refused.ts"
 import {
   attemptOf,
@@ -27,15 +27,15 @@ import {
 import { awaitedOf, isAnsweredAtOnce, type WaitOptions } from "./wait-options.ts"
 
 /**
- * Lets requests wait until they are admitted, first come, first served. Each counter has a line. A request calls the
- * store when no earlier request waits for one of its counters. A waiting request is in only one line, the line of the
- * counter that has no units for it. Therefore it does not delay requests that need other counters.
+ * Lets requests wait until they are admitted, by priority and then first come, first served. Each counter has a line.
+ * A request calls the store when no request ahead of it waits for one of its counters. A waiting request is in only one
+ * line, the line of the counter that has no units for it. Therefore it does not delay requests that need other counters.
  *
- * There is no polling. After a refusal, a line sleeps for the retry time, by the limiter's clock, or until units of
- * its counter become available. While the store is unavailable or there is no spare capacity, the line sleeps for at
- * most a second. Until a request is refused, all requests call the store at the same time. Results are processed in
- * the order of the calls. If units were granted to a request behind a refused one, these units are refunded and the
- * request waits.
+ * After a refusal, a line sleeps for the retry time, by the limiter's clock, or until units of its counter become
+ * available. While the store is unavailable or there is no spare capacity, the line sleeps for at most a second. Only
+ * a line that waits for permits polls, because other processes may release permits at any time. Until a request is
+ * refused, all requests call the store at the same time. Results are processed in the order of the calls. If units were
+ * granted to a request behind a refused one, these units are refunded and the request waits.
  *
  * A leaky bucket assigns turns. A request whose units were granted is delayed until its turn.
  */
@@ -143,8 +143,8 @@ export class WaitingRoom {
   }
 
   #stand(ticket: Ticket, ruleCheck: RuleCheck): void {
-    const { untilMs = 0 } = this.#lines.stand(ticket, ruleCheck)
-    if (untilMs > ticket.deadlineMs) this.#refuseBehind(ticket)
+    const line = this.#lines.stand(ticket, ruleCheck)
+    if ((emptyUntilMs(line) ?? 0) > ticket.deadlineMs) this.#refuseBehind(ticket)
     else this.#announce(ticket)
   }
 
@@ -201,15 +201,18 @@ export class WaitingRoom {
   /** Puts the line to sleep, because there are no units yet for the request whose turn it is. */
   #sleep(ticket: Ticket, decision: Decision): void {
     const attempt = ticket.attempt as Attempt
-    const { ruleCheck, trustedMs } = longestRefusal(attempt, decision, ticket.awaited)
-    const untilMs = soundTime(this.#clock) + trustedMs
+    const { ruleCheck, trustedMs, mayEndSooner } = longestRefusal(attempt, decision, ticket.awaited)
+    const nowMs = soundTime(this.#clock)
+    // Without a known end, call the store for the last time at the deadline.
+    const canRetry = mayEndSooner && nowMs < ticket.deadlineMs
+    const untilMs = Math.min(nowMs + trustedMs, canRetry ? ticket.deadlineMs : Number.POSITIVE_INFINITY)
     const isOld = attempt.number < this.#lines.at(ruleCheck).returnedAt
     if (!isOld && (untilMs > ticket.deadlineMs || this.#lines.isCrowdedOut(ticket))) {
       this.#refuse(ticket, decision)
       return
     }
     const line = this.#lines.stand(ticket, ruleCheck)
-    if (!isOld) line.untilMs = untilMs
+    if (!isOld) Object.assign(line, { untilMs, mayEndSooner })
     ticket.sleptIn = line
     this.#announce(ticket)
   }
@@ -260,7 +263,7 @@ export class WaitingRoom {
   #next(): Ticket | undefined {
     for (let line = this.#lines.nextDue(); line !== undefined; line = this.#lines.nextDue()) {
       if (line.untilMs !== undefined) {
-        this.#refuseImpatient(line, line.untilMs)
+        this.#refuseImpatient(line, emptyUntilMs(line))
         for (const ticket of crowdedOut(line)) this.#refuseBehind(ticket)
       }
       this.#setTimer(line)
@@ -269,8 +272,8 @@ export class WaitingRoom {
     return this.#lines.nextReady()
   }
 
-  /** Refuses the requests whose deadline is before the given time. */
-  #refuseImpatient({ impatient }: Line, beforeMs: number): void {
+  /** Refuses the requests whose deadline is before the given time. Default: now. */
+  #refuseImpatient({ impatient }: Line, beforeMs = soundTime(this.#clock)): void {
     for (
       let { first } = impatient;
       first !== undefined && first.deadlineMs < beforeMs;
@@ -281,21 +284,22 @@ export class WaitingRoom {
   }
 
   /**
-   * Sets the timer of a line. The timer fires when the line wakes. While a store call is pending, it fires when a
-   * request's deadline passes.
+   * Sets the timer of a line. The timer fires when the line wakes. It also fires when a request's deadline passes, if
+   * a store call is pending or the time of the next units is unknown.
    */
   #setTimer(line: Line): void {
-    const { untilMs, impatient, asking, timer } = line
+    const { untilMs = Number.POSITIVE_INFINITY, impatient, asking, timer } = line
+    const mayEndSooner = line.untilMs === undefined ? asking > 0 : line.mayEndSooner
     // Add a millisecond, because a request whose deadline is right now may still get its turn now.
-    const atMs = untilMs ?? (asking > 0 && impatient.first ? impatient.first.deadlineMs + 1 : undefined)
+    const atMs = mayEndSooner && impatient.first ? Math.min(untilMs, impatient.first.deadlineMs + 1) : untilMs
     if (atMs === timer?.atMs) return
     timer?.stop()
     line.timer = undefined
-    if (atMs === undefined) return
+    if (atMs === Number.POSITIVE_INFINITY) return
     const goOff = () => {
       line.timer = undefined
-      if (line.untilMs === undefined) this.#refuseImpatient(line, soundTime(this.#clock))
-      line.untilMs = undefined
+      if (line.untilMs === undefined) this.#refuseImpatient(line)
+      if (atMs === line.untilMs) line.untilMs = undefined
       this.#lines.makeDue(line)
       this.#serve()
     }

@@ -60,3 +60,108 @@ it("a queue that wakes after the end of a request's maximum wait still gives the
   await pass(SECOND + 500)
   expect(log).toEqual(["0 takes", "1500 first", "1500 behind"])
 })
+
+describe("a queue of requests that wait for a permit", () => {
+  const permit = (cost = 1) =>
+    ruleCheck("in flight", 2, cost, { algorithm: "in-flight", windowMs: 60 * SECOND })
+
+  /** Sets up a room whose two permits are taken. `release` gives back one, as another process would. */
+  async function setUpFull() {
+    const room = setUp()
+    const { decider } = room
+    const holders = [await decider.take([permit()]), await decider.take([permit()])]
+    room.calls.takes = 0
+    const release = () => decider.corrections.refund(holders.pop() ?? expect.unreachable())
+    /** Returns how often the store was called in each of the next steps. */
+    const callsIn = async (...steps: number[]) => {
+      const calls: number[] = []
+      for (const ms of steps) {
+        const before = room.calls.takes
+        await room.pass(ms)
+        calls.push(room.calls.takes - before)
+      }
+      return calls
+    }
+    return { ...room, release, callsIn }
+  }
+
+  it("calls the store after 5, 10, 20, 40 and 80 ms, and then every 100 ms, only for the first request", async () => {
+    const { enter, callsIn, log, calls } = await setUpFull()
+    for (const name of ["first", "second", "third"]) enter(name, [permit()])
+    expect(calls.takes).toBe(1)
+    expect(await callsIn(4, 1, 9, 1, 19, 1, 39, 1, 79, 1)).toEqual([0, 1, 0, 1, 0, 1, 0, 1, 0, 1])
+    expect(await callsIn(99, 1, 99, 1, 99, 1)).toEqual([0, 1, 0, 1, 0, 1])
+    expect(log).toEqual([])
+  })
+
+  it("finds the permit that another process has released, and begins with short waits for the next request", async () => {
+    const { enter, release, callsIn, log } = await setUpFull()
+    for (const name of ["first", "second"]) enter(name, [permit()])
+    await callsIn(5, 10, 20)
+    await release()
+    expect(await callsIn(39, 1)).toEqual([0, 2])
+    expect(log).toEqual(["75 first"])
+    expect(await callsIn(4, 1, 9, 1)).toEqual([0, 1, 0, 1])
+  })
+
+  it("wakes when this process releases permits, and gives them to the first requests in line", async () => {
+    const { room, enter, release, callsIn, pass, log } = await setUpFull()
+    for (const [name, cost] of Object.entries({ a: 2, b: 1 })) enter(name, [permit(cost)])
+    await callsIn(5, 10)
+    for (const ms of [1, 2]) {
+      await pass(ms)
+      room.wake(await release())
+    }
+    await pass(0)
+    expect(log).toEqual(["18 a"])
+  })
+
+  it("refuses each request when its maximum wait ends, and calls the store once more for the first one", async () => {
+    const { enter, pass, callsIn, log } = await setUpFull()
+    enter("first", [permit()], { maxWaitMs: 200 })
+    enter("short", [permit()], { maxWaitMs: 100 })
+    await callsIn(5, 10, 20, 40)
+    enter("late", [permit()], { maxWaitMs: 20 })
+    expect(await callsIn(19, 1, 1, 4, 1)).toEqual([0, 0, 0, 0, 0])
+    expect(log).toEqual(["96 late: refused by in flight", "101 short: refused by in flight"])
+    expect(await callsIn(54, 44, 1)).toEqual([1, 0, 1])
+    expect(log.slice(2)).toEqual(["200 first: refused by in flight"])
+    await pass(200)
+    enter("none", [permit()], { maxWaitMs: 0 })
+    expect(await callsIn(0, 200)).toEqual([0, 0])
+    expect(log.slice(3)).toEqual(["400 none: refused by in flight"])
+  })
+
+  it("admits a request whose permit is released at the end of its maximum wait", async () => {
+    const { enter, callsIn, release, log } = await setUpFull()
+    enter("first", [permit()], { maxWaitMs: 200 })
+    await callsIn(5, 10, 20, 40, 80, 44)
+    await release()
+    await callsIn(1)
+    expect(log).toEqual(["200 first"])
+  })
+
+  it("sleeps as long as a rate refuses, and then asks for permits", async () => {
+    const { decider, enter, release, callsIn, log } = await setUpFull()
+    const rate = ruleCheck("rate", 1)
+    await decider.take([rate])
+    enter("first", [rate, permit()])
+    expect(await callsIn(SECOND - 1, 1, 9, 1)).toEqual([0, 1, 0, 1])
+    await release()
+    await callsIn(20)
+    expect(log).toEqual(["1030 first"])
+  })
+
+  it("gives a released permit to the highest priority", async () => {
+    const { room, enter, release, pass, log, calls } = await setUpFull()
+    enter("low", [permit()])
+    enter("high", [permit()], { priority: 1 })
+    expect(calls.takes).toBe(2)
+    room.wake(await release())
+    await pass(0)
+    expect(log).toEqual(["0 high"])
+    await release()
+    await pass(10)
+    expect(log.slice(1)).toEqual(["10 low"])
+  })
+})
