@@ -15,7 +15,7 @@ function namesOf(entry: string): string[] {
 const MOST = [
   ["index", 60],
   ["stores", 60],
-  ["adapters", 55],
+  ["adapters", 57],
   ["kit", 28],
   ["rules", 44],
   ["replay", 6],

@@ -1,4 +1,5 @@
-import { createLimiter, type Decision, manualClock, memoryStore, type Rule, type Store } from "@sluice/core"
+import { createLimiter, type Decision, manualClock, memoryStore, type Store } from "@sluice/core"
+import type { RateRule } from "@sluice/core/adapters"
 import { createGuard } from "@sluice/core/adapters"
 import { redisStore } from "@sluice/redis"
 import { afterAll, describe, expect, it } from "vitest"
@@ -8,7 +9,7 @@ import { until } from "./servers/until.ts"
 
 // Outcome-based refunds. Units are refunded depending on the response, for every algorithm and in both stores.
 
-const KINDS: [string, Partial<Rule>][] = [
+const KINDS: [string, Partial<RateRule>][] = [
   ["sliding-window", {}],
   ["sliding-window with buckets", { buckets: 6 }],
   ["sliding-window-strict", { algorithm: "sliding-window-strict" }],

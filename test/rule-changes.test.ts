@@ -4,7 +4,7 @@ import { type ManualClock, manualClock } from "../packages/core/src/ground/clock
 import { createGuard } from "../packages/core/src/http/guard/create-guard.ts"
 import { createLimiter } from "../packages/core/src/limiter/create-limiter.ts"
 import type { RequestFacts } from "../packages/core/src/request/request.ts"
-import type { Rule } from "../packages/core/src/rules/rule.ts"
+import type { RateRule, Rule } from "../packages/core/src/rules/rule.ts"
 import { memoryStore } from "../packages/core/src/stores/memory/memory-store.ts"
 import type { Store } from "../packages/core/src/stores/store.ts"
 import { methodsOf } from "../packages/core/src/stores/testing/methods-of.ts"
@@ -18,7 +18,7 @@ const { client } = await redisForTests()
 let made = 0
 
 /** Returns a rule with a window of four weeks, so that no test reaches the window's end by the server's time. */
-const rule = (limit: number, more: Partial<Rule> = {}): Rule => ({
+const rule = (limit: number, more: Partial<RateRule> = {}): RateRule => ({
   name: "rule",
   limit,
   window: "4 weeks",
@@ -147,7 +147,7 @@ describe.each(PLACES)("with counters in $name,", ({ create, isOnAClock }) => {
     },
   )
 
-  it.each<[string, Partial<Rule>]>([
+  it.each<[string, Partial<RateRule>]>([
     ["rejection message", { rejectionMessage: "later" }],
     ["rejection", { rejection: { status: 503, body: "later" } }],
     ["cost", { cost: 2 }],
@@ -161,7 +161,7 @@ describe.each(PLACES)("with counters in $name,", ({ create, isOnAClock }) => {
     expect(await limiter.peek({ ...ANN, method: "GET" })).toMatchObject({ remaining: 6 })
   })
 
-  it.each<[string, Partial<Rule>]>([
+  it.each<[string, Partial<RateRule>]>([
     ["soft", { throttle: { kind: "soft", percent: 20 } }],
     ["a queue", { throttle: { kind: "queue" } }],
     ["elastic", { throttle: { kind: "elastic", ceiling: 90, signal: () => false } }],
@@ -190,7 +190,7 @@ describe.each(PLACES)("with counters in $name,", ({ create, isOnAClock }) => {
   it.each(["token-bucket", "leaky-bucket"] as const)(
     "a change of the burst keeps the units in a %s",
     async (algorithm) => {
-      const more: Partial<Rule> = { algorithm, throttle: "hard" }
+      const more: Partial<RateRule> = { algorithm, throttle: "hard" }
       const { change, take } = setUp([rule(5, more)])
       await take(5)
       expect(await take(1)).toMatchObject({ allowed: false })
@@ -202,7 +202,7 @@ describe.each(PLACES)("with counters in $name,", ({ create, isOnAClock }) => {
   )
 
   it("a soft shadow rule counts up to its soft limit, never refuses, and reports when it would have refused", async () => {
-    const soft: Partial<Rule> = { throttle: { kind: "soft", percent: 20 }, shadow: true }
+    const soft: Partial<RateRule> = { throttle: { kind: "soft", percent: 20 }, shadow: true }
     const { take } = setUp([rule(100, { name: "real" }), rule(10, soft)])
     expect((await take(10)).checks[1]).toMatchObject({ allowed: true, overLimit: false, remaining: 0 })
     expect((await take(2)).checks[1]).toMatchObject({ allowed: true, overLimit: true, remaining: 0 })

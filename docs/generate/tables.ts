@@ -1,4 +1,4 @@
-import type { DeclarationReflection, ProjectReflection } from "typedoc"
+import type { DeclarationReflection, ProjectReflection, SomeType } from "typedoc"
 import { literalsOf } from "./literals.ts"
 
 /**
@@ -40,8 +40,17 @@ function membersOf(project: ProjectReflection, type: string, door?: string): str
   return found && namesOf(found)
 }
 
-/** Returns the names of the members of a type. For an alias, only members of object types written out in it count. */
+/**
+ * Returns the names of the members of a type. For an alias, these are the members of the object types written out in it.
+ * If it is a union of exported types, they are the members of all of these.
+ */
 function namesOf({ children, type }: DeclarationReflection): string[] {
-  const own = children ?? literalsOf(type).flatMap((literal) => literal.children ?? [])
-  return own.map(({ name }) => name)
+  const parts = type?.type === "union" ? type.types.flatMap(exportedBy) : []
+  const own = children ?? [...literalsOf(type), ...parts].flatMap((part) => part.children ?? [])
+  return [...new Set(own.map(({ name }) => name))]
+}
+
+function exportedBy(type: SomeType): DeclarationReflection[] {
+  const found = type.type === "reference" ? type.reflection : undefined
+  return found?.isDeclaration() === true ? [found] : []
 }

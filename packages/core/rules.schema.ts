@@ -65,9 +65,10 @@ describeStored(storedRate, {
 })
 
 about.set(storedRule.shape, {
-  description: "How many units are admitted in a window. They are counted for each value of the field.",
-  oneOf: [{ required: ["rate"] }, { required: ["limit", "window"] }],
-  dependencies: { limit: ["window"], window: ["limit"] },
+  description:
+    "How many units are admitted in a window, or how many requests may be in progress. They are counted for each value of the field.",
+  oneOf: [{ required: ["rate"] }, { required: ["limit", "window"] }, { required: ["concurrent"] }],
+  dependencies: { limit: ["window"], window: ["limit"], hold: ["concurrent"] },
 })
 const described: Record<string, Added> = Object.fromEntries(
   Object.entries(RULE_MEMBERS).map(([name, { description, default: value }]) => [
@@ -86,6 +87,7 @@ add("field", {
   ],
 })
 add("window", { anyOf: duration(["1 minute", "15m", "1 day"]) })
+add("hold", { anyOf: duration(["30 seconds", "5 minutes"]) })
 add("rejectionMessage", {
   examples: ["retry-with-exponential-backoff", "retry-with-fixed-time", "exhausted-daily-limit"],
 })

@@ -1,4 +1,5 @@
 import { createLimiter, type Decision, type Limiter, memoryStore, type Rule } from "@sluice/core"
+import type { RateRule } from "@sluice/core/adapters"
 import { redisStore } from "@sluice/redis"
 import { describe, expect, it } from "vitest"
 import { manualClock } from "../../packages/core/src/ground/clock.ts"
@@ -13,13 +14,13 @@ let made = 0
 const MINUTE = 60_000
 /** The start of a window and also of a sub-window. */
 const EDGE_MS = Date.UTC(2024, 0, 1)
-const PER_USER: Rule = { name: "per-user", field: "user", limit: 10, window: MINUTE }
+const PER_USER: RateRule = { name: "per-user", field: "user", limit: 10, window: MINUTE }
 /** The whole-service counter is in another slot, which the store calls second. */
 const OVERALL: Rule = { name: "overall", field: "service", limit: 1_000, window: MINUTE }
 const REQUEST = { user: "ann" }
 type Request = typeof REQUEST
 
-const EACH: readonly Partial<Rule>[] = [
+const EACH: readonly Partial<RateRule>[] = [
   { algorithm: "sliding-window" },
   { algorithm: "sliding-window", buckets: 60 },
   { algorithm: "sliding-window-strict" },
@@ -35,7 +36,7 @@ const EACH: readonly Partial<Rule>[] = [
  * Creates one limiter on the cluster and another in memory. The cluster's clock can advance by 1 ms with each call to
  * a slot.
  */
-function open(more: Partial<Rule>) {
+function open(more: Partial<RateRule>) {
   const rules = [{ ...PER_USER, ...more }, OVERALL]
   const [clock, twinClock] = [manualClock(), manualClock()]
   let asked = 0

@@ -8,7 +8,7 @@ import { ceilingOf, type Policy } from "../../packages/core/src/ground/policy.ts
 import { createLimiter } from "../../packages/core/src/limiter/create-limiter.ts"
 import type { Limiter } from "../../packages/core/src/limiter/interface/limiter.ts"
 import { KINDS_OF_RULE } from "../../packages/core/src/limiter/rule-set/testing/kinds-of-rule.ts"
-import type { Rule } from "../../packages/core/src/rules/rule.ts"
+import type { RateRule } from "../../packages/core/src/rules/rule.ts"
 import type { Store } from "../../packages/core/src/stores/store.ts"
 import { methodsOf } from "../../packages/core/src/stores/testing/methods-of.ts"
 import { keyNamer } from "../../packages/redis/src/key.ts"
@@ -29,7 +29,7 @@ const RUNS = examples(7, 20)
 type Request = { readonly who: string }
 
 /** Each kind of counter, with the members of a rule that uses this kind. */
-const KINDS: readonly (readonly [name: string, members: Partial<Rule>])[] = [
+const KINDS: readonly (readonly [name: string, members: Partial<RateRule>])[] = [
   ...KINDS_OF_RULE.map(([name, members]) => [name, withHard(members)] as const),
   ["sliding-window that counts refusals", { countRejected: true }],
   ["sliding-window-strict that counts refusals", { algorithm: "sliding-window-strict", countRejected: true }],
@@ -41,7 +41,7 @@ const KINDS: readonly (readonly [name: string, members: Partial<Rule>])[] = [
   ["penalty", { penalty: { refusals: 2, within: "1h", for: "2h" } }],
 ]
 
-function withHard(members: Partial<Rule>): Partial<Rule> {
+function withHard(members: Partial<RateRule>): Partial<RateRule> {
   return members.algorithm === "leaky-bucket" ? { ...members, throttle: "hard" } : members
 }
 
@@ -53,7 +53,7 @@ beforeAll(() => loadScripts(client))
  * Creates a limiter, and the key names of the counters of the client "ann". With a penalty, the client has two
  * counters.
  */
-async function open(members: Partial<Rule>, clock?: Clock) {
+async function open(members: Partial<RateRule>, clock?: Clock) {
   const prefix = `${made++}:`
   const inner = redisStore({ client, prefix, denyCacheMs: 0, timeoutMs: 20_000, ...(clock && { clock }) })
   const asked = new Map<string, Policy>()

@@ -1,5 +1,5 @@
 import fc from "fast-check"
-import type { Rule } from "../../packages/core/src/rules/rule.ts"
+import type { RateRule } from "../../packages/core/src/rules/rule.ts"
 
 /** A request of a trace. Rules count the request under `who`, and `method` selects the rules that apply. */
 export interface TracedRequest {
@@ -19,7 +19,7 @@ export type LimiterStep = { readonly afterMs: number; readonly request: TracedRe
 
 /** The rules of a limiter, the instant at which the trace begins, and the calls. */
 export interface LimiterTrace {
-  readonly rules: readonly Rule[]
+  readonly rules: readonly RateRule[]
   readonly startMs: number
   readonly steps: readonly LimiterStep[]
 }
@@ -43,7 +43,7 @@ export function limiterTraces(): fc.Arbitrary<LimiterTrace> {
     )
 }
 
-type Unnamed = Omit<Rule, "name">
+type Unnamed = Omit<RateRule, "name">
 
 function rules(): fc.Arbitrary<Unnamed> {
   return fc
@@ -81,10 +81,10 @@ function rules(): fc.Arbitrary<Unnamed> {
     }))
 }
 
-function counting(): fc.Arbitrary<Partial<Rule>> {
+function counting(): fc.Arbitrary<Partial<RateRule>> {
   const burst = fc.integer({ min: 2, max: 8 })
   const buckets = fc.constantFrom(2, 5, 10)
-  const of = <Name extends Rule["algorithm"]>(name: Name) => fc.constant(name)
+  const of = <Name extends RateRule["algorithm"]>(name: Name) => fc.constant(name)
   return fc.oneof(
     fc.record({ algorithm: of("sliding-window") }),
     fc.record({ algorithm: of("sliding-window"), buckets }),
@@ -103,7 +103,7 @@ function counting(): fc.Arbitrary<Partial<Rule>> {
   )
 }
 
-function steps(list: readonly Rule[]): fc.Arbitrary<LimiterStep> {
+function steps(list: readonly RateRule[]): fc.Arbitrary<LimiterStep> {
   const names = list.map(({ name }) => name as string)
   const common = { afterMs: fc.constantFrom(...list).chain(moves), request: requests() }
   const of = <Kind extends LimiterStep["kind"]>(kind: Kind) => fc.constant(kind)
@@ -137,7 +137,7 @@ function requests(): fc.Arbitrary<TracedRequest> {
 /**
  * Generates steps in time: mostly nothing or part of a window, sometimes to its edge or far beyond it, and rarely back.
  */
-function moves({ window }: Rule): fc.Arbitrary<number> {
+function moves({ window }: RateRule): fc.Arbitrary<number> {
   const windowMs = window as number
   return fc.oneof(
     { weight: 12, arbitrary: fc.constant(0) },

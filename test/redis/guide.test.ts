@@ -2,7 +2,8 @@ import { type ChildProcess, spawn } from "node:child_process"
 import { readFile } from "node:fs/promises"
 import { setTimeout as sleep } from "node:timers/promises"
 import { runInNewContext } from "node:vm"
-import { createLimiter, type Rule, type Store } from "@sluice/core"
+import { createLimiter, type Store } from "@sluice/core"
+import type { RateRule } from "@sluice/core/adapters"
 import { peekStore } from "@sluice/core/stores"
 import { redisStore } from "@sluice/redis"
 import { Cluster, Redis } from "ioredis"
@@ -35,7 +36,7 @@ const storeTimeoutMs = 20_000
  * Calls all methods of a limiter for a client, under a rule with these members. Returns the messages of store
  * failures.
  */
-async function failuresOf(store: Store, members: Partial<Rule>): Promise<readonly string[]> {
+async function failuresOf(store: Store, members: Partial<RateRule>): Promise<readonly string[]> {
   const limiter = createLimiter({
     ...{ store, storeTimeoutMs, service: "everything", logger: { warn() {}, error() {} } },
     ...{ field: "ip", limit: 3, window: "1 day", ...members },

@@ -1,5 +1,6 @@
 import { setImmediate as nextTurn } from "node:timers/promises"
-import { createLimiter, type Limiter, manualClock, type Rule } from "@sluice/core"
+import { createLimiter, type Limiter, manualClock } from "@sluice/core"
+import type { RateRule } from "@sluice/core/adapters"
 import { redisStore } from "@sluice/redis"
 import { afterAll, describe, expect, it } from "vitest"
 import { KINDS_OF_RULE } from "../../packages/core/src/limiter/rule-set/testing/kinds-of-rule.ts"
@@ -20,7 +21,7 @@ afterAll(async () => {
 })
 
 /** Creates limiters of one service on one clock. For Redis, they are like separate processes. */
-function instances(rule: Partial<Rule>, count = 1) {
+function instances(rule: Partial<RateRule>, count = 1) {
   const clock = manualClock()
   const prefix = `waiting${made++}:`
   const limiters = Array.from({ length: count }, () =>

@@ -4,7 +4,7 @@ import { VERSION } from "../../packages/core/src/ground/copies.ts"
 import { createLimiter } from "../../packages/core/src/limiter/create-limiter.ts"
 import type { Limiter } from "../../packages/core/src/limiter/interface/limiter.ts"
 import type { LiveRules, OpenedRules, RulesReader } from "../../packages/core/src/rules/live-rules.ts"
-import type { Rule } from "../../packages/core/src/rules/rule.ts"
+import type { RateRule, Rule } from "../../packages/core/src/rules/rule.ts"
 import { type LiveSource, liveRules } from "../../packages/rules/src/book/live-source.ts"
 import { createRuleBook } from "../../packages/rules/src/book/open-book.ts"
 import type { RuleBookOptions } from "../../packages/rules/src/book/options.ts"
@@ -132,7 +132,7 @@ export function limiterOn(rules: LiveRules, service: string, clock?: Clock): Lim
 }
 
 /** Returns a rule with the name "rule" and this limit per minute. */
-export function rule(limit: number, more: Partial<Rule> = {}): Rule {
+export function rule(limit: number, more: Partial<RateRule> = {}): RateRule {
   return { name: "rule", field: "service", limit, window: "1m", ...more }
 }
 

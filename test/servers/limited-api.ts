@@ -1,4 +1,4 @@
-import type { Rule } from "@sluice/core"
+import type { RateRule } from "@sluice/core/adapters"
 import { rateLimit } from "@sluice/express"
 import express from "express"
 import { listen } from "../contracts/adapter/listen.ts"
@@ -13,7 +13,7 @@ export interface LimitedApi {
 
 /** Starts an API that responds to every path with `{ "ok": true }`, or with 429. All clients share one count. */
 export async function startLimitedApi(
-  rule: Pick<Rule, "limit" | "window" | "algorithm">,
+  rule: Pick<RateRule, "limit" | "window" | "algorithm">,
 ): Promise<LimitedApi> {
   const counts = { admitted: 0, refused: 0 }
   const limit = rateLimit({ rules: [{ ...rule, field: "service" }] })

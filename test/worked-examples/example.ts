@@ -5,9 +5,9 @@ import {
   type ManualClock,
   manualClock,
   memoryStore,
-  type Rule,
   type Store,
 } from "@sluice/core"
+import type { RateRule } from "@sluice/core/adapters"
 import { Redis } from "ioredis"
 import { afterAll, afterEach, beforeAll, describe } from "vitest"
 import type { RedisCommands } from "../../packages/redis/src/commands.ts"
@@ -70,7 +70,7 @@ export class Example {
   readonly #clock = manualClock(START_MS)
   #latest: Decision | undefined
 
-  constructor(open: OpenStore, ...rules: readonly Omit<Rule, "field">[]) {
+  constructor(open: OpenStore, ...rules: readonly Omit<RateRule, "field">[]) {
     this.limiter = createLimiter<{ readonly id: string }>({
       rules: rules.map((rule) => ({ ...rule, field: "user_id" })),
       fields: { user_id: ({ id }) => id },

@@ -10,7 +10,7 @@ import type { Redis } from "ioredis"
 /**
  * The rules that the owner of the service registers: 5 per minute for each user, and 10 per day for all users together.
  */
-export const RULES: readonly Rule[] = [
+export const RULES = [
   {
     name: "per-user",
     field: "user_id",
@@ -19,7 +19,7 @@ export const RULES: readonly Rule[] = [
     rejectionMessage: "retry-with-exponential-backoff",
   },
   { name: "daily", field: "service", limit: 10, window: "1 day", rejectionMessage: "exhausted-daily-limit" },
-]
+] satisfies readonly Rule[]
 
 /** The clients and names that the app uses. The caller creates the clients and closes them. */
 export interface Surroundings {

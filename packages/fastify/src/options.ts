@@ -1,5 +1,5 @@
-import type { OnRejected, Rule } from "@sluice/core"
-import type { GuardOptions, RefusalOptions } from "@sluice/core/adapters"
+import type { OnRejected } from "@sluice/core"
+import type { GuardOptions, InFlightRule, RateRule, RefusalOptions } from "@sluice/core/adapters"
 import type { FastifyReply, FastifyRequest } from "fastify"
 import type { HookName } from "./routes.ts"
 
@@ -28,9 +28,12 @@ export type RateLimitOptions = GuardOptions<FastifyRequest, FastifyReply> &
   }
 
 /** A rule for the requests that pass through a hook of `app.sluice.hook()`. */
-export interface HookRateLimit extends Omit<Rule<FastifyRequest>, "field"> {
+export type HookRateLimit = (
+  | Omit<RateRule<FastifyRequest>, "field">
+  | Omit<InFlightRule<FastifyRequest>, "field">
+) & {
   /** The fields whose values identify a counter. Default: "ip". */
-  readonly field?: Rule["field"] | undefined
+  readonly field?: string | readonly string[] | undefined
   /** The group of the route or hook. Routes and hooks of a group share one counter and need the same rule. */
   readonly group?: string
   /** Sends the response to a refused request. Default: the `onRejected` of the plugin. */
@@ -40,7 +43,7 @@ export interface HookRateLimit extends Omit<Rule<FastifyRequest>, "field"> {
 /**
  * A route's own rule, which replaces the plugin's inline rule. The rule's name defaults to the route's method and URL.
  */
-export interface RouteRateLimit extends HookRateLimit {
+export type RouteRateLimit = HookRateLimit & {
   /**
    * The hook at which all rules of the route are checked. Default: the plugin's `hook`. If neither is set, each rule
    * is checked as soon as the data that it reads exists.

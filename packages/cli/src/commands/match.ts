@@ -154,7 +154,7 @@ function countLines({
   return [
     ...(refusal === "denied" ? [tinted("bad", "      refused: on the deny list")] : []),
     `      counter: ${counterText(rule, counter?.partition as string)}`,
-    `      cost: ${cost} of ${counter?.policy.limit}${unit === "requests" ? "" : ` ${unit}`} per ${windowText(rule)}`,
+    `      cost: ${cost} of ${counter?.policy.limit}${unit === "requests" ? "" : ` ${unit}`}${windowText(rule)}`,
     `      key: ${key}`,
     ...(penaltyKey === undefined ? [] : [`      key of blocks: ${penaltyKey}`]),
   ]
@@ -173,5 +173,5 @@ function fieldsOf({ field = "service" }: StorableRule): string {
 }
 
 function windowText({ window }: StorableRule): string {
-  return typeof window === "number" ? `${window} ms` : window
+  return window === undefined ? "" : ` per ${typeof window === "number" ? `${window} ms` : window}`
 }

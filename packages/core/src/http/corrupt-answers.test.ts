@@ -5,7 +5,7 @@ import { manualClock } from "../ground/clock.ts"
 import { createLimiter } from "../limiter/create-limiter.ts"
 import { HEADER_DIALECTS, headerFormats } from "../limiter/options/header-formats.ts"
 import { KINDS_OF_RULE } from "../limiter/rule-set/testing/kinds-of-rule.ts"
-import type { Rule } from "../rules/rule.ts"
+import type { RateRule } from "../rules/rule.ts"
 import { memoryStore } from "../stores/memory/memory-store.ts"
 import type { Store, StoreReading, StoreResult } from "../stores/store.ts"
 import { methodsOf } from "../stores/testing/methods-of.ts"
@@ -19,7 +19,7 @@ const RUNS = { seed: 22_002, numRuns: 50 }
 const SILENT = { warn: () => undefined, error: () => undefined }
 
 /** Returns the decision of a limiter with one rule and this store, and a peek after it. */
-async function ask(members: Partial<Rule>, store: Store): Promise<readonly Decision[]> {
+async function ask(members: Partial<RateRule>, store: Store): Promise<readonly Decision[]> {
   const rule = { name: "rule", limit: LIMIT, window: HOUR_MS, field: "service", ...members }
   const limiter = createLimiter<object>({
     service: "a",

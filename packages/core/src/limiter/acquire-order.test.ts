@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest"
 import { type Decision, RateLimitExceededError } from "../decision/decision.ts"
 import { type ManualClock, manualClock } from "../ground/clock.ts"
 import type { MaybePromise } from "../ground/maybe-promise.ts"
-import type { Rule } from "../rules/rule.ts"
+import type { RateRule, Rule } from "../rules/rule.ts"
 import { memoryStore } from "../stores/memory/memory-store.ts"
 import type { Refund, Store } from "../stores/store.ts"
 import { createLimiter } from "./create-limiter.ts"
@@ -16,11 +16,11 @@ interface Caller {
   readonly b: string
 }
 
-const RULES: readonly Rule<Caller>[] = [
+const RULES: readonly RateRule<Caller>[] = [
   { name: "a", limit: 3, window: "1 second", algorithm: "fixed-window", field: "a", onMissing: "skip" },
   { name: "b", limit: 4, window: "1 second", algorithm: "fixed-window", field: "b", onMissing: "skip" },
 ]
-const [RULE_A, RULE_B] = RULES as [Rule<Caller>, Rule<Caller>]
+const [RULE_A, RULE_B] = RULES as [RateRule<Caller>, RateRule<Caller>]
 /** Cases of rule changes: a name, whether the counters stay the same, and the versions of the rules. */
 const EDITIONS: readonly (readonly [string, boolean, readonly (readonly Rule<Caller>[])[]])[] = [
   ["while the rules do not change", true, [RULES]],

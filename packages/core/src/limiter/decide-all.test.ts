@@ -2,7 +2,7 @@ import fc from "fast-check"
 import { describe, expect, it } from "vitest"
 import { manualClock } from "../ground/clock.ts"
 import type { InvalidOptionError } from "../ground/errors.ts"
-import type { Rule } from "../rules/rule.ts"
+import type { RateRule, Rule } from "../rules/rule.ts"
 import { memoryStore } from "../stores/memory/memory-store.ts"
 import type { Store } from "../stores/store.ts"
 import { createLimiter } from "./create-limiter.ts"
@@ -31,7 +31,7 @@ function countingStore() {
   return { store, seen }
 }
 
-function limiterOf(store: Store, service: string, rule: Partial<Rule>) {
+function limiterOf(store: Store, service: string, rule: Partial<RateRule>) {
   const rules: Rule[] = [{ name: "r", field: "ip", limit: 5, window: "1 minute", ...rule }]
   return createLimiter({ store, service, rules, logger: QUIET })
 }

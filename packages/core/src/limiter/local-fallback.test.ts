@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest"
 import { manualClock } from "../ground/clock.ts"
-import type { Rule } from "../rules/rule.ts"
+import type { RateRule } from "../rules/rule.ts"
 import { memoryStore } from "../stores/memory/memory-store.ts"
 import type { Store } from "../stores/store.ts"
 import { createLimiter } from "./create-limiter.ts"
@@ -17,7 +17,7 @@ const down = (): Store => ({
 })
 
 /** Returns one of several instances, whose store is unavailable. */
-function instanceOf(instances: number, rule: Partial<Rule>) {
+function instanceOf(instances: number, rule: Partial<RateRule>) {
   const clock = manualClock()
   const limiter = createLimiter<object>({
     rules: [{ name: "r", field: "service", limit: 8, window: SECOND, ...rule }],
@@ -38,7 +38,7 @@ function instanceOf(instances: number, rule: Partial<Rule>) {
   return { clock, limiter, decide, admitted, granted, peek: (cost = 1) => limiter.peek({}, { cost }) }
 }
 
-const KINDS: [string, Partial<Rule>][] = [
+const KINDS: [string, Partial<RateRule>][] = [
   ["sliding-window", {}],
   ["sliding-window with buckets", { buckets: 4 }],
   ["sliding-window-strict", { algorithm: "sliding-window-strict", buckets: 4 }],
@@ -163,7 +163,7 @@ describe.each(KINDS)(
 )
 
 describe("while the store is unavailable, one of four instances with a bucket", () => {
-  it.each<[string, Partial<Rule>]>([
+  it.each<[string, Partial<RateRule>]>([
     ["token-bucket", { algorithm: "token-bucket" }],
     ["token-bucket, periodic", { algorithm: "token-bucket", refill: "periodic" }],
     ["leaky-bucket", { algorithm: "leaky-bucket" }],

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest"
 import { manualClock } from "../ground/clock.ts"
 import type { RequestFacts } from "../request/request.ts"
-import type { Rule } from "../rules/rule.ts"
+import type { RateRule, Rule } from "../rules/rule.ts"
 import { memoryStore } from "../stores/memory/memory-store.ts"
 import { createLimiter } from "./create-limiter.ts"
 
@@ -9,7 +9,7 @@ interface Asker extends RequestFacts {
   readonly user?: string
 }
 
-function limiterWith(rule: Partial<Rule<Asker>>) {
+function limiterWith(rule: Partial<RateRule<Asker>>) {
   const store = memoryStore({ clock: manualClock() })
   const fields = { user: ({ user }: Asker) => user }
   const rules: Rule<Asker>[] = [{ name: "r", field: "user", limit: 3, window: "1 minute", ...rule }]

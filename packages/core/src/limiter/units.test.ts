@@ -1,6 +1,6 @@
 import { liveRules } from "@sluice/rules"
 import { describe, expect, it } from "vitest"
-import { RateLimitExceededError } from "../decision/decision.ts"
+import { type Decision, RateLimitExceededError } from "../decision/decision.ts"
 import { type ManualClock, manualClock } from "../ground/clock.ts"
 import type { Problem } from "../ground/errors.ts"
 import type { RequestFacts } from "../request/request.ts"
@@ -79,6 +79,62 @@ describe("one decision over requests and tokens", () => {
     await expect(limiter.explain(ALICE)).resolves.toMatchObject([
       { policy: "tpm", unit: "tokens", cost: 100 },
     ])
+  })
+})
+
+describe("the permits of a request", () => {
+  const PERMITS: Rule = { name: "in-flight", field: "ip", concurrent: 5 }
+  /** Returns the costs of the checks of a decision. */
+  const costs = ({ checks }: Decision): readonly (number | undefined)[] => checks.map(({ cost }) => cost)
+
+  it("are 1 for each request, however much the request costs, times the rule's own cost", async () => {
+    const limiter = limiterOf({ rules: [RPM, PERMITS, { ...PERMITS, name: "double", cost: 2 }] })
+    expect(costs(await limiter.decide(ALICE))).toEqual([1, 1, 2])
+    expect(costs(await limiter.decide(ALICE, { cost: 2 }))).toEqual([2, 1, 2])
+  })
+
+  it("are none for a request that counts as 0 requests", async () => {
+    const limiter = limiterOf({ rules: [PERMITS] })
+    expect(costs(await limiter.decide(ALICE, { cost: 0 }))).toEqual([0])
+    expect(await leftOf(limiter)).toEqual({ "in-flight": 5 })
+  })
+
+  it("stay the same when takeUpTo takes fewer units", async () => {
+    const limiter = limiterOf({ rules: [{ ...RPM, limit: 4 } as Rule, TPM, PERMITS] })
+    expect(costs(await limiter.takeUpTo(ALICE, 800, { unit: "tokens" }))).toEqual([1, 800, 1])
+    expect(costs(await limiter.takeUpTo(ALICE, 9))).toEqual([3, 100, 1])
+  })
+
+  it("are not an amount that options or calls can give", async () => {
+    const problem = { path: "units.concurrent-requests" }
+    const units = { "concurrent-requests": 1 }
+    expect(problemsOf(() => limiterOf({ rules: [PERMITS], units }))).toEqual([
+      {
+        path: 'units["concurrent-requests"]',
+        message: '"concurrent-requests" is not a unit of your own',
+        accepted: "another name; a rule with concurrent limits requests in progress",
+      },
+    ])
+    const limiter = limiterOf({ rules: [PERMITS] })
+    const message =
+      '"concurrent-requests" cannot be given, because a request takes permits by the rules with concurrent'
+    const accepted = "no such unit; release() gives the permits of a decision back"
+    const wrong = { problems: [{ ...problem, message, accepted }] }
+    await expect(limiter.decide(ALICE, { units })).rejects.toMatchObject(wrong)
+    await expect(limiter.settle(await limiter.decide(ALICE), units)).rejects.toMatchObject(wrong)
+    await expect(limiter.takeUpTo(ALICE, 1, { unit: "concurrent-requests" })).rejects.toMatchObject({
+      problems: [{ path: "unit", message, accepted }],
+    })
+  })
+
+  it("cause no warning about a unit, and are not asked of a function that reads all units", async () => {
+    const asked: string[] = []
+    const warnings: string[] = []
+    const units = (unit: string) => void asked.push(unit)
+    const limiter = limiterOf({ rules: [PERMITS], units, logger: silent })
+    limiter.on("warning", ({ code }) => warnings.push(code))
+    await limiter.decide(ALICE)
+    expect([asked, warnings]).toEqual([["requests"], []])
   })
 })
 

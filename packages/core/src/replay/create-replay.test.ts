@@ -4,7 +4,7 @@ import { manualClock } from "../ground/clock.ts"
 import { InvalidOptionError } from "../ground/errors.ts"
 import { createLimiter } from "../limiter/create-limiter.ts"
 import { fillRule } from "../rules/parsing/fill-rule.ts"
-import type { Rule } from "../rules/rule.ts"
+import type { RateRule, Rule } from "../rules/rule.ts"
 import { memoryStore } from "../stores/memory/memory-store.ts"
 import { createReplay } from "./create-replay.ts"
 import type { ReplayRequest } from "./replay.ts"
@@ -12,7 +12,7 @@ import type { ReplayRequest } from "./replay.ts"
 const MINUTE = 60_000
 const ADDRESSES = ["192.0.2.1", "192.0.2.2", "2001:db8:1::7"]
 
-const RULE_KINDS: readonly Partial<Rule>[] = [
+const RULE_KINDS: readonly Partial<RateRule>[] = [
   { algorithm: "fixed-window" },
   { algorithm: "fixed-window", align: "first-hit" },
   { algorithm: "sliding-window" },

@@ -54,7 +54,7 @@ export interface RulePenalty {
 
 /** The limit of one client, instead of the rule's own. The client's counts stay the same when its limit changes. */
 export interface RuleOverride {
-  /** Quota units per window: a positive whole number. */
+  /** Quota units per window, or permits of a rule with `concurrent`: a positive whole number. */
   readonly limit: number
   /**
    * Only for "token-bucket" and "leaky-bucket": units that the client's bucket holds. Default: the rule's burst if it
@@ -63,25 +63,12 @@ export interface RuleOverride {
   readonly burst?: number | undefined
 }
 
-/**
- * A rule in code, written by a service owner. `Request` is the type of the requests that the limiter decides.
- * docs/rules/rules.md explains each member with examples.
- * @example
- * ```ts
- * import { createLimiter, type Rule } from "@sluice/core"
- *
- * const rules: Rule[] = [
- *   { name: "burst", field: "ip", limit: 10, window: "1 second" },
- *   { name: "daily", field: "ip", limit: 10_000, window: "1 day", rejectionMessage: "exhausted-daily-limit" },
- *   { name: "login", field: ["ip", "body:email"], limit: 5, window: "1 minute", match: { path: "/login" } },
- * ]
- * const limiter = createLimiter({ rules })
- * ```
- */
-export interface Rule<Request = unknown> {
+/** A rule that limits units per window. */
+export interface RateRule<Request = unknown> {
   /**
    * Printable ASCII without double quotes and backslashes, at most 64 characters. The default consists of the field
-   * and the window: "ip-1m". For a Fastify route, the default is its method and URL: "GET /search".
+   * and the window: "ip-1m". With `concurrent`, the default is the field and "in-flight": "ip-in-flight". For a Fastify
+   * route, the default is its method and URL: "GET /search".
    */
   readonly name?: string | undefined
   /**
@@ -128,7 +115,10 @@ export interface Rule<Request = unknown> {
    * 100 means that no units remain. For a bucket, they are percentages of its capacity. Default: none.
    */
   readonly notify?: readonly number[] | undefined
-  /** Units that the rule takes for each unit of a request: a positive whole number. Default: 1. */
+  /**
+   * Units that the rule takes for each unit of a request, or permits that it takes for each request: a positive whole
+   * number. Default: 1.
+   */
   readonly cost?: number | undefined
   /**
    * The unit that the rule counts, such as "tokens": 1 to 64 printable ASCII characters without double quotes and
@@ -161,18 +151,91 @@ export interface Rule<Request = unknown> {
   readonly shadow?: boolean | undefined
   /** The decision while the shared store is unavailable. Default: the limiter's own option. */
   readonly onStoreFailure?: OnStoreFailure | undefined
+  /** Absent. */
+  readonly concurrent?: undefined
+  /** Absent. */
+  readonly hold?: undefined
 }
 
+/** A rule that limits the requests that are in progress at the same time. */
+export interface InFlightRule<Request = unknown>
+  extends Omit<
+    RateRule<Request>,
+    | "limit"
+    | "window"
+    | "counts"
+    | "algorithm"
+    | "align"
+    | "buckets"
+    | "burst"
+    | "refill"
+    | "countRejected"
+    | "concurrent"
+    | "hold"
+  > {
+  /**
+   * Requests that may be in progress at the same time: a whole number from 1 to 1,000,000, or in code a function that
+   * returns this number for each request. Infinity means that the request is not limited. If the function fails, the
+   * same applies as for `limit`.
+   */
+  readonly concurrent: number | ((request: Request) => Awaitable<number>)
+  /**
+   * Longest time for which a request still counts after its process has ended: a string or milliseconds, from 2 seconds
+   * to 1 hour. The process of a request in progress renews this time. Default: "30 seconds".
+   */
+  readonly hold?: number | string | undefined
+  /** Absent. */
+  readonly limit?: undefined
+  /** Absent. */
+  readonly window?: undefined
+  /** Absent. */
+  readonly counts?: undefined
+  /** Absent. */
+  readonly algorithm?: undefined
+  /** Absent. */
+  readonly align?: undefined
+  /** Absent. */
+  readonly buckets?: undefined
+  /** Absent. */
+  readonly burst?: undefined
+  /** Absent. */
+  readonly refill?: undefined
+  /** Absent. */
+  readonly countRejected?: undefined
+}
+
+/**
+ * A rule in code, written by a service owner. A rule has either `limit` and `window`, or `concurrent`. `Request` is the
+ * type of the requests that the limiter decides. docs/rules/rules.md explains each member with examples.
+ * @example
+ * ```ts
+ * import { createLimiter, type Rule } from "@sluice/core"
+ *
+ * const rules: Rule[] = [
+ *   { name: "burst", field: "ip", limit: 10, window: "1 second" },
+ *   { name: "daily", field: "ip", limit: 10_000, window: "1 day", rejectionMessage: "exhausted-daily-limit" },
+ *   { name: "login", field: ["ip", "body:email"], limit: 5, window: "1 minute", match: { path: "/login" } },
+ *   { name: "exports", field: "ip", concurrent: 2, match: { path: "/export" } },
+ * ]
+ * const limiter = createLimiter({ rules })
+ * ```
+ */
+export type Rule<Request = unknown> = RateRule<Request> | InFlightRule<Request>
+
 /** A rule that can be stored or registered. Without a `field`, the rule counts the whole service. */
-export type StorableRule = Omit<Rule, "field"> & Partial<Pick<Rule, "field">>
+export type StorableRule = (Omit<RateRule, "field"> | Omit<InFlightRule, "field">) &
+  Partial<Pick<RateRule, "field">>
 
 /** A rule that was checked, with every default filled in. The rest of the code relies on this check. */
 export interface ParsedRule {
   /** Name of the rule in printable ASCII, unique within the service. */
   readonly name: string
-  /** Quota units per window: a positive whole number, or a function whose result must be checked for each request. */
+  /**
+   * Quota units per window, or permits at a time: a positive whole number, or a function whose result must be checked for
+   * each request.
+   */
   readonly limit: number | ((request: unknown) => unknown)
-  /** Length of the window in whole milliseconds. */
+  /** Length of the window in whole milliseconds. For a rule with `concurrent`, half of its `hold`. */
   readonly windowMs: number
   /** True if the window is a number below 1,000, for which the author may have meant seconds. Absent means false. */
   readonly lacksUnit?: boolean
@@ -185,8 +248,8 @@ export interface ParsedRule {
   readonly fields: readonly string[]
   /** How a request without one of the fields is handled. */
   readonly onMissing: OnMissing
-  /** How requests are counted. */
-  readonly algorithm: AlgorithmName
+  /** How requests are counted. "in-flight" for a rule with `concurrent`. */
+  readonly algorithm: AlgorithmName | "in-flight"
   /** The beginning of windows; used only by "fixed-window". */
   readonly align: Alignment
   /** Number of sub-windows; always present for "sliding-window-strict". */

@@ -167,7 +167,7 @@ describe("suggestedRulesFile", () => {
         // The first candidate is the rule.
         expect(number(found[0]?.[1])).toBe(rule.limit)
         return found.map(([, limit, clients, requests]) => ({
-          rule: { ...rule, limit: number(limit) },
+          rule: { ...rule, limit: number(limit) } as StorableRule,
           refused: [number(clients), number(requests)],
         }))
       })

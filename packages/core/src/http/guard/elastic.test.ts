@@ -8,7 +8,7 @@ import { createLimiter } from "../../limiter/create-limiter.ts"
 import type { LimiterOptions } from "../../limiter/options/options.ts"
 import { spareCapacityMonitor } from "../../limiter/spare-capacity/monitor.ts"
 import type { RequestFacts } from "../../request/request.ts"
-import type { Rule } from "../../rules/rule.ts"
+import type { RateRule, Rule } from "../../rules/rule.ts"
 import type { Throttle } from "../../rules/throttle.ts"
 import { memoryStore } from "../../stores/memory/memory-store.ts"
 import type { Store } from "../../stores/store.ts"
@@ -20,7 +20,7 @@ const MINUTE = 60_000
 const ALICE: RequestFacts = { remoteAddress: "192.0.2.1" }
 
 /** Creates a limiter of 3 per minute. The test controls its spare capacity. */
-function elastic(rule: Partial<Rule<RequestFacts>> = {}, throttle: Partial<Throttle & object> = {}) {
+function elastic(rule: Partial<RateRule<RequestFacts>> = {}, throttle: Partial<Throttle & object> = {}) {
   const clock = manualClock()
   const capacity = { isSpare: true }
   const limiter = createLimiter<RequestFacts>({
@@ -85,7 +85,7 @@ describe("elastic throttling with a signal", () => {
     expect((await limiter.decide(ALICE)).allowed).toBe(true)
   })
 
-  it.each<[string, Partial<Rule<RequestFacts>>]>([
+  it.each<[string, Partial<RateRule<RequestFacts>>]>([
     ["sliding-window", {}],
     ["sliding-window with buckets", { buckets: 6 }],
     ["sliding-window-strict", { algorithm: "sliding-window-strict" }],
@@ -225,7 +225,10 @@ describe("elastic throttling with a signal", () => {
 
 describe("the policies of an elastic rule", () => {
   /** Returns the policies that a store receives, alternating with and without spare capacity. */
-  async function policiesOf(rule: Partial<Rule<RequestFacts>>, throttle: Partial<Throttle & object> = {}) {
+  async function policiesOf(
+    rule: Partial<RateRule<RequestFacts>>,
+    throttle: Partial<Throttle & object> = {},
+  ) {
     const inner = memoryStore({ clock: manualClock() })
     const policies: Policy[] = []
     const store: Store = {
@@ -238,7 +241,7 @@ describe("the policies of an elastic rule", () => {
       reset: inner.reset.bind(inner),
       close: inner.close.bind(inner),
     }
-    const { capacity, rows } = elastic({ ...rule, store } as Partial<Rule<RequestFacts>>, throttle)
+    const { capacity, rows } = elastic({ ...rule, store } as Partial<RateRule<RequestFacts>>, throttle)
     for (const isSpare of [true, false, true, false]) {
       capacity.isSpare = isSpare
       await rows(1)
@@ -277,7 +280,7 @@ describe("the policies of an elastic rule", () => {
   ])(
     "admit as many units as can be counted exactly if there is no ceiling: %s",
     async (_name, rule, expected) => {
-      const [wide, hard] = (await policiesOf(rule as Partial<Rule<RequestFacts>>)) as [Policy, Policy]
+      const [wide, hard] = (await policiesOf(rule as Partial<RateRule<RequestFacts>>)) as [Policy, Policy]
       expect(ceilingOf(wide)).toBe(expected)
       // The ceiling does not make time units coarser. The added unit stands for a partial unit.
       expect(timeUnitMs(ceilingOf(wide) + 1, wide.windowMs)).toBe(

@@ -1,12 +1,12 @@
 import { describe, expect, it } from "vitest"
 import { manualClock } from "../../ground/clock.ts"
-import type { Rule } from "../../rules/rule.ts"
+import type { RateRule } from "../../rules/rule.ts"
 import { createGuard } from "./create-guard.ts"
 
 const QUIET = { warn() {}, error() {} }
 
 /** Returns the largest cost in the refusal's text, and whether that cost is accepted and a larger cost is not. */
-async function largestCost(rule: Partial<Rule>) {
+async function largestCost(rule: Partial<RateRule>) {
   const { cost: ruleCost, ...members } = rule
   let cost = Number.MAX_SAFE_INTEGER
   const guard = createGuard<object>({
@@ -38,7 +38,7 @@ const elastic = (isSpare: boolean, ceiling?: number) => ({
 })
 
 describe("the largest cost that a refusal names", () => {
-  it.each<[string, Partial<Rule>, number]>([
+  it.each<[string, Partial<RateRule>, number]>([
     ["the limit", {}, 10],
     ["the limit divided by the rule's cost", { cost: 3 }, 3],
     ["the limit plus the percentage of a soft rule", { throttle: { kind: "soft", percent: 25 } }, 12],

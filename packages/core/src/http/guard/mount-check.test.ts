@@ -10,7 +10,7 @@ import { decisionOn, MARK, type Marked } from "../../limiter/interface/mount-dec
 import { HEADER_DIALECTS } from "../../limiter/options/header-formats.ts"
 import type { LimiterOptions, LimiterSettings } from "../../limiter/options/options.ts"
 import type { RequestFacts } from "../../request/request.ts"
-import type { Rule } from "../../rules/rule.ts"
+import type { RateRule, Rule } from "../../rules/rule.ts"
 import { memoryStore } from "../../stores/memory/memory-store.ts"
 import type { Store } from "../../stores/store.ts"
 import { laterStore } from "../../stores/testing/later-store.ts"
@@ -28,14 +28,14 @@ const FACTS: RequestFacts = { method: "GET", url: "/", headers: {}, remoteAddres
 const QUIET = { warn() {}, error() {} }
 const RESPONSE = Object.assign(new EventEmitter(), { headersSent: false })
 
-const address = (limit: number, more: Partial<Rule<Req>> = {}): Rule<Req> => ({
+const address = (limit: number, more: Partial<RateRule<Req>> = {}): RateRule<Req> => ({
   name: "address",
   field: "ip",
   limit,
   window: "1m",
   ...more,
 })
-const user = (limit: number, more: Partial<Rule<Req>> = {}): Rule<Req> => ({
+const user = (limit: number, more: Partial<RateRule<Req>> = {}): RateRule<Req> => ({
   name: "user",
   field: "user",
   limit,
@@ -108,8 +108,8 @@ describe("a guard that decides in steps", () => {
             cost,
           })
           const rules = [
-            address(1, fit(early) as Partial<Rule<Req>>),
-            user(1, fit(late) as Partial<Rule<Req>>),
+            address(1, fit(early) as Partial<RateRule<Req>>),
+            user(1, fit(late) as Partial<RateRule<Req>>),
           ]
           if (lateFirst) rules.reverse()
           const [stepped, atOnce] = [

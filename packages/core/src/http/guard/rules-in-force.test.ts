@@ -9,7 +9,7 @@ import type { Limiter, LimiterEvents } from "../../limiter/interface/limiter.ts"
 import type { LimiterOptions } from "../../limiter/options/options.ts"
 import type { RequestFacts } from "../../request/request.ts"
 import type { LiveRules } from "../../rules/live-rules.ts"
-import type { Rule } from "../../rules/rule.ts"
+import type { RateRule, Rule } from "../../rules/rule.ts"
 import { memoryStore } from "../../stores/memory/memory-store.ts"
 import { createGuard } from "./create-guard.ts"
 import { limiterOfRoute } from "./testing/limiter-of-route.ts"
@@ -79,7 +79,7 @@ function setUp(source: Publisher | LiveRules, options: LimiterOptions<RequestFac
   return { clock, limiter, loaded, errors }
 }
 
-const rule = (limit: number, more: Partial<Rule> = {}): Rule => ({
+const rule = (limit: number, more: Partial<RateRule> = {}): RateRule => ({
   name: "rule",
   field: "service",
   limit,

@@ -13,7 +13,7 @@ import {
   requireNone,
   requireValue,
 } from "../../ground/option-checks.ts"
-import { isUnits, REQUESTS } from "../../ground/policy.ts"
+import { isUnits, PERMITS, REQUESTS } from "../../ground/policy.ts"
 import { show, suggestion } from "../../ground/show.ts"
 import { isSignal } from "../../ground/signal.ts"
 import type { Amounts } from "../callbacks/callback-results.ts"
@@ -140,15 +140,20 @@ function parseUnits(path: string, given: object, known: UnitNames): readonly [st
   const entries = Object.entries(given).filter(([, units]) => units !== undefined)
   requireNone(
     entries.flatMap(([name, units]) => {
-      if (known?.includes(name) === false) return [unknownUnit(`${path}.${name}`, name, known)]
+      if (name === PERMITS || known?.includes(name) === false)
+        return [unknownUnit(`${path}.${name}`, name, known)]
       return problemAt(`${path}.${name}`, units, checkUnits)
     }),
   )
   return entries
 }
 
-/** Returns the problem of a unit that the option `units` does not name. */
-function unknownUnit(path: string, name: unknown, known: readonly string[]): Problem {
+/** Returns the problem of a unit that the option `units` does not name, or of permits. */
+function unknownUnit(path: string, name: unknown, known: readonly string[] = [REQUESTS]): Problem {
+  if (name === PERMITS) {
+    const message = `${show(name)} cannot be given, because a request takes permits by the rules with concurrent`
+    return { path, message, accepted: "no such unit; release() gives the permits of a decision back" }
+  }
   const message = `${show(name)} is not a unit of this limiter${suggestion(String(name), known)}`
   return { path, message, accepted: `${known.join(", ")}; the option units of the limiter names units` }
 }
@@ -213,8 +218,8 @@ export function parseTakeUpToUnit(
   if (options === undefined) return REQUESTS
   requireKnown(options, ["unit"], "takeUpTo()")
   const unit: unknown = options?.unit ?? REQUESTS
-  const isKnown = typeof unit === "string" && known?.includes(unit) !== false
-  requireNone(isKnown ? [] : [unknownUnit("unit", unit, known ?? [REQUESTS])])
+  const isKnown = typeof unit === "string" && unit !== PERMITS && known?.includes(unit) !== false
+  requireNone(isKnown ? [] : [unknownUnit("unit", unit, known)])
   return unit as string
 }
 

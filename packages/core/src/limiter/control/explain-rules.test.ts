@@ -1,7 +1,7 @@
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
 import type { RequestFacts } from "../../request/request.ts"
-import type { Rule } from "../../rules/rule.ts"
+import type { RateRule, Rule } from "../../rules/rule.ts"
 import { createLimiter } from "../create-limiter.ts"
 import type { RequestLimiter } from "../request-limiter.ts"
 
@@ -9,7 +9,7 @@ const LOGGER = { warn() {}, error() {} }
 const RULE = { name: "r", field: "ip", limit: 10, window: "1 minute" } satisfies Rule
 const CLIENT = { remoteAddress: "192.0.2.7" }
 
-async function explained(rule: Partial<Rule<RequestFacts>>, request: RequestFacts = CLIENT) {
+async function explained(rule: Partial<RateRule<RequestFacts>>, request: RequestFacts = CLIENT) {
   const limiter = createLimiter<RequestFacts>({ rules: [{ ...RULE, ...rule }], logger: LOGGER })
   const [explanation] = await limiter.explain(request)
   await limiter.close()
@@ -38,7 +38,7 @@ describe("explain", () => {
     expect(found?.penalty?.policy.counter).not.toBe(found?.counter?.policy.counter)
   })
 
-  it.each<[string, Partial<Rule<RequestFacts>>, RequestFacts, object[]]>([
+  it.each<[string, Partial<RateRule<RequestFacts>>, RequestFacts, object[]]>([
     [
       "its methods",
       { match: { methods: ["POST"] } },

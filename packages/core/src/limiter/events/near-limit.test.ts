@@ -5,7 +5,7 @@ import { ALGORITHM_NAMES } from "../../algorithms/kinds.ts"
 import { manualClock } from "../../ground/clock.ts"
 import { StoreUnavailableError } from "../../ground/errors.ts"
 import type { RequestFacts } from "../../request/request.ts"
-import type { Rule } from "../../rules/rule.ts"
+import type { RateRule, Rule } from "../../rules/rule.ts"
 import { memoryStore } from "../../stores/memory/memory-store.ts"
 import { methodsOf } from "../../stores/testing/methods-of.ts"
 import { createLimiter } from "../create-limiter.ts"
@@ -17,7 +17,7 @@ const MINUTE = 60_000
 const ALICE: RequestFacts = { remoteAddress: "192.0.2.1" }
 const BOB: RequestFacts = { remoteAddress: "192.0.2.2" }
 const QUIET = { warn() {}, error() {} }
-const RULE: Rule = { name: "calls", field: "ip", limit: 10, window: "1 minute", notify: [80, 100] }
+const RULE: RateRule = { name: "calls", field: "ip", limit: 10, window: "1 minute", notify: [80, 100] }
 
 afterEach(() => {
   vi.restoreAllMocks()
@@ -102,7 +102,7 @@ describe("a rule with thresholds", () => {
       [BOB, 0],
     ])
     const { decide } = open([
-      { ...RULE, limit: (request) => limits.get(request) ?? Number.POSITIVE_INFINITY },
+      { ...RULE, limit: (request: RequestFacts) => limits.get(request) ?? Number.POSITIVE_INFINITY },
     ])
     expect(await decide(4)).toEqual(["calls 192.0.2.1 80 %: 4 used"])
     expect(await decide(1, 0, BOB)).toEqual([])

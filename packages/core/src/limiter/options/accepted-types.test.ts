@@ -21,6 +21,8 @@ const NO_MATCH: Undefined<RuleMatch> = {
 }
 const NO_MEMBERS: Undefined<Omit<Rule, "limit" | "window" | "field">> = {
   name: undefined,
+  concurrent: undefined,
+  hold: undefined,
   onMissing: undefined,
   algorithm: undefined,
   align: undefined,

@@ -5,7 +5,7 @@ import type { Logger } from "../../ground/warnings.ts"
 import type { ClientAddressOptions } from "../../request/client-address-options.ts"
 import type { LiveRules, OnRulesMissing } from "../../rules/live-rules.ts"
 import type { RuleRejection } from "../../rules/rejection.ts"
-import type { Rule } from "../../rules/rule.ts"
+import type { InFlightRule, RateRule, Rule } from "../../rules/rule.ts"
 import type { Store } from "../../stores/store.ts"
 import type { OnRejected } from "./answer-options.ts"
 import type { HeadersOption } from "./header-formats.ts"
@@ -19,12 +19,18 @@ export type Extractor<Request> = (request: Request) => Awaitable<string | number
 /** Every member of a rule except `cost`, which has another type in a limiter's options. All members are optional here. */
 export type InlineRule<Request> = {
   // Mapped from an object type, so that each member keeps its docstring from Rule.
-  readonly [Name in keyof Omit<Rule<Request>, "cost">]?: Omit<Rule<Request>, "cost">[Name] | undefined
+  readonly [Name in keyof Omit<RateRule<Request>, "cost" | "concurrent" | "hold">]?:
+    | RateRule<Request>[Name]
+    | undefined
+} & {
+  readonly [Name in keyof Pick<InFlightRule<Request>, "concurrent" | "hold">]?:
+    | InFlightRule<Request>[Name]
+    | undefined
 }
 
 /**
- * The options of a limiter: either one inline rule (`limit`, `window` and any other member of {@link Rule}), or
- * `rules`.
+ * The options of a limiter: either one inline rule (`limit` and `window`, or `concurrent`, and any other member of
+ * {@link Rule}), or `rules`.
  */
 export type LimiterOptions<Request, Response = unknown> = LimiterSettings<Request, Response> &
   LimitWithWindow<Request>
@@ -34,7 +40,7 @@ export type LimiterOptions<Request, Response = unknown> = LimiterSettings<Reques
  * environment variable.
  */
 export type LimitWithWindow<Request> =
-  | Pick<Rule<Request>, "limit" | "window">
+  | Pick<RateRule<Request>, "limit" | "window">
   | {
       /** Absent. */
       readonly limit?: undefined

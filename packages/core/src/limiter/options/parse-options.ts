@@ -1,7 +1,7 @@
 import { type Clock, soundTime, steadyClock } from "../../ground/clock.ts"
 import { InvalidOptionError, type Problem } from "../../ground/errors.ts"
 import { ignoreRejection } from "../../ground/maybe-promise.ts"
-import { type OnStoreFailure, REQUESTS } from "../../ground/policy.ts"
+import { type OnStoreFailure, PERMITS, REQUESTS } from "../../ground/policy.ts"
 import { hasMethods, readShape } from "../../ground/shape.ts"
 import { classOf, locate, show, suggestion } from "../../ground/show.ts"
 import type { Logger } from "../../ground/warnings.ts"
@@ -146,7 +146,7 @@ function parseUnits({ cost, units }: LimiterOptions<unknown>, problems: Problem[
   }
   const isListed = typeof units === "object"
   return {
-    amountOf: (unit) => (unit === REQUESTS ? (requests ?? cost ?? 1) : amountOf(unit)),
+    amountOf: (unit) => (unit === REQUESTS ? (requests ?? cost ?? 1) : unit === PERMITS ? 1 : amountOf(unit)),
     unitNames: isListed ? [...new Set([REQUESTS, ...Object.keys(units)])] : undefined,
   }
 }

@@ -1,4 +1,4 @@
-import { REQUESTS } from "../../ground/policy.ts"
+import { PERMITS, REQUESTS } from "../../ground/policy.ts"
 import type { ParsedRule } from "../../rules/rule.ts"
 import { warnOfUnit } from "../callbacks/callback.ts"
 import type { CallbackResults } from "../callbacks/callback-results.ts"
@@ -6,14 +6,14 @@ import type { RuleContext } from "./rule-context.ts"
 
 /**
  * Compiles how many units of the rule's kind a request takes: what the call gives, otherwise what the option `units`
- * gives. Undefined for a rule that counts requests. A request takes 1 of a unit that neither of them names, and a warning
+ * gives. Undefined for a rule that counts requests, also requests in progress. A request takes 1 of a unit that neither of them names, and a warning
  * is logged once. With 0, a client whose units are used up would be admitted.
  */
 export function compileAmount(
   { counts }: ParsedRule,
   { amountOf, warner }: RuleContext,
 ): ((results: CallbackResults) => number) | undefined {
-  if (counts === REQUESTS) return undefined
+  if (counts === REQUESTS || counts === PERMITS) return undefined
   const own = amountOf(counts)
   return (results) => {
     const given = results.amounts?.get(counts)

@@ -4,7 +4,7 @@ import type { Decision } from "../../decision/decision.ts"
 import { manualClock } from "../../ground/clock.ts"
 import type { Policy } from "../../ground/policy.ts"
 import type { RequestFacts } from "../../request/request.ts"
-import type { Rule } from "../../rules/rule.ts"
+import type { RateRule, Rule } from "../../rules/rule.ts"
 import { memoryStore } from "../../stores/memory/memory-store.ts"
 import type { Store } from "../../stores/store.ts"
 import { methodsOf } from "../../stores/testing/methods-of.ts"
@@ -451,7 +451,7 @@ describe("a counter", () => {
   const same = { name: "rule", limit: 3, window: "1m", field: "ip" }
 
   /** Returns the policy that is passed to the store. */
-  async function policyOf(rule: Partial<Rule>): Promise<Policy> {
+  async function policyOf(rule: Partial<RateRule>, without: object = same): Promise<Policy> {
     const storeChecks: Policy[] = []
     const inner = memoryStore({ clock })
     const store: Store = {
@@ -461,7 +461,8 @@ describe("a counter", () => {
         return inner.take(checks)
       },
     }
-    await limiterWith({ rules: [{ ...same, ...rule }], store }).decide(FROM("192.0.2.1"))
+    const rules = [{ ...without, ...rule }] as Rule[]
+    await limiterWith({ rules, store }).decide(FROM("192.0.2.1"))
     return storeChecks[0] as Policy
   }
 
@@ -500,14 +501,14 @@ describe("a counter", () => {
     expect(storeChecks[0]?.counter).not.toBe(storeChecks[1]?.counter)
   })
 
-  it.each<[Partial<Rule>, readonly unknown[]]>([
+  it.each<[Partial<RateRule>, readonly unknown[]]>([
     [{ algorithm: "sliding-window-strict", buckets: 30 }, [30, "continuous"]],
     [{ algorithm: "token-bucket", refill: "periodic" }, [0, "periodic"]],
   ])("of %j has a stable name that includes both fields", async (rule, more) => {
     expect((await policyOf(rule)).counter).toBe(counterOf(rule.algorithm, ...more))
   })
 
-  it.each<[Partial<Rule>, Partial<Rule>, boolean]>([
+  it.each<[Partial<RateRule>, Partial<RateRule>, boolean]>([
     [{ algorithm: "sliding-window-strict" }, { algorithm: "sliding-window-strict", buckets: 60 }, true],
     [{ algorithm: "sliding-window-strict" }, { algorithm: "sliding-window-strict", buckets: 61 }, false],
     [{ algorithm: "token-bucket" }, { algorithm: "token-bucket", refill: "continuous", burst: 9 }, true],
@@ -517,6 +518,14 @@ describe("a counter", () => {
   ])("of %j is the same as the counter of %j: %s", async (one, other, isSame) => {
     const [first, second] = [await policyOf(one), await policyOf(other)]
     expect(first.counter === second.counter).toBe(isSame)
+  })
+
+  it("of a rule with concurrent stays the same when concurrent changes, but not when hold changes", async () => {
+    const five = { name: "rule", field: "ip", concurrent: 5 }
+    const policy = await policyOf({}, five)
+    expect(policy).toMatchObject({ algorithm: "in-flight", limit: 5, windowMs: 15_000 })
+    expect(await policyOf({}, { ...five, concurrent: 9 })).toEqual({ ...policy, limit: 9 })
+    expect((await policyOf({}, { ...five, hold: "31s" })).counter).not.toBe(policy.counter)
   })
 
   it("is read with the parameters of its algorithm", async () => {

@@ -1,3 +1,4 @@
+import { releases } from "../../algorithms/kinds.ts"
 import type { RuleCheck } from "../../decision/rule-check.ts"
 import type { Policy } from "../../ground/policy.ts"
 import { carriesBody } from "../../request/field.ts"
@@ -79,6 +80,8 @@ export function compileRule(rule: ParsedRule, context: RuleContext): CompiledRul
   const { throttle, policyNowOf } = compileElastic(rule, context.warner)
   const { shadow, rejectionMessage, cost, counts: unit } = rule
   const amountOf = compileAmount(rule, context)
+  // A request that costs 50 is still one request in progress.
+  const mostRequests = releases(rule) ? 1 : Number.POSITIVE_INFINITY
   const onStoreFailure = rule.onStoreFailure ?? context.onStoreFailure
   const needed = rule.fields.length === 0 ? ["service"] : rule.fields
   const countsPreflight = rule.match?.methods?.includes("OPTIONS") === true
@@ -109,7 +112,10 @@ export function compileRule(rule: ParsedRule, context: RuleContext): CompiledRul
       partition: isText ? partition : "",
       unit,
       unitCost: cost,
-      cost: Math.min((amountOf === undefined ? requests : amountOf(results)) * cost, Number.MAX_SAFE_INTEGER),
+      cost: Math.min(
+        (amountOf === undefined ? Math.min(requests, mostRequests) : amountOf(results)) * cost,
+        Number.MAX_SAFE_INTEGER,
+      ),
       shadow,
       rejectionMessage,
       onStoreFailure,

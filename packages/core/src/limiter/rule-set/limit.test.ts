@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest"
 import { manualClock } from "../../ground/clock.ts"
 import { createWarner } from "../../ground/warnings.ts"
 import type { RequestFacts } from "../../request/request.ts"
-import type { ParsedRule, Rule } from "../../rules/rule.ts"
+import type { ParsedRule, RateRule } from "../../rules/rule.ts"
 import { CallbackResults } from "../callbacks/callback-results.ts"
 import { createLimiter } from "../create-limiter.ts"
 import { parseInlineRule } from "../options/parse-options.ts"
@@ -16,7 +16,7 @@ interface Asker extends RequestFacts {
 function byPlan(
   limit: (request: Asker) => unknown,
   window: string | number = "1m",
-  more: Partial<Rule<Asker>> = {},
+  more: Partial<RateRule<Asker>> = {},
 ) {
   const clock = manualClock()
   const limiter = createLimiter<Asker>({
@@ -182,7 +182,7 @@ describe("a limit by a function", () => {
   })
 
   it("is capped at the capacity of a log, including the units above a soft limit", async () => {
-    const most = async (more: Partial<Rule<Asker>>, window?: string): Promise<number> => {
+    const most = async (more: Partial<RateRule<Asker>>, window?: string): Promise<number> => {
       const { limiter } = byPlan(planLimit, window, more)
       return (await limiter.peek({ plan: Number.MAX_SAFE_INTEGER })).limit
     }
@@ -221,6 +221,18 @@ describe("a limit by a function", () => {
     expect(await limiter.decide({ plan: 5 }, { cost: 20 })).toMatchObject({ allowed: true, remaining: 0 })
     clock.advance(1_000)
     expect(await limiter.peek({ plan: 5 })).toMatchObject({ remaining: 5 })
+  })
+
+  it("of requests in progress is at most 1,000,000, or none", async () => {
+    const limiter = createLimiter<Asker>({
+      concurrent: ({ plan }) => plan as number,
+      throttle: { kind: "soft", percent: 25 },
+      field: "service",
+    })
+    expect(await limiter.peek({ plan: 2_000_000 })).toMatchObject({ limit: 800_000, remaining: 800_000 })
+    expect((await limiter.decide({ plan: 1 })).remaining).toBe(0)
+    expect((await limiter.decide({ plan: 1 })).allowed).toBe(false)
+    expect((await limiter.decide({ plan: Number.POSITIVE_INFINITY })).policy).toBe("")
   })
 
   it("has a cached policy for few distinct limits, and a new policy after very many", () => {

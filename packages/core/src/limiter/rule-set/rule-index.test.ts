@@ -6,7 +6,7 @@ import { isBuiltInField } from "../../request/field.ts"
 import type { RequestFacts } from "../../request/request.ts"
 import { pathReadings } from "../../rules/matching/path.ts"
 import { requireRules } from "../../rules/parsing/parse-rule.ts"
-import type { Rule, RuleMatch } from "../../rules/rule.ts"
+import type { RateRule, Rule, RuleMatch } from "../../rules/rule.ts"
 import { CallbackResults } from "../callbacks/callback-results.ts"
 import { fieldCallback } from "./field-callback.ts"
 import type { RuleContext } from "./rule-context.ts"
@@ -80,7 +80,7 @@ function namesFor(set: RuleSet, facts: RequestFacts, request: Request, steps = A
   return set.ruleChecks(facts, new CallbackResults(request), 1, steps).map(({ policy }) => policy.name)
 }
 
-const limited = (rules: readonly Partial<Rule>[]): Rule[] =>
+const limited = (rules: readonly Partial<RateRule>[]): Rule[] =>
   rules.map((rule, index) => ({ name: `r${index}`, field: "service", limit: 5, window: "1m", ...rule }))
 
 const NAMES = ["a", "b", "A", "ä", "σ", "ς", "K", "%61", "a%2fb", "x.y", "%zz", "long-name"]

@@ -3,6 +3,7 @@ import { isObject } from "../../ground/shape.ts"
 import { locate, type MemberProblem, show } from "../../ground/show.ts"
 import { atOnce, inSlices, type Pausable } from "../../ground/slices.ts"
 import { methodDoubt, pathDoubt } from "../matching/match.ts"
+import { notInFlight } from "../parsing/contradictions.ts"
 import { lacksUnit } from "../parsing/fill-rule.ts"
 import { given } from "../parsing/member.ts"
 import { type CheckedRule, checkTogether, ofRule, withField, withUniqueNames } from "../parsing/parse-rule.ts"
@@ -213,7 +214,11 @@ const NO_SIZE: Size = { limitPath: [] }
  * `window`.
  */
 function readSize({ members, bad, problems }: StoredMembers): Size {
-  const { rate, limit, window } = members
+  const { rate, limit, window, concurrent } = members
+  if (concurrent !== undefined || bad.has("concurrent")) {
+    if (rate !== undefined) problems.push(notInFlight("rate", rate))
+    return { limit, window, limitPath: ["limit"] }
+  }
   const own = ["limit", "window"].filter((name) => members[name] !== undefined || bad.has(name))
   if (rate !== undefined) {
     const accepted = "either rate, or limit and window"
@@ -221,7 +226,8 @@ function readSize({ members, bad, problems }: StoredMembers): Size {
     return readRate(rate, problems)
   }
   if (own.length === 0) {
-    const accepted = 'a rate such as {"requests_per_unit": 5, "unit": "minute"}, or limit and window'
+    const accepted =
+      'a rate such as {"requests_per_unit": 5, "unit": "minute"}, or limit and window, or concurrent'
     problems.push({ path: ["rate"], message: "is missing", accepted })
   } else if (own.length === 1) {
     const path = own[0] === "limit" ? ["window"] : ["limit"]

@@ -1,4 +1,10 @@
-import { ALGORITHM_NAMES, type AlgorithmMember, holdsAdmitted, readsMember } from "../../algorithms/kinds.ts"
+import {
+  ALGORITHM_NAMES,
+  type AlgorithmMember,
+  holdsAdmitted,
+  readsMember,
+  releases,
+} from "../../algorithms/kinds.ts"
 import { ADDRESS_RANGE_ACCEPTED, parseAddressRange } from "../../ground/address.ts"
 import { type MemberProblem, show } from "../../ground/show.ts"
 import { canonicalValue } from "../matching/value-list.ts"
@@ -20,6 +26,7 @@ export function contradictions(given: Partial<Rule>, bad: ReadonlySet<string>): 
   const knows = (...names: (keyof Rule)[]): boolean => names.every((name) => !bad.has(name))
   return [
     ...(knows("name", "field", "window") ? nameProblems(given) : []),
+    ...(knows("concurrent") ? inFlightProblems(rule) : []),
     ...sizeProblems(rule, knows),
     ...(knows("algorithm") ? memberUseProblems(rule) : []),
     ...(knows("algorithm", "throttle") ? heldProblems(rule) : []),
@@ -39,11 +46,47 @@ function nameProblems(rule: Partial<Rule>): MemberProblem[] {
 
 const ALGORITHM_MEMBERS: readonly AlgorithmMember[] = ["align", "buckets", "burst", "refill"]
 
+const RATE_MEMBERS: readonly (keyof Rule)[] = [
+  ...ALGORITHM_MEMBERS,
+  "limit",
+  "window",
+  "counts",
+  "algorithm",
+  "countRejected",
+]
+
+/** Returns the problem of a member that excludes `concurrent`. */
+export function notInFlight(member: string, value: unknown): MemberProblem {
+  const message = `${show(value)} is not used by a rule with concurrent`
+  return problem([member], message, "either concurrent, or limit and window")
+}
+
+/** Returns the problems of members that need `concurrent`, and of members that exclude it. */
+function inFlightProblems({ rule }: CombinedRule): MemberProblem[] {
+  const { concurrent, hold, rejectionMessage } = rule
+  if (concurrent === undefined) {
+    const accepted = "no hold, or concurrent instead of limit and window"
+    const message = `${show(hold)} is used only by a rule with concurrent`
+    return hold === undefined ? [] : [problem(["hold"], message, accepted)]
+  }
+  const given = RATE_MEMBERS.filter((member) => rule[member] !== undefined)
+  const problems = given.map((member) => notInFlight(member, rule[member]))
+  if (rejectionMessage !== "exhausted-daily-limit") return problems
+  const message = `${show(rejectionMessage)} names a time to retry, but nobody knows when requests in progress end`
+  return [
+    ...problems,
+    problem(["rejectionMessage"], message, 'another message, such as "retry-with-fixed-time"'),
+  ]
+}
+
 /** Returns the problems of members that the algorithm does not use, including members of overrides. */
 function memberUseProblems({ rule, algorithm }: CombinedRule): MemberProblem[] {
   const { overrides = {} } = rule
+  const isInFlight = releases({ algorithm })
   const unused = (member: AlgorithmMember): boolean => !readsMember(algorithm, member)
-  const given = ALGORITHM_MEMBERS.filter((member) => rule[member] !== undefined && unused(member))
+  // `inFlightProblems` reports the rule's own members.
+  const own = isInFlight ? [] : ALGORITHM_MEMBERS
+  const given = own.filter((member) => rule[member] !== undefined && unused(member))
   const paths: (readonly string[])[] = given.map((member) => [member])
   if (unused("burst")) {
     for (const value in overrides) {
@@ -51,6 +94,7 @@ function memberUseProblems({ rule, algorithm }: CombinedRule): MemberProblem[] {
     }
   }
   return paths.map((path) => {
+    if (isInFlight) return problem(path, "is not used by a rule with concurrent", "only a limit")
     const member = path.at(-1) as AlgorithmMember
     const users = ALGORITHM_NAMES.filter((name) => readsMember(name, member)).map((name) => `"${name}"`)
     const accepted = `no ${member}, or algorithm ${users.join(" or ")}`
@@ -77,8 +121,13 @@ function heldProblems({ rule, algorithm, kind }: CombinedRule): MemberProblem[] 
   if (penalty !== undefined) problems.push(problem(["penalty"], message, `no penalty, or ${instead}`))
   if (holdsAdmitted(algorithm) || queue.maxWaiting !== 0) return problems
   const path = ["throttle", ...(isQueue ? [] : ["queue"]), "maxWaiting"]
-  const noLine = `0 lets no request wait with algorithm "${algorithm}", so every request that does not fit would be refused`
-  return [...problems, problem(path, noLine, `${POSITIVE}, ${instead}, or algorithm "leaky-bucket"`)]
+  const isInFlight = releases({ algorithm })
+  const ofRule = isInFlight ? "concurrent" : `algorithm "${algorithm}"`
+  const noLine = `0 lets no request wait with ${ofRule}, so every request that does not fit would be refused`
+  const accepted = isInFlight
+    ? `${POSITIVE}, or ${instead}`
+    : `${POSITIVE}, ${instead}, or algorithm "leaky-bucket"`
+  return [...problems, problem(path, noLine, accepted)]
 }
 
 function penaltyProblems({ rule: { penalty }, fields }: CombinedRule): MemberProblem[] {

@@ -1,6 +1,6 @@
-import { ALGORITHMS, type AlgorithmName, holdsAdmitted } from "../../algorithms/kinds.ts"
+import { ALGORITHMS, holdsAdmitted, type RuleAlgorithm } from "../../algorithms/kinds.ts"
 import { parseDuration } from "../../ground/duration.ts"
-import type { ParsedThrottle } from "../../ground/policy.ts"
+import { type ParsedThrottle, PERMITS } from "../../ground/policy.ts"
 import type { ParsedRule, StorableRule } from "../rule.ts"
 import type { Throttle } from "../throttle.ts"
 import { fillMatch } from "./match-members.ts"
@@ -16,7 +16,19 @@ const MAX_WAITING = 100
 const MAX_WAIT_MS = 10_000
 
 /** Members that `fillRule` fills in, because their values depend on other members or are copied. */
-const FILLED = ["name", "field", "window", "throttle", "penalty", "notify", "match", "overrides", "rejection"]
+const FILLED = [
+  "name",
+  "field",
+  "window",
+  "concurrent",
+  "hold",
+  "throttle",
+  "penalty",
+  "notify",
+  "match",
+  "overrides",
+  "rejection",
+]
 /** The other members, each with its default. */
 const PLAIN = Object.entries(RULE_MEMBERS)
   .filter(([name]) => !FILLED.includes(name))
@@ -32,6 +44,7 @@ export function lacksUnit({ window }: StorableRule): boolean {
 
 /** Returns the rule with its defaults. The caller has checked the rule. */
 export function fillRule(rule: StorableRule): ParsedRule {
+  const { concurrent, hold = RULE_MEMBERS.hold.default } = rule
   const { throttle, penalty, notify, match, overrides, rejection } = rule
   const plain: Record<string, unknown> = {}
   // Copy the members in a loop. Rules are frozen, and spreading a frozen object takes several times as long.
@@ -39,8 +52,12 @@ export function fillRule(rule: StorableRule): ParsedRule {
     const value = rule[name] ?? fallback
     if (value !== undefined) plain[name] = value
   }
+  const isInFlight = concurrent !== undefined
+  if (isInFlight) Object.assign(plain, { limit: concurrent, algorithm: "in-flight", counts: PERMITS })
   const { algorithm, allow, deny, buckets: given } = plain as unknown as ParsedRule
-  const windowMs = parseDuration(rule.window) as number
+  const longestMs = parseDuration(isInFlight ? hold : rule.window) as number
+  // A permit lasts for one to two windows after it was taken or renewed.
+  const windowMs = isInFlight ? Math.ceil(longestMs / 2) : longestMs
   const { defaultBuckets } = ALGORITHMS[algorithm]
   const buckets = given ?? (defaultBuckets && Math.min(defaultBuckets, windowMs))
   const filled = {
@@ -51,7 +68,7 @@ export function fillRule(rule: StorableRule): ParsedRule {
     fields: fieldsOf(rule.field),
     ...(buckets !== undefined && { buckets }),
     throttle: fillThrottle(throttle ?? (holdsAdmitted(algorithm) ? { kind: "queue" } : "hard"), algorithm),
-    ...(penalty !== undefined && { penalty: fillPenalty(penalty, windowMs) }),
+    ...(penalty !== undefined && { penalty: fillPenalty(penalty, longestMs) }),
     ...(notify !== undefined && { notify: [...notify].sort((one, other) => one - other) }),
     ...(match !== undefined && { match: fillMatch(match) }),
     allow: [...allow],
@@ -64,7 +81,7 @@ export function fillRule(rule: StorableRule): ParsedRule {
   return filled as unknown as ParsedRule
 }
 
-function fillThrottle(throttle: Throttle, algorithm: AlgorithmName): ParsedThrottle {
+function fillThrottle(throttle: Throttle, algorithm: RuleAlgorithm): ParsedThrottle {
   if (typeof throttle === "string") return { kind: throttle }
   // By default, no requests wait in front of a leaky bucket, because the bucket itself holds up to `burst` units.
   const line = { maxWaiting: holdsAdmitted(algorithm) ? 0 : MAX_WAITING, maxWaitMs: MAX_WAIT_MS }

@@ -13,8 +13,6 @@ export interface RuleMember<Value = unknown> {
   readonly storedShape?: Schema
   /** For an object: the names of its direct members in documents. */
   readonly names?: StoredNames
-  /** True if a rule in code is invalid without the member. */
-  readonly isRequired?: true
   /** The default of the member, if it is the same for all rules. */
   readonly default?: Value
   /** Returns the form in which a value is written into a document. By default, a value is written unchanged. */

@@ -153,6 +153,157 @@ describe("a valid rule", () => {
   })
 })
 
+describe("a rule with concurrent", () => {
+  const PERMITS = "a whole number from 1 to 1000000, or a function that returns one for a request"
+  const HOLD = 'a time from 2 seconds to 1 hour: a string such as "30 seconds", or milliseconds'
+
+  /** Returns the parsed rule, or its problems as "path: message; accepted". */
+  function inFlight(rule: Record<string, unknown>): ParsedRule | string[] {
+    const { rule: result, problems } = parseRule({ concurrent: 5, ...rule }, "")
+    return result ?? problems.map(({ path, message, accepted }) => `${path}: ${message}; ${accepted}`)
+  }
+
+  test("counts requests in progress, in two parts of 15 seconds by default", () => {
+    expect(inFlight({ field: "ip" })).toEqual({
+      name: "ip-in-flight",
+      limit: 5,
+      windowMs: 15_000,
+      fields: ["ip"],
+      onMissing: "ip",
+      algorithm: "in-flight",
+      align: "epoch",
+      refill: "continuous",
+      throttle: { kind: "hard" },
+      countRejected: false,
+      cost: 1,
+      counts: "concurrent-requests",
+      allow: [],
+      deny: [],
+      shadow: false,
+    })
+  })
+
+  test.each([
+    ["2 seconds", 1_000],
+    [2_001, 1_001],
+    ["90s", 45_000],
+    ["1 hour", 1_800_000],
+  ])("counts in parts of half of its hold, rounded up: %s", (hold, windowMs) => {
+    expect(inFlight({ hold })).toMatchObject({ windowMs })
+  })
+
+  test("may have a function, and every member that does not count in time", () => {
+    const concurrent = () => 5
+    const members = {
+      name: "streams",
+      field: ["user_id"],
+      onMissing: "skip",
+      match: { path: "/chat" },
+      allow: ["ann"],
+      deny: ["bob"],
+      overrides: { vip: 1_000_000, cleo: { limit: 2 } },
+      throttle: { kind: "elastic", ceiling: 1_000_000 },
+      penalty: { refusals: 3, for: "1 minute" },
+      notify: [80],
+      cost: 2,
+      shadow: true,
+      rejection: { status: 503 },
+      rejectionMessage: "retry-with-fixed-time",
+      onStoreFailure: "deny",
+    }
+    expect(inFlight({ ...members, concurrent, overrides: { cleo: { limit: 2 } } })).toMatchObject({
+      limit: concurrent,
+      cost: 2,
+    })
+    expect(inFlight({ ...members, concurrent: 1_000_000, throttle: "hard" })).toMatchObject({
+      limit: 1_000_000,
+      penalty: { refusals: 3, withinMs: 30_000, forMs: [60_000] },
+    })
+  })
+
+  test.each<[Record<string, unknown>, string]>([
+    [{ concurrent: 0 }, `concurrent: 0 is not a number of requests; ${PERMITS}`],
+    [{ concurrent: 1_000_001 }, `concurrent: 1000001 is not a number of requests; ${PERMITS}`],
+    [{ concurrent: null }, `concurrent: null is not a number of requests; ${PERMITS}`],
+    [{ hold: 30 }, `hold: 30 is not a valid time; ${HOLD}`],
+    [{ hold: "1999 ms" }, `hold: "1999 ms" is not a valid time; ${HOLD}`],
+    [{ hold: 3_600_001 }, `hold: 3600001 is not a valid time; ${HOLD}`],
+    [
+      { overrides: { ann: 1_000_001 }, field: "user_id" },
+      "overrides.ann: 1000001 is too many for a rule with concurrent; at most 1000000 in total",
+    ],
+    [
+      { overrides: { ann: { limit: 5, burst: 9 } }, field: "user_id" },
+      "overrides.ann.burst: is not used by a rule with concurrent; only a limit",
+    ],
+    [
+      { concurrent: 800_000, throttle: { kind: "soft", percent: 50 } },
+      "throttle.percent: 1200000, with the units admitted above the limit, is too many for a rule with concurrent; at most 1000000 in total",
+    ],
+    [
+      { throttle: { kind: "elastic", ceiling: 1_000_001 } },
+      "throttle.ceiling: 1000001, with the units admitted above the limit, is too many for a rule with concurrent; at most 1000000 in total",
+    ],
+    [
+      { throttle: { kind: "elastic" } },
+      "throttle.ceiling: is missing, but a rule with concurrent needs it; a ceiling up to 1000000",
+    ],
+    [
+      { throttle: { kind: "queue", maxWaiting: 0 } },
+      'throttle.maxWaiting: 0 lets no request wait with concurrent, so every request that does not fit would be refused; a positive whole number below 2^53, or throttle "hard"',
+    ],
+    [
+      { throttle: { kind: "queue" }, field: "ip", penalty: { refusals: 3, for: "1m" } },
+      'penalty: applies to refused requests, but throttle "queue" holds them instead; no penalty, or throttle "hard"',
+    ],
+    [{ cost: 6 }, "cost: 6 is above the limit of 5, so no request would ever be admitted; 1 to 5"],
+    [
+      { rejectionMessage: "exhausted-daily-limit" },
+      'rejectionMessage: "exhausted-daily-limit" names a time to retry, but nobody knows when requests in progress end; another message, such as "retry-with-fixed-time"',
+    ],
+  ])("is rejected with one problem: %j", (rule, problem) => {
+    expect(inFlight(rule)).toEqual([problem])
+  })
+
+  test.each<[string, unknown]>([
+    ["limit", 5],
+    ["window", "1 minute"],
+    ["counts", "tokens"],
+    ["algorithm", "token-bucket"],
+    ["align", "first-hit"],
+    ["buckets", 6],
+    ["burst", 7],
+    ["refill", "periodic"],
+    ["countRejected", false],
+  ])("cannot also have %s", (member, value) => {
+    expect(inFlight({ [member]: value })).toEqual([
+      `${member}: ${JSON.stringify(value)} is not used by a rule with concurrent; either concurrent, or limit and window`,
+    ])
+  })
+
+  test("is the only rule that can have a hold", () => {
+    expect(wrong({ hold: "1 minute" })).toEqual([
+      'hold: "1 minute" is used only by a rule with concurrent; no hold, or concurrent instead of limit and window',
+    ])
+  })
+
+  test("is the only rule that counts concurrent-requests", () => {
+    expect(wrong({ counts: "concurrent-requests" })).toEqual([
+      'counts: "concurrent-requests" is not a unit of your own; another name; a rule with concurrent limits requests in progress',
+    ])
+  })
+
+  test("is suggested for the names that other libraries have, and if a rule limits nothing", () => {
+    expect(wrong({ maxConcurrent: 5 })).toEqual([
+      'maxConcurrent: "maxConcurrent" is not a member of a rule; use "concurrent" instead; undefined',
+    ])
+    expect(wrong({ limit: undefined, window: undefined })).toEqual([
+      "limit: is missing; a positive whole number below 2^53, or a function that returns one for a request; or concurrent, instead of limit and window",
+      expect.stringMatching(/^window: is missing; a positive whole number of milliseconds/),
+    ])
+  })
+})
+
 test("a number that is invalid for two reasons causes only one problem", () => {
   const [most, least] = [2 ** 60, -(2 ** 60)]
   expect(
@@ -226,7 +377,7 @@ describe("an invalid rule", () => {
       expect(problems).toHaveLength(1)
       expect(problems[0]).toMatchObject({
         path: "rules[3]",
-        accepted: "an object with name, field, limit, window, cost, …",
+        accepted: "an object with name, field, limit, window, concurrent, …",
       })
     },
   )

@@ -1,6 +1,6 @@
 import * as v from "valibot"
 import { InvalidRuleError, type Problem } from "../../ground/errors.ts"
-import { readShape, type Shape, strict } from "../../ground/shape.ts"
+import { type ObjectSchema, readShape, type Shape, strict } from "../../ground/shape.ts"
 import { locate, type MemberProblem, show } from "../../ground/show.ts"
 import type { ParsedRule, Rule, StorableRule } from "../rule.ts"
 import { contradictions } from "./contradictions.ts"
@@ -8,17 +8,20 @@ import { fillRule } from "./fill-rule.ts"
 import { NAMES_ELSEWHERE, RULE_MEMBERS } from "./rule-members.ts"
 import { defaultName, ruleName } from "./rule-name.ts"
 
-const ruleShape = strict(
-  "a rule",
-  Object.fromEntries(
-    Object.entries(RULE_MEMBERS).map(([name, { shape, isRequired }]) => [
-      name,
-      isRequired === true ? shape : v.optional(shape),
-    ]),
-  ),
-  [],
-  NAMES_ELSEWHERE,
-)
+const shapeWith = (required: readonly string[]): ObjectSchema =>
+  strict(
+    "a rule",
+    Object.fromEntries(
+      Object.entries(RULE_MEMBERS).map(([name, { shape }]) => [
+        name,
+        required.includes(name) ? shape : v.optional(shape),
+      ]),
+    ),
+    [],
+    NAMES_ELSEWHERE,
+  )
+const rateShape = shapeWith(["limit", "window"])
+const inFlightShape = shapeWith([])
 
 /** The valid rules, in the order written, and the problems of the invalid rules. */
 export interface ParsedRules {
@@ -155,15 +158,26 @@ export function withUniqueNames<Checked extends CheckedRule>(rules: readonly Che
 }
 
 function checkRule(value: unknown, needsField: boolean): CheckedRule {
-  const lacksField = needsField && (value as Partial<Rule> | null | undefined)?.field === undefined
+  const { field, limit, window, concurrent } = (value ?? {}) as Partial<Rule>
+  const lacksField = needsField && field === undefined
   if (!lacksField && typeof value === "object" && value !== null && SOUND.has(value)) {
     const rule = value as StorableRule
     return { rule, name: ruleName(rule), problems: [] }
   }
-  const shape = readShape(ruleShape, value)
-  const { good, bad, problems } = shape
-  if (!lacksField || bad.has("field")) return checkTogether(good, shape)
+  const {
+    good,
+    bad,
+    problems: found,
+  } = readShape(concurrent === undefined ? rateShape : inFlightShape, value)
+  const problems = limit === undefined && window === undefined ? found.map(orConcurrent) : found
+  if (!lacksField || bad.has("field")) return checkTogether(good, { bad, problems })
   return checkTogether(good, { bad: new Set([...bad, "field"]), problems: [MISSING_FIELD, ...problems] })
+}
+
+/** Returns the problem, to which `concurrent` is added if the rule lacks all of its limits. */
+function orConcurrent(problem: MemberProblem): MemberProblem {
+  if (problem.path[0] !== "limit") return problem
+  return { ...problem, accepted: `${problem.accepted}; or concurrent, instead of limit and window` }
 }
 
 const MISSING_FIELD: MemberProblem = {

@@ -1,7 +1,7 @@
 import * as v from "valibot"
 import { ALGORITHM_NAMES, ALGORITHMS } from "../../algorithms/kinds.ts"
 import { DURATION_ACCEPTED, parseDuration } from "../../ground/duration.ts"
-import { REQUESTS } from "../../ground/policy.ts"
+import { PERMITS, REQUESTS } from "../../ground/policy.ts"
 import { choice, integer, type Schema, says } from "../../ground/shape.ts"
 import type { Rule } from "../rule.ts"
 import { fieldNames } from "./field-name.ts"
@@ -10,6 +10,7 @@ import type { RuleMember } from "./member.ts"
 import { overridesShape, storeOverrides } from "./override-members.ts"
 import { penaltyShape, storePenalty } from "./penalty-members.ts"
 import { REJECTION_NAMES, rejectionShape, storedRejection, storeRejection } from "./rejection-members.ts"
+import { storeDuration } from "./stored-size.ts"
 import { QUEUE_NAMES, storedThrottle, storeThrottle, throttleShape } from "./throttle-members.ts"
 import { POSITIVE } from "./units.ts"
 
@@ -23,17 +24,39 @@ export const NAME: RegExp = /^[\x20!\x23-\x5b\x5d-\x7e]{1,64}$/
 
 const NAME_SAID = says("a name", NAME_ACCEPTED)
 const UNIT_SAID = says("the name of a unit", `${NAME_ACCEPTED}, such as "tokens"`)
-/** The names of units. Headers contain them as they are, too. */
-export const unitShape: Schema = v.pipe(v.string(UNIT_SAID), v.regex(NAME, UNIT_SAID))
+/** The names of units that the app counts. Headers contain them as they are, too. */
+export const unitShape: Schema = v.pipe(
+  v.string(UNIT_SAID),
+  v.regex(NAME, UNIT_SAID),
+  v.check(
+    (name) => name !== PERMITS,
+    says("a unit of your own", "another name; a rule with concurrent limits requests in progress"),
+  ),
+)
 const MESSAGE = says("a rejection message", "a string of 1 to 1024 characters")
 const THRESHOLDS = says("a list of percentages", "a list such as [80, 100]")
 const THRESHOLD = says("a percentage of the limit", "a whole number from 1 to 100")
 const BOOLEAN = v.boolean(says("a boolean", "true or false"))
 const limit = integer(says("a limit", POSITIVE), 1)
+const MOST_PERMITS = ALGORITHMS["in-flight"].mostUnits as number
+/** The accepted values of a stored `concurrent`, for error messages. */
+export const PERMITS_ACCEPTED: string = `a whole number from 1 to ${MOST_PERMITS}`
+const permits = integer(says("a number of requests", PERMITS_ACCEPTED), 1, MOST_PERMITS)
 /**
- * A union is not used here, because for 0 it would report only an invalid number, without the accepted function.
+ * Accepts a number of the shape or a function. A union is not used here, because for 0 it would report only an invalid
+ * number, without the accepted function.
  */
-const isLimit = (value: unknown): boolean => typeof value === "function" || v.is(limit, value)
+const orFunction = (shape: Schema, noun: string, accepted: string): Schema =>
+  v.custom(
+    (value) => typeof value === "function" || v.is(shape, value),
+    says(noun, `${accepted}, or a function that returns one for a request`),
+  )
+const SHORTEST_HOLD_MS = 2_000
+const LONGEST_HOLD_MS = 3_600_000
+function isHold(value: unknown): boolean {
+  const ms = parseDuration(value) ?? 0
+  return ms >= SHORTEST_HOLD_MS && ms <= LONGEST_HOLD_MS
+}
 
 const either = new Intl.ListFormat("en", { type: "disjunction" })
 const algorithms = ALGORITHM_NAMES.map((name) => `${ALGORITHMS[name].summary} (${name})`)
@@ -54,16 +77,30 @@ export const RULE_MEMBERS: { readonly [Name in keyof Rule]-?: RuleMember<NonNull
       "Requests with the same value of this field are counted together: ip, method, route, header:NAME, query:NAME, body:PATH, param:NAME, cookie:NAME, or a name that the app has an extractor for, such as user_id. A list combines several fields. Default: service, which counts all requests together.",
   },
   limit: {
-    shape: v.custom(isLimit, says("a limit", `${POSITIVE}, or a function that returns one for a request`)),
+    shape: orFunction(limit, "a limit", POSITIVE),
     storedShape: limit,
-    isRequired: true,
     description: "Number of units admitted per window. Requires window.",
   },
   window: {
     shape: v.custom((value) => parseDuration(value) !== undefined, says("a window", DURATION_ACCEPTED)),
-    isRequired: true,
     description:
       "Length of the window: a number of milliseconds, or a string such as 90 seconds, 15m or 2 weeks. Requires limit.",
+  },
+  concurrent: {
+    shape: orFunction(permits, "a number of requests", PERMITS_ACCEPTED),
+    storedShape: permits,
+    description:
+      "Number of requests that may be in progress at the same time, instead of a limit and a window.",
+  },
+  hold: {
+    shape: v.custom(
+      isHold,
+      says("a valid time", 'a time from 2 seconds to 1 hour: a string such as "30 seconds", or milliseconds'),
+    ),
+    default: "30 seconds",
+    store: storeDuration,
+    description:
+      "Longest time for which a request still counts after its process has ended: a number of milliseconds, or a string, from 2 seconds to 1 hour. Only with concurrent.",
   },
   cost: {
     shape: integer(says("a cost", POSITIVE), 1),
@@ -203,6 +240,8 @@ export const NAMES_ELSEWHERE: Readonly<Record<string, string>> = {
   period: "window",
   ttl: "window",
   requests: "limit",
+  maxConcurrent: "concurrent",
+  concurrency: "concurrent",
   key: "field",
   by: "field",
   path: "match",

@@ -3,19 +3,22 @@ import type { Rule, StorableRule } from "../rule.ts"
 import { canonicalField } from "./field-name.ts"
 
 /**
- * Returns the name of a valid rule. The default name consists of the field and the window, such as "ip-1m". Names are
- * unique within a service.
+ * Returns the name of a valid rule. The default name consists of the field and the window, such as "ip-1m", or of the
+ * field and "in-flight". Names are unique within a service.
  */
 export function ruleName(rule: StorableRule): string {
   return rule.name ?? (defaultName(rule) as string)
 }
 
-/** Returns the default name, such as "ip-1m", "ip+route-1m" or "service-1d"; undefined if the window is invalid. */
-export function defaultName({ field, window }: Partial<Rule>): string | undefined {
+/**
+ * Returns the default name, such as "ip-1m", "ip+route-1m", "service-1d" or "ip-in-flight". Undefined if the rule has no
+ * valid window and no `concurrent`.
+ */
+export function defaultName({ field, window, concurrent }: Partial<Rule>): string | undefined {
   const windowMs = parseDuration(window)
-  return windowMs === undefined
-    ? undefined
-    : `${fieldsOf(field).join("+") || "service"}-${formatDuration(windowMs)}`
+  if (windowMs === undefined && concurrent === undefined) return undefined
+  const what = windowMs === undefined ? "in-flight" : formatDuration(windowMs)
+  return `${fieldsOf(field).join("+") || "service"}-${what}`
 }
 
 /**

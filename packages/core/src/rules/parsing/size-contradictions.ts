@@ -1,21 +1,29 @@
-import { ALGORITHMS, type AlgorithmName, holdsAdmitted, readsMember } from "../../algorithms/kinds.ts"
+import {
+  ALGORITHMS,
+  holdsAdmitted,
+  type RuleAlgorithm,
+  readsMember,
+  releases,
+} from "../../algorithms/kinds.ts"
 import { parseDuration } from "../../ground/duration.ts"
 import type { MemberProblem } from "../../ground/show.ts"
 import type { Rule } from "../rule.ts"
 import type { Throttle } from "../throttle.ts"
 import { burstOf, limitOf, type Override } from "./override-members.ts"
+import { RULE_MEMBERS } from "./rule-members.ts"
 import { fieldsOf } from "./rule-name.ts"
 import { mostExactUnits, mostUnits, percentOf, smallestPercent } from "./units.ts"
 
 /** The valid members of a rule, with values that several checks need. */
 export interface CombinedRule {
   readonly rule: Partial<Rule>
-  readonly algorithm: AlgorithmName
+  readonly algorithm: RuleAlgorithm
+  /** The window. For a rule with `concurrent`, its `hold`. */
   readonly windowMs: number | undefined
   readonly fields: readonly string[]
   /** The throttle as an object, with the default of the algorithm. */
   readonly kind: Exclude<Throttle, string>
-  /** The limit. Undefined if the limit is a function. */
+  /** The limit, or `concurrent`. Undefined if it is a function. */
   readonly units: number | undefined
   readonly burst: number | undefined
   /** The percentage of a soft throttle, or 0. */
@@ -24,13 +32,15 @@ export interface CombinedRule {
 
 /** Returns the values that the checks of a rule need, so that they are computed only once. */
 export function combined(rule: Partial<Rule>): CombinedRule {
-  const { algorithm = "sliding-window", limit, window, field, burst } = rule
+  const { concurrent, hold = RULE_MEMBERS.hold.default, window, field, burst } = rule
+  const algorithm = concurrent === undefined ? (rule.algorithm ?? "sliding-window") : "in-flight"
+  const limit = concurrent ?? rule.limit
   const { throttle = holdsAdmitted(algorithm) ? { kind: "queue" } : "hard" } = rule
   const kind = typeof throttle === "object" ? throttle : { kind: throttle }
   return {
     rule,
     algorithm,
-    windowMs: parseDuration(window),
+    windowMs: parseDuration(concurrent === undefined ? window : hold),
     fields: fieldsOf(field),
     kind,
     units: typeof limit === "number" ? limit : undefined,
@@ -115,9 +125,16 @@ function countProblems(rule: CombinedRule, knowsBurst: boolean): MemberProblem[]
   for (const [path, units] of countedBy(rule, knowsBurst)) {
     if (units > most) {
       const what = path.length === 1 ? units : `${units}, with the units admitted above the limit,`
-      const message = `${what} is too many for a log, which keeps an entry for each unit`
-      const accepted = `at most ${most} in total, or algorithm "sliding-window-strict"`
-      return [problem(path, message, accepted)]
+      const inTotal = `at most ${most} in total`
+      return releases(rule)
+        ? [problem(path, `${what} is too many for a rule with concurrent`, inTotal)]
+        : [
+            problem(
+              path,
+              `${what} is too many for a log, which keeps an entry for each unit`,
+              `${inTotal}, or algorithm "sliding-window-strict"`,
+            ),
+          ]
     }
     // One problem is enough, because if the limit is too high, so are the burst, the percentage and the ceiling.
     if (windowMs !== undefined && units > mostExactUnits(windowMs))
@@ -164,7 +181,9 @@ function throttleProblems({ units, burst, algorithm, kind, percent }: CombinedRu
   if (kind.ceiling === undefined) {
     const most = ALGORITHMS[algorithm].mostUnits
     if (most === undefined) return []
-    const message = "is missing, but a log needs it, because it keeps an entry for each admitted unit"
+    const message = releases({ algorithm })
+      ? "is missing, but a rule with concurrent needs it"
+      : "is missing, but a log needs it, because it keeps an entry for each admitted unit"
     return [problem(path, message, `a ceiling up to ${most}`)]
   }
   const capacity = burst ?? units

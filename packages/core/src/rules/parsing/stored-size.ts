@@ -12,8 +12,12 @@ const RATE_MS: readonly (readonly [RateUnit, number])[] = [
 /** The units of a rate. */
 export const RATE_UNITS: readonly RateUnit[] = RATE_MS.map(([unit]) => unit).reverse()
 
-/** Returns the stored form of the limit and the window. A window of one unit is written as a rate. */
+/**
+ * Returns the stored form of the limit and the window. A window of one unit is written as a rate. A rule with
+ * `concurrent` has neither.
+ */
 export function storeSize({ limit, window }: StorableRule): Readonly<Record<string, unknown>> {
+  if (window === undefined) return {}
   const windowMs = parseDuration(window)
   const [unit] = RATE_MS.find(([, ms]) => windowMs === ms) ?? []
   if (unit !== undefined) return { rate: { requests_per_unit: limit, unit } }

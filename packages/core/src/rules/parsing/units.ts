@@ -1,4 +1,4 @@
-import { ALGORITHMS, type AlgorithmName } from "../../algorithms/kinds.ts"
+import { ALGORITHMS, type RuleAlgorithm } from "../../algorithms/kinds.ts"
 
 /** The accepted form of a count, for error messages. */
 export const POSITIVE: string = "a positive whole number below 2^53"
@@ -13,7 +13,7 @@ export function mostExactUnits(windowMs: number): number {
 }
 
 /** Returns the maximum number of units in a counter of the algorithm. */
-export function mostUnits(algorithm: AlgorithmName, windowMs: number): number {
+export function mostUnits(algorithm: RuleAlgorithm, windowMs: number): number {
   return Math.min(mostExactUnits(windowMs), ALGORITHMS[algorithm].mostUnits ?? Number.POSITIVE_INFINITY)
 }
 

@@ -1,6 +1,6 @@
 import fc from "fast-check"
 import { parseCodeRules } from "../parsing/parse-rule.ts"
-import type { Rule, RuleMatch, RulePenalty } from "../rule.ts"
+import type { InFlightRule, RateRule, Rule, RuleMatch, RulePenalty } from "../rule.ts"
 import type { Throttle } from "../throttle.ts"
 
 const text = fc.string({ minLength: 1, maxLength: 12, unit: "grapheme" })
@@ -14,7 +14,7 @@ const match: fc.Arbitrary<RuleMatch> = fc.record({
   fields: optional(fc.dictionary(field, fc.array(text, { minLength: 1, maxLength: 3 }), { maxKeys: 2 })),
 })
 /** Each algorithm with the members that it uses. */
-const counting: fc.Arbitrary<Partial<Rule>> = fc.oneof(
+const counting: fc.Arbitrary<Partial<RateRule>> = fc.oneof(
   fc.record({
     algorithm: optional(fc.constant("sliding-window" as const)),
     buckets: optional(fc.integer({ min: 2, max: 360 })),
@@ -52,18 +52,26 @@ const throttle: fc.Arbitrary<Throttle> = fc.oneof(
   }),
   fc.record({
     kind: fc.constant("elastic" as const),
-    ceiling: optional(fc.constant(6_000_000_000)),
+    ceiling: optional(fc.constantFrom(1_000_000, 6_000_000_000)),
     queue: optional(queue),
   }),
   queue.map((line) => ({ kind: "queue" as const, ...line })),
 )
-const common = fc.record({
-  name: optional(fc.constantFrom("a", "per user", "x".repeat(64))),
+const rate = fc.record({
   limit: fc.oneof(fc.integer({ min: 1, max: 1_000_000 }), fc.constant(5_000_000_000)),
   window: fc.oneof(
     fc.integer({ min: 1, max: 1_300_000_000 }),
     fc.constantFrom(1_000, 60_000, 604_800_000, "1 minute", "15m", "1.5 hours", "2 weeks", "day"),
   ),
+  counts: optional(fc.constantFrom("requests", "tokens", "__proto__")),
+  countRejected: optional(fc.boolean()),
+})
+const inFlight = fc.record({
+  concurrent: fc.integer({ min: 1, max: 1_000_000 }),
+  hold: optional(fc.oneof(fc.integer({ min: 2_000, max: 3_600_000 }), fc.constantFrom("2s", "0.5 hours"))),
+} satisfies { [K in "concurrent" | "hold"]: fc.Arbitrary<InFlightRule[K]> })
+const common = fc.record({
+  name: optional(fc.constantFrom("a", "per user", "x".repeat(64))),
   field: fc.oneof(
     field,
     fc.constant("service"),
@@ -71,7 +79,6 @@ const common = fc.record({
   ),
   onMissing: optional(fc.constantFrom("ip", "skip", "deny", "shared")),
   throttle: optional(throttle),
-  countRejected: optional(fc.boolean()),
   penalty: optional(
     fc.record({
       refusals: fc.integer({ min: 1, max: 1_000 }),
@@ -81,7 +88,6 @@ const common = fc.record({
   ),
   notify: optional(fc.uniqueArray(fc.integer({ min: 1, max: 100 }), { minLength: 1, maxLength: 3 })),
   cost: optional(fc.integer({ min: 1, max: 9 })),
-  counts: optional(fc.constantFrom("requests", "tokens", "__proto__")),
   match: optional(match),
   allow: optional(fc.array(fc.oneof(text, fc.constantFrom("10.0.0.0/8", "::1")), { maxLength: 3 })),
   deny: optional(fc.array(fc.oneof(text, fc.constant("192.0.2.7")), { maxLength: 3 })),
@@ -112,9 +118,20 @@ const common = fc.record({
   ),
   shadow: optional(fc.boolean()),
   onStoreFailure: optional(fc.constantFrom("local", "allow", "deny")),
-} satisfies { [K in Exclude<keyof Required<Rule>, Counting>]: fc.Arbitrary<Rule[K]> })
+} satisfies {
+  [K in Exclude<
+    keyof Rule,
+    Counting | "limit" | "window" | "counts" | "countRejected" | "concurrent" | "hold"
+  >]-?: fc.Arbitrary<Rule[K]>
+})
 type Counting = "algorithm" | "align" | "buckets" | "burst" | "refill"
-const rule: fc.Arbitrary<Rule> = fc.tuple(common, counting).map(([one, other]) => ({ ...one, ...other }))
+const rule: fc.Arbitrary<Rule> = fc.oneof(
+  {
+    weight: 3,
+    arbitrary: fc.tuple(common, rate, counting).map(([one, size, more]) => ({ ...one, ...size, ...more })),
+  },
+  { weight: 1, arbitrary: fc.tuple(common, inFlight).map(([one, size]) => ({ ...one, ...size })) },
+)
 
 /** Lists of rules that are valid, alone and together, with every member that can be stored. */
 export const goodRules: fc.Arbitrary<Rule[]> = fc

@@ -1,7 +1,7 @@
-import type { Rule } from "../../../rules/rule.ts"
+import type { RateRule } from "../../../rules/rule.ts"
 
 /** Every way in which a rule can count, with its name in tests. */
-export const KINDS_OF_RULE: readonly (readonly [name: string, members: Partial<Rule>])[] = [
+export const KINDS_OF_RULE: readonly (readonly [name: string, members: Partial<RateRule>])[] = [
   ["sliding-window", {}],
   ["sliding-window with buckets", { buckets: 6 }],
   ["sliding-window-strict", { algorithm: "sliding-window-strict" }],
