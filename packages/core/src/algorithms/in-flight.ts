@@ -6,7 +6,7 @@ import { slidingWindow } from "./sliding-window.ts"
  * The wait, in milliseconds, of a request that found no permit. The real wait depends on when other requests end, so
  * this number is a hint.
  */
-const RETRY_MS = 1_000
+export const PERMIT_RETRY_MS = 1_000
 
 /**
  * Counts the permits of requests that are in progress. The counter has two windows, which both count in full. A permit
@@ -33,7 +33,7 @@ export const inFlight: Algorithm = {
 
   retryAfterMs(state, policy, cost, nowMs) {
     if (inFlight.admits(state, policy, cost, nowMs)) return 0
-    return cost > ceilingOf(policy) ? Number.POSITIVE_INFINITY : RETRY_MS
+    return cost > ceilingOf(policy) ? Number.POSITIVE_INFINITY : PERMIT_RETRY_MS
   },
 
   resetAfterMs(state, policy, nowMs) {

@@ -1,4 +1,5 @@
-import { algorithmOf } from "../../algorithms/kinds.ts"
+import { PERMIT_RETRY_MS } from "../../algorithms/in-flight.ts"
+import { algorithmOf, releases } from "../../algorithms/kinds.ts"
 import type { RuleCheck } from "../../decision/rule-check.ts"
 import type { CounterKey } from "../../stores/store.ts"
 import type { Attempt } from "./attempt.ts"
@@ -72,11 +73,15 @@ export class Lines {
     })
   }
 
-  /** Returns the minimum wait for this counter if a request arrives now, in milliseconds: 1 or more. */
+  /**
+   * Returns the minimum wait for this counter if a request arrives now, in milliseconds: 1 or more. The wait for a
+   * permit is a hint.
+   */
   waitMs(ruleCheck: RuleCheck, nowMs: number): number {
     const line = this.find(ruleCheck)
     const untilMs = line?.untilMs ?? line?.turns[0]?.ticket.untilMs ?? 0
-    return Math.max(1, Math.ceil(untilMs - nowMs))
+    const leastMs = releases(ruleCheck.policy) ? PERMIT_RETRY_MS : 1
+    return Math.max(leastMs, Math.ceil(untilMs - nowMs))
   }
 
   /** Returns the first rule check for whose counter an earlier request waits; otherwise undefined. */

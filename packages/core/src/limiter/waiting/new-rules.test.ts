@@ -92,3 +92,19 @@ it("a delayed request proceeds immediately if its leaky bucket was removed, and 
   // Neither request has called the store again.
   expect(calls.takes).toBe(3)
 })
+
+it("a request that waits for a permit is admitted when a rule change allows more requests at a time", async () => {
+  const { room, enter, pass, log, calls } = setUp()
+  const permits = (limit: number) => ruleCheck("permits", limit, 1, { algorithm: "in-flight" })
+  let limit = 1
+  for (const name of ["a", "b", "c"]) {
+    enter(name, [permits(1)], { currentChecks: () => [permits(limit)] })
+  }
+  await pass(0)
+  await pass(5)
+  expect([log, calls.takes]).toEqual([["0 a"], 3])
+  limit = 2
+  room.turnToNewRules()
+  await nextTurn()
+  expect(log).toEqual(["0 a", "5 b"])
+})

@@ -22,6 +22,14 @@ describe("the refusal of a request that would wait behind others", () => {
       ["other", false, "quota", SECOND],
     ])
   })
+
+  it("names requests in progress as the reason if it would wait for a permit", () => {
+    const permits = ruleCheck("permits", 1, 1, { algorithm: "in-flight" })
+    expect(told(refusedBehind([one, permits], [one, permits], SECOND))).toEqual([
+      ["one", false, "quota", SECOND],
+      ["permits", false, "in-flight", SECOND],
+    ])
+  })
 })
 
 describe("the refusal of a waiting request when the service shuts down", () => {

@@ -1,3 +1,4 @@
+import { releases } from "../../algorithms/kinds.ts"
 import type { Decision, PolicyCheck } from "../../decision/decision.ts"
 import { DecisionRecord } from "../../decision/decision-record.ts"
 import { explainUncounted } from "../../decision/explain.ts"
@@ -17,7 +18,7 @@ export function refusedBehind(
     .filter(({ shadow }) => !shadow)
     .map((ruleCheck) =>
       behind.includes(ruleCheck)
-        ? explainUncounted(ruleCheck, "quota", waitMs)
+        ? explainUncounted(ruleCheck, releases(ruleCheck.policy) ? "in-flight" : "quota", waitMs)
         : explainUncounted(ruleCheck, undefined, 0),
     )
   return new DecisionRecord(checks, false, undefined)

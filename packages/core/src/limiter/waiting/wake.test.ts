@@ -132,6 +132,13 @@ describe("a queue of requests that wait for a permit", () => {
     expect(log.slice(3)).toEqual(["400 none: refused by in flight"])
   })
 
+  it("refuses a request behind too many others with a hint of a second as the wait", async () => {
+    const { room, enter } = await setUpFull()
+    enter("first", [permit()])
+    const refused = room.enter([permit()], { maxWaitMs: 10 * SECOND, maxWaiting: 1, waitsFor: () => true })
+    expect(refused).toMatchObject({ allowed: false, refusal: "in-flight", retryAfterMs: SECOND })
+  })
+
   it("admits a request whose permit is released at the end of its maximum wait", async () => {
     const { enter, callsIn, release, log } = await setUpFull()
     enter("first", [permit()], { maxWaitMs: 200 })
