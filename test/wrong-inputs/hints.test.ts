@@ -104,6 +104,8 @@ describe("an error about a call states the remedy", () => {
     ["decide", [client, { points: 3 }], 'use "cost" instead'],
     ["decide", [client, { cost: "3" }], "it is a string, use the number 3"],
     ["acquire", [client, { timeoutMs: 3 }], 'use "maxWaitMs" instead'],
+    ["acquire", [client, { weight: 3 }], 'use "cost" instead'],
+    ["acquire", [client, { highWater: 3 }], 'use "maxWaiting" instead'],
     ["takeUpTo", [client, "3"], "use the number 3"],
   ])("for %s with the arguments %j", async (method, args, remedy) => {
     expect(await messageOf(() => calls[method]?.(...args))).toContain(remedy)

@@ -101,6 +101,7 @@ const NAMES_HERE: Readonly<Record<string, readonly string[] | undefined>> = Obje
     ...{ policies: ["rules"], policy: ["rules"] },
     ...{ duration: ["for"], durationMs: ["for"], ms: ["for"], until: ["for"] },
     ...{ points: ["cost"], unit: ["units"], timeout: ["maxWaitMs"], timeoutMs: ["maxWaitMs"] },
+    ...{ weight: ["cost"], highWater: ["maxWaiting"] },
   },
 )
 

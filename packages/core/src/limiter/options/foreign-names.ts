@@ -44,6 +44,12 @@ const MEMBER_NAMES: Names = {
   continueExceeding: 'use "countRejected" instead',
   execEvenly: 'use "algorithm": "leaky-bucket" instead',
   execEvenlyMinDelayMs: 'use "algorithm": "leaky-bucket" instead',
+  maxConcurrent: 'use "concurrent" instead',
+  concurrency: 'use "concurrent" instead',
+  minTime: 'use "algorithm": "leaky-bucket" with "burst": 1 instead',
+  reservoir: 'use "limit" instead',
+  reservoirRefreshInterval: 'use "window" instead, such as "1 minute"',
+  intervalCap: 'use "limit" instead',
 }
 
 /** Option names of other rate limiters, each with a hint that names the option in Sluice. */
@@ -101,6 +107,7 @@ export const OPTION_NAMES: Names = {
   inMemoryBlockOnConsumed: 'use "denyCacheMs" of redisStore() instead',
   inMemoryBlockDuration: 'use "denyCacheMs" of redisStore() instead',
   maxQueueSize: 'use "maxWaiting" of acquire() instead',
+  highWater: 'use "maxWaiting" of acquire() instead',
 }
 
 /** Options of a limiter that are not also members of a rule. */

@@ -189,6 +189,13 @@ describe("an invalid option", () => {
     ["storeClient", "store"],
     ["throw", "onRejected"],
     ["timeoutMs", "storeTimeoutMs"],
+    ["maxConcurrent", "concurrent"],
+    ["concurrency", "concurrent"],
+    ["minTime", "algorithm", "burst"],
+    ["reservoir", "limit"],
+    ["reservoirRefreshInterval", "window"],
+    ["intervalCap", "limit"],
+    ["highWater", "maxWaiting"],
   ])("is reported with its name in Sluice if other rate limiters have it: %s", (path, ...names) => {
     const [problem, ...others] = problemsOf({ ...RULE, [path]: 1 })
     expect(others).toEqual([])
