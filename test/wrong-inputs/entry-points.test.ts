@@ -457,6 +457,7 @@ const request = argument(
 const decision = oddFor(["allowed", "checks", "policy"])
 const callOptions = oddFor([
   "cost",
+  "priority",
   "signal",
   "maxWaitMs",
   "maxWaiting",
@@ -472,6 +473,7 @@ const LIMITER = {
   decide: [request, callOptions],
   enforce: [request, callOptions],
   acquire: [request, callOptions],
+  run: [request, anyOdd, callOptions],
   takeUpTo: [request, anyOdd],
   peek: [request, callOptions],
   explain: [request, callOptions],

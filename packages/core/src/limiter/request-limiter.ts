@@ -1,12 +1,12 @@
 import type { Decider } from "../decision/decider.ts"
 import { type Decision, RateLimitExceededError } from "../decision/decision.ts"
-import { DecisionRecord, UNLIMITED } from "../decision/decision-record.ts"
+import { DecisionRecord, HoldingDecision, UNLIMITED } from "../decision/decision-record.ts"
 import { acceptOtherCopies, VERSION } from "../ground/copies.ts"
 import { InvalidOptionError, type Problem } from "../ground/errors.ts"
-import type { MaybePromise } from "../ground/maybe-promise.ts"
+import type { Awaitable, MaybePromise } from "../ground/maybe-promise.ts"
 import { show } from "../ground/show.ts"
 import { type SignalOption, startCall } from "../ground/signal.ts"
-import { keepingAlive, unlessAborted } from "../ground/time.ts"
+import { beforeDeadline, ignore, keepingAlive, unlessAborted } from "../ground/time.ts"
 import type { Warner } from "../ground/warnings.ts"
 import type { FactsReader } from "../request/facts-readers.ts"
 import type { RequestFacts } from "../request/request.ts"
@@ -24,6 +24,7 @@ import {
   parseUsed,
   requireDecision,
   requireUnits,
+  requireWork,
 } from "./control/call-options.ts"
 import { ClientControl } from "./control/client-control.ts"
 import { explainRules } from "./control/explain-rules.ts"
@@ -211,6 +212,24 @@ export class RequestLimiter<Request> implements Limiter<Request> {
     this.admission.tell(decision, request, "acquire", prepared.startedMs, ruleChecks)
     if (!decision.allowed) throw new RateLimitExceededError(decision)
     return decision
+  }
+
+  async run<Result>(
+    request: Request,
+    work: (decision: Decision) => Awaitable<Result>,
+    options?: AcquireOptions,
+  ): Promise<Result> {
+    requireWork(work)
+    const decision = await this.acquire(request, options)
+    try {
+      return await work(decision)
+    } finally {
+      if (HoldingDecision.holds(decision)) {
+        // A failed release must not hide the result of the work.
+        const released = this.release(decision).catch(ignore)
+        await beforeDeadline(released, this.options.storeTimeoutMs, ignore)
+      }
+    }
   }
 
   async takeUpTo(

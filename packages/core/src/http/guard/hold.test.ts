@@ -75,6 +75,27 @@ describe("a request that has to wait", () => {
     expect(checked.map(({ isOver }) => isOver)).toEqual([true, false, true])
   })
 
+  it("waits for a permit until another request releases it, and is refused after maxWaitMs", async () => {
+    const throttle = { kind: "queue", maxWaitMs: 200 }
+    const { check, clock, guard, calls } = await setUp({
+      rules: [{ name: "in-flight", field: "ip", concurrent: 1, throttle }],
+    })
+    const [first, second, gone, third] = [check(), check(), check(), check()]
+    gone.response.close()
+    await guard.limiter.release((await first.outcome)?.decision as Decision)
+    await nextTurn()
+    expect([second, gone, third].map(({ isOver }) => isOver)).toEqual([true, true, false])
+    expect(await gone.outcome).toBeUndefined()
+    expect((await second.outcome)?.decision).toMatchObject({ allowed: true })
+    for (let ms = 0; ms < 201; ms++) {
+      clock.advance(1)
+      await nextTurn()
+    }
+    expect((await third.outcome)?.decision).toMatchObject({ allowed: false, refusal: "in-flight" })
+    expect(guard.limiter.status).toMatchObject({ inFlight: 1, waiting: 0 })
+    expect(calls.returned).toBe(1)
+  })
+
   it("adds a listener to its response only while it is delayed", async () => {
     const { check, clock, decisions } = await setUp(QUEUE)
     const first = check()

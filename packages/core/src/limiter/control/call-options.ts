@@ -211,6 +211,13 @@ export function requireUnits(units: number): void {
   requireValue("units", units, checkUnits)
 }
 
+const checkWork = mustBe("a function", "(decision) => …", (value) => typeof value === "function")
+
+/** Throws InvalidOptionError if the work of `run` is not a function. */
+export function requireWork(work: unknown): void {
+  requireValue("work", work, checkWork)
+}
+
 /** Returns the unit of `takeUpTo`. Throws InvalidOptionError. */
 export function parseTakeUpToUnit(
   options: { readonly unit?: string | undefined } | undefined,

@@ -2,6 +2,7 @@ import type { Decision } from "../../decision/decision.ts"
 import type { PermitCounts } from "../../decision/permits/ledger.ts"
 import type { InvalidRuleError, RuleSourceError, StoreUnavailableError } from "../../ground/errors.ts"
 import type { Events } from "../../ground/events.ts"
+import type { Awaitable } from "../../ground/maybe-promise.ts"
 import type { SignalOption } from "../../ground/signal.ts"
 import type { Warning } from "../../ground/warnings.ts"
 import type { RequestFacts } from "../../request/request.ts"
@@ -155,7 +156,7 @@ export interface AmountOptions {
   readonly units?: Readonly<Record<string, number>> | undefined
 }
 
-/** The units that `acquire` requests, its priority, and the limits of its wait. */
+/** The units that `acquire` or `run` requests, its priority, and the limits of its wait. */
 export interface AcquireOptions extends AmountOptions {
   /**
    * The request's place in line, instead of the option `priority`: a whole number from -1,000 to 1,000. A higher
@@ -258,6 +259,29 @@ export interface Limiter<Request = RequestFacts> extends Events<LimiterEvents<Re
    * ```
    */
   acquire(request: Request, options?: AcquireOptions): Promise<Decision>
+  /**
+   * Acquires, calls `work` with the decision, and releases the permits of the decision when `work` has returned,
+   * thrown or settled. Returns what `work` returns, and rejects with what it throws. Units of rates stay taken. `options`
+   * are the options of `acquire`. Their `signal` ends only the wait, so pass it to the work as well.
+   *
+   * Rejects as `acquire` does, without calling `work`. Rejects with {@link InvalidOptionError} if `work` is not a
+   * function. After the work, waits at most `storeTimeoutMs` until the store has confirmed the release, so that the next
+   * `run` finds the permit. A release that fails or takes longer does not change the result.
+   * @example
+   * ```ts
+   * import { createLimiter } from "@sluice/core"
+   *
+   * // Five calls at a time to somebody else's service: the sixth waits until one of them has ended.
+   * const limiter = createLimiter({ rules: [{ name: "in-flight", field: "service", concurrent: 5 }] })
+   * const answer = await limiter.run({}, async () => 6 * 7, { maxWaitMs: 5_000, priority: 1 })
+   * answer // => 42
+   * ```
+   */
+  run<Result>(
+    request: Request,
+    work: (decision: Decision) => Awaitable<Result>,
+    options?: AcquireOptions,
+  ): Promise<Result>
   /**
    * Takes as many units as are available, at most `units`. Each rule charges its own cost for a unit. The decision's
    * `cost` is the number of units granted. These units are taken immediately, under every rule or none. The request
