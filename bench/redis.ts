@@ -8,6 +8,7 @@ import { measureFrozen } from "./redis/frozen.ts"
 import { measureMemory, printMemory } from "./redis/memory.ts"
 import { measureNewlyRefused } from "./redis/newly-refused.ts"
 import { measurePaced, printPaced } from "./redis/paced.ts"
+import { measurePermits, printPermits } from "./redis/permits.ts"
 import { measureFarCharges, measureRefunds, printFarCharges, printRefunds } from "./redis/refunds.ts"
 import { startServer, versionOf } from "./redis/server.ts"
 import { printWantedOf } from "./redis/wanted.ts"
@@ -24,8 +25,9 @@ const PACKAGES = [
   "ioredis",
 ]
 const ALWAYS = [OURS, PEER]
-/** A part that `--only` can select on its own. */
+/** Parts that `--only` can select on their own. */
 const FROZEN = "frozen"
+const PERMITS = "permits"
 
 const { quick, json, only } = readCommandLine()
 const rounds = quick ? 2 : 7
@@ -38,11 +40,22 @@ try {
   console.log(
     `Redis ${await versionOf(server)}; ${rounds} rounds of ${forMs} ms, in turn, one process for each`,
   )
-  const measured = only === FROZEN ? { frozen: await measureFrozen(server, rounds) } : await measureAll()
+  const measured = await measureSelected()
   if (json !== undefined)
     writeFileSync(json, `${JSON.stringify({ machine, rounds, forMs, ...measured }, null, 2)}\n`)
 } finally {
   await server.stop()
+}
+
+async function measureSelected() {
+  if (only === FROZEN) return { frozen: await measureFrozen(server, rounds) }
+  return only === PERMITS ? { permits: await measureAndPrintPermits() } : measureAll()
+}
+
+async function measureAndPrintPermits() {
+  const permits = await measurePermits(server, { rounds, clients: quick ? 2_048 : 8_192 })
+  printPermits(permits)
+  return permits
 }
 
 /** Measures the contenders that `only` selects in all parts, and returns every sample. */
@@ -58,6 +71,7 @@ async function measureAll() {
   const newlyRefused = await measureNewlyRefused(server, only)
   const refunds = await measureRefunds(server, { rounds, clients: quick ? 4_096 : 16_384 })
   printRefunds(refunds)
+  const permits = await measureAndPrintPermits()
   const farCharges = await measureFarCharges(server, quick ? 12_800 : 64_000)
   printFarCharges(farCharges)
   const tracked = quick ? 20_000 : 100_000
@@ -76,5 +90,5 @@ async function measureAll() {
   const cases = measured.map(({ of: { workload, inFlight }, samples }) => {
     return { workload, inFlight, samples: Object.fromEntries(samples) }
   })
-  return { cases, newlyRefused, refunds, farCharges, memory, frozen, paced, clustered, flash }
+  return { cases, newlyRefused, refunds, permits, farCharges, memory, frozen, paced, clustered, flash }
 }

@@ -82,7 +82,7 @@ function steps(policies: readonly Policy[]): fc.Arbitrary<CallStep> {
       arbitrary: fc.record({
         kind: ofKind("refund"),
         afterMs,
-        nths: fc.array(fc.nat(50), { minLength: 1, maxLength: 3 }),
+        nths: fc.array(fc.nat(50), { minLength: 1, maxLength: 8 }),
         more: fc.constantFrom<number | typeof MOST_CHARGED | typeof RENEWED>(
           ...[0, 0, -1, -1, 1, 50, -40],
           ...([MOST_CHARGED, RENEWED, RENEWED] as const),

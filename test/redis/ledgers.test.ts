@@ -209,6 +209,11 @@ describe("permits", () => {
     afterMs,
     requests: [[{ policy, partition: "alice", cost, shadow: false }]],
   })
+  const takeEach = (afterMs: number, ...costs: readonly number[]): CallStep => ({
+    kind: "take",
+    afterMs,
+    requests: costs.map((cost) => [{ ...COUNTER, cost, shadow: false }]),
+  })
   const peek: CallStep = { kind: "peek", afterMs: 0, requests: [[{ ...COUNTER, cost: 0, shadow: false }]] }
   const release = (nth: number, more = 0): CallStep => {
     return { kind: "refund", afterMs: 0, nths: [nth], more, moved: false }
@@ -242,7 +247,7 @@ describe("permits", () => {
     },
     {
       what: "are added only as far as they are missing when their own window is still the current one",
-      steps: [take(0, 4), release(0, -3), renew(0), take(0, 6), take(0, 1)],
+      steps: [take(0, 4), release(0, -3), renew(0), take(60_000, 2), renew(0), take(0, 4), take(0, 1)],
     },
     {
       what: "are released from the window in which they were last counted",
@@ -251,6 +256,10 @@ describe("permits", () => {
     {
       what: "are released from the current window after the clock has gone back",
       steps: [take(60_000, 4), take(0, 1), take(-60_000, 2), release(2, -1), peek, renew(2), peek],
+    },
+    {
+      what: "are granted to as many equal requests as fit",
+      steps: [take(0, 9), takeEach(0, 1, 1), takeEach(60_000, 2, 2), release(0), takeEach(0, 1, 1, 1)],
     },
     {
       what: "do not count refusals",

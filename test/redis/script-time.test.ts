@@ -67,7 +67,7 @@ describe("a call that reaches the server after its deadline", () => {
     await take(inTime)
     const held = await client.get(KEY)
     const refund = (time: Partial<CallTime>) =>
-      run(REFUND.text, time, SLIDING, (number) => [number, 2, NOW_MS, 3, 0])
+      run(REFUND.text, time, SLIDING, (number) => [1, number, 2, NOW_MS, 3, 0])
     expect(await refund(late)).toEqual([NOW_MS])
     expect(await client.get(KEY)).toBe(held)
     expect(await refund(inTime)).toEqual([NOW_MS, 1])

@@ -61,12 +61,11 @@ describe("batched refunds", () => {
     const { server, refundKeys } = await startBatcher()
     const outcomes = [refundKeys(["a", "b"], 30), refundKeys(["c"], 10), refundKeys([], 5)]
     await nextTurn()
-    const each = `1,3,${NOW_MS - 1_000},5,4`
     expect(server.asked).toMatchObject([
       {
         script: REFUND.sha,
         keys: ["a", "b", "c"],
-        args: [`[-1,${NOW_MS + 10},0,1,3,10,60000,0,${each},${each},${each}]`],
+        args: [`[-1,${NOW_MS + 10},0,1,3,10,60000,0,3,1,3,${NOW_MS - 1_000},5,4]`],
       },
     ])
     expect(outcomes).toEqual([[], [], ["back"]])
@@ -256,8 +255,11 @@ describe("releases of permits", () => {
   /** Returns the keys of a call, each with its units and the windows since its permits were taken. */
   const changesIn = (call: { readonly keys: readonly string[]; readonly args: readonly string[] }) => {
     const numbers: number[] = JSON.parse(call.args[0] as string).slice(8)
+    const runs = numbers.flatMap((count, i) =>
+      i % 6 === 0 ? Array(count).fill(numbers.slice(i, i + 6)) : [],
+    )
     return call.keys.map((key, i) => {
-      const [, units, startMs = 0] = numbers.slice(5 * i)
+      const [, , units, startMs] = runs[i]
       return [key, units, (NOW_MS - startMs) / PART_MS]
     })
   }
@@ -306,6 +308,25 @@ describe("releases of permits", () => {
     refundKeys(["other", "other"])
     await nextTurn()
     expect(server.latest.keys).toEqual(["other", "other"])
+  })
+
+  it("are sent once for all counters whose permits were taken in the same window", async () => {
+    const { server, refundKeys } = await startBatcher()
+    refundKeys(["a", "b"], 100, release())
+    refundKeys(["c"], 100, (key) => ({
+      ...release()(key),
+      after: { startMs: NOW_MS, current: 1, previous: 0 },
+    }))
+    refundKeys(["d"], 100, release(2))
+    refundKeys(["e", "f"], 100, release(2, 1))
+    await nextTurn()
+    expect(JSON.parse(server.latest.args[0] as string).slice(8)).toEqual(
+      [
+        [3, 1, 1, NOW_MS, 0, 0],
+        [1, 1, 2, NOW_MS, 0, 0],
+        [2, 1, 2, NOW_MS - PART_MS, 0, 0],
+      ].flat(),
+    )
   })
 
   it("are not merged with a release that has timed out", async () => {

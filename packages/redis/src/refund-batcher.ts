@@ -105,13 +105,7 @@ export class RefundBatcher {
     const deadlineMs = Math.min(...batch.map((returning) => returning.deadlineMs))
     const policies = new PolicyTable()
     const merged = withMergedReleases(batch)
-    const numbers = merged.flatMap(({ refund: { policy, after }, units }) => [
-      policies.numberOf(policy),
-      units,
-      after.startMs,
-      after.current,
-      after.previous,
-    ])
+    const numbers = refundNumbers(merged, policies)
     const keys = merged.map(({ key }) => key)
     const patience = { withinMs: deadlineMs - performance.now(), inBackground: this.#inBackground }
     const reply = await this.#nodeOf().ask(REFUND, keys, policies, numbers, patience)
@@ -158,4 +152,22 @@ function withMergedReleases(batch: readonly Returning[]): readonly Merged[] {
     }
   }
   return merged
+}
+
+/** Returns the numbers of the refunds for the script. Equal refunds of consecutive counters are sent once. */
+function refundNumbers(merged: readonly Merged[], policies: PolicyTable): readonly number[] {
+  const numbers: number[] = []
+  let run: readonly number[] = []
+  for (const { refund, units } of merged) {
+    const { policy, after } = refund
+    // The script does not read the counts of permits. Without them, more releases are equal.
+    const counts = releases(policy) ? [0, 0] : [after.current, after.previous]
+    const one = [policies.numberOf(policy), units, after.startMs, ...counts]
+    if (numbers.length > 0 && one.every((number, i) => number === run[i])) {
+      const count = numbers.length - one.length - 1
+      numbers[count] = (numbers[count] as number) + 1
+    } else numbers.push(1, ...one)
+    run = one
+  }
+  return numbers
 }

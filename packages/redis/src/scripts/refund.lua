@@ -1,7 +1,7 @@
--- Refunds units to the window or bucket from which they were taken. The count never falls below zero. For each of
--- KEYS, the rest of the input contains the policy, the units, and the counter's start, current and previous count
--- after the units were taken. Returns { now, 1 }, or { now } after `untilMs`. Begins after the keys that refund-quick.lua
--- has refunded.
+-- Refunds units to the window or bucket from which they were taken. The count never falls below zero. For each run of
+-- equal refunds, the rest of the input contains the number of keys, the policy, the units, and the counter's start,
+-- current and previous count after the units were taken. Returns { now, 1 }, or { now } after `untilMs`. Begins after the
+-- keys that refund-quick.lua has refunded.
 
 -- Runs a command that deletes the key or field that INCRBY or HINCRBY has just created. If the Redis user may not run
 -- this command, makes the key expire immediately. `isAlone` is false if the key contains other fields, which must
@@ -61,21 +61,24 @@ end
 
 -- Create these functions on first use, because most refunds need only INCRBY.
 local refundSlowly
-position = position + 5 * quickDone
-for i = quickDone + 1, #KEYS do
-  local key, policy, units = KEYS[i], policies[nextNumber()], nextNumber()
+local read = 0
+while read < #KEYS do
+  local count, policy, units = nextNumber(), policies[nextNumber()], nextNumber()
   local afterMs, afterCurrent, afterPrevious = nextNumber(), nextNumber(), nextNumber()
-  local isDone = false
-  if policy.kind <= FIXED then
-    isDone = not isWide and units <= MOST_PACKED and -units <= MOST_PACKED and
-      refundInPlace(key, policy, units, afterMs, quickValue)
-    quickValue = nil
-  elseif policy.isHash then
-    isDone = units <= MOST_STRICT and -units <= MOST_STRICT and refundInHash(key, policy, units, afterMs)
+  for i = max(read, quickDone) + 1, read + count do
+    local key, isDone = KEYS[i], false
+    if policy.kind <= FIXED then
+      isDone = not isWide and units <= MOST_PACKED and -units <= MOST_PACKED and
+        refundInPlace(key, policy, units, afterMs, quickValue)
+      quickValue = nil
+    elseif policy.isHash then
+      isDone = units <= MOST_STRICT and -units <= MOST_STRICT and refundInHash(key, policy, units, afterMs)
+    end
+    if not isDone then
+      refundSlowly = refundSlowly or functions()
+      refundSlowly(key, policy, units, afterMs, afterCurrent, afterPrevious)
+    end
   end
-  if not isDone then
-    refundSlowly = refundSlowly or functions()
-    refundSlowly(key, policy, units, afterMs, afterCurrent, afterPrevious)
-  end
+  read = read + count
 end
 return { nowMs, 1 }
