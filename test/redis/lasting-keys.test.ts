@@ -30,7 +30,6 @@ const LARGE = 2 ** 21
 const COUNTS_REJECTED = EACH.filter(({ extra }) => extra === undefined)
 const POLICIES: readonly Policy[] = [
   ...EACH,
-  { ...SLIDING, name: "permits", counter: "if-1m", algorithm: "in-flight" },
   ...EACH.filter(({ name }) => name === "strict" || name === "sliding").map((policy) => ({
     ...policy,
     name: `${policy.name}, large`,
