@@ -131,14 +131,15 @@ export const TAKING: Replacements = {
   ],
   "refund-quick": [
     ["if untilMs > 0 and nowMs > untilMs then", "if false then", "script-time"],
-    ["while input[3] == 0 and KEYS", "while KEYS", "refunds-in-place"],
+    ["while input[3] == 0 and not", "while not", "refunds-in-place"],
     ["if kind > FIXED or units", "if kind > FIRST_HIT or units"],
     [" or units > MOST_PACKED or -units > MOST_PACKED then break", " then break", "refunds-in-place"],
     ["      quickValue = value\n", "", "refunds-in-place"],
-    ["position, quickDone = position + 5, quickDone + 1", "position, quickDone = position, quickDone + 1"],
+    ["      quickDone = i\n", "      quickDone = quickDone + input[position]\n"],
+    ["position = position + 6", "position = position + 5"],
   ],
   refund: [
-    ["position = position + 5 * quickDone", ""],
+    ["max(read, quickDone) + 1, read + count", "read + 1, read + count"],
     ["    quickValue = nil\n", ""],
     ["if units < 0 and (place == 1 or kind == IN_FLIGHT) then", "if units < 0 then", "refunds-in-place"],
     ["and (place == 1 or kind == IN_FLIGHT) then", "and place == 1 then", "refunds-in-place"],
