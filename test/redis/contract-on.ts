@@ -1,4 +1,4 @@
-import { type Behaviour, type Deviation, storeContract } from "@sluice/contracts"
+import { type Deviation, storeContract } from "@sluice/contracts"
 import { afterAll, beforeAll, describe } from "vitest"
 import { redisStore } from "../../packages/redis/src/redis-store.ts"
 import { REFUND } from "../../packages/redis/src/scripts.ts"
@@ -17,15 +17,6 @@ const OF_A_CLUSTER: readonly Deviation[] = [
       "request does not report counters in slots that it has not called or in which it has refunded units",
   },
 ]
-
-/** Marks the behaviors of permits, which the scripts do not count yet. */
-export function withoutPermits(behaviours: readonly Behaviour[]): readonly Behaviour[] {
-  return behaviours.map((one) =>
-    /permits|repeatedly around a boundary/.test(one.name)
-      ? { ...one, deviation: "the scripts do not count permits yet" }
-      : one,
-  )
-}
 
 let made = 0
 
@@ -80,7 +71,7 @@ export function contractOn(
       })
       // Only ioredis 6 on one server runs all tests. The other clients together run every behavior once more.
       const isFull = library === "ioredis 6" && !isCluster
-      runContract("the Redis store", withoutPermits(isFull ? behaviours : everyNth(4, behaviours, nth)))
+      runContract("the Redis store", isFull ? behaviours : everyNth(4, behaviours, nth))
     })
   })
 }

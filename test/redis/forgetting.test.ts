@@ -5,13 +5,12 @@ import { keyNamer } from "../../packages/redis/src/key.ts"
 import { RedisStore } from "../../packages/redis/src/redis-store.ts"
 import { runContract } from "../contracts/run-contract.ts"
 import { redisForTests } from "../servers/redis-for-tests.ts"
-import { withoutPermits } from "./contract-on.ts"
 import { KeysOnAClock } from "./keys-on-a-clock.ts"
 
 const { client } = await redisForTests()
 let made = 0
 
-runContract("the Redis store", withoutPermits(storeExpiryContract({ create: storeOnAClock })))
+runContract("the Redis store", storeExpiryContract({ create: storeOnAClock }))
 
 function storeOnAClock(): ExpiringStore {
   const clock = manualClock()

@@ -5,7 +5,7 @@ import { RedisStore } from "../../packages/redis/src/redis-store.ts"
 import { runContract } from "../contracts/run-contract.ts"
 import { type RedisServer, startRedis } from "../servers/redis-server.ts"
 import { everyNth } from "../test-length.ts"
-import { emptyOne, withoutPermits } from "./contract-on.ts"
+import { emptyOne } from "./contract-on.ts"
 import { KeysOnAClock } from "./keys-on-a-clock.ts"
 
 describe("in the layout for the server's own clock", () => {
@@ -29,5 +29,5 @@ describe("in the layout for the server's own clock", () => {
     },
   })
   // Other tests compare this layout with the memory store: differential.test.ts, forgetting.test.ts.
-  runContract("the Redis store", withoutPermits(everyNth(3, behaviours)))
+  runContract("the Redis store", everyNth(3, behaviours))
 })
