@@ -163,6 +163,29 @@ client     rule    requests  refused  peak
     })
   })
 
+  it("does not judge a rule with concurrent, says why, and still exits with 0", async () => {
+    const list = rules(
+      "{ name: streams, field: ip, concurrent: 1, hold: 2s }\n{ name: per-ip, field: ip, limit: 2, window: 1 minute }",
+    )
+    const log = line(ANN, 0) + line(ANN, 1)
+    const { result, code } = await replay(log, list, "--against", file("before.yaml", list))
+    expect(code).toBe(0)
+    expect(result).toMatchObject({
+      ok: true,
+      problems: [],
+      rules: [
+        { name: "streams", window: "2s", judged: false, missing: ["concurrent"], seen: 0 },
+        { name: "per-ip", judged: true, seen: 2 },
+      ],
+    })
+    const about = (texts: readonly string[]) => texts.filter((text) => text.startsWith("streams: "))
+    expect(about(result.notes)).toEqual([
+      "streams: not judged: a log does not show when requests end. Try it as a shadow rule in the app.",
+    ])
+    const { out } = await replayText(log, list)
+    expect(out).toMatch(/^streams +not judged$/m)
+  })
+
   it("reads the amount of a unit from the field of the same name, and takes 1 without it", async () => {
     const usage = [400, 500, 101, "many"].map((total_tokens, i) => pinoLine(i, { usage: { total_tokens } }))
     const log = `${[...usage, pinoLine(9, {})].join("\n")}\n`

@@ -92,6 +92,16 @@ describe("replayReport", () => {
     expect(large.match(/data-plot="peaks"/g)).toHaveLength(plots)
   })
 
+  it("states why a rule with concurrent was not judged", () => {
+    const rules = largeResult().rules.flatMap((rule) =>
+      rule.judged ? [] : { ...rule, algorithm: "in-flight", limit: 5, missing: ["concurrent"] },
+    )
+    const report = replayReport({ ...largeResult(), rules })
+    expect(row(report, "per-user")).toBe(
+      "per-user 5 at a time in-flight Not judged. The log does not contain the end of each request, which the rule needs.",
+    )
+  })
+
   it("contains the data of each plot as a table", () => {
     expect(row(large, "2026-01-31 22:13:00")).toMatch(/^2026-01-31 22:13:00 [\d,]+ [\d,]+ [\d.]+%$/)
     expect(row(large, "1× to 1.5×")).toBe("1× to 1.5× 8 <0.01%")

@@ -180,6 +180,19 @@ describe("createReplay", () => {
     ])
   })
 
+  it("lists rules with concurrent as unjudged, and does not apply them", () => {
+    const replay = createReplay({
+      rules: [
+        { name: "streams", field: "ip", concurrent: 1, deny: ["192.0.2.7"] },
+        { name: "per-ip", field: "ip", limit: 2, window: "1 minute" },
+      ],
+    })
+    expect(replay.notJudged).toEqual([])
+    for (const atMs of [5, 6]) expect(replay.offer({ remoteAddress: "192.0.2.7", atMs }).allowed).toBe(true)
+    expect(replay.offer({ remoteAddress: "192.0.2.7", atMs: 7 }).refusedBy).toEqual(["per-ip"])
+    expect(replay.notJudged).toEqual([{ rule: "streams", field: "concurrent", requests: 3 }])
+  })
+
   it("counts the requests that lack a field, even if other requests contain the field", () => {
     const replay = createReplay({
       rules: [{ name: "per-user", field: "user_id", limit: 1, window: "1 minute" }],

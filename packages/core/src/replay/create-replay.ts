@@ -1,6 +1,6 @@
 import { isCountable, LATEST_MS } from "../ground/clock.ts"
 import { InvalidOptionError } from "../ground/errors.ts"
-import { isUnits } from "../ground/policy.ts"
+import { isUnits, PERMITS } from "../ground/policy.ts"
 import { show } from "../ground/show.ts"
 import { atOnce } from "../ground/slices.ts"
 import { createWarner } from "../ground/warnings.ts"
@@ -18,7 +18,7 @@ import { Verdict } from "./verdict.ts"
 /**
  * Creates a replay of rules. Every verdict equals the decision of `Limiter.decide` with the memory store at that
  * time. Elastic throttling is replayed as hard throttling, because a replay has no load, and no request waits in
- * line.
+ * line. Rules with `concurrent` are not applied, because a replay does not know when requests end.
  * @throws {@link InvalidOptionError} with every problem of the options and the rules.
  */
 export function createReplay(options: ReplayOptions): Replay {
@@ -43,7 +43,8 @@ class RuleReplay implements Replay {
     // `notJudged`.
     const warner = createWarner({ warn() {}, error() {} }, () => {})
     const context = createRuleContext(parsed, warner)
-    this.#ruleSet = atOnce(compileRuleSet(rules.map(asHard), context))
+    const judged = rules.filter(({ counts }) => counts !== PERMITS)
+    this.#ruleSet = atOnce(compileRuleSet(judged.map(asHard), context))
     this.#clientOf = context.clientGroup
     this.#addressOf = context.clientAddress
     this.#unjudged = new UnjudgedRules(rules)

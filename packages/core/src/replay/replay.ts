@@ -49,8 +49,9 @@ export interface Replay {
   offer(request: ReplayRequest): ReplayVerdict
   /**
    * The rules that could not be applied to some requests, because these requests lack a field that `onlyFields` does
-   * not list, or because no request has a method or a target that `match` could read. Such a rule refused nothing
-   * here, although it might have refused these requests in a running app.
+   * not list, or because no request has a method or a target that `match` could read. Rules with `concurrent` are
+   * never applied, because a replay does not know when requests end. A rule of this list refused nothing here, although
+   * it might have refused these requests in a running app.
    */
   readonly notJudged: readonly UnjudgedRule[]
   /** Number of counters that were evicted while they still had an effect. If the number is not 0, raise `maxKeys`. */
@@ -62,8 +63,8 @@ export interface UnjudgedRule {
   /** Name of the rule. */
   readonly rule: string
   /**
-   * The field that the requests lack, as written in rules. "method" stands for `match.methods`, and "path" for
-   * `match.path`.
+   * The field that the requests lack, as written in rules. "method" stands for `match.methods`, "path" for
+   * `match.path`, and "concurrent" for the end of the requests.
    */
   readonly field: string
   /** Number of requests that lack the field. */

@@ -1,3 +1,4 @@
+import { PERMITS } from "../ground/policy.ts"
 import type { RequestFacts } from "../request/request.ts"
 import type { ParsedRule } from "../rules/rule.ts"
 import type { UnjudgedRule } from "./replay.ts"
@@ -8,7 +9,10 @@ interface RequestsOfFields {
   requests: number
 }
 
-/** Records which rules cannot be applied to the requests of a replay, because the requests lack a field. */
+/**
+ * Records which rules cannot be applied to the requests of a replay, because the requests lack a field, or because a
+ * replay does not know when requests end.
+ */
 export class UnjudgedRules {
   readonly #rules: readonly ParsedRule[]
   readonly #seen = new Map<ReadonlySet<string>, RequestsOfFields>()
@@ -44,9 +48,10 @@ export class UnjudgedRules {
         0,
       )
     return this.#rules.flatMap((rule) => {
-      const { name, match } = rule
-      const ofFields = fieldsOf(rule).map((field) => ({ rule: name, field, requests: lacking(field) }))
+      const { name, match, counts } = rule
       const all = this.#requests
+      if (counts === PERMITS) return all > 0 ? [{ rule: name, field: "concurrent", requests: all }] : []
+      const ofFields = fieldsOf(rule).map((field) => ({ rule: name, field, requests: lacking(field) }))
       const ofMatch = [
         ...(match?.methods !== undefined && !this.#sawMethod ? ["method"] : []),
         ...(match?.path !== undefined && !this.#sawTarget ? ["path"] : []),

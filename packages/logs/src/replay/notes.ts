@@ -1,3 +1,4 @@
+import { releases } from "@sluice/core/stores"
 import type { ParsedRule } from "@sluice/rules"
 import { count, counted } from "../quantities.ts"
 import type { LogSummary } from "../reading/log.ts"
@@ -49,6 +50,8 @@ function addressNote({ withoutAddress, seen, countsAddresses }: ReplayRun): stri
 
 function ruleNotes(result: RuleResult, rule: ParsedRule, resolutionMs: number): string[] {
   const { name, judged, missing, tooShort, window, spread, clients, reasons } = result
+  if (releases(rule))
+    return [`${name}: not judged: a log does not show when requests end. Try it as a shadow rule in the app.`]
   const others = Object.entries(reasons).filter(([reason]) => reason !== "quota")
   return [
     ...(judged

@@ -1,3 +1,4 @@
+import { releases } from "@sluice/core/stores"
 import type { StorableRule } from "@sluice/rules"
 import type { LogSummary } from "../reading/log.ts"
 import { checkBounds, type ReplayBounds } from "./bounds.ts"
@@ -32,7 +33,7 @@ export function resultOf(logs: LogSummary, replay: LogsReplay, options: ResultOp
     const { name } = statistics.rule
     const written = typeof window === "number" ? `${window} ms` : window
     const result = statistics.result(main.missingOf(name), written, logMs)
-    const isShort = isPessimistic(result.windowMs, logs.resolutionMs)
+    const isShort = result.judged && isPessimistic(result.windowMs, logs.resolutionMs)
     const spread = isShort ? replay.spread?.rules[at] : undefined
     return {
       ...result,
@@ -77,14 +78,15 @@ function problemsOf(
 ): readonly string[] {
   const { evictions, forwarded, compared, main } = replay
   if (logs.requests === 0) return ["the logs contain no request: check the files, or give their --format"]
-  const unjudged = rules.flatMap(({ name, missing }) =>
-    missing.length === 0
+  const unjudged = rules.flatMap(({ name, missing, algorithm }) =>
+    missing.length === 0 || releases({ algorithm })
       ? []
       : `rule ${name} could not be judged, because the log lacks ${missing.join(" and ")}`,
   )
-  const before = (compared?.run.rules ?? []).flatMap(({ rule: { name } }) => {
+  const before = (compared?.run.rules ?? []).flatMap(({ rule }) => {
+    const { name } = rule
     const missing = compared?.run.missingOf(name) ?? []
-    return missing.length === 0
+    return missing.length === 0 || releases(rule)
       ? []
       : `rule ${name} of ${compared?.name} could not be judged, because the log lacks ${missing.join(" and ")}`
   })

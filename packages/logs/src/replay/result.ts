@@ -156,10 +156,10 @@ export interface RuleResult {
   readonly shadow: boolean
   /**
    * False if the log lacks a field that the rule needs. All other numbers then cover only the requests that contain
-   * the field.
+   * the field. False for rules with `concurrent`, because a log does not show when requests end.
    */
   readonly judged: boolean
-  /** The fields that the log lacks. */
+  /** The fields that the log lacks. "concurrent" stands for the end of the requests. */
   readonly missing: readonly string[]
   /** Number of requests that the rule applies to. */
   readonly seen: number

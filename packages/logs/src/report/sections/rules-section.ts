@@ -1,3 +1,4 @@
+import { releases } from "@sluice/core/stores"
 import { count, counted } from "../../quantities.ts"
 import type { ReplayResult, RuleResult } from "../../replay/result.ts"
 import { alignedRatio, ratio, shownName } from "../format.ts"
@@ -96,9 +97,10 @@ export function ruleName({ name }: { readonly name: string }): Html {
   return html`<bdi>${shownName(name)}</bdi>`
 }
 
-/** Returns the limit of a rule, such as "60 per minute". */
+/** Returns the limit of a rule, such as "60 per minute" or "5 at a time". */
 export function limitOf({ limit, window, algorithm }: RuleResult): Html {
-  return html`${count(limit)} per ${shownName(window).replace(/^1 /, "")} <small class="algorithm">${shownName(algorithm)}</small>`
+  const span = releases({ algorithm }) ? "at a time" : `per ${shownName(window).replace(/^1 /, "")}`
+  return html`${count(limit)} ${span} <small class="algorithm">${shownName(algorithm)}</small>`
 }
 
 /** Returns marks that explain the numbers of a rule. */
@@ -114,7 +116,8 @@ export function remarks(rule: RuleResult): HtmlContent {
 }
 
 /** Returns the fields that the log lacks, such as "user_id and plan". */
-export function missingFields({ missing }: RuleResult): HtmlContent {
+export function missingFields({ missing, algorithm }: RuleResult): HtmlContent {
+  if (releases({ algorithm })) return "the end of each request"
   return missing.map((field, i) => {
     const separator = i === 0 ? "" : i === missing.length - 1 ? " and " : ", "
     return html`${separator}<code>${shownName(field)}</code>`
