@@ -114,6 +114,11 @@ describe("the JSON Schema of rules", () => {
     ]) {
       expect(errors({ throttle })).toContain("/rules/0/throttle")
     }
+    const inFlight = { limit: undefined, window: undefined, concurrent: 5 }
+    for (const hold of ["30 seconds", 2_000, undefined]) expect(errors({ ...inFlight, hold })).toEqual([])
+    expect(errors({ ...inFlight, hold: "soon" })).toContain("/rules/0/hold")
+    for (const rule of [{ concurrent: 5 }, { hold: "1m" }, { ...inFlight, concurrent: 1_000_001 }])
+      expect(errors(rule)).not.toEqual([])
     for (const buckets of [1, 361, 2.5]) expect(errors({ buckets })).toContain("/rules/0/buckets")
   })
 

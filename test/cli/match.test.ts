@@ -105,6 +105,11 @@ describe("sluice rules match", () => {
     expect(JSON.parse(out).services[0].rules[0]).toMatchObject({ unit: "tokens", cost: 2 })
   })
 
+  it("shows how many permits a request takes", async () => {
+    const stdin = "service_id: a\nrules: [{ name: streams, concurrent: 5, hold: 1m, cost: 2 }]\n"
+    expect((await match(["--cost", "9"], stdin)).out).toContain("cost: 2 of 5 concurrent-requests\n")
+  })
+
   it("shows the rules of several services, of one service, or of a service that the file does not name", async () => {
     const one = "service_id: a\nrules: { limit: 1, window: 1m }\n"
     const two = `${one}---\nservice_id: b\nrules: []\n`

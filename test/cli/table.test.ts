@@ -355,6 +355,17 @@ rules:
     expect((await run("diff", file)).out).toContain("\n  ~ ip-1m\n      limit: 5 -> 6\n")
   })
 
+  it("shows when a rule limits requests in progress instead, but not another spelling of its hold", async () => {
+    const rules = (first: string, hold: string) =>
+      `service_id: a\nrules: [{ name: a, ${first} }, { name: b, concurrent: 5, hold: ${hold} }]\n`
+    await writeFile(file, rules("limit: 5, window: 1m", "60s"))
+    await run("push", file)
+    await writeFile(file, rules("concurrent: 5", "1 minute"))
+    expect((await run("diff", file)).out).toBe(
+      'a: version 1 in the table, none in the file\n  ~ a\n      limit: 5 -> (not given)\n      window: "1 minute" -> (not given)\n      concurrent: (not given) -> 5\n',
+    )
+  })
+
   it("reports each changed override separately", async () => {
     const rule = (overrides: string) =>
       `service_id: a\nrules: [{ field: ip, limit: 5, window: 1m, overrides: ${overrides} }]\n`

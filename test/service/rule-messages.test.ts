@@ -99,6 +99,14 @@ test("different rules, or the same rules in another order, are not equal", async
   )
 })
 
+test("a hold in milliseconds becomes a string with its unit", async () => {
+  const messages = await messagesOf([{ field: "ip", concurrent: 1_000_000, hold: 2_500 }])
+  expect(messages).toMatchObject([{ concurrent: 1_000_000n, hold: "2500 ms" }])
+  expect(await rulesOf(messages.map(overHttp), "rules")).toEqual([
+    { field: "ip", concurrent: 1_000_000, hold: "2500 ms" },
+  ])
+})
+
 test.each([4_294_967_295, 4_294_967_296, 150_119_987_579_016])(
   "a limit of %i a minute is exact",
   async (limit) => {

@@ -56,6 +56,13 @@ app.get(
 app.get("/c", { config: { rateLimit: { limit: (request) => request.url.length, window: 1000 } } }, handler)
 // @ts-expect-error: true is not a rule
 app.get("/d", { config: { rateLimit: true } }, handler)
+app.get("/c2", { config: { rateLimit: { concurrent: 2, hold: "1 minute", group: "c" } } }, handler)
+app.get("/c3", { config: { rateLimit: { concurrent: (request) => request.url.length } } }, handler)
+// @ts-expect-error: a rule with concurrent has no window
+app.get("/c4", { config: { rateLimit: { concurrent: 2, window: "1 minute" } } }, handler)
+// @ts-expect-error: only a rule with concurrent has a hold
+app.get("/c5", { config: { rateLimit: { limit: 2, window: "1 minute", hold: "1 minute" } } }, handler)
+app.register(rateLimit, { concurrent: 5, hold: "1 minute" })
 // @ts-expect-error: a rule needs a window
 app.get("/e", { config: { rateLimit: { limit: 5 } } }, handler)
 // @ts-expect-error: a route accepts a rule, but no limiter options

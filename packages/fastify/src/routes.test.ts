@@ -41,6 +41,16 @@ describe.each(["before", "after"] as const)("a route that is added %s the plugin
     expect(await quota(app, "/")).toBe('"ip-1m";r=4;t=61')
   })
 
+  it("may limit the requests that are in progress", async () => {
+    const app = await appWith(when, (app) => {
+      app.get("/a", { config: { rateLimit: { concurrent: 3 } } }, async ({ rateLimit: decision }) => {
+        return { policy: decision?.policy, unit: decision?.checks[0]?.unit, remaining: decision?.remaining }
+      })
+    })
+    const { body } = await app.inject("/a")
+    expect(JSON.parse(body)).toEqual({ policy: "GET /a", unit: "concurrent-requests", remaining: 2 })
+  })
+
   it("is not limited and gets no headers with rateLimit: false", async () => {
     const app = await appWith(when, (app) => {
       app.get("/health", { config: { rateLimit: false } }, async (request) => String(request.rateLimit))

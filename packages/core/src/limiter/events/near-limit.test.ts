@@ -69,6 +69,17 @@ describe("a rule with thresholds", () => {
     ])
   })
 
+  it("reports the requests in progress of a rule with concurrent, once for each hold", async () => {
+    const rule: Rule = { name: "streams", field: "ip", concurrent: 2, hold: "10 seconds", notify: [100] }
+    const { clock, decide } = open([rule])
+    const full = ["streams 192.0.2.1 100 %: 2 used"]
+    expect(await decide(3)).toEqual(full)
+    clock.advance(9_999)
+    expect(await decide(1)).toEqual([])
+    clock.advance(10_001)
+    expect(await decide(2)).toEqual(full)
+  })
+
   it("reports every threshold that one request reaches, the lowest first", async () => {
     const { decide } = open([{ ...RULE, notify: [100, 20, 50, 90] }])
     expect(await decide(1, 9)).toEqual(

@@ -56,6 +56,12 @@ test.each([
   expect(rulesOf({ limit: 5, window })).toEqual([stored])
 })
 
+test("formatRuleDocument writes concurrent and hold in place of a rate", () => {
+  const rule: StorableRule = { hold: 90_000, concurrent: 5, cost: 2, field: "ip" }
+  expect(JSON.stringify(rulesOf(rule))).toBe('[{"field":"ip","concurrent":5,"hold":"90 seconds","cost":2}]')
+  expect(rulesOf({ concurrent: 5 })).toEqual([{ concurrent: 5 }])
+})
+
 test("formatRuleDocument writes a throttle in snake_case, after the algorithm and its options", () => {
   const throttle: Throttle = { kind: "queue", maxWaitMs: 50, maxWaiting: 7 }
   expect(
@@ -134,11 +140,12 @@ describe("formatRuleDocument", () => {
     ],
     [
       "a",
-      [null, { limit: () => 1, window: "1m" }],
+      [null, { limit: () => 1, window: "1m" }, { concurrent: () => 1 }],
       0,
       [
         expect.stringContaining("rules[0]: null"),
         "rules[1].limit: is a function, and functions cannot be stored",
+        "rules[2].concurrent: is a function, and functions cannot be stored",
       ],
     ],
   ])(

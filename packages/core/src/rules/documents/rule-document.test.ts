@@ -143,6 +143,50 @@ test("parseRuleDocument rejects limit and window if the rule also has a rate", (
   expect(problems.map(({ path }) => path)).toEqual(["rules.limit", "rules.window"])
 })
 
+describe("a stored rule with concurrent", () => {
+  const problemsOf = (rule: object) =>
+    readRuleDocument({ rules: [{ concurrent: 5, ...rule }] }).problems.map(
+      ({ path, message, accepted }) => `${path}: ${message}; ${accepted}`,
+    )
+  const EITHER = "is not used by a rule with concurrent; either concurrent, or limit and window"
+
+  test("is read with its hold, and needs no rate", () => {
+    expect(parseRuleDocument({ rule: { field: "ip", concurrent: 5, hold: "30 seconds" } })).toEqual([
+      { field: "ip", concurrent: 5, hold: "30 seconds" },
+    ])
+  })
+
+  test("cannot have a rate, a limit or a window", () => {
+    expect(problemsOf({ rate: perMinute })).toEqual([`rules[0].rate: ${JSON.stringify(perMinute)} ${EITHER}`])
+    expect(problemsOf({ limit: 5, window: "1m" })).toEqual([
+      `rules[0].limit: 5 ${EITHER}`,
+      `rules[0].window: "1m" ${EITHER}`,
+    ])
+  })
+
+  test("is reported with stored names", () => {
+    expect(problemsOf({ count_rejected: true, request_rejection_message: "exhausted-daily-limit" })).toEqual([
+      `rules[0].count_rejected: true ${EITHER}`,
+      'rules[0].request_rejection_message: "exhausted-daily-limit" names a time to retry, but nobody knows when requests in progress end; another message, such as "retry-with-fixed-time"',
+    ])
+  })
+
+  test("with an invalid number causes one problem, which does not mention functions", () => {
+    expect(problemsOf({ concurrent: 0, rate: perMinute })).toEqual([
+      "rules[0].concurrent: 0 is not a number of requests; a whole number from 1 to 1000000",
+      `rules[0].rate: ${JSON.stringify(perMinute)} ${EITHER}`,
+    ])
+    expect(problemsOf({ concurrent: 0 })).toHaveLength(1)
+  })
+
+  test("is what a rule without any limit may be instead", () => {
+    expect(problemsOf({ concurrent: undefined, hold: "1 minute" })).toEqual([
+      'rules[0].rate: is missing; a rate such as {"requests_per_unit": 5, "unit": "minute"}, or limit and window, or concurrent',
+      'rules[0].hold: "1 minute" is used only by a rule with concurrent; no hold, or concurrent instead of limit and window',
+    ])
+  })
+})
+
 test("parseRuleDocument reports each invalid member of a rate and does not report the limit as missing", () => {
   const paths = (rate: unknown) => readRuleDocument({ rules: [{ rate }] }).problems.map(({ path }) => path)
   expect(paths({ requests_per_unit: 0, unit: "month" })).toEqual([
