@@ -127,6 +127,15 @@ describe("the permits of a request", () => {
     })
   })
 
+  it("stay taken after a reset, unless their rule is named", async () => {
+    const limiter = limiterOf({ rules: [RPM, PERMITS] })
+    await limiter.decide(ALICE)
+    await limiter.reset(ALICE)
+    expect(await leftOf(limiter)).toEqual({ rpm: 3, "in-flight": 4 })
+    await limiter.reset(ALICE, { rules: ["in-flight"] })
+    expect(await leftOf(limiter)).toEqual({ rpm: 3, "in-flight": 5 })
+  })
+
   it("cause no warning about a unit, and are not asked of a function that reads all units", async () => {
     const asked: string[] = []
     const warnings: string[] = []

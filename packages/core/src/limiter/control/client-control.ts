@@ -1,3 +1,4 @@
+import { releases } from "../../algorithms/kinds.ts"
 import type { RuleCheck } from "../../decision/rule-check.ts"
 import type { MaybePromise } from "../../ground/maybe-promise.ts"
 import { SHARED } from "../../request/partition.ts"
@@ -54,7 +55,9 @@ export class ClientControl<Request> {
     requireKnown(options, ["rules"], "reset()")
     // A disabled limiter has not claimed its names, so the counters may belong to another limiter.
     if (!this.#options.enabled) return
-    const counters = await this.#countersOf(request, options?.rules)
+    const all = await this.#countersOf(request, options?.rules)
+    // The permits of requests in progress would be counted again by their next renewal.
+    const counters = options?.rules === undefined ? all.filter(({ policy }) => !releases(policy)) : all
     await this.#state.decider.corrections.reset(counters)
     this.#state.wake(counters)
   }

@@ -208,7 +208,7 @@ export interface BlockOptions extends UnblockOptions {
 
 /** The counters that `reset` resets. */
 export interface ResetOptions {
-  /** Names of rules whose counters are reset. Default: all rules that count by client. */
+  /** Names of rules whose counters are reset. Default: all rules that count units by client. */
   readonly rules?: readonly string[] | undefined
 }
 
@@ -386,8 +386,9 @@ export interface Limiter<Request = RequestFacts> extends Events<LimiterEvents<Re
   decisionOn(request: Request & object): Decision | undefined
   /**
    * Resets the counters of this request's client under every rule, including rules of routes, and ends any block of
-   * the client. A counter of the whole service is reset only if its rule is named. Waits for the store as long as a
-   * decision does, and rejects with {@link StoreUnavailableError} when it fails. The call can be repeated safely.
+   * the client. A counter of the whole service is reset only if its rule is named, and so are permits, because requests
+   * in progress soon count again. Waits for the store as long as a decision does, and rejects with
+   * {@link StoreUnavailableError} when it fails. The call can be repeated safely.
    */
   reset(request: Request | RequestFacts, options?: ResetOptions): Promise<void>
   /**
