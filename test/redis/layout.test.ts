@@ -1,6 +1,14 @@
 import { peekStore } from "@sluice/core/stores"
 import { beforeEach, describe, expect, it } from "vitest"
-import { check, FIRST_HIT, FIXED, LOG, MINUTE, SLIDING } from "../../packages/contracts/src/store/asking.ts"
+import {
+  check,
+  FIRST_HIT,
+  FIXED,
+  LOG,
+  MINUTE,
+  PERMITS,
+  SLIDING,
+} from "../../packages/contracts/src/store/asking.ts"
 import { type ManualClock, manualClock } from "../../packages/core/src/ground/clock.ts"
 import type { Policy } from "../../packages/core/src/ground/policy.ts"
 import { takeEach } from "../../packages/core/src/stores/testing/take-each.ts"
@@ -43,6 +51,7 @@ describe("a key of the first layout", () => {
   }>([
     // The code of the minute * 2^42 + 3 * 2^21 + 4.
     { what: "two windows", policy: SLIDING, holds: packed(28_401_121, 3, 4) },
+    { what: "permits", policy: PERMITS, holds: packed(28_401_121, 3, 4) },
     { what: "a fixed window", policy: FIXED, holds: packed(28_401_121, 0, 4) },
     {
       what: "large windows",
