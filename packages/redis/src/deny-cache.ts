@@ -109,13 +109,11 @@ export class DenyCache {
     let latestMs = Number.POSITIVE_INFINITY
     for (let i = 0; i < checks.length; i++) {
       const check = checks[i] as Check
-      if (releases(check.policy)) {
-        known.push(undefined)
-        continue
-      }
       const one = this.#knownOf(check, nowMs)
-      if (one === undefined) return undefined
       known.push(one)
+      // Permits are never known. Ask only now, because the question would slow down every remembered refusal.
+      if (one === undefined && releases(check.policy)) continue
+      if (one === undefined) return undefined
       const { serverMs, sentAtMs, answeredAtMs } = one
       toldMs = Math.max(toldMs, serverMs + Math.max(0, Math.floor(nowMs - answeredAtMs)))
       // The script truncates its time to a millisecond, so Redis decided up to a millisecond later than it reported.
