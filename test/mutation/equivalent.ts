@@ -208,6 +208,8 @@ export const EQUIVALENT: Readonly<Record<string, Readonly<Record<string, string>
       "ConditionalExpression: without a value, the mutant passes undefined, which is ignored",
   },
   "core/src/limiter/request-limiter.ts": {
+    "if (HoldingDecision.holds(decision)) {":
+      "ConditionalExpression: without permits, a release is a no-op that ends immediately",
     "const renewed = prepared.renewed()?.ruleChecks":
       "OptionalChaining: an error in this function is caught and leads to the same result as undefined",
     "return rules === undefined ? undefined : { steps: NO_STEPS, isLeft: undefined }":

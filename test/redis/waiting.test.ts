@@ -1,4 +1,4 @@
-import { setImmediate as nextTurn } from "node:timers/promises"
+import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises"
 import { createLimiter, type Limiter, manualClock } from "@sluice/core"
 import type { RateRule } from "@sluice/core/adapters"
 import { redisStore } from "@sluice/redis"
@@ -96,4 +96,31 @@ describe("requests that wait for a counter in Redis", () => {
     }
     expect([...new Set(entries.map(({ atMs }) => atMs))]).toEqual([0, MINUTE, 2 * MINUTE, 3 * MINUTE])
   })
+})
+
+it("works of several instances share the permits in Redis, and each finds the permits that another one releases", async () => {
+  const prefix = `waiting${made++}:`
+  const limiters = Array.from({ length: 3 }, () =>
+    createLimiter({
+      rules: [{ name: "in-flight", field: "ip", concurrent: 3 }],
+      ...{ logger: QUIET, service: "waiting", storeTimeoutMs: 20_000 },
+      store: redisStore({ client, prefix, timeoutMs: 20_000 }),
+    }),
+  )
+  let running = 0
+  let most = 0
+  const work = async () => {
+    running++
+    most = Math.max(most, running)
+    await sleep(5)
+    running--
+  }
+  const runs = limiters.flatMap((limiter) => Array.from({ length: 20 }, () => limiter.run(ALICE, work)))
+  await Promise.all(runs)
+  expect(most).toBe(3)
+  for (const limiter of limiters) {
+    expect(await remainingOf(limiter)).toBe(3)
+    expect(limiter.status).toMatchObject({ inFlight: 0, waiting: 0 })
+    await limiter.close()
+  }
 })

@@ -224,10 +224,9 @@ export class RequestLimiter<Request> implements Limiter<Request> {
     try {
       return await work(decision)
     } finally {
+      // A release does not reject because of the store, so the result of the work is never hidden.
       if (HoldingDecision.holds(decision)) {
-        // A failed release must not hide the result of the work.
-        const released = this.release(decision).catch(ignore)
-        await beforeDeadline(released, this.options.storeTimeoutMs, ignore)
+        await beforeDeadline(this.release(decision), this.options.storeTimeoutMs, ignore)
       }
     }
   }

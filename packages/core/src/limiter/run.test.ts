@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from "node:timers/promises"
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
-import { RateLimitExceededError } from "../decision/decision.ts"
+import { type Decision, RateLimitExceededError } from "../decision/decision.ts"
 import { manualClock } from "../ground/clock.ts"
 import type { RequestFacts } from "../request/request.ts"
 import { memoryStore } from "../stores/memory/memory-store.ts"
@@ -83,12 +83,16 @@ describe("run", () => {
   it.each([
     ["fails", () => Promise.reject(new Error("broken"))],
     ["never settles", () => new Promise<never>(() => undefined)],
-  ])("returns what the work returns, also if the release %s", async (_how, refund) => {
-    const { limiter } = limiterOf(1, () => ({ refund }))
-    expect(await limiter.run(ALICE, () => 42)).toBe(42)
-    const { limiter: failing } = limiterOf(1, () => ({ refund }))
-    await expect(failing.run(ALICE, () => Promise.reject(new Error("work")))).rejects.toThrow("work")
-  })
+  ])(
+    "returns what the work returns, also if the release %s",
+    async (_how, refund) => {
+      const { limiter } = limiterOf(1, () => ({ refund }))
+      expect(await limiter.run(ALICE, () => 42)).toBe(42)
+      const { limiter: failing } = limiterOf(1, () => ({ refund }))
+      await expect(failing.run(ALICE, () => Promise.reject(new Error("work")))).rejects.toThrow("work")
+    },
+    5_000,
+  )
 
   it("returns what the work returns, also if the limiter was closed in the meantime", async () => {
     const { limiter } = limiterOf(1)
@@ -122,6 +126,19 @@ describe("run", () => {
     expect((await limiter.peek(ALICE)).remaining).toBe(1)
   })
 
+  it("lets works run one after the other within the process while the store is unavailable", async () => {
+    const down = () => Promise.reject(new Error("down"))
+    const { limiter } = limiterOf(1, () => ({ take: down, read: down, refund: down }))
+    let running = 0
+    const work = async ({ degraded }: Decision) => {
+      running++
+      await nextTurn()
+      return [degraded, running--]
+    }
+    const runs = ["a", "b", "c"].map(() => limiter.run(ALICE, work))
+    expect(await Promise.all(runs)).toEqual([1, 2, 3].map(() => [true, 1]))
+  })
+
   it("releases nothing if no rule limits the requests at a time, so the units stay taken", async () => {
     const { store, calls } = countingStore(memoryStore())
     const limiter = createLimiter({ limit: 5, window: "1 minute", store })
@@ -144,7 +161,7 @@ describe("run", () => {
   })
 })
 
-it("at most so many works run at a time as the rules allow, whoever leaves, and all permits come back", async () => {
+it("run never lets more work run at a time than the rules allow, and all permits come back in the end", async () => {
   const jobs = fc.array(
     fc.record({
       client: fc.constantFrom("192.0.2.1", "192.0.2.2"),

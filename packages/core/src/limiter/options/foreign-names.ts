@@ -44,8 +44,6 @@ const MEMBER_NAMES: Names = {
   continueExceeding: 'use "countRejected" instead',
   execEvenly: 'use "algorithm": "leaky-bucket" instead',
   execEvenlyMinDelayMs: 'use "algorithm": "leaky-bucket" instead',
-  maxConcurrent: 'use "concurrent" instead',
-  concurrency: 'use "concurrent" instead',
   minTime: 'use "algorithm": "leaky-bucket" with "burst": 1 instead',
   reservoir: 'use "limit" instead',
   reservoirRefreshInterval: 'use "window" instead, such as "1 minute"',
