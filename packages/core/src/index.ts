@@ -15,11 +15,11 @@
 export type { AlgorithmName } from "./algorithms/kinds.ts"
 export { type Decision, type PolicyCheck, RateLimitExceededError, type Refusal } from "./decision/decision.ts"
 export {
-  type ExplainOptions,
   type Explanation,
   explainDecision,
   logFields,
 } from "./decision/describe-decision.ts"
+export type { Reservation } from "./decision/reservation.ts"
 export type { Rejection, RejectionAnswer } from "./ground/answer.ts"
 export { type Clock, type ManualClock, manualClock } from "./ground/clock.ts"
 export { withoutCredentials } from "./ground/credentials.ts"

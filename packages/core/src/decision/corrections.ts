@@ -9,7 +9,7 @@ import type { Ledger } from "./permits/ledger.ts"
 import { receiptFor, refundsOf, settlementOf, type UsedUnits } from "./settlement.ts"
 
 /** A call that changes counters without a decision. */
-export type Correction = "refund" | "settle" | "reset" | "block" | "unblock"
+export type Correction = "refund" | "settle" | "renew" | "reset" | "block" | "unblock"
 
 const NONE: readonly CounterKey[] = []
 const NOTHING: CounterState = { startMs: 0, current: 0, previous: 0 }
@@ -105,6 +105,48 @@ export class Corrections {
     return this.#correct("settle", decision, (receipt) => settlementOf(receipt, used))
   }
 
+  /**
+   * Takes the permit that marks a reservation as settled, and then applies the refunds and charges. Returns false if
+   * the reservation was settled before. Rejects as `refund` does. If certainly nothing changed, the mark is given back,
+   * so that the settlement can be retried.
+   */
+  async settleOnce(mark: CounterKey, refunds: readonly Refund[]): Promise<boolean> {
+    const { store, storeTimeoutMs } = this.#options
+    try {
+      const { granted, checks } = await store.take([{ ...mark, cost: 1, shadow: false }], storeTimeoutMs)
+      if (!granted) return false
+      try {
+        await applyRefunds(store, refunds, storeTimeoutMs)
+        return true
+      } catch (error) {
+        if (isNotApplied(error)) {
+          const { state: after = NOTHING } = checks[0] ?? {}
+          await store.refund([{ ...mark, units: 1, after }], backgroundMs(storeTimeoutMs))
+        }
+        throw error
+      }
+    } catch (error) {
+      throw correctionFailed("settle", error)
+    }
+  }
+
+  /**
+   * Renews the permits of a reservation. Returns a lower bound of the store's time of the renewal. Returns undefined if
+   * the reservation was settled before. Rejects as `refund` does.
+   */
+  async renewReserved(mark: CounterKey, renewals: readonly Refund[]): Promise<number | undefined> {
+    const { store, storeTimeoutMs } = this.#options
+    try {
+      const { nowMs, counters } = await store.read([{ ...mark, cost: 1, shadow: false }], storeTimeoutMs)
+      const { current = 0, previous = 0 } = counters[0]?.state ?? {}
+      if (current + previous > 0) return undefined
+      if (renewals.length > 0) await store.refund(renewals, storeTimeoutMs)
+      return nowMs
+    } catch (error) {
+      throw correctionFailed("renew", error)
+    }
+  }
+
   /** Resets the counters. `call` is the name of the call in error messages. */
   async reset(keys: readonly CounterKey[], call: "reset" | "unblock" = "reset"): Promise<void> {
     if (keys.length === 0) return
@@ -171,6 +213,7 @@ function backgroundMs(storeTimeoutMs: number): number {
 const DONE: Readonly<Record<Correction, string>> = {
   refund: "the units were refunded",
   settle: "the units were corrected",
+  renew: "the permits were renewed",
   reset: "the counters were reset",
   block: "the client was blocked",
   unblock: "the client was unblocked",

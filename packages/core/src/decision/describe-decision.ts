@@ -40,22 +40,22 @@ export interface DecisionLogFields {
   }
 }
 
-/** Options of `explainDecision`. */
-export interface ExplainOptions {
-  /**
-   * When the decision was made, in epoch milliseconds. If present, sentences contain the time of day at which a wait
-   * ends.
-   */
-  readonly atMs?: number | undefined
-}
-
 /**
  * Returns a sentence for each rule of a decision, in the order of the rules. The counts and waits describe the time
  * of the decision. For example: "per-user refused the request: 10 of 10 units are used, 3 of them carried over from
  * the previous minute; the next unit is available in 24.6 s".
  * @throws {@link InvalidOptionError} if the value is not a decision.
  */
-export function explainDecision(decision: Decision, options: ExplainOptions = {}): readonly Explanation[] {
+export function explainDecision(
+  decision: Decision,
+  options: {
+    /**
+     * When the decision was made, in epoch milliseconds. If present, sentences contain the time of day at which a wait
+     * ends.
+     */
+    readonly atMs?: number | undefined
+  } = {},
+): readonly Explanation[] {
   requireChecks(decision)
   const atMs = readTime(options)
   const { allowed, checks, refusal } = decision
@@ -267,8 +267,8 @@ function requireChecks(decision: unknown): void {
   if (!areChecks || !Array.isArray(shadowed)) throwNotADecision(decision)
 }
 
-function readTime(options: ExplainOptions): number | undefined {
-  const atMs = (options as ExplainOptions | null)?.atMs
+function readTime(options: { readonly atMs?: number | undefined } | null): number | undefined {
+  const atMs = options?.atMs
   if (atMs !== undefined) requireValue("atMs", atMs, checkTime)
   return atMs
 }

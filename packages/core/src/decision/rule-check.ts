@@ -41,7 +41,7 @@ export interface RuleCheck extends Check {
 export const RULES_MISSING: readonly RuleCheck[] = Object.freeze([])
 
 /** Returns the cost of `units` under the check's rule, capped at the largest safe integer. */
-export function costOf({ unitCost }: RuleCheck, units: number): number {
+export function costOf({ unitCost }: Pick<RuleCheck, "unitCost">, units: number): number {
   return Math.min(units * unitCost, Number.MAX_SAFE_INTEGER)
 }
 

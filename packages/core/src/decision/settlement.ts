@@ -28,18 +28,37 @@ export type UsedUnits = ReadonlyMap<string, number>
  * no units, so it is not charged.
  */
 export function settlementOf({ ruleChecks, answer }: Receipt, usedUnits: UsedUnits): Refund[] {
-  const refunds: Refund[] = []
-  ruleChecks.forEach((ruleCheck, i) => {
-    const { policy, partition, cost, unit } = ruleCheck
-    const usedOf = usedUnits.get(unit)
+  return ruleChecks.flatMap((ruleCheck, i) => {
     const { taken, state, after = state } = answer.checks[i] as Counted
-    if (usedOf === undefined || taken !== cost) return
-    const used = Math.min(costOf(ruleCheck, usedOf), Math.max(cost, mostCharged(policy)))
-    if (used < cost) refunds.push({ policy, partition, units: cost - used, after })
-    if (used > cost)
-      refunds.push({ policy, partition, units: cost - used, after: chargedFrom(after, policy) })
+    return taken === ruleCheck.cost ? settlementOfOne(ruleCheck, after, usedUnits) : []
   })
-  return refunds
+}
+
+/** A check whose units were taken. */
+export type TakenCheck = Pick<RuleCheck, "policy" | "partition" | "cost" | "unit" | "unitCost">
+
+function settlementOfOne(check: TakenCheck, after: CounterState, usedUnits: UsedUnits): Refund[] {
+  const { policy, partition, cost, unit } = check
+  const usedOf = usedUnits.get(unit)
+  if (usedOf === undefined) return []
+  const used = Math.min(costOf(check, usedOf), Math.max(cost, mostCharged(policy)))
+  if (used === cost) return []
+  return [{ policy, partition, units: cost - used, after: used < cost ? after : chargedFrom(after, policy) }]
+}
+
+/**
+ * Returns the refunds and charges that settle what was taken from one counter of a reservation. Permits are released,
+ * because the request has ended. With `isRefund`, all units go back.
+ */
+export function correctionsOf(
+  check: TakenCheck,
+  after: CounterState,
+  usedUnits: UsedUnits,
+  isRefund: boolean,
+): Refund[] {
+  const { policy, partition, cost } = check
+  if (!isRefund && !releases(policy)) return settlementOfOne(check, after, usedUnits)
+  return cost === 0 ? [] : [{ policy, partition, units: cost, after }]
 }
 
 /**

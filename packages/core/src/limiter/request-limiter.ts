@@ -1,6 +1,7 @@
 import type { Decider } from "../decision/decider.ts"
 import { type Decision, RateLimitExceededError } from "../decision/decision.ts"
 import { DecisionRecord, HoldingDecision, UNLIMITED } from "../decision/decision-record.ts"
+import type { Reservation } from "../decision/reservation.ts"
 import { acceptOtherCopies, VERSION } from "../ground/copies.ts"
 import { InvalidOptionError, type Problem } from "../ground/errors.ts"
 import type { Awaitable, MaybePromise } from "../ground/maybe-promise.ts"
@@ -20,6 +21,7 @@ import { parsePeekOptions } from "./control/block-options.ts"
 import {
   parseAcquireOptions,
   parseAmounts,
+  parseSettlement,
   parseTakeUpToUnit,
   parseUsed,
   requireDecision,
@@ -28,6 +30,7 @@ import {
 } from "./control/call-options.ts"
 import { ClientControl } from "./control/client-control.ts"
 import { explainRules } from "./control/explain-rules.ts"
+import { RESERVATION_MS, Reservations, SETTLED_BEFORE, tooLate } from "./control/reservations.ts"
 import type {
   AcquireOptions,
   AmountOptions,
@@ -37,6 +40,7 @@ import type {
   LimiterStatus,
   PeekOptions,
   ResetOptions,
+  SettleReservationOptions,
   UnblockOptions,
 } from "./interface/limiter.ts"
 import { MARK, type Marked } from "./interface/mount-decision.ts"
@@ -56,6 +60,7 @@ export class RequestLimiter<Request> implements Limiter<Request> {
   readonly options: ParsedOptions
   /** Decides the requests of adapters. */
   readonly admission: Admission<Request>
+  #reservations: Reservations<Request> | undefined
   readonly #state: LimiterState<Request>
   readonly #rules: RulesInForce
   readonly #routes: RouteRules<RequestLimiter<Request>>
@@ -302,6 +307,32 @@ export class RequestLimiter<Request> implements Limiter<Request> {
     requireDecision(decision, decider)
     const units = parseUsed(used, this.options.unitNames)
     await this.#wakeAfter(decision, (part) => decider.corrections.settle(part, units))
+  }
+
+  /** Reserves, settles and renews what decisions took. */
+  get reservations(): Reservations<Request> {
+    this.#reservations ??= new Reservations(this.options, this.#state, this.#rules)
+    return this.#reservations
+  }
+
+  reserve(decision: Decision, lifetimeMs: number = RESERVATION_MS): Reservation {
+    this.#state.requireOpen()
+    return this.reservations.reserve(decision, lifetimeMs)
+  }
+
+  async settleReservation(text: string, options?: SettleReservationOptions): Promise<boolean> {
+    this.#state.requireOpen()
+    const end = await this.reservations.settle(text, parseSettlement(options, this.options.unitNames))
+    if (end === "late") throw tooLate()
+    return end === undefined
+  }
+
+  async renewReservation(text: string): Promise<Reservation> {
+    this.#state.requireOpen()
+    const renewed = await this.reservations.renew(text)
+    if (renewed === "late") throw tooLate()
+    if (renewed === "repeated") throw new InvalidOptionError([{ path: "text", ...SETTLED_BEFORE }])
+    return renewed
   }
 
   /**

@@ -90,6 +90,16 @@ export class Ledger {
     )
   }
 
+  /** No longer renews these permits, which another process may renew and release. */
+  forget(holdings: readonly Holding[]): void {
+    for (const holding of holdings) this.#held.delete(holding)
+  }
+
+  /** A lower bound of the store's present time, in epoch milliseconds. */
+  get storeMs(): number {
+    return this.#renewer.storeMs
+  }
+
   /** Stops renewing. The permits go back when their requests end, or end by themselves. */
   close(): void {
     this.#renewer.close()

@@ -87,13 +87,13 @@ export class Renewer {
   }
 
   /** A lower bound of the store's time, so that no permit is believed to be in a later window than it is. */
-  get #storeMs(): number {
+  get storeMs(): number {
     return Math.floor(soundTime(this.#options.clock) + this.#aheadMs)
   }
 
   /** Schedules the renewals of the next window. */
   #scheduleNext(windowMs: number): void {
-    this.#schedule(windowMs, windowMs - (this.#storeMs % windowMs) + this.#point * windowMs)
+    this.#schedule(windowMs, windowMs - (this.storeMs % windowMs) + this.#point * windowMs)
   }
 
   #schedule(windowMs: number, inMs: number): void {
@@ -186,13 +186,13 @@ export class Renewer {
         holding.unknowns = { windowMs: start, times: 1 + (unknowns?.windowMs === start ? unknowns.times : 0) }
       }
     }
-    const share = (this.#storeMs - start) / windowMs
+    const share = (this.storeMs - start) / windowMs
     if (share + RETRY_AFTER <= LATEST) this.#schedule(windowMs, RETRY_AFTER * windowMs)
   }
 
   /** Reports the permits whose windows have ended. A renewal counts them again. */
   #tellLost(due: readonly Holding[], presentMs: number): void {
-    const nowMs = this.#storeMs
+    const nowMs = this.storeMs
     if (Math.abs(nowMs - this.#toldAtMs) < TELL_EVERY_MS) return
     const lost = new Map<string, number>()
     for (const holding of due) {
@@ -216,7 +216,7 @@ export class Renewer {
 
   /** Start of the window that contains the lower bound of the store's time. */
   #startMs(windowMs: number): number {
-    const nowMs = this.#storeMs
+    const nowMs = this.storeMs
     return nowMs - (nowMs % windowMs)
   }
 }

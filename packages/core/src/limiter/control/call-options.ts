@@ -17,12 +17,13 @@ import { isUnits, PERMITS, REQUESTS } from "../../ground/policy.ts"
 import { show, suggestion } from "../../ground/show.ts"
 import { isSignal } from "../../ground/signal.ts"
 import type { Amounts } from "../callbacks/callback-results.ts"
-import type { AcquireOptions, AmountOptions } from "../interface/limiter.ts"
+import type { AcquireOptions, AmountOptions, SettleReservationOptions } from "../interface/limiter.ts"
 import { isPriority, PRIORITY } from "../options/priority.ts"
 
 const MAX_WAITING = 1_000
 const UNITS = "0 or a positive whole number"
 const checkCost = mustBeWithHint("a cost", UNITS, isUnits)
+const checkBoolean = mustBe("a boolean", "true or false", (value) => typeof value === "boolean")
 const checkUnits = mustBeWithHint("a number of units", UNITS, isUnits)
 const isObject = (value: unknown): value is object =>
   typeof value === "object" && value !== null && !Array.isArray(value)
@@ -129,6 +130,18 @@ export function parseUsed(used: unknown, units: UnitNames): UsedUnits {
     return new Map([[REQUESTS, used as number]])
   }
   return new Map(parseUnits("units", used, units))
+}
+
+/** Returns how a reservation is settled. Throws InvalidOptionError. */
+export function parseSettlement(
+  options: SettleReservationOptions | undefined,
+  units: UnitNames,
+): { readonly used: UsedUnits; readonly refund: boolean } {
+  if (options === undefined) return { used: new Map(), refund: false }
+  requireKnown(options, ["used", "refund"], "settleReservation()")
+  const { used = {}, refund = false } = options
+  requireValue("refund", refund, checkBoolean)
+  return { used: parseUsed(used, units), refund }
 }
 
 /** The names of units that calls may use. Undefined if they may use any. */

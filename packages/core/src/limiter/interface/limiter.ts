@@ -1,5 +1,6 @@
 import type { Decision } from "../../decision/decision.ts"
 import type { PermitCounts } from "../../decision/permits/ledger.ts"
+import type { Reservation } from "../../decision/reservation.ts"
 import type { InvalidRuleError, RuleSourceError, StoreUnavailableError } from "../../ground/errors.ts"
 import type { Events } from "../../ground/events.ts"
 import type { Awaitable } from "../../ground/maybe-promise.ts"
@@ -175,6 +176,14 @@ export interface AcquireOptions extends AmountOptions {
    * of every priority. Default: 1,000.
    */
   readonly maxWaiting?: number | undefined
+}
+
+/** How a reservation is settled. */
+export interface SettleReservationOptions {
+  /** The used units: `{ tokens: 1_234 }`. Units that are not named stay as they were taken. Default: none. */
+  readonly used?: Readonly<Record<string, number>> | undefined
+  /** True if all units are refunded, because the request was not sent after all. Default: false. */
+  readonly refund?: boolean | undefined
 }
 
 /** The units and rules of a `peek` or `explain` call. */
@@ -378,6 +387,39 @@ export interface Limiter<Request = RequestFacts> extends Events<LimiterEvents<Re
    * ```
    */
   settle(decision: Decision, used: number | Readonly<Record<string, number>>): Promise<void>
+  /**
+   * Moves what an admitted decision took into a text, with which any process with the same rules and store can settle
+   * it within ten minutes. The decision can then no longer be settled, refunded or released. This process no longer
+   * renews its permits. Throws {@link InvalidOptionError} for a decision that was refused, or of which nothing is left.
+   * @example
+   * ```ts
+   * import { createLimiter } from "@sluice/core"
+   *
+   * const limiter = createLimiter({ limit: 1_000, window: "1 minute", field: "service" })
+   * const { text } = limiter.reserve(await limiter.enforce({}, { cost: 200 })) // 800 are left
+   *
+   * // Later, also in another process:
+   * await limiter.settleReservation(text, { used: { requests: 350 } }) // true: 650 are left
+   * await limiter.settleReservation(text, { used: { requests: 350 } }) // false: it was settled before
+   * ```
+   */
+  reserve(decision: Decision): Reservation
+  /**
+   * Corrects the units of a reservation to the used units and releases its permits, because its request has ended.
+   * Returns false if it was settled before, by any process. Counters of rules that are gone, or that count differently
+   * now, are left out.
+   *
+   * Rejects with {@link InvalidOptionError} for a text that is not a reservation of this service, or that is more than
+   * ten minutes old. Rejects with {@link StoreUnavailableError} as `settle` does. A process that dies during the call
+   * leaves the units as they were taken.
+   */
+  settleReservation(text: string, options?: SettleReservationOptions): Promise<boolean>
+  /**
+   * Renews the permits of a reservation, because its request is still in progress, and returns its new text. The new
+   * text is accepted for another ten minutes. Rejects as `settleReservation` does, and with {@link InvalidOptionError}
+   * if the reservation was settled before.
+   */
+  renewReservation(text: string): Promise<Reservation>
   /**
    * Returns this limiter's decision on a request that passed one of its adapters, even if another limiter's decision
    * is stricter and binds the request. Returns undefined if this limiter has not decided the request. If the limiter
