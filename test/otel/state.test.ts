@@ -233,6 +233,44 @@ describe("the leases of a store", () => {
   })
 })
 
+describe("the permits of rules", () => {
+  it("are described by those that are held, by the oldest, and by those that were renewed or lost", async () => {
+    const clock = manualClock()
+    const limiter = createLimiter({
+      rules: [{ name: "few", field: "ip", concurrent: 5, hold: "4 seconds" }],
+      ...{ service: "shop", logger: QUIET, clock },
+    })
+    onTestFinished(() => limiter.close())
+    const metering = startMetering()
+    const stop = instrument(limiter, { meterProvider: metering.meterProvider })
+    const values = async (...names: string[]) => {
+      const each = names.map((name) => metering.values(`sluice.in_flight.${name}`, "sluice.policy.name"))
+      return (await Promise.all(each)).map(({ few }) => few)
+    }
+    expect(await values("held", "oldest", "renewed", "lost")).toEqual([
+      undefined,
+      undefined,
+      undefined,
+      undefined,
+    ])
+    const decisions = [
+      await limiter.decide({ remoteAddress: "192.0.2.1" }),
+      await limiter.decide({ remoteAddress: "192.0.2.1" }),
+    ]
+    clock.advance(500)
+    expect(await values("held", "oldest")).toEqual([2, 0.5])
+    clock.advance(2_200)
+    await nextTurn()
+    expect(await values("renewed", "lost")).toEqual([2, undefined])
+    clock.advance(9_000)
+    await nextTurn()
+    expect(await values("renewed", "lost")).toEqual([4, 2])
+    await Promise.all(decisions.map((decision) => limiter.release(decision)))
+    expect(await values("held", "oldest")).toEqual([0, 0])
+    stop()
+  })
+})
+
 describe("the charges of a store to other counters", () => {
   function setUp(store: Store, clock = manualClock()) {
     const limiter = createLimiter({

@@ -7,6 +7,7 @@ import { countErrors } from "./errors.ts"
 import { measureLeases } from "./leases.ts"
 import { countNearLimit } from "./near-limit.ts"
 import { checkArguments, type InstrumentOptions } from "./options.ts"
+import { measurePermits } from "./permits.ts"
 import { DEFAULT_CARDINALITY, type Fit, fitTo } from "./series.ts"
 import { observeState } from "./state.ts"
 
@@ -85,6 +86,7 @@ function measure<Request>(
     countNearLimit(limiter, meter, name, fit),
     countErrors(limiter, meter, name, fit),
     measureLeases(limiter, meter, name, fit),
+    measurePermits(limiter, meter, name, fit),
     measureCharges(limiter, meter, name, fit),
   ]
   const flush = () => {

@@ -30,7 +30,10 @@ describe("the text of a reservation", () => {
 
   it("of three rules has about 340 characters", () => {
     const [counter] = UNITS.counters as [ReservedUnits["counters"][number]]
-    const three = { ...UNITS, counters: ["203.0.113.10", "203.0.113.10", ""].map((partition) => ({ ...counter, partition })) }
+    const three = {
+      ...UNITS,
+      counters: ["203.0.113.10", "203.0.113.10", ""].map((partition) => ({ ...counter, partition })),
+    }
     expect(writeReservation(three).length).toBeLessThan(380)
   })
 

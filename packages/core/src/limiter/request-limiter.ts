@@ -5,6 +5,7 @@ import type { Reservation } from "../decision/reservation.ts"
 import { acceptOtherCopies, VERSION } from "../ground/copies.ts"
 import { InvalidOptionError, type Problem } from "../ground/errors.ts"
 import type { Awaitable, MaybePromise } from "../ground/maybe-promise.ts"
+import { requireNone } from "../ground/option-checks.ts"
 import { show } from "../ground/show.ts"
 import { type SignalOption, startCall } from "../ground/signal.ts"
 import { beforeDeadline, ignore, keepingAlive, unlessAborted } from "../ground/time.ts"
@@ -30,7 +31,7 @@ import {
 } from "./control/call-options.ts"
 import { ClientControl } from "./control/client-control.ts"
 import { explainRules } from "./control/explain-rules.ts"
-import { RESERVATION_MS, Reservations, SETTLED_BEFORE, tooLate } from "./control/reservations.ts"
+import { RESERVATION_MS, Reservations, SETTLED_BEFORE, TOO_LATE } from "./control/reservations.ts"
 import type {
   AcquireOptions,
   AmountOptions,
@@ -40,7 +41,6 @@ import type {
   LimiterStatus,
   PeekOptions,
   ResetOptions,
-  SettleReservationOptions,
   UnblockOptions,
 } from "./interface/limiter.ts"
 import { MARK, type Marked } from "./interface/mount-decision.ts"
@@ -320,19 +320,22 @@ export class RequestLimiter<Request> implements Limiter<Request> {
     return this.reservations.reserve(decision, lifetimeMs)
   }
 
-  async settleReservation(text: string, options?: SettleReservationOptions): Promise<boolean> {
+  async settleReservation(
+    text: string,
+    options?: Parameters<Limiter["settleReservation"]>[1],
+  ): Promise<boolean> {
     this.#state.requireOpen()
     const end = await this.reservations.settle(text, parseSettlement(options, this.options.unitNames))
-    if (end === "late") throw tooLate()
+    requireNone(end === "late" ? [TOO_LATE] : [])
     return end === undefined
   }
 
   async renewReservation(text: string): Promise<Reservation> {
     this.#state.requireOpen()
     const renewed = await this.reservations.renew(text)
-    if (renewed === "late") throw tooLate()
-    if (renewed === "repeated") throw new InvalidOptionError([{ path: "text", ...SETTLED_BEFORE }])
-    return renewed
+    const isEnded = typeof renewed === "string"
+    requireNone(isEnded ? [renewed === "late" ? TOO_LATE : SETTLED_BEFORE] : [])
+    return renewed as Reservation
   }
 
   /**

@@ -17,7 +17,7 @@ import { isUnits, PERMITS, REQUESTS } from "../../ground/policy.ts"
 import { show, suggestion } from "../../ground/show.ts"
 import { isSignal } from "../../ground/signal.ts"
 import type { Amounts } from "../callbacks/callback-results.ts"
-import type { AcquireOptions, AmountOptions, SettleReservationOptions } from "../interface/limiter.ts"
+import type { AcquireOptions, AmountOptions, Limiter } from "../interface/limiter.ts"
 import { isPriority, PRIORITY } from "../options/priority.ts"
 
 const MAX_WAITING = 1_000
@@ -134,7 +134,7 @@ export function parseUsed(used: unknown, units: UnitNames): UsedUnits {
 
 /** Returns how a reservation is settled. Throws InvalidOptionError. */
 export function parseSettlement(
-  options: SettleReservationOptions | undefined,
+  options: Parameters<Limiter["settleReservation"]>[1],
   units: UnitNames,
 ): { readonly used: UsedUnits; readonly refund: boolean } {
   if (options === undefined) return { used: new Map(), refund: false }

@@ -12,7 +12,6 @@ import {
 } from "../../decision/reservation.ts"
 import { correctionsOf, type TakenCheck, type UsedUnits } from "../../decision/settlement.ts"
 import { soundTime } from "../../ground/clock.ts"
-import { InvalidOptionError } from "../../ground/errors.ts"
 import { requireNone } from "../../ground/option-checks.ts"
 import { show } from "../../ground/show.ts"
 import type { LimiterState } from "../checking/limiter-state.ts"
@@ -26,13 +25,17 @@ import { requireDecision } from "./call-options.ts"
 export const RESERVATION_MS = 600_000
 
 /** The problem of a reservation that was settled before. */
-export const SETTLED_BEFORE = { message: "was settled before", accepted: "a reservation that is not settled" }
+export const SETTLED_BEFORE = {
+  path: "text",
+  message: "was settled before",
+  accepted: "a reservation that is not settled",
+}
 
-/** Returns the error for a text that is no longer accepted. */
-export function tooLate(): InvalidOptionError {
-  const message = "is no longer accepted, because it is too old"
-  const accepted = "a text that renewReservation() returned in the last 10 minutes"
-  return new InvalidOptionError([{ path: "text", message, accepted }])
+/** The problem of a text that is no longer accepted. */
+export const TOO_LATE = {
+  path: "text",
+  message: "is no longer accepted, because it is too old",
+  accepted: "a text that renewReservation() returned in the last 10 minutes",
 }
 
 /** What a settlement of a reservation changes. */
@@ -47,7 +50,7 @@ export interface ReservationSettlement {
 export type ReservationEnd = "repeated" | "late"
 
 /** A counter of a reservation under the present rules, and the state right after its units were taken. */
-interface KnownCounter {
+interface ReservedCheck {
   readonly check: TakenCheck
   readonly after: CounterState
 }
@@ -72,15 +75,14 @@ export class Reservations<Request> {
   reserve(decision: Decision, lifetimeMs: number): Reservation {
     requireDecision(decision, this.#state.decider)
     const moved = decision.checks.length === 0 && decision.allowed ? [] : moveOut(decision)
-    if (moved === undefined) {
-      const message = decision.allowed
-        ? "was settled, refunded or reserved before, so nothing is left to reserve"
-        : "was refused, so nothing was taken"
-      throw new InvalidOptionError([{ path: "decision", message, accepted: "an admitted decision" }])
-    }
+    const message = decision.allowed
+      ? "was settled, refunded or reserved before, so nothing is left to reserve"
+      : "was refused, so nothing was taken"
+    const problem = { path: "decision", message, accepted: "an admitted decision" }
+    requireNone(moved === undefined ? [problem] : [])
     const { service, clock } = this.#options
     const untilMs = Math.ceil(soundTime(clock)) + lifetimeMs
-    const reserved = { service, id: newReservationId(), untilMs, lifetimeMs, counters: moved }
+    const reserved = { service, id: newReservationId(), untilMs, lifetimeMs, counters: moved ?? [] }
     return this.#written(reserved, this.#state.decider.ledger.storeMs)
   }
 
@@ -136,14 +138,13 @@ export class Reservations<Request> {
   #read(text: unknown): ReservedUnits {
     const reserved = readReservation(text)
     const { service } = this.#options
+    const message =
+      reserved === undefined
+        ? "is not a reservation"
+        : `is a reservation of the service ${show(reserved.service)}`
     const accepted = "the text of a reservation of this service"
-    if (reserved === undefined) {
-      throw new InvalidOptionError([{ path: "text", message: "is not a reservation", accepted }])
-    }
-    const isOther = reserved.service !== service
-    const message = `is a reservation of the service ${show(reserved.service)}`
-    requireNone(isOther ? [{ path: "text", message, accepted }] : [])
-    return reserved
+    requireNone(reserved?.service === service ? [] : [{ path: "text", message, accepted }])
+    return reserved as ReservedUnits
   }
 
   #isLate({ untilMs }: ReservedUnits): boolean {
@@ -151,7 +152,7 @@ export class Reservations<Request> {
   }
 
   /** Returns the counters of the present rules. Counters of rules that are gone or count differently are left out. */
-  #countersOf({ counters }: ReservedUnits): readonly KnownCounter[] {
+  #countersOf({ counters }: ReservedUnits): readonly ReservedCheck[] {
     const byCounter = this.#rulesByCounter()
     return counters.flatMap(({ counter, partition, limit, burst, unitCost, taken, ...after }) => {
       const rule = byCounter.get(counter)

@@ -178,14 +178,6 @@ export interface AcquireOptions extends AmountOptions {
   readonly maxWaiting?: number | undefined
 }
 
-/** How a reservation is settled. */
-export interface SettleReservationOptions {
-  /** The used units: `{ tokens: 1_234 }`. Units that are not named stay as they were taken. Default: none. */
-  readonly used?: Readonly<Record<string, number>> | undefined
-  /** True if all units are refunded, because the request was not sent after all. Default: false. */
-  readonly refund?: boolean | undefined
-}
-
 /** The units and rules of a `peek` or `explain` call. */
 export interface PeekOptions extends AmountOptions {
   /**
@@ -364,6 +356,18 @@ export interface Limiter<Request = RequestFacts> extends Events<LimiterEvents<Re
    * Accepts the same decisions as `refund`. Never rejects because of the store: permits that cannot be released end by
    * themselves within the rule's `hold`, and the event `refund-lost` is emitted. A decision that is no longer reachable
    * loses its permits within twice that time.
+   * @example
+   * ```ts
+   * import { createLimiter } from "@sluice/core"
+   *
+   * const limiter = createLimiter({ concurrent: 5, field: "service" })
+   * const decision = await limiter.enforce({}) // 4 more may run
+   * try {
+   *   // the work of the request
+   * } finally {
+   *   await limiter.release(decision)
+   * }
+   * ```
    */
   release(decision: Decision): Promise<void>
   /**
@@ -413,7 +417,15 @@ export interface Limiter<Request = RequestFacts> extends Events<LimiterEvents<Re
    * ten minutes old. Rejects with {@link StoreUnavailableError} as `settle` does. A process that dies during the call
    * leaves the units as they were taken.
    */
-  settleReservation(text: string, options?: SettleReservationOptions): Promise<boolean>
+  settleReservation(
+    text: string,
+    options?: {
+      /** The used units: `{ tokens: 1_234 }`. Units that are not named stay as they were taken. Default: none. */
+      readonly used?: Readonly<Record<string, number>> | undefined
+      /** True if all units are refunded, because the request was not sent after all. Default: false. */
+      readonly refund?: boolean | undefined
+    },
+  ): Promise<boolean>
   /**
    * Renews the permits of a reservation, because its request is still in progress, and returns its new text. The new
    * text is accepted for another ten minutes. Rejects as `settleReservation` does, and with {@link InvalidOptionError}

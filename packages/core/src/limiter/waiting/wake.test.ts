@@ -85,7 +85,7 @@ describe("a queue of requests that wait for a permit", () => {
     return { ...room, release, callsIn }
   }
 
-  it("calls the store after 5, 10, 20, 40 and 80 ms, and then every 100 ms, only for the first request", async () => {
+  it("calls the store after 5, 10, 20, 40 and 80 ms, then every 100 ms, for its first request", async () => {
     const { enter, callsIn, log, calls } = await setUpFull()
     for (const name of ["first", "second", "third"]) enter(name, [permit()])
     expect(calls.takes).toBe(1)
