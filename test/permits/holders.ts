@@ -83,9 +83,12 @@ class ModelHolder implements PermitHolder {
 
   #renew(): void {
     const partMs = this.#partMs
+    // The server's clock has stepped back if a part is in the future. The server has moved the permit to an earlier part,
+    // which may have ended since. So the renewal counts the permit again.
+    for (const permit of this.#held) if (permit.startMs > partMs) permit.startMs = 0
     const due = [...this.#held].filter(({ startMs, renewal, unknown }) => {
       const isTriedTwice = unknown.partMs === partMs && unknown.times >= 2
-      return startMs !== partMs && renewal === undefined && !isTriedTwice
+      return startMs < partMs && renewal === undefined && !isTriedTwice
     })
     for (const startMs of new Set(due.map((permit) => permit.startMs))) {
       const group = due.filter((permit) => permit.startMs === startMs)

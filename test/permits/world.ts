@@ -91,7 +91,8 @@ class BoundError extends Error {}
  *   the past H.
  *
  * A permit is held if its request runs, and its believed part is the present one or the one before. After the server's
- * clock has stepped back, the bounds hold again three parts after each process has got a permit, and with it the time.
+ * clock has stepped back, B2 and B3 hold again six parts after each process has got a permit, and with it the time. A
+ * process that does not know the time may release permits of others, or count its own permits twice.
  */
 export class World {
   readonly #server: Server
@@ -261,7 +262,7 @@ export class World {
     process.isDead = true
     process.holder.close()
     this.#explain(process.owed)
-    if (this.#sureFromMs !== undefined) for (const request of process.running) this.#dead.add(request)
+    if (this.#isSure) for (const request of process.running) this.#dead.add(request)
     for (const run of process.deferred.splice(0)) run()
   }
 
@@ -277,7 +278,7 @@ export class World {
 
   #becomeSure(): void {
     if (this.#sureFromMs !== undefined || !this.#processes.every(({ knowsTime }) => knowsTime)) return
-    this.#sureFromMs = this.#partMs + 3 * PART_MS
+    this.#sureFromMs = this.#partMs + 6 * PART_MS
   }
 
   /** Lets time pass. */
@@ -349,7 +350,7 @@ export class World {
     let extra = this.#renewing
     for (const { permits } of this.#explained) extra += permits
     for (const { owed } of this.#processes) extra += owed
-    if (counted > held + extra) {
+    if (this.#era === 0 && counted > held + extra) {
       throw new BoundError(`B6: ${counted} permits are counted, ${held} are held and ${extra} are explained.`)
     }
   }

@@ -10,6 +10,7 @@ import type { Decider, DeciderOptions } from "../decider.ts"
 import type { Decision } from "../decision.ts"
 import type { RuleCheck } from "../rule-check.ts"
 import { deciderOver, permitCheck, ruleCheck } from "../testing/rule-checks.ts"
+import { Ledger } from "./ledger.ts"
 
 // A permit is counted in windows of one second, so `hold` is two seconds. Renewals take place between 100 ms and 300 ms
 // after the start of a window.
@@ -398,4 +399,32 @@ describe("without the store", () => {
     })
     expect(decider.ledger.heldIn()).toBe(0)
   })
+})
+
+it("the ledger renews permits again after the store's clock has gone back, because their window may have ended", async () => {
+  const [local, server] = [manualClock(STARTS_MS), manualClock(STARTS_MS)]
+  const memory = memoryStore({ clock: server })
+  const ledger = new Ledger({ store: memory, clock: local, onPermitsLost() {} })
+  const owners: object[] = []
+  const hold = (): void => {
+    const { nowMs, checks } = memory.take([FIVE])
+    const owner = {}
+    owners.push(owner)
+    ledger.hold(owner, FIVE, 1, checks[0]?.state.startMs, nowMs)
+  }
+  hold()
+  local.advance(900)
+  server.advance(900 - 5_000)
+  hold()
+  const counts: number[] = []
+  for (let i = 0; i < 60; i++) {
+    local.advance(50)
+    server.advance(50)
+    await turn()
+    const { previous = 0, current = 0 } = memory.read([FIVE]).counters[0]?.state ?? {}
+    counts.push(previous + current)
+  }
+  expect(owners).toHaveLength(2)
+  expect(Math.min(...counts)).toBe(2)
+  ledger.close()
 })

@@ -231,10 +231,10 @@ function isDue(holding: Holding, presentMs: number): boolean {
   const { startMs, renewal, unknowns } = holding
   if (renewal !== undefined) return false
   if (unknowns?.windowMs === presentMs && unknowns.times >= MOST_UNKNOWNS) return false
-  if (startMs === undefined || startMs < presentMs) return true
-  // If the clock went back, the store has moved all permits to its present window.
-  holding.startMs = presentMs
-  return false
+  // If the clock went back, the store has moved the permits to an earlier window, which may have ended since. So the
+  // renewal counts them again, as it does for permits that were taken without the store.
+  if (startMs !== undefined && startMs > presentMs) holding.startMs = undefined
+  return startMs !== presentMs
 }
 
 /** Returns the entry that renews all permits of a counter and window. */
