@@ -369,6 +369,7 @@ describe("the Redis store", () => {
     align: "epoch",
   }
   const EXTRA: Policy = { ...POLICY, algorithm: "sliding-window-strict", buckets: 2, extra: 5 }
+  const FIRST_HIT: Policy = { ...POLICY, algorithm: "fixed-window", align: "first-hit" }
   const REFILLED: Policy = { ...POLICY, algorithm: "token-bucket", refill: "periodic", burst: 10 }
   const NO_REFILL: Policy = { ...REFILLED, limit: 0 }
   const take = (afterMs: number, cost: number, policy = POLICY): CallStep => ({
@@ -392,6 +393,11 @@ describe("the Redis store", () => {
       what: "returns every part of a strict window whose extra units are in use",
       policies: [EXTRA],
       steps: [take(0, 6, EXTRA), take(40_000, 6, EXTRA), take(1_000, 1, EXTRA)],
+    },
+    {
+      what: "keeps the start of a window that the first hit began when the clock goes back within it",
+      policies: [FIRST_HIT],
+      steps: [take(30_000, 4, FIRST_HIT), take(-10_000, 1, FIRST_HIT), take(0, 6, FIRST_HIT)],
     },
     {
       what: "keeps a bucket for one window after its limit becomes 0 and the clock is set back",

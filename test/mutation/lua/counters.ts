@@ -6,7 +6,7 @@ export const COUNTERS: Replacements = {
     ["if product <= LARGEST then", "if true then", "ledgers"],
     ["window - floor(elapsedMs / unitMs)", "window - math.ceil(elapsedMs / unitMs)", "ledgers"],
     ["return alignedMs, 0, min(previous + current, LARGEST), true", "return alignedMs, 0, current, true"],
-    ["nearestMs = min(startMs, alignedMs + windowMs)", "nearestMs = alignedMs + windowMs"],
+    ["nearestMs = min(startMs, alignedMs + windowMs)", "nearestMs = alignedMs + windowMs", "ledgers"],
     ["(kind <= SLIDING and 2 or 1) * policy.windowMs", "policy.windowMs", "ledgers"],
     ["if current > 0 or kind == IN_FLIGHT then", "if current > 0 then", "ledgers"],
     ["if kind == STRICT or kind == IN_FLIGHT then", "if kind == STRICT then", "ledgers"],
