@@ -51,6 +51,14 @@ const RECORDED: Readonly<Record<string, readonly [Headers, string, readonly Read
     "draft-8",
     [of(5, 9_000, 9)],
   ],
+  "permits of requests in progress are left out": [
+    {
+      ratelimit: '"in-flight";r=0, "calls";r=5;t=9',
+      "ratelimit-policy": '"in-flight";q=5;qu="concurrent-requests", "calls";q=9;w=9',
+    },
+    "draft-8",
+    [of(5, 9_000, 9)],
+  ],
   "draft-7": [
     { ratelimit: "limit=100, remaining=50, reset=30", "ratelimit-policy": "100;w=60" },
     "draft-7",

@@ -3,6 +3,7 @@ import { type BareItem, type Item, parseItem, parseList } from "structured-heade
 import { describe, expect, it } from "vitest"
 import type { Decision, PolicyCheck } from "../decision/decision.ts"
 import type { HeaderLine } from "../ground/answer.ts"
+import { PERMITS } from "../ground/policy.ts"
 import { HEADER_DIALECTS, type HeaderDialect, headerFormats } from "../limiter/options/header-formats.ts"
 import type { HeaderPolicy } from "./headers/header-values.ts"
 import { compileHeaders, exposedHeaders } from "./headers.ts"
@@ -34,6 +35,12 @@ describe("draft-11", () => {
       "several units",
       [policy("a", 5, 1000), unitPolicy("b", "tokens")],
       '"a";q=5;w=1, "b";q=5;qu="tokens";w=1',
+    ],
+    ["permits", [unitPolicy("a", PERMITS)], '"a";q=5;qu="concurrent-requests"'],
+    [
+      "permits beside requests and tokens",
+      [policy("rpm", 60, MINUTE), unitPolicy("tpm", "tokens"), unitPolicy("in-flight", PERMITS)],
+      '"rpm";q=60;w=60, "tpm";q=5;qu="tokens";w=1, "in-flight";q=5;qu="concurrent-requests"',
     ],
     ["a limit that varies per request", [{ ...policy("a", 0, 1000), limit: undefined }], '"a";q=77;w=1'],
   ])("writes RateLimit-Policy for %s", (_case, policies, expected) => {
@@ -343,6 +350,40 @@ it("legacy writes the reset as a Unix time, rounded up to a whole second", () =>
   expect(reset(1_000_001)).toBe("1013")
   expect(reset(1_000_999)).toBe("1013")
   expect(reset(1e18)).toBe(String(MAX_INTEGER))
+})
+
+describe("permits", () => {
+  const policies = [policy("rpm", 60, MINUTE), unitPolicy("in-flight", PERMITS)]
+  const rpm = check({ policy: "rpm", limit: 60, remaining: 9 })
+  const inFlight = check({ policy: "in-flight", unit: PERMITS, algorithm: "in-flight", limit: 5 })
+  const none = { ...inFlight, ...refusing(1_000), refusal: "in-flight" } as const
+
+  it.each<["draft-11" | "next", string, string]>([
+    ["draft-11", '"in-flight";r=0', '"rpm";r=0;t=30'],
+    ["next", '"in-flight";a=0;c=1', '"rpm";a=0;w=30;c=1'],
+  ])("have no time in %s, because they are released when requests end", (dialect, ofPermits, ofRate) => {
+    const limit = (one: PolicyCheck, other: PolicyCheck) =>
+      fields(dialect, policies, refused([one, other])).RateLimit
+    expect(limit(rpm, none)).toBe(ofPermits)
+    expect(limit({ ...rpm, ...refusing(30_000) }, none)).toBe(`${ofRate}, ${ofPermits}`)
+    expect(fields(dialect, policies.slice(1), refused([none])).RateLimit).toBe(ofPermits)
+  })
+
+  it("are written with the remaining number if no other rule applies", () => {
+    const alone = [{ ...inFlight, remaining: 4, nextUnitAfterMs: 1 }]
+    expect(fields("draft-11", policies.slice(1), admitted(alone))).toEqual({
+      "RateLimit-Policy": '"in-flight";q=5;qu="concurrent-requests"',
+      RateLimit: '"in-flight";r=4',
+    })
+  })
+
+  it.each(["triple", "legacy"] as const)("are not shown in %s, whose fields name no unit", (dialect) => {
+    expect(Object.values(fields(dialect, policies, refused([rpm, none], "in-flight"))).slice(0, 2)).toEqual([
+      "60",
+      "9",
+    ])
+    expect(fields(dialect, policies.slice(1), refused([none]))).toEqual({})
+  })
 })
 
 describe.each(["triple", "legacy"] as const)("%s", (dialect) => {

@@ -280,6 +280,39 @@ describe("a rejection by several rules", () => {
     )
   })
 
+  it("contains the wait for permits only if no rate refuses for longer", () => {
+    const reject = writerOf([rule({ name: "rpm" }), rule({ name: "client" }), rule({ name: "all" })])
+    const rpm = refusing("rpm", "quota", 30_000)
+    const client = refusing("client", "in-flight", 1_000, { limit: 5 })
+    const all = refusing("all", "in-flight", 1_000, { limit: 100 })
+    const read = (decision: Decision) => {
+      const { status, headers, body } = reject(decision, undefined, neverAsked)
+      const { type, detail, "violated-policies": violated } = JSON.parse(body)
+      return [status, Object.fromEntries(headers)["Retry-After"], type, detail, violated]
+    }
+    const both =
+      "5 requests are already in progress, which is the most at a time. Try again when one of them has finished."
+    expect(read(refused([client, all]))).toEqual([429, "1", QUOTA.type, both, ["client", "all"]])
+    const longer = "The quota is used up. Try again in 30 seconds."
+    expect(read(refused([client, rpm], "rpm"))).toEqual([429, "30", QUOTA.type, longer, ["client", "rpm"]])
+    const shorter = { ...rpm, retryAfterMs: 500 }
+    const whole = both.replace("5", "100")
+    expect(read(refused([shorter, all], "all"))).toEqual([429, "1", QUOTA.type, whole, ["rpm", "all"]])
+  })
+
+  it.each([
+    [1, 1, "1 request is"],
+    [5, 1, "5 requests are"],
+    [5, 2, "2 requests are"],
+    [3, 2, "1 request is"],
+  ])("counts requests and not permits: a limit of %d with a rule cost of %d", (limit, cost, already) => {
+    const check = refusing("a", "in-flight", 1_000, { limit, cost })
+    const { detail } = JSON.parse(
+      writerOf([rule({ name: "a", cost })])(refused([check]), undefined, neverAsked).body,
+    )
+    expect(detail).toContain(`${already} already in progress, `)
+  })
+
   it("lists each missing field once", () => {
     const checks = [
       refusing("a", "missing-field", NEVER, { field: "user_id" }),

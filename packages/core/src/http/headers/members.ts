@@ -1,7 +1,7 @@
 import { serializeString } from "structured-headers"
 import type { Decision, PolicyCheck } from "../../decision/decision.ts"
 import type { HeaderLine } from "../../ground/answer.ts"
-import { REQUESTS } from "../../ground/policy.ts"
+import { PERMITS, REQUESTS } from "../../ground/policy.ts"
 import {
   decimal,
   fieldInteger,
@@ -30,7 +30,8 @@ interface MemberDialect {
 /** The constant parts of a policy's members. Only the integers between these strings vary per request. */
 interface MemberText {
   readonly name: string
-  readonly windowS: number
+  /** Undefined for permits, which are released when requests end, and not after a time. */
+  readonly windowS: number | undefined
   /** The rule's own limit; undefined if a function returns it. A client with an override has another limit. */
   readonly limit: number | undefined
   /** The RateLimit-Policy line with only this member and the rule's own limit. */
@@ -77,7 +78,7 @@ export function compileMembers(policies: readonly HeaderPolicy[], dialect: Membe
         if (!isListed(decision, check)) return [first.line]
         return check.allowed
           ? [first.line, [limitField, limitMember(first, check)]]
-          : refusalLines(first, first.line, secondsTold(check, first.windowS), check.cost)
+          : refusalLines(first, first.line, secondsOf(first, check), check.cost)
       }
     }
     for (let i = 0; i < checks.length; i++) {
@@ -121,7 +122,7 @@ export function compileMembers(policies: readonly HeaderPolicy[], dialect: Membe
   }
 
   function limitMember(text: MemberText, check: PolicyCheck): string {
-    return memberOf(text, remainingTold(check), secondsTold(check, text.windowS), check.cost)
+    return memberOf(text, remainingTold(check), secondsOf(text, check), check.cost)
   }
 
   function memberOf(text: MemberText, remaining: number, seconds: number | undefined, cost: number): string {
@@ -148,6 +149,10 @@ function isListed(decision: Decision, check: PolicyCheck): boolean {
   return (decision.allowed ? check.policy === decision.policy : !check.allowed) && isCounted(decision, check)
 }
 
+function secondsOf({ windowS }: MemberText, check: PolicyCheck): number | undefined {
+  return windowS === undefined ? undefined : secondsTold(check, windowS)
+}
+
 function policyMember(text: MemberText, check: PolicyCheck): string {
   return check.limit === text.limit
     ? (text.line?.[1] as string)
@@ -163,11 +168,11 @@ const REGISTERED: ReadonlyMap<string, string> = new Map([["bytes", "content-byte
 
 function memberText({ name, limit, windowMs, unit }: HeaderPolicy, dialect: MemberDialect): MemberText {
   const item = serializeString(name)
-  const windowS = windowSeconds(windowMs)
+  const windowS = unit === PERMITS ? undefined : windowSeconds(windowMs)
   const beforeLimit = `${item};q=`
   // Without a unit, a policy counts requests. A client must not take tokens for requests, so any other unit is named.
   const unitText = unit === REQUESTS ? "" : `;qu=${serializeString(REGISTERED.get(unit) ?? unit)}`
-  const afterLimit = `${unitText};w=${windowS}`
+  const afterLimit = windowS === undefined ? unitText : `${unitText};w=${windowS}`
   return {
     name,
     windowS,

@@ -86,8 +86,9 @@ function tryAgain(seconds: number | undefined): string {
 }
 
 function inFlightDetail(refusing: readonly PolicyCheck[]): string {
-  const { limit = 0 } = refusing.find(({ refusal }) => refusal === "in-flight") ?? {}
-  const already = limit === 1 ? "1 request is already" : `${limit} requests are already`
+  const { limit = 0, cost = 1 } = refusing.find(({ refusal }) => refusal === "in-flight") ?? {}
+  const most = Math.floor(limit / cost)
+  const already = most === 1 ? "1 request is already" : `${most} requests are already`
   return `${already} in progress, which is the most at a time. Try again when one of them has finished.`
 }
 
