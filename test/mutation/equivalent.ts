@@ -148,8 +148,6 @@ export const EQUIVALENT: Readonly<Record<string, Readonly<Record<string, string>
       "ConditionalExpression: the mutant writes the same body again for each refusal",
   },
   "core/src/http/respond.ts": {
-    "if (guard.needsStatus) reportWhenSent(guard, exchange)":
-      "ConditionalExpression: a limiter without refundWhen refunds no units",
     "return guard.asksApp ? askApp(outcome, guard, exchange) : refuse(rejection, outcome, guard, exchange)":
       "ConditionalExpression: the guard would return the same rejection",
     "isTaken(): boolean {": "BlockStatement: undefined is falsy, like false",

@@ -206,3 +206,42 @@ it("the plugin checks requests on arrival and warns if Fastify does not allow ch
     expect.stringContaining("does not let the limiter decide after every preHandler"),
   ])
 })
+
+describe("permits of rules that are checked at different steps", () => {
+  const inFlight: Rule = { name: "in-flight", field: "ip", concurrent: 9 }
+  const ofUser: Rule = { name: "in-flight-user", field: "user", concurrent: 1, onMissing: "skip" }
+  const counted = async (app: FastifyInstance): Promise<unknown> => {
+    const { limiter } = app.sluice
+    const facts = { remoteAddress: "127.0.0.1" } as unknown as FastifyRequest
+    const { checks } = await limiter.peek(facts, { rules: ["address", "in-flight"] })
+    return [limiter.status.inFlight, ...checks.map(({ remaining }) => remaining)]
+  }
+
+  it("are all released when the response has closed", async () => {
+    const app = await make({ rules: [address, inFlight, ofUser], refundWhen: () => false })
+    const held: unknown[] = []
+    app.get("/held", async () => held.push(app.sluice.limiter.status.inFlight))
+    expect((await as(app, "a", { url: "/held" })).statusCode).toBe(200)
+    expect(await statuses(app, "a", "a")).toEqual([200, 200])
+    expect([held, await counted(app)]).toEqual([[1], [0, 6, 9]])
+  })
+
+  it("are released when a later step refuses the request, whose other units stay taken", async () => {
+    const app = await make({ rules: [address, inFlight, user] })
+    const held: number[] = []
+    app.addHook("onSend", async () => void held.push(app.sluice.limiter.status.inFlight))
+    expect(await statuses(app, "a", "a")).toEqual([200, 429])
+    expect([held, await counted(app)]).toEqual([
+      [1, 0],
+      [0, 7, 9],
+    ])
+  })
+
+  it("are released when a hook of the app responds between two steps", async () => {
+    const app = await make({ rules: [address, inFlight, user] })
+    app.addHook("preHandler", async (_request, reply) => reply.code(401).send("who?"))
+    app.get("/late", async () => "ok")
+    expect((await as(app, "a", { url: "/late" })).statusCode).toBe(401)
+    expect(await counted(app)).toEqual([0, 8, 9])
+  })
+})

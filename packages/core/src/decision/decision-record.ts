@@ -226,9 +226,11 @@ export class HoldingDecision extends DecisionRecord {
     })
   }
 
-  /** Whether the decision holds permits. */
+  /** Whether the decision, or a decision that it was joined from, holds permits. */
   static holds(decision: Decision): boolean {
-    return #holdings in decision && decision.#holdings.length > 0
+    if (#holdings in decision) return decision.#holdings.length > 0
+    const parts = DecisionRecord.joinedFrom(decision)
+    return parts[0] !== decision && parts.some(HoldingDecision.holds)
   }
 
   /** False if the decision took permits of another ledger. */

@@ -5,6 +5,9 @@ import { Writable } from "node:stream"
 import { setImmediate as nextTurn } from "node:timers/promises"
 import { afterEach, describe, expect, it } from "vitest"
 import { createLimiter } from "../limiter/create-limiter.ts"
+import type { Rule } from "../rules/rule.ts"
+import { memoryStore } from "../stores/memory/memory-store.ts"
+import { methodsOf } from "../stores/testing/methods-of.ts"
 import { createGuard, createThrowingGuard } from "./guard/create-guard.ts"
 import { NodeExchange, respond } from "./respond.ts"
 
@@ -192,33 +195,57 @@ describe("an onRejected that throws", () => {
   })
 })
 
-describe("a response that two mounts of a limiter watch for refunds", () => {
-  it("has only one listener for its `finish` event", async () => {
-    const statuses: number[] = []
-    const limiter = createLimiter({
-      limit: 5,
-      window: "1 minute",
-      refundWhen: (_request: object, status: number) => statuses.push(status) > 1,
-    })
-    const mounts = [createGuard({ limiter }), createGuard({ limiter })]
-    let listeners = 0
-    await received((response) => {
-      const before = response.listenerCount("finish")
-      const facts = { remoteAddress: "192.0.2.1" }
-      for (const mount of mounts) respond(mount, facts, new NodeExchange(response.req, response, () => {}))
-      listeners = response.listenerCount("finish") - before
-      response.end("done")
-    })
-    expect([listeners, statuses]).toEqual([1, [200]])
-  })
+describe("a response whose end a limiter needs", () => {
+  const facts = { remoteAddress: "192.0.2.1" }
+  const rate = { name: "rate", field: "service", limit: 5, window: "1 minute" } as const
+  const permits = { name: "in-flight", field: "service", concurrent: 5 } as const
 
-  it("is not watched for an exchange that reports the status itself", async () => {
-    const refunding = createGuard({ limit: 5, window: "1 minute", refundWhen: () => true })
-    const { body } = await received((response) => {
-      const exchange = new NodeExchange(response.req, response, () => response.end("done"))
-      respond(refunding, { remoteAddress: "192.0.2.1" }, Object.assign(exchange, { onSent: undefined }))
+  it.each<[string, boolean, readonly Rule[], number]>([
+    ["a rate", false, [rate], 0],
+    ["a rate and refundWhen", true, [rate], 1],
+    ["permits", false, [permits], 1],
+    ["permits and refundWhen", true, [rate, permits], 1],
+  ])(
+    "has one listener for several mounts with %s only if it is needed",
+    async (_rules, refunds, rules, expected) => {
+      const statuses: number[] = []
+      const refundWhen = (_request: object, status: number) => statuses.push(status) > 1
+      const limiter = createLimiter<object>({ rules, ...(refunds && { refundWhen }) })
+      const mounts = [createGuard({ limiter }), createGuard({ limiter })]
+      let listeners = 0
+      await received((response) => {
+        const before = response.listenerCount("close")
+        for (const mount of mounts) respond(mount, facts, new NodeExchange(response.req, response, () => {}))
+        listeners = response.listenerCount("close") - before
+        expect(limiter.status.inFlight).toBe(rules.includes(permits) ? 1 : 0)
+        response.end("done")
+      })
+      expect([listeners, statuses]).toEqual([expected, refunds ? [200] : []])
+      expect(limiter.status.inFlight).toBe(0)
+    },
+  )
+
+  it("needs no permits if it closed before the store has decided", async () => {
+    const store = memoryStore()
+    let decide = () => {}
+    const pending = new Promise<void>((resolve) => {
+      decide = resolve
     })
-    expect(body).toBe("done")
+    const statuses: number[] = []
+    const limiter = createLimiter<object>({
+      rules: [permits],
+      store: { ...methodsOf(store), take: (checks) => pending.then(() => store.take(checks)) },
+      refundWhen: (_request, status) => statuses.push(status) > 1,
+    })
+    const mount = createGuard({ limiter })
+    let handled: unknown
+    await received((response) => {
+      handled = respond(mount, facts, new NodeExchange(response.req, response, () => {}))
+      response.end("done")
+      response.once("close", decide)
+    })
+    await handled
+    expect([limiter.status.inFlight, (await limiter.peek(facts)).remaining, statuses]).toEqual([0, 5, []])
   })
 })
 

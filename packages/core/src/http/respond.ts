@@ -4,6 +4,7 @@ import { textOf } from "../ground/errors.ts"
 import { ignore } from "../ground/time.ts"
 import type { DecisionStep } from "../limiter/rule-set/steps.ts"
 import type { RequestFacts } from "../request/request.ts"
+import { hasGone, onGone } from "./client-gone.ts"
 import type { Guard } from "./guard/guard.ts"
 import type { Outcome } from "./guard/mount-outcome.ts"
 import { RefusalError } from "./refusal-error.ts"
@@ -31,11 +32,6 @@ export interface Exchange<Request extends object> {
   send(answer: RejectionAnswer): void
   /** Passes a refusal to the app's error handler. Absent if the adapter does not have the option `throwOnRefusal`. */
   fail?(error: RefusalError): void
-  /**
-   * Calls back with the status when the response has been sent. Absent if the adapter calls `guard.reportStatus`
-   * itself.
-   */
-  onSent?(listener: (status: number) => void): void
 }
 
 /** An exchange whose headers and responses are written onto Node's own response. */
@@ -99,15 +95,6 @@ export class NodeExchange<Request extends object> implements Exchange<Request> {
     this.next(error)
   }
 
-  onSent(listener: (status: number) => void): void {
-    const { nodeResponse } = this
-    nodeResponse.once("finish", () => {
-      // Over HTTP/2, "finish" is also emitted if the client cancels its request. The units of such a request must
-      // stay taken.
-      if (nodeResponse.writableEnded) listener(nodeResponse.statusCode)
-    })
-  }
-
   /** Sets headers on Node's response. Cookies are added to the cookies that the app has set. */
   setHeaders(headers: readonly HeaderLine[]): void {
     for (const [name, value] of headers) {
@@ -130,36 +117,34 @@ export function respond<Request extends object>(
   exchange: Exchange<Request>,
   step?: DecisionStep,
 ): unknown {
-  if (guard.needsStatus) reportWhenSent(guard, exchange)
+  // The listener of the limiter's first mount or step also serves later mounts and steps.
+  const isWatched = needsEnd(guard, exchange.request)
   const outcome = guard.check(facts, exchange.request, exchange.nodeResponse, step)
   // With the memory store, no request waits for a promise. The closure is in another function, because here every
   // request would allocate it.
   return outcome instanceof Promise
-    ? carryOutLater(outcome, guard, exchange)
-    : carryOut(outcome, guard, exchange)
-}
-
-function reportWhenSent<Request extends object>(guard: Guard<Request>, exchange: Exchange<Request>): void {
-  // The listener of the limiter's first mount or step also reports the status to later mounts and steps.
-  if (guard.limiter.decisionOn(exchange.request) !== undefined) return
-  exchange.onSent?.((status) => guard.reportStatus(exchange.request, status))
+    ? carryOutLater(outcome, guard, exchange, isWatched)
+    : carryOut(outcome, guard, exchange, isWatched)
 }
 
 function carryOutLater<Request extends object>(
   outcome: Promise<Outcome | undefined>,
   guard: Guard<Request>,
   exchange: Exchange<Request>,
+  isWatched: boolean,
 ): Promise<unknown> {
-  return outcome.then((made) => carryOut(made, guard, exchange))
+  return outcome.then((made) => carryOut(made, guard, exchange, isWatched))
 }
 
 function carryOut<Request extends object>(
   outcome: Outcome | undefined,
   guard: Guard<Request>,
   exchange: Exchange<Request>,
+  isWatched: boolean,
 ): unknown {
   // The outcome is undefined if the client has gone while its request was held.
   if (outcome === undefined) return undefined
+  if (!isWatched && needsEnd(guard, exchange.request)) watchEnd(guard, exchange)
   exchange.apply(outcome)
   const { rejection } = outcome
   if (rejection === undefined) return exchange.proceed()
@@ -167,6 +152,37 @@ function carryOut<Request extends object>(
   const { nodeResponse } = exchange
   if (nodeResponse.headersSent) return nodeResponse.writableEnded ? undefined : endBegun(guard, nodeResponse)
   return guard.asksApp ? askApp(outcome, guard, exchange) : refuse(rejection, outcome, guard, exchange)
+}
+
+/** True if the guard has decided the request, and acts when the response closes. */
+function needsEnd<Request extends object>(guard: Guard<Request>, request: Request): boolean {
+  return guard.needsStatus ? guard.limiter.decisionOn(request) !== undefined : guard.holdsPermits(request)
+}
+
+/** Reports the status and releases the permits when the response closes or the client disconnects. */
+function watchEnd<Request extends object>(
+  guard: Guard<Request>,
+  { request, nodeResponse }: Exchange<Request>,
+): void {
+  // The client has gone while the store or a function of the app was pending.
+  if (hasGone(nodeResponse)) {
+    guard.release(request)
+    return
+  }
+  const stopListening = onGone(nodeResponse, () => {
+    stopListening()
+    if (isSent(nodeResponse)) guard.reportStatus(request, nodeResponse.statusCode)
+    guard.release(request)
+  })
+}
+
+/**
+ * True if a closed response was sent. The handler of a client that has disconnected has not ended the response, or has
+ * ended it while it was queued behind another response on the same connection (HTTP/1 pipelining). Only in that case, a
+ * response that is not finished has no socket.
+ */
+function isSent({ writableEnded, writableFinished, socket }: ServerResponse): boolean {
+  return writableEnded && (writableFinished || socket !== null)
 }
 
 function refuse<Request extends object>(

@@ -287,6 +287,7 @@ export class RequestLimiter<Request> implements Limiter<Request> {
 
   /** Releases the permits after a request has ended, without making a caller wait. */
   releaseInBackground(decision: Decision): void {
+    if (!HoldingDecision.holds(decision)) return
     const { corrections } = this.#state.decider
     void this.#wakeAfter(decision, (part) => corrections.release(part))
   }

@@ -75,6 +75,13 @@ export interface Guard<Request extends object> {
    * response was sent. Over HTTP/2, even such a response has a status.
    */
   reportStatus(request: Request, status: number): void
+  /** Whether the request holds permits of rules with `concurrent`, so that the adapter has to call `release`. */
+  holdsPermits(request: Request): boolean
+  /**
+   * Releases the permits of the request at all mounts and steps of the limiter. Call it when the response has been sent
+   * or the client has hung up. Idempotent.
+   */
+  release(request: Request): void
   /**
    * Returns a guard for a route. The rule written for the route replaces the inline rule. The route shares everything
    * else with this guard, including the rules of a source.

@@ -1,3 +1,4 @@
+import { HoldingDecision } from "../../decision/decision-record.ts"
 import type { RuleCheck } from "../../decision/rule-check.ts"
 import type { Rejection, RejectionAnswer } from "../../ground/answer.ts"
 import { ClosedError } from "../../ground/errors.ts"
@@ -121,6 +122,20 @@ export class LimiterGuard<Request extends object> extends MountCheck<Request> im
       mount.isReported = true
       // A refused request may have taken units at earlier steps. These units stay taken.
       if (this.#refunds(request, status) && mount.own.allowed) this.limiter.refundInBackground(mount.own)
+    }
+  }
+
+  holdsPermits(request: Request): boolean {
+    let mount = (request as Marked<MountOutcome>)[MARK]
+    for (; mount !== undefined; mount = mount.earlier) {
+      if (HoldingDecision.holds(mount.own) && this.limiter.isRelatedTo(mount.limiter)) return true
+    }
+    return false
+  }
+
+  release(request: Request): void {
+    for (let mount = (request as Marked<MountOutcome>)[MARK]; mount !== undefined; mount = mount.earlier) {
+      if (this.limiter.isRelatedTo(mount.limiter)) this.limiter.releaseInBackground(mount.own)
     }
   }
 

@@ -222,7 +222,11 @@ export abstract class MountCheck<Request extends object> implements DecidingMoun
     const mount = own ?? new MountOutcome(this, ruleSet, decision, newest, facts, request, steps)
     let outcome: Outcome = mount
     if (own === undefined) (request as Marked<MountOutcome>)[MARK] = mount
-    else outcome = own.advance(decision, ruleSet, steps, newest as MountOutcome, facts, request)
+    else {
+      // A refused request is not passed on, so it needs no permits. The units of its earlier steps stay taken.
+      if (!decision.allowed) this.limiter.releaseInBackground(own.own)
+      outcome = own.advance(decision, ruleSet, steps, newest as MountOutcome, facts, request)
+    }
     if (newest !== undefined) warnSameNames(warner, mount)
     if (at.startedMs === undefined) return outcome
     if (step === undefined) {
