@@ -52,6 +52,12 @@ export class Incoming<Context> extends FetchFacts implements ClosingResponse {
     this.#request.signal.removeEventListener("abort", listener)
   }
 
+  /** Calls `listener` when the client hangs up, or immediately if it has hung up. */
+  onClose(listener: () => void): void {
+    if (this.closed) listener()
+    else this.once("close", listener)
+  }
+
   get #facts(): FrameworkFacts {
     this.#known ??= this.#read.facts(this.#request, this.#context)
     return this.#known

@@ -13,6 +13,7 @@ import { Incoming } from "./incoming.ts"
 import { type RateLimitOptions, requireAddress } from "./options.ts"
 import { keepAnswers, type OwnAnswers, toResponse } from "./own-answer.ts"
 import { addHeaders, headersAfter } from "./response-headers.ts"
+import { whenEnded } from "./when-ended.ts"
 
 export type { FrameworkFacts } from "./app-functions.ts"
 export {
@@ -45,6 +46,10 @@ export type Limited =
        * Adds the rate limit headers to the app's response, and passes its status to `refundWhen`. Return the result
        * to the server, because it is a copy if the response has immutable headers. A header that the response already
        * has is kept.
+       *
+       * The permits of rules with `concurrent` are released when the body has ended, has failed or is canceled. They are
+       * released immediately if the response has no body. If the app fails before it has a response, call
+       * `limiter.release`.
        */
       withHeaders(response: Response): Response
     }
@@ -62,7 +67,9 @@ export interface RateLimit<Context> {
   ): Promise<Limited>
   /**
    * Returns a handler that responds to refused requests, and passes all other requests to `handler`. If `handler`
-   * throws, `refundWhen` receives the `status` of the error, or 500.
+   * throws, `refundWhen` receives the `status` of the error, or 500. The permits of rules with `concurrent` are
+   * released when the response has ended, the client has hung up, or `handler` has thrown or has upgraded the connection
+   * to a WebSocket.
    */
   wrap<Asked extends Request, Given extends Context, Result extends Response | undefined>(
     handler: (request: Asked, context: Given) => MaybePromise<Result>,
@@ -113,12 +120,16 @@ export function rateLimit<Context = unknown>(options: RateLimitOptions<Context>)
     seen.set(request, incoming)
     setContext(request, context)
     const outcome = await guard.check(incoming, request, incoming)
+    const release = (): void => guard.release(request)
+    if (guard.holdsPermits(request)) incoming.onClose(release)
     // The client has hung up, so nobody reads this response. nginx logs the same status.
     if (outcome === undefined) return { response: new Response(null, { status: 499 }) }
     const headers = headersAfter(outcome, request)
     const withHeaders = (response: Response): Response => {
       settle(request, context, response.status)
-      return addHeaders(response, headers)
+      // Only wrap the body if necessary, because servers send some bodies faster than a stream.
+      const watched = guard.holdsPermits(request) ? whenEnded(request, response, release) : response
+      return addHeaders(watched, headers)
     }
     const { rejection } = outcome
     if (rejection === undefined) return { withHeaders }
@@ -131,10 +142,13 @@ export function rateLimit<Context = unknown>(options: RateLimitOptions<Context>)
     if (limited.response !== undefined) return limited.response
     try {
       const response = await handler(request, context)
+      if (response !== undefined) return limited.withHeaders(response)
       // In Bun, a handler returns undefined after it has upgraded the connection to a WebSocket.
-      return response === undefined ? response : limited.withHeaders(response)
+      guard.release(request)
+      return response
     } catch (error) {
       settle(request, context, statusOf(error))
+      guard.release(request)
       throw error
     }
   }
