@@ -121,8 +121,9 @@ export interface LimiterSettings<Request, Response = unknown>
    */
   readonly skip?: ((request: Request) => Awaitable<boolean>) | undefined
   /**
-   * Milliseconds that a decision waits for each promise of `skip`, `cost`, `units`, `fields`, `limit` and `match`. After
-   * that time, the function has failed. The time is measured by `clock` if that clock can wait. Default: 1,000.
+   * Milliseconds that a decision waits for each promise of `skip`, `cost`, `units`, `fields`, `limit`, `concurrent` and
+   * `match`. After that time, the function has failed. The time is measured by `clock` if that clock can wait. Default:
+   * 1,000.
    */
   readonly callbackTimeoutMs?: number | undefined
   /**

@@ -228,11 +228,18 @@ describe("a limit by a function", () => {
       concurrent: ({ plan }) => plan as number,
       throttle: { kind: "soft", percent: 25 },
       field: "service",
+      logger: { warn() {}, error() {} },
     })
     expect(await limiter.peek({ plan: 2_000_000 })).toMatchObject({ limit: 800_000, remaining: 800_000 })
     expect((await limiter.decide({ plan: 1 })).remaining).toBe(0)
     expect((await limiter.decide({ plan: 1 })).allowed).toBe(false)
     expect((await limiter.decide({ plan: Number.POSITIVE_INFINITY })).policy).toBe("")
+    const warned: string[] = []
+    limiter.on("warning", ({ message }) => warned.push(message))
+    expect((await limiter.peek({ plan: "none" })).limit).toBe(1)
+    expect(warned).toEqual([
+      expect.stringContaining('The concurrent function of rule "service-in-flight" returned "none".'),
+    ])
   })
 
   it("has a cached policy for few distinct limits, and a new policy after very many", () => {

@@ -1,4 +1,4 @@
-import { compilePolicy } from "../../algorithms/kinds.ts"
+import { compilePolicy, releases } from "../../algorithms/kinds.ts"
 import { isUnits, type Policy } from "../../ground/policy.ts"
 import { partitionText } from "../../request/partition.ts"
 import type { FieldReader, RequestFacts } from "../../request/request.ts"
@@ -45,7 +45,7 @@ export function compileLimit(
     failed(what, cause) {
       context.warner.once(
         "SLUICE_INVALID_LIMIT",
-        `The limit function of rule "${name}" ${what}. It must return 0 or a positive whole number, Infinity for no ` +
+        `The ${releases(rule) ? "concurrent" : "limit"} function of rule "${name}" ${what}. It must return 0 or a positive whole number, Infinity for no ` +
           "limit, or a promise of it. Until it does, the latest limit above 0 that it has returned applies. Before the first, requests are refused with 503.",
         name,
         cause,

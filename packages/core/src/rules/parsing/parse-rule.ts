@@ -164,12 +164,10 @@ function checkRule(value: unknown, needsField: boolean): CheckedRule {
     const rule = value as StorableRule
     return { rule, name: ruleName(rule), problems: [] }
   }
-  const {
-    good,
-    bad,
-    problems: found,
-  } = readShape(concurrent === undefined ? rateShape : inFlightShape, value)
-  const problems = limit === undefined && window === undefined ? found.map(orConcurrent) : found
+  const shape = readShape(concurrent === undefined ? rateShape : inFlightShape, value)
+  const { good, bad } = shape
+  const problems =
+    limit === undefined && window === undefined ? shape.problems.map(orConcurrent) : shape.problems
   if (!lacksField || bad.has("field")) return checkTogether(good, { bad, problems })
   return checkTogether(good, { bad: new Set([...bad, "field"]), problems: [MISSING_FIELD, ...problems] })
 }

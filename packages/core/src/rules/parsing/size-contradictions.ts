@@ -125,16 +125,10 @@ function countProblems(rule: CombinedRule, knowsBurst: boolean): MemberProblem[]
   for (const [path, units] of countedBy(rule, knowsBurst)) {
     if (units > most) {
       const what = path.length === 1 ? units : `${units}, with the units admitted above the limit,`
-      const inTotal = `at most ${most} in total`
-      return releases(rule)
-        ? [problem(path, `${what} is too many for a rule with concurrent`, inTotal)]
-        : [
-            problem(
-              path,
-              `${what} is too many for a log, which keeps an entry for each unit`,
-              `${inTotal}, or algorithm "sliding-window-strict"`,
-            ),
-          ]
+      const [whom, instead] = releases(rule)
+        ? ["a rule with concurrent", ""]
+        : ["a log, which keeps an entry for each unit", ', or algorithm "sliding-window-strict"']
+      return [problem(path, `${what} is too many for ${whom}`, `at most ${most} in total${instead}`)]
     }
     // One problem is enough, because if the limit is too high, so are the burst, the percentage and the ceiling.
     if (windowMs !== undefined && units > mostExactUnits(windowMs))
