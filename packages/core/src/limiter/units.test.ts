@@ -115,7 +115,8 @@ describe("the permits of a request", () => {
         accepted: "another name; a rule with concurrent limits requests in progress",
       },
     ])
-    const limiter = limiterOf({ rules: [PERMITS] })
+    // Calls may name any other unit.
+    const limiter = limiterOf({ rules: [PERMITS], units: () => 1 })
     const message =
       '"concurrent-requests" cannot be given, because a request takes permits by the rules with concurrent'
     const accepted = "no such unit; release() gives the permits of a decision back"

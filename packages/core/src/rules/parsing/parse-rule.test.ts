@@ -224,6 +224,7 @@ describe("a rule with concurrent", () => {
   test.each<[Record<string, unknown>, string]>([
     [{ concurrent: 0 }, `concurrent: 0 is not a number of requests; ${PERMITS}`],
     [{ concurrent: 1_000_001 }, `concurrent: 1000001 is not a number of requests; ${PERMITS}`],
+    [{ concurrent: 0, hold: "1 minute" }, `concurrent: 0 is not a number of requests; ${PERMITS}`],
     [{ concurrent: null }, `concurrent: null is not a number of requests; ${PERMITS}`],
     [{ hold: 30 }, `hold: 30 is not a valid time; ${HOLD}`],
     [{ hold: "1999 ms" }, `hold: "1999 ms" is not a valid time; ${HOLD}`],

@@ -17,11 +17,10 @@ export const RATE_UNITS: readonly RateUnit[] = RATE_MS.map(([unit]) => unit).rev
  * `concurrent` has neither.
  */
 export function storeSize({ limit, window }: StorableRule): Readonly<Record<string, unknown>> {
-  if (window === undefined) return {}
   const windowMs = parseDuration(window)
   const [unit] = RATE_MS.find(([, ms]) => windowMs === ms) ?? []
   if (unit !== undefined) return { rate: { requests_per_unit: limit, unit } }
-  return { limit, window: storeDuration(window) }
+  return { limit, window: window && storeDuration(window) }
 }
 
 /** Returns the duration in the largest unit that divides it, or in milliseconds: 90000 is "90 seconds". */
