@@ -47,7 +47,7 @@ const DEVIATIONS: readonly Deviation[] = [
     "the clock of a process does not go back; a clock of the server that does is noticed at the next settling",
     [...WINDOWS.map((name) => ["a window", name]), ...WRITTEN.map((name) => ["ten windows", name])].map(
       ([by, name]) =>
-        `a clock that steps back: ${by}: admits a client that keeps asking within two windows (${name})`,
+        `a clock that steps back: ${by}: admits a client that keeps asking within two windows, or three for permits (${name})`,
     ),
   ),
   ...deviations("a charge stops at the largest exact number, also when it is sent to the shared store", [

@@ -149,7 +149,7 @@ function startOf(value: string, { windowMs }: Policy, nowMs: number): number {
   if (wide !== null) return Number(wide[1])
   const alignedMs = nowMs - (nowMs % windowMs)
   const code = Math.floor(Number(value) / 2 ** 42)
-  const back = [0, 1, 2].find((windows) => ((alignedMs / windowMs - windows) % 2_047) + 1 === code)
+  const back = [0, 1, 2, -1].find((windows) => ((alignedMs / windowMs - windows) % 2_047) + 1 === code)
   return alignedMs - (back ?? Number.NaN) * windowMs
 }
 

@@ -1,4 +1,5 @@
 import { ClosedError, type Store } from "@sluice/core"
+import { releases } from "@sluice/core/stores"
 import { expect } from "expect"
 import { check, EACH, MINUTE, SLIDING, type StoreSuite, takeOne, UNTAKEN } from "./asking.ts"
 
@@ -17,12 +18,13 @@ export function adversity({ group, behaves, behavesWithEach }: StoreSuite): void
       })
 
       behavesWithEach(
-        `${what}: admits a client that keeps asking within two windows`,
+        `${what}: admits a client that keeps asking within two windows, or three for permits`,
         async (store, policy, clock) => {
           await takeOne(store, check(policy, 10))
           clock.advance(-backMs)
           const granted: boolean[] = []
-          for (const afterMs of [0, 1, MINUTE - 1, MINUTE / 2, MINUTE / 2]) {
+          const more = releases(policy) ? [MINUTE] : []
+          for (const afterMs of [0, 1, MINUTE - 1, MINUTE / 2, MINUTE / 2, ...more]) {
             clock.advance(afterMs)
             granted.push((await takeOne(store, check(policy, 10))).granted)
           }

@@ -64,13 +64,25 @@ describe("a release", () => {
     expect(inFlight.withoutUnits(state, POLICY, 1, at(3_000, 0, 0), 5_400)).toBe(state)
   })
 
-  it("applies to the present window after the clock has gone back", () => {
+  it("applies to the latest window after the clock has gone back", () => {
     const counter = new Counter(POLICY)
     counter.take(5_000, 1)
     const after = counter.charge(6_000, 1)
     expect(counter.used(2_500)).toBe(2)
     counter.refund(2_500, 1, after)
-    expect(counter.look(2_500)).toEqual(at(2_000, 0, 1))
+    expect(counter.look(2_500)).toEqual(at(3_000, 0, 1))
+  })
+})
+
+describe("a clock that goes back", () => {
+  it("by less than a window does not end permits earlier, even if the counter is read before the clock has caught up", () => {
+    const counter = new Counter(POLICY)
+    counter.take(5_998, 1)
+    const after = counter.charge(6_001, 1)
+    expect(counter.take(5_999, 1)).toBe(true)
+    expect(counter.look(5_999)).toEqual(at(6_000, 1, 2))
+    expect([counter.used(6_999), counter.used(7_999), counter.used(8_000)]).toEqual([3, 2, 0])
+    expect(after).toEqual(at(6_000, 1, 1))
   })
 })
 

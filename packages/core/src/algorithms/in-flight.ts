@@ -21,7 +21,15 @@ export const PERMIT_RETRY_MS = 1_000
  * holds as long as each holder renews its permits before their windows end.
  */
 export const inFlight: Algorithm = {
-  at: slidingWindow.at,
+  at(state, policy, nowMs) {
+    if (state === undefined || state.startMs <= nowMs) return slidingWindow.at(state, policy, nowMs)
+    // The clock went back. If the window is the next one, keep it, because the clock soon reaches it. In an earlier
+    // window, the permits would end before their holders renew them.
+    const nextMs = nowMs - (nowMs % policy.windowMs) + policy.windowMs
+    if (state.startMs <= nextMs) return state
+    const current = Math.min(state.previous + state.current, Number.MAX_SAFE_INTEGER)
+    return { startMs: nextMs, current, previous: 0 }
+  },
 
   admits({ previous, current }, policy, cost) {
     return cost === 0 || previous + current + cost <= ceilingOf(policy)
@@ -51,7 +59,7 @@ export const inFlight: Algorithm = {
   withoutUnits(state, { windowMs }, units, after) {
     let { startMs, current, previous } = state
     const moved = Math.abs(units)
-    // A later start means that the clock went back. All permits were then moved to the present window.
+    // A later start means that the clock went back. All permits were then moved to the counter's latest window.
     if (after.startMs >= startMs) current = Math.max(0, current - moved)
     else if (after.startMs === startMs - windowMs) previous = Math.max(0, previous - moved)
     else if (units >= 0) return state

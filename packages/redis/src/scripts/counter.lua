@@ -97,6 +97,11 @@ local function stateNow(policy, startMs, previous, current, parts)
   local kind, alignedMs, windowMs = policy.kind, policy.alignedMs, policy.windowMs
   if kind <= SLIDING then
     if startMs == alignedMs then return startMs, previous, current, false end
+    if startMs > alignedMs and kind == IN_FLIGHT then
+      local nextMs = alignedMs + windowMs
+      if startMs <= nextMs then return startMs, previous, current, false end
+      return nextMs, 0, min(previous + current, LARGEST), true
+    end
     if startMs > alignedMs then return alignedMs, 0, min(previous + current, LARGEST), true end
     return alignedMs, alignedMs - startMs == windowMs and current or 0, 0, false
   end

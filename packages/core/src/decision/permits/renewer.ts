@@ -231,10 +231,11 @@ function isDue(holding: Holding, presentMs: number): boolean {
   const { startMs, renewal, unknowns } = holding
   if (renewal !== undefined) return false
   if (unknowns?.windowMs === presentMs && unknowns.times >= MOST_UNKNOWNS) return false
-  // If the clock went back, the store has moved the permits to an earlier window, which may have ended since. So the
-  // renewal counts them again, as it does for permits that were taken without the store.
-  if (startMs !== undefined && startMs > presentMs) holding.startMs = undefined
-  return startMs !== presentMs
+  const { windowMs } = holding.policy
+  // If the clock went back by more than a window, the store has moved the permits to an earlier window, which may have
+  // ended since. So the renewal counts them again, as it does for permits that were taken without the store.
+  if (startMs !== undefined && startMs > presentMs + windowMs) holding.startMs = undefined
+  return holding.startMs === undefined || holding.startMs < presentMs
 }
 
 /** Returns the entry that renews all permits of a counter and window. */
