@@ -29,6 +29,7 @@ it.each<[Mismatch, string, string]>([
   [{ member: "limit" }, "the request is not limited", "the request is not limited"],
   [{ member: "match.when" }, "the request is not limited", "the request is not limited"],
   [{ member: "preflight" }, "a CORS preflight", "a CORS preflight"],
+  [{ member: "cannotRelease" }, "nobody would say when", "the request has ended"],
   [{ member: "onlyFields", field: "user" }, "the request does not have user", "does not have user"],
 ])("mismatchText describes %j, with and without a match in the rule", (mismatch, withMatch, without) => {
   expect(mismatchText(mismatch, RULE)).toContain(withMatch)

@@ -28,6 +28,8 @@ export function mismatchText({ member, field = "", value }: Mismatch, rule: Stor
       return "a CORS preflight is only counted by rules for OPTIONS"
     case "onlyFields":
       return `the request does not have ${field}`
+    case "cannotRelease":
+      return "nobody would say when the request has ended"
   }
 }
 

@@ -46,6 +46,11 @@ export interface RequestFacts {
    * set contains `service`. If absent, every rule applies, and its `onMissing` decides about a missing field.
    */
   readonly onlyFields?: ReadonlySet<string> | undefined
+  /**
+   * True if nobody will say when the request has ended. Rules with `concurrent` then do not apply, because their permits
+   * would stay taken until they end by themselves.
+   */
+  readonly cannotRelease?: boolean | undefined
   /** Address of the socket's peer; undefined if the socket is already closed. */
   readonly remoteAddress?: string | undefined
   /**

@@ -1,3 +1,5 @@
+import type { Decision } from "../../decision/decision.ts"
+import type { Reservation } from "../../decision/reservation.ts"
 import type { RejectionAnswer } from "../../ground/answer.ts"
 import type { InvalidOptionError } from "../../ground/errors.ts"
 import type { MaybePromise } from "../../ground/maybe-promise.ts"
@@ -26,6 +28,26 @@ export type GuardOptions<Request, Response = unknown> =
 export interface Guard<Request extends object> {
   /** The limiter behind the guard, for peeks, resets and event listeners. */
   readonly limiter: Limiter<Request>
+  /** The limiter's reservations, for adapters that pass them to callers. */
+  readonly reservations: {
+    /** Moves what the decision took into a text, which is accepted for `lifetimeMs`. */
+    reserve(decision: Decision, lifetimeMs: number): Reservation
+    /**
+     * Settles a reservation. Resolves with "repeated" if it was settled before, and with "late" if it is too old.
+     * Rejects as `limiter.settleReservation` does, but accepts unknown units.
+     */
+    settle(
+      text: string,
+      settlement: {
+        /** The used units. Units that are not named stay as they were taken. */
+        readonly used: ReadonlyMap<string, number>
+        /** True if everything is refunded. */
+        readonly refund: boolean
+      },
+    ): Promise<"repeated" | "late" | undefined>
+    /** Renews the permits of a reservation. Resolves and rejects as `settle` does. */
+    renew(text: string): Promise<Reservation | "repeated" | "late">
+  }
   /** The steps at which the limiter's current or future rules can be checked, in order. */
   readonly steps: readonly DecisionStep[]
   /** Whether the adapter has to call `reportStatus` with the status of every response. */

@@ -79,6 +79,10 @@ export class LimiterGuard<Request extends object> extends MountCheck<Request> im
     return this.limiter.steps
   }
 
+  get reservations(): Guard<Request>["reservations"] {
+    return this.limiter.reservations
+  }
+
   check(facts: RequestFacts, request: Request): MaybePromise<Outcome>
   check(
     facts: RequestFacts,

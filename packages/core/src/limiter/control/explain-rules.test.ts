@@ -117,6 +117,25 @@ describe("explain", () => {
     })
   })
 
+  it("returns cannotRelease as the reason why a rule with concurrent does not apply, and one warning says so", async () => {
+    const said: string[] = []
+    const logger = { warn: (_: object, message: string) => void said.push(message), error() {} }
+    const inFlight: Rule = { name: "one", field: "ip", concurrent: 1, match: { methods: ["POST"] } }
+    const limiter = createLimiter<RequestFacts>({ rules: [RULE, inFlight], logger })
+    const request = { ...CLIENT, method: "POST", cannotRelease: true }
+    await limiter.decide({ ...request, method: "GET" })
+    expect(said).toEqual([])
+    const mismatches = (await limiter.explain(request)).map((each) => each.mismatches)
+    expect(mismatches).toEqual([[], [{ member: "cannotRelease" }]])
+    for (let times = 0; times < 3; times++) {
+      expect((await limiter.decide(request)).checks.map(({ policy }) => policy)).toEqual(["r"])
+    }
+    expect(said).toEqual([expect.stringMatching(/^Rule "one" has "concurrent", but nobody says when/)])
+    expect(await limiter.decide({ ...request, cannotRelease: false })).toMatchObject({ allowed: true })
+    expect(await limiter.decide({ ...request, cannotRelease: false })).toMatchObject({ refusal: "in-flight" })
+    await limiter.close()
+  })
+
   it("takes nothing, and multiplies the units of the call with the rule's cost", async () => {
     const limiter = createLimiter({ ...RULE, limit: 1 })
     expect(await limiter.explain(CLIENT, { cost: 4 })).toMatchObject([{ cost: 4 }])

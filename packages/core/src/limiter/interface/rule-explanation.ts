@@ -30,7 +30,8 @@ export interface Mismatch {
   /**
    * The member of the rule that excludes the request. Instead of a member:
    * - "preflight": the request is a CORS preflight, which only rules for OPTIONS count;
-   * - "onlyFields": the request's `onlyFields` lack a field that the rule counts by.
+   * - "onlyFields": the request's `onlyFields` lack a field that the rule counts by;
+   * - "cannotRelease": nobody says when the request has ended, so a rule with `concurrent` does not apply.
    */
   readonly member:
     | "match.methods"
@@ -42,6 +43,7 @@ export interface Mismatch {
     | "limit"
     | "preflight"
     | "onlyFields"
+    | "cannotRelease"
   /** The field that was compared or is missing. Absent if the member does not read a field. */
   readonly field?: string
   /** The field's value in the request. Absent if the request lacks the field. */

@@ -1,6 +1,7 @@
 import { releases } from "../../algorithms/kinds.ts"
 import type { RuleCheck } from "../../decision/rule-check.ts"
 import type { Policy } from "../../ground/policy.ts"
+import type { Warner } from "../../ground/warnings.ts"
 import { carriesBody } from "../../request/field.ts"
 import { compileHiding, hidden } from "../../request/hidden-partition.ts"
 import { hasMethod } from "../../request/method.ts"
@@ -80,8 +81,9 @@ export function compileRule(rule: ParsedRule, context: RuleContext): CompiledRul
   const { throttle, policyNowOf } = compileElastic(rule, context.warner)
   const { shadow, rejectionMessage, cost, counts: unit } = rule
   const amountOf = compileAmount(rule, context)
+  const isReleased = releases(rule)
   // A request that costs 50 is still one request in progress.
-  const mostRequests = releases(rule) ? 1 : Number.POSITIVE_INFINITY
+  const mostRequests = isReleased ? 1 : Number.POSITIVE_INFINITY
   const onStoreFailure = rule.onStoreFailure ?? context.onStoreFailure
   const needed = rule.fields.length === 0 ? ["service"] : rule.fields
   const countsPreflight = rule.match?.methods?.includes("OPTIONS") === true
@@ -155,6 +157,7 @@ export function compileRule(rule: ParsedRule, context: RuleContext): CompiledRul
       // Read the facts only if the rule has a `match`.
       if (matches?.(facts, results, paths, text(facts.route)) === false) return undefined
       if (when !== undefined && results.resultOf(when) !== true) return undefined
+      if (isReleased && facts.cannotRelease === true) return warnOfPermits(rule, context.warner)
       return checkOf(facts, results, requests, hasPenalty || blocks.isOn, true)
     },
     checkAnyway: (facts, results, requests) => checkOf(facts, results, requests, true, false),
@@ -172,6 +175,7 @@ export function compileRule(rule: ParsedRule, context: RuleContext): CompiledRul
         if (!countsPreflight && isPreflight(facts)) return [{ member: "preflight" }]
         const lacked = needed.find((field) => lacks(facts.onlyFields, [field]))
         if (lacked !== undefined) return [{ member: "onlyFields", field: lacked }]
+        if (isReleased && facts.cannotRelease === true) return [{ member: "cannotRelease" }]
         const excluding = matchMismatches(rule.match ?? {}, listReaderOf, facts, results, paths)
         if (excluding.length > 0) return excluding
         if (when !== undefined && results.resultOf(when) === false) return [{ member: "match.when" }]
@@ -193,6 +197,16 @@ export function compileRule(rule: ParsedRule, context: RuleContext): CompiledRul
  */
 function lacks(known: unknown, fields: readonly string[]): boolean {
   return known instanceof Set && !fields.every((field) => known.has(field))
+}
+
+/** Warns that the rule does not apply to a request whose permits nobody would release. */
+function warnOfPermits({ name }: ParsedRule, warner: Warner): undefined {
+  // Do not build the message for each request.
+  if (warner.has("SLUICE_CANNOT_RELEASE", "")) return
+  warner.once(
+    "SLUICE_CANNOT_RELEASE",
+    `Rule "${name}" has "concurrent", but nobody says when a request has ended. So such rules do not apply to requests with cannotRelease.`,
+  )
 }
 
 /**
