@@ -1,8 +1,11 @@
-import { fromBinary } from "@bufbuild/protobuf"
+import { createRegistry, fromBinary, fromJson, type JsonValue, toJson } from "@bufbuild/protobuf"
 import { anyUnpack } from "@bufbuild/protobuf/wkt"
+import type { ConnectError } from "@connectrpc/connect"
+import { createConnectTransport } from "@connectrpc/connect-node"
 import { Metadata } from "@grpc/grpc-js"
 import { BadRequestSchema } from "../../packages/service/src/gen/google/rpc/error_details_pb.ts"
 import { StatusSchema } from "../../packages/service/src/gen/google/rpc/status_pb.ts"
+import { RateLimiter } from "../../packages/service/src/gen/sluice/v1/rate_limiter_pb.ts"
 import type { Started } from "./started.ts"
 import { openStranger } from "./stranger.ts"
 
@@ -30,6 +33,33 @@ export const DOORS: readonly (readonly [name: string, open: (started: Started) =
   ["gRPC", openGrpc],
   ["HTTP", openHttp],
 ]
+
+const DETAILS = createRegistry(BadRequestSchema)
+
+/** The servers, and the HTTP server as a Connect client calls it, with binary messages. */
+export const DOORS_AND_CONNECT = [...DOORS, ["Connect", openConnect] as const]
+
+function openConnect({ http }: Started): Door {
+  const transport = createConnectTransport({ baseUrl: http, httpVersion: "1.1", useBinaryFormat: true })
+  return {
+    async call(method, request, token) {
+      const called = RateLimiter.methods.find(
+        ({ name }) => name === method,
+      ) as typeof RateLimiter.method.settle
+      const message = fromJson(called.input, request as JsonValue)
+      const headers = token === undefined ? {} : { authorization: `Bearer ${token}` }
+      try {
+        const answer = await transport.unary(called, undefined, undefined, headers, message)
+        const value = toJson(called.output, answer.message, { alwaysEmitImplicit: true, registry: DETAILS })
+        return { code: 0, message: "", violations: {}, value: snake(value) as Body }
+      } catch (error) {
+        const { code, rawMessage } = error as ConnectError
+        return { code, message: rawMessage, violations: {}, value: {} }
+      }
+    },
+    close() {},
+  }
+}
 
 function openGrpc({ grpc }: Started): Door {
   const stranger = openStranger(grpc, "sluice/v1/rate_limiter.proto", "sluice.v1.RateLimiter")

@@ -25,6 +25,7 @@ it.each(cases)(
         return true
       },
       knows: () => true,
+      sign: () => undefined,
     }
     const audit = {
       changed: ({ service }: { readonly service: string }) => void note(service),

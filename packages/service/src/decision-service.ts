@@ -9,7 +9,10 @@ import { Forwarding } from "./contract/forward.ts"
 import { forwardMany } from "./contract/forward-many.ts"
 import { MOST_RULES, registering, requireAccess } from "./contract/register.ts"
 import { withRequestText } from "./contract/request-object.ts"
+import { ReservationTexts } from "./contract/reservation-text.ts"
+import { ServiceReservations } from "./contract/reservations.ts"
 import { withContractNames } from "./contract/rule-spellings.ts"
+import { RESERVATION_LISTS, type SettlementEnd, type SettlingParts, settling } from "./contract/settling.ts"
 import type { AskedRequest } from "./deciding/asked-request.ts"
 import { ServiceGuards, type SharedOptions } from "./deciding/service-guards.ts"
 import { type UnknownServices, Unregistered } from "./deciding/unregistered.ts"
@@ -80,6 +83,13 @@ export interface DecisionServiceParts extends DoorListeners {
   onLimiter(limiter: Limiter<AskedRequest>, service: string): void
   /** Called for every request to a service without rules. */
   onUnknownService(): void
+  /**
+   * For how long each text of a reservation is accepted, in milliseconds. Default 600,000. A text is remembered for up to
+   * twice this time after it was settled.
+   */
+  readonly reservationMs?: number | undefined
+  /** Called for every settlement, unless the store or the rules are unavailable. */
+  onSettlement?(end: SettlementEnd): void
 }
 
 /** The ports that a decision service listens on. */
@@ -140,12 +150,20 @@ export function createDecisionService(parts: DecisionServiceParts): DecisionServ
   const unregistered = new Unregistered(parts.unknownServices, parts.onUnknownService)
   const decideTokens = parts.decideTokens ?? tokens({})
   const { maxBatchBytes = Math.max(DEFAULT_MAX_BATCH_BYTES, bounds.maxMessageBytes) } = bounds
-  const forwarding = new Forwarding(guards, unregistered, decideTokens)
+  const texts = new ReservationTexts(parts.tokens, decideTokens)
+  const reservations = new ServiceReservations(texts, parts.reservationMs ?? RESERVATION_MS)
+  const forwarding = new Forwarding(guards, unregistered, decideTokens, reservations)
+  const onWrongToken = (path: string, peer: string): void => parts.onWrongToken?.(path, peer)
+  const onSettlement = (end: SettlementEnd): void => parts.onSettlement?.(end)
   const calls = [
-    ...callsFor(parts, forwarding, guards, decideTokens),
-    forwardMany(forwarding, bounds.maxRequests, decideTokens, (path, peer) =>
-      parts.onWrongToken?.(path, peer),
-    ),
+    ...callsFor(parts, forwarding, guards, decideTokens, {
+      guards,
+      texts,
+      decideTokens,
+      onSettlement,
+      onWrongToken,
+    }),
+    forwardMany(forwarding, bounds.maxRequests, decideTokens, onWrongToken),
     ...envoyCalls(guards, unregistered, decideTokens),
   ].map((call) => (LONG.has(call.path) ? { ...call, maxBytes: maxBatchBytes } : call))
   const grpcDoor = createGrpcDoor(calls, {
@@ -178,9 +196,12 @@ export function createDecisionService(parts: DecisionServiceParts): DecisionServ
 
 /** Default limit for the bytes of a long message: 4 MiB. */
 const DEFAULT_MAX_BATCH_BYTES = 4 * 2 ** 20
-/** Paths of the calls whose messages may contain many requests or rules. */
+/** Default time for which the text of a reservation is accepted: 10 minutes. */
+const RESERVATION_MS = 600_000
+const { shouldForwardRequests, registerService, settle, renew } = RateLimiter.method
+/** Paths of the calls whose messages may contain many requests, rules or reservations. */
 const LONG: ReadonlySet<string> = new Set(
-  [RateLimiter.method.shouldForwardRequests, RateLimiter.method.registerService].map(
+  [shouldForwardRequests, registerService, settle, renew].map(
     ({ name }) => `/${RateLimiter.typeName}/${name}`,
   ),
 )
@@ -190,21 +211,26 @@ function callsFor(
   forwarding: Forwarding,
   guards: ServiceGuards,
   decideTokens: Tokens,
+  settlingParts: SettlingParts,
 ): Call[] {
   const { book, registry, tokens, isRegistrationOpen: isOpen, audit, keyOf } = parts
   const handlers = {
     shouldForwardRequest: (request, context) => forwarding.decide(request, context),
     ...registering({ registry, book, tokens, isOpen, audit }),
     ...clients({ guards, book, tokens, isOpen, audit, keyOf }),
+    ...settling(settlingParts),
   } satisfies Omit<Handlers<typeof RateLimiter>, "shouldForwardRequests">
   return callsOf<typeof RateLimiter, "shouldForwardRequests">(RateLimiter, handlers, {
     authorize(token, method) {
-      const isDecision = method === "shouldForwardRequest"
+      const isDecision = method === "shouldForwardRequest" || method in RESERVATION_LISTS
       if (!isDecision) requireAccess({ tokens, isOpen })
       requireKnownToken(isDecision ? decideTokens : tokens, token)
     },
     serializers: { shouldForwardRequest: answerBytes },
     jsonReaders: { shouldForwardRequest: withRequestText, registerService: withContractNames },
-    lists: { registerService: { name: "rules", most: MOST_RULES, mostCounted: 2 * MOST_RULES } },
+    lists: {
+      ...RESERVATION_LISTS,
+      registerService: { name: "rules", most: MOST_RULES, mostCounted: 2 * MOST_RULES },
+    },
   })
 }

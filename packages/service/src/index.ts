@@ -5,6 +5,7 @@
  */
 
 export type { Overload } from "./bounds/in-flight.ts"
+export type { SettlementEnd } from "./contract/settling.ts"
 export type { AskedRequest, KnownFacts } from "./deciding/asked-request.ts"
 export type { SharedOptions } from "./deciding/service-guards.ts"
 export type { UnknownServices } from "./deciding/unregistered.ts"

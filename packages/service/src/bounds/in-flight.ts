@@ -196,6 +196,14 @@ export class CallPlaces {
     this.#taken = this.#inFlight.enter(this.#peer, this.#kind, requestsInBatch ?? 1)
   }
 
+  /** Exchanges the place of a single call for a place for each item of its list. Throws OverloadError. */
+  takeForEach(items: number): void {
+    const taken = this.#inFlight.enter(this.#peer, "batched", items)
+    this.#inFlight.leave(this.#peer, this.#kind, this.#taken)
+    this.#kind = "batched"
+    this.#taken = taken
+  }
+
   /** Sets the service of a single call. Throws OverloadError if that service has too many calls in flight. */
   serve(service: string): void {
     this.#inFlight.requireRoomFor(service, this.#peer)

@@ -20,5 +20,6 @@ export function emptyAnswer(): ShouldForwardRequestResponse {
     shadowed: [],
     statusCode: 0,
     body: "",
+    reservation: "",
   }
 }

@@ -2,7 +2,7 @@ import type { Decision } from "@sluice/core"
 import type { Outcome } from "@sluice/core/adapters"
 import type { CallPlaces } from "../bounds/in-flight.ts"
 import type { Asking, CallContext } from "../calls.ts"
-import { type AskedRequest, factsOf, type KnownFacts, NOTHING, REQUESTS } from "../deciding/asked-request.ts"
+import { type AskedRequest, factsOf, type KnownFacts, NOTHING } from "../deciding/asked-request.ts"
 import { hasLeft, refund } from "../deciding/checking.ts"
 import { heldBy, noOutcome } from "../deciding/held-request.ts"
 import { notAnObject, readRequestText } from "../deciding/request-text.ts"
@@ -15,8 +15,10 @@ import type {
 import { requireTokenOf, type Tokens } from "../registering/tokens.ts"
 import { invalidArgument } from "../status-error.ts"
 import { emptyAnswer } from "./empty-answer.ts"
+import type { ServiceReservations } from "./reservations.ts"
 import { serviceName } from "./service-name.ts"
 import type { TakenUnits } from "./taken-units.ts"
+import { BESIDES_COST, exact, NO_UNITS, type Units, unitsOf } from "./units.ts"
 
 /** The response to one request. */
 export type ForwardAnswer = ShouldForwardRequestResponse
@@ -33,6 +35,8 @@ interface Question {
   readonly isPeek: boolean
   /** Whether the response omits headers and body. */
   readonly isBrief: boolean
+  /** Reserves what the request takes. Undefined if the caller will not say when the request has ended. */
+  readonly reservations: ServiceReservations | undefined
   readonly asking: Asking
   readonly places: CallPlaces
   /** Collects the units that a batch has taken. Undefined for a single request. */
@@ -48,21 +52,29 @@ export interface ForwardMember {
   readonly uncounted?: ForwardAnswer
 }
 
-type Units = ReadonlyMap<string, number>
-const NO_UNITS: Units = new Map()
-const ONE_REQUEST = { cost: 1, units: NO_UNITS, isPeek: false, isBrief: false, taken: undefined } as const
+const ONE_REQUEST = {
+  ...{ cost: 1, units: NO_UNITS, isPeek: false, isBrief: false },
+  ...{ reservations: undefined, taken: undefined },
+} as const
 
 /** Decides whether requests may be forwarded, and returns the response messages of the contract. */
 export class Forwarding {
   readonly #guards: ServiceGuards
   readonly #unregistered: Unregistered
   readonly #tokens: Tokens
+  readonly #reservations: ServiceReservations
 
   /** If `tokens` is not empty, callers need a token. */
-  constructor(guards: ServiceGuards, unregistered: Unregistered, tokens: Tokens) {
+  constructor(
+    guards: ServiceGuards,
+    unregistered: Unregistered,
+    tokens: Tokens,
+    reservations: ServiceReservations,
+  ) {
     this.#guards = guards
     this.#unregistered = unregistered
     this.#tokens = tokens
+    this.#reservations = reservations
   }
 
   /**
@@ -86,7 +98,7 @@ export class Forwarding {
     taken?: TakenUnits,
   ): ForwardAttempt | Promise<ForwardAttempt> {
     try {
-      return this.#ask(readQuestion(request, context, isBrief, taken), context)
+      return this.#ask(this.#read(request, context, isBrief, taken), context)
     } catch (error) {
       return errorOf(error)
     }
@@ -112,13 +124,34 @@ export class Forwarding {
     context: CallContext,
     isBrief: boolean,
   ): Promise<ForwardMember> {
-    const question = readQuestion(request, context, isBrief, undefined)
+    const question = this.#read(request, context, isBrief, undefined)
     if (!this.#tokens.isEmpty) requireTokenOf(question.service, this.#tokens, context.token)
     if (question.isPeek)
       throw invalidArgument({ field: "peek", description: "cannot be combined with all_or_nothing" })
     const found = await this.#guards.of(question.service)
     if (found !== undefined) return { question, counted: { found, asked: askedOf(question, found) } }
     return { question, uncounted: this.#answerUnknown(question.service) }
+  }
+
+  /** Reads the request for a decision. Throws StatusError if it is invalid. */
+  #read(
+    request: ShouldForwardRequestRequest,
+    { asking, places }: CallContext,
+    isBrief: boolean,
+    taken: TakenUnits | undefined,
+  ): Question {
+    return {
+      service: serviceName(request),
+      known: readRequestText(request.request),
+      cost: request.cost === undefined ? 1 : exact(request.cost, "cost"),
+      units: unitsOf(request.units, "units", BESIDES_COST),
+      isPeek: request.peek,
+      isBrief,
+      reservations: request.reserve ? this.#reservations : undefined,
+      asking,
+      places,
+      taken,
+    }
   }
 
   #ask(question: Question, { token, places }: CallContext): ForwardAttempt | Promise<ForwardAttempt> {
@@ -145,33 +178,13 @@ export class Forwarding {
   }
 }
 
-/**
- * Reads the request for a decision.
- * @throws StatusError if it is invalid.
- */
-function readQuestion(
-  request: ShouldForwardRequestRequest,
-  { asking, places }: CallContext,
-  isBrief: boolean,
-  taken: TakenUnits | undefined,
-): Question {
-  return {
-    service: serviceName(request),
-    known: readRequestText(request.request),
-    cost: request.cost === undefined ? 1 : exact(request.cost, "cost"),
-    units: unitsOf(request.units),
-    isPeek: request.peek,
-    isBrief,
-    asking,
-    places,
-    taken,
-  }
-}
-
 /** Returns the request for the guard. Throws StatusError if the rules read fields and the request is not an object. */
-function askedOf({ known, cost, units }: Question, { readsNothing }: ServiceGuard): AskedRequest {
-  if (known === undefined && !readsNothing) throw notAnObject()
-  return { known: known ?? NOTHING, facts: factsOf(known ?? NOTHING), cost, units }
+function askedOf(
+  { known = NOTHING, cost, units, reservations }: Question,
+  { readsNothing }: ServiceGuard,
+): AskedRequest {
+  if (known === NOTHING && !readsNothing) throw notAnObject()
+  return { known, facts: factsOf(known, reservations === undefined), cost, units }
 }
 
 async function peeked(asked: AskedRequest, { guard }: ServiceGuard): Promise<ForwardAnswer> {
@@ -198,14 +211,17 @@ function decided(
 export function answered(
   outcome: Outcome | undefined,
   found: ServiceGuard,
-  { isBrief, taken }: Question,
+  { isBrief, reservations, taken }: Question,
   asking: Asking,
 ): ForwardAnswer {
   if (outcome === undefined) throw noOutcome(asking)
   const { decision, rejection } = outcome
-  if (hasLeft(asking)) refund(found, decision)
-  else taken?.add(found, decision)
   const answer = told(decision)
+  if (hasLeft(asking)) refund(found, decision)
+  else {
+    if (decision.allowed) reservations?.reserve(found, decision, answer)
+    taken?.add(found, decision, answer.reservation)
+  }
   if (rejection !== undefined) answer.statusCode = rejection.status
   if (isBrief) return answer
   answer.headers = headersOf(outcome)
@@ -213,7 +229,7 @@ export function answered(
   return answer
 }
 
-function errorOf(thrown: unknown): Error {
+export function errorOf(thrown: unknown): Error {
   return thrown instanceof Error
     ? thrown
     : new Error("A value that is not an Error was thrown.", { cause: thrown })
@@ -253,26 +269,4 @@ function headersOf({ headers, rejection }: Outcome): Record<string, string> {
   for (const [name, value] of headers) map[name] = value
   for (const [name, value] of rejection?.headers ?? []) map[name] = value
   return map
-}
-
-/** Maximum number of units besides requests. A request is about one thing, and each name costs memory. */
-const MOST_UNITS = 16
-
-function unitsOf(given: Readonly<Record<string, bigint>>): Units {
-  // Nearly always there are none.
-  let units: Map<string, number> | undefined
-  for (const name in given) {
-    if (name === REQUESTS)
-      throw invalidArgument({ field: `units.${name}`, description: 'is not a unit here; use "cost"' })
-    units ??= new Map()
-    if (units.size === MOST_UNITS)
-      throw invalidArgument({ field: "units", description: `has more than ${MOST_UNITS} units` })
-    units.set(name, exact(given[name] as bigint, `units.${name}`))
-  }
-  return units ?? NO_UNITS
-}
-
-function exact(amount: bigint, field: string): number {
-  if (amount <= BigInt(Number.MAX_SAFE_INTEGER)) return Number(amount)
-  throw invalidArgument({ field, description: `${amount} is too large; it must be below 2^53` })
 }

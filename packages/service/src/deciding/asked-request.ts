@@ -29,8 +29,11 @@ export const NOTHING: KnownFacts = Object.freeze({})
 
 const DEEPEST_PATH = 8
 
-/** Returns the facts for the built-in fields, which are read from the members with the same names. */
-export function factsOf(known: KnownFacts): RequestFacts {
+/**
+ * Returns the facts for the built-in fields, which are read from the members with the same names. `cannotRelease` is
+ * true if the caller will not say when the request has ended.
+ */
+export function factsOf(known: KnownFacts, cannotRelease = false): RequestFacts {
   const { ip, method, url, route, headers, query, cookies } = known
   return {
     method: text(method),
@@ -41,6 +44,7 @@ export function factsOf(known: KnownFacts): RequestFacts {
     cookies,
     remoteAddress: text(ip),
     body: known,
+    cannotRelease,
   }
 }
 

@@ -15,6 +15,11 @@ const OWN_WORDS: Readonly<Record<string, (message: string) => string>> = {
   SLUICE_ADDRESS_UNKNOWN: () =>
     'A caller sent no client address: send "ip" in "request", or from Envoy the entry remote_address. Such requests count as the ' +
     "on_missing of their rule says, by default all together. (@sluice/core/errors/sluice_address_unknown.md)",
+  SLUICE_CANNOT_RELEASE: (message) =>
+    message.replace(
+      /So such rules .*(?= \()/,
+      'So such rules only apply to requests with "reserve": true, whose reservations the caller settles.',
+    ),
   SLUICE_FIELD_MISSING: (message) =>
     message.replace(
       /The function in "fields" .*(?= \()/,

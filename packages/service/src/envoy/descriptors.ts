@@ -117,5 +117,7 @@ function factsOf(
     params: param,
     body: known,
     remoteAddress: ip,
+    // Envoy's protocol has no call at the end of a request.
+    cannotRelease: true,
   }
 }

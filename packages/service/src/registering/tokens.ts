@@ -12,6 +12,11 @@ export interface Tokens {
   allows(token: string, service: string): boolean
   /** Whether the token belongs to any service. */
   knows(token: string): boolean
+  /**
+   * Returns a signature of a text under the token of the service, or else under the token of all services. Undefined if
+   * neither exists.
+   */
+  sign(text: string, service: string): string | undefined
 }
 
 /** The name that represents all services. */
@@ -46,6 +51,12 @@ export function tokens(byService: Readonly<Record<string, string>>): Tokens {
       return isOf(EVERY, given) || isOwn
     },
     knows: (token) => known.has(digest(token).toString("latin1")),
+    sign(text, service) {
+      const key = digests.get(service) ?? digests.get(EVERY)
+      if (key === undefined) return undefined
+      const mac = crypto.createHmac("sha256", key).update(`sluice reservation ${text}`).digest()
+      return mac.toString("base64url", 0, SIGNATURE_BYTES)
+    },
   }
 }
 
@@ -79,6 +90,7 @@ function missing(): TokenError {
 }
 
 const NONE = Buffer.alloc(32)
+const SIGNATURE_BYTES = 16
 
 function digest(token: string): Buffer {
   return crypto.hash("sha256", token, "buffer")

@@ -33,7 +33,7 @@ export function answersBytes(responses: readonly ShouldForwardRequestResponse[])
 }
 
 function write(answer: ShouldForwardRequestResponse): void {
-  const { retryAfterMs, headers, error } = answer
+  const { retryAfterMs, headers, error, renewWithinMs } = answer
   wire.bool(1, answer.shouldForward)
   wire.string(2, answer.rejectionMessage)
   wire.optionalUint(3, retryAfterMs === undefined ? undefined : Number(retryAfterMs))
@@ -54,4 +54,6 @@ function write(answer: ShouldForwardRequestResponse): void {
   wire.uint(13, answer.statusCode)
   wire.string(14, answer.body)
   if (error !== undefined) wire.bytes(15, toBinary(StatusSchema, error))
+  wire.string(16, answer.reservation)
+  wire.optionalUint(17, renewWithinMs === undefined ? undefined : Number(renewWithinMs))
 }

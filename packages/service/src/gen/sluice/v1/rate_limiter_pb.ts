@@ -14,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file sluice/v1/rate_limiter.proto.
  */
 export const file_sluice_v1_rate_limiter: GenFile = /*@__PURE__*/
-  fileDesc("ChxzbHVpY2UvdjEvcmF0ZV9saW1pdGVyLnByb3RvEglzbHVpY2UudjEi7QEKG1Nob3VsZEZvcndhcmRSZXF1ZXN0UmVxdWVzdBISCgpzZXJ2aWNlX2lkGAEgASgFEg8KB3JlcXVlc3QYAiABKAkSDwoHc2VydmljZRgDIAEoCRIRCgRjb3N0GAQgASgESACIAQESDAoEcGVlaxgFIAEoCBJACgV1bml0cxgGIAMoCzIxLnNsdWljZS52MS5TaG91bGRGb3J3YXJkUmVxdWVzdFJlcXVlc3QuVW5pdHNFbnRyeRosCgpVbml0c0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoBDoCOAFCBwoFX2Nvc3Qi0gMKHFNob3VsZEZvcndhcmRSZXF1ZXN0UmVzcG9uc2USFgoOc2hvdWxkX2ZvcndhcmQYASABKAgSGQoRcmVqZWN0aW9uX21lc3NhZ2UYAiABKAkSGwoOcmV0cnlfYWZ0ZXJfbXMYAyABKARIAIgBARINCgVsaW1pdBgEIAEoBBIRCglyZW1haW5pbmcYBSABKAQSDgoGcG9saWN5GAYgASgJEkUKB2hlYWRlcnMYByADKAsyNC5zbHVpY2UudjEuU2hvdWxkRm9yd2FyZFJlcXVlc3RSZXNwb25zZS5IZWFkZXJzRW50cnkSEAoIZGVncmFkZWQYCCABKAgSEAoIZGVsYXlfbXMYCSABKAQSFgoOcmVzZXRfYWZ0ZXJfbXMYCiABKAQSEgoKb3Zlcl9saW1pdBgLIAEoCBIQCghzaGFkb3dlZBgMIAMoCRITCgtzdGF0dXNfY29kZRgNIAEoDRIMCgRib2R5GA4gASgJEiEKBWVycm9yGA8gASgLMhIuZ29vZ2xlLnJwYy5TdGF0dXMaLgoMSGVhZGVyc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAFCEQoPX3JldHJ5X2FmdGVyX21zIn8KHFNob3VsZEZvcndhcmRSZXF1ZXN0c1JlcXVlc3QSOAoIcmVxdWVzdHMYASADKAsyJi5zbHVpY2UudjEuU2hvdWxkRm9yd2FyZFJlcXVlc3RSZXF1ZXN0Eg0KBWJyaWVmGAIgASgIEhYKDmFsbF9vcl9ub3RoaW5nGAMgASgIIlsKHVNob3VsZEZvcndhcmRSZXF1ZXN0c1Jlc3BvbnNlEjoKCXJlc3BvbnNlcxgBIAMoCzInLnNsdWljZS52MS5TaG91bGRGb3J3YXJkUmVxdWVzdFJlc3BvbnNlIt8BChZSZWdpc3RlclNlcnZpY2VSZXF1ZXN0EhIKCnNlcnZpY2VfaWQYASABKAUSHQoEcnVsZRgCIAEoCzIPLnNsdWljZS52MS5SdWxlEh4KBXJ1bGVzGAMgAygLMg8uc2x1aWNlLnYxLlJ1bGUSDwoHc2VydmljZRgEIAEoCRIUCgd2ZXJzaW9uGAUgASgESACIAQESEQoJb3ZlcndyaXRlGAYgASgIEiwKCG1ldGFkYXRhGAcgASgLMhouc2x1aWNlLnYxLlNlcnZpY2VNZXRhZGF0YUIKCghfdmVyc2lvbiJdChdSZWdpc3RlclNlcnZpY2VSZXNwb25zZRIiCgZzdGF0dXMYASABKAsyEi5nb29nbGUucnBjLlN0YXR1cxINCgVlcnJvchgCIAEoCRIPCgd2ZXJzaW9uGAMgASgEIjgKEUdldFNlcnZpY2VSZXF1ZXN0EhIKCnNlcnZpY2VfaWQYASABKAUSDwoHc2VydmljZRgCIAEoCSK0AQoSR2V0U2VydmljZVJlc3BvbnNlEg8KB3ZlcnNpb24YASABKAQSHgoFcnVsZXMYAiADKAsyDy5zbHVpY2UudjEuUnVsZRIQCghwcm9ibGVtcxgDIAMoCRItCg1ydWxlX3Byb2JsZW1zGAQgAygLMhYuc2x1aWNlLnYxLlJ1bGVQcm9ibGVtEiwKCG1ldGFkYXRhGAUgASgLMhouc2x1aWNlLnYxLlNlcnZpY2VNZXRhZGF0YSJUCg9TZXJ2aWNlTWV0YWRhdGESDQoFb3duZXIYASABKAkSEwoLZGVzY3JpcHRpb24YAiABKAkSDwoHY29udGFjdBgDIAEoCRIMCgRsaW5rGAQgASgJIrQBCgtSdWxlUHJvYmxlbRIMCgRwYXRoGAEgASgJEhMKC2Rlc2NyaXB0aW9uGAIgASgJEgwKBHJ1bGUYAyABKAkSLQoGZWZmZWN0GAQgASgOMh0uc2x1aWNlLnYxLlJ1bGVQcm9ibGVtLkVmZmVjdCJFCgZFZmZlY3QSFgoSRUZGRUNUX1VOU1BFQ0lGSUVEEAASDwoLRUZGRUNUX1JVTEUQARISCg5FRkZFQ1RfRURJVElPThACInAKFFJlbW92ZVNlcnZpY2VSZXF1ZXN0EhIKCnNlcnZpY2VfaWQYASABKAUSDwoHc2VydmljZRgCIAEoCRIUCgd2ZXJzaW9uGAMgASgESACIAQESEQoJb3ZlcndyaXRlGAQgASgIQgoKCF92ZXJzaW9uIigKFVJlbW92ZVNlcnZpY2VSZXNwb25zZRIPCgdyZW1vdmVkGAEgASgIIlYKEVNob3dDbGllbnRSZXF1ZXN0EhIKCnNlcnZpY2VfaWQYASABKAUSDwoHc2VydmljZRgCIAEoCRIMCgRydWxlGAMgASgJEg4KBmNsaWVudBgEIAMoCSLqAQoSU2hvd0NsaWVudFJlc3BvbnNlEg0KBWxpbWl0GAEgASgEEhEKCXJlbWFpbmluZxgCIAEoBBIPCgdyZWZ1c2FsGAMgASgJEhsKDnJldHJ5X2FmdGVyX21zGAQgASgESACIAQESFgoOcmVzZXRfYWZ0ZXJfbXMYBSABKAQSEAoIZGVncmFkZWQYBiABKAgSFwoPYWxsb3dlZF9ieV9saXN0GAcgASgIEg4KBnNoYWRvdxgIIAEoCBIRCglwYXJ0aXRpb24YCSABKAkSCwoDa2V5GAogASgJQhEKD19yZXRyeV9hZnRlcl9tcyJXChJSZXNldENsaWVudFJlcXVlc3QSEgoKc2VydmljZV9pZBgBIAEoBRIPCgdzZXJ2aWNlGAIgASgJEgwKBHJ1bGUYAyABKAkSDgoGY2xpZW50GAQgAygJIhUKE1Jlc2V0Q2xpZW50UmVzcG9uc2UiZAoSQmxvY2tDbGllbnRSZXF1ZXN0EhIKCnNlcnZpY2VfaWQYASABKAUSDwoHc2VydmljZRgCIAEoCRIMCgRydWxlGAMgASgJEg4KBmNsaWVudBgEIAMoCRILCgNmb3IYBSABKAkiFQoTQmxvY2tDbGllbnRSZXNwb25zZSJZChRVbmJsb2NrQ2xpZW50UmVxdWVzdBISCgpzZXJ2aWNlX2lkGAEgASgFEg8KB3NlcnZpY2UYAiABKAkSDAoEcnVsZRgDIAEoCRIOCgZjbGllbnQYBCADKAkiFwoVVW5ibG9ja0NsaWVudFJlc3BvbnNlIv4FCgRSdWxlEg0KBWZpZWxkGAEgASgJEh0KBHJhdGUYAiABKAsyDy5zbHVpY2UudjEuUmF0ZRIVCg1lcnJvcl9tZXNzYWdlGAMgASgJEgwKBG5hbWUYBCABKAkSDgoGZmllbGRzGAUgAygJEhIKBWxpbWl0GAYgASgESACIAQESDgoGd2luZG93GAcgASgJEhIKCm9uX21pc3NpbmcYCCABKAkSGAoQb25fc3RvcmVfZmFpbHVyZRgJIAEoCRIRCglhbGdvcml0aG0YCiABKAkSDQoFYWxpZ24YCyABKAkSFAoHYnVja2V0cxgMIAEoBEgBiAEBEhIKBWJ1cnN0GA0gASgESAKIAQESDgoGcmVmaWxsGA4gASgJEiUKCHRocm90dGxlGA8gASgLMhMuc2x1aWNlLnYxLlRocm90dGxlEhYKDmNvdW50X3JlamVjdGVkGBAgASgIEiMKB3BlbmFsdHkYESABKAsyEi5zbHVpY2UudjEuUGVuYWx0eRIRCgRjb3N0GBIgASgESAOIAQESHwoFbWF0Y2gYEyABKAsyEC5zbHVpY2UudjEuTWF0Y2gSDQoFYWxsb3cYFCADKAkSDAoEZGVueRgVIAMoCRIOCgZzaGFkb3cYFiABKAgSMQoJb3ZlcnJpZGVzGBcgAygLMh4uc2x1aWNlLnYxLlJ1bGUuT3ZlcnJpZGVzRW50cnkSDgoGbm90aWZ5GBggAygNEicKCXJlamVjdGlvbhgZIAEoCzIULnNsdWljZS52MS5SZWplY3Rpb24SFwoKY29uY3VycmVudBgaIAEoBEgEiAEBEgwKBGhvbGQYGyABKAkSDgoGY291bnRzGBwgASgJGkUKDk92ZXJyaWRlc0VudHJ5EgsKA2tleRgBIAEoCRIiCgV2YWx1ZRgCIAEoCzITLnNsdWljZS52MS5PdmVycmlkZToCOAFCCAoGX2xpbWl0QgoKCF9idWNrZXRzQggKBl9idXJzdEIHCgVfY29zdEINCgtfY29uY3VycmVudCJNCglSZWplY3Rpb24SDgoGc3RhdHVzGAEgASgNEhEKBGJvZHkYAiABKAlIAIgBARIUCgxjb250ZW50X3R5cGUYAyABKAlCBwoFX2JvZHkiNwoIT3ZlcnJpZGUSDQoFbGltaXQYASABKAQSEgoFYnVyc3QYAiABKARIAIgBAUIICgZfYnVyc3QiLwoEUmF0ZRIZChFyZXF1ZXN0c19wZXJfdW5pdBgBIAEoDRIMCgR1bml0GAIgASgJIpYBCgVNYXRjaBIPCgdtZXRob2RzGAEgAygJEgwKBHBhdGgYAiABKAkSLAoGZmllbGRzGAMgAygLMhwuc2x1aWNlLnYxLk1hdGNoLkZpZWxkc0VudHJ5GkAKC0ZpZWxkc0VudHJ5EgsKA2tleRgBIAEoCRIgCgV2YWx1ZRgCIAEoCzIRLnNsdWljZS52MS5WYWx1ZXM6AjgBIhgKBlZhbHVlcxIOCgZ2YWx1ZXMYASADKAkiSwoHUGVuYWx0eRIQCghyZWZ1c2FscxgBIAEoBBIOCgZ3aXRoaW4YAiABKAkSCwoDZm9yGAMgASgJEhEKCWZvcl9zdGVwcxgEIAMoCSLRAQoIVGhyb3R0bGUSDAoEa2luZBgBIAEoCRIUCgdwZXJjZW50GAIgASgBSACIAQESFAoHY2VpbGluZxgDIAEoBEgBiAEBEhgKC21heF93YWl0aW5nGAQgASgESAKIAQESGAoLbWF4X3dhaXRfbXMYBSABKARIA4gBARIfCgVxdWV1ZRgGIAEoCzIQLnNsdWljZS52MS5RdWV1ZUIKCghfcGVyY2VudEIKCghfY2VpbGluZ0IOCgxfbWF4X3dhaXRpbmdCDgoMX21heF93YWl0X21zIlsKBVF1ZXVlEhgKC21heF93YWl0aW5nGAEgASgESACIAQESGAoLbWF4X3dhaXRfbXMYAiABKARIAYgBAUIOCgxfbWF4X3dhaXRpbmdCDgoMX21heF93YWl0X21zMpYGCgtSYXRlTGltaXRlchJnChRTaG91bGRGb3J3YXJkUmVxdWVzdBImLnNsdWljZS52MS5TaG91bGRGb3J3YXJkUmVxdWVzdFJlcXVlc3QaJy5zbHVpY2UudjEuU2hvdWxkRm9yd2FyZFJlcXVlc3RSZXNwb25zZRJqChVTaG91bGRGb3J3YXJkUmVxdWVzdHMSJy5zbHVpY2UudjEuU2hvdWxkRm9yd2FyZFJlcXVlc3RzUmVxdWVzdBooLnNsdWljZS52MS5TaG91bGRGb3J3YXJkUmVxdWVzdHNSZXNwb25zZRJYCg9SZWdpc3RlclNlcnZpY2USIS5zbHVpY2UudjEuUmVnaXN0ZXJTZXJ2aWNlUmVxdWVzdBoiLnNsdWljZS52MS5SZWdpc3RlclNlcnZpY2VSZXNwb25zZRJJCgpHZXRTZXJ2aWNlEhwuc2x1aWNlLnYxLkdldFNlcnZpY2VSZXF1ZXN0Gh0uc2x1aWNlLnYxLkdldFNlcnZpY2VSZXNwb25zZRJSCg1SZW1vdmVTZXJ2aWNlEh8uc2x1aWNlLnYxLlJlbW92ZVNlcnZpY2VSZXF1ZXN0GiAuc2x1aWNlLnYxLlJlbW92ZVNlcnZpY2VSZXNwb25zZRJJCgpTaG93Q2xpZW50Ehwuc2x1aWNlLnYxLlNob3dDbGllbnRSZXF1ZXN0Gh0uc2x1aWNlLnYxLlNob3dDbGllbnRSZXNwb25zZRJMCgtSZXNldENsaWVudBIdLnNsdWljZS52MS5SZXNldENsaWVudFJlcXVlc3QaHi5zbHVpY2UudjEuUmVzZXRDbGllbnRSZXNwb25zZRJMCgtCbG9ja0NsaWVudBIdLnNsdWljZS52MS5CbG9ja0NsaWVudFJlcXVlc3QaHi5zbHVpY2UudjEuQmxvY2tDbGllbnRSZXNwb25zZRJSCg1VbmJsb2NrQ2xpZW50Eh8uc2x1aWNlLnYxLlVuYmxvY2tDbGllbnRSZXF1ZXN0GiAuc2x1aWNlLnYxLlVuYmxvY2tDbGllbnRSZXNwb25zZUIUWhJzbHVpY2UvdjE7c2x1aWNldjFiBnByb3RvMw", [file_google_rpc_status]);
+  fileDesc("ChxzbHVpY2UvdjEvcmF0ZV9saW1pdGVyLnByb3RvEglzbHVpY2UudjEi/gEKG1Nob3VsZEZvcndhcmRSZXF1ZXN0UmVxdWVzdBISCgpzZXJ2aWNlX2lkGAEgASgFEg8KB3JlcXVlc3QYAiABKAkSDwoHc2VydmljZRgDIAEoCRIRCgRjb3N0GAQgASgESACIAQESDAoEcGVlaxgFIAEoCBJACgV1bml0cxgGIAMoCzIxLnNsdWljZS52MS5TaG91bGRGb3J3YXJkUmVxdWVzdFJlcXVlc3QuVW5pdHNFbnRyeRIPCgdyZXNlcnZlGAcgASgIGiwKClVuaXRzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgEOgI4AUIHCgVfY29zdCKZBAocU2hvdWxkRm9yd2FyZFJlcXVlc3RSZXNwb25zZRIWCg5zaG91bGRfZm9yd2FyZBgBIAEoCBIZChFyZWplY3Rpb25fbWVzc2FnZRgCIAEoCRIbCg5yZXRyeV9hZnRlcl9tcxgDIAEoBEgAiAEBEg0KBWxpbWl0GAQgASgEEhEKCXJlbWFpbmluZxgFIAEoBBIOCgZwb2xpY3kYBiABKAkSRQoHaGVhZGVycxgHIAMoCzI0LnNsdWljZS52MS5TaG91bGRGb3J3YXJkUmVxdWVzdFJlc3BvbnNlLkhlYWRlcnNFbnRyeRIQCghkZWdyYWRlZBgIIAEoCBIQCghkZWxheV9tcxgJIAEoBBIWCg5yZXNldF9hZnRlcl9tcxgKIAEoBBISCgpvdmVyX2xpbWl0GAsgASgIEhAKCHNoYWRvd2VkGAwgAygJEhMKC3N0YXR1c19jb2RlGA0gASgNEgwKBGJvZHkYDiABKAkSIQoFZXJyb3IYDyABKAsyEi5nb29nbGUucnBjLlN0YXR1cxITCgtyZXNlcnZhdGlvbhgQIAEoCRIcCg9yZW5ld193aXRoaW5fbXMYESABKARIAYgBARouCgxIZWFkZXJzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4AUIRCg9fcmV0cnlfYWZ0ZXJfbXNCEgoQX3JlbmV3X3dpdGhpbl9tcyI7Cg1TZXR0bGVSZXF1ZXN0EioKC3NldHRsZW1lbnRzGAEgAygLMhUuc2x1aWNlLnYxLlNldHRsZW1lbnQijQEKClNldHRsZW1lbnQSEwoLcmVzZXJ2YXRpb24YASABKAkSLQoEdXNlZBgCIAMoCzIfLnNsdWljZS52MS5TZXR0bGVtZW50LlVzZWRFbnRyeRIOCgZyZWZ1bmQYAyABKAgaKwoJVXNlZEVudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoBDoCOAEiOgoOU2V0dGxlUmVzcG9uc2USKAoHcmVzdWx0cxgBIAMoCzIXLnNsdWljZS52MS5TZXR0bGVSZXN1bHQiQgoMU2V0dGxlUmVzdWx0Eg8KB3NldHRsZWQYASABKAgSIQoFZXJyb3IYAiABKAsyEi5nb29nbGUucnBjLlN0YXR1cyIkCgxSZW5ld1JlcXVlc3QSFAoMcmVzZXJ2YXRpb25zGAEgAygJIjUKDVJlbmV3UmVzcG9uc2USJAoIcmVuZXdhbHMYASADKAsyEi5zbHVpY2UudjEuUmVuZXdhbCJzCgdSZW5ld2FsEhMKC3Jlc2VydmF0aW9uGAEgASgJEhwKD3JlbmV3X3dpdGhpbl9tcxgCIAEoBEgAiAEBEiEKBWVycm9yGAMgASgLMhIuZ29vZ2xlLnJwYy5TdGF0dXNCEgoQX3JlbmV3X3dpdGhpbl9tcyJ/ChxTaG91bGRGb3J3YXJkUmVxdWVzdHNSZXF1ZXN0EjgKCHJlcXVlc3RzGAEgAygLMiYuc2x1aWNlLnYxLlNob3VsZEZvcndhcmRSZXF1ZXN0UmVxdWVzdBINCgVicmllZhgCIAEoCBIWCg5hbGxfb3Jfbm90aGluZxgDIAEoCCJbCh1TaG91bGRGb3J3YXJkUmVxdWVzdHNSZXNwb25zZRI6CglyZXNwb25zZXMYASADKAsyJy5zbHVpY2UudjEuU2hvdWxkRm9yd2FyZFJlcXVlc3RSZXNwb25zZSLfAQoWUmVnaXN0ZXJTZXJ2aWNlUmVxdWVzdBISCgpzZXJ2aWNlX2lkGAEgASgFEh0KBHJ1bGUYAiABKAsyDy5zbHVpY2UudjEuUnVsZRIeCgVydWxlcxgDIAMoCzIPLnNsdWljZS52MS5SdWxlEg8KB3NlcnZpY2UYBCABKAkSFAoHdmVyc2lvbhgFIAEoBEgAiAEBEhEKCW92ZXJ3cml0ZRgGIAEoCBIsCghtZXRhZGF0YRgHIAEoCzIaLnNsdWljZS52MS5TZXJ2aWNlTWV0YWRhdGFCCgoIX3ZlcnNpb24iXQoXUmVnaXN0ZXJTZXJ2aWNlUmVzcG9uc2USIgoGc3RhdHVzGAEgASgLMhIuZ29vZ2xlLnJwYy5TdGF0dXMSDQoFZXJyb3IYAiABKAkSDwoHdmVyc2lvbhgDIAEoBCI4ChFHZXRTZXJ2aWNlUmVxdWVzdBISCgpzZXJ2aWNlX2lkGAEgASgFEg8KB3NlcnZpY2UYAiABKAkitAEKEkdldFNlcnZpY2VSZXNwb25zZRIPCgd2ZXJzaW9uGAEgASgEEh4KBXJ1bGVzGAIgAygLMg8uc2x1aWNlLnYxLlJ1bGUSEAoIcHJvYmxlbXMYAyADKAkSLQoNcnVsZV9wcm9ibGVtcxgEIAMoCzIWLnNsdWljZS52MS5SdWxlUHJvYmxlbRIsCghtZXRhZGF0YRgFIAEoCzIaLnNsdWljZS52MS5TZXJ2aWNlTWV0YWRhdGEiVAoPU2VydmljZU1ldGFkYXRhEg0KBW93bmVyGAEgASgJEhMKC2Rlc2NyaXB0aW9uGAIgASgJEg8KB2NvbnRhY3QYAyABKAkSDAoEbGluaxgEIAEoCSK0AQoLUnVsZVByb2JsZW0SDAoEcGF0aBgBIAEoCRITCgtkZXNjcmlwdGlvbhgCIAEoCRIMCgRydWxlGAMgASgJEi0KBmVmZmVjdBgEIAEoDjIdLnNsdWljZS52MS5SdWxlUHJvYmxlbS5FZmZlY3QiRQoGRWZmZWN0EhYKEkVGRkVDVF9VTlNQRUNJRklFRBAAEg8KC0VGRkVDVF9SVUxFEAESEgoORUZGRUNUX0VESVRJT04QAiJwChRSZW1vdmVTZXJ2aWNlUmVxdWVzdBISCgpzZXJ2aWNlX2lkGAEgASgFEg8KB3NlcnZpY2UYAiABKAkSFAoHdmVyc2lvbhgDIAEoBEgAiAEBEhEKCW92ZXJ3cml0ZRgEIAEoCEIKCghfdmVyc2lvbiIoChVSZW1vdmVTZXJ2aWNlUmVzcG9uc2USDwoHcmVtb3ZlZBgBIAEoCCJWChFTaG93Q2xpZW50UmVxdWVzdBISCgpzZXJ2aWNlX2lkGAEgASgFEg8KB3NlcnZpY2UYAiABKAkSDAoEcnVsZRgDIAEoCRIOCgZjbGllbnQYBCADKAki6gEKElNob3dDbGllbnRSZXNwb25zZRINCgVsaW1pdBgBIAEoBBIRCglyZW1haW5pbmcYAiABKAQSDwoHcmVmdXNhbBgDIAEoCRIbCg5yZXRyeV9hZnRlcl9tcxgEIAEoBEgAiAEBEhYKDnJlc2V0X2FmdGVyX21zGAUgASgEEhAKCGRlZ3JhZGVkGAYgASgIEhcKD2FsbG93ZWRfYnlfbGlzdBgHIAEoCBIOCgZzaGFkb3cYCCABKAgSEQoJcGFydGl0aW9uGAkgASgJEgsKA2tleRgKIAEoCUIRCg9fcmV0cnlfYWZ0ZXJfbXMiVwoSUmVzZXRDbGllbnRSZXF1ZXN0EhIKCnNlcnZpY2VfaWQYASABKAUSDwoHc2VydmljZRgCIAEoCRIMCgRydWxlGAMgASgJEg4KBmNsaWVudBgEIAMoCSIVChNSZXNldENsaWVudFJlc3BvbnNlImQKEkJsb2NrQ2xpZW50UmVxdWVzdBISCgpzZXJ2aWNlX2lkGAEgASgFEg8KB3NlcnZpY2UYAiABKAkSDAoEcnVsZRgDIAEoCRIOCgZjbGllbnQYBCADKAkSCwoDZm9yGAUgASgJIhUKE0Jsb2NrQ2xpZW50UmVzcG9uc2UiWQoUVW5ibG9ja0NsaWVudFJlcXVlc3QSEgoKc2VydmljZV9pZBgBIAEoBRIPCgdzZXJ2aWNlGAIgASgJEgwKBHJ1bGUYAyABKAkSDgoGY2xpZW50GAQgAygJIhcKFVVuYmxvY2tDbGllbnRSZXNwb25zZSL+BQoEUnVsZRINCgVmaWVsZBgBIAEoCRIdCgRyYXRlGAIgASgLMg8uc2x1aWNlLnYxLlJhdGUSFQoNZXJyb3JfbWVzc2FnZRgDIAEoCRIMCgRuYW1lGAQgASgJEg4KBmZpZWxkcxgFIAMoCRISCgVsaW1pdBgGIAEoBEgAiAEBEg4KBndpbmRvdxgHIAEoCRISCgpvbl9taXNzaW5nGAggASgJEhgKEG9uX3N0b3JlX2ZhaWx1cmUYCSABKAkSEQoJYWxnb3JpdGhtGAogASgJEg0KBWFsaWduGAsgASgJEhQKB2J1Y2tldHMYDCABKARIAYgBARISCgVidXJzdBgNIAEoBEgCiAEBEg4KBnJlZmlsbBgOIAEoCRIlCgh0aHJvdHRsZRgPIAEoCzITLnNsdWljZS52MS5UaHJvdHRsZRIWCg5jb3VudF9yZWplY3RlZBgQIAEoCBIjCgdwZW5hbHR5GBEgASgLMhIuc2x1aWNlLnYxLlBlbmFsdHkSEQoEY29zdBgSIAEoBEgDiAEBEh8KBW1hdGNoGBMgASgLMhAuc2x1aWNlLnYxLk1hdGNoEg0KBWFsbG93GBQgAygJEgwKBGRlbnkYFSADKAkSDgoGc2hhZG93GBYgASgIEjEKCW92ZXJyaWRlcxgXIAMoCzIeLnNsdWljZS52MS5SdWxlLk92ZXJyaWRlc0VudHJ5Eg4KBm5vdGlmeRgYIAMoDRInCglyZWplY3Rpb24YGSABKAsyFC5zbHVpY2UudjEuUmVqZWN0aW9uEhcKCmNvbmN1cnJlbnQYGiABKARIBIgBARIMCgRob2xkGBsgASgJEg4KBmNvdW50cxgcIAEoCRpFCg5PdmVycmlkZXNFbnRyeRILCgNrZXkYASABKAkSIgoFdmFsdWUYAiABKAsyEy5zbHVpY2UudjEuT3ZlcnJpZGU6AjgBQggKBl9saW1pdEIKCghfYnVja2V0c0IICgZfYnVyc3RCBwoFX2Nvc3RCDQoLX2NvbmN1cnJlbnQiTQoJUmVqZWN0aW9uEg4KBnN0YXR1cxgBIAEoDRIRCgRib2R5GAIgASgJSACIAQESFAoMY29udGVudF90eXBlGAMgASgJQgcKBV9ib2R5IjcKCE92ZXJyaWRlEg0KBWxpbWl0GAEgASgEEhIKBWJ1cnN0GAIgASgESACIAQFCCAoGX2J1cnN0Ii8KBFJhdGUSGQoRcmVxdWVzdHNfcGVyX3VuaXQYASABKA0SDAoEdW5pdBgCIAEoCSKWAQoFTWF0Y2gSDwoHbWV0aG9kcxgBIAMoCRIMCgRwYXRoGAIgASgJEiwKBmZpZWxkcxgDIAMoCzIcLnNsdWljZS52MS5NYXRjaC5GaWVsZHNFbnRyeRpACgtGaWVsZHNFbnRyeRILCgNrZXkYASABKAkSIAoFdmFsdWUYAiABKAsyES5zbHVpY2UudjEuVmFsdWVzOgI4ASIYCgZWYWx1ZXMSDgoGdmFsdWVzGAEgAygJIksKB1BlbmFsdHkSEAoIcmVmdXNhbHMYASABKAQSDgoGd2l0aGluGAIgASgJEgsKA2ZvchgDIAEoCRIRCglmb3Jfc3RlcHMYBCADKAki0QEKCFRocm90dGxlEgwKBGtpbmQYASABKAkSFAoHcGVyY2VudBgCIAEoAUgAiAEBEhQKB2NlaWxpbmcYAyABKARIAYgBARIYCgttYXhfd2FpdGluZxgEIAEoBEgCiAEBEhgKC21heF93YWl0X21zGAUgASgESAOIAQESHwoFcXVldWUYBiABKAsyEC5zbHVpY2UudjEuUXVldWVCCgoIX3BlcmNlbnRCCgoIX2NlaWxpbmdCDgoMX21heF93YWl0aW5nQg4KDF9tYXhfd2FpdF9tcyJbCgVRdWV1ZRIYCgttYXhfd2FpdGluZxgBIAEoBEgAiAEBEhgKC21heF93YWl0X21zGAIgASgESAGIAQFCDgoMX21heF93YWl0aW5nQg4KDF9tYXhfd2FpdF9tczKRBwoLUmF0ZUxpbWl0ZXISZwoUU2hvdWxkRm9yd2FyZFJlcXVlc3QSJi5zbHVpY2UudjEuU2hvdWxkRm9yd2FyZFJlcXVlc3RSZXF1ZXN0Gicuc2x1aWNlLnYxLlNob3VsZEZvcndhcmRSZXF1ZXN0UmVzcG9uc2USagoVU2hvdWxkRm9yd2FyZFJlcXVlc3RzEicuc2x1aWNlLnYxLlNob3VsZEZvcndhcmRSZXF1ZXN0c1JlcXVlc3QaKC5zbHVpY2UudjEuU2hvdWxkRm9yd2FyZFJlcXVlc3RzUmVzcG9uc2USPQoGU2V0dGxlEhguc2x1aWNlLnYxLlNldHRsZVJlcXVlc3QaGS5zbHVpY2UudjEuU2V0dGxlUmVzcG9uc2USOgoFUmVuZXcSFy5zbHVpY2UudjEuUmVuZXdSZXF1ZXN0Ghguc2x1aWNlLnYxLlJlbmV3UmVzcG9uc2USWAoPUmVnaXN0ZXJTZXJ2aWNlEiEuc2x1aWNlLnYxLlJlZ2lzdGVyU2VydmljZVJlcXVlc3QaIi5zbHVpY2UudjEuUmVnaXN0ZXJTZXJ2aWNlUmVzcG9uc2USSQoKR2V0U2VydmljZRIcLnNsdWljZS52MS5HZXRTZXJ2aWNlUmVxdWVzdBodLnNsdWljZS52MS5HZXRTZXJ2aWNlUmVzcG9uc2USUgoNUmVtb3ZlU2VydmljZRIfLnNsdWljZS52MS5SZW1vdmVTZXJ2aWNlUmVxdWVzdBogLnNsdWljZS52MS5SZW1vdmVTZXJ2aWNlUmVzcG9uc2USSQoKU2hvd0NsaWVudBIcLnNsdWljZS52MS5TaG93Q2xpZW50UmVxdWVzdBodLnNsdWljZS52MS5TaG93Q2xpZW50UmVzcG9uc2USTAoLUmVzZXRDbGllbnQSHS5zbHVpY2UudjEuUmVzZXRDbGllbnRSZXF1ZXN0Gh4uc2x1aWNlLnYxLlJlc2V0Q2xpZW50UmVzcG9uc2USTAoLQmxvY2tDbGllbnQSHS5zbHVpY2UudjEuQmxvY2tDbGllbnRSZXF1ZXN0Gh4uc2x1aWNlLnYxLkJsb2NrQ2xpZW50UmVzcG9uc2USUgoNVW5ibG9ja0NsaWVudBIfLnNsdWljZS52MS5VbmJsb2NrQ2xpZW50UmVxdWVzdBogLnNsdWljZS52MS5VbmJsb2NrQ2xpZW50UmVzcG9uc2VCFFoSc2x1aWNlL3YxO3NsdWljZXYxYgZwcm90bzM", [file_google_rpc_status]);
 
 /**
  * @generated from message sluice.v1.ShouldForwardRequestRequest
@@ -65,6 +65,14 @@ export type ShouldForwardRequestRequest = Message<"sluice.v1.ShouldForwardReques
    * @generated from field: map<string, uint64> units = 6;
    */
   units: { [key: string]: bigint };
+
+  /**
+   * If true, a forwarded request gets a `reservation`. Rules that limit requests in progress apply only then, because only
+   * then can their permits be given back.
+   *
+   * @generated from field: bool reserve = 7;
+   */
+  reserve: boolean;
 };
 
 /**
@@ -181,6 +189,22 @@ export type ShouldForwardRequestResponse = Message<"sluice.v1.ShouldForwardReque
    * @generated from field: google.rpc.Status error = 15;
    */
   error?: Status | undefined;
+
+  /**
+   * If forwarded with `reserve`: what the request took, to be settled when it ends. Opaque text of at most 8 KiB. Empty if the
+   * service has no rules.
+   *
+   * @generated from field: string reservation = 16;
+   */
+  reservation: string;
+
+  /**
+   * If the reservation holds permits: milliseconds after which they may end unless it is renewed. Renew it every half of
+   * this time.
+   *
+   * @generated from field: optional uint64 renew_within_ms = 17;
+   */
+  renewWithinMs?: bigint | undefined;
 };
 
 /**
@@ -189,6 +213,171 @@ export type ShouldForwardRequestResponse = Message<"sluice.v1.ShouldForwardReque
  */
 export const ShouldForwardRequestResponseSchema: GenMessage<ShouldForwardRequestResponse> = /*@__PURE__*/
   messageDesc(file_sluice_v1_rate_limiter, 1);
+
+/**
+ * @generated from message sluice.v1.SettleRequest
+ */
+export type SettleRequest = Message<"sluice.v1.SettleRequest"> & {
+  /**
+   * At most 1,000.
+   *
+   * @generated from field: repeated sluice.v1.Settlement settlements = 1;
+   */
+  settlements: Settlement[];
+};
+
+/**
+ * Describes the message sluice.v1.SettleRequest.
+ * Use `create(SettleRequestSchema)` to create a new message.
+ */
+export const SettleRequestSchema: GenMessage<SettleRequest> = /*@__PURE__*/
+  messageDesc(file_sluice_v1_rate_limiter, 2);
+
+/**
+ * @generated from message sluice.v1.Settlement
+ */
+export type Settlement = Message<"sluice.v1.Settlement"> & {
+  /**
+   * The text of the reservation, as ShouldForwardRequest or Renew has returned it last.
+   *
+   * @generated from field: string reservation = 1;
+   */
+  reservation: string;
+
+  /**
+   * How many of each unit the request has used: {"tokens": 812}. A unit that is not named stays as it was taken, and a unit
+   * that no rule counts has no effect. "requests" is the unit of `cost`.
+   *
+   * @generated from field: map<string, uint64> used = 2;
+   */
+  used: { [key: string]: bigint };
+
+  /**
+   * If true, gives everything back, because the request was not forwarded after all.
+   *
+   * @generated from field: bool refund = 3;
+   */
+  refund: boolean;
+};
+
+/**
+ * Describes the message sluice.v1.Settlement.
+ * Use `create(SettlementSchema)` to create a new message.
+ */
+export const SettlementSchema: GenMessage<Settlement> = /*@__PURE__*/
+  messageDesc(file_sluice_v1_rate_limiter, 3);
+
+/**
+ * @generated from message sluice.v1.SettleResponse
+ */
+export type SettleResponse = Message<"sluice.v1.SettleResponse"> & {
+  /**
+   * One result for each settlement, in the same order.
+   *
+   * @generated from field: repeated sluice.v1.SettleResult results = 1;
+   */
+  results: SettleResult[];
+};
+
+/**
+ * Describes the message sluice.v1.SettleResponse.
+ * Use `create(SettleResponseSchema)` to create a new message.
+ */
+export const SettleResponseSchema: GenMessage<SettleResponse> = /*@__PURE__*/
+  messageDesc(file_sluice_v1_rate_limiter, 4);
+
+/**
+ * @generated from message sluice.v1.SettleResult
+ */
+export type SettleResult = Message<"sluice.v1.SettleResult"> & {
+  /**
+   * False if the reservation was settled before, which is no error, or if there is an `error`.
+   *
+   * @generated from field: bool settled = 1;
+   */
+  settled: boolean;
+
+  /**
+   * @generated from field: google.rpc.Status error = 2;
+   */
+  error?: Status | undefined;
+};
+
+/**
+ * Describes the message sluice.v1.SettleResult.
+ * Use `create(SettleResultSchema)` to create a new message.
+ */
+export const SettleResultSchema: GenMessage<SettleResult> = /*@__PURE__*/
+  messageDesc(file_sluice_v1_rate_limiter, 5);
+
+/**
+ * @generated from message sluice.v1.RenewRequest
+ */
+export type RenewRequest = Message<"sluice.v1.RenewRequest"> & {
+  /**
+   * The texts of at most 1,000 reservations.
+   *
+   * @generated from field: repeated string reservations = 1;
+   */
+  reservations: string[];
+};
+
+/**
+ * Describes the message sluice.v1.RenewRequest.
+ * Use `create(RenewRequestSchema)` to create a new message.
+ */
+export const RenewRequestSchema: GenMessage<RenewRequest> = /*@__PURE__*/
+  messageDesc(file_sluice_v1_rate_limiter, 6);
+
+/**
+ * @generated from message sluice.v1.RenewResponse
+ */
+export type RenewResponse = Message<"sluice.v1.RenewResponse"> & {
+  /**
+   * One renewal for each reservation, in the same order.
+   *
+   * @generated from field: repeated sluice.v1.Renewal renewals = 1;
+   */
+  renewals: Renewal[];
+};
+
+/**
+ * Describes the message sluice.v1.RenewResponse.
+ * Use `create(RenewResponseSchema)` to create a new message.
+ */
+export const RenewResponseSchema: GenMessage<RenewResponse> = /*@__PURE__*/
+  messageDesc(file_sluice_v1_rate_limiter, 7);
+
+/**
+ * @generated from message sluice.v1.Renewal
+ */
+export type Renewal = Message<"sluice.v1.Renewal"> & {
+  /**
+   * The text that replaces the renewed one.
+   *
+   * @generated from field: string reservation = 1;
+   */
+  reservation: string;
+
+  /**
+   * As in ShouldForwardRequestResponse. Absent if the reservation holds no permits.
+   *
+   * @generated from field: optional uint64 renew_within_ms = 2;
+   */
+  renewWithinMs?: bigint | undefined;
+
+  /**
+   * @generated from field: google.rpc.Status error = 3;
+   */
+  error?: Status | undefined;
+};
+
+/**
+ * Describes the message sluice.v1.Renewal.
+ * Use `create(RenewalSchema)` to create a new message.
+ */
+export const RenewalSchema: GenMessage<Renewal> = /*@__PURE__*/
+  messageDesc(file_sluice_v1_rate_limiter, 8);
 
 /**
  * @generated from message sluice.v1.ShouldForwardRequestsRequest
@@ -221,7 +410,7 @@ export type ShouldForwardRequestsRequest = Message<"sluice.v1.ShouldForwardReque
  * Use `create(ShouldForwardRequestsRequestSchema)` to create a new message.
  */
 export const ShouldForwardRequestsRequestSchema: GenMessage<ShouldForwardRequestsRequest> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_rate_limiter, 2);
+  messageDesc(file_sluice_v1_rate_limiter, 9);
 
 /**
  * @generated from message sluice.v1.ShouldForwardRequestsResponse
@@ -240,7 +429,7 @@ export type ShouldForwardRequestsResponse = Message<"sluice.v1.ShouldForwardRequ
  * Use `create(ShouldForwardRequestsResponseSchema)` to create a new message.
  */
 export const ShouldForwardRequestsResponseSchema: GenMessage<ShouldForwardRequestsResponse> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_rate_limiter, 3);
+  messageDesc(file_sluice_v1_rate_limiter, 10);
 
 /**
  * @generated from message sluice.v1.RegisterServiceRequest
@@ -303,7 +492,7 @@ export type RegisterServiceRequest = Message<"sluice.v1.RegisterServiceRequest">
  * Use `create(RegisterServiceRequestSchema)` to create a new message.
  */
 export const RegisterServiceRequestSchema: GenMessage<RegisterServiceRequest> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_rate_limiter, 4);
+  messageDesc(file_sluice_v1_rate_limiter, 11);
 
 /**
  * @generated from message sluice.v1.RegisterServiceResponse
@@ -337,7 +526,7 @@ export type RegisterServiceResponse = Message<"sluice.v1.RegisterServiceResponse
  * Use `create(RegisterServiceResponseSchema)` to create a new message.
  */
 export const RegisterServiceResponseSchema: GenMessage<RegisterServiceResponse> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_rate_limiter, 5);
+  messageDesc(file_sluice_v1_rate_limiter, 12);
 
 /**
  * @generated from message sluice.v1.GetServiceRequest
@@ -363,7 +552,7 @@ export type GetServiceRequest = Message<"sluice.v1.GetServiceRequest"> & {
  * Use `create(GetServiceRequestSchema)` to create a new message.
  */
 export const GetServiceRequestSchema: GenMessage<GetServiceRequest> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_rate_limiter, 6);
+  messageDesc(file_sluice_v1_rate_limiter, 13);
 
 /**
  * @generated from message sluice.v1.GetServiceResponse
@@ -410,7 +599,7 @@ export type GetServiceResponse = Message<"sluice.v1.GetServiceResponse"> & {
  * Use `create(GetServiceResponseSchema)` to create a new message.
  */
 export const GetServiceResponseSchema: GenMessage<GetServiceResponse> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_rate_limiter, 7);
+  messageDesc(file_sluice_v1_rate_limiter, 14);
 
 /**
  * Who answers for a service, and where its clients find help. An empty string counts as absent.
@@ -452,7 +641,7 @@ export type ServiceMetadata = Message<"sluice.v1.ServiceMetadata"> & {
  * Use `create(ServiceMetadataSchema)` to create a new message.
  */
 export const ServiceMetadataSchema: GenMessage<ServiceMetadata> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_rate_limiter, 8);
+  messageDesc(file_sluice_v1_rate_limiter, 15);
 
 /**
  * @generated from message sluice.v1.RuleProblem
@@ -490,7 +679,7 @@ export type RuleProblem = Message<"sluice.v1.RuleProblem"> & {
  * Use `create(RuleProblemSchema)` to create a new message.
  */
 export const RuleProblemSchema: GenMessage<RuleProblem> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_rate_limiter, 9);
+  messageDesc(file_sluice_v1_rate_limiter, 16);
 
 /**
  * What the problem disables.
@@ -522,7 +711,7 @@ export enum RuleProblem_Effect {
  * Describes the enum sluice.v1.RuleProblem.Effect.
  */
 export const RuleProblem_EffectSchema: GenEnum<RuleProblem_Effect> = /*@__PURE__*/
-  enumDesc(file_sluice_v1_rate_limiter, 9, 0);
+  enumDesc(file_sluice_v1_rate_limiter, 16, 0);
 
 /**
  * @generated from message sluice.v1.RemoveServiceRequest
@@ -562,7 +751,7 @@ export type RemoveServiceRequest = Message<"sluice.v1.RemoveServiceRequest"> & {
  * Use `create(RemoveServiceRequestSchema)` to create a new message.
  */
 export const RemoveServiceRequestSchema: GenMessage<RemoveServiceRequest> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_rate_limiter, 10);
+  messageDesc(file_sluice_v1_rate_limiter, 17);
 
 /**
  * @generated from message sluice.v1.RemoveServiceResponse
@@ -581,7 +770,7 @@ export type RemoveServiceResponse = Message<"sluice.v1.RemoveServiceResponse"> &
  * Use `create(RemoveServiceResponseSchema)` to create a new message.
  */
 export const RemoveServiceResponseSchema: GenMessage<RemoveServiceResponse> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_rate_limiter, 11);
+  messageDesc(file_sluice_v1_rate_limiter, 18);
 
 /**
  * @generated from message sluice.v1.ShowClientRequest
@@ -621,7 +810,7 @@ export type ShowClientRequest = Message<"sluice.v1.ShowClientRequest"> & {
  * Use `create(ShowClientRequestSchema)` to create a new message.
  */
 export const ShowClientRequestSchema: GenMessage<ShowClientRequest> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_rate_limiter, 12);
+  messageDesc(file_sluice_v1_rate_limiter, 19);
 
 /**
  * @generated from message sluice.v1.ShowClientResponse
@@ -705,7 +894,7 @@ export type ShowClientResponse = Message<"sluice.v1.ShowClientResponse"> & {
  * Use `create(ShowClientResponseSchema)` to create a new message.
  */
 export const ShowClientResponseSchema: GenMessage<ShowClientResponse> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_rate_limiter, 13);
+  messageDesc(file_sluice_v1_rate_limiter, 20);
 
 /**
  * @generated from message sluice.v1.ResetClientRequest
@@ -737,7 +926,7 @@ export type ResetClientRequest = Message<"sluice.v1.ResetClientRequest"> & {
  * Use `create(ResetClientRequestSchema)` to create a new message.
  */
 export const ResetClientRequestSchema: GenMessage<ResetClientRequest> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_rate_limiter, 14);
+  messageDesc(file_sluice_v1_rate_limiter, 21);
 
 /**
  * @generated from message sluice.v1.ResetClientResponse
@@ -750,7 +939,7 @@ export type ResetClientResponse = Message<"sluice.v1.ResetClientResponse"> & {
  * Use `create(ResetClientResponseSchema)` to create a new message.
  */
 export const ResetClientResponseSchema: GenMessage<ResetClientResponse> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_rate_limiter, 15);
+  messageDesc(file_sluice_v1_rate_limiter, 22);
 
 /**
  * @generated from message sluice.v1.BlockClientRequest
@@ -789,7 +978,7 @@ export type BlockClientRequest = Message<"sluice.v1.BlockClientRequest"> & {
  * Use `create(BlockClientRequestSchema)` to create a new message.
  */
 export const BlockClientRequestSchema: GenMessage<BlockClientRequest> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_rate_limiter, 16);
+  messageDesc(file_sluice_v1_rate_limiter, 23);
 
 /**
  * @generated from message sluice.v1.BlockClientResponse
@@ -802,7 +991,7 @@ export type BlockClientResponse = Message<"sluice.v1.BlockClientResponse"> & {
  * Use `create(BlockClientResponseSchema)` to create a new message.
  */
 export const BlockClientResponseSchema: GenMessage<BlockClientResponse> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_rate_limiter, 17);
+  messageDesc(file_sluice_v1_rate_limiter, 24);
 
 /**
  * @generated from message sluice.v1.UnblockClientRequest
@@ -834,7 +1023,7 @@ export type UnblockClientRequest = Message<"sluice.v1.UnblockClientRequest"> & {
  * Use `create(UnblockClientRequestSchema)` to create a new message.
  */
 export const UnblockClientRequestSchema: GenMessage<UnblockClientRequest> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_rate_limiter, 18);
+  messageDesc(file_sluice_v1_rate_limiter, 25);
 
 /**
  * @generated from message sluice.v1.UnblockClientResponse
@@ -847,7 +1036,7 @@ export type UnblockClientResponse = Message<"sluice.v1.UnblockClientResponse"> &
  * Use `create(UnblockClientResponseSchema)` to create a new message.
  */
 export const UnblockClientResponseSchema: GenMessage<UnblockClientResponse> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_rate_limiter, 19);
+  messageDesc(file_sluice_v1_rate_limiter, 26);
 
 /**
  * A rule, with the members of a rules file: docs/rules/rules.md. Only `rate`, or `limit` and `window`, are required. Unless a
@@ -1017,7 +1206,7 @@ export type Rule = Message<"sluice.v1.Rule"> & {
  * Use `create(RuleSchema)` to create a new message.
  */
 export const RuleSchema: GenMessage<Rule> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_rate_limiter, 20);
+  messageDesc(file_sluice_v1_rate_limiter, 27);
 
 /**
  * The answer to a request that the rule refuses with 429, instead of the standard one. Headers such as Retry-After stay.
@@ -1052,7 +1241,7 @@ export type Rejection = Message<"sluice.v1.Rejection"> & {
  * Use `create(RejectionSchema)` to create a new message.
  */
 export const RejectionSchema: GenMessage<Rejection> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_rate_limiter, 21);
+  messageDesc(file_sluice_v1_rate_limiter, 28);
 
 /**
  * The limit of one client, instead of the rule's own.
@@ -1078,7 +1267,7 @@ export type Override = Message<"sluice.v1.Override"> & {
  * Use `create(OverrideSchema)` to create a new message.
  */
 export const OverrideSchema: GenMessage<Override> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_rate_limiter, 22);
+  messageDesc(file_sluice_v1_rate_limiter, 29);
 
 /**
  * @generated from message sluice.v1.Rate
@@ -1102,7 +1291,7 @@ export type Rate = Message<"sluice.v1.Rate"> & {
  * Use `create(RateSchema)` to create a new message.
  */
 export const RateSchema: GenMessage<Rate> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_rate_limiter, 23);
+  messageDesc(file_sluice_v1_rate_limiter, 30);
 
 /**
  * @generated from message sluice.v1.Match
@@ -1129,7 +1318,7 @@ export type Match = Message<"sluice.v1.Match"> & {
  * Use `create(MatchSchema)` to create a new message.
  */
 export const MatchSchema: GenMessage<Match> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_rate_limiter, 24);
+  messageDesc(file_sluice_v1_rate_limiter, 31);
 
 /**
  * @generated from message sluice.v1.Values
@@ -1146,7 +1335,7 @@ export type Values = Message<"sluice.v1.Values"> & {
  * Use `create(ValuesSchema)` to create a new message.
  */
 export const ValuesSchema: GenMessage<Values> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_rate_limiter, 25);
+  messageDesc(file_sluice_v1_rate_limiter, 32);
 
 /**
  * @generated from message sluice.v1.Penalty
@@ -1182,7 +1371,7 @@ export type Penalty = Message<"sluice.v1.Penalty"> & {
  * Use `create(PenaltySchema)` to create a new message.
  */
 export const PenaltySchema: GenMessage<Penalty> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_rate_limiter, 26);
+  messageDesc(file_sluice_v1_rate_limiter, 33);
 
 /**
  * @generated from message sluice.v1.Throttle
@@ -1228,7 +1417,7 @@ export type Throttle = Message<"sluice.v1.Throttle"> & {
  * Use `create(ThrottleSchema)` to create a new message.
  */
 export const ThrottleSchema: GenMessage<Throttle> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_rate_limiter, 27);
+  messageDesc(file_sluice_v1_rate_limiter, 34);
 
 /**
  * @generated from message sluice.v1.Queue
@@ -1250,7 +1439,7 @@ export type Queue = Message<"sluice.v1.Queue"> & {
  * Use `create(QueueSchema)` to create a new message.
  */
 export const QueueSchema: GenMessage<Queue> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_rate_limiter, 28);
+  messageDesc(file_sluice_v1_rate_limiter, 35);
 
 /**
  * @generated from service sluice.v1.RateLimiter
@@ -1285,6 +1474,34 @@ export const RateLimiter: GenService<{
     methodKind: "unary";
     input: typeof ShouldForwardRequestsRequestSchema;
     output: typeof ShouldForwardRequestsResponseSchema;
+  },
+  /**
+   * Reports that requests have ended: corrects the units that they took, and gives their permits back. Each reservation is
+   * settled once, at any instance. Settle a reservation also if you do not know how the request ended.
+   *
+   * A settlement that fails has an `error` in its own result:
+   * - INVALID_ARGUMENT: the text is not a reservation of this decision service, or `used` is invalid.
+   * - UNAUTHENTICATED, PERMISSION_DENIED: as for ShouldForwardRequest.
+   * - FAILED_PRECONDITION: the reservation is too old. What it took stays taken, and its permits have ended.
+   * - UNAVAILABLE: the store did not respond. The message says whether you can settle again.
+   *
+   * @generated from rpc sluice.v1.RateLimiter.Settle
+   */
+  settle: {
+    methodKind: "unary";
+    input: typeof SettleRequestSchema;
+    output: typeof SettleResponseSchema;
+  },
+  /**
+   * Reports that requests are still running: keeps their permits, and makes their reservations last longer. Errors are as for
+   * Settle. FAILED_PRECONDITION also means that the reservation has been settled.
+   *
+   * @generated from rpc sluice.v1.RateLimiter.Renew
+   */
+  renew: {
+    methodKind: "unary";
+    input: typeof RenewRequestSchema;
+    output: typeof RenewResponseSchema;
   },
   /**
    * Replaces the rules of a service. They are in force on this instance when it answers, or with its next load if it could
