@@ -202,6 +202,14 @@ export const GROUPS: readonly Group[] = [
         words: "ban penalty backoff lockout abuse exponential blacklist",
       },
       {
+        path: "rules/in-flight",
+        title: "Requests in flight",
+        description:
+          "Limit the requests that run at the same time: who releases a permit, and what is lost when.",
+        words:
+          "concurrent concurrency maxConcurrent parallel simultaneous semaphore mutex lock connections websocket streams slots permits",
+      },
+      {
         path: "rules/waiting",
         title: "Wait in line",
         description: "Let requests wait for their turn instead of refusing them.",

@@ -78,4 +78,6 @@ export const SEARCHES: readonly Search[] = [
   { words: "rule book for many services", pages: ["/extend/rule-sources"] },
   { words: "openai token limit", pages: ["/protect/llm-tokens"], among: 3 },
   { words: "upload size", pages: ["/protect/llm-tokens"] },
+  { words: "limit concurrent requests", pages: ["/rules/in-flight"] },
+  { words: "distributed semaphore", pages: ["/rules/in-flight"] },
 ]

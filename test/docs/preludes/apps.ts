@@ -1,3 +1,5 @@
+import { createServer, type IncomingMessage, type Server } from "node:http"
+import type { Duplex } from "node:stream"
 import Router from "@koa/router"
 import express, { type Express, type RequestHandler } from "express"
 import fastify, { type FastifyInstance } from "fastify"
@@ -26,11 +28,23 @@ class Page {
   }
 }
 
+interface WebSockets {
+  handleUpgrade(
+    request: IncomingMessage,
+    socket: Duplex,
+    head: Buffer,
+    done: (socket: { send(text: string): void }) => void,
+  ): void
+}
+
 /** The apps, by prelude. */
 export const apps = {
   express: {
     ...shared,
     app: (): Express => express().set("view", Page),
+    server: (): Server => createServer(),
+    /** The part of ws that documents use, because only the examples depend on ws. */
+    sockets: (): WebSockets => ({ handleUpgrade: (_req, socket) => socket.destroy() }),
     handler: (): RequestHandler => (_req, res) => void res.json({ ok: true }),
   },
   koa: {
