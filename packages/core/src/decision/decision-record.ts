@@ -217,13 +217,16 @@ export class HoldingDecision extends DecisionRecord {
     super(checks, degraded, receipt)
     const { by, store, ruleChecks, answer } = receipt
     this.#ledger = by.ledger
-    this.#holdings = ruleChecks.flatMap((ruleCheck, i) => {
+    const holdings: Holding[] = []
+    for (let i = 0; i < ruleChecks.length; i++) {
+      const ruleCheck = ruleChecks[i] as RuleCheck
       const { taken = 0, state, after = state } = answer.checks[i] ?? {}
-      if (taken === 0 || by.ledger === undefined || !releases(ruleCheck.policy)) return []
+      if (taken === 0 || by.ledger === undefined || !releases(ruleCheck.policy)) continue
       // Permits that were taken without the store are not counted there yet.
       const startMs = store === by.store ? after?.startMs : undefined
-      return [by.ledger.hold(this, ruleCheck, taken, startMs, answer.nowMs)]
-    })
+      holdings.push(by.ledger.hold(this, ruleCheck, taken, startMs, answer.nowMs))
+    }
+    this.#holdings = holdings
   }
 
   /** Whether the decision, or a decision that it was joined from, holds permits. */

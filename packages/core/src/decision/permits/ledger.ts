@@ -1,5 +1,5 @@
 import { soundTime } from "../../ground/clock.ts"
-import type { CounterKey } from "../../stores/store.ts"
+import type { CounterKey, Refund } from "../../stores/store.ts"
 import type { Holding } from "./holding.ts"
 import { Renewer, type RenewerOptions } from "./renewer.ts"
 
@@ -78,16 +78,13 @@ export class Ledger {
   async release(holdings: readonly Holding[], withinMs: number): Promise<void> {
     for (const holding of holdings) this.#held.delete(holding)
     for (const { renewal } of holdings) if (renewal !== undefined) await renewal
-    const counted = holdings.flatMap(({ startMs, ...holding }) =>
-      startMs === undefined ? [] : [{ ...holding, startMs }],
-    )
-    if (counted.length === 0) return
-    await this.#options.store.refund(
-      counted.map(({ policy, partition, permits, startMs }) => {
-        return { policy, partition, units: permits, after: { startMs, current: permits, previous: 0 } }
-      }),
-      withinMs,
-    )
+    // No destructuring with rest here: it takes longer than the rest of a release.
+    const refunds: Refund[] = []
+    for (const { policy, partition, permits, startMs } of holdings) {
+      if (startMs === undefined) continue
+      refunds.push({ policy, partition, units: permits, after: { startMs, current: permits, previous: 0 } })
+    }
+    if (refunds.length > 0) await this.#options.store.refund(refunds, withinMs)
   }
 
   /** No longer renews these permits, which another process may renew and release. */
