@@ -108,6 +108,9 @@ export class NodeExchange<Request extends object> implements Exchange<Request> {
  * Lets the guard decide on a request, sets the headers, and passes the request on or responds to it. Does nothing if
  * the client has gone while its request was held. `step` is the step to decide; default: all rules together.
  *
+ * The permits of the request are released when the response closes. Node calls no middleware for an upgrade to a
+ * WebSocket. So an app that limits sockets decides in its `upgrade` listener, and releases when the socket closes.
+ *
  * Returns what `exchange.proceed` returns, or a promise if the store or `onRejected` responds later. The promise
  * rejects with what the next handler or `onRejected` throws. Pass this error to the framework's error handler.
  */
