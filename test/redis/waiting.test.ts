@@ -98,7 +98,7 @@ describe("requests that wait for a counter in Redis", () => {
   })
 })
 
-it("works of several instances share the permits in Redis, and each finds the permits that another one releases", async () => {
+it("the works of several instances share the permits in Redis, and find the permits that others release", async () => {
   const prefix = `waiting${made++}:`
   const limiters = Array.from({ length: 3 }, () =>
     createLimiter({

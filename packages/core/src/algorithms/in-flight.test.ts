@@ -75,7 +75,7 @@ describe("a release", () => {
 })
 
 describe("a clock that goes back", () => {
-  it("by less than a window does not end permits earlier, even if the counter is read before the clock has caught up", () => {
+  it("by less than a window does not end permits earlier, even if the counter is read then", () => {
     const counter = new Counter(POLICY)
     counter.take(5_998, 1)
     const after = counter.charge(6_001, 1)

@@ -66,7 +66,7 @@ export class Ledger {
       const own = counts.get(policy.name)
       if (own === undefined) continue
       own.held += permits
-      own.oldestMs = Math.max(own.oldestMs, nowMs - sinceMs)
+      own.oldestMs = Math.max(own.oldestMs, Math.floor(nowMs - sinceMs))
     }
     return counts.size === 0 ? undefined : Object.fromEntries(counts)
   }
