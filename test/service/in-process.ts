@@ -19,6 +19,7 @@ export const NO_METRICS: Metrics = {
   onOverload() {},
   onWrongToken() {},
   onFailedHandshake() {},
+  onSettlement() {},
   read: async () => ({ contentType: "text/plain", text: "" }),
   close: async () => undefined,
 }

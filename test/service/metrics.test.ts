@@ -21,6 +21,7 @@ it("metrics are served as text, and sent only if configured", async () => {
   metrics.onLateConnection("192.0.2.7")
   metrics.onOverload("bytes", "192.0.2.7")
   metrics.onWrongToken("/a.B/C", "192.0.2.7")
+  metrics.onSettlement("late")
   metrics.onFailedHandshake("ERR_TLS_HANDSHAKE_TIMEOUT", "192.0.2.7")
   const asked = { known: {}, facts: {}, cost: 1, units: undefined }
   await limiter.decide(asked)
@@ -31,6 +32,7 @@ it("metrics are served as text, and sent only if configured", async () => {
   expect(text).toMatch(/^sluice_service_refused_connections_total\{sluice_service_bound="peer"\} 1$/m)
   expect(text).toMatch(/^sluice_service_overloads_total\{sluice_service_bound="bytes"\} 1$/m)
   expect(text).toMatch(/^sluice_service_wrong_tokens_total\{rpc_method="a.B\/C"\} 1$/m)
+  expect(text).toMatch(/^sluice_service_settlements_total\{sluice_service_result="late"\} 1$/m)
   expect(text).toMatch(/^sluice_service_late_connections_total 1$/m)
   expect(text).toMatch(
     /^sluice_service_failed_handshakes_total\{error_type="ERR_TLS_HANDSHAKE_TIMEOUT"\} 1$/m,

@@ -18,7 +18,7 @@ const PUSHED_BY = ["OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_METRICS_EN
 type CountedEvents = Pick<
   DecisionServiceParts,
   | ("onLimiter" | "onUnknownService" | "onAnswered" | "onRefusedConnection")
-  | ("onLateConnection" | "onOverload" | "onWrongToken" | "onFailedHandshake")
+  | ("onLateConnection" | "onOverload" | "onWrongToken" | "onFailedHandshake" | "onSettlement")
 >
 
 /** The metrics of the service. The metrics can be read, and are sent to a collector if one is configured. */
@@ -90,6 +90,10 @@ export function createMetrics(
     description: "Calls whose token was missing or wrong, by method.",
     unit: "{call}",
   })
+  const settlements = meter.createCounter("sluice.service.settlements", {
+    description: "Settlements of reservations, by result: settled, repeated, late or invalid.",
+    unit: "{settlement}",
+  })
   // Count here, because a counter of the SDK looks up its attributes on each call.
   const readBy: Record<GrpcReader, number> = { plain: 0, "grpc-js": 0 }
   meter
@@ -124,6 +128,7 @@ export function createMetrics(
     onLateConnection: () => late.add(1),
     onOverload: (what) => overloads.add(1, { "sluice.service.bound": what }),
     onWrongToken: (path) => wrongTokens.add(1, { "rpc.method": path.slice(1) }),
+    onSettlement: (end) => settlements.add(1, { "sluice.service.result": end }),
     onFailedHandshake: (reason) => handshakes.add(1, { "error.type": reason }),
     async read() {
       const { resourceMetrics } = await exporter.collect()

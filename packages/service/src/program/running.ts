@@ -72,6 +72,7 @@ export async function start(
     const service = createDecisionService({
       ...{ book, registry: rules.registry, tls, keyOf: counters.keyOf },
       ...{ bounds: settings, plainCalls: settings.plainCalls, unknownServices: settings.unknownServices },
+      reservationMs: settings.reservationMs,
       shared: { store: counters.store, storeTimeoutMs, onStoreFailure, instances, headers, logger },
       tokens: tokens(settings.tokens ?? {}),
       decideTokens: tokens(settings.decideTokens ?? {}),
@@ -81,6 +82,7 @@ export async function start(
       onLimiter: metrics.onLimiter,
       onUnknownService: metrics.onUnknownService,
       onAnswered: metrics.onAnswered,
+      onSettlement: metrics.onSettlement,
       onFault: (err, path) =>
         log.error({ err, path }, "A call failed because of an internal error. See err for the cause."),
       onRefusedConnection(bound, peer) {

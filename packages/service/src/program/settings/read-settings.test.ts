@@ -48,6 +48,7 @@ describe("settings", () => {
       storeTimeoutMs: 50,
       onStoreFailure: "local",
       instances: 1,
+      reservationMs: 600_000,
       unknownServices: "forward",
       headers: "draft-11",
       maxMessageBytes: 131_072,
@@ -223,6 +224,11 @@ describe("settings", () => {
       "--rules r --store-timeout 50",
       /^--store-timeout .*"50" is not a valid time; accepted: a whole number with its unit/,
     ],
+    [
+      "--rules r --reservation-time 11m",
+      /^--reservation-time .*"11m" is not a valid time; accepted: from 1s to 10m, with its unit: 30s, 2m$/,
+    ],
+    ["--rules r --reservation-time 999ms", /^--reservation-time .*is not a valid time/],
     ["--rules r --store-timeout 0ms", /^--store-timeout .*is not a valid time/],
     ["--rules r --drain-time 25d", /^--drain-time .*is not a valid time/],
     [

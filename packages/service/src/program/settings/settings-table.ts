@@ -177,6 +177,12 @@ export const SETTINGS = {
     MANY,
     "1",
   ),
+  reservationMs: option(
+    "--reservation-time <time>",
+    "how long the text of a reservation can be settled or renewed, from 1s to 10m",
+    duration(1_000, 600_000),
+    "10m",
+  ),
   unknownServices: option(
     "--unknown-services <what>",
     "what to do with requests to a service without rules: forward or refuse",

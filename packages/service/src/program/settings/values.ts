@@ -62,16 +62,18 @@ const LONGEST_MS = 2 ** 31 - 1
  * Creates a kind that converts durations such as "50ms", "5s" and "2m" to milliseconds. The unit is required, so that
  * the duration cannot be misunderstood. "0" is accepted if `least` is 0.
  */
-export function duration(least: 0 | 1): Kind<number> {
+export function duration(least: 0 | 1 | 1_000, most: number = LONGEST_MS): Kind<number> {
   return {
     read(text) {
       const found = /^(\d{1,10})(ms|s|m)$/.exec(text === "0" ? "0ms" : text)
       const ms = found === null ? Number.NaN : Number(found[1]) * UNITS[found[2] as keyof typeof UNITS]
-      if (ms >= least && ms <= LONGEST_MS) return ms
+      if (ms >= least && ms <= most) return ms
       const from = least === 0 ? "0, or " : ""
       throw new NotAccepted(
         "is not a valid time",
-        `${from}a whole number with its unit: 50ms, 5s, 2m (up to 24 days)`,
+        most === LONGEST_MS
+          ? `${from}a whole number with its unit: 50ms, 5s, 2m (up to 24 days)`
+          : `from ${least / 1_000}s to ${most / 60_000}m, with its unit: 30s, 2m`,
       )
     },
   }
