@@ -126,8 +126,10 @@ export async function startClusterApp(app: App): Promise<number> {
   return port
 }
 
-function forked(file: string, app: App, env: Record<string, string>): ChildProcess {
-  const child = fork(file, [JSON.stringify(app)], { cwd: ROOT, execArgv: EXEC_ARGV, env: { ...ENV, ...env } })
+/** Starts a script in its own process with the built packages. `killInstances` kills it, too. */
+export function forked(file: string, settings: object, env: Record<string, string>): ChildProcess {
+  const args = [JSON.stringify(settings)]
+  const child = fork(file, args, { cwd: ROOT, execArgv: EXEC_ARGV, env: { ...ENV, ...env } })
   children.add(child)
   child.once("exit", () => children.delete(child))
   return child
