@@ -1,112 +1,149 @@
 import { once } from "node:events"
+import { createServer, type Server } from "node:http"
+import type { AddressInfo } from "node:net"
 import { manualClock } from "@sluice/core"
 import { afterEach, beforeEach, describe, expect, it } from "vitest"
 import { type Served, serve } from "../demo/serve.ts"
 import { createApp } from "./llm-tokens.ts"
 
-/** The tokens of a piece, or the error of a model that fails. "hold" makes the model wait until `resume` is called. */
-type Step = number | Error | "hold"
+/** What the model does next. "hold" waits until `resume` is called, "break" closes the connection. */
+type Step = { readonly data: object } | "hold" | "break"
 
 const clock = manualClock()
 let script: readonly Step[]
+let status: number
 let resume: () => void
 let held: Promise<void>
-/** Number of streams that the signal has ended. */
-let ended: number
+/** Number of requests that the model has begun, and that were aborted. */
+let begun: number
+let aborted: number
+let model: Server
 let server: Served
 
-async function* ask(prompt: string, signal: AbortSignal) {
-  let tokens = prompt.length / 4
-  for (const step of script) {
-    if (step instanceof Error) throw step
-    if (step === "hold") {
-      await Promise.race([held, once(signal, "abort")])
-      if (signal.aborted) ended++
-      signal.throwIfAborted()
-    } else {
-      tokens += step
-      yield { text: `${step} `, tokens }
-    }
-  }
-}
+const USED_250: Step = { data: { choices: [], usage: { total_tokens: 250 } } }
+const TEXT: Step = { data: { choices: [{ delta: { content: "Hello" } }], usage: null } }
 
 beforeEach(async () => {
   clock.set(Date.UTC(2024, 0, 1))
-  ended = 0
+  status = 200
+  begun = 0
+  aborted = 0
   held = new Promise((resolve) => {
     resume = resolve
   })
+  model = createServer(async (_req, res) => {
+    begun++
+    res.on("close", () => (aborted += res.writableEnded ? 0 : 1))
+    res.writeHead(status, { "content-type": "text/event-stream" }).flushHeaders()
+    for (const step of script) {
+      if (step === "hold") await held
+      else if (step === "break") return res.destroy()
+      else res.write(`data: ${JSON.stringify(step.data)}\n\n`)
+    }
+    return res.end()
+  }).listen(0, "127.0.0.1")
+  await once(model, "listening")
+  const url = `http://127.0.0.1:${(model.address() as AddressInfo).port}`
+  const ask = (body: object, signal: AbortSignal) =>
+    fetch(url, { method: "POST", body: JSON.stringify(body), signal })
   server = await serve(createApp(ask, (req) => req.get("x-account"), { clock }))
 })
-afterEach(() => server.close())
+afterEach(async () => {
+  resume()
+  await server.close()
+  model.closeAllConnections()
+  model.close()
+})
 
-function chat(steps: readonly Step[], promptLength = 1_000, signal?: AbortSignal) {
+/** Sends a prompt. With its JSON, it has `length` bytes. */
+function chat(steps: readonly Step[], length = 1_000, signal?: AbortSignal) {
   script = steps
   return fetch(`${server.url}/chat`, {
     method: "POST",
     headers: { "content-type": "application/json", "x-account": "ann" },
-    body: JSON.stringify({ prompt: "p".repeat(promptLength) }),
+    body: JSON.stringify({ prompt: "p".repeat(length - '{"prompt":""}'.length) }),
     ...(signal && { signal }),
   })
 }
-const leftAfter = ({ headers }: Response) =>
-  Number(/"tokens";r=(\d+)/.exec(headers.get("ratelimit") ?? "")?.[1])
-/** Returns the remaining tokens, from the response to a request that reserves 1,004 tokens and uses none. */
+/** Returns the remaining tokens, from the response to a request that reserves 1,020 tokens and uses none. */
 async function left(): Promise<number> {
-  const response = await chat([], 4)
+  const response = await chat([{ data: { usage: { total_tokens: 0 } } }], 20)
   await response.text()
-  return leftAfter(response) + 1_004
+  return Number(/"tpm";r=(\d+)/.exec(response.headers.get("ratelimit") ?? "")?.[1]) + 1_020
+}
+async function violated(response: Response): Promise<unknown> {
+  return [response.status, ((await response.json()) as Record<string, unknown>)["violated-policies"]]
 }
 
 describe("the LLM tokens recipe", () => {
   it("reserves tokens while a response is streamed, and corrects the count at its end", async () => {
-    const answer = await chat([100, "hold", 150])
-    expect(leftAfter(answer)).toBe(8_000)
+    const response = await chat([TEXT, "hold", USED_250])
+    expect(response.headers.get("ratelimit")).toContain('"tpm";r=8000')
     expect(await left()).toBe(8_000)
     resume()
-    expect(await answer.text()).toBe("100 150 ")
-    // 250 tokens are for the prompt, and 250 for the response.
-    expect(await left()).toBe(9_500)
+    expect(await response.text()).toContain("Hello")
+    expect(response.headers.get("content-type")).toContain("text/event-stream")
+    expect(await left()).toBe(9_750)
   })
 
   it("refuses a request that could use more than the remaining tokens, with the exact wait", async () => {
-    for (let time = 0; time < 3; time++) await (await chat([1_000], 4_000)).text()
-    const refused = await chat([10], 3_001)
-    expect(refused.status).toBe(429)
-    expect(await refused.json()).toMatchObject({ "violated-policies": ["tokens"] })
+    const used = { data: { usage: { total_tokens: 3_000 } } }
+    for (let time = 0; time < 3; time++) await (await chat([used])).text()
+    const refused = await chat([TEXT], 1_001)
     const seconds = Number(refused.headers.get("retry-after"))
+    expect(await violated(refused)).toEqual([429, ["tpm"]])
     clock.advance((seconds - 1) * 1000)
-    expect((await chat([10], 3_001)).status).toBe(429)
+    expect((await chat([TEXT], 1_001)).status).toBe(429)
     clock.advance(1000)
-    expect((await chat([10], 3_001)).status).toBe(200)
+    expect((await chat([TEXT], 1_001)).status).toBe(200)
+  })
+
+  it("refuses a sixth stream, which takes no units, until one of five ends", async () => {
+    const streams = await Promise.all(Array.from({ length: 5 }, () => chat([TEXT, "hold", USED_250], 20)))
+    expect(await violated(await chat([TEXT], 20))).toEqual([429, ["streams"]])
+    resume()
+    for (const stream of streams) await stream.text()
+    expect(await left()).toBe(10_000 - 5 * 250)
   })
 
   it("takes no tokens for a request that the limit on requests refuses", async () => {
-    for (let time = 0; time < 60; time++) await (await chat([], 4)).text()
-    expect(await (await chat([], 4)).json()).toMatchObject({ "violated-policies": ["requests"] })
-    clock.advance(60_000)
-    // All requests of the previous minute still count, and all tokens are left.
-    clock.advance(30_000)
+    for (let time = 0; time < 60; time++) await left()
+    expect(await violated(await chat([], 20))).toEqual([429, ["rpm"]])
+    // All requests of the previous minute still count at its end, and all tokens are left.
+    clock.advance(90_000)
     expect(await left()).toBe(10_000)
   })
 
-  it("stops the model when the client hangs up, and charges the tokens until then", async () => {
-    const hangUp = new AbortController()
-    await chat([100, "hold", 400], 1_000, hangUp.signal)
-    hangUp.abort()
-    while (ended === 0) await new Promise(setImmediate)
-    expect(await left()).toBe(10_000 - 250 - 100)
+  it("stops the model when the client hangs up, frees its stream, and leaves the estimate charged", async () => {
+    for (let time = 0; time < 6; time++) {
+      const hangUp = new AbortController()
+      const response = await chat([TEXT, "hold", USED_250], 20, hangUp.signal)
+      expect(response.status).toBe(200)
+      hangUp.abort()
+      while (aborted <= time) await new Promise(setImmediate)
+    }
+    expect(await left()).toBe(10_000 - 6 * 1_020)
   })
 
-  it("charges nothing if the model fails before the first piece", async () => {
-    expect((await chat([new Error("The model is overloaded.")])).status).toBe(500)
+  it.each([400, 503])("charges nothing if the model responds with %i", async (failed) => {
+    status = failed
+    const response = await chat([{ data: { error: "overloaded" } }])
+    expect([response.status, await response.text()]).toEqual([failed, expect.stringContaining("overloaded")])
+    status = 200
     expect(await left()).toBe(10_000)
   })
 
-  it("charges the tokens that were used before the model failed", async () => {
-    const answer = await chat([100, "hold", new Error("The model is overloaded.")])
+  it("charges nothing if the model cannot be reached", async () => {
+    model.closeAllConnections()
+    await new Promise((resolve) => model.close(resolve))
+    for (let time = 0; time < 10; time++) expect((await chat([TEXT])).status).toBe(500)
+    expect(begun).toBe(0)
+  })
+
+  it("leaves the estimate charged if the model breaks off", async () => {
+    const response = await chat([TEXT, "hold", "break"])
     resume()
-    await expect(answer.text()).rejects.toThrow("terminated")
-    expect(await left()).toBe(10_000 - 250 - 100)
+    await expect(response.text()).rejects.toThrow("terminated")
+    expect(await left()).toBe(8_000)
   })
 })
