@@ -138,8 +138,7 @@ export const GROUPS: readonly Group[] = [
       {
         path: "protect/jobs-and-messages",
         title: "Jobs and messages",
-        description:
-          "Limit queue workers, messages to users, requests by minute and hour, and calls of a service.",
+        description: "Limit queue workers, messages to users, and calls of a service.",
         words:
           "bullmq background worker cron email notifications marketing campaigns concurrency throttle jobs",
       },

@@ -20,7 +20,6 @@ const LIMITED: Readonly<Record<string, readonly [method: string, path: string]>>
   "second-factor": ["POST", "/cards"],
   plans: ["GET", "/reports"],
   bookings: ["POST", "/bookings"],
-  stacked: ["GET", "/feed"],
 }
 
 async function freePort(): Promise<number> {

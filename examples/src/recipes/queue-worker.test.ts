@@ -14,6 +14,11 @@ let queue: Job[]
 let deferred: { readonly job: Job; readonly atMs: number }[]
 let done: string[]
 let failing: ReadonlySet<unknown>
+/** Jobs that wait until `resume` is called, the jobs that run, and the most that ran at a time. */
+let held: Promise<void> | undefined
+let resume: () => void
+let running: number
+let mostRunning: number
 let workers: Promise<void>[]
 let process: ReturnType<typeof createProcessor>
 
@@ -36,9 +41,15 @@ beforeEach(() => {
   deferred = []
   done = []
   failing = new Set()
+  held = undefined
+  running = 0
+  mostRunning = 0
   process = createProcessor(
     async ({ customer, data }) => {
-      if (failing.has(data)) throw new Error("The job failed.")
+      mostRunning = Math.max(mostRunning, ++running)
+      if (customer === "heavy") await held
+      running--
+      if (failing.has(data)) throw new Error("The data is wrong.")
       done.push(`${customer} ${data}`)
     },
     async (job, delayMs) => void deferred.push({ job, atMs: clock.now() + delayMs }),
@@ -79,6 +90,36 @@ describe("a queue worker", () => {
     await turns()
     await turns()
     expect(doneFor("light")).toBe(3)
+  })
+
+  it("runs two jobs of a customer at a time, and a third one when one of them has ended", async () => {
+    held = new Promise((resolve) => {
+      resume = resolve
+    })
+    add("heavy", 3)
+    await turns()
+    expect([running, doneFor("heavy")]).toEqual([2, 0])
+    resume()
+    await turns()
+    expect([mostRunning, doneFor("heavy"), deferred.length]).toEqual([2, 3, 0])
+  })
+
+  it("does not hold a worker for longer than a second, and then defers the job", async () => {
+    held = new Promise((resolve) => {
+      resume = resolve
+    })
+    add("heavy", 3)
+    add("light", 1)
+    await turns()
+    expect(doneFor("light")).toBe(0)
+    clock.advance(1_000)
+    await turns()
+    expect([doneFor("light"), deferred.length]).toEqual([1, 1])
+    resume()
+    await turns()
+    clock.advance(1_000)
+    await turns()
+    expect(doneFor("heavy")).toBe(3)
   })
 
   it("does not count a job that fails", async () => {

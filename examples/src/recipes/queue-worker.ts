@@ -1,4 +1,4 @@
-import { createLimiter } from "@sluice/core"
+import { createLimiter, type Decision, RateLimitExceededError } from "@sluice/core"
 import type { Surroundings } from "../surroundings.ts"
 
 type Job = { customer: string; data: unknown }
@@ -12,22 +12,28 @@ export function createProcessor(
   defer: Defer,
   surroundings: Surroundings = {},
 ): Run {
+  const field = "customer"
   const limiter = createLimiter<Job>({
     ...surroundings,
-    name: "jobs",
-    field: "customer",
-    limit: 10,
-    window: "1 minute",
     fields: { customer: ({ customer }) => customer },
+    rules: [
+      { name: "jobs", field, limit: 10, window: "1 minute" },
+      { name: "running", field, concurrent: 2 },
+    ],
   })
-  return async (job) => {
-    const decision = await limiter.decide(job)
-    if (!decision.allowed) return defer(job, decision.retryAfterMs)
-    try {
-      await run(job)
-    } catch (error) {
-      await limiter.refund(decision)
-      throw error
+  return (job) => {
+    const work = async (decision: Decision): Promise<void> => {
+      try {
+        await run(job)
+      } catch (cause) {
+        await limiter.refund(decision) // A job that fails does not count.
+        throw new Error("The job failed.", { cause })
+      }
     }
+    const done = limiter.run(job, work, { maxWaitMs: 1_000 })
+    return done.catch((error: unknown) => {
+      if (!(error instanceof RateLimitExceededError)) throw error
+      return defer(job, error.decision.retryAfterMs)
+    })
   }
 }
