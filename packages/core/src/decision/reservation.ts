@@ -91,10 +91,18 @@ export function newReservationId(): string {
   return randomBytes(ID_BYTES).toString("base64url")
 }
 
-/** Returns the text of a reservation: JSON in base64url. */
+/**
+ * Returns the text of a reservation: JSON in base64url. If the text would be too long to be read, it leaves out the first
+ * counters, whose units stay as they were taken. Permits come last.
+ */
 export function writeReservation({ service, id, untilMs, lifetimeMs, counters }: ReservedUnits): string {
   const rows = counters.map((each) => MEMBERS.map((name) => each[name]))
-  return Buffer.from(JSON.stringify([VERSION, service, id, untilMs, lifetimeMs, rows])).toString("base64url")
+  for (;;) {
+    const json = JSON.stringify([VERSION, service, id, untilMs, lifetimeMs, rows])
+    const text = Buffer.from(json).toString("base64url")
+    if (text.length <= MOST_CHARACTERS || rows.length === 0) return text
+    rows.splice(0, Math.ceil(rows.length * (1 - MOST_CHARACTERS / text.length)))
+  }
 }
 
 /** Returns the content of a reservation's text. Undefined if `writeReservation` did not write the text. */

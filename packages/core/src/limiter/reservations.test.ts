@@ -18,10 +18,13 @@ const MINUTE = 60_000
 /** Creates a limiter of each process: all of them share the store and the clock. */
 function processes(rules: readonly Rule[] = [RPM, TPM, BUCKET, FIVE], clock: ManualClock = manualClock()) {
   const memory = memoryStore({ clock })
-  const faults: { refund?: Error } = {}
+  const faults: { refund?: Error; take?: Error } = {}
   const store: Store = {
     isShared: true,
-    take: (checks) => memory.take(checks),
+    take(checks) {
+      if (faults.take !== undefined) throw faults.take
+      return memory.take(checks)
+    },
     read: (checks) => memory.read(checks),
     refund(refunds) {
       const isMark = refunds.some(({ policy }) => policy.counter === "reservation")
@@ -181,6 +184,34 @@ describe("a reservation", () => {
     const { text } = limiter.reserve(await limiter.enforce(ALICE))
     await limiter.settleReservation(text)
     await expect(limiter.renewReservation(text)).rejects.toThrow("text: was settled before")
+    expect(await leftOf(limiter)).toEqual({ five: 5 })
+  })
+
+  it("of many rules is not too long to be settled, and contains its permits first", async () => {
+    const long = Array.from({ length: 300 }, (_, i): Rule => ({ ...RPM, name: `rule${i}` }))
+    const { start } = processes([...long, FIVE])
+    const limiter = start()
+    const { text, renewWithinMs } = limiter.reserve(await limiter.enforce(ALICE))
+    expect(text.length).toBeLessThanOrEqual(8_192)
+    expect(text.length).toBeGreaterThan(7_000)
+    expect(renewWithinMs).toBeGreaterThanOrEqual(2_000)
+    expect(await limiter.settleReservation(text, { refund: true })).toBe(true)
+    const remaining = Object.values(await leftOf(limiter))
+    expect(remaining.at(-1)).toBe(5)
+    expect(new Set(remaining.slice(0, -1))).toEqual(new Set([59, 60]))
+  })
+
+  it("of permits that were taken without the store is renewed after half of hold, and counted then", async () => {
+    const { start, faults } = processes([FIVE])
+    const limiter = start()
+    faults.take = new StoreUnavailableError("Redis is gone.", { outcome: "not-applied" })
+    const { text, renewWithinMs } = limiter.reserve(await limiter.enforce(ALICE))
+    expect(renewWithinMs).toBe(2_000)
+    delete faults.take
+    expect(await leftOf(limiter)).toEqual({ five: 5 })
+    const renewed = await limiter.renewReservation(text)
+    expect(await leftOf(limiter)).toEqual({ five: 4 })
+    await limiter.settleReservation(renewed.text)
     expect(await leftOf(limiter)).toEqual({ five: 5 })
   })
 

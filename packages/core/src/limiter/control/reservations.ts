@@ -129,9 +129,12 @@ export class Reservations<Request> {
   /** `storeMs` is a lower bound of the store's time. */
   #written(reserved: ReservedUnits, storeMs: number): Reservation {
     const text = writeReservation(reserved)
-    const ends = this.#countersOf(reserved).flatMap(({ check: { policy }, after }) =>
-      releases(policy) ? [algorithmOf(policy).emptyAtMs(after, policy) - storeMs] : [],
-    )
+    const ends = this.#countersOf(reserved).flatMap(({ check: { policy }, after }) => {
+      if (!releases(policy)) return []
+      // Permits that were taken without the store are counted there from their first renewal on.
+      if (after.startMs === 0) return [policy.windowMs]
+      return [algorithmOf(policy).emptyAtMs(after, policy) - storeMs]
+    })
     return ends.length === 0 ? { text } : { text, renewWithinMs: Math.max(0, Math.floor(Math.min(...ends))) }
   }
 
