@@ -79,5 +79,5 @@ export const SEARCHES: readonly Search[] = [
   { words: "openai token limit", pages: ["/protect/llm-tokens"], among: 3 },
   { words: "upload size", pages: ["/protect/llm-tokens"] },
   { words: "limit concurrent requests", pages: ["/rules/in-flight"] },
-  { words: "distributed semaphore", pages: ["/rules/in-flight"] },
+  { words: "semaphore", pages: ["/rules/in-flight"], among: 3 },
 ]

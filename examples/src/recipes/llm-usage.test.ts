@@ -41,7 +41,7 @@ describe("usageIn", () => {
     ).toBe(29)
   })
 
-  it("returns the input of a stream's first event and the output of its last one, which counts all of the output", () => {
+  it("adds the input of a stream's first event to the output of its last one, which is cumulative", () => {
     expect(usageIn(stream([...MESSAGE.map(([name, data]) => [name, data] as [string, unknown])]))).toBe(40)
   })
 
