@@ -434,6 +434,12 @@ export const GROUPS: readonly Group[] = [
         description: "Each option, method and class of rate-limiter-flexible with its counterpart.",
         words: "keyPrefix storeClient execEvenly whiteList BurstyRateLimiter list",
       },
+      {
+        path: "migrate/bottleneck",
+        title: "Bottleneck, p-queue, p-limit",
+        description: "Limits of jobs that run at a time: Bottleneck, p-queue, p-limit and redis-semaphore.",
+        words: "maxConcurrent minTime reservoir schedule concurrency semaphore mutex highWater expiration",
+      },
     ],
   },
   {

@@ -5,6 +5,7 @@ it.each([
   ["express-rate-limit.md", "express-rate-limit.md"],
   ["fastify-rate-limit.md", "fastify-rate-limit.md"],
   ["koa-ratelimit.md", "koa-ratelimit.md"],
+  ["bottleneck.md", "bottleneck.md"],
   ["rate-limiter-flexible.md", "rate-limiter-flexible-names.md"],
 ])(
   "%s begins with code before and after the change, and lists lost options before all other lists",
