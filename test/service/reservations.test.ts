@@ -1,6 +1,7 @@
-import { type Limiter, manualClock, memoryStore } from "@sluice/core"
+import { type Limiter, manualClock, memoryStore, type Store } from "@sluice/core"
 import { rulesInMemory } from "@sluice/service"
 import { afterEach, beforeEach, describe, expect, it } from "vitest"
+import { until } from "../servers/until.ts"
 import { DOORS_AND_CONNECT, type Door } from "./door-clients.ts"
 import { post } from "./post.ts"
 import { FORWARD } from "./questions.ts"
@@ -232,4 +233,37 @@ it("callers that never settle leave no permits, in an hour of them", async () =>
     ...{ service: "chat", rule: "five", client: ["3596"] },
   })
   expect(shown.body.remaining).toBe("5")
+})
+
+it("a list of settlements occupies a place for each, so that few calls cannot keep the store busy", async () => {
+  const memory = memoryStore()
+  let isSettling = false
+  let settle = (): void => undefined
+  const gate = new Promise<void>((resolve) => {
+    settle = resolve
+  })
+  const store: Store = {
+    ...{ isShared: true, close() {}, read: (checks) => memory.read(checks) },
+    ...{ refund: (refunds) => memory.refund(refunds), reset: (keys) => memory.reset(keys) },
+    async take(checks) {
+      if (checks.some(({ policy }) => policy.counter === "reservation")) {
+        isSettling = true
+        await gate
+      }
+      return memory.take(checks)
+    },
+  }
+  const bounds = { maxMessageBytes: 100_000, maxInFlight: 4, maxRequests: 20, arrivalMs: 10_000 }
+  const started = await openService(await chat(), { shared: { store, storeTimeoutMs: 20_000 }, bounds })
+  const asked = { service: "chat", request: { user: "ada" }, reserve: true }
+  const { reservation } = (await post(started, FORWARD, asked)).body
+  const path = FORWARD.replace("ShouldForwardRequest", "Settle")
+  const settlements = Array(3).fill({ reservation })
+  const first = post(started, path, { settlements })
+  await until("the first list is being settled", () => isSettling)
+  expect((await post(started, path, { settlements })).status).toBe(503)
+  settle()
+  const results = (await first).body.results as Placed[]
+  expect(results.filter(({ settled }) => settled)).toHaveLength(1)
+  expect((await post(started, path, { settlements })).status).toBe(200)
 })
